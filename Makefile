@@ -1,0 +1,69 @@
+# What a newcomer runs: make demo, make test. What CI runs: make check, make test.
+
+GO       ?= go
+BIN      := bin
+LINT     := v2.15.0
+PACKAGES := ./...
+# A race-enabled test binary needs cgo and a C compiler.
+RACE     ?= -race
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## the rampart binary, in bin/
+	$(GO) build -trimpath -o $(BIN)/rampart ./cmd/rampart
+
+.PHONY: demo
+demo: build ## a real Temporal, a real Git repository, three rollouts: about two minutes
+	cd test && $(GO) run ./demo
+
+.PHONY: test
+test: ## every test, the end-to-end ones on a real Temporal included
+	$(GO) test $(PACKAGES)
+	cd test && $(GO) test -timeout 30m $(PACKAGES)
+
+.PHONY: check
+check: format vet lint race fuzz-seeds ## format, vet, lint, import rules, Rego tests, unit tests under the race detector, fuzz seeds
+
+.PHONY: format
+format:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted:"; echo "$$out"; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(GO) vet $(PACKAGES)
+	$(GO) vet -tags faults ./cmd/...
+	cd test && $(GO) vet $(PACKAGES)
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint-$(LINT)
+	$(BIN)/golangci-lint-$(LINT) run $(PACKAGES)
+	cd test && ../$(BIN)/golangci-lint-$(LINT) run --config ../.golangci.yaml $(PACKAGES)
+
+$(BIN)/golangci-lint-$(LINT):
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT)
+	mv $(BIN)/golangci-lint $@
+
+.PHONY: race
+race:
+	$(GO) test $(RACE) $(PACKAGES)
+
+# The seeds and the corpora of the fuzz targets run with every test; this runs each target a little further.
+FUZZTIME ?= 5s
+.PHONY: fuzz-seeds
+fuzz-seeds:
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+.PHONY: bench
+bench: ## the figures of docs/speed.md
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...
+	cd test && $(GO) test -run '^$$' -bench . -benchmem -benchtime 20x ./bench/...
+
+.PHONY: clean
+clean:
+	rm -rf $(BIN)

@@ -1,0 +1,124 @@
+package v1alpha1
+
+// Config is rampart.yaml at the repository's root. What it says is half trusted: it can tighten the bot's own
+// configuration and never loosen it.
+type Config struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Metadata   ObjectMeta `json:"metadata,omitempty"`
+	Spec       ConfigSpec `json:"spec"`
+}
+
+// ConfigSpec of a Config.
+type ConfigSpec struct {
+	Environments []Environment `json:"environments"`
+}
+
+// Environment is one set of specs with its own output and rules. Without a rampart.yaml there is one, "default".
+type Environment struct {
+	Name string `json:"name"`
+	// Specs are path globs (doublestar) of the spec files, from the repository's root.
+	Specs  []string `json:"specs"`
+	Output Output   `json:"output"`
+	// Namespace is the Kubernetes namespace of specs that name none; "" makes that an error.
+	Namespace string   `json:"namespace,omitempty"`
+	Approval  Approval `json:"approval"`
+	// Policies and Data are path globs of Rego and data files.
+	Policies []string `json:"policies,omitempty"`
+	Data     []string `json:"data,omitempty"`
+	// CD says whose hints are rendered beside the guards, which always are.
+	CD CD `json:"cd"`
+	// ManagerIdentity owns the routing in Temporal; by default rampart/<environment>.
+	ManagerIdentity string `json:"managerIdentity"`
+	// WorkerEnv says under which names the pods get their environment.
+	WorkerEnv WorkerEnv `json:"workerEnv"`
+	// Status says whether status.yaml is applied to the cluster.
+	Status StatusMode `json:"status"`
+}
+
+// Output is where an environment's manifests are written.
+type Output struct {
+	Path string `json:"path"`
+	// Branch is the output's branch; "" is the branch that the specs are on.
+	Branch string `json:"branch,omitempty"`
+}
+
+// ApprovalMode says how raises reach the branch.
+type ApprovalMode string
+
+// The approval modes.
+const (
+	Direct      ApprovalMode = "Direct"
+	PullRequest ApprovalMode = "PullRequest"
+)
+
+// ApprovalScope says what one approval covers.
+type ApprovalScope string
+
+// The approval scopes.
+const (
+	ScopeStep    ApprovalScope = "Step"
+	ScopeRollout ApprovalScope = "Rollout"
+)
+
+// Approval of raises in an environment. Policy can ask for approval in Direct mode too.
+type Approval struct {
+	Mode  ApprovalMode  `json:"mode"`
+	Scope ApprovalScope `json:"scope"`
+}
+
+// CD is a continuous delivery tool.
+type CD string
+
+// The continuous delivery tools.
+const (
+	ArgoCD CD = "ArgoCD"
+	Flux   CD = "Flux"
+	Both   CD = "Both"
+)
+
+// WorkerEnv says under which names the pods get their environment.
+type WorkerEnv string
+
+// The environments of pods.
+const (
+	EnvCurrent         WorkerEnv = "Current"
+	EnvWithLegacyNames WorkerEnv = "WithLegacyNames"
+)
+
+// StatusMode says whether status.yaml is listed for the cluster.
+type StatusMode string
+
+// The status modes.
+const (
+	StatusOn  StatusMode = "On"
+	StatusOff StatusMode = "Off"
+)
+
+// Waiver is a policy exception that expires.
+type Waiver struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Metadata   ObjectMeta `json:"metadata"`
+	Spec       WaiverSpec `json:"spec"`
+}
+
+// WaiverSpec of a Waiver.
+type WaiverSpec struct {
+	// Rule that is waived, such as rollout.freeze.
+	Rule   string      `json:"rule"`
+	Scope  WaiverScope `json:"scope,omitempty"`
+	Reason string      `json:"reason"`
+	// Approver is who answers for the waiver.
+	Approver string `json:"approver"`
+	// ExpiresAt is RFC 3339.
+	ExpiresAt Time `json:"expiresAt"`
+}
+
+// WaiverScope narrows a waiver; an empty field matches everything.
+type WaiverScope struct {
+	Environment string `json:"environment,omitempty"`
+	// Deployment is namespace/name.
+	Deployment string `json:"deployment,omitempty"`
+	BuildID    string `json:"buildID,omitempty"`
+}

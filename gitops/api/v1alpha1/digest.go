@@ -1,0 +1,183 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Digest names what the user asks for: sha256: and the hex of SHA-256 over the canonical JSON of metadata.name,
+// metadata.namespace and spec. Comments, formatting, the order of keys, the kind's old or new name, early spellings,
+// labels, annotations and the status do not matter. A field that holds its default does not either, whether it was written
+// or left out: so a Rampart that knows more fields gives the same digest.
+func (w *WorkerDeployment) Digest() string {
+	b := append([]byte{}, `{"name":`...)
+	b = append(appendString(b, w.Metadata.Name), `,"namespace":`...)
+	b = append(appendString(b, w.Metadata.Namespace), `,"spec":`...)
+	b = append(appendDifferent(b, shapes().spec, reflect.ValueOf(&w.Spec).Elem()), '}')
+	return digestOf(b)
+}
+
+// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest. It is made as WorkerDeployment.Digest is,
+// over spec alone.
+func (r *Routing) Seal() {
+	annotations := maps.Clone(r.Metadata.Annotations)
+	if annotations == nil {
+		annotations = make(map[string]string, 1)
+	}
+	annotations[AnnotationRoutingDigest] = r.digest()
+	r.Metadata.Annotations = annotations
+}
+
+// Edited says whether the spec is another than the one that was sealed, or was never sealed. A person's change of a
+// comment, of formatting or of the metadata is no edit. The seal is no protection: who wants to can make one.
+func (r *Routing) Edited() bool {
+	return r.Metadata.Annotations[AnnotationRoutingDigest] != r.digest()
+}
+
+func (r *Routing) digest() string {
+	return digestOf(appendDifferent(nil, shapes().routingSpec, reflect.ValueOf(&r.Spec).Elem()))
+}
+
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// AuthMode is how the pods of a connection prove who they are.
+type AuthMode string
+
+// The ways to authenticate.
+const (
+	AuthNone      AuthMode = "None"
+	AuthMutualTLS AuthMode = "MutualTLS"
+	AuthAPIKey    AuthMode = "APIKey"
+)
+
+// Auth gives the connection's mode: mutual TLS if it names a Secret for that, else the API key, else none.
+func (c ConnectionSpec) Auth() AuthMode {
+	switch {
+	case c.MutualTLSSecretRef != nil:
+		return AuthMutualTLS
+	case c.APIKeySecretRef != nil:
+		return AuthAPIKey
+	}
+	return AuthNone
+}
+
+// Hash is the hex of SHA-256 over everything in a connection that pods see: the address, the server name, the mode, the
+// Secret's name, its key and whether it is optional, as a JSON array of strings, so that no two connections share one.
+// (The in-cluster controller's hash joins the values bare and leaves out mode and key.) The Secret's content is not in it.
+func (c ConnectionSpec) Hash() string {
+	var serverName, secret, key, optional string
+	if c.TLS != nil {
+		serverName = c.TLS.ServerName
+	}
+	switch c.Auth() {
+	case AuthMutualTLS:
+		secret = c.MutualTLSSecretRef.Name
+	case AuthAPIKey:
+		secret, key = c.APIKeySecretRef.Name, c.APIKeySecretRef.Key
+		if c.APIKeySecretRef.Optional != nil && *c.APIKeySecretRef.Optional {
+			optional = "optional"
+		}
+	}
+	b := []byte{'['}
+	for i, s := range []string{c.HostPort, serverName, string(c.Auth()), secret, key, optional} {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s)
+	}
+	sum := sha256.Sum256(append(b, ']'))
+	return hex.EncodeToString(sum[:])
+}
+
+// appendDifferent writes a decoded value as canonical JSON, without the fields that are as decoding leaves them when the
+// user writes nothing.
+func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
+	switch s.form {
+	case formPointer:
+		if v.IsNil() {
+			return append(b, "null"...)
+		}
+		return appendDifferent(b, s.elem, v.Elem())
+	case formObject:
+		return appendFields(b, s, v)
+	case formMap:
+		b = append(b, '{')
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+		for i, key := range keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendString(b, key.String()), ':')
+			b = appendDifferent(b, s.elem, v.MapIndex(key))
+		}
+		return append(b, '}')
+	case formList:
+		b = append(b, '[')
+		for i := range v.Len() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendDifferent(b, s.elem, v.Index(i))
+		}
+		return append(b, ']')
+	case formString:
+		return appendString(b, v.String())
+	default:
+		return appendValue(b, v)
+	}
+}
+
+func appendFields(b []byte, s *shape, v reflect.Value) []byte {
+	unwritten := reflect.New(s.typ).Elem()
+	if s.preset != nil {
+		s.preset(unwritten)
+	}
+	b = append(b, '{')
+	first := true
+	for _, f := range s.fields {
+		field := v.FieldByIndex(f.index)
+		if same(f.shape, field, unwritten.FieldByIndex(f.index)) {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(appendString(b, f.name), ':')
+		b = appendDifferent(b, f.shape, field)
+	}
+	return append(b, '}')
+}
+
+// same compares a field with the same field of an unwritten object. An empty list or map is as good as none.
+func same(s *shape, a, b reflect.Value) bool {
+	switch s.form {
+	case formMap, formList:
+		return a.Len() == 0 && b.Len() == 0
+	case formRaw:
+		return a.Len() == 0
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// appendValue writes what has a JSON form of its own. Its raw parts may have come by another way than Decode, so they are
+// brought into canonical form. What has no JSON form at all can't have been decoded; it is written as null.
+func appendValue(b []byte, v reflect.Value) []byte {
+	data, err := json.Marshal(v.Interface())
+	if err == nil {
+		data, err = CanonicalJSON(data)
+	}
+	if err != nil {
+		return append(b, "null"...)
+	}
+	return append(b, data...)
+}

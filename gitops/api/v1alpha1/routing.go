@@ -1,0 +1,180 @@
+package v1alpha1
+
+// Routing is routing.yaml: the desired routing of one worker deployment and everything the bot has to remember of it.
+// The bot writes it; a person may edit spec.desired.
+type Routing struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Metadata   ObjectMeta  `json:"metadata"`
+	Spec       RoutingSpec `json:"spec"`
+}
+
+// AnnotationRoutingDigest holds the digest of spec as the bot wrote it: a routing.yaml whose digest does not fit was
+// edited by a person.
+const AnnotationRoutingDigest = "rampart.dev/routing-digest"
+
+// RoutingSpec is the record of a worker deployment.
+type RoutingSpec struct {
+	// WorkerDeployment is the name in Temporal, <namespace>/<name>.
+	WorkerDeployment  string `json:"workerDeployment"`
+	TemporalNamespace string `json:"temporalNamespace"`
+	// SpecPath is where the spec was last seen.
+	SpecPath string `json:"specPath"`
+	// Desired routing. A person may edit it.
+	Desired DesiredRouting `json:"desired"`
+	// Decided is Desired as the bot decided it last: where the two differ, a person edited Desired and it was not answered
+	// yet. Nil before the first routing.
+	Decided *DesiredRouting `json:"decided,omitempty"`
+	// Basis is the whole routing configuration that the decision for Desired was made on; nil before the first routing.
+	Basis *RoutingBasis `json:"basis,omitempty"`
+	// Target is the version that the spec asks for.
+	Target *RoutingTarget `json:"target,omitempty"`
+	// Versions whose files are beside this file, in the order of their creation.
+	Versions []RecordedVersion `json:"versions,omitempty"`
+	// Promotions in order, the newest last: which build became current when, and how the one before it left.
+	Promotions []Promotion `json:"promotions,omitempty"`
+	// Bars against builds that were turned back.
+	Bars []Bar `json:"bars,omitempty"`
+	// Hold set by a person.
+	Hold *Hold `json:"hold,omitempty"`
+	// SetAside are versions that the server refuses to delete.
+	SetAside []SetAside `json:"setAside,omitempty"`
+}
+
+// DesiredRouting is what Temporal shall route.
+type DesiredRouting struct {
+	// Current build ID; "" means unversioned workers, or none.
+	Current string `json:"current"`
+	// Ramping build; nil: no ramp.
+	Ramping *DesiredRamp `json:"ramping,omitempty"`
+}
+
+// DesiredRamp is a ramp to a build ID; "" means to unversioned workers.
+type DesiredRamp struct {
+	BuildID    string  `json:"buildID"`
+	Percentage float64 `json:"percentage"`
+}
+
+// RoutingBasis is Temporal's routing configuration as it was read.
+type RoutingBasis struct {
+	Current             string       `json:"current"`
+	Ramping             *DesiredRamp `json:"ramping,omitempty"`
+	CurrentChangedAt    Time         `json:"currentChangedAt,omitzero"`
+	RampingChangedAt    Time         `json:"rampingChangedAt,omitzero"`
+	PercentageChangedAt Time         `json:"percentageChangedAt,omitzero"`
+	Revision            int64        `json:"revision,omitempty"`
+}
+
+// RoutingTarget is the version a spec asked for when the file was written.
+type RoutingTarget struct {
+	BuildID      string `json:"buildID"`
+	TemplateHash string `json:"templateHash"`
+	// Attempt counts how often this build became the target, from 1: each begins at its first gate and step.
+	Attempt int `json:"attempt"`
+	// Since is when it became the target.
+	Since Time `json:"since"`
+}
+
+// RecordedVersion is one version with files in Git.
+type RecordedVersion struct {
+	BuildID string `json:"buildID"`
+	// BuildIDFrom says whether the user chose the build ID or it came from the template.
+	BuildIDFrom BuildIDSource `json:"buildIDFrom"`
+	// TemplateHash of the pod template that its files were rendered from.
+	TemplateHash string `json:"templateHash"`
+	// ConnectionHash of the connection that its files were rendered with.
+	ConnectionHash string `json:"connectionHash"`
+	// Deployment is the Kubernetes Deployment's name.
+	Deployment string `json:"deployment"`
+	CreatedAt  Time   `json:"createdAt"`
+	// Replicas in the manifest; nil: left out.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Guard says whether the manifest is guarded against pruning.
+	Guard Guard `json:"guard"`
+	// Attempts is how often this build was the target.
+	Attempts int `json:"attempts,omitempty"`
+	// TurnedBack is the attempt that was turned back and barred last; 0: none. With the bar gone, the build is tried anew.
+	TurnedBack int `json:"turnedBack,omitempty"`
+	// RoutedAt is when traffic was first desired for it; zero: never.
+	RoutedAt Time `json:"routedAt,omitzero"`
+	// RetiredAt is when it was scaled down; zero: not.
+	RetiredAt Time `json:"retiredAt,omitzero"`
+	// Files are the Git blob hashes of its files by their name below versions/<build-id>/, as the bot wrote them.
+	Files map[string]string `json:"files"`
+}
+
+// BuildIDSource says where a build ID comes from.
+type BuildIDSource string
+
+// The sources of build IDs.
+const (
+	BuildIDTemplate BuildIDSource = "Template"
+	BuildIDCustom   BuildIDSource = "Custom"
+)
+
+// Guard against pruning.
+type Guard string
+
+// The states of a guard.
+const (
+	GuardOn  Guard = "On"
+	GuardOff Guard = "Off"
+)
+
+// Promotion is one entry of the promotion order.
+type Promotion struct {
+	BuildID string `json:"buildID"`
+	At      Time   `json:"at"`
+	// LeftAt is when it stopped being current; zero: it has not.
+	LeftAt Time `json:"leftAt,omitzero"`
+	// LeftBy says how it stopped being current.
+	LeftBy LeftBy `json:"leftBy,omitempty"`
+}
+
+// LeftBy says how a version stopped being current.
+type LeftBy string
+
+// The ways to stop being current.
+const (
+	LeftByPromotion LeftBy = "Promotion"
+	LeftByRollback  LeftBy = "Rollback"
+	LeftByOutside   LeftBy = "Outside"
+)
+
+// Bar keeps a build that was turned back from being raised again.
+type Bar struct {
+	BuildID      string `json:"buildID"`
+	TemplateHash string `json:"templateHash"`
+	// By is the rule, gate or person that turned it back.
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	At     Time   `json:"at"`
+}
+
+// HoldKind says what ends a hold.
+type HoldKind string
+
+// The kinds of holds: one by a person ends when a person resumes, one after drift also when the spec asks for another build.
+const (
+	HoldManual HoldKind = "Manual"
+	HoldDrift  HoldKind = "Drift"
+)
+
+// Hold stops every raise until a person resumes.
+type Hold struct {
+	Kind HoldKind `json:"kind"`
+	// BuildID is the target at the time.
+	BuildID string `json:"buildID,omitempty"`
+	By      string `json:"by"`
+	Reason  string `json:"reason"`
+	At      Time   `json:"at"`
+}
+
+// SetAside is a version that the server refuses to delete.
+type SetAside struct {
+	BuildID string `json:"buildID"`
+	Reason  string `json:"reason"`
+	At      Time   `json:"at"`
+	// Times counts the refusals: each time it is left alone for longer.
+	Times int `json:"times,omitempty"`
+}

@@ -1,0 +1,92 @@
+package v1alpha1
+
+// WorkerDeploymentStatus is what the bot knows of a worker deployment, in the shape that the in-cluster controller
+// gives it. It is written on transitions only and holds no counter and no clock that moves by itself.
+type WorkerDeploymentStatus struct {
+	TargetVersion      *VersionStatus  `json:"targetVersion,omitempty"`
+	CurrentVersion     *VersionStatus  `json:"currentVersion,omitempty"`
+	DeprecatedVersions []VersionStatus `json:"deprecatedVersions,omitempty"`
+	ManagerIdentity    string          `json:"managerIdentity,omitempty"`
+	Conditions         []Condition     `json:"conditions"`
+	Decision           *Decision       `json:"decision,omitempty"`
+}
+
+// VersionStatus is one version in a status.
+type VersionStatus struct {
+	BuildID      string       `json:"buildID"`
+	Status       string       `json:"status"`
+	Deployment   *ObjectRef   `json:"deployment,omitempty"`
+	TaskQueues   []NameRef    `json:"taskQueues,omitempty"`
+	RampPercent  *float64     `json:"rampPercentage,omitempty"`
+	RampingSince *Time        `json:"rampingSince,omitempty"`
+	RampLastAt   *Time        `json:"rampLastModifiedAt,omitempty"`
+	DrainedSince *Time        `json:"drainedSince,omitempty"`
+	Gates        []GateStatus `json:"testWorkflows,omitempty"`
+	Eligible     *bool        `json:"eligibleForDeletion,omitempty"`
+}
+
+// ObjectRef names an object in the worker deployment's namespace.
+type ObjectRef struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// NameRef is a name.
+type NameRef struct {
+	Name string `json:"name"`
+}
+
+// GateStatus is one test workflow in a status.
+type GateStatus struct {
+	WorkflowID string `json:"workflowID"`
+	RunID      string `json:"runID,omitempty"`
+	Status     string `json:"status"`
+	TaskQueue  string `json:"taskQueue"`
+}
+
+// ConditionStatus is True, False or Unknown.
+type ConditionStatus string
+
+// The values of a condition.
+const (
+	True    ConditionStatus = "True"
+	False   ConditionStatus = "False"
+	Unknown ConditionStatus = "Unknown"
+)
+
+// The types of conditions. Reconciling and Stalled are kstatus's.
+const (
+	ConditionReady       = "Ready"
+	ConditionProgressing = "Progressing"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+)
+
+// Condition of a status. LastTransitionTime moves only when Status does.
+type Condition struct {
+	Type               string          `json:"type"`
+	Status             ConditionStatus `json:"status"`
+	Reason             string          `json:"reason"`
+	Message            string          `json:"message"`
+	LastTransitionTime Time            `json:"lastTransitionTime"`
+}
+
+// Decision explains the state: what is proposed, what policy says of it, and when something may happen next.
+type Decision struct {
+	// Action that is proposed, "" if none.
+	Action  string `json:"action,omitempty"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	Verdict string `json:"verdict,omitempty"`
+	// Rules that decided, sorted.
+	Rules []string `json:"rules,omitempty"`
+	// Reasons in words a person can act on.
+	Reasons []string `json:"reasons,omitempty"`
+	// SpecDigest is the digest of the decoded spec that this is about.
+	SpecDigest string `json:"specDigest"`
+	// NextStepAt is when the next step is due by itself.
+	NextStepAt  *Time  `json:"nextStepAt,omitempty"`
+	PullRequest string `json:"pullRequest,omitempty"`
+}

@@ -1,0 +1,253 @@
+package gitops
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// The files of a record.
+const (
+	routingFile       = "routing.yaml"
+	statusFile        = "status.yaml"
+	kustomizationFile = "kustomization.yaml"
+)
+
+// environment is one environment while it is read.
+type environment struct {
+	*Reader
+	tree, out tree
+	config    v1alpha1.Config
+	git       rollout.GitContext
+	world     rollout.EnvironmentWorld
+
+	specs       map[rollout.Name][]specAt
+	broken      map[string][]v1alpha1.Problem // files with errors, by path
+	connections map[rollout.Name]*v1alpha1.Connection
+	waivers     []v1alpha1.Waiver
+}
+
+// specAt is a spec and where it is.
+type specAt struct {
+	spec     *v1alpha1.WorkerDeployment // nil: it has problems
+	file     found
+	line     int
+	problems []v1alpha1.Problem
+}
+
+// read fills in the environment's world. owners remembers which environment a spec's file belongs to.
+func (e *environment) read(owners map[string]string) error {
+	e.specs, e.connections = map[rollout.Name][]specAt{}, map[rollout.Name]*v1alpha1.Connection{}
+	e.broken = map[string][]v1alpha1.Problem{}
+	specs, err := e.match(e.tree, e.world.Environment.Specs, e.outputs())
+	if err != nil {
+		return err
+	}
+	for _, f := range specs {
+		if f.path == ConfigFile {
+			continue
+		}
+		if err := e.file(f, owners); err != nil {
+			return err
+		}
+	}
+	if err := e.policies(); err != nil {
+		return err
+	}
+	return e.deployments()
+}
+
+// outputs are the folders that specs are never looked for in: the outputs of all environments on the specs' branch.
+func (e *environment) outputs() []string {
+	var out []string
+	for _, env := range e.config.Spec.Environments {
+		if env.Output.Branch == "" || env.Output.Branch == e.git.Branch {
+			out = append(out, path.Clean(env.Output.Path))
+		}
+	}
+	return out
+}
+
+// file sorts the objects of one file.
+func (e *environment) file(f found, owners map[string]string) error {
+	d, err := e.decode(e.tree, f)
+	if err != nil {
+		return err
+	}
+	e.world.Problems = append(e.world.Problems, d.problems...)
+	if v1alpha1.HasErrors(d.problems) {
+		e.broken[f.path] = d.problems
+	}
+	for _, doc := range d.documents {
+		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
+		switch object := doc.Object.(type) {
+		case *v1alpha1.WorkerDeployment:
+			e.spec(specAt{spec: object, file: f, line: doc.Line}, name, owners)
+		case *v1alpha1.Connection:
+			e.connections[name] = object
+		case *v1alpha1.Waiver:
+			e.waivers = append(e.waivers, *object)
+		case nil:
+			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
+				e.specs[name] = append(e.specs[name], specAt{file: f, line: doc.Line, problems: doc.Problems})
+			}
+		}
+	}
+	return nil
+}
+
+func isWorkerDeployment(kind string) bool {
+	return kind == v1alpha1.KindWorkerDeployment || kind == v1alpha1.KindTemporalWorkerDeployment
+}
+
+func (e *environment) spec(s specAt, name rollout.Name, owners map[string]string) {
+	if name.Namespace == "" {
+		e.fault(s, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
+		return
+	}
+	if owner, taken := owners[s.file.path]; taken && owner != e.world.Environment.Name {
+		e.fault(s, "", "is matched by the environments %s and %s: a spec belongs to one", owner, e.world.Environment.Name)
+		return
+	}
+	owners[s.file.path] = e.world.Environment.Name
+	if s.spec.Metadata.Namespace == "" {
+		named := *s.spec
+		named.Metadata.Namespace = name.Namespace
+		s.spec = &named
+	}
+	e.specs[name] = append(e.specs[name], s)
+}
+
+// fault reports what is wrong with a spec beside its own content.
+func (e *environment) fault(s specAt, field, format string, args ...any) {
+	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.file.path, Line: s.line,
+		Path: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// policies reads the environment's Rego and data files.
+func (e *environment) policies() error {
+	for _, part := range []struct {
+		globs []string
+		to    *[]rollout.TextFile
+	}{{e.world.Environment.Policies, &e.world.Policies}, {e.world.Environment.Data, &e.world.Data}} {
+		files, err := e.match(e.tree, part.globs, nil)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			data, err := e.tree.read(f.path, f.hash)
+			if err != nil {
+				return err
+			}
+			*part.to = append(*part.to, rollout.TextFile{Path: f.path, Text: string(data)})
+		}
+	}
+	return nil
+}
+
+// deployments makes one snapshot for each spec and for each record.
+func (e *environment) deployments() error {
+	records, err := e.recorded()
+	if err != nil {
+		return err
+	}
+	names := map[rollout.Name]bool{}
+	for n := range e.specs {
+		names[n] = true
+	}
+	for n := range records {
+		names[n] = true
+	}
+	recorded := sortedNames(records)
+	for _, n := range sortedNames(names) {
+		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: e.git, Waivers: e.waivers, Record: records[n]}
+		if s.Record.Dir == "" {
+			s.Record.Dir = path.Join(e.world.Environment.Output.Path, n.Namespace, n.Name)
+		}
+		e.chooseSpec(&s)
+		s.TakenNames = takenNames(n, recorded, records)
+		e.world.Deployments = append(e.world.Deployments, s)
+	}
+	return nil
+}
+
+// chooseSpec picks the spec of a deployment. Of two with the same name the recorded path keeps it, else the first one.
+func (e *environment) chooseSpec(s *rollout.Snapshot) {
+	candidates := e.specs[s.Deployment]
+	recorded := ""
+	if s.Record.Routing != nil {
+		recorded = s.Record.Routing.Spec.SpecPath
+	}
+	if len(candidates) == 0 {
+		if problems, ok := e.broken[recorded]; ok {
+			s.Problems = asProblems(problems)
+		}
+		return
+	}
+	keeper := max(0, slices.IndexFunc(candidates, func(c specAt) bool { return c.file.path == recorded }))
+	for i, c := range candidates {
+		if i != keeper {
+			e.fault(c, "metadata.name", "%s is already the name of the spec in %s", s.Deployment, candidates[keeper].file.path)
+		}
+	}
+	c := candidates[keeper]
+	s.Spec, s.SpecPath, s.Problems, s.Git.SpecBlob = c.spec, c.file.path, asProblems(c.problems), c.file.hash
+	if c.spec != nil {
+		s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: c.spec.Spec.WorkerOptions.ConnectionRef.Name}]
+	}
+}
+
+func asProblems(problems []v1alpha1.Problem) []rollout.Problem {
+	var out []rollout.Problem
+	for _, p := range problems {
+		if p.Severity == v1alpha1.Error {
+			out = append(out, rollout.Problem{Reason: rollout.InvalidSpec, Message: p.String()})
+		}
+	}
+	return out
+}
+
+func sortedNames[V any](m map[rollout.Name]V) []rollout.Name {
+	names := make([]rollout.Name, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, compareNames)
+	return names
+}
+
+// takenNames are the Kubernetes Deployments of worker deployments whose versions' names could be the same as ours: of
+// those whose name begins with ours and a hyphen, or the other way round. sorted are the names of all records.
+func takenNames(n rollout.Name, sorted []rollout.Name, records map[rollout.Name]rollout.Record) []string {
+	var taken []string
+	add := func(other rollout.Name) {
+		if r, ok := records[other]; ok && r.Routing != nil {
+			for _, v := range r.Routing.Spec.Versions {
+				taken = append(taken, v.Deployment)
+			}
+		}
+	}
+	for i, c := range n.Name {
+		if c == '-' {
+			add(rollout.Name{Namespace: n.Namespace, Name: n.Name[:i]})
+		}
+	}
+	longer := rollout.Name{Namespace: n.Namespace, Name: n.Name + "-"}
+	for i, _ := slices.BinarySearchFunc(sorted, longer, compareNames); i < len(sorted); i++ {
+		if sorted[i].Namespace != n.Namespace || !strings.HasPrefix(sorted[i].Name, longer.Name) {
+			break
+		}
+		add(sorted[i])
+	}
+	slices.Sort(taken)
+	return taken
+}
+
+func compareNames(a, b rollout.Name) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,155 @@
+package mirror
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+)
+
+// deepening is how far history is fetched, step by step; the last means all of it (git's INFINITE_DEPTH).
+var deepening = []int{64, 512, 4096, 0x7fffffff}
+
+// Found is where FindInHistory found a path.
+type Found struct {
+	Commit Hash // the newest commit that has it
+	Entry  Entry
+}
+
+// FindInHistory finds the newest commit, from tip on, in which path exists, and what was there. History
+// that the mirror does not have yet is fetched step by step, until the path is found or history ends
+// (false). The objects below the entry are in the mirror afterwards.
+// Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
+// those of Fetch.
+func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, path string) (Found, bool, error) {
+	if err := m.take(ctx); err != nil {
+		return Found{}, false, err
+	}
+	defer m.give()
+	for _, depth := range deepening {
+		found, ok, cut, err := m.searchLocal(tip.Commit, path)
+		if err != nil || ok || !cut {
+			return found, ok, err
+		}
+		if err := m.deepen(ctx, tip.Branch, depth); err != nil {
+			return Found{}, false, err
+		}
+	}
+	found, ok, cut, err := m.searchLocal(tip.Commit, path)
+	if err == nil && !ok && cut {
+		err = &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
+	}
+	return found, ok, err
+}
+
+// searchLocal looks in the history that is there; cut says that there is more elsewhere.
+func (m *Mirror) searchLocal(tip Hash, path string) (found Found, ok, cut bool, err error) {
+	cut, err = m.walk(tip, func(c CommitInfo) (bool, error) {
+		e, here, err := m.Lookup(c.Tree, path)
+		if here {
+			found, ok = Found{Commit: c.Hash, Entry: e}, true
+		}
+		return !ok, err
+	})
+	return found, ok, cut, err
+}
+
+// deepen fetches history of the branch down to depth commits.
+func (m *Mirror) deepen(ctx context.Context, branch string, depth int) error {
+	sess, adv, err := m.remote.open(ctx, uploadPack)
+	if err != nil {
+		return err
+	}
+	defer sess.close()
+	now, err := m.findTip(adv, branch)
+	if err != nil {
+		return err
+	}
+	f := &fetcher{Mirror: m, branch: branch}
+	have := m.state.tips[branch]
+	if err := f.download(ctx, sess, adv.Capabilities, request{want: now, have: have, depth: depth}); err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx, uploadPack, address{display: m.url})
+		}
+		if f.lost {
+			return &MovedError{Branch: branch, Expected: have, Actual: now}
+		}
+		return fmt.Errorf("fetch history of branch %q: %w", branch, err)
+	}
+	if !f.onDisk {
+		return nil
+	}
+	return m.persist()
+}
+
+// ancestry is whether one commit is in the history of another.
+type ancestry int
+
+const (
+	ancestryUnknown ancestry = iota // the mirror does not have enough history to tell
+	isAncestor
+	noAncestor
+)
+
+func (m *Mirror) ancestry(ancestor, commit Hash) ancestry {
+	found := false
+	cut, err := m.walk(commit, func(c CommitInfo) (bool, error) {
+		found = c.Hash == ancestor
+		return !found, nil
+	})
+	switch {
+	case err == nil && found:
+		return isAncestor
+	case err == nil && !cut:
+		return noAncestor
+	}
+	return ancestryUnknown
+}
+
+// walk visits a commit and its ancestors, newest first, until visit says false. cut says that parents of
+// visited commits are not in the mirror.
+func (m *Mirror) walk(from Hash, visit func(CommitInfo) (bool, error)) (cut bool, err error) {
+	first, err := m.Commit(from)
+	if err != nil {
+		return false, err
+	}
+	queue := &commitQueue{first}
+	seen := map[Hash]bool{from: true}
+	for queue.Len() > 0 {
+		c := heap.Pop(queue).(CommitInfo)
+		more, err := visit(c)
+		if err != nil || !more {
+			return cut, err
+		}
+		for _, h := range c.Parents {
+			if seen[h] {
+				continue
+			}
+			seen[h] = true
+			if !m.store.has(h) {
+				cut = true
+				continue
+			}
+			parent, err := m.Commit(h)
+			if err != nil {
+				return cut, err
+			}
+			heap.Push(queue, parent)
+		}
+	}
+	return cut, nil
+}
+
+// commitQueue gives the newest commit first.
+type commitQueue []CommitInfo
+
+func (q commitQueue) Len() int           { return len(q) }
+func (q commitQueue) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
+func (q commitQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *commitQueue) Push(c any)        { *q = append(*q, c.(CommitInfo)) }
+
+func (q *commitQueue) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}

@@ -1,0 +1,158 @@
+package mirror
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+)
+
+func TestForcePushIsNoticed(t *testing.T) {
+	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
+		r.Commit(gittest.Commit{Write: first})
+		one := r.Commit(gittest.Commit{Write: map[string]string{"x": "1"}})
+		m := openMirror(t, w)
+		tip := fetch(t, m, "main")
+		require.Equal(t, one, tip.Commit.String())
+
+		two := r.Commit(gittest.Commit{Parent: one + "~1", Write: map[string]string{"x": "2"}})
+		forced := fetch(t, m, "main")
+		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit, Move: MoveRewritten}, forced)
+		requireSame(t, r.Files("main"), readAll(t, m, forced.Tree))
+		requireSame(t, []string{"+ x 100644"}, diffOf(t, m, tip.Tree, forced.Tree))
+
+		r.Git("update-ref", "refs/heads/main", one)
+		require.Equal(t, MoveRewritten, fetch(t, m, "main").Move, "back to what the mirror has")
+		_, err := m.Push(t.Context(), stage(t, m, commitOn(forced, put("ours", "1"))))
+		var moved *MovedError
+		require.ErrorAs(t, err, &moved)
+	})
+}
+
+func TestForcePushWhoseOldHistoryIsGone(t *testing.T) {
+	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
+		r.Commit(gittest.Commit{Write: first})
+		m := openMirror(t, w)
+		old := fetch(t, m, "main")
+		for i := range 5 {
+			parent := ""
+			if i == 0 {
+				parent = "none"
+			}
+			r.Commit(gittest.Commit{Parent: parent, Write: map[string]string{"brand": fmt.Sprint("new", i)}})
+		}
+		r.Git("reflog", "expire", "--expire=now", "--all")
+		r.Git("gc", "--quiet", "--prune=now")
+		tip := fetch(t, m, "main")
+		require.Equal(t, MoveRewritten, tip.Move)
+		requireSame(t, map[string]string{"brand": "new4"}, readAll(t, m, tip.Tree))
+		c, err := m.Commit(tip.Commit)
+		require.NoError(t, err)
+		require.False(t, m.store.has(c.Parents[0]), "fetched anew at depth 1")
+		require.Len(t, readAll(t, m, old.Tree), len(first), "what was there stays readable")
+		r.Commit(gittest.Commit{Write: map[string]string{"brand": "newer"}})
+		require.Equal(t, MoveForward, fetch(t, m, "main").Move)
+		require.NoError(t, m.Close())
+		mirrorFsck(t, m.dir)
+	})
+}
+
+func TestFindInHistory(t *testing.T) {
+	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
+		r.Commit(gittest.Commit{Write: map[string]string{"old/a.yaml": "v1", "keep": "0"}})
+		r.Commit(gittest.Commit{Write: map[string]string{"old/a.yaml": "v2"}})
+		deleted := r.Commit(gittest.Commit{Delete: []string{"old/a.yaml"}})
+		for i := range 100 { // beyond the first deepening
+			r.Commit(gittest.Commit{Write: map[string]string{"keep": fmt.Sprint(i)}})
+		}
+		m := openMirror(t, w)
+		tip := fetch(t, m, "main")
+
+		found, ok, err := m.FindInHistory(t.Context(), tip, "old/a.yaml")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, r.Git("rev-parse", deleted+"~1"), found.Commit.String())
+		data, err := m.Blob(found.Entry.Hash, 100)
+		require.NoError(t, err)
+		require.Equal(t, "v2", string(data))
+
+		found, ok, err = m.FindInHistory(t.Context(), tip, "old")
+		require.NoError(t, err)
+		require.True(t, ok && found.Entry.IsDir())
+		_, ok, err = m.FindInHistory(t.Context(), tip, "never/was")
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Empty(t, m.state.shallow, "all of history is here now")
+
+		s := stage(t, m, commitOn(tip, Change{Path: "old/a.yaml", Blob: hashOf(r.Git("rev-parse", deleted+"~1:old/a.yaml"))}))
+		_, err = m.Push(t.Context(), s)
+		require.NoError(t, err)
+		require.Equal(t, "v2", r.Files("main")["old/a.yaml"])
+		require.NoError(t, m.Close())
+		mirrorFsck(t, m.dir)
+	})
+}
+
+func TestFindInHistoryThroughAMerge(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"a": "1"}})
+	r.Commit(gittest.Commit{Branch: "side", Parent: "main", Write: map[string]string{"only/here": "s"}})
+	r.Commit(gittest.Commit{Write: map[string]string{"a": "2"}})
+	merge := r.Git("commit-tree", "-m", "merge, without the side's file", "-p", "main", "-p", "side", r.Tip("main")+"^{tree}")
+	r.Git("update-ref", "refs/heads/main", merge)
+	m := openFile(t, r)
+	found, ok, err := m.FindInHistory(t.Context(), fetch(t, m, "main"), "only/here")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, r.Tip("side"), found.Commit.String())
+}
+
+func TestHistoryOfABranchThatWasRewrittenMeanwhile(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"a": "1"}})
+	r.Commit(gittest.Commit{Write: map[string]string{"a": "2"}})
+	m := openFile(t, r)
+	tip := fetch(t, m, "main")
+	r.Commit(gittest.Commit{Parent: "none", Write: map[string]string{"b": "1"}})
+	r.Git("reflog", "expire", "--expire=now", "--all")
+	r.Git("gc", "--quiet", "--prune=now")
+	_, _, err := m.FindInHistory(t.Context(), tip, "gone")
+	var moved *MovedError
+	require.ErrorAs(t, err, &moved)
+	require.Equal(t, tip.Commit, moved.Expected)
+}
+
+func TestManyCommitsWhileAway(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	m := openFile(t, r)
+	before := fetch(t, m, "main")
+	for i := range 30 {
+		r.Commit(gittest.Commit{Write: map[string]string{fmt.Sprintf("f%d", i): strings.Repeat("x", i)}})
+	}
+	after := fetch(t, m, "main")
+	require.Equal(t, MoveForward, after.Move)
+	require.Len(t, diffOf(t, m, before.Tree, after.Tree), 30)
+}
+
+func TestIncrementThatIsTooLargeIsFetchedAnew(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	m := openFile(t, r)
+	m.store.limits.increment = 10
+	fetch(t, m, "main")
+	for i := range 12 {
+		r.Commit(gittest.Commit{Write: map[string]string{"f": fmt.Sprint(i)}})
+	}
+	tip := fetch(t, m, "main")
+	require.Equal(t, MoveUnknown, tip.Move)
+	c, err := m.Commit(tip.Commit)
+	require.NoError(t, err)
+	require.False(t, m.store.has(c.Parents[0]))
+	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+}

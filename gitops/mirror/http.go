@@ -1,0 +1,259 @@
+package mirror
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// httpRemote speaks Git's smart HTTP through go-git's client, which also watches redirects: a credential
+// does not follow one to another host.
+type httpRemote struct {
+	addr      address
+	auth      Auth
+	transport *http.Transport
+}
+
+func newHTTPTransport(auth Auth, config *tls.Config) *http.Transport {
+	return &http.Transport{
+		Proxy:               auth.Proxy,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: dialTimeout,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 2,
+		IdleConnTimeout:     90 * time.Second,
+	}
+}
+
+const dialTimeout = 20 * time.Second
+
+func (r *httpRemote) close() { r.transport.CloseIdleConnections() }
+
+func (r *httpRemote) open(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
+	ep := &transport.Endpoint{Protocol: r.addr.scheme, Host: r.addr.host, Port: r.addr.port, Path: r.addr.path}
+	if strings.Contains(ep.Host, ":") {
+		ep.Host = "[" + ep.Host + "]"
+	}
+	// A nil AuthMethod in an interface would not be nil to go-git.
+	var auth transport.AuthMethod
+	user, password, ok, err := r.auth.basic(ctx, r.addr)
+	if err != nil {
+		return nil, nil, r.fail(ctx, s, &credentialError{"password", err})
+	}
+	if ok {
+		auth = &githttp.BasicAuth{Username: user, Password: password}
+	}
+	keeper := &bodyKeeper{next: r.transport}
+	h := &httpSession{remote: r, service: s, bodies: keeper}
+	client := githttp.NewClient(&http.Client{Transport: keeper})
+	var talk transport.Session
+	if s == receivePack {
+		h.receive, err = client.NewReceivePackSession(ep, auth)
+		talk = h.receive
+	} else {
+		h.upload, err = client.NewUploadPackSession(ep, auth)
+		talk = h.upload
+	}
+	if err != nil {
+		return nil, nil, r.fail(ctx, s, err)
+	}
+	adv, err := talk.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return h, packp.NewAdvRefs(), nil
+	}
+	if err != nil {
+		h.close()
+		return nil, nil, r.fail(ctx, s, err)
+	}
+	return h, adv, nil
+}
+
+// httpSession is one GET and at most one POST.
+type httpSession struct {
+	remote  *httpRemote
+	service service
+	upload  transport.UploadPackSession
+	receive transport.ReceivePackSession
+	bodies  *bodyKeeper
+}
+
+func (h *httpSession) close() { h.bodies.close() }
+
+func (h *httpSession) fetch(ctx context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	resp, err := h.upload.UploadPack(ctx, req)
+	if err != nil {
+		return nil, h.remote.fail(ctx, h.service, err)
+	}
+	return resp, nil
+}
+
+func (h *httpSession) push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	report, err := h.receive.ReceivePack(ctx, req)
+	switch {
+	case report != nil:
+		return report, nil // err only repeats it
+	case err == nil:
+		return nil, errors.New("the server sent an empty answer")
+	case ctx.Err() != nil:
+		return nil, interrupted(ctx, h.service, h.remote.addr)
+	}
+	access := h.remote.fail(ctx, h.service, err)
+	if refusedToListen(err) {
+		return nil, access
+	}
+	return nil, &sentError{access}
+}
+
+// sentError hides an AccessError that came after the pack was sent: see session.push.
+type sentError struct{ err error }
+
+func (e *sentError) Error() string { return e.err.Error() }
+
+// refusedToListen says whether the server turned the request away before looking at it.
+func refusedToListen(err error) bool {
+	if errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) ||
+		errors.Is(err, transport.ErrRepositoryNotFound) {
+		return true
+	}
+	code := httpStatus(err)
+	return code >= 400 && code < 500
+}
+
+func httpStatus(err error) int {
+	var unexpected *plumbing.UnexpectedError // go-git's has no Unwrap
+	if errors.As(err, &unexpected) {
+		err = unexpected.Err
+	}
+	var status *githttp.Err
+	if errors.As(err, &status) {
+		return status.StatusCode()
+	}
+	return 0
+}
+
+// credentialError says that a credential could not be read.
+type credentialError struct {
+	what string
+	err  error
+}
+
+func (e *credentialError) Error() string { return "read " + e.what + ": " + e.err.Error() }
+func (e *credentialError) Unwrap() error { return e.err }
+
+// fail says what an error of go-git's HTTP client means. Pages that servers send with an error are not
+// repeated: they are long, and mostly markup.
+func (r *httpRemote) fail(ctx context.Context, s service, err error) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, s, r.addr)
+	}
+	e := &AccessError{Op: s.op(), URL: r.addr.display, Err: err}
+	var unexpected *plumbing.UnexpectedError
+	if errors.As(err, &unexpected) {
+		err = unexpected.Err
+	}
+	var (
+		credential *credentialError
+		cert       *tls.CertificateVerificationError
+		network    net.Error
+		remoteSays *pktline.ErrorLine
+	)
+	for _, known := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed, transport.ErrRepositoryNotFound} {
+		if errors.Is(err, known) {
+			e.Err = known // go-git's repeats the page
+		}
+	}
+	switch {
+	case errors.As(err, &credential):
+		e.Reason, e.Detail, e.Hint = ReasonCredentials, credential.Error(), "check the file or variable it comes from"
+	case errors.Is(err, transport.ErrAuthenticationRequired) && !r.auth.hasBasic(r.addr):
+		e.Reason, e.Hint = ReasonUnauthorized, "give a token or a user and password"
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		e.Reason, e.Hint = ReasonUnauthorized, "the token or password is wrong or has expired"
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		e.Reason, e.Hint = ReasonForbidden, "the token lacks the right to "+s.right()
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		e.Reason, e.Hint = ReasonNotFound, "check the URL, and that the credentials may see the repository"
+	case errors.As(err, &remoteSays):
+		e.Reason, e.Detail = ReasonServer, cleanText(remoteSays.Text)
+	case errors.As(err, &cert):
+		e.Reason, e.Detail, e.Hint = ReasonCertificate, cleanText(cert.Error()), "give the CA that signed it as CA file"
+	case httpStatus(e.Err) != 0:
+		code := httpStatus(e.Err)
+		e.Reason, e.Detail = ReasonServer, fmt.Sprintf("HTTP %d %s", code, http.StatusText(code))
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		e.Reason, e.Detail, e.Hint = ReasonNetwork, cleanText(err.Error()), "check the host, the port and the proxy"
+	default:
+		e.Reason, e.Detail, e.Hint = ReasonServer, cleanText(err.Error()), "is this the URL of a Git repository?"
+	}
+	return e
+}
+
+func (s service) right() string {
+	if s == receivePack {
+		return "write"
+	}
+	return "read"
+}
+
+// bodyKeeper remembers response bodies, since go-git leaves some of them open, which would cost a
+// connection each, and bounds those of errors, which go-git reads whole.
+type bodyKeeper struct {
+	next http.RoundTripper
+
+	mu     sync.Mutex
+	bodies []io.ReadCloser
+}
+
+const (
+	maxErrorBody = 8 << 10
+	maxDrain     = 64 << 10 // rest of a body worth reading to keep the connection
+)
+
+func (k *bodyKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := k.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body := resp.Body
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.bodies = append(k.bodies, body)
+	kept := keptBody{body}
+	if resp.StatusCode >= http.StatusBadRequest {
+		kept.Reader = io.LimitReader(body, maxErrorBody)
+	}
+	resp.Body = kept
+	return resp, nil
+}
+
+// keptBody is closed by the bodyKeeper, at the end of the conversation.
+type keptBody struct{ io.Reader }
+
+func (keptBody) Close() error { return nil }
+
+var _ http.RoundTripper = (*bodyKeeper)(nil)
+
+// close reads what little is left of each body, so that its connection can serve again, and closes it.
+func (k *bodyKeeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, body := range k.bodies {
+		_, _ = io.CopyN(io.Discard, body, maxDrain)
+		_ = body.Close()
+	}
+	k.bodies = nil
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package mirror
+
+import "os"
+
+// tryLock does nothing here: give each process a directory of its own.
+func tryLock(*os.File) (bool, error) { return true, nil }

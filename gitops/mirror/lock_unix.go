@@ -1,0 +1,18 @@
+//go:build unix
+
+package mirror
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock locks a file for this process; false when another one has it.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

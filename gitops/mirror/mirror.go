@@ -1,0 +1,193 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Config says what to mirror and where. Printing or logging it shows no credentials.
+type Config struct {
+	// URL is file:///path, http(s)://, ssh://user@host:port/path or user@host:path. Required.
+	URL string
+	// Dir is the mirror's own directory, one per URL; made with mode 0700 when missing. Required.
+	Dir string
+	// Auth is how to log in; optional where the repository needs none.
+	Auth Auth
+	// Log is where a mirror that is filled anew is reported. Required.
+	Log *slog.Logger
+}
+
+// String gives the URL without credentials, and the directory.
+func (c Config) String() string { return fmt.Sprintf("mirror of %s in %s", redact(c.URL), c.Dir) }
+
+// GoString is String, so that no verb shows more.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue is String as a log value.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Mirror is a local copy of one repository's branches. Use Open.
+type Mirror struct {
+	dir    string
+	url    string // without credentials
+	log    *slog.Logger
+	remote remote
+	store  *store
+	lock   *os.File
+
+	// turn is held by the one operation that talks to the server. It is a channel so that waiting for
+	// it can be interrupted. It guards state.
+	turn  chan struct{}
+	state state
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// Open opens or makes the mirror in cfg.Dir; it does not talk to the server. A directory that cannot be
+// read as a mirror of that URL is emptied, with a log line; one that holds other things is an error.
+// Errors: *AccessError (URL or credentials cannot work), *LockedError, those of the file system.
+func Open(cfg Config) (*Mirror, error) {
+	addr, err := parseAddress(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Dir == "" || cfg.Log == nil {
+		return nil, errors.New("open mirror: Dir and Log are required")
+	}
+	remote, err := newRemote(addr, cfg.Auth)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mirror{
+		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), remote: remote,
+		turn: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	if err := m.acquire(); err != nil {
+		return nil, fmt.Errorf("open mirror %s: %w", cfg.Dir, err)
+	}
+	if err := m.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open mirror %s: %w", cfg.Dir, err), m.lock.Close())
+	}
+	return m, nil
+}
+
+// acquire takes the directory for this process.
+func (m *Mirror) acquire() error {
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(m.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	mine, err := tryLock(f)
+	if err == nil && !mine {
+		err = &LockedError{Dir: m.dir}
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	m.lock = f
+	return nil
+}
+
+// load reads what an earlier run left, or starts empty.
+func (m *Mirror) load() error {
+	state, err := loadState(m.dir, m.url)
+	if errors.Is(err, errForeign) {
+		return err
+	}
+	if err != nil && !errors.Is(err, errFresh) {
+		m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", err)
+	}
+	if err != nil {
+		if err := createLayout(m.dir, m.url); err != nil {
+			return err
+		}
+		state = newState()
+	}
+	m.state = state
+	m.store = newStore(m.dir, defaultLimits)
+	for branch, tip := range state.tips {
+		if err := m.checkTip(tip); err != nil {
+			return m.rebuild(fmt.Errorf("branch %s: %w", branch, err))
+		}
+	}
+	return nil
+}
+
+// checkTip looks at the part of a commit that every use of it needs.
+func (m *Mirror) checkTip(tip Hash) error {
+	c, err := m.Commit(tip)
+	if err != nil {
+		return err
+	}
+	_, err = m.Tree(c.Tree)
+	return err
+}
+
+// rebuild empties the mirror; the next fetch fills it.
+func (m *Mirror) rebuild(reason error) error {
+	m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", reason)
+	m.state = newState()
+	return m.store.reset(func() error { return createLayout(m.dir, m.url) })
+}
+
+// Close writes out what is only in memory and releases the directory. Operations that run are waited for.
+func (m *Mirror) Close() error {
+	err := ErrClosed
+	m.closing.Do(func() {
+		m.turn <- struct{}{} // never given back
+		close(m.closed)
+		m.remote.close()
+		if err = m.store.close(); err == nil {
+			err = m.state.writeRefs(m.dir)
+		}
+		err = errors.Join(err, m.lock.Close())
+	})
+	return err
+}
+
+// take waits for the turn to talk to the server. The caller gives it back with give.
+func (m *Mirror) take(ctx context.Context) error {
+	select {
+	case <-m.closed:
+		return ErrClosed
+	default:
+	}
+	select {
+	case m.turn <- struct{}{}:
+		return nil
+	case <-m.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %s: %w", m.url, context.Cause(ctx))
+	}
+}
+
+func (m *Mirror) give() { <-m.turn }
+
+// persist writes the tips to disk when everything they need is there.
+func (m *Mirror) persist() error {
+	if err := m.store.flush(); err != nil {
+		return err
+	}
+	return m.state.writeRefs(m.dir)
+}
+
+// branchRef gives the full name of a branch.
+func branchRef(branch string) (plumbing.ReferenceName, error) {
+	ref := plumbing.NewBranchReferenceName(branch)
+	if err := ref.Validate(); err != nil {
+		return "", fmt.Errorf("branch %q: %w", branch, err)
+	}
+	return ref, nil
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package mirror
+
+import "os/exec"
+
+func isolate(*exec.Cmd) {}
+
+// killGroup ends a started process.
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

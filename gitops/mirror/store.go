@@ -1,0 +1,291 @@
+package mirror
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// store holds the objects: packs on disk, and what is new in memory until there is enough of it for a
+// pack. go-git's storage is not safe for concurrent reads, hence the lock.
+type store struct {
+	dir    string
+	limits limits
+
+	mu    sync.Mutex
+	base  *filesystem.Storage
+	fresh map[Hash]obj
+	size  int64 // bytes in fresh
+	bad   error // what was found damaged; the mirror is filled anew at the next fetch
+}
+
+// limits bound what is held in memory and fetched.
+type limits struct {
+	overlay int64 // bytes of objects in memory before they are written out
+	fetch   int   // bytes of one incoming pack taken into memory; a larger one goes straight to disk
+	cache   int64 // bytes of recently read objects
+	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
+	// server may have to send all of its history, because this mirror lacks the commit where it forked.
+	increment uint32
+}
+
+var defaultLimits = limits{overlay: 32 << 20, fetch: 8 << 20, cache: 32 << 20, increment: 250_000}
+
+func newStore(dir string, l limits) *store {
+	s := &store{dir: dir, limits: l}
+	s.open()
+	return s
+}
+
+// open starts with what is on disk.
+func (s *store) open() {
+	s.base = filesystem.NewStorageWithOptions(osfs.New(s.dir, osfs.WithBoundOS()),
+		cache.NewObjectLRU(cache.FileSize(s.limits.cache)),
+		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
+		// makes HasEncodedObject deny whatever is in a pack.
+		filesystem.Options{KeepDescriptors: true})
+	s.fresh = map[Hash]obj{}
+	s.size = 0
+	s.bad = nil
+}
+
+// reset starts over after the files on disk were replaced by change.
+func (s *store) reset(change func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.base.Close() // the packs are about to go
+	err := change()
+	s.open()
+	return err
+}
+
+// close writes out what is only in memory and releases the files.
+func (s *store) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.flushLocked(), s.base.Close())
+}
+
+// has says whether an object is there, without an opinion on one that is not.
+func (s *store) has(h Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.fresh[h]; ok {
+		return true
+	}
+	return s.base.HasEncodedObject(h) == nil
+}
+
+const anySize = int64(-1)
+
+func (s *store) read(h Hash, kind plumbing.ObjectType) ([]byte, error) {
+	return s.readLimited(h, kind, anySize)
+}
+
+// readLimited reads an object of at most limit bytes.
+func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.fresh[h]; ok {
+		if o.kind != kind {
+			return nil, &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.kind, kind)}
+		}
+		if limit != anySize && int64(len(o.data)) > limit {
+			return nil, &TooLargeError{Hash: h, Size: int64(len(o.data)), Limit: limit}
+		}
+		return o.data, nil
+	}
+	o, err := s.base.EncodedObject(plumbing.AnyObject, h)
+	switch {
+	case errors.Is(err, plumbing.ErrObjectNotFound):
+		return nil, &MissingObjectError{Hash: h}
+	case err != nil:
+		return nil, s.damagedLocked(h, err)
+	case o.Type() != kind:
+		return nil, &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
+	case limit != anySize && o.Size() > limit: // go-git does not inflate a large object before it is read
+		return nil, &TooLargeError{Hash: h, Size: o.Size(), Limit: limit}
+	}
+	data, err := content(o)
+	if err != nil {
+		return nil, s.damagedLocked(h, err)
+	}
+	return data, nil
+}
+
+func content(o plumbing.EncodedObject) ([]byte, error) {
+	r, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, o.Size())
+	_, err = io.ReadFull(r, data)
+	return data, errors.Join(err, r.Close())
+}
+
+// damaged notes that the mirror cannot be trusted any more and wraps the cause.
+func (s *store) damaged(h Hash, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.damagedLocked(h, err)
+}
+
+func (s *store) damagedLocked(h Hash, err error) error {
+	s.bad = &CorruptObjectError{Hash: h, Err: err}
+	return s.bad
+}
+
+// needed passes an error on, noting when what is missing or not what it should be belongs to something
+// that is there. What a caller asks for out of the blue is no sign of damage.
+func (s *store) needed(err error) error {
+	var (
+		missing *MissingObjectError
+		corrupt *CorruptObjectError
+	)
+	if errors.As(err, &missing) || errors.As(err, &corrupt) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.bad = err
+	}
+	return err
+}
+
+// damage is what was found wrong since the last reset, or nil.
+func (s *store) damage() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bad
+}
+
+// add takes objects into memory. Together with what the store holds they must be complete.
+func (s *store) add(objs []obj) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objs {
+		if _, ok := s.fresh[o.hash]; !ok {
+			s.fresh[o.hash] = o
+			s.size += int64(len(o.data))
+		}
+	}
+	if s.size > s.limits.overlay {
+		return s.flushLocked()
+	}
+	return nil
+}
+
+// flush writes what is only in memory to disk.
+func (s *store) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flushLocked()
+}
+
+func (s *store) flushLocked() error {
+	if len(s.fresh) == 0 {
+		return nil
+	}
+	objs := make([]obj, 0, len(s.fresh))
+	for _, o := range s.fresh {
+		objs = append(objs, o)
+	}
+	pack, err := encodePack(objs)
+	if err != nil {
+		return err
+	}
+	if err := s.writePackLocked(bytes.NewReader(pack)); err != nil {
+		return err
+	}
+	s.fresh = map[Hash]obj{}
+	s.size = 0
+	return nil
+}
+
+// writePack stores a pack and its index. What is in memory goes to disk first: see the package's invariants.
+func (s *store) writePack(pack io.Reader) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	// The download happens here, so reads must not wait for it: the pack is stored beside the open ones.
+	side := filesystem.NewStorage(osfs.New(s.dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
+	if err := packfile.WritePackfileToObjectStorage(side, pack); err != nil {
+		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reopenLocked()
+}
+
+func (s *store) writePackLocked(pack io.Reader) error {
+	if err := packfile.WritePackfileToObjectStorage(s.base, pack); err != nil {
+		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
+	}
+	return nil
+}
+
+// reopenLocked makes packs visible that came to disk by another way than base.
+func (s *store) reopenLocked() error {
+	fresh, size, bad := s.fresh, s.size, s.bad
+	err := s.base.Close()
+	s.open()
+	s.fresh, s.size, s.bad = fresh, size, bad
+	return err
+}
+
+// errBatchFull says that a pack inflates to more than is taken into memory.
+var errBatchFull = errors.New("pack is too large for memory")
+
+// parsePack reads a whole pack into objects of at most limit bytes together.
+func parsePack(pack []byte, limit int64) ([]obj, error) {
+	b := &batch{Storage: memory.NewStorage(), limit: limit}
+	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(bytes.NewReader(pack)), b)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parser.Parse(); err != nil {
+		return nil, err
+	}
+	objs := make([]obj, 0, len(b.Objects))
+	for h, o := range b.Objects {
+		data, err := content(o)
+		if err != nil {
+			return nil, err
+		}
+		objs = append(objs, obj{hash: h, kind: o.Type(), data: data})
+	}
+	return objs, nil
+}
+
+// batch counts what a pack inflates to.
+type batch struct {
+	*memory.Storage
+	size, limit int64
+}
+
+func (b *batch) SetEncodedObject(o plumbing.EncodedObject) (Hash, error) {
+	if b.size += o.Size(); b.size > b.limit {
+		return plumbing.ZeroHash, errBatchFull
+	}
+	return b.Storage.SetEncodedObject(o)
+}
+
+// checkBlob says whether a blob is there to be put into a tree.
+func (s *store) checkBlob(h Hash) error {
+	if !s.has(h) {
+		return &MissingObjectError{Hash: h}
+	}
+	var large *TooLargeError
+	if _, err := s.readLimited(h, plumbing.BlobObject, 0); err != nil && !errors.As(err, &large) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package mirror
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+)
+
+// A pack that arrives may build on what is only in memory. If it came to disk first, a crash would leave
+// commits whose trees are not complete.
+func TestMemoryGoesToDiskBeforeALaterPack(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, createLayout(dir, "file:///x"))
+	s := newStore(dir, defaultLimits)
+	earlier, later := newObj(plumbing.BlobObject, []byte("earlier")), newObj(plumbing.BlobObject, []byte("later"))
+	require.NoError(t, s.add([]obj{earlier}))
+	pack, err := encodePack([]obj{later})
+	require.NoError(t, err)
+	require.NoError(t, s.writePack(bytes.NewReader(pack)))
+
+	after := newStore(dir, defaultLimits) // as if killed
+	require.True(t, after.has(earlier.hash))
+	require.True(t, after.has(later.hash))
+}
+
+func TestABrokenDownloadLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, createLayout(dir, "file:///x"))
+	s := newStore(dir, defaultLimits)
+	pack, err := encodePack([]obj{newObj(plumbing.BlobObject, bytes.Repeat([]byte("x"), 1000))})
+	require.NoError(t, err)
+	for _, broken := range [][]byte{pack[:len(pack)/2], append([]byte("JUNK"), pack...), {}} {
+		require.Error(t, s.writePack(bytes.NewReader(broken)))
+	}
+	require.Empty(t, filesIn(t, dir, "objects/pack/*"))
+	require.NoError(t, s.writePack(bytes.NewReader(pack)))
+	require.Len(t, filesIn(t, dir, "objects/pack/*"), 2)
+}
+
+func TestReadingBesideFetches(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(20)})
+	m := openFile(t, r)
+	m.store.limits.overlay, m.store.limits.fetch = 2<<10, 1<<10
+	tip := fetch(t, m, "main")
+	want := r.Files("main")
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := m.Diff(Hash{}, tip.Tree, func(path string, e Entry) error {
+					data, err := m.Blob(e.Hash, 1<<20)
+					if err == nil && string(data) != want[path] {
+						err = fmt.Errorf("%s has changed", path)
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 10 {
+		r.Commit(gittest.Commit{Write: map[string]string{"x": strings.Repeat(fmt.Sprint(i), 100*i)}})
+		now := fetch(t, m, "main")
+		_, err := m.Push(t.Context(), stage(t, m, commitOn(now, put("y", fmt.Sprint(i)))))
+		require.NoError(t, err)
+	}
+	close(stop)
+	readers.Wait()
+}
+
+func TestHTTPConnectionIsKept(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	var mu sync.Mutex
+	peers := map[string]int{}
+	server := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			mu.Lock()
+			peers[req.RemoteAddr]++
+			mu.Unlock()
+			next.ServeHTTP(w, req)
+		})
+	}})
+	m := openMirror(t, way{url: server.URL})
+	for i := range 5 {
+		tip := fetch(t, m, "main")
+		_, err := m.Push(t.Context(), stage(t, m, commitOn(tip, put("x", fmt.Sprint(i)))))
+		require.NoError(t, err)
+		_, err = m.Push(t.Context(), stage(t, m, commitOn(tip, put("x", "stale"))))
+		var moved *MovedError
+		require.ErrorAs(t, err, &moved)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, peers, 1, "one connection serves all requests")
+}

@@ -1,0 +1,285 @@
+package gitops
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Config says which branch of which repository is read and written, and how. All of it is the bot's own, never the
+// repository's.
+type Config struct {
+	// URL of the repository: file:///path, https://, ssh:// or user@host:path.
+	URL string
+	// Branch that specs are on.
+	Branch string
+	// CacheDir holds the mirror; it may be deleted at any time.
+	CacheDir string
+	Auth     mirror.Auth
+	// Author and Email of commits.
+	Author, Email string
+	Log           *slog.Logger
+	// Now gives the time that commits carry.
+	Now func() time.Time
+	// OnWrite is told before and after each push; nil: nobody.
+	OnWrite func(moment Moment)
+}
+
+// Moment is before or after a write to the server.
+type Moment string
+
+// The moments around a write.
+const (
+	Before Moment = "before"
+	After  Moment = "after"
+)
+
+// Repository is a branch on a server, and the branches that its environments write to. It is used by one goroutine at a time.
+type Repository struct {
+	cfg    Config
+	mirror *mirror.Mirror
+	reader Reader
+	// last is the world as it was read last, and the tips that it was read from.
+	last     *rollout.World
+	lastTips map[string]mirror.Tip
+}
+
+// Open opens the repository's mirror; it does not talk to the server.
+func Open(cfg Config) (*Repository, error) {
+	sum := sha256.Sum256([]byte(cfg.URL))
+	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: filepath.Join(cfg.CacheDir, "mirror", hex.EncodeToString(sum[:8])),
+		Auth: cfg.Auth, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Repository{cfg: cfg, mirror: m}, nil
+}
+
+// Close gives the mirror back.
+func (r *Repository) Close() error { return r.mirror.Close() }
+
+// Read gives the world at the branch's tip. When nothing moved it is the one that was read before: it is not to be
+// changed. Errors: those of mirror.Fetch.
+func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
+	tip, err := r.mirror.Fetch(ctx, r.cfg.Branch)
+	if err != nil {
+		return rollout.World{}, err
+	}
+	tips := map[string]mirror.Tip{r.cfg.Branch: tip}
+	if r.last != nil {
+		for _, env := range r.last.Environments {
+			if err := r.fetchOutput(ctx, env.Environment, tips); err != nil {
+				return rollout.World{}, err
+			}
+		}
+		if sameTips(tips, r.lastTips) {
+			return *r.last, nil
+		}
+	}
+	git, err := r.gitContext(tip)
+	if err != nil {
+		return rollout.World{}, err
+	}
+	world, err := r.reader.read(commitTree{r.mirror, tip.Tree}, func(env v1alpha1.Environment) (tree, string, error) {
+		if err := r.fetchOutput(ctx, env, tips); err != nil {
+			return nil, "", err
+		}
+		out := tips[r.outputBranch(env)]
+		if out.Commit.IsZero() {
+			return commitTree{r.mirror, out.Tree}, "", nil
+		}
+		return commitTree{r.mirror, out.Tree}, out.Commit.String(), nil
+	}, git)
+	if err != nil {
+		return rollout.World{}, err
+	}
+	r.last, r.lastTips = &world, tips
+	return world, nil
+}
+
+// fetchOutput adds the tip of an environment's output branch; a branch that does not exist yet has a zero tip.
+func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, tips map[string]mirror.Tip) error {
+	branch := r.outputBranch(env)
+	if _, ok := tips[branch]; ok {
+		return nil
+	}
+	tip, err := r.mirror.Fetch(ctx, branch)
+	var none *mirror.NoBranchError
+	if errors.As(err, &none) {
+		tip, err = mirror.Tip{Branch: branch}, nil
+	}
+	if err != nil {
+		return err
+	}
+	tips[branch] = tip
+	return nil
+}
+
+func (r *Repository) outputBranch(env v1alpha1.Environment) string {
+	if env.Output.Branch != "" {
+		return env.Output.Branch
+	}
+	return r.cfg.Branch
+}
+
+func sameTips(a, b map[string]mirror.Tip) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for branch, tip := range a {
+		if was, ok := b[branch]; !ok || was.Commit != tip.Commit {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Repository) gitContext(tip mirror.Tip) (rollout.GitContext, error) {
+	c, err := r.mirror.Commit(tip.Commit)
+	if err != nil {
+		return rollout.GitContext{}, err
+	}
+	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: c.Author.Name, When: c.Author.When.UTC(),
+		Message: c.Message}, nil
+}
+
+// MovedError says that a branch is not any more what was read: read again, and decide again.
+type MovedError struct {
+	Branch string
+	Err    error
+}
+
+// Error names the branch.
+func (e *MovedError) Error() string { return fmt.Sprintf("branch %s moved: %v", e.Branch, e.Err) }
+
+// Is makes it a rollout.ErrMoved.
+func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
+
+// Unwrap gives the cause.
+func (e *MovedError) Unwrap() error { return e.Err }
+
+// Commit pushes one commit on top of Base and gives its hash; "" if the changes change nothing. Nothing is forced, merged or
+// rebased. Errors: *MovedError when the branch is not at Base any more; *mirror.RejectedError,
+// *mirror.UnknownOutcomeError and *mirror.AccessError as Push has them.
+func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
+	branch := r.outputBranch(req.Environment)
+	tip := r.lastTips[branch]
+	changes, err := r.changes(ctx, tip, req)
+	if err != nil {
+		return "", err
+	}
+	who := mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
+	staged, err := r.mirror.Stage(mirror.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Changes: changes,
+		Message: req.Message, Author: who, Committer: who})
+	if err != nil {
+		return "", fmt.Errorf("stage commit for %s: %w", branch, err)
+	}
+	if staged.Tree == tip.Tree && !tip.Commit.IsZero() {
+		return "", nil
+	}
+	r.write(Before)
+	hash, err := r.mirror.Push(ctx, staged)
+	r.write(After)
+	var moved *mirror.MovedError
+	if errors.As(err, &moved) {
+		return "", &MovedError{Branch: branch, Err: err}
+	}
+	if err != nil {
+		return "", fmt.Errorf("push to %s: %w", branch, err)
+	}
+	return hash.String(), nil
+}
+
+func (r *Repository) write(m Moment) {
+	if r.cfg.OnWrite != nil {
+		r.cfg.OnWrite(m)
+	}
+}
+
+// changes turns file changes into the mirror's. Content that Git had earlier is looked for in history.
+func (r *Repository) changes(ctx context.Context, tip mirror.Tip, req rollout.Commit) ([]mirror.Change, error) {
+	root := path.Clean(req.Environment.Output.Path)
+	var out []mirror.Change
+	for _, c := range req.Changes {
+		if err := mirror.CheckPath(c.Path); err != nil {
+			return nil, err
+		}
+		if root != "." && !isBelow(c.Path, root) {
+			return nil, fmt.Errorf("change of %q is outside of the output %q", c.Path, root)
+		}
+		change := mirror.Change{Path: c.Path, Delete: c.Delete}
+		switch {
+		case c.Delete:
+		case c.Blob != "":
+			blob := plumbing.NewHash(c.Blob)
+			if err := r.bringBack(ctx, tip, c.Path, blob); err != nil {
+				return nil, err
+			}
+			change.Blob = blob
+		default:
+			change.Data = []byte(c.Data)
+		}
+		out = append(out, change)
+	}
+	return out, nil
+}
+
+func isBelow(file, dir string) bool {
+	return len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
+}
+
+// bringBack makes sure that the mirror has a blob that a path had earlier.
+func (r *Repository) bringBack(ctx context.Context, tip mirror.Tip, file string, blob mirror.Hash) error {
+	if _, err := r.mirror.Blob(blob, MaxFileSize); err == nil {
+		return nil
+	}
+	_, ok, err := r.mirror.FindInHistory(ctx, tip, mirror.Wanted{Path: file, Blob: blob})
+	if err != nil {
+		return fmt.Errorf("bring back %q: %w", file, err)
+	}
+	if !ok {
+		return fmt.Errorf("bring back %q: blob %s is nowhere in the history of %s", file, blob, tip.Branch)
+	}
+	return nil
+}
+
+// Confirm reports whether the specs' branch still has the blobs that a decision was made on. It is asked after a push to a
+// separate output branch: if they moved, the decision is discarded.
+func (r *Repository) Confirm(ctx context.Context, specs map[string]string) (bool, error) {
+	tip, err := r.mirror.Fetch(ctx, r.cfg.Branch)
+	if err != nil {
+		return false, err
+	}
+	for _, file := range sortedPaths(specs) {
+		e, ok, err := r.mirror.Lookup(tip.Tree, file)
+		if err != nil {
+			return false, err
+		}
+		if !ok || e.Hash.String() != specs[file] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func sortedPaths(m map[string]string) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,158 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+)
+
+// MaxFileSize is the size in bytes above which a file of the repository is refused.
+const MaxFileSize = 1 << 20
+
+// entryKind is what an entry of a directory is.
+type entryKind string
+
+const (
+	dirEntry   entryKind = "directory"
+	fileEntry  entryKind = "file"
+	otherEntry entryKind = "other" // links and submodules: never followed
+)
+
+// entry of a directory. Its hash identifies the content; "" where that is not known.
+type entry struct {
+	name string
+	kind entryKind
+	hash string
+}
+
+// tree gives files at one moment.
+type tree interface {
+	// root is the hash of the root directory, "" where that is not known.
+	root() string
+	// list gives the entries of a directory by its path ("." is the root) and hash; none for a directory that does not exist.
+	list(dir, hash string) ([]entry, error)
+	// read gives a file by its path and hash. Larger ones than MaxFileSize are a *mirror.TooLargeError.
+	read(file, hash string) ([]byte, error)
+}
+
+// commitTree is the tree of a commit in a mirror.
+type commitTree struct {
+	mirror *mirror.Mirror
+	hash   mirror.Hash
+}
+
+func (t commitTree) root() string {
+	if t.hash.IsZero() {
+		return ""
+	}
+	return t.hash.String()
+}
+
+func (t commitTree) list(dir, hash string) ([]entry, error) {
+	h := plumbing.NewHash(hash)
+	if hash == "" {
+		return nil, nil
+	}
+	entries, err := t.mirror.Tree(h)
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", dir, err)
+	}
+	out := make([]entry, 0, len(entries))
+	for _, e := range entries {
+		kind := otherEntry
+		switch e.Mode {
+		case mirror.ModeDir:
+			kind = dirEntry
+		case mirror.ModeFile, mirror.ModeExecutable:
+			kind = fileEntry
+		}
+		out = append(out, entry{e.Name, kind, e.Hash.String()})
+	}
+	return out, nil
+}
+
+func (t commitTree) read(file, hash string) ([]byte, error) {
+	b, err := t.mirror.Blob(plumbing.NewHash(hash), MaxFileSize)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	return b, nil
+}
+
+// folder is a plain folder on disk. Links are not followed, .git is not entered.
+type folder struct{ dir string }
+
+func (f folder) root() string { return "" }
+
+func (f folder) list(dir, _ string) ([]entry, error) {
+	entries, err := os.ReadDir(filepath.Join(f.dir, filepath.FromSlash(dir)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", dir, err)
+	}
+	var out []entry
+	for _, e := range entries {
+		switch {
+		case strings.EqualFold(e.Name(), ".git"):
+		case e.IsDir():
+			out = append(out, entry{e.Name(), dirEntry, ""})
+		case e.Type().IsRegular():
+			out = append(out, entry{e.Name(), fileEntry, ""})
+		default:
+			out = append(out, entry{e.Name(), otherEntry, ""})
+		}
+	}
+	return out, nil
+}
+
+func (f folder) read(file, _ string) ([]byte, error) {
+	name := filepath.Join(f.dir, filepath.FromSlash(file))
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	if info.Size() > MaxFileSize {
+		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: info.Size(), Limit: MaxFileSize})
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	return b, nil
+}
+
+// lookup finds a path in a tree.
+func lookup(t tree, file string) (entry, bool, error) {
+	dir, hash := ".", t.root()
+	parts := strings.Split(path.Clean(file), "/")
+	for i, part := range parts {
+		entries, err := t.list(dir, hash)
+		if err != nil {
+			return entry{}, false, err
+		}
+		at := slices.IndexFunc(entries, func(e entry) bool { return e.name == part })
+		if at < 0 {
+			return entry{}, false, nil
+		}
+		e := entries[at]
+		if i == len(parts)-1 {
+			return e, true, nil
+		}
+		if e.kind != dirEntry {
+			return entry{}, false, nil
+		}
+		dir, hash = path.Join(dir, part), e.hash
+	}
+	return entry{}, false, nil
+}

@@ -1,0 +1,109 @@
+package archtest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/rampart-gitops/rampart/"
+
+// rule says what a package, and all below it, may know.
+type rule struct {
+	// ours lists the packages of ours that it may depend on, directly or not.
+	ours []string
+	// never lists import paths (and all below them) that its own files may not name.
+	never []string
+}
+
+var (
+	pure  = []string{"context", "os", "log/slog", "net", "math/rand", "math/rand/v2", opa, sdk, git}
+	opa   = "github.com/open-policy-agent/opa"
+	sdk   = "go.temporal.io/sdk"
+	git   = "github.com/go-git/go-git"
+	cobra = "github.com/spf13/cobra"
+)
+
+var rules = map[string]rule{
+	"gitops/api":         {never: append([]string{}, pure...)},
+	"gitops/mirror":      {never: []string{opa, sdk, cobra}},
+	"gitops":             {ours: []string{"gitops/api", "gitops/mirror", "internal/rollout"}, never: []string{opa, sdk, cobra}},
+	"internal/rollout":   {ours: []string{"gitops/api"}, never: pure},
+	"internal/plan":      {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
+	"render":             {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
+	"rego":               {never: []string{opa, sdk, git, cobra}},
+	"policy":             {ours: []string{"gitops/api", "internal/rollout", "rego"}, never: []string{"os", sdk, git, cobra}},
+	"temporal":           {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, git, cobra}},
+	"internal/reconcile": {ours: []string{"gitops/api", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
+	"internal/report":    {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
+	"internal/gittest":   {never: []string{opa, sdk, cobra}},
+	"internal/archtest":  {},
+	"cmd":                {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", module+"...").Output()
+	require.NoError(t, err)
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p listed
+		require.NoError(t, dec.Decode(&p))
+		all = append(all, p)
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+// ruleOf finds the rule with the longest name that a package is under.
+func ruleOf(name string) (string, bool) {
+	best := ""
+	for root := range rules {
+		if under(name, root) && len(root) > len(best) {
+			best = root
+		}
+	}
+	return best, best != ""
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		root, ok := ruleOf(name)
+		require.True(t, ok, "package %s has no rule: say here what it may know", name)
+		for _, dep := range p.Deps {
+			other, isOurs := strings.CutPrefix(dep, module)
+			if !isOurs || under(other, root) {
+				continue
+			}
+			require.True(t, slices.ContainsFunc(rules[root].ours, func(r string) bool { return under(other, r) }),
+				"%s depends on %s", name, other)
+			require.False(t, under(other, "cmd"), "%s depends on a command", name)
+		}
+		for _, imp := range p.Imports {
+			for _, never := range rules[root].never {
+				require.False(t, under(imp, never), "%s imports %s", name, imp)
+			}
+		}
+	}
+}
+
+func TestEveryRuleNamesAPackage(t *testing.T) {
+	all := packages(t)
+	for root := range rules {
+		require.True(t, slices.ContainsFunc(all, func(p listed) bool { return under(strings.TrimPrefix(p.ImportPath, module), root) }),
+			"rule for %s, which does not exist", root)
+	}
+}

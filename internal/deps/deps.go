@@ -1,0 +1,33 @@
+// Package deps is temporary: it pins modules while packages are being written.
+package deps
+
+import (
+	_ "github.com/go-git/go-billy/v5/osfs"
+	_ "github.com/go-git/go-git/v5"
+	_ "github.com/go-git/go-git/v5/plumbing/transport/client"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/klauspost/compress/zlib"
+	_ "github.com/open-policy-agent/opa/v1/ast"
+	_ "github.com/open-policy-agent/opa/v1/cover"
+	_ "github.com/open-policy-agent/opa/v1/format"
+	_ "github.com/open-policy-agent/opa/v1/rego"
+	_ "github.com/open-policy-agent/opa/v1/tester"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/spf13/cobra"
+	_ "github.com/spf13/pflag"
+	_ "github.com/stretchr/testify/require"
+	_ "go.temporal.io/api/workflowservice/v1"
+	_ "go.temporal.io/sdk/client"
+	_ "go.yaml.in/yaml/v3"
+	_ "golang.org/x/crypto/ssh/knownhosts"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/time/rate"
+	_ "google.golang.org/grpc"
+	_ "k8s.io/api/apps/v1"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	_ "k8s.io/apimachinery/pkg/util/validation"
+	_ "pgregory.net/rapid"
+	_ "sigs.k8s.io/yaml"
+	_ "github.com/bmatcuk/doublestar/v4"
+)

@@ -1,0 +1,219 @@
+// Package gittest runs real Git servers on loopback for tests: bare repositories on disk, git
+// http-backend behind net/http, and sshd. It needs git, and sshd (Debian: openssh-server) for ServeSSH;
+// a test that cannot have them fails and says so.
+//
+// Everything lives in the test's temporary directory and ends with the test. Git runs without the
+// user's and the system's configuration. A Repo may be used by several goroutines.
+package gittest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Repo is a bare repository that refuses bad objects.
+type Repo struct {
+	Dir string
+	tb  testing.TB
+}
+
+// Epoch is the time of the first commit that Commit makes unless told otherwise.
+var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// NewBareRepo makes an empty bare repository with default branch main, in a directory "repo.git".
+func NewBareRepo(tb testing.TB) *Repo {
+	tb.Helper()
+	dir := filepath.Join(tb.TempDir(), "repo.git")
+	r := &Repo{Dir: dir, tb: tb}
+	run(tb, nil, "git", "init", "--quiet", "--bare", "--initial-branch=main", dir)
+	for _, kv := range [][2]string{
+		{"http.receivepack", "true"}, {"receive.fsckObjects", "true"}, {"gc.auto", "0"},
+		{"receive.autogc", "false"}, {"core.logAllRefUpdates", "true"},
+	} {
+		r.Git("config", kv[0], kv[1])
+	}
+	return r
+}
+
+// OpenRepo looks at a bare repository that is there already.
+func OpenRepo(tb testing.TB, dir string) *Repo { return &Repo{Dir: dir, tb: tb} }
+
+// URL is the repository's file:// URL.
+func (r *Repo) URL() string { return "file://" + r.Dir }
+
+// Git runs git on the repository and gives its output without line ends at its end. A failure ends the test.
+func (r *Repo) Git(args ...string) string {
+	r.tb.Helper()
+	return r.GitInput(nil, args...)
+}
+
+// GitInput is Git with something on standard input.
+func (r *Repo) GitInput(input []byte, args ...string) string {
+	r.tb.Helper()
+	return run(r.tb, input, "git", append([]string{"--git-dir", r.Dir}, args...)...)
+}
+
+// Fsck fails the test when git finds anything wrong with the repository.
+func (r *Repo) Fsck() {
+	r.tb.Helper()
+	r.Git("fsck", "--strict", "--full", "--no-dangling")
+}
+
+// Tip is the commit that a branch points to.
+func (r *Repo) Tip(branch string) string {
+	r.tb.Helper()
+	return r.Git("rev-parse", "--verify", "refs/heads/"+branch)
+}
+
+// Files gives the content of every file at a commit or branch, by path. Symbolic links give their
+// target with "-> " before it, submodules their commit with "@ ", executable files are marked with "* ".
+func (r *Repo) Files(rev string) map[string]string {
+	r.tb.Helper()
+	files := map[string]string{}
+	for line := range strings.SplitSeq(r.Git("ls-tree", "-r", "-z", rev), "\x00") {
+		if line == "" {
+			continue
+		}
+		meta, path, _ := strings.Cut(line, "\t")
+		fields := strings.Fields(meta)
+		switch fields[0] {
+		case "160000":
+			files[path] = "@ " + fields[2]
+		case "120000":
+			files[path] = "-> " + r.blob(fields[2])
+		case "100755":
+			files[path] = "* " + r.blob(fields[2])
+		default:
+			files[path] = r.blob(fields[2])
+		}
+	}
+	return files
+}
+
+func (r *Repo) blob(hash string) string {
+	cmd := command("git", "--git-dir", r.Dir, "cat-file", "blob", hash)
+	out, err := cmd.Output()
+	if err != nil {
+		r.tb.Fatalf("git cat-file blob %s: %v", hash, err)
+	}
+	return string(out)
+}
+
+// Commit is what to commit with plain git. The zero value of a field means its default.
+type Commit struct {
+	Branch  string            // main
+	Parent  string            // any revision; the branch's tip. "none" for a commit without parents
+	Write   map[string]string // content by path
+	Exec    map[string]string // the same, executable
+	Links   map[string]string // link target by path
+	Modules map[string]string // submodule commit by path
+	Delete  []string
+	Message string // "change"
+	When    time.Time
+}
+
+// Commit adds one commit with git fast-import and moves the branch to it, whatever it was. It returns
+// the commit's hash.
+func (r *Repo) Commit(c Commit) string {
+	r.tb.Helper()
+	branch := orElse(c.Branch, "main")
+	ref := "refs/heads/" + branch
+	var in bytes.Buffer
+	when := c.When
+	if when.IsZero() {
+		when = Epoch.Add(time.Duration(r.commits()) * time.Minute)
+	}
+	who := fmt.Sprintf("A Person <person@example.com> %d +0000", when.Unix())
+	fmt.Fprintf(&in, "commit %s\nauthor %s\ncommitter %s\ndata %d\n%s\n", ref, who, who,
+		len(orElse(c.Message, "change")), orElse(c.Message, "change"))
+	switch parent := orElse(c.Parent, ref); {
+	case parent == "none":
+	case r.exists(parent):
+		fmt.Fprintf(&in, "from %s\n", r.Git("rev-parse", parent+"^{commit}"))
+	}
+	for _, path := range c.Delete {
+		fmt.Fprintf(&in, "D %s\n", path)
+	}
+	for _, kind := range []struct {
+		mode  string
+		files map[string]string
+	}{{"100644", c.Write}, {"100755", c.Exec}, {"120000", c.Links}} {
+		for _, path := range slices.Sorted(maps.Keys(kind.files)) {
+			data := kind.files[path]
+			fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", kind.mode, path, len(data), data)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.Modules)) {
+		fmt.Fprintf(&in, "M 160000 %s %s\n", c.Modules[path], path)
+	}
+	if c.Parent == "none" && r.exists(ref) {
+		r.Git("update-ref", "-d", ref)
+	}
+	r.GitInput(in.Bytes(), "fast-import", "--quiet", "--force")
+	return r.Tip(branch)
+}
+
+func (r *Repo) exists(rev string) bool {
+	return command("git", "--git-dir", r.Dir, "rev-parse", "--quiet", "--verify", rev+"^{commit}").Run() == nil
+}
+
+func (r *Repo) commits() int {
+	return strings.Count(r.Git("rev-list", "--all"), "\n") + 1
+}
+
+// Hook installs a server-side hook, a shell script without its first line.
+func (r *Repo) Hook(name, script string) {
+	r.tb.Helper()
+	file := filepath.Join(r.Dir, "hooks", name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		r.tb.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func run(tb testing.TB, input []byte, name string, args ...string) string {
+	tb.Helper()
+	cmd := command(name, args...)
+	cmd.Stdin = bytes.NewReader(input)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		tb.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.Bytes())
+	}
+	return strings.TrimRight(string(out), "\n")
+}
+
+// command runs in an environment that does not depend on who runs the tests.
+func command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = Env()
+	return cmd
+}
+
+// Env is the environment that git runs in.
+func Env() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "TZ=UTC",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=A Person", "GIT_AUTHOR_EMAIL=person@example.com",
+		"GIT_COMMITTER_NAME=A Person", "GIT_COMMITTER_EMAIL=person@example.com",
+	}
+}

@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Ask says what more to read of Temporal, given a snapshot whose observation holds what one describe gives. It asks
+// only for what a row will look at: counts are dear.
+func Ask(s rollout.Snapshot) rollout.Ask {
+	v := newView(&s)
+	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: temporalNamespace(&s)}
+	if !v.readable() || v.foreign() {
+		return a
+	}
+	moving := v.target != nil && v.target.BuildID != v.actual.Current
+	if moving {
+		add(&a.Queues, v.target.BuildID, v.actual.Current)
+		if v.share(v.target.BuildID) == 0 {
+			a.Gate = v.firstGate()
+		}
+	}
+	if v.actual.HasRamp {
+		add(&a.Queues, v.actual.Ramping, v.actual.Current)
+		add(&a.Closed, v.actual.Ramping, v.actual.Current)
+	}
+	if back := v.predecessor(); v.mayReturn(back) {
+		// Policy may want the version before back while the window is open. A mark against the current one is read with it.
+		add(&a.Queues, v.actual.Current, back)
+		add(&a.Closed, v.actual.Current)
+	}
+	add(&a.Queues, v.wantedBack())
+	for i := range v.rec.Versions {
+		r := &v.rec.Versions[i]
+		if !v.mayGo(r) {
+			continue
+		}
+		add(&a.OpenPinned, r.BuildID)
+		if retired(r) && v.obs.Version(r.BuildID) != nil {
+			add(&a.Queues, r.BuildID)
+		}
+	}
+	slices.Sort(a.Queues)
+	slices.Sort(a.OpenPinned)
+	slices.Sort(a.Closed)
+	return a
+}
+
+func add(to *[]string, ids ...string) {
+	for _, id := range ids {
+		if id != "" && !slices.Contains(*to, id) {
+			*to = append(*to, id)
+		}
+	}
+}
+
+// mayGo reports whether the next stage of a version's sunset could be due by what is known without counting.
+func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
+	if v.spec == nil || v.target == nil || r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
+		return false
+	}
+	from := v.sunsetFrom(r)
+	switch {
+	case v.status(r.BuildID) == rollout.StatusGone:
+		from = v.removeFrom(r)
+	case retired(r):
+		from = v.deleteFrom(r)
+		if rest := v.restsUntil(r.BuildID); rest.After(from) {
+			from = rest
+		}
+	}
+	return v.now.After(from)
+}
+
+// temporalNamespace is where the worker deployment is: once there are versions, where these are.
+func temporalNamespace(s *rollout.Snapshot) string {
+	if r := s.Record.Routing; r != nil && r.Spec.TemporalNamespace != "" && (len(r.Spec.Versions) > 0 || s.Spec == nil) {
+		return r.Spec.TemporalNamespace
+	}
+	if s.Spec != nil {
+		return s.Spec.Spec.WorkerOptions.TemporalNamespace
+	}
+	return ""
+}

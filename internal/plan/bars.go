@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// bar finds what keeps a build from being raised: a recorded bar, or the mark that an interrupted rollback left.
+func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
+	if b := v.recordedBar(buildID, templateHash); b != nil {
+		return b
+	}
+	reason, ok := v.mark(buildID)
+	if !ok {
+		return nil
+	}
+	return &v1alpha1.Bar{BuildID: buildID, TemplateHash: templateHash, By: "mark", Reason: reason, At: v1alpha1.NewTime(v.now)}
+}
+
+func (v *view) recordedBar(buildID, templateHash string) *v1alpha1.Bar {
+	for i := range v.rec.Bars {
+		if b := &v.rec.Bars[i]; b.BuildID == buildID && b.TemplateHash == templateHash {
+			return b
+		}
+	}
+	return nil
+}
+
+func (v *view) targetBar() *v1alpha1.Bar {
+	if v.target == nil {
+		return nil
+	}
+	return v.bar(v.target.BuildID, v.target.TemplateHash)
+}
+
+// retried reports whether a person took away the bar against the target: it is tried anew, from its first gate and step.
+func (v *view) retried(t *rollout.Target) bool {
+	r := v.recorded(t.BuildID)
+	return r != nil && r.TurnedBack > 0 && r.TurnedBack >= v.rec.Target.Attempt && v.recordedBar(t.BuildID, t.TemplateHash) == nil
+}
+
+// attempt is how often a build was the target.
+func (v *view) attempt(buildID string) int {
+	if v.target != nil && v.target.BuildID == buildID {
+		return v.target.Attempt
+	}
+	if r := v.recorded(buildID); r != nil {
+		return r.Attempts
+	}
+	return 0
+}
+
+// markText is the mark "turned back" for an attempt at a build.
+func markText(attempt int, reason string) string { return fmt.Sprintf("%d %s", attempt, reason) }
+
+// mark reads the mark that a rollback left in Temporal. It is there for a rollback that Git does not know of: one of an
+// earlier attempt, or one that was written down already, says nothing, so that a bar can be taken away in Git alone.
+func (v *view) mark(buildID string) (reason string, ok bool) {
+	o := v.obs.Version(buildID)
+	if o == nil || o.TurnedBack == "" {
+		return "", false
+	}
+	now, known := v.attempt(buildID), 0
+	if r := v.recorded(buildID); r != nil {
+		known = r.TurnedBack
+	}
+	number, reason, _ := strings.Cut(o.TurnedBack, " ")
+	attempt, err := strconv.Atoi(number)
+	if err != nil {
+		return o.TurnedBack, known == 0
+	}
+	return reason, attempt >= now && attempt > known
+}
+
+// nextBars keeps the bars, and adds those of marks, of a barred target, and of what this plan turns back.
+func (r *resolver) nextBars(next *v1alpha1.RoutingSpec) {
+	bar := func(b v1alpha1.Bar) {
+		known := func(o v1alpha1.Bar) bool { return o.BuildID == b.BuildID && o.TemplateHash == b.TemplateHash }
+		if b.BuildID == "" || slices.ContainsFunc(next.Bars, known) {
+			return
+		}
+		next.Bars = append(next.Bars, b)
+		if ver := find(next.Versions, b.BuildID); ver != nil {
+			ver.TurnedBack = max(r.attempt(b.BuildID), 1)
+		}
+	}
+	for i := range r.rec.Versions {
+		ver := &r.rec.Versions[i]
+		if b := r.bar(ver.BuildID, ver.TemplateHash); b != nil {
+			bar(*b)
+		}
+	}
+	if b := r.targetBar(); b != nil {
+		bar(*b)
+	}
+	if move := r.move(); move != nil && move.Bar != "" {
+		b := v1alpha1.Bar{BuildID: r.barred(*move), By: move.Bar, Reason: move.Reason, At: v1alpha1.NewTime(r.now)}
+		if ver := r.recorded(b.BuildID); ver != nil {
+			b.TemplateHash = ver.TemplateHash
+		}
+		bar(b)
+	}
+	if n := len(next.Bars); n > maxBars {
+		next.Bars = slices.Clone(next.Bars[n-maxBars:])
+	}
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// routingDrift compares the routing as it is with the desired one and the basis of the last decision: what is neither
+// was moved by somebody else. Nil: no drift. A routing.yaml that a person edited is no drift.
+func (v *view) routingDrift() *rollout.Drift {
+	if v.rec.Basis == nil || v.edited || v.actual.SameTraffic(v.desired) || basisConfig(*v.rec.Basis).Same(v.actual) {
+		return nil
+	}
+	d := &rollout.Drift{
+		Kind: rollout.DriftRouting, Direction: v.direction(v.desired, v.actual),
+		Recorded: describe(v.desired), Actual: describe(v.actual),
+	}
+	if d.Direction == rollout.DriftLower && v.takenBack() || v.byHand() {
+		return nil
+	}
+	return d
+}
+
+// takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own retreats may
+// have been made and not committed, since the bot died or somebody else pushed.
+func (v *view) takenBack() bool {
+	if v.target == nil {
+		return false
+	}
+	done := v.target.BuildID == v.actual.Current && !v.actual.HasRamp
+	return done || v.newSpec() || v.targetBar() != nil
+}
+
+// byHand reports whether it is for a person to move traffic, and only the target got more of it.
+func (v *view) byHand() bool {
+	if v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual {
+		return false
+	}
+	raised := v.raised(v.desired, v.actual)
+	return len(raised) == 0 || slices.Equal(raised, []string{v.target.BuildID})
+}
+
+// direction says whether traffic went down or up from one routing to another.
+func (v *view) direction(from, to rollout.RoutingConfig) rollout.DriftDirection {
+	if len(v.raised(from, to)) > 0 {
+		return rollout.DriftHigher
+	}
+	return rollout.DriftLower
+}
+
+// raised are the versions that get more traffic from one routing to another: but not the one that was current, nor one that
+// becomes current again and was so before that one.
+func (v *view) raised(from, to rollout.RoutingConfig) []string {
+	var out []string
+	for _, id := range []string{to.Current, to.Ramping} {
+		back := id == to.Current && v.stoodBefore(id, from.Current)
+		if id != "" && id != from.Current && to.Share(id) > from.Share(id) && !back {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// lowering is the action that takes traffic down from what is to another routing. Not every routing can be reached by one
+// that only lowers.
+func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action, bool) {
+	from := v.actual
+	switch {
+	case to.Current != from.Current:
+		return v.rollback(to.Current, rollout.CausePerson, reason), to.Current != ""
+	case !to.HasRamp:
+		return rollout.Action{Kind: rollout.ResetRamp, BuildID: from.Ramping, From: v.share(from.Ramping),
+			Cause: rollout.CausePerson, Reason: reason}, from.HasRamp
+	}
+	a := v.ramp(percent(to.Percentage))
+	a.Cause, a.Reason = rollout.CausePerson, reason
+	return a, v.targetRamps() && to.Ramping == from.Ramping && to.Percentage < from.Percentage
+}
+
+// wantedBack is the version that traffic has to go back to, "" for none: its workers have to be there first.
+func (v *view) wantedBack() string {
+	switch {
+	case v.target == nil:
+	case v.target.BuildID == v.actual.Current && v.targetBar() != nil:
+		return v.predecessor()
+	case v.edited && v.direction(v.actual, v.desired) == rollout.DriftLower, v.routingDrift() != nil:
+		if v.desired.Current != v.actual.Current {
+			return v.desired.Current
+		}
+	}
+	return ""
+}
+
+// stoodBefore reports whether a version was current before another one was, and gave way to a promotion.
+func (v *view) stoodBefore(id, other string) bool {
+	was := slices.IndexFunc(v.promotions, func(p v1alpha1.Promotion) bool {
+		return p.BuildID == id && p.LeftBy == v1alpha1.LeftByPromotion
+	})
+	is := lastPromotion(v.promotions, other)
+	return was >= 0 && is >= 0 && was < is
+}
+
+func lastPromotion(order []v1alpha1.Promotion, id string) int {
+	for i, p := range slices.Backward(order) {
+		if p.BuildID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+func describe(c rollout.RoutingConfig) string {
+	current := "current " + orUnversioned(c.Current)
+	if !c.HasRamp {
+		return current
+	}
+	return fmt.Sprintf("%s, %s ramping at %s", current, orUnversioned(c.Ramping), text(percent(c.Percentage)))
+}
+
+func orUnversioned(id string) string {
+	if id == "" {
+		return "unversioned"
+	}
+	return id
+}
+
+// manifestDrift lists the files of versions that are not what the bot wrote: changed or missing.
+func (v *view) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
+	var out []rollout.Drift
+	for _, name := range sortedKeys(r.Files) {
+		path := versionFile(r.BuildID, name)
+		if got := v.s.Record.Files[path].Hash; got != r.Files[name] {
+			out = append(out, rollout.Drift{Kind: rollout.DriftManifest, Path: path, Recorded: r.Files[name], Actual: got})
+		}
+	}
+	return out
+}
+
+// versionFile is where a version's file is below the record's folder.
+func versionFile(buildID, name string) string {
+	return strings.Join([]string{"versions", buildID, name}, "/")
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

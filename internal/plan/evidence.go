@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// evidence is an answer with three values and the words for it.
+type evidence struct {
+	answer rollout.Answer
+	why    string
+}
+
+func yes() evidence { return evidence{answer: rollout.Yes} }
+func no(format string, args ...any) evidence {
+	return evidence{rollout.No, fmt.Sprintf(format, args...)}
+}
+func unknown(format string, args ...any) evidence { return evidence{"", fmt.Sprintf(format, args...)} }
+
+// serves answers whether a version has pollers of its own on every queue that it must serve: its own, and those of
+// each version named in also. The server raises traffic to versions without pollers, so this is our duty.
+func (v *view) serves(buildID string, also ...string) evidence {
+	o := v.obs.Version(buildID)
+	if o == nil {
+		return no("version %s has not registered with Temporal yet", buildID)
+	}
+	if o.QueuesKnown != rollout.Yes {
+		return unknown("the task queues of %s could not be read", buildID)
+	}
+	if len(o.Queues) == 0 {
+		return no("version %s has no task queue yet", buildID)
+	}
+	for _, q := range o.Queues {
+		if e := v.polled(buildID, q); e.answer != rollout.Yes {
+			return e
+		}
+	}
+	for _, other := range also {
+		if other == "" || other == buildID {
+			continue
+		}
+		x := v.obs.Version(other)
+		if x == nil || x.QueuesKnown != rollout.Yes {
+			return unknown("the task queues of %s, which has traffic, could not be read", other)
+		}
+		for _, q := range x.Queues {
+			if !slices.ContainsFunc(o.Queues, func(own rollout.TaskQueue) bool { return own.Name == q.Name && own.Type == q.Type }) {
+				return no("version %s does not serve the %s task queue %s, which %s serves", buildID, strings.ToLower(string(q.Type)), q.Name, other)
+			}
+		}
+	}
+	return yes()
+}
+
+func (v *view) polled(buildID string, q rollout.TaskQueue) evidence {
+	kind := strings.ToLower(string(q.Type))
+	switch {
+	case !q.Pollers.Known:
+		return unknown("the pollers of the %s task queue %s could not be read: %s", kind, q.Name, q.Pollers.Reason)
+	case !q.Pollers.Fresh(v.now, v.s.Limits.PollerMaxAge):
+		return no("no worker of %s polled the %s task queue %s in the last %s", buildID, kind, q.Name, v.s.Limits.PollerMaxAge)
+	}
+	return yes()
+}
+
+// shared names a task queue of the version that another worker deployment polls, "" for none.
+func (v *view) shared(buildID string) string {
+	o := v.obs.Version(buildID)
+	if o == nil {
+		return ""
+	}
+	for _, q := range o.Queues {
+		for _, d := range q.OtherDeployments {
+			if d != v.s.Deployment.String() {
+				return fmt.Sprintf("task queue %s of %s is also polled by worker deployment %s", q.Name, buildID, d)
+			}
+		}
+	}
+	return ""
+}
+
+// unversioned answers whether pollers without versioning are on the version's queues.
+func (v *view) unversioned(buildID string) evidence {
+	o := v.obs.Version(buildID)
+	if o == nil || o.QueuesKnown != rollout.Yes {
+		return unknown("the task queues of %s could not be read", buildID)
+	}
+	seen := no("")
+	for _, q := range o.Queues {
+		switch q.Unversioned {
+		case rollout.Yes:
+			return yes()
+		case rollout.No:
+		default:
+			seen = unknown("it is not known whether unversioned workers poll task queue %s", q.Name)
+		}
+	}
+	return seen
+}
+
+// pollersGone answers whether nothing polls for the version any more.
+func (v *view) pollersGone(obs *rollout.Observation, buildID string) evidence {
+	o := obs.Version(buildID)
+	if o == nil || o.QueuesKnown != rollout.Yes {
+		return unknown("the task queues of %s could not be read", buildID)
+	}
+	for _, q := range o.Queues {
+		switch {
+		case !q.Pollers.Known:
+			return unknown("the pollers of task queue %s could not be read: %s", q.Name, q.Pollers.Reason)
+		case q.Pollers.Count > 0:
+			return no("a worker of %s polled task queue %s %s ago", buildID, q.Name, age(v.now, q.Pollers.LastAccess))
+		}
+	}
+	return yes()
+}
+
+// unpinned answers whether no open workflow is pinned to the version.
+func unpinned(obs *rollout.Observation, buildID string) evidence {
+	c := openPinned(obs, buildID)
+	switch {
+	case !c.Known:
+		return unknown("the open workflows pinned to %s could not be counted: %s", buildID, c.Reason)
+	case c.N > 0:
+		return no("%d open workflows are pinned to %s", c.N, buildID)
+	}
+	return yes()
+}
+
+func openPinned(obs *rollout.Observation, buildID string) rollout.Count {
+	if o := obs.Version(buildID); o != nil {
+		return o.OpenPinned
+	}
+	if c, ok := obs.Unlisted[buildID]; ok {
+		return c
+	}
+	return rollout.Count{Reason: "not asked"}
+}
+
+// inWindow reports whether a version may still be needed for a rollback: it was current, left by a promotion, and the
+// window since then is not over. The second result is when the window ends.
+func (v *view) inWindow(buildID string, window time.Duration) (bool, time.Time) {
+	for _, p := range slices.Backward(v.promotions) {
+		if p.BuildID != buildID || p.LeftAt.IsZero() {
+			continue
+		}
+		end := p.LeftAt.Add(window)
+		return !v.now.After(end), end
+	}
+	return false, time.Time{}
+}
+
+// mayReturn reports whether a version may become current again at once: it stood before the current one in the
+// promotion order, was not itself left by a rollback, and the window since then is not over.
+func (v *view) mayReturn(buildID string) bool {
+	if buildID == "" || buildID == v.actual.Current || v.spec == nil {
+		return false
+	}
+	for i, p := range slices.Backward(v.promotions) {
+		if p.BuildID == buildID {
+			in, _ := v.inWindow(buildID, v.spec.Spec.Rollout.Rollback.Window.Duration)
+			return i < len(v.promotions)-1 && p.LeftBy == v1alpha1.LeftByPromotion && in
+		}
+	}
+	return false
+}
+
+// predecessor is the version that was current before the one that is, "" if none may come back.
+func (v *view) predecessor() string {
+	for _, p := range slices.Backward(v.promotions) {
+		if p.BuildID == v.actual.Current {
+			continue
+		}
+		r := v.recorded(p.BuildID)
+		if r == nil || p.LeftBy != v1alpha1.LeftByPromotion || v.bar(r.BuildID, r.TemplateHash) != nil {
+			continue
+		}
+		return p.BuildID
+	}
+	return ""
+}
+
+// canTakeBack answers whether traffic can go back to a version: its files are in Git and its own queues are polled.
+func (v *view) canTakeBack(buildID string) evidence {
+	r := v.recorded(buildID)
+	if r == nil {
+		return no("version %s has no files in Git", orUnversioned(buildID))
+	}
+	if r.Guard != v1alpha1.GuardOn || isZero(r.Replicas) && !isZero(v.specReplicas()) {
+		return no("version %s is scaled down", buildID)
+	}
+	return v.serves(buildID)
+}
+
+func age(now, t time.Time) time.Duration { return now.Sub(t).Round(time.Second) }

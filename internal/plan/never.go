@@ -1,0 +1,229 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Never lists what a plan would do that must not happen whatever rules and policy say. It is called just before anything is
+// written, derives everything from the raw facts again, and is empty for a plan that may be carried out.
+func Never(s rollout.Snapshot, p rollout.Plan) []string {
+	n := never{s: &s, p: &p}
+	n.removals()
+	if n.foreign() && len(p.Gates) > 0 {
+		n.add("a gate would start on a worker deployment of %q", s.Observation.ManagerIdentity)
+	}
+	if p.Lower != nil {
+		n.call("lowering", *p.Lower)
+		n.lowers(*p.Lower)
+	}
+	if p.Raise != nil {
+		n.call("raise", *p.Raise)
+		n.raise(*p.Raise)
+	}
+	return n.found
+}
+
+type never struct {
+	s     *rollout.Snapshot
+	p     *rollout.Plan
+	found []string
+}
+
+func (n *never) add(format string, args ...any) {
+	n.found = append(n.found, fmt.Sprintf(format, args...))
+}
+
+// removals: files of a Current, Ramping, Draining or Unknown version are neither removed nor scaled to 0.
+func (n *never) removals() {
+	for _, w := range n.p.Versions {
+		was := n.recorded(w.BuildID)
+		switch {
+		case w.Op == rollout.RemoveVersion:
+			n.goes(w.BuildID, "taken away", true)
+			if was == nil || !retired(was) {
+				n.add("the files of %s would be removed before it was scaled down", w.BuildID)
+			}
+		case was == nil || retired(was):
+		case w.Guard == v1alpha1.GuardOff:
+			n.goes(w.BuildID, "taken away", false)
+		case isZero(w.Replicas) && !isZero(was.Replicas) && !n.askedZero():
+			n.add("version %s would be scaled to 0, which nobody asked for", w.BuildID)
+		}
+	}
+	for _, id := range n.p.Deletions {
+		n.goes(id, "deleted", false)
+		if was := n.recorded(id); was == nil || !retired(was) {
+			n.add("version %s would be deleted before it was scaled down", id)
+		}
+	}
+}
+
+// goes checks that both reads show that a version may go.
+func (n *never) goes(id, how string, gone bool) {
+	if n.foreign() {
+		n.add("version %s of a worker deployment of %q would be %s", id, n.s.Observation.ManagerIdentity, how)
+	}
+	for _, obs := range []*rollout.Observation{&n.s.Observation, n.s.FirstRead} {
+		if why := n.inUse(obs, id, gone); why != "" {
+			n.add("version %s would be %s: %s", id, how, why)
+		}
+	}
+}
+
+// inUse says why one read does not show that a version may go, "" if it does.
+func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
+	switch {
+	case obs == nil:
+		return "there was no second read"
+	case obs.Problem != nil || obs.Exists == "":
+		return "Temporal was not read"
+	case obs.Routing.Current == id:
+		return "it is current"
+	case obs.Routing.HasRamp && obs.Routing.Ramping == id:
+		return "it is ramping"
+	}
+	v := obs.Version(id)
+	was := n.recorded(id)
+	routed := was != nil && !was.RoutedAt.IsZero() || n.promoted(id)
+	switch {
+	case gone && v != nil:
+		return "Temporal still knows it"
+	case v == nil && !obs.Unlisted[id].IsZero():
+		return "it is not known that no open workflow names it"
+	case v == nil && routed && (was == nil || !retired(was)):
+		return "it was routed and Temporal does not list it"
+	case v == nil:
+		return ""
+	case v.Drainage == rollout.Draining:
+		return "it is draining"
+	case v.Drainage == "" && (routed || !v.FirstActivatedAt.IsZero() || !v.BecameCurrentAt.IsZero() || !v.DeactivatedAt.IsZero()):
+		return "it was routed and its drainage is not known"
+	case !v.OpenPinned.IsZero():
+		return "it is not known that no open workflow is pinned to it"
+	}
+	return ""
+}
+
+func (n *never) recorded(id string) *v1alpha1.RecordedVersion {
+	if n.s.Record.Routing == nil {
+		return nil
+	}
+	return find(n.s.Record.Routing.Spec.Versions, id)
+}
+
+// promoted reports whether the version was current by Git's promotion order.
+func (n *never) promoted(id string) bool {
+	return n.s.Record.Routing != nil && lastPromotion(n.s.Record.Routing.Spec.Promotions, id) >= 0
+}
+
+func (n *never) foreign() bool {
+	id := n.s.Observation.ManagerIdentity
+	return id != "" && id != n.s.Environment.ManagerIdentity
+}
+
+func (n *never) call(what string, c rollout.RoutingCall) {
+	if n.foreign() {
+		n.add("the %s would change a worker deployment of %q", what, n.s.Observation.ManagerIdentity)
+	}
+	if !c.Basis.Same(n.s.Observation.Routing) || string(c.Token) != string(n.s.Observation.ConflictToken) {
+		n.add("the %s is not bound to the routing that it was decided on", what)
+	}
+	owned := rollout.ClaimHeld
+	if n.s.Observation.ManagerIdentity == "" {
+		owned = rollout.ClaimNeeded
+	}
+	if c.Claim != owned || c.Identity == "" || c.Identity != n.s.Environment.ManagerIdentity {
+		n.add("the %s does not say who makes it", what)
+	}
+}
+
+// lowers: what is called lowering, and is so not stopped by policy, gives more traffic only to a version that had all of it before.
+func (n *never) lowers(c rollout.RoutingCall) {
+	r := n.s.Observation.Routing
+	for _, step := range c.Steps {
+		switch {
+		case step.Kind == rollout.ClearRamp:
+		case step.Kind == rollout.SetRamp:
+			if !r.HasRamp || r.Ramping != step.BuildID || step.Percentage >= r.Percentage {
+				n.add("the lowering would raise traffic to %s", step.BuildID)
+			}
+		case !n.promoted(step.BuildID) || step.BuildID == r.Current:
+			n.add("the lowering would make %s current, which it was not before", step.BuildID)
+		default:
+			n.ready(step.BuildID)
+		}
+	}
+}
+
+// raise: only to a version with files in Git and fresh pollers, by one step at most, on fresh facts.
+func (n *never) raise(c rollout.RoutingCall) {
+	obs := &n.s.Observation
+	if age := n.s.Now.Sub(obs.At); obs.Problem != nil || age > n.s.Limits.FactMaxAge {
+		n.add("traffic would be raised on facts that are %s old", age)
+	}
+	for _, step := range c.Steps {
+		if step.Kind == rollout.ClearRamp {
+			continue
+		}
+		n.ready(step.BuildID)
+		n.oneStep(step)
+	}
+}
+
+func (n *never) ready(id string) {
+	if was := n.recorded(id); was == nil || was.Guard != v1alpha1.GuardOn || isZero(was.Replicas) && !n.askedZero() {
+		n.add("traffic would be raised to %s, whose files are not in Git", id)
+	}
+	v := n.s.Observation.Version(id)
+	if v == nil || v.QueuesKnown != rollout.Yes || len(v.Queues) == 0 {
+		n.add("traffic would be raised to %s, whose task queues are not known", id)
+		return
+	}
+	for _, q := range v.Queues {
+		if !q.Pollers.Known || q.Pollers.Count == 0 || n.s.Now.Sub(q.Pollers.LastAccess) > n.s.Limits.PollerMaxAge {
+			n.add("traffic would be raised to %s, whose task queue %s has no fresh poller", id, q.Name)
+		}
+	}
+}
+
+func (n *never) askedZero() bool {
+	return n.s.Spec != nil && n.s.Spec.Spec.Replicas != nil && *n.s.Spec.Spec.Replicas == 0
+}
+
+// oneStep: a progressive rollout goes up by one step of its spec at most.
+func (n *never) oneStep(step rollout.RoutingStep) {
+	if n.s.Spec == nil || n.s.Spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
+		return
+	}
+	r := n.s.Observation.Routing
+	var have float32
+	if r.HasRamp && r.Ramping == step.BuildID {
+		have = r.Percentage
+	}
+	first := r.Current == "" && !r.HasRamp && n.alone(step.BuildID)
+	for _, s := range n.s.Spec.Spec.Rollout.Steps {
+		if p := float32(s.RampPercentage); p > have {
+			if step.Kind == rollout.SetCurrent && !first || step.Kind == rollout.SetRamp && step.Percentage > p {
+				n.add("traffic to %s would be raised by more than one step", step.BuildID)
+			}
+			return
+		}
+	}
+}
+
+// alone reports whether no unversioned worker is on the version's task queues: then there is nobody to take traffic from.
+func (n *never) alone(id string) bool {
+	v := n.s.Observation.Version(id)
+	if v == nil {
+		return false
+	}
+	for _, q := range v.Queues {
+		if q.Unversioned != rollout.No {
+			return false
+		}
+	}
+	return true
+}

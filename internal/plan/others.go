@@ -1,0 +1,253 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// otherRow is one row of the rules for a version with files in Git. Rows from the top; the first that fits decides.
+type otherRow struct {
+	name string
+	// always marks the rows that only keep: they hold also where the spec cannot be used or somebody else is the owner.
+	always bool
+	fits   func(*view, *v1alpha1.RecordedVersion) (outcome, bool)
+}
+
+// otherRows are what comes next for versions that the spec does not ask for.
+func otherRows() []otherRow {
+	return []otherRow{
+		{"needed", true, neededBack},
+		{"connection", false, needsConnection},
+		{"replicas", false, needsReplicas},
+		{"routed", true, routedNow},
+		{"window", false, windowOpen},
+		{"set-aside", false, setAside},
+		{"scale-down", false, scaleDown},
+		{"delete", false, deleteRecord},
+		{"remove", false, removeFiles},
+	}
+}
+
+// needed says why the version is needed, "" if nothing says so: by what Temporal says, or because traffic goes back to it.
+func (v *view) needed(r *v1alpha1.RecordedVersion) string {
+	switch st := v.status(r.BuildID); st {
+	case rollout.StatusCurrent, rollout.StatusRamping, rollout.StatusDraining, rollout.StatusUnknown:
+		return fmt.Sprintf("it is %s", st)
+	}
+	if v.wantedBack() == r.BuildID {
+		return "traffic has to go back to it"
+	}
+	return ""
+}
+
+func (v *view) restore(buildID, why string) rollout.Action {
+	a := rollout.Action{Kind: rollout.Restore, BuildID: buildID, Replicas: v.specReplicas(),
+		Reason: fmt.Sprintf("%s is scaled up and guarded: %s", buildID, why)}
+	if isZero(a.Replicas) && (v.target == nil || v.target.BuildID != buildID) {
+		one := int32(1)
+		a.Replicas = &one
+	}
+	return a
+}
+
+func (v *view) specReplicas() *int32 {
+	if v.spec != nil {
+		return v.spec.Spec.Replicas
+	}
+	if st := v.s.Record.Status; st != nil {
+		return st.Spec.Replicas
+	}
+	one := int32(1)
+	return &one
+}
+
+func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	why := v.needed(r)
+	if why == "" || r.Guard == v1alpha1.GuardOn && !isZero(r.Replicas) {
+		return outcome{}, false
+	}
+	if r.Guard == v1alpha1.GuardOn && v.spec != nil && isZero(v.spec.Spec.Replicas) {
+		return outcome{}, false
+	}
+	return outcome{}.with(v.restore(r.BuildID, why))
+}
+
+func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	if v.s.Connection == nil || retired(r) || r.ConnectionHash == v.s.Connection.Spec.Hash() {
+		return outcome{}, false
+	}
+	return outcome{}.with(v.reconnect(r))
+}
+
+// needsReplicas follows the spec's replicas where a version has traffic; a draining one keeps what it has.
+func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	st := v.status(r.BuildID)
+	if v.spec == nil || st != rollout.StatusCurrent && st != rollout.StatusRamping || equal(r.Replicas, v.spec.Spec.Replicas) {
+		return outcome{}, false
+	}
+	return outcome{}.with(v.scale(r.BuildID))
+}
+
+func (v *view) scale(buildID string) rollout.Action {
+	return rollout.Action{Kind: rollout.ScaleVersion, BuildID: buildID, Replicas: v.spec.Spec.Replicas,
+		Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", buildID)}
+}
+
+func equal(a, b *int32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	return outcome{}, v.needed(r) != ""
+}
+
+// windowOpen keeps a version while it may have to take its traffic back.
+func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	window := time.Duration(v1alpha1.DefaultRollbackWindow)
+	if v.spec != nil {
+		window = v.spec.Spec.Rollout.Rollback.Window.Duration
+	}
+	in, end := v.inWindow(r.BuildID, window)
+	if !in || retired(r) {
+		return outcome{}, false
+	}
+	return outcome{due: end}, true
+}
+
+// setAside gives up, for a while, on a version that the server refused to delete in this cycle.
+func setAside(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	for _, d := range v.s.Deletions {
+		if d.BuildID == r.BuildID && d.Refused != "" {
+			return outcome{}.with(rollout.Action{Kind: rollout.SetAsideKind, BuildID: r.BuildID,
+				Reason: fmt.Sprintf("the server refuses to delete %s: %s", r.BuildID, d.Refused)})
+		}
+	}
+	if until := v.restsUntil(r.BuildID); v.status(r.BuildID) != rollout.StatusGone && v.now.Before(until) {
+		return outcome{due: until}, true
+	}
+	return outcome{}, false
+}
+
+// restsUntil is how long a refused deletion rests: twice as long each time, since each try that is refused costs a commit.
+func (v *view) restsUntil(buildID string) time.Time {
+	for _, a := range v.rec.SetAside {
+		if a.BuildID == buildID {
+			return a.At.Add(max(v.sunset().DeleteDelay.Duration, time.Minute) << min(max(a.Times, 1)-1, 6))
+		}
+	}
+	return time.Time{}
+}
+
+func (v *view) sunset() v1alpha1.SunsetStrategy {
+	switch {
+	case v.spec != nil:
+		return v.spec.Spec.Sunset
+	case v.s.Record.Status != nil:
+		return v.s.Record.Status.Spec.Sunset
+	}
+	return v1alpha1.SunsetStrategy{
+		ScaledownDelay: v1alpha1.Duration{Duration: v1alpha1.DefaultScaledownDelay},
+		DeleteDelay:    v1alpha1.Duration{Duration: v1alpha1.DefaultDeleteDelay},
+	}
+}
+
+// sunsetFrom is when a version may be scaled down, by its state; both delays count from when it became drained, or,
+// for one that was never routed, from when it was created.
+func (v *view) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
+	if o := v.obs.Version(r.BuildID); o != nil && o.Drainage == rollout.Drained {
+		return o.DrainageChangedAt.Add(v.sunset().ScaledownDelay.Duration)
+	}
+	return r.CreatedAt.Add(v.sunset().DeleteDelay.Duration)
+}
+
+func (v *view) deleteFrom(r *v1alpha1.RecordedVersion) time.Time {
+	if o := v.obs.Version(r.BuildID); o != nil && o.Drainage == rollout.Drained {
+		return o.DrainageChangedAt.Add(v.sunset().DeleteDelay.Duration)
+	}
+	return r.CreatedAt.Add(v.sunset().DeleteDelay.Duration)
+}
+
+// idle reports whether one read shows that a version is in one of the states from which it may go.
+func (v *view) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool {
+	o := obs.Version(r.BuildID)
+	if o != nil && o.Scaled {
+		return false
+	}
+	switch v.statusIn(obs, r.BuildID) {
+	case rollout.StatusDrained:
+		return !o.DrainageChangedAt.IsZero()
+	case rollout.StatusInactive, rollout.StatusNotRegistered:
+		return !v.everRouted(r.BuildID)
+	case rollout.StatusGone:
+		return true
+	}
+	return false
+}
+
+func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	if retired(r) || !v.idle(v.obs, r) {
+		return outcome{}, false
+	}
+	if from := v.sunsetFrom(r); !v.now.After(from) {
+		return outcome{due: from}, true
+	}
+	if e := unpinned(v.obs, r.BuildID); e.answer != rollout.Yes {
+		return say("", "%s is kept: %s", r.BuildID, e.why), true
+	}
+	zero := int32(0)
+	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Replicas: &zero,
+		Reason: fmt.Sprintf("%s is %s, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
+}
+
+func deleteRecord(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	if !retired(r) || v.status(r.BuildID) == rollout.StatusGone || !v.idle(v.obs, r) {
+		return outcome{}, false
+	}
+	if from := v.deleteFrom(r); !v.now.After(from) {
+		return outcome{due: from}, true
+	}
+	for _, e := range []evidence{unpinned(v.obs, r.BuildID), v.pollersGone(v.obs, r.BuildID)} {
+		if e.answer != rollout.Yes {
+			return say("", "%s is kept: %s", r.BuildID, e.why), true
+		}
+	}
+	return outcome{}.with(rollout.Action{Kind: rollout.DeleteVersion, BuildID: r.BuildID,
+		Reason: fmt.Sprintf("%s is %s, its workers are gone, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
+}
+
+// removeFiles removes what the server no longer knows. One that never had traffic leaves no trace of whether its
+// scale-down was applied: it waits another deleteDelay.
+func removeFiles(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
+	if v.status(r.BuildID) != rollout.StatusGone {
+		return outcome{}, false
+	}
+	if from := v.removeFrom(r); !v.now.After(from) {
+		return outcome{due: from}, true
+	}
+	if e := unpinned(v.obs, r.BuildID); e.answer != rollout.Yes {
+		return say("", "the files of %s are kept: %s", r.BuildID, e.why), true
+	}
+	return outcome{}.with(rollout.Action{Kind: rollout.RemoveFiles, BuildID: r.BuildID,
+		Reason: fmt.Sprintf("Temporal no longer knows %s", r.BuildID)})
+}
+
+func (v *view) removeFrom(r *v1alpha1.RecordedVersion) time.Time {
+	if v.everRouted(r.BuildID) {
+		return time.Time{}
+	}
+	return r.RetiredAt.Add(v.sunset().DeleteDelay.Duration)
+}
+
+// blockers are the versions that count against the budget: all that are known to Git or to Temporal, but the new one itself.
+func (v *view) blockers(but string) []string {
+	seen := map[string]bool{}
+	for _, r := range v.rec.Versions {
+		seen[r.BuildID] = true
+	}
+	for _, o := range v.obs.Versions {
+		seen[o.BuildID] = true
+	}
+	delete(seen, but)
+	return sortedKeys(seen)
+}

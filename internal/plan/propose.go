@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Propose says what the rollout rules would do next, and why, before policy is asked.
+func Propose(s rollout.Snapshot) rollout.Proposal {
+	v := newView(&s)
+	p := rollout.Proposal{Target: v.target}
+	v.proposeTarget(&p)
+	if v.s.Record.RoutingProblem == nil && v.readable() {
+		v.proposeContinue(&p)
+		v.proposeOthers(&p)
+	}
+	for i := range p.Actions {
+		p.Actions[i].ID = actionID(p.Actions[i])
+	}
+	return p
+}
+
+// proposeTarget walks the rows. When the worker deployment is owned by someone else its routing does not move, but
+// files still render.
+func (v *view) proposeTarget(p *rollout.Proposal) {
+	for _, r := range targetRows() {
+		foreign := r.about != aboutInput && v.foreign()
+		if foreign && r.about == aboutRouting {
+			continue
+		}
+		o, fits := r.fits(v)
+		if !fits {
+			continue
+		}
+		p.Row, p.State = r.name, o.state
+		propose(p, r.name, o)
+		if !foreign {
+			return
+		}
+		break
+	}
+	if v.foreign() && v.readable() {
+		if p.Row == "" {
+			p.Row = "owned-by-another"
+		}
+		p.State = rollout.State{Reason: rollout.OwnedByAnother, Stalled: true, Message: fmt.Sprintf(
+			"the routing of %s belongs to %q, not to %q: files are rendered, routing does not move",
+			v.s.Deployment, v.obs.ManagerIdentity, v.s.Environment.ManagerIdentity)}
+	}
+}
+
+// proposeContinue asks policy about everything that has traffic, in every cycle: a rollback does not wait for a pause
+// to end.
+func (v *view) proposeContinue(p *rollout.Proposal) {
+	if v.foreign() {
+		return
+	}
+	for _, id := range []string{v.actual.Current, v.actual.Ramping} {
+		if id == "" {
+			continue
+		}
+		share := percent(v.actual.Share(id))
+		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.Continue, BuildID: id, From: share, To: share, Row: "continue",
+			Reason: fmt.Sprintf("%s has %s of new workflows", id, text(share))})
+	}
+}
+
+// proposeOthers looks at every version with files: first at its files themselves, then at what comes next for it.
+func (v *view) proposeOthers(p *rollout.Proposal) {
+	for i := range v.rec.Versions {
+		r := &v.rec.Versions[i]
+		if drift := v.manifestDrift(r); len(drift) > 0 {
+			v.proposeManifests(p, r, drift)
+			continue
+		}
+		if v.target != nil && r.BuildID == v.target.BuildID {
+			if p.Row != "spec-unusable" && len(files(p.Actions, r.BuildID)) == 0 && !equal(r.Replicas, v.spec.Spec.Replicas) {
+				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r.BuildID)}})
+			}
+			continue
+		}
+		for _, row := range otherRows() {
+			if !row.always && (p.Row == "spec-unusable" || v.foreign()) {
+				continue
+			}
+			if o, fits := row.fits(v, r); fits {
+				propose(p, row.name, o)
+				break
+			}
+		}
+	}
+}
+
+// proposeManifests answers drift of a version's files before anything else is done to them: an edit needs the manifest that
+// was written. A new rendering does not.
+func (v *view) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion, drift []rollout.Drift) {
+	written := func(a rollout.Action) bool {
+		return a.BuildID == r.BuildID && a.Kind == rollout.UpdateVersion && a.Update == rollout.UpdateTemplate
+	}
+	if slices.ContainsFunc(p.Actions, written) {
+		return
+	}
+	p.Actions = slices.DeleteFunc(p.Actions, func(a rollout.Action) bool { return len(files([]rollout.Action{a}, r.BuildID)) > 0 })
+	for _, d := range drift {
+		p.Actions = append(p.Actions, rollout.Action{Kind: rollout.DriftAction, BuildID: r.BuildID, Row: "manifest", Drift: &d,
+			Reason: fmt.Sprintf("%s is not what was written", d.Path)})
+	}
+}
+
+// files are the actions that write a version's files.
+func files(actions []rollout.Action, buildID string) []rollout.Action {
+	var out []rollout.Action
+	for _, a := range actions {
+		switch a.Kind {
+		case rollout.CreateVersion, rollout.UpdateVersion, rollout.Restore, rollout.ScaleVersion:
+			if a.BuildID == buildID {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+func propose(p *rollout.Proposal, row string, o outcome) {
+	for _, a := range o.actions {
+		a.Row = row
+		p.Actions = append(p.Actions, a)
+	}
+	p.NextDue = earlier(p.NextDue, o.due)
+}
+
+// earlier is the earlier of two times, of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func actionID(a rollout.Action) string {
+	id := string(a.Kind) + "/" + a.BuildID
+	if a.Kind == rollout.Ramp {
+		id += "@" + text(a.To)
+	}
+	if a.Drift != nil {
+		id += "#" + string(a.Drift.Kind) + a.Drift.Path
+	}
+	return id
+}

@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// How much of the past a record keeps.
+const (
+	maxPromotions = 20
+	maxBars       = 50
+)
+
+// record builds the next content of routing.yaml and the writes of versions that go with it. There is none as long as no
+// spec could be used. Before Temporal was read once, it has no basis, and what it desires is not looked at.
+func (r *resolver) record(plan *rollout.Plan) {
+	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && r.target == nil {
+		return
+	}
+	next := cloneRecord(r.rec)
+	r.nextIdentity(&next)
+	r.nextRouting(&next)
+	if r.readable() {
+		r.nextPromotions(&next)
+	}
+	r.nextBars(&next)
+	r.nextHold(&next)
+	r.nextVersions(&next, plan)
+	r.nextSetAside(&next)
+	if len(plan.Versions) > 0 || !reflect.DeepEqual(next, r.before()) {
+		next.SpecPath = r.s.SpecPath
+	}
+	plan.Record = &next
+}
+
+// before is the record as Git has it.
+func (r *resolver) before() v1alpha1.RoutingSpec {
+	if r.s.Record.Routing == nil {
+		return v1alpha1.RoutingSpec{}
+	}
+	return r.s.Record.Routing.Spec
+}
+
+func cloneRecord(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
+	next := rec
+	next.Versions = slices.Clone(rec.Versions)
+	for i := range next.Versions {
+		next.Versions[i].Files = maps.Clone(next.Versions[i].Files)
+	}
+	next.Promotions = slices.Clone(rec.Promotions)
+	next.Bars = slices.Clone(rec.Bars)
+	next.SetAside = slices.Clone(rec.SetAside)
+	return next
+}
+
+// nextIdentity fills in who this is. A moved spec is no change by itself: its path follows with the next one.
+func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
+	next.WorkerDeployment = r.s.Deployment.String()
+	if next.TemporalNamespace == "" && r.spec != nil {
+		next.TemporalNamespace = r.spec.Spec.WorkerOptions.TemporalNamespace
+	}
+	if r.target != nil && r.p.Row != "spec-unusable" {
+		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since)}
+	}
+}
+
+// nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what
+// is or an unanswered drift; else what is.
+func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
+	move := r.move()
+	wish := move != nil && r.p.Row == "edited-up" && move.Raises()
+	switch {
+	case !r.readable(), r.foreign() && next.Basis != nil:
+		return
+	case move != nil && (move.Raises() || r.actual.HasRamp || move.Kind == rollout.Rollback):
+		to := r.after(*move)
+		if next.Basis == nil || !desiredConfig(next.Desired).SameTraffic(to) || !basisConfig(*next.Basis).Same(r.actual) {
+			next.Desired, next.Basis = desiredOf(to), basisOf(r.actual)
+		}
+	case r.edited && !r.answered(), r.routingDrift() != nil && !r.adopt:
+		return
+	case r.desired.SameTraffic(r.actual) && next.Basis != nil:
+	default:
+		next.Desired, next.Basis = desiredOf(r.actual), basisOf(r.actual)
+	}
+	if !wish { // which is settled once it is seen
+		decided := next.Desired
+		next.Decided = &decided
+	}
+}
+
+// after is the routing once a move was made.
+func (r *resolver) after(move rollout.Action) rollout.RoutingConfig {
+	switch move.Kind {
+	case rollout.Ramp:
+		return rollout.RoutingConfig{Current: r.actual.Current, HasRamp: true, Ramping: move.BuildID, Percentage: float32(move.To)}
+	case rollout.ResetRamp:
+		return rollout.RoutingConfig{Current: r.actual.Current}
+	}
+	return rollout.RoutingConfig{Current: move.BuildID}
+}
+
+// nextPromotions writes down what was seen to be current, and a rollback that this plan makes.
+func (r *resolver) nextPromotions(next *v1alpha1.RoutingSpec) {
+	next.Promotions = slices.Clone(r.promotions)
+	if move := r.move(); move != nil && move.Kind == rollout.Rollback {
+		now := v1alpha1.NewTime(r.now)
+		if n := len(next.Promotions); n > 0 && next.Promotions[n-1].LeftAt.IsZero() {
+			next.Promotions[n-1].LeftAt, next.Promotions[n-1].LeftBy = now, v1alpha1.LeftByRollback
+		}
+		next.Promotions = append(next.Promotions, v1alpha1.Promotion{BuildID: move.BuildID, At: now})
+	}
+	if n := len(next.Promotions); n > maxPromotions {
+		next.Promotions = slices.Clone(next.Promotions[n-maxPromotions:])
+	}
+}
+
+// nextHold keeps a person's hold, ends one that followed drift when the spec asks for something else, and sets one
+// when traffic was lowered from outside or routing.yaml was edited by hand.
+func (r *resolver) nextHold(next *v1alpha1.RoutingSpec) {
+	if r.target == nil {
+		return
+	}
+	next.Hold = r.hold()
+	h := &v1alpha1.Hold{BuildID: r.target.BuildID, At: v1alpha1.NewTime(r.now), Reason: r.state.Message}
+	switch {
+	case r.answered():
+		h.Kind, h.By = v1alpha1.HoldManual, "an edit of routing.yaml"
+	case next.Hold == nil && r.adopt && r.state.Reason == rollout.ManualHold:
+		h.Kind, h.By = v1alpha1.HoldDrift, "drift"
+	default:
+		return
+	}
+	next.Hold = h
+}
+
+// nextVersions applies the actions to the list of versions, and says what to write.
+func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) {
+	writes := map[string]*rollout.VersionWrite{}
+	write := func(id string, op rollout.WriteOp) *rollout.VersionWrite {
+		if writes[id] == nil {
+			writes[id] = &rollout.VersionWrite{BuildID: id, Op: op, Guard: v1alpha1.GuardOn}
+		} else if op == rollout.RenderVersion {
+			writes[id].Op = op
+		}
+		return writes[id]
+	}
+	for _, a := range r.taken {
+		ver := find(next.Versions, a.BuildID)
+		switch a.Kind {
+		case rollout.CreateVersion:
+			next.Versions = append(next.Versions, r.newVersion())
+			write(a.BuildID, rollout.RenderVersion).Replicas = a.Replicas
+		case rollout.UpdateVersion:
+			ver.Replicas, ver.Guard = a.Replicas, v1alpha1.GuardOn
+			ver.ConnectionHash = r.s.Connection.Spec.Hash()
+			op := rollout.ReconnectVersion
+			if a.Update == rollout.UpdateTemplate {
+				op, ver.TemplateHash, ver.BuildIDFrom = rollout.RenderVersion, r.target.TemplateHash, r.target.BuildIDFrom
+			}
+			write(a.BuildID, op).Replicas = a.Replicas
+		case rollout.Restore, rollout.ScaleVersion:
+			ver.Replicas, ver.Guard, ver.RetiredAt = a.Replicas, v1alpha1.GuardOn, v1alpha1.Time{}
+			write(a.BuildID, rollout.EditVersion).Replicas = a.Replicas
+		case rollout.ScaleDown:
+			ver.Replicas, ver.Guard, ver.RetiredAt = a.Replicas, v1alpha1.GuardOff, v1alpha1.NewTime(r.now)
+			w := write(a.BuildID, rollout.EditVersion)
+			w.Replicas, w.Guard = a.Replicas, v1alpha1.GuardOff
+		case rollout.RemoveFiles:
+			next.Versions = slices.DeleteFunc(next.Versions, func(x v1alpha1.RecordedVersion) bool { return x.BuildID == a.BuildID })
+			write(a.BuildID, rollout.RemoveVersion)
+		case rollout.DriftAction:
+			r.nextManifest(a, ver, write)
+		}
+	}
+	for _, id := range sortedKeys(writes) {
+		plan.Versions = append(plan.Versions, *writes[id])
+	}
+	r.stamp(next)
+}
+
+// nextManifest puts back or adopts a version's file that is not what was written.
+func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion, write func(string, rollout.WriteOp) *rollout.VersionWrite) {
+	if a.Drift.Kind != rollout.DriftManifest {
+		return
+	}
+	name := strings.TrimPrefix(a.Drift.Path, path.Join("versions", a.BuildID)+"/")
+	if a.Drift.Actual != "" && r.verdicts.Of(a.ID).Drift == rollout.DriftAdopt {
+		ver.Files[name] = a.Drift.Actual
+		return
+	}
+	w := write(a.BuildID, rollout.RestoreFiles)
+	if w.Blobs == nil {
+		w.Blobs = map[string]string{}
+	}
+	w.Blobs[name] = a.Drift.Recorded
+	w.Replicas, w.Guard = ver.Replicas, ver.Guard
+}
+
+func (r *resolver) newVersion() v1alpha1.RecordedVersion {
+	t := r.target
+	return v1alpha1.RecordedVersion{
+		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash, ConnectionHash: r.s.Connection.Spec.Hash(),
+		Deployment: t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: r.spec.Spec.Replicas, Guard: v1alpha1.GuardOn,
+	}
+}
+
+// stamp notes attempts, and when a version was first given traffic.
+func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
+	if r.target != nil && next.Target != nil {
+		if ver := find(next.Versions, next.Target.BuildID); ver != nil {
+			ver.Attempts = next.Target.Attempt
+		}
+	}
+	if !r.readable() {
+		return
+	}
+	ids := []string{r.actual.Current, r.actual.Ramping}
+	if move := r.move(); move != nil && move.Raises() {
+		ids = append(ids, move.BuildID)
+	}
+	for _, id := range ids {
+		if ver := find(next.Versions, id); ver != nil && ver.RoutedAt.IsZero() {
+			ver.RoutedAt = v1alpha1.NewTime(r.now)
+		}
+	}
+}
+
+func find(versions []v1alpha1.RecordedVersion, id string) *v1alpha1.RecordedVersion {
+	for i := range versions {
+		if versions[i].BuildID == id {
+			return &versions[i]
+		}
+	}
+	return nil
+}
+
+func (r *resolver) nextSetAside(next *v1alpha1.RoutingSpec) {
+	for _, a := range r.taken {
+		switch a.Kind {
+		case rollout.SetAsideKind:
+			times := 1
+			next.SetAside = slices.DeleteFunc(next.SetAside, func(x v1alpha1.SetAside) bool {
+				same := x.BuildID == a.BuildID
+				if same {
+					times = max(x.Times, 1) + 1
+				}
+				return same
+			})
+			next.SetAside = append(next.SetAside, v1alpha1.SetAside{BuildID: a.BuildID, Reason: a.Reason, At: v1alpha1.NewTime(r.now), Times: times})
+		case rollout.RemoveFiles, rollout.Restore:
+			next.SetAside = slices.DeleteFunc(next.SetAside, func(x v1alpha1.SetAside) bool { return x.BuildID == a.BuildID })
+		}
+	}
+}

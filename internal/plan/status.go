@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// status builds the status that explains the plan. It holds no clock and no counter that moves by itself.
+func (r *resolver) status(plan *rollout.Plan) {
+	if plan.Record == nil {
+		return
+	}
+	if plan.Spec == nil && r.s.Record.Status != nil {
+		was := *r.s.Record.Status
+		was.Status = nil
+		plan.Spec = &was
+	}
+	if plan.Spec == nil {
+		return
+	}
+	if f := r.s.Failure; f != nil && r.state.Reason != rollout.RolloutComplete {
+		r.blocked(f.Reason, f.Message)
+	}
+	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
+	st.Decision = r.decision(plan)
+	for _, ver := range plan.Record.Versions {
+		vs := r.versionStatus(ver)
+		switch {
+		case r.target != nil && ver.BuildID == r.target.BuildID:
+			st.TargetVersion = &vs
+		case ver.BuildID != r.routed().Current:
+			st.DeprecatedVersions = append(st.DeprecatedVersions, vs)
+		}
+		if ver.BuildID == r.routed().Current {
+			current := vs
+			st.CurrentVersion = &current
+		}
+	}
+	slices.SortFunc(st.DeprecatedVersions, func(a, b v1alpha1.VersionStatus) int {
+		if a.BuildID < b.BuildID {
+			return -1
+		}
+		return 1
+	})
+	plan.Status = st
+}
+
+// routed is the routing that the status tells of: what lowers traffic is done by the time of the commit, and a ramp may be
+// told of before it is made, but never that a version became current.
+func (r *resolver) routed() rollout.RoutingConfig {
+	if move := r.move(); move != nil && (move.Lowers() || move.Kind == rollout.Ramp) {
+		return r.after(*move)
+	}
+	return r.actual
+}
+
+func (r *resolver) versionStatus(ver v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
+	vs := v1alpha1.VersionStatus{
+		BuildID: ver.BuildID, Status: string(r.routedStatus(ver.BuildID)),
+		Deployment: &v1alpha1.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: r.s.Deployment.Namespace, Name: ver.Deployment},
+	}
+	if vs.Status == string(rollout.StatusRamping) {
+		share := percent(r.routed().Share(ver.BuildID))
+		vs.RampPercent = &share
+	}
+	if r.target == nil || ver.BuildID != r.target.BuildID {
+		eligible := retired(&ver)
+		vs.Eligible = &eligible
+		if o := r.obs.Version(ver.BuildID); o != nil && o.Drainage == rollout.Drained {
+			since := v1alpha1.NewTime(o.DrainageChangedAt)
+			vs.DrainedSince = &since
+		}
+	}
+	if g := r.shownGates(ver.BuildID); len(g) > 0 {
+		vs.Gates = g
+	}
+	return vs
+}
+
+func (r *resolver) routedStatus(buildID string) rollout.VersionStatus {
+	to := r.routed()
+	was := r.view.status(buildID)
+	switch {
+	case !r.readable():
+	case to.Current == buildID:
+		return rollout.StatusCurrent
+	case to.HasRamp && to.Ramping == buildID:
+		return rollout.StatusRamping
+	case was == rollout.StatusCurrent || was == rollout.StatusRamping:
+		return rollout.StatusDraining
+	}
+	return was
+}
+
+func (r *resolver) shownGates(buildID string) []v1alpha1.GateStatus {
+	if r.target == nil || buildID != r.target.BuildID {
+		return nil
+	}
+	var out []v1alpha1.GateStatus
+	for _, g := range r.obs.Gates {
+		if g.State != rollout.GateMissing && g.State != rollout.GateUnread {
+			out = append(out, v1alpha1.GateStatus{WorkflowID: g.WorkflowID, RunID: g.RunID, Status: string(g.State), TaskQueue: g.TaskQueue})
+		}
+	}
+	return out
+}
+
+// conditions follow the in-cluster controller's: Ready once the target is seen to be current; Progressing while the
+// rollout goes on. Reconciling and Stalled are for kstatus: what is blocked is stalled, so that nothing waits for it
+// until a time-out.
+func (r *resolver) conditions() []v1alpha1.Condition {
+	ready := r.state.Reason == rollout.RolloutComplete && !r.state.Stalled
+	blocked := r.state.Stalled
+	truth := func(yes bool) v1alpha1.ConditionStatus {
+		if yes {
+			return v1alpha1.True
+		}
+		return v1alpha1.False
+	}
+	now := v1alpha1.NewTime(r.now)
+	cond := func(kind string, yes bool) v1alpha1.Condition {
+		return v1alpha1.Condition{Type: kind, Status: truth(yes), Reason: string(r.state.Reason), Message: r.state.Message, LastTransitionTime: now}
+	}
+	progressing := !ready && !blocked || r.slow()
+	return []v1alpha1.Condition{
+		cond(v1alpha1.ConditionReady, ready),
+		cond(v1alpha1.ConditionProgressing, progressing),
+		cond(v1alpha1.ConditionReconciling, !ready && !blocked),
+		cond(v1alpha1.ConditionStalled, blocked),
+	}
+}
+
+// slow reports a version that waits for its workers past the deadline: stalled, and still going on.
+func (r *resolver) slow() bool { return r.state.Stalled && r.state.Reason == rollout.WaitingForPollers }
+
+// decision explains where the rollout stands. It is the same right after a step was committed and while its pause
+// lasts, so that a pause costs no commit.
+func (r *resolver) decision(plan *rollout.Plan) *v1alpha1.Decision {
+	d := &v1alpha1.Decision{SpecDigest: plan.Spec.Digest(), Verdict: string(rollout.Allow)}
+	if r.spec == nil && r.s.Record.Status != nil && r.s.Record.Status.Status != nil && r.s.Record.Status.Status.Decision != nil {
+		d.SpecDigest = r.s.Record.Status.Status.Decision.SpecDigest
+	}
+	if due := r.nextStep(plan); !due.IsZero() && r.state.Reason == rollout.Ramping {
+		at := v1alpha1.NewTime(due)
+		d.NextStepAt = &at
+	}
+	if held := r.heldForTarget(); held != nil {
+		d.Action, d.To, d.Verdict = string(held.Action.Kind), goal(held.Action), string(held.Verdict.Effect)
+		d.From = text(held.Action.From)
+		for _, f := range held.Verdict.Findings {
+			if f.Effect.Strictness() >= rollout.RequireApproval.Strictness() && f.Waived == "" {
+				d.Rules = append(d.Rules, f.Rule)
+				d.Reasons = append(d.Reasons, f.Message)
+			}
+		}
+		slices.Sort(d.Rules)
+		d.Rules = slices.Compact(d.Rules)
+		slices.Sort(d.Reasons)
+		d.Reasons = slices.Compact(d.Reasons)
+		return d
+	}
+	d.Reasons = []string{r.state.Message}
+	if r.target != nil {
+		d.Action, d.To = r.standing()
+	}
+	return d
+}
+
+func (r *resolver) heldForTarget() *rollout.Held {
+	for i := range r.held {
+		if r.target != nil && r.held[i].Action.BuildID == r.target.BuildID {
+			return &r.held[i]
+		}
+	}
+	return nil
+}
+
+// nextStep is when the pause of the step is over that the target is at, or is given now.
+func (r *resolver) nextStep(plan *rollout.Plan) time.Time {
+	if move := r.move(); move != nil && move.Kind == rollout.Ramp && move.Step > 0 {
+		return r.now.Add(r.steps()[move.Step-1].PauseDuration.Duration)
+	}
+	return plan.NextDue
+}
+
+// standing names the last move towards the target, made or seen. What takes traffic from it leaves nothing to name: the
+// reasons say what happened.
+func (r *resolver) standing() (action, to string) {
+	if move := r.move(); move != nil && move.BuildID == r.target.BuildID && move.Kind != rollout.ResetRamp {
+		return string(move.Kind), goal(*move)
+	}
+	switch routed := r.routed(); {
+	case r.state.Reason == rollout.RolloutComplete:
+		return string(rollout.Promote), "current"
+	case routed.HasRamp && routed.Ramping == r.target.BuildID:
+		return string(rollout.Ramp), text(percent(routed.Percentage))
+	}
+	return "", ""
+}
+
+func goal(a rollout.Action) string {
+	switch a.Kind {
+	case rollout.Ramp:
+		return text(a.To)
+	case rollout.Promote, rollout.Rollback:
+		return "current"
+	case rollout.ResetRamp:
+		return text(0)
+	}
+	return ""
+}

@@ -1,0 +1,351 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// outcome is what a row gives: actions, what there is to say, and when that changes by itself.
+type outcome struct {
+	state   rollout.State
+	actions []rollout.Action
+	due     time.Time
+}
+
+// row is one row of the rules: it decides, or it does not fit.
+type row struct {
+	name  string
+	about about
+	fits  func(*view) (outcome, bool)
+}
+
+// about says what a row decides about. When the worker deployment is owned by someone else, rows about routing do not fit.
+type about string
+
+const (
+	aboutInput   about = "input" // what was read can't be used: nothing else is decided
+	aboutFiles   about = "files"
+	aboutRouting about = "routing"
+)
+
+// targetRows are what comes next for the version that the spec asks for, from the top.
+func targetRows() []row {
+	return []row{
+		{"record-unreadable", aboutInput, recordUnreadable},
+		{"spec-unusable", aboutInput, specUnusable},
+		{"temporal-unreadable", aboutInput, temporalUnreadable},
+		{"reset-ramp", aboutRouting, resetRamp},
+		{"rollback-barred", aboutRouting, rollbackBarred},
+		{"rollback", aboutRouting, rollbackTo},
+		{"edited-done", aboutRouting, editedDone},
+		{"edited-down", aboutRouting, editedDown},
+		{"edited-refused", aboutRouting, editedRefused},
+		{"drift", aboutRouting, drifted},
+		{"held", aboutRouting, held},
+		{"barred", aboutRouting, barred},
+		{"create", aboutFiles, create},
+		{"restore", aboutFiles, restoreTarget},
+		{"update-template", aboutFiles, updateTemplate},
+		{"update-connection", aboutFiles, updateConnection},
+		{"wait-for-pollers", aboutRouting, waitForPollers},
+		{"queue-shared", aboutRouting, queueShared},
+		{"edited-up", aboutRouting, editedUp},
+		{"complete", aboutRouting, complete},
+		{"manual", aboutRouting, manual},
+		{"gate", aboutRouting, gated},
+		{"first-version", aboutRouting, firstVersion},
+		{"all-at-once", aboutRouting, allAtOnce},
+		{"first-step", aboutRouting, firstStep},
+		{"not-a-step", aboutRouting, notAStep},
+		{"pause", aboutRouting, pause},
+		{"next-step", aboutRouting, nextStep},
+		{"last-step", aboutRouting, lastStep},
+	}
+}
+
+func say(reason rollout.Reason, format string, args ...any) outcome {
+	return outcome{state: rollout.State{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}
+
+// stalled says that waiting will not help.
+func stalled(reason rollout.Reason, format string, args ...any) outcome {
+	o := say(reason, format, args...)
+	o.state.Stalled = true
+	return o
+}
+
+func (o outcome) with(actions ...rollout.Action) (outcome, bool) {
+	o.actions = append(o.actions, actions...)
+	return o, true
+}
+
+func recordUnreadable(v *view) (outcome, bool) {
+	p := v.s.Record.RoutingProblem
+	if p == nil {
+		return outcome{}, false
+	}
+	return stalled(rollout.PlanGenerationFailed, "%s", p.Message), true
+}
+
+func specUnusable(v *view) (outcome, bool) {
+	switch {
+	case len(v.s.Problems) > 0:
+		return stalled(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message), true
+	case v.spec == nil:
+		return stalled(rollout.InvalidSpec, "the spec of %s is gone from Git: everything is kept; "+
+			"bring it back, or retire the worker deployment", v.s.Deployment), true
+	case v.s.Connection == nil:
+		return stalled(v.connectionReason(), "connection %s/%s is not in the repository",
+			v.s.Deployment.Namespace, v.spec.Spec.WorkerOptions.ConnectionRef.Name), true
+	case v.spec.Spec.Rollout.Strategy == v1alpha1.Progressive && len(v.steps()) == 0:
+		return stalled(rollout.InvalidSpec, "spec.rollout.steps is empty: strategy Progressive needs steps"), true
+	case v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace:
+		return stalled(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: its workflows would be left behind. "+
+			"Retire %s there first, then add it anew", v.rec.TemporalNamespace, v.spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment), true
+	case v.firstGateFromFile():
+		return stalled(rollout.PlanGenerationFailed, "the gate's input comes from a ConfigMap or Secret, which the bot was not given: "+
+			"write it inline as spec.rollout.gate.input"), true
+	}
+	return outcome{}, false
+}
+
+func (v *view) firstGateFromFile() bool {
+	g := v.spec.Spec.Rollout.Gate
+	return g != nil && g.InputFrom != nil
+}
+
+// connectionReason is the in-cluster controller's reason for a missing connection, which differs by kind.
+func (v *view) connectionReason() rollout.Reason {
+	if v.spec.Kind == v1alpha1.KindTemporalWorkerDeployment {
+		return rollout.TemporalConnectionNotFound
+	}
+	return rollout.ConnectionNotFound
+}
+
+func temporalUnreadable(v *view) (outcome, bool) {
+	if v.readable() {
+		return outcome{}, false
+	}
+	if p := v.obs.Problem; p != nil {
+		return stalled(p.Reason, "%s", p.Message), true
+	}
+	return stalled(rollout.TemporalStateFetchFailed, "Temporal was not asked"), true
+}
+
+func resetRamp(v *view) (outcome, bool) {
+	if !v.actual.HasRamp {
+		return outcome{}, false
+	}
+	ramping := v.actual.Ramping
+	a := rollout.Action{Kind: rollout.ResetRamp, BuildID: ramping, From: v.share(ramping), To: 0, Cause: rollout.CauseSpec}
+	if ramping == v.target.BuildID {
+		bar := v.targetBar()
+		if bar == nil {
+			return outcome{}, false
+		}
+		a.Cause, a.Bar = rollout.CauseBarred, bar.By
+		a.Reason = fmt.Sprintf("%s was turned back: %s", ramping, bar.Reason)
+		return stalled(rollout.RolledBack, "%s was turned back: %s", ramping, bar.Reason).with(a)
+	}
+	a.Reason = fmt.Sprintf("the spec asks for %s, not for %s", v.target.BuildID, orUnversioned(ramping))
+	return say(v.resting(), "%s", a.Reason).with(a)
+}
+
+// resting is the reason to report when traffic is where the spec wants it as soon as this plan is carried out, but
+// that was not seen yet.
+func (v *view) resting() rollout.Reason {
+	if v.target.BuildID == v.actual.Current {
+		return rollout.RolloutComplete
+	}
+	return rollout.WaitingForPollers
+}
+
+func rollbackBarred(v *view) (outcome, bool) {
+	if v.target.BuildID != v.actual.Current {
+		return outcome{}, false
+	}
+	bar := v.targetBar()
+	if bar == nil {
+		return outcome{}, false
+	}
+	back := v.predecessor()
+	if back == "" {
+		return stalled(rollout.RolledBack, "%s was turned back (%s), but no version before it can take its traffic",
+			v.target.BuildID, bar.Reason), true
+	}
+	if e := v.canTakeBack(back); e.answer != rollout.Yes {
+		return stalled(rollout.RolledBack, "%s was turned back (%s), but %s", v.target.BuildID, bar.Reason, e.why), true
+	}
+	return stalled(rollout.RolledBack, "%s was turned back: %s", v.target.BuildID, bar.Reason).with(
+		v.rollback(back, rollout.CauseBarred, bar.Reason))
+}
+
+// rollback makes a version current again, all at once.
+func (v *view) rollback(to string, cause rollout.Cause, reason string) rollout.Action {
+	return rollout.Action{Kind: rollout.Rollback, BuildID: to, From: v.share(to), To: 100, Cause: cause, Reason: reason}
+}
+
+func rollbackTo(v *view) (outcome, bool) {
+	to := v.target.BuildID
+	if !v.mayReturn(to) || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
+		return outcome{}, false
+	}
+	reason := fmt.Sprintf("the spec asks for %s again, which was current before %s", to, orUnversioned(v.actual.Current))
+	return say(rollout.WaitingForPromotion, "%s", reason).with(v.rollback(to, rollout.CauseSpec, reason))
+}
+
+func drifted(v *view) (outcome, bool) {
+	d := v.routingDrift()
+	if d == nil {
+		return outcome{}, false
+	}
+	reason := fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
+	return stalled(rollout.RoutingDrift, "%s", reason).with(rollout.Action{
+		Kind: rollout.DriftAction, BuildID: v.target.BuildID, From: percent(v.desired.Share(v.target.BuildID)),
+		To: v.share(v.target.BuildID), Reason: reason, Drift: d,
+	})
+}
+
+func held(v *view) (outcome, bool) {
+	h := v.hold()
+	if h == nil || v.edited { // an edit after a hold is a newer wish
+		return outcome{}, false
+	}
+	return stalled(rollout.ManualHold, "held by %s: %s. To go on, remove spec.hold from routing.yaml", h.By, h.Reason), true
+}
+
+func barred(v *view) (outcome, bool) {
+	bar := v.targetBar()
+	if bar == nil {
+		return outcome{}, false
+	}
+	return stalled(rollout.RolledBack, "%s was turned back by %s: %s. Push another build, or remove its entry in spec.bars of routing.yaml",
+		bar.BuildID, bar.By, bar.Reason), true
+}
+
+func create(v *view) (outcome, bool) {
+	t := v.target
+	if v.recorded(t.BuildID) != nil {
+		return outcome{}, false
+	}
+	if blockers := v.blockers(t.BuildID); len(blockers) >= v.s.Limits.MaxVersions {
+		return stalled(rollout.VersionLimitReached, "%d versions of at most %d are still needed, so %s is not created: %s",
+			len(blockers), v.s.Limits.MaxVersions, t.BuildID, list(blockers)), true
+	}
+	a := rollout.Action{Kind: rollout.CreateVersion, BuildID: t.BuildID, Replicas: v.spec.Spec.Replicas,
+		Reason: fmt.Sprintf("the spec asks for %s, which has no files yet", t.BuildID)}
+	return say(rollout.WaitingForPollers, "workers of %s have to start", t.BuildID).with(a)
+}
+
+func restoreTarget(v *view) (outcome, bool) {
+	r := v.recorded(v.target.BuildID)
+	scaledToZero := r.Replicas != nil && *r.Replicas == 0 && !isZero(v.spec.Spec.Replicas)
+	if !scaledToZero && r.Guard == v1alpha1.GuardOn {
+		return outcome{}, false
+	}
+	return say(rollout.WaitingForPollers, "workers of %s have to start again", r.BuildID).with(
+		v.restore(r.BuildID, "the spec asks for it again"))
+}
+
+func isZero(n *int32) bool { return n != nil && *n == 0 }
+
+func updateTemplate(v *view) (outcome, bool) {
+	r := v.recorded(v.target.BuildID)
+	if r.TemplateHash == v.target.TemplateHash {
+		return outcome{}, false
+	}
+	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.spec.Spec.Replicas,
+		Reason: fmt.Sprintf("the template changed under the build ID %s: a rolling update in place", r.BuildID)}
+	o := say(v.afterUpdate(), "%s", a.Reason)
+	if v.actual.HasRamp && v.actual.Ramping == r.BuildID {
+		return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: r.BuildID, From: v.share(r.BuildID), Cause: rollout.CauseSpec,
+			Reason: fmt.Sprintf("the pods of %s change: it starts over at its first gate and step", r.BuildID)}, a)
+	}
+	return o.with(a)
+}
+
+// afterUpdate is the reason to report while a version is updated in place.
+func (v *view) afterUpdate() rollout.Reason {
+	switch v.target.Status {
+	case rollout.StatusCurrent:
+		return rollout.RolloutComplete
+	case rollout.StatusRamping:
+		if v.recorded(v.target.BuildID).TemplateHash == v.target.TemplateHash {
+			return rollout.Ramping
+		}
+	}
+	return rollout.WaitingForPollers
+}
+
+func updateConnection(v *view) (outcome, bool) {
+	r := v.recorded(v.target.BuildID)
+	if r.ConnectionHash == v.s.Connection.Spec.Hash() {
+		return outcome{}, false
+	}
+	a := v.reconnect(r)
+	return say(v.afterUpdate(), "%s", a.Reason).with(a)
+}
+
+func (v *view) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
+	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection, Replicas: r.Replicas,
+		Reason: fmt.Sprintf("connection %s changed", v.s.Connection.Metadata.Name)}
+}
+
+func waitForPollers(v *view) (outcome, bool) {
+	id := v.target.BuildID
+	if id == v.actual.Current {
+		return outcome{}, false
+	}
+	e := v.serves(id, v.actual.Current)
+	switch e.answer {
+	case rollout.Yes:
+		if !v.fresh() {
+			return say(rollout.StaleFacts, "what is known of Temporal is %s old", age(v.now, v.obs.At)), true
+		}
+		return outcome{}, false
+	case rollout.No:
+		o := say(rollout.WaitingForPollers, "%s", e.why)
+		if deadline, limit := v.pollerDeadline(); v.now.After(deadline) {
+			o.state.Stalled = true
+			o.state.Message += fmt.Sprintf(" (for longer than %s: look at its pods)", limit)
+		} else {
+			o.due = deadline
+		}
+		return o, true
+	}
+	return say(rollout.StaleFacts, "%s", e.why), true
+}
+
+// pollerDeadline is until when the target's workers may take to come, and how long that is: from when it became the target,
+// or, where that was held up, from when it was created.
+func (v *view) pollerDeadline() (time.Time, time.Duration) {
+	limit := v1alpha1.DefaultProgressDeadlineSeconds * time.Second
+	if n := v.spec.Spec.ProgressDeadlineSeconds; n != nil {
+		limit = time.Duration(*n) * time.Second
+	}
+	since := v.target.Since
+	if r := v.recorded(v.target.BuildID); r.CreatedAt.After(since) {
+		since = r.CreatedAt.Time
+	}
+	return since.Add(limit), limit
+}
+
+func queueShared(v *view) (outcome, bool) {
+	if v.target.BuildID == v.actual.Current {
+		return outcome{}, false
+	}
+	if why := v.shared(v.target.BuildID); why != "" {
+		return stalled(rollout.OwnedByAnother, "%s: both would take its workflows. Stop one of them", why), true
+	}
+	return outcome{}, false
+}
+
+func complete(v *view) (outcome, bool) {
+	if v.target.BuildID != v.actual.Current {
+		return outcome{}, false
+	}
+	return say(rollout.RolloutComplete, "%s is the current version", v.target.BuildID), true
+}

@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// view is what the rows look at: a snapshot and what follows from it.
+type view struct {
+	s    *rollout.Snapshot
+	now  time.Time
+	spec *v1alpha1.WorkerDeployment
+	// rec is the record; its zero value if there is none.
+	rec v1alpha1.RoutingSpec
+	// target is nil when the spec cannot be used.
+	target *rollout.Target
+	obs    *rollout.Observation
+	// actual is the routing as Temporal has it, desired as the record has it (actual, if there is no record).
+	actual, desired rollout.RoutingConfig
+	// promotions are the recorded ones and what is seen to be current.
+	promotions []v1alpha1.Promotion
+	// edited says that a person changed the desired routing in Git, and was not answered yet.
+	edited bool
+}
+
+func newView(s *rollout.Snapshot) *view {
+	v := &view{s: s, now: s.Now, spec: s.Spec, obs: &s.Observation, actual: s.Observation.Routing}
+	v.desired = v.actual
+	if s.Record.Routing != nil {
+		v.rec = s.Record.Routing.Spec
+	}
+	if v.startsAnew() {
+		v.rec = v1alpha1.RoutingSpec{Hold: v.rec.Hold}
+	}
+	if v.rec.Basis != nil {
+		v.desired = desiredConfig(v.rec.Desired)
+		d := v.rec.Decided
+		v.edited = v.readable() && d != nil && !desiredConfig(*d).SameTraffic(v.desired)
+	}
+	v.promotions = v.seenPromotions()
+	v.target = v.findTarget()
+	return v
+}
+
+// startsAnew reports whether a record that has no versions is about another Temporal namespace than the spec is now: then
+// nothing was left behind there, and nothing it says of the routing is about this one.
+func (v *view) startsAnew() bool {
+	return v.spec != nil && len(v.rec.Versions) == 0 && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace
+}
+
+// newSpec reports whether the spec asks for something else than when the record was written.
+func (v *view) newSpec() bool {
+	was := v.rec.Target
+	return was != nil && v.target != nil && (was.BuildID != v.target.BuildID || was.TemplateHash != v.target.TemplateHash)
+}
+
+// readable reports whether Temporal was read.
+func (v *view) readable() bool {
+	return v.obs.Problem == nil && !v.obs.At.IsZero() && v.obs.Exists != ""
+}
+
+// foreign reports whether the worker deployment is owned by someone else.
+func (v *view) foreign() bool {
+	return v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != v.s.Environment.ManagerIdentity
+}
+
+func (v *view) findTarget() *rollout.Target {
+	if v.spec == nil || len(v.s.Problems) > 0 {
+		return nil
+	}
+	id, from := rollout.BuildIDFor(v.spec.Spec, v.rec.Versions)
+	t := &rollout.Target{BuildID: id, BuildIDFrom: from, TemplateHash: rollout.TemplateHash(v.spec.Spec), Attempt: 1, Since: v.now}
+	if r := v.recorded(id); r != nil {
+		t.Deployment = r.Deployment
+		t.Attempt = r.Attempts + 1
+	} else {
+		t.Deployment = rollout.DeploymentName(v.s.Deployment.Name, id, v.takenNames())
+	}
+	if was := v.rec.Target; was != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash && !v.retried(t) {
+		t.Attempt, t.Since = was.Attempt, was.Since.Time
+	}
+	t.Status = v.status(id)
+	return t
+}
+
+func (v *view) takenNames() []string {
+	taken := slices.Clone(v.s.TakenNames)
+	for _, r := range v.rec.Versions {
+		taken = append(taken, r.Deployment)
+	}
+	return taken
+}
+
+// recorded finds a version with files in Git, nil if there is none.
+func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
+	for i := range v.rec.Versions {
+		if v.rec.Versions[i].BuildID == buildID {
+			return &v.rec.Versions[i]
+		}
+	}
+	return nil
+}
+
+// seenPromotions is the promotion order with what is current now: a promotion counts when it is seen, not when it is
+// asked for.
+func (v *view) seenPromotions() []v1alpha1.Promotion {
+	order := slices.Clone(v.rec.Promotions)
+	if !v.readable() {
+		return order
+	}
+	changed := v1alpha1.NewTime(v.actual.CurrentChangedAt)
+	if changed.IsZero() {
+		changed = v1alpha1.NewTime(v.now)
+	}
+	if n := len(order); n > 0 {
+		last := &order[n-1]
+		if last.BuildID == v.actual.Current && last.LeftAt.IsZero() {
+			return order
+		}
+		if last.LeftAt.IsZero() {
+			last.LeftAt, last.LeftBy = changed, v1alpha1.LeftByOutside
+			if v.desired.Current == v.actual.Current {
+				last.LeftBy = v1alpha1.LeftByPromotion
+			}
+		}
+	}
+	if v.actual.Current != "" {
+		order = append(order, v1alpha1.Promotion{BuildID: v.actual.Current, At: changed})
+	}
+	return order
+}
+
+// retired reports whether Git has the version at 0 replicas with its guard off.
+func retired(r *v1alpha1.RecordedVersion) bool {
+	return r != nil && r.Guard == v1alpha1.GuardOff && r.Replicas != nil && *r.Replicas == 0
+}
+
+// everRouted reports whether the version had traffic at any time, by Git or by Temporal.
+func (v *view) everRouted(buildID string) bool {
+	if r := v.recorded(buildID); r != nil && !r.RoutedAt.IsZero() {
+		return true
+	}
+	if slices.ContainsFunc(v.promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == buildID }) {
+		return true
+	}
+	o := v.obs.Version(buildID)
+	return o != nil && (!o.FirstActivatedAt.IsZero() || !o.BecameCurrentAt.IsZero() || !o.DeactivatedAt.IsZero())
+}
+
+// status of a version as the last read has it. Gone is provisional here: removal asks for a second read.
+func (v *view) status(buildID string) rollout.VersionStatus {
+	if !v.readable() {
+		return rollout.StatusUnknown
+	}
+	return v.statusIn(v.obs, buildID)
+}
+
+func (v *view) statusIn(obs *rollout.Observation, buildID string) rollout.VersionStatus {
+	switch {
+	case obs.Routing.Current == buildID && buildID != "":
+		return rollout.StatusCurrent
+	case obs.Routing.HasRamp && obs.Routing.Ramping == buildID:
+		return rollout.StatusRamping
+	}
+	o := obs.Version(buildID)
+	switch {
+	case o == nil && retired(v.recorded(buildID)):
+		return rollout.StatusGone
+	case o == nil && v.everRouted(buildID):
+		return rollout.StatusUnknown
+	case o == nil:
+		return rollout.StatusNotRegistered
+	case o.Drainage == rollout.Draining:
+		return rollout.StatusDraining
+	case o.Drainage == rollout.Drained:
+		return rollout.StatusDrained
+	case v.everRouted(buildID):
+		return rollout.StatusUnknown
+	}
+	return rollout.StatusInactive
+}
+
+// fresh reports whether our read of Temporal is young enough to raise traffic on.
+func (v *view) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAge }
+
+// share of new workflows that a version gets now.
+func (v *view) share(buildID string) float64 { return percent(v.actual.Share(buildID)) }
+
+// hold is the hold that is in force, nil for none. One that followed drift ends when the spec asks for something else.
+func (v *view) hold() *v1alpha1.Hold {
+	h := v.rec.Hold
+	if h != nil && h.Kind == v1alpha1.HoldDrift && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec()) {
+		return nil
+	}
+	return h
+}
+
+func desiredConfig(d v1alpha1.DesiredRouting) rollout.RoutingConfig {
+	c := rollout.RoutingConfig{Current: d.Current}
+	if d.Ramping != nil {
+		c.HasRamp, c.Ramping, c.Percentage = true, d.Ramping.BuildID, float32(d.Ramping.Percentage)
+	}
+	return c
+}
+
+func desiredOf(c rollout.RoutingConfig) v1alpha1.DesiredRouting {
+	d := v1alpha1.DesiredRouting{Current: c.Current}
+	if c.HasRamp {
+		d.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: percent(c.Percentage)}
+	}
+	return d
+}
+
+func basisOf(c rollout.RoutingConfig) *v1alpha1.RoutingBasis {
+	b := &v1alpha1.RoutingBasis{
+		Current: c.Current, CurrentChangedAt: v1alpha1.NewTime(c.CurrentChangedAt), Revision: c.Revision,
+		RampingChangedAt: v1alpha1.NewTime(c.RampingChangedAt), PercentageChangedAt: v1alpha1.NewTime(c.PercentageChangedAt),
+	}
+	if c.HasRamp {
+		b.Ramping = &v1alpha1.DesiredRamp{BuildID: c.Ramping, Percentage: percent(c.Percentage)}
+	}
+	return b
+}
+
+func basisConfig(b v1alpha1.RoutingBasis) rollout.RoutingConfig {
+	c := desiredConfig(v1alpha1.DesiredRouting{Current: b.Current, Ramping: b.Ramping})
+	c.CurrentChangedAt, c.RampingChangedAt, c.PercentageChangedAt = b.CurrentChangedAt.Time, b.RampingChangedAt.Time, b.PercentageChangedAt.Time
+	c.Revision = b.Revision
+	return c
+}

@@ -1,0 +1,333 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+// MaxTries is how often a cycle starts over when others push to the branch at the same time.
+const MaxTries = 8
+
+// Reconciler is a Planner with writers.
+type Reconciler struct {
+	*Planner
+	Committer Committer
+	Router    Router
+	Helper    Helper
+	// Lister lets settled worker deployments be left alone; nil: each of them is described in every cycle.
+	Lister Lister
+
+	// failures are what the last attempts to carry out plans ended with: they explain, and decide nothing.
+	failures map[rollout.Name]*rollout.Problem
+	steady   steadiness
+	last     *rollout.World
+}
+
+// Report says what a cycle did.
+type Report struct {
+	World rollout.World `json:"-"`
+	// Commits that were pushed.
+	Commits []string `json:"commits,omitempty"`
+	// Decisions by environment, in the order of the world.
+	Decisions []Decision `json:"decisions,omitempty"`
+	// Failures of single worker deployments; the others went on.
+	Failures map[string]string `json:"failures,omitempty"`
+	// NextDue is when a decision changes by itself; zero: never.
+	NextDue time.Time `json:"nextDue,omitzero"`
+}
+
+// Once carries out one cycle: one commit for each environment at most. An error is about the cycle as a whole (the repository
+// cannot be read, a push was refused); what goes wrong for one worker deployment is in the Report.
+func (r *Reconciler) Once(ctx context.Context) (Report, error) {
+	report := Report{Failures: map[string]string{}}
+	world, err := r.Source.Read(ctx)
+	if err != nil {
+		return report, errors.Join(err, r.lowerBlind(ctx, &report))
+	}
+	r.last = &world
+	report.World = world
+	for i := range world.Environments {
+		if i > 0 && len(report.Commits) > 0 {
+			if world, err = r.Source.Read(ctx); err != nil {
+				return report, err
+			}
+			if i >= len(world.Environments) {
+				break
+			}
+		}
+		if err := r.environment(ctx, world.Environments[i], &report); err != nil {
+			return report, fmt.Errorf("environment %s: %w", world.Environments[i].Environment.Name, err)
+		}
+	}
+	return report, nil
+}
+
+// environment goes through one environment, from the start again when somebody else pushed meanwhile.
+func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWorld, report *Report) error {
+	name := env.Environment.Name
+	var err error
+	for try := range MaxTries {
+		if try > 0 {
+			if err := sleep(ctx, backoff(try)); err != nil {
+				return err
+			}
+			world, err := r.Source.Read(ctx)
+			if err != nil {
+				return err
+			}
+			found := false
+			for _, e := range world.Environments {
+				if e.Environment.Name == name {
+					env, found = e, true
+				}
+			}
+			if !found {
+				return nil
+			}
+		}
+		if err = r.attempt(ctx, env, report); !errors.Is(err, rollout.ErrMoved) {
+			return err
+		}
+		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", name, "try", try+1, "error", err)
+	}
+	return fmt.Errorf("gave up after %d tries: %w", MaxTries, err)
+}
+
+// attempt is one pass: decide, lower, commit, raise.
+func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, report *Report) error {
+	snapshots := r.steady.due(ctx, r, env)
+	for i := range snapshots {
+		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
+	}
+	decisions, err := r.decideAll(ctx, env, snapshots)
+	if err != nil {
+		return err
+	}
+	decisions = r.check(ctx, decisions, report)
+	decisions = r.lower(ctx, decisions, report)
+	r.delete(ctx, env, decisions, report)
+	commit, decisions, err := r.compose(ctx, env, decisions, report)
+	if err != nil {
+		return err
+	}
+	hash := ""
+	if len(commit.Changes) > 0 {
+		if hash, err = r.Committer.Commit(ctx, commit); err != nil {
+			return err
+		}
+	}
+	if hash != "" {
+		report.Commits = append(report.Commits, hash)
+		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", hash, "files", len(commit.Changes))
+	}
+	report.Decisions = append(report.Decisions, decisions...)
+	if err := r.raise(ctx, env, decisions, report); err != nil {
+		return err
+	}
+	r.steady.remember(env, sharedOf(r.JudgeFor(env), env), decisions)
+	for _, d := range decisions {
+		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
+	}
+	return nil
+}
+
+// check drops plans that would do what must never happen. That is a defect of ours: it is reported loudly, and nothing
+// of the plan is carried out.
+func (r *Reconciler) check(ctx context.Context, decisions []Decision, report *Report) []Decision {
+	var out []Decision
+	for _, d := range decisions {
+		if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
+			r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "the plan was refused: " + never[0]})
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func subject(d Decision) Subject {
+	return Subject{Connection: *d.Snapshot.Connection, Deployment: d.Plan.Deployment, TemporalNamespace: plan.Ask(d.Snapshot).TemporalNamespace}
+}
+
+// lower takes traffic back, before anything is committed. A plan whose lowering did not work is dropped: it is not true.
+func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Report) []Decision {
+	var out []Decision
+	for _, d := range decisions {
+		if d.Plan.Lower != nil {
+			if err := r.Router.Lower(ctx, subject(d), *d.Plan.Lower); err != nil {
+				r.refused(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
+				continue
+			}
+			r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// delete asks the server to delete versions whose scale-down is in Git, and decides again where it refused.
+func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) {
+	for i, d := range decisions {
+		for _, id := range d.Plan.Deletions {
+			done, err := r.Helper.DeleteVersion(ctx, subject(d), id)
+			if err != nil {
+				r.refused(ctx, d, report, fmt.Errorf("delete version %s: %w", id, err))
+				continue
+			}
+			r.Log.InfoContext(ctx, "asked to delete version", "deployment", d.Plan.Deployment.String(), "buildID", id, "refused", done.Refused)
+			d.Snapshot.Deletions = append(d.Snapshot.Deletions, done)
+		}
+		if len(d.Snapshot.Deletions) > 0 {
+			decisions[i] = decide(ctx, r.JudgeFor(env), d.Snapshot)
+		}
+	}
+}
+
+// compose renders all decisions into one commit. One that cannot be rendered is dropped, and the others go on.
+func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (rollout.Commit, []Decision, error) {
+	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
+	var kept, changed []Decision
+	roots := map[string]bool{}
+	for _, root := range env.Roots {
+		roots[root] = true
+	}
+	for _, d := range decisions {
+		files, err := render.Files(d.Plan, d.Snapshot.Record)
+		if err != nil {
+			r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: fmt.Sprintf("render: %v", err)})
+			continue
+		}
+		kept = append(kept, d)
+		if len(files) > 0 {
+			changed = append(changed, d)
+			commit.Changes = append(commit.Changes, files...)
+		}
+		if d.Plan.Record != nil {
+			roots[d.Plan.Deployment.String()] = true
+		}
+	}
+	if len(roots) > 0 {
+		root, err := render.Root(env.Environment, sorted(roots))
+		if err != nil {
+			return commit, nil, err
+		}
+		if root.Data != env.RootFile.Data {
+			commit.Changes = append(commit.Changes, root)
+		}
+	}
+	commit.Message = message(env.Environment.Name, changed)
+	return commit, kept, nil
+}
+
+// raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal.
+func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) error {
+	if !r.confirmed(ctx, env, decisions) {
+		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
+	}
+	for _, d := range decisions {
+		failed := false
+		for _, g := range d.Plan.Gates {
+			if err := r.Helper.StartGate(ctx, subject(d), g); err != nil {
+				r.refused(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
+				failed = true
+			}
+		}
+		if d.Plan.Raise != nil {
+			if err := r.Router.Raise(ctx, subject(d), *d.Plan.Raise); err != nil {
+				r.refused(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
+				failed = true
+			} else {
+				r.Log.InfoContext(ctx, "raised traffic", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
+			}
+		}
+		if !failed && d.Plan.Row != "" {
+			delete(r.failures, d.Plan.Deployment)
+		}
+	}
+	return nil
+}
+
+// confirmed reads the specs' branch again when the output is on another one: the push did not compare it.
+func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision) bool {
+	if env.Environment.Output.Branch == "" {
+		return true
+	}
+	specs := map[string]string{}
+	for _, d := range decisions {
+		if d.Plan.Raise != nil {
+			specs[d.Snapshot.SpecPath] = d.Snapshot.Git.SpecBlob
+		}
+	}
+	if len(specs) == 0 {
+		return true
+	}
+	ok, err := r.Committer.Confirm(ctx, specs)
+	if err != nil {
+		r.Log.WarnContext(ctx, "the specs' branch could not be read again: traffic is not raised", "error", err)
+	}
+	return ok && err == nil
+}
+
+// lowerBlind takes traffic back while the repository is away, as the last snapshot says. It is recorded when Git is back.
+func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
+	if r.last == nil || ctx.Err() != nil {
+		return nil
+	}
+	for _, env := range r.last.Environments {
+		decisions, err := r.decideAll(ctx, env, env.Deployments)
+		if err != nil {
+			return err
+		}
+		r.lower(ctx, r.check(ctx, decisions, report), report)
+	}
+	return nil
+}
+
+// refused notes that a call did not work. One that came too late is no failure: the next cycle decides again.
+func (r *Reconciler) refused(ctx context.Context, d Decision, report *Report, err error) {
+	if errors.Is(err, rollout.ErrStale) {
+		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
+		return
+	}
+	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: err.Error()})
+}
+
+func (r *Reconciler) fail(ctx context.Context, d Decision, report *Report, p rollout.Problem) {
+	if r.failures == nil {
+		r.failures = map[rollout.Name]*rollout.Problem{}
+	}
+	r.failures[d.Plan.Deployment] = &p
+	report.Failures[d.Plan.Deployment.String()] = p.Message
+	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
+}
+
+// backoff doubles from 50 ms, with jitter so that two writers do not keep meeting.
+func backoff(try int) time.Duration {
+	d := 50 * time.Millisecond << try
+	return d/2 + rand.N(d/2)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

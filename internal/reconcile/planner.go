@@ -1,0 +1,135 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Planner reads and decides. It has nothing to write with.
+type Planner struct {
+	Source   Source
+	Observer Observer
+	// JudgeFor gives the policies of an environment.
+	JudgeFor func(rollout.EnvironmentWorld) Judge
+	Limits   rollout.Limits
+	Now      func() time.Time
+	Log      *slog.Logger
+	// Parallel is how many worker deployments are observed at once, at least 1.
+	Parallel int
+}
+
+// Decision is what was decided for one worker deployment, and on what.
+type Decision struct {
+	Snapshot rollout.Snapshot `json:"snapshot"`
+	Proposal rollout.Proposal `json:"proposal"`
+	Plan     rollout.Plan     `json:"plan"`
+}
+
+// Observe reads the world and Temporal: one snapshot for each worker deployment, by environment.
+func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
+	world, err := p.Source.Read(ctx)
+	if err != nil {
+		return rollout.World{}, err
+	}
+	out := world
+	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
+	for i, env := range world.Environments {
+		snapshots, err := p.observe(ctx, env.Deployments)
+		if err != nil {
+			return rollout.World{}, err
+		}
+		env.Deployments = snapshots
+		out.Environments[i] = env
+	}
+	return out, nil
+}
+
+// Plan reads the world and decides for every environment.
+func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]Decision, error) {
+	world, err := p.Source.Read(ctx)
+	if err != nil {
+		return rollout.World{}, nil, err
+	}
+	out := make([][]Decision, len(world.Environments))
+	for i, env := range world.Environments {
+		if out[i], err = p.decideAll(ctx, env, env.Deployments); err != nil {
+			return world, nil, err
+		}
+	}
+	return world, out, nil
+}
+
+// observe reads Temporal for each snapshot.
+func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+	out := make([]rollout.Snapshot, len(snapshots))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(p.Parallel, 1))
+	for i, s := range snapshots {
+		g.Go(func() error {
+			out[i] = p.look(ctx, s)
+			return ctx.Err()
+		})
+	}
+	return out, g.Wait()
+}
+
+// look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
+func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot {
+	s.Limits, s.Now = p.Limits, p.Now()
+	if s.Connection == nil || s.Spec == nil {
+		return s
+	}
+	s.Observation = p.Observer.Describe(ctx, *s.Connection, plan.Ask(s))
+	s.Now = p.Now()
+	if ask := plan.Ask(s); wants(ask) {
+		s.Observation = p.Observer.Observe(ctx, *s.Connection, ask)
+	}
+	s.Now = p.Now()
+	return s
+}
+
+func wants(a rollout.Ask) bool {
+	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.Closed) > 0 || a.Gate != nil
+}
+
+// decideAll observes and decides for the given worker deployments of an environment.
+func (p *Planner) decideAll(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) ([]Decision, error) {
+	judge := p.JudgeFor(env)
+	seen, err := p.observe(ctx, snapshots)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Decision, len(seen))
+	for i, s := range seen {
+		d := decide(ctx, judge, s)
+		if d.Plan.SecondRead {
+			again := p.look(ctx, withoutObservation(s))
+			again.FirstRead = &s.Observation
+			d = decide(ctx, judge, again)
+		}
+		out[i] = d
+	}
+	return out, ctx.Err()
+}
+
+func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
+	s.Observation = rollout.Observation{}
+	return s
+}
+
+// decide is the pure part of a cycle.
+func decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
+	proposal := plan.Propose(s)
+	return Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, s, proposal))}
+}
+
+// Decide decides on a snapshot that was taken earlier, with no I/O.
+func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
+	return decide(ctx, judge, s)
+}

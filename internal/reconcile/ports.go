@@ -1,0 +1,62 @@
+package reconcile
+
+import (
+	"context"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Source reads the repository.
+type Source interface {
+	// Read gives the world at the branch's tip. The result is not to be changed.
+	Read(ctx context.Context) (rollout.World, error)
+}
+
+// Observer reads Temporal. Failures are in the Observation.
+type Observer interface {
+	// Describe reads what one describe of the worker deployment gives.
+	Describe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
+	// Observe reads that again, and beside it what is asked for.
+	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
+}
+
+// Judge is policy.
+type Judge interface {
+	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts
+	// Digest names the policies and their data.
+	Digest() string
+}
+
+// Lister finds worker deployments whose routing moved, many at a time. Absence from its answer proves nothing.
+type Lister interface {
+	List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (map[string]rollout.RoutingConfig, error)
+}
+
+// Committer writes to the repository.
+type Committer interface {
+	// Commit pushes one commit on top of its base and gives its hash, "" if nothing changes. It ends with rollout.ErrMoved when
+	// the branch moved.
+	Commit(ctx context.Context, c rollout.Commit) (string, error)
+	// Confirm reports whether the specs' branch still has these blobs, by path.
+	Confirm(ctx context.Context, specs map[string]string) (bool, error)
+}
+
+// Router writes to Temporal. Calls end with rollout.ErrStale when the routing is not any more what they were decided on.
+type Router interface {
+	Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error
+	Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error
+}
+
+// Helper does in Temporal what is no routing.
+type Helper interface {
+	StartGate(ctx context.Context, on Subject, gate rollout.GateStart) error
+	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
+}
+
+// Subject is a worker deployment in Temporal.
+type Subject struct {
+	Connection        v1alpha1.Connection
+	Deployment        rollout.Name
+	TemporalNamespace string
+}

@@ -1,0 +1,157 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// Bounds of names: a build ID is a label value; a Deployment's name leaves room for the pods' suffixes. The lengths
+// and the form of names are those of the in-cluster controller, so that its objects can be taken over.
+const (
+	maxBuildID        = 63
+	maxDeploymentName = 47
+)
+
+var (
+	notBuildID = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
+	notDNS     = regexp.MustCompile(`[^a-zA-Z0-9-]+`)
+	// imageReference is a container image's reference, by the grammar of the OCI distribution's reference package: a registry
+	// with a port, a path in lower case, a tag, a digest.
+	imageReference = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?/)?` +
+		`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*` +
+		`(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
+)
+
+// TemplateHash is SHA-256, in hex, over the canonical JSON of the spec's pod template as the user wrote it (with
+// pools: of all of them). It depends on no library's types, so no upgrade changes it.
+func TemplateHash(spec v1alpha1.WorkerDeploymentSpec) string {
+	h := sha256.New()
+	h.Write(spec.Template.Raw)
+	for _, p := range spec.Pools {
+		fmt.Fprintf(h, "\n%s\n%s", p.Name, p.Template.Raw)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// BuildIDFor gives the build ID of a spec: the custom one; else that of a recorded version made from the same
+// template; else a new one, <image tag or digest>-<hex of the template hash>, long enough not to meet a recorded one.
+// The second result says where it comes from.
+func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec, recorded []v1alpha1.RecordedVersion) (string, v1alpha1.BuildIDSource) {
+	if id := CleanBuildID(spec.WorkerOptions.UnsafeCustomBuildID); id != "" {
+		return id, v1alpha1.BuildIDCustom
+	}
+	hash := TemplateHash(spec)
+	for _, v := range slices.Backward(recorded) {
+		if v.TemplateHash == hash && v.BuildIDFrom != v1alpha1.BuildIDCustom {
+			return v.BuildID, v1alpha1.BuildIDTemplate
+		}
+	}
+	prefix := imagePrefix(spec.Template.FirstImage)
+	for n := 8; ; n += 8 {
+		id := joinBuildID(prefix, hash[:n])
+		if n == len(hash) || !slices.ContainsFunc(recorded, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id }) {
+			return id, v1alpha1.BuildIDTemplate
+		}
+	}
+}
+
+// joinBuildID cuts the prefix, never the suffix, and cleans the whole.
+func joinBuildID(prefix, suffix string) string {
+	if len(suffix) >= maxBuildID {
+		return suffix[:maxBuildID]
+	}
+	prefix = strings.TrimLeft(notBuildID.ReplaceAllString(prefix, "-"), "-._")
+	if room := maxBuildID - len(suffix) - 1; len(prefix) > room {
+		prefix = prefix[:room]
+	}
+	return CleanBuildID(prefix + "-" + suffix)
+}
+
+// CleanBuildID replaces each run of characters that a build ID may not have by one hyphen, cuts to 63 bytes and trims
+// separators at both ends. It is empty if nothing is left.
+//
+// (The in-cluster controller cuts last, which may leave a separator at the end, and that is no label value.)
+func CleanBuildID(s string) string {
+	s = trimSeparators(notBuildID.ReplaceAllString(s, "-"))
+	if len(s) > maxBuildID {
+		s = trimSeparators(s[:maxBuildID])
+	}
+	return s
+}
+
+func trimSeparators(s string) string { return strings.Trim(s, "-._") }
+
+// imagePrefix is the tag of an image reference, else its digest's hex, else its path without the registry. What is no image
+// reference is taken as it is.
+func imagePrefix(image string) string {
+	if !imageReference.MatchString(image) {
+		return image
+	}
+	name, digest, hasDigest := strings.Cut(image, "@")
+	slash := strings.LastIndexByte(name, '/')
+	if colon := strings.LastIndexByte(name, ':'); colon > slash {
+		return name[colon+1:]
+	}
+	if hasDigest {
+		_, hexDigits, _ := strings.Cut(digest, ":")
+		return hexDigits
+	}
+	first, rest, ok := strings.Cut(name, "/")
+	if ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		return rest
+	}
+	return name
+}
+
+// DeploymentName is the name of a version's Kubernetes Deployment: <name>-<build ID>, shortened with a hash where it
+// is longer than 47 bytes or where another one has it already.
+func DeploymentName(name, buildID string, taken []string) string {
+	full := name + "-" + buildID
+	if len(full) <= maxDeploymentName {
+		if n := dnsName(full); !slices.Contains(taken, n) {
+			return n
+		}
+	}
+	sum := sha256.Sum256([]byte(full))
+	return dnsName(prefixOf(name, 10) + "-" + prefixOf(buildID, 10) + "-" + hex.EncodeToString(sum[:])[:10])
+}
+
+func prefixOf(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+func dnsName(s string) string { return strings.ToLower(notDNS.ReplaceAllString(s, "-")) }
+
+// SelectorLabels are the two labels by which a version's Deployment, its pods and its resources are found.
+func SelectorLabels(name, buildID string) map[string]string {
+	n := dnsName(name)
+	if len(n) > 63 {
+		n = strings.Trim(n[:63], "-")
+	}
+	return map[string]string{LabelDeploymentName: n, LabelBuildID: buildID}
+}
+
+// Labels and annotations of the in-cluster controller's objects.
+const (
+	LabelDeploymentName       = "temporal.io/deployment-name"
+	LabelBuildID              = "temporal.io/build-id"
+	AnnotationConnectionHash  = "temporal.io/connection-spec-hash"
+	AnnotationPodTemplateHash = "temporal.io/pod-template-spec-hash"
+)
+
+// Guards against pruning, and the annotation that makes a changed status a difference.
+const (
+	AnnotationArgoSync   = "argocd.argoproj.io/sync-options"
+	AnnotationFluxPrune  = "kustomize.toolkit.fluxcd.io/prune"
+	AnnotationStatusHash = "rampart.dev/status-hash"
+	AnnotationRetire     = "rampart.dev/retire"
+)

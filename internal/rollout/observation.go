@@ -1,0 +1,237 @@
+package rollout
+
+import "time"
+
+// Answer has three values: Yes, No, and the zero value, which means that it is not known.
+type Answer string
+
+// The known answers.
+const (
+	Yes Answer = "Yes"
+	No  Answer = "No"
+)
+
+// Count is a number that may not be known. The zero value is "not known".
+type Count struct {
+	Known bool  `json:"known"`
+	N     int64 `json:"n,omitempty"`
+	// Reason says why it is not known.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Counted is a known count.
+func Counted(n int64) Count { return Count{Known: true, N: n} }
+
+// IsZero reports whether the count is known and zero.
+func (c Count) IsZero() bool { return c.Known && c.N == 0 }
+
+// Observation is what Temporal said of one worker deployment in one read.
+type Observation struct {
+	// At is when we read, on our own clock; zero: Temporal was not asked.
+	At time.Time `json:"at"`
+	// Problem is set when Temporal could not be read: nothing else is to be relied on then.
+	Problem *Problem `json:"problem,omitempty"`
+	// Exists says whether Temporal knows the worker deployment.
+	Exists Answer `json:"exists"`
+	// Routing as it is.
+	Routing RoutingConfig `json:"routing"`
+	// ConflictToken that came with Routing.
+	ConflictToken   []byte `json:"conflictToken,omitempty"`
+	ManagerIdentity string `json:"managerIdentity,omitempty"`
+	LastModifier    string `json:"lastModifier,omitempty"`
+	// Propagating says whether a routing change is still on its way to the task queues.
+	Propagating Answer `json:"propagating,omitempty"`
+	// Versions that the server lists, sorted by build ID.
+	Versions []VersionObservation `json:"versions,omitempty"`
+	// Unlisted counts open workflows that name a version which the server does not list, by build ID, where that was asked.
+	Unlisted map[string]Count `json:"unlisted,omitempty"`
+	// Gates are the test workflows that were asked for, sorted by workflow ID.
+	Gates []GateRun `json:"gates,omitempty"`
+	// Stuck counts workflows that no count by version shows.
+	Stuck Stuck `json:"stuck,omitzero"`
+}
+
+// Version finds a listed version by its build ID, nil if the server does not list it.
+func (o *Observation) Version(buildID string) *VersionObservation {
+	for i := range o.Versions {
+		if o.Versions[i].BuildID == buildID {
+			return &o.Versions[i]
+		}
+	}
+	return nil
+}
+
+// RoutingConfig is Temporal's routing configuration of a worker deployment. Build IDs only: the deployment is known.
+type RoutingConfig struct {
+	// Current build ID; "" means unversioned workers, or none at all.
+	Current string `json:"current"`
+	// Ramping build ID. With HasRamp and "" the ramp is to unversioned workers.
+	Ramping string `json:"ramping,omitempty"`
+	// HasRamp says that there is a ramp, be it at 0%.
+	HasRamp bool `json:"hasRamp,omitempty"`
+	// Percentage of new workflows that go to the ramping version, 0 to 100, with the server's precision.
+	Percentage          float32   `json:"percentage,omitempty"`
+	CurrentChangedAt    time.Time `json:"currentChangedAt,omitzero"`
+	RampingChangedAt    time.Time `json:"rampingChangedAt,omitzero"`
+	PercentageChangedAt time.Time `json:"percentageChangedAt,omitzero"`
+	// Revision is 0 where the server does not count.
+	Revision int64 `json:"revision,omitempty"`
+}
+
+// Same reports whether nobody moved the routing between two reads: all of it is compared, times included.
+func (r RoutingConfig) Same(o RoutingConfig) bool {
+	return r.SameTraffic(o) && r.Revision == o.Revision && r.CurrentChangedAt.Equal(o.CurrentChangedAt) &&
+		r.RampingChangedAt.Equal(o.RampingChangedAt) && r.PercentageChangedAt.Equal(o.PercentageChangedAt)
+}
+
+// SameTraffic reports whether both send traffic the same way.
+func (r RoutingConfig) SameTraffic(o RoutingConfig) bool {
+	return r.Current == o.Current && r.HasRamp == o.HasRamp && r.Ramping == o.Ramping && r.Percentage == o.Percentage
+}
+
+// Share is the percentage of new workflows that a build gets: 100 for a current version without a ramp.
+func (r RoutingConfig) Share(buildID string) float32 {
+	switch {
+	case r.HasRamp && r.Ramping == buildID:
+		return r.Percentage
+	case r.Current == buildID && r.HasRamp:
+		return 100 - r.Percentage
+	case r.Current == buildID:
+		return 100
+	}
+	return 0
+}
+
+// Drainage of a version.
+type Drainage string
+
+// The states of drainage; "" is unspecified.
+const (
+	Draining Drainage = "Draining"
+	Drained  Drainage = "Drained"
+)
+
+// VersionObservation is one version that the server lists.
+type VersionObservation struct {
+	BuildID           string    `json:"buildID"`
+	CreatedAt         time.Time `json:"createdAt,omitzero"`
+	Drainage          Drainage  `json:"drainage,omitempty"`
+	DrainageChangedAt time.Time `json:"drainageChangedAt,omitzero"`
+	DrainageCheckedAt time.Time `json:"drainageCheckedAt,omitzero"`
+	FirstActivatedAt  time.Time `json:"firstActivatedAt,omitzero"`
+	// BecameCurrentAt is when it last became current.
+	BecameCurrentAt time.Time `json:"becameCurrentAt,omitzero"`
+	// DeactivatedAt is when it last stopped being current or ramping; zero while it is either.
+	DeactivatedAt time.Time `json:"deactivatedAt,omitzero"`
+	// Scaled says that Temporal itself scales the version (it has a compute configuration).
+	Scaled bool `json:"scaled,omitempty"`
+	// Queues of the version, sorted by name and type; only where they were asked for and QueuesKnown says so.
+	Queues      []TaskQueue `json:"queues,omitempty"`
+	QueuesKnown Answer      `json:"queuesKnown,omitempty"`
+	// TurnedBack is the mark in the version's metadata that a rollback left; "" if there is none or it was not asked for.
+	TurnedBack string `json:"turnedBack,omitempty"`
+	// OpenPinned counts workflows pinned to the version that are not known to be closed.
+	OpenPinned Count `json:"openPinned,omitzero"`
+	// Closed counts closed workflows attributed to the version since the last ramp change, by status.
+	Closed ClosedCounts `json:"closed,omitzero"`
+}
+
+// ClosedCounts are closed workflows by how they ended.
+type ClosedCounts struct {
+	Known      bool      `json:"known"`
+	Reason     string    `json:"reason,omitempty"`
+	Since      time.Time `json:"since,omitzero"`
+	Completed  int64     `json:"completed,omitempty"`
+	Failed     int64     `json:"failed,omitempty"`
+	TimedOut   int64     `json:"timedOut,omitempty"`
+	Terminated int64     `json:"terminated,omitempty"`
+	Canceled   int64     `json:"canceled,omitempty"`
+	// ContinuedAsNew runs are closed runs of workflows that go on.
+	ContinuedAsNew int64 `json:"continuedAsNew,omitempty"`
+}
+
+// Stuck are running workflows on the deployment's task queues whose workflow task fails again and again. They are
+// counted under the wrong version, or none (source: what the server does, see docs/temporal.md).
+type Stuck struct {
+	Since time.Time `json:"since,omitzero"`
+	// Unattributed: started since the ramp changed, at least 30 s ago, and not yet of any version.
+	Unattributed Count `json:"unattributed,omitzero"`
+	// Problems: running with reported problems.
+	Problems Count `json:"problems,omitzero"`
+}
+
+// QueueType is the kind of tasks on a task queue.
+type QueueType string
+
+// The types of task queues.
+const (
+	QueueWorkflow QueueType = "Workflow"
+	QueueActivity QueueType = "Activity"
+	QueueNexus    QueueType = "Nexus"
+)
+
+// TaskQueue is one task queue of a version.
+type TaskQueue struct {
+	Name string    `json:"name"`
+	Type QueueType `json:"type"`
+	// Pollers of this version.
+	Pollers Pollers `json:"pollers"`
+	// Unversioned says whether pollers without versioning are on the queue.
+	Unversioned Answer `json:"unversioned,omitempty"`
+	// OtherDeployments that poll the queue, sorted.
+	OtherDeployments []string `json:"otherDeployments,omitempty"`
+}
+
+// Pollers of one version on one task queue. The zero value is "not known".
+type Pollers struct {
+	Known  bool   `json:"known"`
+	Reason string `json:"reason,omitempty"`
+	Count  int    `json:"count,omitempty"`
+	// LastAccess is the latest poll of any of them.
+	LastAccess time.Time `json:"lastAccess,omitzero"`
+}
+
+// Fresh reports whether the version polled the queue within maxAge before now.
+func (p Pollers) Fresh(now time.Time, maxAge time.Duration) bool {
+	return p.Known && p.Count > 0 && !p.LastAccess.IsZero() && now.Sub(p.LastAccess) <= maxAge
+}
+
+// GateState is the state of a test workflow.
+type GateState string
+
+// The states of a test workflow. Missing means that it is known not to exist.
+const (
+	GateMissing   GateState = "Missing"
+	GateRunning   GateState = "Running"
+	GateCompleted GateState = "Completed"
+	GateFailed    GateState = "Failed"
+	GateCanceled  GateState = "Canceled"
+	GateTerm      GateState = "Terminated"
+	GateTimedOut  GateState = "TimedOut"
+	GateUnread    GateState = "Unknown"
+)
+
+// GateRun is one test workflow: one for each workflow task queue of the target.
+type GateRun struct {
+	WorkflowID string    `json:"workflowID"`
+	RunID      string    `json:"runID,omitempty"`
+	TaskQueue  string    `json:"taskQueue"`
+	State      GateState `json:"state"`
+	Reason     string    `json:"reason,omitempty"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	ClosedAt   time.Time `json:"closedAt,omitzero"`
+}
+
+// Ask says what to observe of a worker deployment beside the one describe that gives nearly everything.
+type Ask struct {
+	Deployment        Name   `json:"deployment"`
+	TemporalNamespace string `json:"temporalNamespace"`
+	// Queues lists build IDs whose task queues and pollers matter.
+	Queues []string `json:"queues,omitempty"`
+	// OpenPinned lists build IDs whose open pinned workflows matter.
+	OpenPinned []string `json:"openPinned,omitempty"`
+	// Closed lists build IDs whose closed workflows since the last ramp change matter; with it the stuck ones are counted.
+	Closed []string `json:"closed,omitempty"`
+	// Gate asks for the test workflows of a gate; nil: none.
+	Gate *GateSpec `json:"gate,omitempty"`
+}

@@ -1,0 +1,206 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// Proposal is what the rollout rules would do next, before policy was asked.
+type Proposal struct {
+	// Target is the version that the spec asks for; nil when the spec cannot be used.
+	Target *Target `json:"target,omitempty"`
+	// Row names the row of the rules that decided about the target.
+	Row string `json:"row"`
+	// State is what there is to say of the target when its actions are carried out or there are none.
+	State State `json:"state"`
+	// Actions in the order in which they are carried out, at most one of them moving traffic.
+	Actions []Action `json:"actions,omitempty"`
+	// NextDue is when the answer changes by itself; zero: only something from outside changes it.
+	NextDue time.Time `json:"nextDue,omitzero"`
+}
+
+// Target is the version that the spec asks for.
+type Target struct {
+	BuildID      string                 `json:"buildID"`
+	BuildIDFrom  v1alpha1.BuildIDSource `json:"buildIDFrom"`
+	TemplateHash string                 `json:"templateHash"`
+	// Deployment is the name of its Kubernetes Deployment.
+	Deployment string `json:"deployment"`
+	// Attempt counts how often this build became the target, from 1.
+	Attempt int `json:"attempt"`
+	// Since is when it became the target.
+	Since  time.Time     `json:"since"`
+	Status VersionStatus `json:"status"`
+}
+
+// VersionStatus is what a version is to Temporal, and to Git.
+type VersionStatus string
+
+// The states of a version. Unknown is never a better state: it keeps everything. Gone is the one state in which files may go.
+const (
+	StatusCurrent       VersionStatus = "Current"
+	StatusRamping       VersionStatus = "Ramping"
+	StatusDraining      VersionStatus = "Draining"
+	StatusDrained       VersionStatus = "Drained"
+	StatusInactive      VersionStatus = "Inactive"
+	StatusNotRegistered VersionStatus = "NotRegistered"
+	StatusUnknown       VersionStatus = "Unknown"
+	StatusGone          VersionStatus = "Gone"
+)
+
+// State is a condition reason and what to tell a person.
+type State struct {
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
+	// Stalled says that waiting will not help: a person has to act.
+	Stalled bool `json:"stalled,omitempty"`
+}
+
+// ActionKind is a kind of action.
+type ActionKind string
+
+// The kinds of actions.
+const (
+	CreateVersion ActionKind = "CreateVersion" // render a new version's files
+	UpdateVersion ActionKind = "UpdateVersion" // in place: a changed template under a stable custom build ID, or a changed connection
+	ScaleVersion  ActionKind = "ScaleVersion"  // the spec's replicas changed
+	Restore       ActionKind = "Restore"       // guard and replicas back
+	StartGate     ActionKind = "StartGate"     // start the test workflows that are missing
+	Ramp          ActionKind = "Ramp"          // set the target's ramp
+	Promote       ActionKind = "Promote"       // make the target current
+	ResetRamp     ActionKind = "ResetRamp"     // clear a ramp
+	Rollback      ActionKind = "Rollback"      // make an earlier version current again
+	Continue      ActionKind = "Continue"      // keep the traffic that a version has
+	DriftAction   ActionKind = "Drift"         // the world is not what the record says
+	ScaleDown     ActionKind = "ScaleDown"     // replicas 0, guard off
+	DeleteVersion ActionKind = "DeleteVersion" // delete the server's record of a version
+	RemoveFiles   ActionKind = "RemoveFiles"   // remove a version's files
+	SetAsideKind  ActionKind = "SetAside"      // the server refuses to delete the version
+)
+
+// Lowers reports whether actions of the kind can only take traffic back: policy may comment and cannot stop them.
+func (k ActionKind) Lowers() bool { return k == ResetRamp || k == Rollback }
+
+// Removes reports whether the action takes something of a version away.
+func (k ActionKind) Removes() bool { return k == ScaleDown || k == DeleteVersion || k == RemoveFiles }
+
+// Action is one thing that could be done next.
+type Action struct {
+	// ID is unique in a proposal and the same for the same action in another.
+	ID   string     `json:"id"`
+	Kind ActionKind `json:"kind"`
+	// BuildID of the version that the action is about. For ResetRamp: the version that ramps, "" for unversioned workers.
+	BuildID string `json:"buildID"`
+	// From and To are the shares of the version before and after, in percent; 100 with Promote and Rollback.
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	// Step is the step that To belongs to, from 1; 0 for none. Steps is how many there are; the promotion is the one after.
+	Step  int `json:"step,omitempty"`
+	Steps int `json:"steps,omitempty"`
+	// Row of the rules that proposed it.
+	Row string `json:"row"`
+	// Reason in words a person can act on.
+	Reason string `json:"reason"`
+	// Cause says why traffic is taken back.
+	Cause Cause `json:"cause,omitempty"`
+	// Bar asks for a bar against BuildID, named after what turned it back.
+	Bar string `json:"bar,omitempty"`
+	// Update says what changes in place.
+	Update UpdateKind `json:"update,omitempty"`
+	// Replicas to set; nil: leave the field out.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Gate to start, on Queues.
+	Gate   *GateSpec `json:"gate,omitempty"`
+	Queues []string  `json:"queues,omitempty"`
+	Drift  *Drift    `json:"drift,omitempty"`
+	// Approved says that a person asked for it in Git.
+	Approved bool `json:"approved,omitempty"`
+}
+
+// Lowers reports whether the action can only take traffic back.
+func (a Action) Lowers() bool { return a.Kind.Lowers() || a.Kind == Ramp && a.To < a.From }
+
+// Raises reports whether the action gives a version more traffic.
+func (a Action) Raises() bool { return a.Kind == Promote || a.Kind == Ramp && a.To >= a.From }
+
+// Routes reports whether the action changes Temporal's routing.
+func (a Action) Routes() bool { return a.Lowers() || a.Raises() }
+
+// Cause says why traffic is taken back.
+type Cause string
+
+// The causes of taking traffic back.
+const (
+	CauseSpec    Cause = "Spec"    // the spec asks for another build
+	CauseVerdict Cause = "Verdict" // policy
+	CauseGate    Cause = "Gate"
+	CausePerson  Cause = "Person"
+	CauseBarred  Cause = "Barred" // it was turned back before
+)
+
+// UpdateKind says what an UpdateVersion changes.
+type UpdateKind string
+
+// The kinds of updates in place.
+const (
+	UpdateTemplate   UpdateKind = "Template"
+	UpdateConnection UpdateKind = "Connection"
+)
+
+// Drift is one difference between the record and the world.
+type Drift struct {
+	Kind DriftKind `json:"kind"`
+	// Direction of a drift of the routing.
+	Direction DriftDirection `json:"direction,omitempty"`
+	// Path of a manifest, below the record's folder.
+	Path string `json:"path,omitempty"`
+	// Recorded and Actual describe both sides; for a manifest they are blob hashes, "" for a missing one.
+	Recorded string `json:"recorded"`
+	Actual   string `json:"actual"`
+}
+
+// DriftKind is what drifted.
+type DriftKind string
+
+// The kinds of drift.
+const (
+	DriftRouting  DriftKind = "Routing"
+	DriftManifest DriftKind = "Manifest"
+)
+
+// DriftDirection says whether drift lowered or raised traffic.
+type DriftDirection string
+
+// The directions of drift. Sideways counts as Higher.
+const (
+	DriftLower  DriftDirection = "Lower"
+	DriftHigher DriftDirection = "Higher"
+)
+
+// GateSpec is one gate at one point of one attempt to roll out one build.
+type GateSpec struct {
+	Deployment   Name   `json:"deployment"`
+	BuildID      string `json:"buildID"`
+	TemplateHash string `json:"templateHash"`
+	// Point is "first" for the gate before any traffic, else "step-<n>".
+	Point        string                 `json:"point"`
+	Attempt      int                    `json:"attempt"`
+	WorkflowType string                 `json:"workflowType"`
+	Input        json.RawMessage        `json:"input,omitempty"`
+	Timeout      time.Duration          `json:"timeout"`
+	OnFailure    v1alpha1.OnGateFailure `json:"onFailure"`
+}
+
+// WorkflowID of the gate's test workflow on a task queue. It holds all that the gate's meaning depends on, so that a
+// restarted bot finds its own and a changed gate runs anew.
+func (g GateSpec) WorkflowID(queue string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s", g.TemplateHash, g.WorkflowType, g.Input)
+	return fmt.Sprintf("rampart-gate:%s:%s:%s:%s:%d:%s", g.Deployment, g.BuildID, g.Point, queue, g.Attempt,
+		hex.EncodeToString(h.Sum(nil))[:12])
+}

@@ -1,0 +1,133 @@
+package rollout
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// Name identifies a worker deployment: the Kubernetes namespace and the name of its spec.
+type Name struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String is namespace/name, which is also the worker deployment's name in Temporal.
+func (n Name) String() string { return n.Namespace + "/" + n.Name }
+
+// Snapshot is everything that is known of one worker deployment at one moment: its spec and configuration at one
+// commit, its record at one commit, what Temporal said, and the time. Every decision is a function of a Snapshot.
+type Snapshot struct {
+	Now         time.Time            `json:"now"`
+	Deployment  Name                 `json:"deployment"`
+	Environment v1alpha1.Environment `json:"environment"`
+	Git         GitContext           `json:"git"`
+	// Spec is nil when the spec's file is gone or cannot be used; Problems say why.
+	Spec *v1alpha1.WorkerDeployment `json:"spec,omitempty"`
+	// SpecPath is where the spec is, from the repository's root.
+	SpecPath string `json:"specPath,omitempty"`
+	// Problems make the spec unusable.
+	Problems []Problem `json:"problems,omitempty"`
+	// Connection that the spec names; nil: not found.
+	Connection *v1alpha1.Connection `json:"connection,omitempty"`
+	Waivers    []v1alpha1.Waiver    `json:"waivers,omitempty"`
+	Record     Record               `json:"record"`
+	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
+	TakenNames  []string        `json:"takenNames,omitempty"`
+	Observation Observation     `json:"observation"`
+	FirstRead   *Observation    `json:"firstRead,omitempty"` // the first of two reads in one cycle, nil until the second
+	Deletions   []Deletion      `json:"deletions,omitempty"` // deletions that the server was asked for in this cycle
+	Facts       map[string]Fact `json:"facts,omitempty"`
+	// Failure is what the last attempt to carry out a plan ended with; it explains, and decides nothing.
+	Failure *Problem `json:"failure,omitempty"`
+	Limits  Limits   `json:"limits"`
+}
+
+// Limits are the bot's own bounds.
+type Limits struct {
+	// MaxVersions of one worker deployment, known to Git or Temporal, beyond which no new one is created.
+	MaxVersions int `json:"maxVersions"`
+	// FactMaxAge is how old our own read of Temporal may be for a raise.
+	FactMaxAge time.Duration `json:"factMaxAge"`
+	// PollerMaxAge is how long ago a poller may have polled to count as there. A poll lasts about 60 s.
+	PollerMaxAge time.Duration `json:"pollerMaxAge"`
+}
+
+// DefaultLimits are the bounds that hold unless the bot's configuration says otherwise.
+func DefaultLimits() Limits {
+	return Limits{MaxVersions: 75, FactMaxAge: time.Minute, PollerMaxAge: 90 * time.Second}
+}
+
+// GitContext is the commit a snapshot was taken at.
+type GitContext struct {
+	Branch  string    `json:"branch,omitempty"`
+	Commit  string    `json:"commit,omitempty"` // empty outside a repository
+	Author  string    `json:"author,omitempty"`
+	When    time.Time `json:"when,omitzero"`
+	Message string    `json:"message,omitempty"`
+	// SpecBlob is the Git blob hash of the spec's file.
+	SpecBlob string `json:"specBlob,omitempty"`
+}
+
+// Problem is a failure as data.
+type Problem struct {
+	// Reason is the condition reason it is reported under, such as InvalidSpec.
+	Reason Reason `json:"reason"`
+	// Message says what, where, what was expected and what to do.
+	Message string `json:"message"`
+}
+
+// Record is what the bot wrote for the worker deployment earlier, as it is in Git now.
+type Record struct {
+	// Dir of the record, from the repository's root.
+	Dir string `json:"dir"`
+	// Tree is the Git hash of Dir; "" if there is none.
+	Tree string `json:"tree,omitempty"`
+	// Routing is routing.yaml; nil if there is none or it cannot be read.
+	Routing *v1alpha1.Routing `json:"routing,omitempty"`
+	// RoutingProblem says why routing.yaml cannot be read.
+	RoutingProblem *Problem `json:"routingProblem,omitempty"`
+	// Status is status.yaml; nil if there is none or it cannot be read.
+	Status *v1alpha1.WorkerDeployment `json:"status,omitempty"`
+	// Files below Dir, by slash-separated path.
+	Files map[string]File `json:"files,omitempty"`
+}
+
+// File is one file of a record.
+type File struct {
+	// Hash is the Git blob hash, in hex.
+	Hash string `json:"hash"`
+	Data string `json:"data,omitempty"`
+}
+
+// FileChange is one change of a file, from the repository's root.
+type FileChange struct {
+	Path string `json:"path"`
+	// Data is the new content, unless Delete or Blob says otherwise.
+	Data string `json:"data,omitempty"`
+	// Blob restores a content that Git had earlier, by its blob hash.
+	Blob   string `json:"blob,omitempty"`
+	Delete bool   `json:"delete,omitempty"`
+}
+
+// Fact is something observed that policies may judge by. It is fresh if it has no error and is not older than MaxAge.
+type Fact struct {
+	Value      json.RawMessage `json:"value,omitempty"`
+	ObservedAt time.Time       `json:"observedAt"`
+	MaxAge     time.Duration   `json:"maxAge"`
+	Source     string          `json:"source"`
+	Error      string          `json:"error,omitempty"`
+}
+
+// Fresh reports whether the fact may be relied on at now.
+func (f Fact) Fresh(now time.Time) bool {
+	return f.Error == "" && len(f.Value) > 0 && !f.ObservedAt.IsZero() && now.Sub(f.ObservedAt) <= f.MaxAge
+}
+
+// Deletion is what became of asking the server to delete a version.
+type Deletion struct {
+	BuildID string `json:"buildID"`
+	// Refused is why the server refused; "" means that it accepted, or that the version was gone already.
+	Refused string `json:"refused,omitempty"`
+}

@@ -1,0 +1,37 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// forbidden builtins, and why.
+//
+//   - They reach outside: http.send, net.*, opa.runtime, trace, print; json.match_schema and json.verify_schema, whose
+//     schemas may refer to files.
+//   - They make other policies: rego.parse_module.
+//   - Their answer is not the same twice: rand.intn and others that OPA marks, and certificate chains checked against
+//     the system's clock and roots.
+//   - They can run for ever and do not look whether they were cancelled.
+func forbidden() []string {
+	return []string{
+		"http.send", "opa.runtime", "rego.parse_module", "trace", "print", "internal.print",
+		"json.match_schema", "json.verify_schema",
+		"crypto.x509.parse_and_verify_certificates", "crypto.x509.parse_and_verify_certificates_with_options",
+		"graph.reachable_paths", "regex.globs_match", "strings.render_template",
+	}
+}
+
+// capabilities are what policies may use.
+func capabilities() *ast.Capabilities {
+	c := ast.CapabilitiesForThisVersion()
+	no := forbidden()
+	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool {
+		return slices.Contains(no, b.Name) || strings.HasPrefix(b.Name, "net.") || strings.HasPrefix(b.Name, "graphql.") ||
+			b.Nondeterministic && b.Name != ast.NowNanos.Name // time.now_ns is the snapshot's Now
+	})
+	c.AllowNet = []string{}
+	return c
+}

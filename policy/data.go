@@ -1,0 +1,299 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/rego"
+	"go.yaml.in/yaml/v3"
+
+	library "github.com/rampart-gitops/rampart/rego"
+)
+
+// Bounds of one data file, its aliases expanded.
+const (
+	maxValues = 200_000
+	maxText   = 4 * MaxFileSize
+	maxDepth  = 100
+)
+
+// loadData merges the library's defaults and the data files. A file that cannot be used is left out and reported.
+func loadData(files []DataFile) (map[string]any, []Problem) {
+	path, content := library.Data()
+	data := map[string]any{}
+	sources := make([]*dataNode, 0, len(files)+1)
+	var problems []Problem
+	for _, f := range slices.Concat([]DataFile{{path, content}}, files) {
+		node, err := readData(f)
+		if err == nil && node != nil {
+			err = reserved(node)
+		}
+		if p := (Problem{}); errors.As(err, &p) {
+			problems = append(problems, p)
+			continue
+		}
+		if node == nil {
+			continue
+		}
+		data = merge(data, node.object())
+		sources = append(sources, node)
+	}
+	return data, append(problems, checkConfig(data, sources)...)
+}
+
+// merge lays over on base: objects key by key, anything else replaces what was there. Neither is changed.
+func merge(base, over map[string]any) map[string]any {
+	out := maps.Clone(base)
+	for k, v := range over {
+		b, isObject := out[k].(map[string]any)
+		if o, ok := v.(map[string]any); ok && isObject {
+			v = merge(b, o)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// reserved refuses data where policies are.
+func reserved(root *dataNode) error {
+	r, ok := root.fields["rampart"]
+	if !ok {
+		return nil
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.fields)) {
+		if k != "config" {
+			return r.fields[k].problem("data below rampart may hold config only, not %q", k)
+		}
+	}
+	if r.fields == nil {
+		return r.problem("rampart has to be an object with config")
+	}
+	return nil
+}
+
+// checkConfig checks the library's parameters against their schema. A problem is placed where the value was given last.
+func checkConfig(data map[string]any, sources []*dataNode) []Problem {
+	var schema any
+	if err := json.Unmarshal([]byte(library.ConfigSchema()), &schema); err != nil {
+		return []Problem{{Path: "config.schema.json", Message: err.Error()}}
+	}
+	root, _ := data["rampart"].(map[string]any)
+	query := rego.New(rego.Query(`[_, errors] = json.match_schema(input.config, input.schema)`),
+		rego.Input(map[string]any{"config": root["config"], "schema": schema}), rego.StrictBuiltinErrors(true))
+	rs, err := query.Eval(context.Background())
+	if err != nil || len(rs) != 1 {
+		return []Problem{{Path: "config.schema.json", Message: fmt.Sprintf("rampart.config could not be checked: %v", err)}}
+	}
+	found, _ := rs[0].Bindings["errors"].([]any)
+	var problems []Problem
+	for _, e := range found {
+		violation, _ := e.(map[string]any)
+		field, _ := violation["field"].(string)
+		description, _ := violation["desc"].(string)
+		problems = append(problems, place(sources, field, description))
+	}
+	slices.SortFunc(problems, compareProblems)
+	return slices.Compact(problems)
+}
+
+func place(sources []*dataNode, field, message string) Problem {
+	keys := []string{"rampart", "config"}
+	name := "rampart.config"
+	if field != "(root)" && field != "" {
+		keys = append(keys, strings.Split(field, ".")...)
+		name += "." + field
+	}
+	best, depth := sources[0], -1
+	for _, s := range sources {
+		if n, d := s.nearest(keys); d >= depth {
+			best, depth = n, d
+		}
+	}
+	return best.problem("%s: %s", name, message)
+}
+
+// dataNode is one value of a data file and where it is.
+type dataNode struct {
+	path   string
+	line   int
+	fields map[string]*dataNode
+	items  []*dataNode
+	value  any // of anything else
+}
+
+func (n *dataNode) problem(format string, args ...any) Problem {
+	return Problem{Path: n.path, Line: n.line, Message: fmt.Sprintf(format, args...)}
+}
+
+// object is the value of an object.
+func (n *dataNode) object() map[string]any {
+	out := make(map[string]any, len(n.fields))
+	for k, f := range n.fields {
+		out[k] = f.any()
+	}
+	return out
+}
+
+func (n *dataNode) any() any {
+	switch {
+	case n.fields != nil:
+		return n.object()
+	case n.items != nil:
+		out := make([]any, len(n.items))
+		for i, item := range n.items {
+			out[i] = item.any()
+		}
+		return out
+	}
+	return n.value
+}
+
+// nearest follows keys as far as they lead, and says how far that was.
+func (n *dataNode) nearest(keys []string) (*dataNode, int) {
+	for i, k := range keys {
+		next := n.fields[k]
+		if at, err := strconv.Atoi(k); err == nil && n.items != nil && at < len(n.items) {
+			next = n.items[at]
+		}
+		if next == nil {
+			return n, i
+		}
+		n = next
+	}
+	return n, len(keys)
+}
+
+// readData reads one data file. Nil: it is empty. Its errors are Problems.
+func readData(f DataFile) (*dataNode, error) {
+	if len(f.Content) > MaxFileSize {
+		return nil, Problem{Path: f.Path, Message: fmt.Sprintf("the file has %d bytes; more than %d are not read", len(f.Content), MaxFileSize)}
+	}
+	d := yaml.NewDecoder(bytes.NewReader([]byte(f.Content)))
+	var document, more yaml.Node
+	err := d.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, Problem{Path: f.Path, Message: err.Error()}
+	}
+	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, Problem{Path: f.Path, Line: max(more.Line, 1), Message: "a data file holds one YAML document"}
+	}
+	if len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null" {
+		return nil, nil
+	}
+	r := &dataReader{path: f.Path, values: maxValues, text: maxText}
+	root, err := r.read(document.Content[0], 0)
+	if err != nil {
+		return nil, err
+	}
+	if root.fields == nil {
+		return nil, root.problem("a data file has to hold an object")
+	}
+	return root, nil
+}
+
+// dataReader turns YAML into values as JSON has them, within bounds.
+type dataReader struct {
+	path string
+	// values and text are what is left of the bounds.
+	values, text int
+}
+
+func (r *dataReader) read(y *yaml.Node, depth int) (*dataNode, error) {
+	n := &dataNode{path: r.path, line: y.Line}
+	r.values--
+	r.text -= len(y.Value)
+	switch {
+	case r.values < 0 || r.text < 0:
+		return nil, n.problem("more than %d values or %d bytes when aliases are expanded", maxValues, maxText)
+	case depth > maxDepth:
+		return nil, n.problem("nested more than %d deep, or an alias within itself", maxDepth)
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return r.read(y.Alias, depth+1)
+	case yaml.SequenceNode:
+		n.items = make([]*dataNode, 0, len(y.Content))
+		for _, item := range y.Content {
+			v, err := r.read(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.items = append(n.items, v)
+		}
+		return n, nil
+	case yaml.MappingNode:
+		return n, r.mapping(n, y, depth)
+	}
+	value, err := scalar(y)
+	if err != nil {
+		return nil, n.problem("%v", err)
+	}
+	n.value = value
+	return n, nil
+}
+
+func (r *dataReader) mapping(n *dataNode, y *yaml.Node, depth int) error {
+	n.fields = make(map[string]*dataNode, len(y.Content)/2)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key := y.Content[i]
+		at := &dataNode{path: r.path, line: key.Line}
+		r.text -= len(key.Value)
+		switch _, twice := n.fields[key.Value]; {
+		case key.Kind != yaml.ScalarNode:
+			return at.problem("a key has to be a string")
+		case key.ShortTag() == "!!merge":
+			return at.problem("merge keys (<<) are not read in data files")
+		case twice:
+			return at.problem("key %q is given twice", key.Value)
+		}
+		v, err := r.read(y.Content[i+1], depth+1)
+		if err != nil {
+			return err
+		}
+		v.line = key.Line
+		n.fields[key.Value] = v
+	}
+	return nil
+}
+
+// scalar gives a scalar as JSON has it. What YAML takes for a time stays the text that was written.
+func scalar(y *yaml.Node) (any, error) {
+	switch y.ShortTag() {
+	case "!!null":
+		return nil, nil
+	case "!!bool":
+		var b bool
+		err := y.Decode(&b)
+		return b, err
+	case "!!int":
+		var i int64
+		if y.Decode(&i) == nil {
+			return json.Number(strconv.FormatInt(i, 10)), nil
+		}
+		fallthrough
+	case "!!float":
+		var f float64
+		if err := y.Decode(&f); err != nil {
+			return nil, err
+		}
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, fmt.Errorf("%s is no number that JSON has", y.Value)
+		}
+		return json.Number(strconv.FormatFloat(f, 'g', -1, 64)), nil
+	case "!!str", "!!timestamp":
+		return y.Value, nil
+	}
+	return nil, fmt.Errorf("tag %s is not read in data files", y.Tag)
+}

@@ -1,0 +1,40 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// digest names policies and data by what they mean: modules as parsed, whatever their order, paths, formatting and
+// comments, and the merged data. A module that does not parse counts as it is written.
+func digest(parsed []*ast.Module, broken []Module, data map[string]any) (string, error) {
+	var parts []string
+	for _, m := range parsed {
+		plain := m.Copy()
+		plain.Comments, plain.Annotations = nil, nil
+		b, err := json.Marshal(plain)
+		if err != nil {
+			return "", fmt.Errorf("encode module %s: %w", m.Package.Path, err)
+		}
+		parts = append(parts, sum(b))
+	}
+	for _, m := range broken {
+		parts = append(parts, sum([]byte(m.Source)))
+	}
+	slices.Sort(parts)
+	b, err := json.Marshal(map[string]any{"modules": parts, "data": data})
+	if err != nil {
+		return "", fmt.Errorf("encode policy data: %w", err)
+	}
+	return "sha256:" + sum(b), nil
+}
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}

@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// findings reads the rule sets of a package. What has the wrong shape is a finding that holds.
+func (e *Engine) findings(pkg string, r results) []rollout.Finding {
+	out := r.failures
+	places := map[string]string{}
+	if p := e.all.packages[pkg]; p != nil {
+		places = p.places
+	}
+	for _, set := range contract()[pkg] {
+		t, ok := r.sets[set.name]
+		if !ok {
+			continue
+		}
+		found, wrong := readSet(pkg, set, t)
+		out = append(out, found...)
+		if wrong != "" {
+			out = append(out, rollout.Finding{Package: pkg, Rule: "policy.shape", Effect: rollout.HoldEffect,
+				Message: wrong, Location: places[set.name]})
+		}
+	}
+	if len(r.sets) == 0 && len(r.failures) == 0 {
+		out = append(out, rollout.Finding{Package: pkg, Rule: "policy.empty", Effect: rollout.HoldEffect,
+			Message: "no rule of the package is defined, the library's neither: nothing was judged"})
+	}
+	return out
+}
+
+// readSet gives the findings of a rule set, and what is wrong with it.
+func readSet(pkg string, set ruleSet, t *ast.Term) (out []rollout.Finding, wrong string) {
+	terms, ok := t.Value.(ast.Set)
+	if !ok {
+		return nil, fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.name, article(t), set.name)
+	}
+	if terms.Len() == 0 {
+		return nil, ""
+	}
+	for _, item := range terms.Slice() {
+		f, err := readFinding(pkg, set, item)
+		switch {
+		case err != nil && wrong == "":
+			wrong = fmt.Sprintf("%s has %v where an object with the strings rule and msg is expected", set.name, err)
+		case err == nil && len(out) <= maxFindings:
+			out = append(out, f)
+		}
+	}
+	return out, wrong
+}
+
+// shapeError says what something is instead.
+type shapeError string
+
+func (s shapeError) Error() string { return string(s) }
+
+func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) {
+	f := rollout.Finding{Package: pkg, Effect: set.effect}
+	o, ok := t.Value.(ast.Object)
+	if !ok {
+		return f, shapeError(article(t))
+	}
+	rule, _ := text(o, "rule")
+	msg, _ := text(o, "msg")
+	if rule == "" || msg == "" {
+		return f, shapeError("an object without them")
+	}
+	f.Rule, f.Message = cut(rule, maxRule), cut(msg, maxMessage)
+	if set.name == setAction {
+		answer, _ := text(o, setAction)
+		switch rollout.DriftAnswer(answer) {
+		case rollout.DriftHold:
+			f.Effect = rollout.HoldEffect
+		case rollout.DriftAdopt, rollout.DriftRevert:
+		default:
+			return f, shapeError("an object without an action (revert, adopt or hold)")
+		}
+	}
+	f.Evidence = evidence(o)
+	return f, nil
+}
+
+func text(o ast.Object, key string) (string, bool) {
+	v := o.Get(ast.InternedTerm(key))
+	if v == nil {
+		return "", false
+	}
+	s, ok := v.Value.(ast.String)
+	return string(s), ok
+}
+
+// evidence is the rest of a finding as JSON, nil if there is none. One that is too long is left out.
+func evidence(o ast.Object) json.RawMessage {
+	if o.Len() <= 2 {
+		return nil
+	}
+	rest := map[string]any{}
+	fail := o.Iter(func(k, v *ast.Term) error {
+		key, ok := k.Value.(ast.String)
+		if !ok || key == "rule" || key == "msg" {
+			return nil
+		}
+		value, err := ast.JSON(v.Value)
+		rest[string(key)] = value
+		return err
+	})
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if fail != nil || enc.Encode(rest) != nil || b.Len() > maxEvidence {
+		return json.RawMessage(fmt.Sprintf(`{"omitted":"%d bytes"}`, b.Len()))
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+func article(t *ast.Term) string {
+	name := ast.ValueName(t.Value)
+	if strings.ContainsRune("aeiou", rune(name[0])) {
+		return "an " + name
+	}
+	return "a " + name
+}
+
+// cut makes a policy's text fit to be shown: valid UTF-8, and not longer than most bytes.
+func cut(s string, most int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	end := most - len("…")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// conclude sorts and bounds findings, and gives the effect of the strictest. Warnings allow.
+func conclude(found []rollout.Finding) rollout.Verdict {
+	slices.SortFunc(found, compareFindings)
+	found = slices.CompactFunc(found, func(a, b rollout.Finding) bool { return compareFindings(a, b) == 0 })
+	v := rollout.Verdict{Effect: rollout.Allow, Findings: found}
+	if len(found) == 0 {
+		v.Findings = nil
+		return v
+	}
+	if strictest := found[0].Effect; strictest.Strictness() > rollout.Warn.Strictness() {
+		v.Effect = strictest
+	}
+	if n := len(found); n > maxFindings {
+		v.Findings = append(slices.Clone(found[:maxFindings]), rollout.Finding{Package: "rampart", Rule: "policy.truncated",
+			Effect: rollout.Warn, Message: fmt.Sprintf("more than %d findings: the rest is not shown", maxFindings)})
+	}
+	return v
+}
+
+// compareFindings orders by strictness, the strictest first, package, rule and message.
+func compareFindings(a, b rollout.Finding) int {
+	return cmp.Or(
+		cmp.Compare(b.Effect.Strictness(), a.Effect.Strictness()),
+		cmp.Compare(a.Package, b.Package), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message),
+		cmp.Compare(a.Location, b.Location), bytes.Compare(a.Evidence, b.Evidence),
+	)
+}

@@ -1,0 +1,315 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Input is the document that policies see when they are asked about an action. Instants are RFC 3339 and durations as
+// in a spec (10m). What is not known, not set or zero is left out, so that a rule about it is undefined; shares,
+// percentages and known counts are always there.
+//
+//	now          the snapshot's time
+//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
+//	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
+//	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved
+//	versions     of Git and Temporal, each with its record, drainage, queues, counts; target says which one is asked for
+//	routing      as it was read: known, fresh, current, hasRamp, ramping, percentage, …
+//	firstRead    routing and versions of the first of two reads in one cycle
+//	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside
+//	facts        by name: value, observedAt, maxAge, fresh, source, error
+//	canary       raw counts of candidate and current, and the stuck workflows
+//	gate         runs of the gate
+//	git          branch, commit, author, when, message, specBlob
+//	plan         row, reason, message, target, actions
+//	limits       the bot's own bounds
+//	waivers      as they are in the repository
+func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value, error) {
+	d, err := newDocument(&s, &p)
+	if err != nil {
+		return nil, err
+	}
+	return d.about(&a), nil
+}
+
+// document is the input without the action: made once for a snapshot, shared by its actions.
+type document struct {
+	// subject is what rampart.spec sees: now, environment, deployment, git, waivers.
+	subject []field
+	// world is the rest.
+	world []field
+}
+
+type field struct {
+	key   string
+	value ast.Value
+}
+
+func newSpecDocument(s *rollout.Snapshot) (*document, error) {
+	deployment, err := deploymentOf(s)
+	if err != nil {
+		return nil, err
+	}
+	waivers, err := plain(s.Waivers)
+	if err != nil {
+		return nil, fmt.Errorf("encode waivers: %w", err)
+	}
+	return &document{subject: []field{
+		{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
+		{"git", gitOf(s.Git)}, {"waivers", waivers},
+	}}, nil
+}
+
+func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
+	d, err := newSpecDocument(s)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := factsOf(s)
+	if err != nil {
+		return nil, err
+	}
+	d.world = []field{
+		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
+		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
+	}
+	if s.FirstRead != nil {
+		first := newObject()
+		first.put("routing", routingOf(s, s.FirstRead))
+		first.put("versions", versionsOf(s, p, s.FirstRead))
+		d.world = append(d.world, field{"firstRead", first.value()})
+	}
+	return d, nil
+}
+
+// spec is the input of rampart.spec.
+func (d *document) spec() ast.Value { return d.with(nil) }
+
+// about is the input about one action.
+func (d *document) about(a *rollout.Action) ast.Value {
+	return d.with(append(slices.Clip(d.world), field{"action", actionOf(a)}))
+}
+
+func (d *document) with(more []field) ast.Value {
+	o := newObject()
+	for _, list := range [][]field{d.subject, more} {
+		for _, f := range list {
+			o.put(f.key, f.value)
+		}
+	}
+	return o.value()
+}
+
+func environmentOf(e v1alpha1.Environment) ast.Value {
+	o := newObject()
+	o.text("name", e.Name)
+	o.text("namespace", e.Namespace)
+	o.text("cd", string(e.CD))
+	o.text("managerIdentity", e.ManagerIdentity)
+	o.text("workerEnv", string(e.WorkerEnv))
+	o.text("status", string(e.Status))
+	approval := newObject()
+	approval.text("mode", string(e.Approval.Mode))
+	approval.text("scope", string(e.Approval.Scope))
+	o.put("approval", approval.value())
+	output := newObject()
+	output.text("path", e.Output.Path)
+	output.text("branch", e.Output.Branch)
+	o.put("output", output.value())
+	return o.value()
+}
+
+func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
+	o := newObject()
+	o.text("namespace", s.Deployment.Namespace)
+	o.text("name", s.Deployment.Name)
+	o.text("path", s.SpecPath)
+	if s.Spec == nil {
+		return o.value(), nil
+	}
+	o.text("kind", s.Spec.Kind)
+	m := newObject()
+	m.text("name", s.Spec.Metadata.Name)
+	m.text("namespace", s.Spec.Metadata.Namespace)
+	m.put("labels", dictionary(s.Spec.Metadata.Labels))
+	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
+	o.put("metadata", m.value())
+	spec, err := plain(s.Spec.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode spec: %w", err)
+	}
+	o.put("spec", spec)
+	return o.value(), nil
+}
+
+func gitOf(g rollout.GitContext) ast.Value {
+	o := newObject()
+	o.text("branch", g.Branch)
+	o.text("commit", g.Commit)
+	o.text("author", g.Author)
+	o.time("when", g.When)
+	o.text("message", g.Message)
+	o.text("specBlob", g.SpecBlob)
+	return o.value()
+}
+
+func actionOf(a *rollout.Action) ast.Value {
+	o := newObject()
+	o.text("id", a.ID)
+	o.text("kind", string(a.Kind))
+	o.put("buildID", ast.String(a.BuildID))
+	o.number("from", a.From)
+	o.number("to", a.To)
+	o.count("step", a.Step)
+	o.count("steps", a.Steps)
+	o.text("row", a.Row)
+	o.text("reason", a.Reason)
+	o.text("cause", string(a.Cause))
+	o.text("bar", a.Bar)
+	o.text("update", string(a.Update))
+	if a.Replicas != nil {
+		o.integer("replicas", int64(*a.Replicas))
+	}
+	o.texts("queues", a.Queues)
+	o.flag("raises", a.Raises())
+	o.flag("lowers", a.Lowers())
+	o.flag("removes", a.Kind.Removes())
+	o.flag("approved", a.Approved)
+	if g := a.Gate; g != nil {
+		gate := newObject() // without its input, which may come from a Secret
+		gate.text("point", g.Point)
+		gate.count("attempt", g.Attempt)
+		gate.text("workflowType", g.WorkflowType)
+		gate.duration("timeout", g.Timeout)
+		gate.text("onFailure", string(g.OnFailure))
+		o.put("gate", gate.value())
+	}
+	if d := a.Drift; d != nil {
+		drift := newObject()
+		drift.text("kind", string(d.Kind))
+		drift.text("direction", string(d.Direction))
+		drift.text("path", d.Path)
+		drift.text("recorded", d.Recorded)
+		drift.text("actual", d.Actual)
+		o.put("drift", drift.value())
+	}
+	return o.value()
+}
+
+func factsOf(s *rollout.Snapshot) (ast.Value, error) {
+	o := newObject()
+	for _, name := range slices.Sorted(maps.Keys(s.Facts)) {
+		f := s.Facts[name]
+		one := newObject()
+		if len(f.Value) > 0 {
+			v, err := ast.ValueFromReader(bytes.NewReader(f.Value))
+			if err != nil {
+				return nil, fmt.Errorf("decode fact %q: %w", name, err)
+			}
+			one.put("value", v)
+		}
+		one.time("observedAt", f.ObservedAt)
+		one.duration("maxAge", f.MaxAge)
+		one.text("source", f.Source)
+		one.text("error", f.Error)
+		one.flag("fresh", f.Fresh(s.Now))
+		o.put(name, one.value())
+	}
+	return o.value(), nil
+}
+
+func planOf(p *rollout.Proposal) ast.Value {
+	o := newObject()
+	o.text("row", p.Row)
+	o.text("reason", string(p.State.Reason))
+	o.text("message", p.State.Message)
+	if t := p.Target; t != nil {
+		target := newObject()
+		target.text("buildID", t.BuildID)
+		target.text("buildIDFrom", string(t.BuildIDFrom))
+		target.text("templateHash", t.TemplateHash)
+		target.text("deployment", t.Deployment)
+		target.count("attempt", t.Attempt)
+		target.time("since", t.Since)
+		target.text("status", string(t.Status))
+		o.put("target", target.value())
+	}
+	actions := make([]*ast.Term, 0, len(p.Actions))
+	for i := range p.Actions {
+		a := newObject()
+		a.text("id", p.Actions[i].ID)
+		a.text("kind", string(p.Actions[i].Kind))
+		a.put("buildID", ast.String(p.Actions[i].BuildID))
+		actions = append(actions, a.term())
+	}
+	o.put("actions", ast.NewArray(actions...))
+	return o.value()
+}
+
+func limitsOf(l rollout.Limits) ast.Value {
+	o := newObject()
+	o.integer("maxVersions", int64(l.MaxVersions))
+	o.duration("factMaxAge", l.FactMaxAge)
+	o.duration("pollerMaxAge", l.PollerMaxAge)
+	return o.value()
+}
+
+func gateOf(s *rollout.Snapshot) ast.Value {
+	runs := make([]*ast.Term, 0, len(s.Observation.Gates))
+	for _, g := range s.Observation.Gates {
+		o := newObject()
+		o.text("workflowID", g.WorkflowID)
+		o.text("runID", g.RunID)
+		o.text("taskQueue", g.TaskQueue)
+		o.text("state", string(cmp.Or(g.State, rollout.GateUnread)))
+		o.text("reason", g.Reason)
+		o.time("startedAt", g.StartedAt)
+		o.time("closedAt", g.ClosedAt)
+		runs = append(runs, o.term())
+	}
+	o := newObject()
+	o.put("runs", ast.NewArray(runs...))
+	return o.value()
+}
+
+// canaryOf is what the candidate and the current version are compared by.
+func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
+	o := newObject()
+	side := func(key, buildID string) {
+		v := s.Observation.Version(buildID)
+		if v == nil || buildID == "" {
+			return
+		}
+		one := closedOf(v.Closed)
+		one.text("buildID", buildID)
+		o.put(key, one.value())
+	}
+	if p.Target != nil {
+		side("candidate", p.Target.BuildID)
+	}
+	side("current", s.Observation.Routing.Current)
+	stuck := newObject()
+	stuck.time("since", s.Observation.Stuck.Since)
+	stuck.put("unattributed", countOf(s.Observation.Stuck.Unattributed))
+	stuck.put("problems", countOf(s.Observation.Stuck.Problems))
+	o.put("stuck", stuck.value())
+	return o.value()
+}
+
+// plain turns a value into terms through its JSON.
+func plain(v any) (ast.Value, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return ast.ValueFromReader(bytes.NewReader(b))
+}

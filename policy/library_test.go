@@ -1,0 +1,28 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/rego"
+)
+
+// TestLibrary runs the library's own tests; every line of it has to be evaluated by one of them.
+func TestLibrary(t *testing.T) {
+	report := RunTests(t.Context(), Config{Modules: rego.Tests()})
+	require.Empty(t, report.Problems)
+	require.Greater(t, len(report.Results), 80)
+	for _, r := range report.Results {
+		if r.Status != TestPassed {
+			t.Errorf("%s: %s: %s", r.Location, r.Name, r.Message)
+		}
+	}
+	require.True(t, report.Passed())
+	require.Len(t, report.Coverage, len(rego.Modules()))
+	for _, c := range report.Coverage {
+		if len(c.NotCovered) > 0 {
+			t.Errorf("%s: no test evaluates lines %v", c.Path, c.NotCovered)
+		}
+	}
+}

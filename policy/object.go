@@ -1,0 +1,117 @@
+package policy
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// object collects the pairs of an OPA object, whose keys differ. Its methods leave out what says nothing, but for flags
+// and numbers.
+type object struct{ pairs [][2]*ast.Term }
+
+func newObject() *object { return &object{pairs: make([][2]*ast.Term, 0, 8)} }
+
+func (o *object) value() ast.Value { return ast.NewObject(o.pairs...) }
+
+func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
+
+func (o *object) put(key string, v ast.Value) { o.add(key, ast.NewTerm(v)) }
+
+func (o *object) add(key string, t *ast.Term) {
+	o.pairs = append(o.pairs, [2]*ast.Term{ast.InternedTerm(key), t})
+}
+
+func (o *object) text(key, s string) {
+	if s != "" {
+		o.put(key, ast.String(s))
+	}
+}
+
+func (o *object) flag(key string, b bool) { o.add(key, ast.InternedTerm(b)) }
+
+func (o *object) integer(key string, n int64) { o.add(key, ast.InternedTerm(n)) }
+
+// count leaves out 0.
+func (o *object) count(key string, n int) {
+	if n != 0 {
+		o.integer(key, int64(n))
+	}
+}
+
+func (o *object) number(key string, f float64) {
+	if n := int64(f); float64(n) == f {
+		o.integer(key, n)
+		return
+	}
+	o.put(key, ast.Number(json.Number(strconv.FormatFloat(f, 'f', -1, 64))))
+}
+
+func (o *object) time(key string, t time.Time) {
+	if !t.IsZero() {
+		o.put(key, ast.String(instant(t)))
+	}
+}
+
+func (o *object) duration(key string, d time.Duration) {
+	if d != 0 {
+		o.put(key, ast.String(v1alpha1.Duration{Duration: d}.String()))
+	}
+}
+
+// answer leaves out what is not known.
+func (o *object) answer(key string, a rollout.Answer) {
+	if a != "" {
+		o.flag(key, a == rollout.Yes)
+	}
+}
+
+func (o *object) texts(key string, s []string) {
+	if len(s) == 0 {
+		return
+	}
+	o.put(key, texts(s))
+}
+
+func texts(s []string) ast.Value {
+	terms := make([]*ast.Term, 0, len(s))
+	for _, x := range s {
+		terms = append(terms, ast.StringTerm(x))
+	}
+	return ast.NewArray(terms...)
+}
+
+func dictionary(m map[string]string) ast.Value {
+	o := newObject()
+	for k, v := range m {
+		o.put(k, ast.String(v))
+	}
+	return o.value()
+}
+
+// list is an array of objects.
+func list[T any](items []T, fill func(*object, T)) ast.Value {
+	terms := make([]*ast.Term, 0, len(items))
+	for _, item := range items {
+		o := newObject()
+		fill(o, item)
+		terms = append(terms, o.term())
+	}
+	return ast.NewArray(terms...)
+}
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// percent turns the server's float32 into the number a person wrote: 0.1, not 0.10000000149.
+func percent(p float32) float64 {
+	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(p), 'g', -1, 32), 64)
+	if err != nil {
+		return float64(p)
+	}
+	return f
+}

@@ -1,0 +1,14 @@
+package rampart.drift
+
+import data.rampart.config.drift.manifest
+
+# METADATA
+# title: Somebody edited a version's manifest
+# custom:
+#   rule: drift.manifest
+#   parameters:
+#     answer: revert, adopt or hold
+action contains {"rule": "drift.manifest", "msg": msg, "action": manifest.answer} if {
+	input.action.drift.kind == "Manifest"
+	msg := sprintf("%s was changed by hand", [input.action.drift.path])
+}

@@ -1,0 +1,47 @@
+# METADATA
+# title: Progress of a rollout
+# description: >-
+#   Where the action's version stands, from the routing as it was read and the steps of the spec, whatever the proposal
+#   says. Import data.rampart.library.progress.
+package rampart.library.progress
+
+# METADATA
+# title: The share that the version has now, in percent
+default share := 0
+
+share := input.routing.percentage if {
+	input.routing.hasRamp
+	input.routing.ramping == input.action.buildID
+}
+
+# METADATA
+# title: The percentages of the steps
+steps := [step.rampPercentage | some step in input.deployment.spec.rollout.steps]
+
+# METADATA
+# title: The highest percentage that one step leads to
+# description: The first step above the share; at the last step, that one. 0 for a rollout without steps.
+default ceiling := 0
+
+ceiling := min(above) if count(above) > 0
+
+ceiling := max(steps) if count(above) == 0
+
+above := {p | some p in steps; p > share}
+
+# METADATA
+# title: Is the last step done
+done if share >= max(steps)
+
+# METADATA
+# title: Is it the first version
+# description: Nothing is current and the version does not ramp, so there are no steps to take.
+first if {
+	input.routing.current == ""
+	not ramps
+}
+
+ramps if {
+	input.routing.hasRamp
+	input.routing.ramping == input.action.buildID
+}

@@ -1,0 +1,154 @@
+# METADATA
+# title: What is missing for a removal
+# description: >-
+#   The evidence for taking something of a version away, checked again from the input, in each read of this cycle. What
+#   is not known is missing. Import data.rampart.library.removal.
+package rampart.library.removal
+
+import data.rampart.config.sunset.evidence
+
+# METADATA
+# title: The evidence that is missing, in words
+missing contains "Temporal was not read just now" if not input.routing.fresh
+
+missing contains "an earlier read of this cycle failed" if {
+	input.firstRead
+	not input.firstRead.routing.known
+}
+
+missing contains "it is not known which version the spec asks for" if not input.plan.target
+
+missing contains "the spec asks for it" if input.plan.target.buildID == build
+
+missing contains "Git does not know it" if not record
+
+missing contains "it is the current version" if {
+	some read in reads
+	read.routing.current == build
+}
+
+missing contains "it has a ramp" if {
+	some read in reads
+	read.routing.hasRamp
+	read.routing.ramping == build
+}
+
+missing contains "the desired routing names it" if build in desired
+
+missing contains "it is not known that no open workflow is pinned to it" if {
+	some read in reads
+	not unpinned(read.version)
+}
+
+missing contains sprintf("the rollback window (%s) is not over", [window]) if {
+	some promotion in promotions
+	not over(promotion)
+}
+
+missing contains "it has not been drained, or unused, for long enough" if {
+	input.action.kind in {"ScaleDown", "DeleteVersion"}
+	some read in reads
+	not rested(read.version)
+}
+
+missing contains "it has not been scaled down" if {
+	input.action.kind in {"DeleteVersion", "RemoveFiles"}
+	not retired
+}
+
+missing contains "it is not known that its pollers are gone" if {
+	input.action.kind == "DeleteVersion"
+	not unpolled
+}
+
+missing contains "the server still lists it" if {
+	input.action.kind == "RemoveFiles"
+	some read in reads
+	not read.version.listed == false
+}
+
+build := input.action.buildID
+
+in_read(versions) := v if {
+	some v in versions
+	v.buildID == build
+}
+
+default version := {}
+
+version := in_read(input.versions)
+
+record := version.record
+
+# reads of this cycle, the newest first.
+reads := array.concat(newest, first)
+
+newest := [{"routing": input.routing, "version": version}]
+
+first := [{"routing": input.firstRead.routing, "version": first_version} | input.firstRead]
+
+default first_version := {}
+
+first_version := in_read(input.firstRead.versions)
+
+desired contains input.record.desired.current
+
+desired contains input.record.desired.ramping.buildID
+
+promotions := [p | some p in input.record.promotions; p.buildID == build]
+
+window := input.deployment.spec.rollout.rollback.window
+
+# over says that the version left by this promotion can't be asked to come back any more.
+over(promotion) if ns(promotion.leftAt) + time.parse_duration_ns(window) <= time.now_ns()
+
+unpinned(v) if {
+	v.openPinned.known
+	v.openPinned.n == 0
+}
+
+# rested says since when the version is out of use, by its drainage, or since its creation if it never had traffic.
+rested(v) if {
+	v.drainage == "Drained"
+	ns(v.drainageChangedAt) + drained_delay <= time.now_ns()
+}
+
+rested(v) if {
+	not v.drainage
+	never_routed(v)
+	ns(record.createdAt) + delete_delay <= time.now_ns()
+}
+
+never_routed(v) if {
+	count(promotions) == 0
+	not record.routedAt
+	not v.firstActivatedAt
+	not v.becameCurrentAt
+	not v.deactivatedAt
+}
+
+drained_delay := longer("scaledownDelay", evidence.minScaledownDelay) if input.action.kind == "ScaleDown"
+
+drained_delay := delete_delay if input.action.kind == "DeleteVersion"
+
+delete_delay := longer("deleteDelay", evidence.minDeleteDelay)
+
+longer(name, floor) := max([
+	time.parse_duration_ns(input.deployment.spec.sunset[name]),
+	time.parse_duration_ns(floor),
+])
+
+retired if {
+	record.guard == "Off"
+	record.replicas == 0
+}
+
+unpolled if {
+	version.queuesKnown
+	every queue in version.queues {
+		queue.pollers.known
+		queue.pollers.count == 0
+	}
+}
+
+ns(t) := time.parse_rfc3339_ns(t)

@@ -1,0 +1,77 @@
+# METADATA
+# title: Windows of time
+# description: >-
+#   A window is either a span (start, end: RFC 3339) or whole or partial days: days of the week or dates (YYYY-MM-DD, or
+#   MM-DD in every year), with from and to as HH:MM in its time zone. One whose to is not after its from runs over
+#   midnight and belongs to the day it begins on. Import data.rampart.library.windows.
+package rampart.library.windows
+
+day_ns := ((24 * 60) * 60) * 1000000000
+
+# METADATA
+# title: Is the window open now
+# description: The zone is for a window that names none.
+open(window, _) if {
+	time.parse_rfc3339_ns(window.start) <= time.now_ns()
+	time.now_ns() < time.parse_rfc3339_ns(window.end)
+}
+
+open(window, zone) if {
+	tz := object.get(window, "timezone", zone)
+	now := minutes_now(tz)
+	from := minutes(object.get(window, "from", "00:00"))
+	to := minutes(object.get(window, "to", "24:00"))
+	inside(window, noon(tz), now, from, to)
+}
+
+inside(window, today, now, from, to) if {
+	from < to
+	from <= now
+	now < to
+	named(window, today)
+}
+
+inside(window, today, now, from, to) if {
+	from >= to
+	from <= now
+	named(window, today)
+}
+
+inside(window, today, now, from, to) if {
+	from >= to
+	now < to
+	named(window, today - day_ns)
+}
+
+# noon is midday of the local date, taken as UTC: a point from which days can be counted without daylight saving.
+noon(tz) := time.parse_rfc3339_ns(sprintf("%04d-%02d-%02dT12:00:00Z", time.date([time.now_ns(), tz])))
+
+minutes_now(tz) := (clock[0] * 60) + clock[1] if clock := time.clock([time.now_ns(), tz])
+
+minutes(text) := (to_number(substring(text, 0, 2)) * 60) + to_number(substring(text, 3, 2))
+
+named(window, ns) if substring(time.weekday(ns), 0, 3) in window.days
+
+named(window, ns) if {
+	date := sprintf("%04d-%02d-%02d", time.date(ns))
+	some d in window.dates
+	endswith(date, d)
+}
+
+# METADATA
+# title: The window in words
+describe(window) := sprintf("%s (until %s)", [window.name, window.end]) if window.end
+
+describe(window) := sprintf("%s (%s)", [window.name, concat("; ", details(window))]) if not window.end
+
+details(window) := array.concat(
+	[concat(", ", window[key]) | some key in ["days", "dates"]],
+	array.concat(
+		[sprintf("%s to %s", [object.get(window, "from", "00:00"), object.get(window, "to", "24:00")]) | partial(window)],
+		[window.timezone | true],
+	),
+)
+
+partial(window) if window.from
+
+partial(window) if window.to

@@ -1,0 +1,181 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// deploymentFile is the name of the Deployment's file below versions/<build ID>/.
+const deploymentFile = "deployment.yaml"
+
+// version is everything that a version's files are rendered from.
+type version struct {
+	name         rollout.Name
+	buildID      string
+	deployment   string // the Deployment's name
+	templateHash string
+	spec         v1alpha1.WorkerDeploymentSpec
+	wiring       wiring
+	replicas     *int32
+	guard        v1alpha1.Guard
+}
+
+// files renders the version, by file name below versions/<build ID>/.
+func (v version) files() (map[string]string, error) {
+	d, err := v.object()
+	if err != nil {
+		return nil, err
+	}
+	data, err := YAML(d)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{deploymentFile: string(data)}, nil
+}
+
+// object is the Deployment. The user's labels go to the pods only, the user's annotations to both.
+func (v version) object() (map[string]any, error) {
+	template, own, err := v.template()
+	if err != nil {
+		return nil, fmt.Errorf("pod template: %w", err)
+	}
+	annotations := maps.Clone(own)
+	if err := setGuard(annotations, own, v.guard); err != nil {
+		return nil, err
+	}
+	labels := v.labels()
+	meta := map[string]any{"name": v.deployment, "namespace": v.name.Namespace, "labels": labels}
+	if len(annotations) > 0 {
+		meta["annotations"] = annotations
+	}
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": labels},
+		"template": template,
+	}
+	if n := v.spec.MinReadySeconds; n != 0 {
+		spec["minReadySeconds"] = count(n)
+	}
+	if n := v.spec.ProgressDeadlineSeconds; n != nil {
+		spec["progressDeadlineSeconds"] = count(*n)
+	}
+	if len(v.spec.Strategy) > 0 {
+		if spec["strategy"], err = decodeJSON(v.spec.Strategy); err != nil {
+			return nil, fmt.Errorf("strategy: %w", err)
+		}
+	}
+	setReplicas(spec, v.replicas)
+	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}, nil
+}
+
+func (v version) labels() map[string]any {
+	labels := map[string]any{}
+	for k, l := range rollout.SelectorLabels(v.name.Name, v.buildID) {
+		labels[k] = l
+	}
+	return labels
+}
+
+// template is the pod template as the user wrote it with what is added; own are the user's annotations.
+func (v version) template() (template, own map[string]any, err error) {
+	raw, err := decodeJSON(v.spec.Template.Raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	template, ok := raw.(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("not an object")
+	}
+	meta, err := objectIn(template, "metadata")
+	if err != nil {
+		return nil, nil, err
+	}
+	labels, err := objectIn(meta, "labels")
+	if err != nil {
+		return nil, nil, err
+	}
+	maps.Copy(labels, v.labels())
+	annotations, err := objectIn(meta, "annotations")
+	if err != nil {
+		return nil, nil, err
+	}
+	own = maps.Clone(annotations)
+	annotations[rollout.AnnotationPodTemplateHash] = v.templateHash
+	return template, own, v.wiring.wire(template)
+}
+
+// setReplicas sets the number of replicas; nil leaves it out, for an autoscaler to own.
+func setReplicas(spec map[string]any, replicas *int32) {
+	if replicas == nil {
+		delete(spec, "replicas")
+		return
+	}
+	spec["replicas"] = count(*replicas)
+}
+
+func count(n int32) json.Number { return json.Number(strconv.Itoa(int(n))) }
+
+// editManifest changes the replicas and the guard of a manifest, and with rewire set, what a changed connection
+// demands. Every other value stays. If there is nothing to change, the manifest is given back byte for byte.
+func editManifest(data string, v rollout.VersionWrite, rewire *wiring) (string, error) {
+	d, err := parseManifest(data)
+	if err != nil {
+		return "", err
+	}
+	before, err := YAML(d)
+	if err != nil {
+		return "", err
+	}
+	spec, err := objectAt(d, "spec")
+	if err != nil {
+		return "", err
+	}
+	template, err := objectAt(spec, "template")
+	if err != nil {
+		return "", fmt.Errorf("spec.%w", err)
+	}
+	if rewire != nil {
+		if err := rewire.rewire(template); err != nil {
+			return "", fmt.Errorf("pod template: %w", err)
+		}
+	}
+	setReplicas(spec, v.Replicas)
+	if err := editGuard(d, template, v.Guard); err != nil {
+		return "", err
+	}
+	after, err := YAML(d)
+	if err != nil {
+		return "", err
+	}
+	if string(after) == string(before) {
+		return data, nil
+	}
+	return string(after), nil
+}
+
+func editGuard(deployment, template map[string]any, guard v1alpha1.Guard) error {
+	meta, err := objectAt(deployment, "metadata")
+	if err != nil {
+		return err
+	}
+	annotations, err := objectIn(meta, "annotations")
+	if err != nil {
+		return err
+	}
+	var own map[string]any
+	if podMeta, ok := template["metadata"].(map[string]any); ok {
+		own, _ = podMeta["annotations"].(map[string]any)
+	}
+	if err := setGuard(annotations, own, guard); err != nil {
+		return err
+	}
+	if len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
+	return nil
+}

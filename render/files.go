@@ -1,0 +1,290 @@
+package render
+
+import (
+	"crypto/sha1" //nolint:gosec // Git's object name, no protection
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// The files of a worker deployment, below its folder.
+const (
+	routingFile       = "routing.yaml"
+	statusFile        = "status.yaml"
+	kustomizationFile = "kustomization.yaml"
+	versionsDir       = "versions/"
+)
+
+// Files gives the changes that a plan makes to what is in Git, sorted by path: a change for each file whose content is
+// not what the record has, and none for any other. Paths are from the repository's root and always below plan.Dir. A plan
+// without a record writes nothing.
+//
+// The errors are those of a plan that does not fit its record (a write for a version that is not recorded, a build ID that
+// is no file name, a manifest to edit that is not there) and of manifests that someone made unreadable. They name the
+// version; nothing is to be written then.
+func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, error) {
+	if plan.Record == nil {
+		return nil, nil
+	}
+	if !fs.ValidPath(plan.Dir) || plan.Dir == "." {
+		return nil, fmt.Errorf("render %s: %q is no folder for output", plan.Deployment, plan.Dir)
+	}
+	f := filer{
+		plan: plan, record: record,
+		versions: slices.Clone(plan.Record.Versions),
+		changes:  map[string]rollout.FileChange{},
+	}
+	for _, step := range []func() error{f.writeVersions, f.writeRouting, f.writeStatus, f.writeKustomization} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("render %s: %w", plan.Deployment, err)
+		}
+	}
+	out := make([]rollout.FileChange, 0, len(f.changes))
+	for _, p := range slices.Sorted(maps.Keys(f.changes)) {
+		out = append(out, f.changes[p])
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// filer collects the changes of one worker deployment. Paths in it are below the worker deployment's folder.
+type filer struct {
+	plan     rollout.Plan
+	record   rollout.Record
+	versions []v1alpha1.RecordedVersion // the plan's, with the hashes of what is rendered
+	changes  map[string]rollout.FileChange
+}
+
+// put writes a file, unless its content is what it was, and gives the hash of its blob.
+func (f *filer) put(name, data string) string {
+	hash := blobHash(data)
+	f.change(name, hash, rollout.FileChange{Data: data})
+	return hash
+}
+
+func (f *filer) change(name, hash string, c rollout.FileChange) {
+	if f.record.Files[name].Hash == hash {
+		delete(f.changes, name)
+		return
+	}
+	c.Path = path.Join(f.plan.Dir, name)
+	f.changes[name] = c
+}
+
+func (f *filer) remove(name string) {
+	if _, there := f.record.Files[name]; there {
+		f.changes[name] = rollout.FileChange{Path: path.Join(f.plan.Dir, name), Delete: true}
+	}
+}
+
+// exists reports whether a file is there when the changes so far are made.
+func (f *filer) exists(name string) bool {
+	if c, changed := f.changes[name]; changed {
+		return !c.Delete
+	}
+	_, there := f.record.Files[name]
+	return there
+}
+
+func (f *filer) writeVersions() error {
+	for i, w := range f.plan.Versions {
+		if slices.ContainsFunc(f.plan.Versions[:i], func(o rollout.VersionWrite) bool { return o.BuildID == w.BuildID }) {
+			return fmt.Errorf("version %q: written twice", w.BuildID)
+		}
+		if err := f.writeVersion(w); err != nil {
+			return fmt.Errorf("version %q: %w", w.BuildID, err)
+		}
+	}
+	return nil
+}
+
+func (f *filer) writeVersion(w rollout.VersionWrite) error {
+	if w.BuildID == "" || rollout.CleanBuildID(w.BuildID) != w.BuildID {
+		return fmt.Errorf("build ID %q is no name for a folder", w.BuildID)
+	}
+	if w.Op == rollout.RemoveVersion {
+		f.removeVersion(w.BuildID)
+		return nil
+	}
+	at := slices.IndexFunc(f.versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == w.BuildID })
+	if at < 0 {
+		return fmt.Errorf("%s: not in the record", w.Op)
+	}
+	hashes, err := f.versionFiles(w, f.versions[at])
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.Op, err)
+	}
+	f.versions[at].Files = hashes
+	return nil
+}
+
+// versionFiles writes a version's files and gives the hashes of all it has then, by name below its folder.
+func (f *filer) versionFiles(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
+	dir := versionDir(w.BuildID)
+	switch w.Op {
+	case rollout.RenderVersion:
+		return f.renderVersion(w, v)
+	case rollout.EditVersion, rollout.ReconnectVersion:
+		old, there := f.record.Files[dir+deploymentFile]
+		if !there || old.Data == "" {
+			return nil, fmt.Errorf("%s is not in the record", dir+deploymentFile)
+		}
+		var rewire *wiring
+		if w.Op == rollout.ReconnectVersion {
+			wiring, err := f.wiring(w.BuildID)
+			if err != nil {
+				return nil, err
+			}
+			rewire = &wiring
+		}
+		data, err := editManifest(old.Data, w, rewire)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir+deploymentFile, err)
+		}
+		hashes := cloneHashes(v.Files)
+		hashes[deploymentFile] = f.put(dir+deploymentFile, data)
+		return hashes, nil
+	case rollout.RestoreFiles:
+		return f.restoreVersion(w, v)
+	}
+	return nil, fmt.Errorf("%q is no way to write a version", w.Op)
+}
+
+// renderVersion renders a version anew. What it had before and has no longer goes.
+func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
+	if f.plan.Spec == nil {
+		return nil, fmt.Errorf("the plan has no spec")
+	}
+	wiring, err := f.wiring(w.BuildID)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := version{
+		name: f.plan.Deployment, buildID: w.BuildID, deployment: v.Deployment, templateHash: v.TemplateHash,
+		spec: f.plan.Spec.Spec, wiring: wiring, replicas: w.Replicas, guard: w.Guard,
+	}.files()
+	if err != nil {
+		return nil, err
+	}
+	dir := versionDir(w.BuildID)
+	hashes := make(map[string]string, len(rendered))
+	for name, data := range rendered {
+		hashes[name] = f.put(dir+name, data)
+	}
+	for name := range f.recordedFiles(w.BuildID) {
+		if _, still := rendered[name]; !still {
+			f.remove(dir + name)
+		}
+	}
+	return hashes, nil
+}
+
+func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
+	hashes := cloneHashes(v.Files)
+	for name, blob := range w.Blobs {
+		if !fs.ValidPath(name) || name == "." {
+			return nil, fmt.Errorf("%q is no path below a version's folder", name)
+		}
+		if !isBlobHash(blob) {
+			return nil, fmt.Errorf("%s: %q is no blob hash", name, blob)
+		}
+		f.change(versionDir(w.BuildID)+name, blob, rollout.FileChange{Blob: blob})
+		hashes[name] = blob
+	}
+	return hashes, nil
+}
+
+// removeVersion removes the files that were recorded for a version. A file that someone else put beside them stays.
+func (f *filer) removeVersion(buildID string) {
+	f.remove(versionDir(buildID) + deploymentFile)
+	for name := range f.recordedFiles(buildID) {
+		f.remove(versionDir(buildID) + name)
+	}
+}
+
+// recordedFiles are the files of a version as they were recorded before this plan.
+func (f *filer) recordedFiles(buildID string) map[string]string {
+	if f.record.Routing == nil {
+		return nil
+	}
+	for _, v := range f.record.Routing.Spec.Versions {
+		if v.BuildID == buildID {
+			return v.Files
+		}
+	}
+	return nil
+}
+
+func (f *filer) wiring(buildID string) (wiring, error) {
+	if f.plan.Connection == nil {
+		return wiring{}, fmt.Errorf("the plan has no connection")
+	}
+	return wiring{
+		connection: f.plan.Connection.Spec,
+		namespace:  f.plan.Record.TemporalNamespace,
+		deployment: f.plan.Deployment.String(),
+		buildID:    buildID,
+		names:      f.plan.Environment.WorkerEnv,
+	}, nil
+}
+
+// writeRouting writes routing.yaml, unless it holds the same record, as it was sealed, already.
+func (f *filer) writeRouting() error {
+	spec := *f.plan.Record
+	spec.Versions = f.versions
+	routing := v1alpha1.Routing{
+		APIVersion: v1alpha1.RampartAPIVersion,
+		Kind:       v1alpha1.KindRouting,
+		Metadata: v1alpha1.ObjectMeta{
+			Name: f.plan.Deployment.Name, Namespace: f.plan.Deployment.Namespace,
+			Annotations: map[string]string{annotationLocalConfig: "true"},
+		},
+		Spec: spec,
+	}
+	routing.Seal()
+	if old := f.record.Routing; old != nil && f.exists(routingFile) && !old.Edited() &&
+		old.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] == routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] {
+		return nil
+	}
+	data, err := YAML(routing)
+	if err != nil {
+		return fmt.Errorf("%s: %w", routingFile, err)
+	}
+	f.put(routingFile, string(data))
+	return nil
+}
+
+// annotationLocalConfig keeps kustomize and kpt from applying an object.
+const annotationLocalConfig = "config.kubernetes.io/local-config"
+
+// versionDir is a version's folder, with its slash.
+func versionDir(buildID string) string { return versionsDir + buildID + "/" }
+
+func cloneHashes(files map[string]string) map[string]string {
+	if files == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(files)
+}
+
+// blobHash is the name that Git gives to a file's content.
+func blobHash(data string) string {
+	h := sha1.New() //nolint:gosec // Git's object name, no protection
+	h.Write([]byte("blob " + strconv.Itoa(len(data)) + "\x00"))
+	h.Write([]byte(data))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func isBlobHash(s string) bool {
+	return len(s) == 2*sha1.Size && strings.Trim(s, "0123456789abcdef") == ""
+}

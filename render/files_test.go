@@ -1,0 +1,242 @@
+package render
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func TestNoRecordWritesNothing(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.plan.Record = nil
+	changes, err := Files(s.plan, s.record)
+	require.NoError(t, err)
+	require.Nil(t, changes)
+}
+
+func TestFilesRefuses(t *testing.T) {
+	write := func(w rollout.VersionWrite) func(*scene) { return func(s *scene) { s.write(w) } }
+	on := func(op rollout.WriteOp) rollout.VersionWrite {
+		return rollout.VersionWrite{Op: op, Guard: v1alpha1.GuardOn}
+	}
+	blob := strings.Repeat("0a", 20)
+	for name, tt := range map[string]struct {
+		change func(*scene)
+		want   string
+	}{
+		"folder above":      {func(s *scene) { s.plan.Dir = "../x" }, "no folder for output"},
+		"root":              {func(s *scene) { s.plan.Dir = "." }, "no folder for output"},
+		"absolute":          {func(s *scene) { s.plan.Dir = "/deploy" }, "no folder for output"},
+		"no folder":         {func(s *scene) { s.plan.Dir = "" }, "no folder for output"},
+		"build ID above":    {write(rollout.VersionWrite{BuildID: "..", Op: rollout.RemoveVersion}), "no name for a folder"},
+		"build ID a path":   {write(rollout.VersionWrite{BuildID: "a/../../b", Op: rollout.RemoveVersion}), "no name for a folder"},
+		"no build ID":       {func(s *scene) { s.plan.Versions = []rollout.VersionWrite{{Op: rollout.RemoveVersion}} }, "no name for a folder"},
+		"not recorded":      {write(rollout.VersionWrite{BuildID: "v9", Op: rollout.RenderVersion}), "Render: not in the record"},
+		"no op":             {write(on("")), `"" is no way to write a version`},
+		"twice":             {func(s *scene) { s.plan.Versions = append(s.plan.Versions, s.plan.Versions...) }, "written twice"},
+		"no guard":          {write(rollout.VersionWrite{Op: rollout.RenderVersion}), "guard"},
+		"no spec":           {func(s *scene) { s.plan.Spec = nil }, "the plan has no spec"},
+		"no connection":     {func(s *scene) { s.plan.Connection = nil }, "the plan has no connection"},
+		"nothing to edit":   {write(on(rollout.EditVersion)), "deployment.yaml is not in the record"},
+		"blob above":        {write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{"../../x": blob}}), "no path below"},
+		"blob at the top":   {write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{".": blob}}), "no path below"},
+		"no blob":           {write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{"a.yaml": "main"}}), "no blob hash"},
+		"template no JSON":  {func(s *scene) { s.spec().Template.Raw = []byte("{") }, "pod template: read json"},
+		"template a list":   {func(s *scene) { s.spec().Template.Raw = []byte("[]") }, "pod template: not an object"},
+		"strategy no JSON":  {func(s *scene) { s.spec().Strategy = []byte("{} {}") }, "strategy: read json: more than one value"},
+		"template in parts": {func(s *scene) { s.spec().Template.Raw = []byte(`{"metadata":[]}`) }, "metadata is not an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, checkoutSpec, noAuth())
+			tt.change(s)
+			changes, err := Files(s.plan, s.record)
+			require.ErrorContains(t, err, tt.want)
+			require.ErrorContains(t, err, "render payments/checkout: ")
+			require.Nil(t, changes)
+		})
+	}
+}
+
+func (s *scene) spec() *v1alpha1.WorkerDeploymentSpec { return &s.plan.Spec.Spec }
+
+// TestRoutingKeepsItsBytes: nothing changed means no change, be the file as a newer Rampart would not write it.
+func TestRoutingKeepsItsBytes(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.commit()
+	s.put(routingFile, "# a comment\n"+s.record.Files[routingFile].Data)
+	s.read()
+	require.Empty(t, s.commit())
+
+	s.record.Routing.Spec.Desired.Current = "edited by hand"
+	require.Equal(t, []string{"routing.yaml"}, paths(s, must(Files(s.plan, s.record))), "edited, and not what the plan says")
+	edited := *s.plan.Record
+	edited.Desired.Current = "edited by hand"
+	s.plan.Record = &edited
+	s.put(routingFile, strings.Replace(s.record.Files[routingFile].Data, `current: ""`, "current: edited by hand", 1))
+	require.Equal(t, []string{"routing.yaml"}, paths(s, must(Files(s.plan, s.record))), "adopted, and sealed anew")
+}
+
+func must(changes []rollout.FileChange, err error) []rollout.FileChange {
+	if err != nil {
+		panic(err)
+	}
+	return changes
+}
+
+func paths(s *scene, changes []rollout.FileChange) []string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, strings.TrimPrefix(c.Path, s.plan.Dir+"/"))
+	}
+	return out
+}
+
+// TestUntouchedVersionsKeepTheirHashes: a file that someone edited by hand is drift, and a plan about something else must
+// not make it the record.
+func TestUntouchedVersionsKeepTheirHashes(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.commit()
+	before := s.record.Routing.Spec.Versions[0].Files
+	s.put(versionDir(s.target())+deploymentFile, "kind: Deployment\n")
+	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2.4.0"))
+	s.commit()
+	require.Equal(t, before, s.record.Routing.Spec.Versions[0].Files)
+	require.Equal(t, blobHash(s.manifest()), s.record.Routing.Spec.Versions[1].Files[deploymentFile])
+}
+
+func TestRenderDropsFilesOfBefore(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.commit()
+	dir := versionDir(s.target())
+	s.put(dir+"pool.yaml", "kind: Deployment\n")
+	s.put(dir+"notes.txt", "not ours")
+	versions := slices.Clone(s.record.Routing.Spec.Versions)
+	versions[0].Files = maps.Clone(versions[0].Files)
+	versions[0].Files["pool.yaml"] = s.record.Files[dir+"pool.yaml"].Hash
+	s.record.Routing.Spec.Versions = versions
+	s.record.Routing.Seal()
+	s.write(rollout.VersionWrite{Op: rollout.RenderVersion, Replicas: replicas(3), Guard: v1alpha1.GuardOn})
+	changes := must(Files(s.plan, s.record))
+	require.Equal(t, []rollout.FileChange{{Path: s.plan.Dir + "/" + dir + "pool.yaml", Delete: true}}, manifestOnly(changes))
+
+	s.write(rollout.VersionWrite{Op: rollout.RemoveVersion})
+	s.plan.Record.Versions = nil
+	got := paths(s, manifestOnly(must(Files(s.plan, s.record))))
+	require.Equal(t, []string{dir + "deployment.yaml", dir + "pool.yaml"}, got, "the file of someone else stays")
+}
+
+// TestLostRecordKeepsWorkers: the manifests that a lost routing.yaml knew are applied as before.
+func TestLostRecordKeepsWorkers(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.commit()
+	first := s.target()
+	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2.4.0"))
+	s.commit()
+	listed := s.record.Files[kustomizationFile]
+	require.Contains(t, listed.Data, first)
+	delete(s.record.Files, routingFile)
+	s.read()
+	s.plan.Record.Versions = s.plan.Record.Versions[1:]
+	s.commit()
+	require.Equal(t, listed, s.record.Files[kustomizationFile])
+}
+
+func TestStatusFollowsTheUsersMetadata(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.plan.Environment.CD = v1alpha1.Both
+	s.commit()
+	s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}"))
+	require.Equal(t, []string{"status.yaml"}, paths(s, s.commit()))
+	s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}", "kind: TemporalWorkerDeployment", "kind: WorkerDeployment"))
+	require.Equal(t, []string{"status.yaml"}, paths(s, s.commit()))
+	require.Empty(t, s.commit())
+	require.Equal(t, "WorkerDeployment", s.record.Status.Kind)
+}
+
+func TestStatusNeedsAnObject(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.plan.Spec, s.plan.Versions, s.plan.Record.Versions = nil, nil, nil
+	require.Equal(t, []string{"kustomization.yaml", "routing.yaml"}, paths(s, s.commit()))
+}
+
+func TestTransitionKey(t *testing.T) {
+	percent := func(p float64) *float64 { return &p }
+	base := func() *v1alpha1.WorkerDeploymentStatus {
+		return &v1alpha1.WorkerDeploymentStatus{
+			TargetVersion: &v1alpha1.VersionStatus{BuildID: "b", Status: "Ramping", RampPercent: percent(10)},
+			Conditions:    []v1alpha1.Condition{{Type: "Ready", Status: "False", Reason: "Ramping"}, {Type: "Stalled", Status: "False", Reason: "x"}},
+			Decision:      &v1alpha1.Decision{Action: "Ramp", From: "10", To: "50", Verdict: "allow", Rules: []string{"r"}, SpecDigest: "d"},
+		}
+	}
+	same := map[string]func(*v1alpha1.WorkerDeploymentStatus){
+		"nothing":         func(*v1alpha1.WorkerDeploymentStatus) {},
+		"message":         func(s *v1alpha1.WorkerDeploymentStatus) { s.Conditions[0].Message = "m" },
+		"time":            func(s *v1alpha1.WorkerDeploymentStatus) { s.Conditions[0].LastTransitionTime = at(1) },
+		"order":           func(s *v1alpha1.WorkerDeploymentStatus) { slices.Reverse(s.Conditions) },
+		"words":           func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.Reasons = []string{"3 of 1000"} },
+		"next step":       func(s *v1alpha1.WorkerDeploymentStatus) { next := at(1); s.Decision.NextStepAt = &next },
+		"server's status": func(s *v1alpha1.WorkerDeploymentStatus) { s.TargetVersion.Status = "Inactive" },
+		"deprecated version": func(s *v1alpha1.WorkerDeploymentStatus) {
+			s.DeprecatedVersions = []v1alpha1.VersionStatus{{BuildID: "a"}}
+		},
+	}
+	for name, change := range same {
+		s := base()
+		change(s)
+		require.Equal(t, TransitionKey(base()), TransitionKey(s), name)
+	}
+	other := map[string]func(*v1alpha1.WorkerDeploymentStatus){
+		"reason":       func(s *v1alpha1.WorkerDeploymentStatus) { s.Conditions[0].Reason = "PolicyHold" },
+		"condition":    func(s *v1alpha1.WorkerDeploymentStatus) { s.Conditions[1].Status = "True" },
+		"target":       func(s *v1alpha1.WorkerDeploymentStatus) { s.TargetVersion.BuildID = "c" },
+		"no target":    func(s *v1alpha1.WorkerDeploymentStatus) { s.TargetVersion = nil },
+		"step":         func(s *v1alpha1.WorkerDeploymentStatus) { s.TargetVersion.RampPercent = percent(50) },
+		"no step":      func(s *v1alpha1.WorkerDeploymentStatus) { s.TargetVersion.RampPercent = nil },
+		"rules":        func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.Rules = nil },
+		"action":       func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.Action = "Promote" },
+		"to":           func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.To = "100" },
+		"verdict":      func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.Verdict = "hold" },
+		"spec":         func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.SpecDigest = "e" },
+		"pull request": func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision.PullRequest = "https://x/1" },
+		"no decision":  func(s *v1alpha1.WorkerDeploymentStatus) { s.Decision = nil },
+	}
+	for name, change := range other {
+		s := base()
+		change(s)
+		require.NotEqual(t, TransitionKey(base()), TransitionKey(s), name)
+	}
+	require.Empty(t, TransitionKey(nil))
+}
+
+func TestTargetIsWhatAFirstPlanRenders(t *testing.T) {
+	s := newScene(t, checkoutSpec, mutualTLS("client"))
+	s.plan.Environment.Output.Path = "deploy/prod"
+	got, err := Target(TargetInput{Environment: s.plan.Environment, Spec: *s.plan.Spec, Connection: *s.plan.Connection})
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(manifestOnly(s.commit()), got))
+
+	env := s.plan.Environment
+	env.Namespace = "fallback"
+	spec := *s.plan.Spec
+	spec.Metadata.Namespace = ""
+	got, err = Target(TargetInput{Environment: env, Spec: spec, Connection: *s.plan.Connection, TakenNames: []string{"checkout-v2-3-0-59bab86e"}})
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, "deploy/prod/fallback/checkout/versions/v2.3.0-59bab86e/deployment.yaml", got[0].Path)
+	require.Contains(t, got[0].Data, "\n  namespace: fallback\n")
+
+	require.NotContains(t, got[0].Data, "\n  name: checkout-v2-3-0-59bab86e\n")
+}
+
+// TestBlobHash compares with what git hash-object prints.
+func TestBlobHash(t *testing.T) {
+	require.Equal(t, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", blobHash(""))
+	require.Equal(t, "ce013625030ba8dba906f756967f9e9ca394464a", blobHash("hello\n"))
+}

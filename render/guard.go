@@ -1,0 +1,101 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// What the guards and hints say to ArgoCD and Flux.
+const (
+	argoNoPrune     = "Prune=false"
+	argoNoDryRun    = "SkipDryRunOnMissingResource=true"
+	fluxNoPrune     = "disabled"
+	optionSeparator = ","
+)
+
+// setGuard guards a Deployment against pruning or lifts the guard. own are the annotations that the user gave the pod
+// template, from which the Deployment's were copied: what they say of the same things survives the lifting.
+func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
+	options, err := text(annotations, rollout.AnnotationArgoSync)
+	if err != nil {
+		return err
+	}
+	ownOptions, err := text(own, rollout.AnnotationArgoSync)
+	if err != nil {
+		return err
+	}
+	switch guard {
+	case v1alpha1.GuardOn:
+		annotations[rollout.AnnotationArgoSync] = addOption(options, argoNoPrune)
+		annotations[rollout.AnnotationFluxPrune] = fluxNoPrune
+		return nil
+	case v1alpha1.GuardOff:
+	default:
+		return fmt.Errorf("guard %q is neither %s nor %s", guard, v1alpha1.GuardOn, v1alpha1.GuardOff)
+	}
+	if !hasOption(ownOptions, argoNoPrune) {
+		options = dropOption(options, argoNoPrune)
+	}
+	_, isOwn := own[rollout.AnnotationArgoSync]
+	putText(annotations, rollout.AnnotationArgoSync, options, isOwn)
+	if annotations[rollout.AnnotationFluxPrune] == fluxNoPrune {
+		prune, isOwn := own[rollout.AnnotationFluxPrune]
+		delete(annotations, rollout.AnnotationFluxPrune)
+		if isOwn {
+			annotations[rollout.AnnotationFluxPrune] = prune
+		}
+	}
+	return nil
+}
+
+// text gives an annotation, "" if it is missing.
+func text(annotations map[string]any, key string) (string, error) {
+	switch v := annotations[key].(type) {
+	case string:
+		return v, nil
+	case nil:
+		return "", nil
+	}
+	return "", fmt.Errorf("annotation %s is not a string", key)
+}
+
+// putText sets an annotation, or takes an empty one away unless the user wrote it so.
+func putText(annotations map[string]any, key, value string, isOwn bool) {
+	if value == "" && !isOwn {
+		delete(annotations, key)
+		return
+	}
+	annotations[key] = value
+}
+
+func hasOption(list, option string) bool {
+	for o := range strings.SplitSeq(list, optionSeparator) {
+		if strings.TrimSpace(o) == option {
+			return true
+		}
+	}
+	return false
+}
+
+func addOption(list, option string) string {
+	switch {
+	case hasOption(list, option):
+		return list
+	case list == "":
+		return option
+	}
+	return list + optionSeparator + option
+}
+
+func dropOption(list, option string) string {
+	var kept []string
+	for o := range strings.SplitSeq(list, optionSeparator) {
+		if strings.TrimSpace(o) != option {
+			kept = append(kept, o)
+		}
+	}
+	return strings.Join(kept, optionSeparator)
+}

@@ -1,0 +1,75 @@
+package render
+
+import "fmt"
+
+// The helpers here walk decoded JSON. A field that is null counts as missing, as it does to Kubernetes.
+
+// objectIn gives the object in a field; made if it is missing.
+func objectIn(m map[string]any, key string) (map[string]any, error) {
+	switch v := m[key].(type) {
+	case map[string]any:
+		return v, nil
+	case nil:
+		made := map[string]any{}
+		m[key] = made
+		return made, nil
+	}
+	return nil, fmt.Errorf("%s is not an object", key)
+}
+
+// objectAt follows fields of objects, none of which may be missing.
+func objectAt(m map[string]any, keys ...string) (map[string]any, error) {
+	for i, key := range keys {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is not an object", fieldPath(keys[:i+1]))
+		}
+		m = next
+	}
+	return m, nil
+}
+
+func fieldPath(keys []string) string {
+	path := keys[0]
+	for _, k := range keys[1:] {
+		path += "." + k
+	}
+	return path
+}
+
+// listIn gives the list in a field, nil if it is missing.
+func listIn(m map[string]any, key string) ([]any, error) {
+	switch v := m[key].(type) {
+	case []any:
+		return v, nil
+	case nil:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%s is not a list", key)
+}
+
+// setList leaves an empty list out, so that taking away what was added leaves no trace.
+func setList(m map[string]any, key string, list []any) {
+	if len(list) == 0 {
+		delete(m, key)
+		return
+	}
+	m[key] = list
+}
+
+// without gives the items that drop does not pick. The list that was given stays as it is.
+func without(list []any, drop func(item map[string]any) bool) []any {
+	kept := make([]any, 0, len(list)+1)
+	for _, v := range list {
+		if item, ok := v.(map[string]any); ok && drop(item) {
+			continue
+		}
+		kept = append(kept, v)
+	}
+	return kept
+}
+
+func named(v any, name string) bool {
+	m, ok := v.(map[string]any)
+	return ok && m["name"] == name
+}

@@ -1,0 +1,174 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// writeStatus writes status.yaml: the user's object, with defaults filled in as decoding does, and its status. It is
+// written on a transition, and where the user's own metadata changed; else it keeps its bytes. Where the spec is gone or
+// cannot be used, the object that is there keeps what it says beside its status; where there is none, none is written.
+func (f *filer) writeStatus() error {
+	if f.plan.Status == nil {
+		return nil
+	}
+	status := *f.plan.Status
+	var old *v1alpha1.WorkerDeployment
+	if f.exists(statusFile) {
+		old = f.record.Status
+	}
+	if old != nil && old.Status != nil {
+		if TransitionKey(old.Status) == TransitionKey(&status) && f.sameObject(old) {
+			return nil
+		}
+		status.Conditions = keepTransitionTimes(status.Conditions, old.Status.Conditions)
+	}
+	object, err := f.statusObject()
+	if err != nil {
+		return fmt.Errorf("%s: %w", statusFile, err)
+	}
+	if object == nil {
+		return nil
+	}
+	data, err := statusManifest(object, status)
+	if err != nil {
+		return fmt.Errorf("%s: %w", statusFile, err)
+	}
+	f.put(statusFile, data)
+	return nil
+}
+
+// statusObject is what status.yaml says beside the status; nil if that is not known.
+func (f *filer) statusObject() (map[string]any, error) {
+	if f.plan.Spec == nil {
+		if data := f.record.Files[statusFile].Data; f.record.Status != nil && data != "" {
+			return parseManifest(data)
+		}
+		return nil, nil
+	}
+	user := *f.plan.Spec
+	user.Status = nil
+	user.Metadata.Name, user.Metadata.Namespace = f.plan.Deployment.Name, f.plan.Deployment.Namespace
+	v, err := plainValue(user)
+	if err != nil {
+		return nil, err
+	}
+	object := v.(map[string]any) // a struct encodes to an object
+	switch f.plan.Environment.CD {
+	case v1alpha1.ArgoCD, v1alpha1.Both:
+		return object, hintArgoCD(object)
+	}
+	return object, nil
+}
+
+// hintArgoCD lets a sync of ArgoCD apply the Deployments though the CRD of the status is not installed. Flux has no hint
+// for that.
+func hintArgoCD(object map[string]any) error {
+	annotations, err := annotationsOf(object)
+	if err != nil {
+		return err
+	}
+	options, err := text(annotations, rollout.AnnotationArgoSync)
+	if err != nil {
+		return err
+	}
+	annotations[rollout.AnnotationArgoSync] = addOption(options, argoNoDryRun)
+	return nil
+}
+
+func annotationsOf(object map[string]any) (map[string]any, error) {
+	meta, err := objectIn(object, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	return objectIn(meta, "annotations")
+}
+
+// statusManifest puts a status and its hash into an object and encodes it.
+func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus) (string, error) {
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return "", err
+	}
+	if object["status"], err = decodeJSON(raw); err != nil {
+		return "", err
+	}
+	annotations, err := annotationsOf(object)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	annotations[rollout.AnnotationStatusHash] = hex.EncodeToString(sum[:])
+	data, err := YAML(object)
+	return string(data), err
+}
+
+// sameObject reports whether the user's part of the metadata is what the old status.yaml has. The rest of the user's
+// object is in the transition key, by the digest of the spec.
+func (f *filer) sameObject(old *v1alpha1.WorkerDeployment) bool {
+	spec := f.plan.Spec
+	return spec == nil || old.Kind == spec.Kind && old.APIVersion == spec.APIVersion &&
+		maps.Equal(old.Metadata.Labels, spec.Metadata.Labels) &&
+		maps.Equal(usersOwn(old.Metadata.Annotations), usersOwn(spec.Metadata.Annotations))
+}
+
+// usersOwn leaves out the annotations that are added to status.yaml.
+func usersOwn(annotations map[string]string) map[string]string {
+	own := maps.Clone(annotations)
+	delete(own, rollout.AnnotationStatusHash)
+	delete(own, rollout.AnnotationArgoSync)
+	return own
+}
+
+// keepTransitionTimes gives a condition whose value did not change the time at which it did.
+func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition {
+	now = slices.Clone(now)
+	for i := range now {
+		for _, b := range before {
+			if b.Type == now[i].Type && b.Status == now[i].Status && !b.LastTransitionTime.IsZero() {
+				now[i].LastTransitionTime = b.LastTransitionTime
+			}
+		}
+	}
+	return now
+}
+
+// TransitionKey is what makes a status a new one: its conditions but for their messages and times, the target and its
+// step, and the decision but for its words and times. Two statuses of the same key are the same to a person who waits,
+// and status.yaml is not rewritten between them. Nil gives "".
+func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
+	if status == nil {
+		return ""
+	}
+	conditions := map[string][2]string{}
+	for _, c := range status.Conditions {
+		conditions[c.Type] = [2]string{string(c.Status), c.Reason}
+	}
+	key := struct {
+		Conditions                map[string][2]string
+		Target                    string
+		Step                      *float64
+		Action, From, To, Verdict string
+		Rules                     []string
+		SpecDigest, PullRequest   string
+	}{Conditions: conditions}
+	if t := status.TargetVersion; t != nil {
+		key.Target, key.Step = t.BuildID, t.RampPercent
+	}
+	if d := status.Decision; d != nil {
+		key.Action, key.From, key.To, key.Verdict = d.Action, d.From, d.To, d.Verdict
+		key.Rules, key.SpecDigest, key.PullRequest = d.Rules, d.SpecDigest, d.PullRequest
+	}
+	raw, err := json.Marshal(key)
+	if err != nil { // only a percentage that is no number; it cannot be written either
+		return err.Error()
+	}
+	return string(raw)
+}

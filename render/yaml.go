@@ -1,0 +1,284 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+)
+
+const (
+	// maxDepth bounds the nesting of values; no manifest comes near it, and YAML readers have bounds of their own.
+	maxDepth = 500
+	// maxSimpleKey is how long a key may be before it needs the explicit form: readers give up after 1024 characters.
+	maxSimpleKey = 1000
+)
+
+// YAML encodes v canonically, as one document: sorted keys, two spaces, lists not indented below their key, one trailing
+// newline. Strings are quoted where a reader of YAML 1.1 or 1.2 could take them for something else. v is anything that
+// encodes to JSON; numbers given as json.Number are written as they are. What comes out reads back as the same value with
+// sigs.k8s.io/yaml and go.yaml.in/yaml/v3. Errors: values that JSON cannot hold, numbers beyond a float64, strings that
+// are not UTF-8, nesting beyond 500.
+func YAML(v any) ([]byte, error) {
+	v, err := plainValue(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode yaml: %w", err)
+	}
+	e := encoder{buf: make([]byte, 0, 4096)}
+	switch x := v.(type) {
+	case map[string]any:
+		if len(x) > 0 {
+			err = e.mapping(x, 0, onOwnLine)
+			return e.buf, wrapEncode(err)
+		}
+	case []any:
+		if len(x) > 0 {
+			err = e.sequence(x, 0, onOwnLine)
+			return e.buf, wrapEncode(err)
+		}
+	}
+	err = e.scalar(v, 2)
+	e.buf = append(e.buf, '\n')
+	return e.buf, wrapEncode(err)
+}
+
+func wrapEncode(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("encode yaml: %w", err)
+}
+
+// start says where the first entry of a block begins.
+type start int
+
+const (
+	onOwnLine start = iota + 1
+	inLine          // behind the "- " of the list item that it is
+)
+
+type encoder struct {
+	buf  []byte
+	keys []string // a stack, so that sorting the keys of a map costs no allocation of its own
+}
+
+func (e *encoder) mapping(m map[string]any, indent int, at start) error {
+	if indent > 2*maxDepth {
+		return errTooDeep
+	}
+	base := len(e.keys)
+	for k := range m {
+		e.keys = append(e.keys, k)
+	}
+	top := len(e.keys)
+	slices.Sort(e.keys[base:top])
+	for i := base; i < top; i++ {
+		if at == onOwnLine || i > base {
+			e.pad(indent)
+		}
+		k := e.keys[i]
+		if err := e.key(k, indent); err != nil {
+			return err
+		}
+		if err := e.afterKey(m[k], indent); err != nil {
+			return fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	e.keys = e.keys[:base]
+	return nil
+}
+
+func (e *encoder) key(k string, indent int) error {
+	from := len(e.buf)
+	if err := e.flowString(k); err != nil {
+		return err
+	}
+	if len(e.buf)-from > maxSimpleKey {
+		e.buf = slices.Insert(e.buf, from, '?', ' ')
+		e.buf = append(e.buf, '\n')
+		e.pad(indent)
+	}
+	e.buf = append(e.buf, ':')
+	return nil
+}
+
+func (e *encoder) afterKey(v any, indent int) error {
+	v, err := plainValue(v)
+	if err != nil {
+		return err
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if len(x) > 0 {
+			e.buf = append(e.buf, '\n')
+			return e.mapping(x, indent+2, onOwnLine)
+		}
+	case []any:
+		if len(x) > 0 {
+			e.buf = append(e.buf, '\n')
+			return e.sequence(x, indent, onOwnLine)
+		}
+	}
+	e.buf = append(e.buf, ' ')
+	err = e.scalar(v, indent+2)
+	e.buf = append(e.buf, '\n')
+	return err
+}
+
+func (e *encoder) sequence(list []any, indent int, at start) error {
+	if indent > 2*maxDepth {
+		return errTooDeep
+	}
+	for i, v := range list {
+		if at == onOwnLine || i > 0 {
+			e.pad(indent)
+		}
+		e.buf = append(e.buf, '-', ' ')
+		if err := e.item(v, indent+2); err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (e *encoder) item(v any, indent int) error {
+	v, err := plainValue(v)
+	if err != nil {
+		return err
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if len(x) > 0 {
+			return e.mapping(x, indent, inLine)
+		}
+	case []any:
+		if len(x) > 0 {
+			return e.sequence(x, indent, inLine)
+		}
+	}
+	err = e.scalar(v, indent)
+	e.buf = append(e.buf, '\n')
+	return err
+}
+
+// scalar writes what fits behind a key or a dash; indent is that of the lines of a literal block.
+func (e *encoder) scalar(v any, indent int) error {
+	switch x := v.(type) {
+	case nil:
+		e.buf = append(e.buf, "null"...)
+	case bool:
+		e.buf = strconv.AppendBool(e.buf, x)
+	case string:
+		if literalSafe(x) {
+			e.literal(x, indent)
+			return nil
+		}
+		return e.flowString(x)
+	case json.Number:
+		if err := checkNumber(string(x)); err != nil {
+			return err
+		}
+		e.buf = append(e.buf, x...)
+	case map[string]any:
+		e.buf = append(e.buf, "{}"...)
+	case []any:
+		e.buf = append(e.buf, "[]"...)
+	}
+	return nil
+}
+
+const spaces = "                                "
+
+func (e *encoder) pad(n int) {
+	for ; n > len(spaces); n -= len(spaces) {
+		e.buf = append(e.buf, spaces...)
+	}
+	e.buf = append(e.buf, spaces[:n]...)
+}
+
+// plainValue leaves the values of decoded JSON (numbers as json.Number) as they are and brings any other to that form.
+func plainValue(v any) (any, error) {
+	switch x := v.(type) {
+	case nil, bool, string, json.Number, map[string]any, []any:
+		return v, nil
+	case int:
+		return json.Number(strconv.Itoa(x)), nil
+	case json.RawMessage:
+		return decodeJSON(x)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return decodeJSON(raw)
+}
+
+// decodeJSON reads one JSON value with its numbers as they are written.
+func decodeJSON(raw []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("read json: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("read json: more than one value")
+	}
+	return v, nil
+}
+
+var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
+
+// checkNumber takes the numbers of JSON that a float64 can hold: beyond that, readers of YAML take them for strings.
+func checkNumber(s string) error {
+	if !jsonNumber(s) {
+		return fmt.Errorf("%q is not a number", s)
+	}
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return fmt.Errorf("number %s: %w", s, errors.Unwrap(err))
+	}
+	return nil
+}
+
+// jsonNumber reports whether s is a number in JSON's grammar (RFC 8259, section 6).
+func jsonNumber(s string) bool {
+	s = trimOne(s, "-")
+	whole := digits(s)
+	if whole == 0 || whole > 1 && s[0] == '0' {
+		return false
+	}
+	s = s[whole:]
+	if fraction := trimOne(s, "."); len(fraction) < len(s) {
+		n := digits(fraction)
+		if n == 0 {
+			return false
+		}
+		s = fraction[n:]
+	}
+	if exponent := trimOne(s, "eE"); len(exponent) < len(s) {
+		exponent = trimOne(exponent, "+-")
+		n := digits(exponent)
+		return n > 0 && n == len(exponent)
+	}
+	return s == ""
+}
+
+// digits counts the leading decimal digits.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// trimOne takes away one leading byte that is in set.
+func trimOne(s, set string) string {
+	if s != "" && bytes.IndexByte([]byte(set), s[0]) >= 0 {
+		return s[1:]
+	}
+	return s
+}

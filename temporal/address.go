@@ -1,0 +1,236 @@
+package temporal
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// TLSMode says whether a connection is encrypted.
+type TLSMode string
+
+// The TLS modes. The zero value means TLS wherever a server name, a file or an API key is given.
+const (
+	TLSAuto TLSMode = ""
+	TLSOn   TLSMode = "On"
+	TLSOff  TLSMode = "Off"
+)
+
+// TLS of an address. Files are PEM; they are looked at before every use and read again when they changed.
+type TLS struct {
+	Mode TLSMode
+	// CertFile and KeyFile are the client's certificate and key, for mutual TLS.
+	CertFile, KeyFile string
+	// CAFile holds certificates that are trusted beside the system's.
+	CAFile string
+}
+
+// Address is where a Temporal server is and what the bot shows it. It comes from the bot's own configuration (flags,
+// variables, a file), never from a repository.
+type Address struct {
+	// HostPort is host:port.
+	HostPort string
+	// ServerName is verified in the server's certificate in place of the host.
+	ServerName string
+	TLS        TLS
+	// APIKeyFile holds an API key, read for every call. With an API key, TLS is always on.
+	APIKeyFile string
+	// APIKey gives the API key where it is not in a file.
+	APIKey func() (string, error)
+}
+
+// hasCredentials reports whether anything secret would be shown.
+func (a Address) hasCredentials() bool {
+	return a.TLS.CertFile != "" || a.TLS.KeyFile != "" || a.hasAPIKey()
+}
+
+func (a Address) hasAPIKey() bool { return a.APIKeyFile != "" || a.APIKey != nil }
+
+// resolved is an address with the name of where it was configured, which tells apart credentials that cannot be compared.
+type resolved struct {
+	Address
+	source string
+}
+
+// resolve finds the address for a connection: the override; else what the configuration has for the connection's
+// namespace/name; else what it has for the connection's host:port; else the connection's own host:port, without
+// credentials, over TLS if the connection says that its pods use TLS.
+//
+// A configured entry's own address counts, not the repository's. Under a host:port the address may be left out; under a
+// namespace/name it may not, since the repository could then send the credentials anywhere.
+func (c Config) resolve(conn v1alpha1.Connection) (resolved, error) {
+	if c.Override != nil {
+		return resolved{*c.Override, "override"}, nil
+	}
+	name := conn.Metadata.Namespace + "/" + conn.Metadata.Name
+	if a, ok := c.Connections[name]; ok {
+		if a.HostPort == "" && a.hasCredentials() {
+			return resolved{}, fmt.Errorf("connection %s is configured with credentials and without an address", name)
+		}
+		a.HostPort = cmp.Or(a.HostPort, conn.Spec.HostPort)
+		return resolved{a, "connection " + name}, nil
+	}
+	if a, ok := c.Connections[conn.Spec.HostPort]; ok {
+		a.HostPort = cmp.Or(a.HostPort, conn.Spec.HostPort)
+		return resolved{a, "address " + conn.Spec.HostPort}, nil
+	}
+	a := Address{HostPort: conn.Spec.HostPort}
+	if conn.Spec.TLS != nil {
+		a.ServerName = conn.Spec.TLS.ServerName
+	}
+	if conn.Spec.MutualTLSSecretRef != nil || conn.Spec.APIKeySecretRef != nil {
+		a.TLS.Mode = TLSOn
+	}
+	return resolved{a, "repository"}, nil
+}
+
+// key tells connections apart: the same address with the same credentials is one connection.
+func (r resolved) key() string {
+	source := ""
+	if r.APIKey != nil {
+		source = r.source // a function cannot be compared
+	}
+	return strings.Join([]string{
+		r.HostPort, r.ServerName, string(r.TLS.Mode), r.TLS.CertFile, r.TLS.KeyFile, r.TLS.CAFile, r.APIKeyFile, source,
+	}, "\x00")
+}
+
+// files are all that the credentials are read from when a connection is made.
+func (a Address) files() []string { return []string{a.TLS.CertFile, a.TLS.KeyFile, a.TLS.CAFile} }
+
+// stamp changes when one of the files does. A file that cannot be looked at has a stamp of its own.
+func (a Address) stamp() string {
+	var b strings.Builder
+	for _, name := range a.files() {
+		if name == "" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			fmt.Fprintf(&b, "%s missing\n", name)
+			continue
+		}
+		fmt.Fprintf(&b, "%s %d %d\n", name, info.ModTime().UnixNano(), info.Size())
+	}
+	return b.String()
+}
+
+// checkHostPort accepts host:port and nothing that gRPC would take for another kind of target.
+func checkHostPort(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return fmt.Errorf("address %q is not host:port", s)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("address %q has no port from 1 to 65535", s)
+	}
+	if host == "" || strings.ContainsFunc(host, func(r rune) bool {
+		return r != '-' && r != '.' && r != ':' && r != '%' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return fmt.Errorf("address %q has no valid host", s)
+	}
+	return nil
+}
+
+// tlsConfig reads the address's files. Nil means no TLS.
+func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
+	wanted := a.ServerName != "" || a.TLS.CertFile != "" || a.TLS.KeyFile != "" || a.TLS.CAFile != "" || a.hasAPIKey()
+	switch a.TLS.Mode {
+	case TLSOff:
+		if wanted {
+			return nil, errors.New("TLS is off, but a server name, a certificate or an API key is given")
+		}
+		return nil, nil
+	case TLSAuto:
+		if !wanted {
+			return nil, nil
+		}
+	case TLSOn:
+	default:
+		return nil, fmt.Errorf("unknown TLS mode %q", a.TLS.Mode)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName}
+	if a.TLS.CAFile != "" {
+		roots, err := rootsWith(a.TLS.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = roots
+	}
+	if a.TLS.CertFile != "" || a.TLS.KeyFile != "" {
+		cert, err := keyPair(a.TLS, now)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	return c, nil
+}
+
+func rootsWith(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read CA file: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("CA file %s holds no certificate", file)
+	}
+	return roots, nil
+}
+
+func keyPair(files TLS, now time.Time) (tls.Certificate, error) {
+	if files.CertFile == "" || files.KeyFile == "" {
+		return tls.Certificate{}, errors.New("a client certificate needs both a certificate file and a key file")
+	}
+	cert, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("read client certificate: %w", err)
+	}
+	if leaf := cert.Leaf; leaf != nil && now.After(leaf.NotAfter) {
+		return tls.Certificate{}, fmt.Errorf("client certificate %s expired at %s", files.CertFile, leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return cert, nil
+}
+
+// apiKey reads the API key, "" if the address has none.
+func (a Address) apiKey() (string, error) {
+	var key string
+	switch {
+	case a.APIKey != nil:
+		k, err := a.APIKey()
+		if err != nil {
+			return "", fmt.Errorf("get API key: %w", err)
+		}
+		key = k
+	case a.APIKeyFile != "":
+		b, err := os.ReadFile(a.APIKeyFile)
+		if err != nil {
+			return "", fmt.Errorf("read API key file: %w", err)
+		}
+		key = string(b)
+	default:
+		return "", nil
+	}
+	key = strings.TrimSpace(key)
+	if key == "" {
+		return "", errors.New("API key is empty")
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", errors.New("API key holds characters that cannot be in a header")
+	}
+	return key, nil
+}

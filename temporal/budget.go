@@ -1,0 +1,158 @@
+package temporal
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Rate is how often a kind of call may be made: PerSecond on average, Burst at once.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// Budget bounds the calls to one Temporal namespace at one address. A zero Rate means the default.
+type Budget struct {
+	// Describe is for describing deployments and versions: the server allows 50 a second.
+	Describe Rate
+	// Queue is for describing task queues and single workflows: the server allows 2 400 a second.
+	Queue Rate
+	// Visibility is for counts and lists: the server allows 10 a second, shared with people.
+	Visibility Rate
+	// Change is for everything that changes the server: it allows 10 routing changes a second.
+	Change Rate
+}
+
+// DefaultBudget stays below the server's default limits, to leave room for others.
+func DefaultBudget() Budget {
+	return Budget{
+		Describe:   Rate{PerSecond: 40, Burst: 40},
+		Queue:      Rate{PerSecond: 200, Burst: 100},
+		Visibility: Rate{PerSecond: 4, Burst: 8},
+		Change:     Rate{PerSecond: 5, Burst: 10},
+	}
+}
+
+func (b Budget) withDefaults() Budget {
+	d := DefaultBudget()
+	for _, r := range []struct{ have, fallback *Rate }{
+		{&b.Describe, &d.Describe}, {&b.Queue, &d.Queue}, {&b.Visibility, &d.Visibility}, {&b.Change, &d.Change},
+	} {
+		if r.have.PerSecond <= 0 {
+			*r.have = *r.fallback
+		}
+		r.have.Burst = max(r.have.Burst, 1)
+	}
+	return b
+}
+
+// bucket is a kind of calls that share a rate.
+type bucket string
+
+const (
+	describing bucket = "describe"
+	queues     bucket = "task queue"
+	visibility bucket = "visibility"
+	changing   bucket = "change"
+)
+
+const (
+	// patience is how long a call waits for its budget before it is given up for this cycle.
+	patience = 10 * time.Second
+	// exhaustedPause is how long the namespace is left alone after the server said that it was asked too much.
+	exhaustedPause = time.Second
+	// recovery is how long it takes, without another complaint, until the rates double again.
+	recovery = 10 * time.Second
+	// slowest is the smallest part of its rates that a namespace is slowed down to.
+	slowest = 1.0 / 16
+)
+
+// limiter is the budget of one namespace at one address.
+type limiter struct {
+	namespace string
+	full      map[bucket]rate.Limit
+	buckets   map[bucket]*rate.Limiter
+
+	mu sync.Mutex
+	// part of the full rates that is in use, from slowest to 1.
+	part float64
+	// changed is when part last changed; until then nothing is asked.
+	changed, until time.Time
+}
+
+func newLimiter(namespace string, b Budget) *limiter {
+	b = b.withDefaults()
+	l := &limiter{namespace: namespace, part: 1, full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{}}
+	for kind, r := range map[bucket]Rate{
+		describing: b.Describe, queues: b.Queue, visibility: b.Visibility, changing: b.Change,
+	} {
+		l.full[kind] = rate.Limit(r.PerSecond)
+		l.buckets[kind] = rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)
+	}
+	return l
+}
+
+// acquire waits for room, at most patience long.
+func (l *limiter) acquire(ctx context.Context, kind bucket) error {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := l.pause(waiting)
+	if err == nil {
+		err = l.buckets[kind].Wait(waiting)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return &BudgetError{Kind: string(kind), Namespace: l.namespace}
+}
+
+// pause waits while the namespace is left alone.
+func (l *limiter) pause(ctx context.Context) error {
+	for {
+		wait := l.remaining(time.Now())
+		if wait <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// remaining is how long the namespace is still left alone at now; it lets the rates recover on the way.
+func (l *limiter) remaining(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.part < 1 && now.Sub(l.changed) >= recovery {
+		l.setPart(min(1, l.part*2), l.changed.Add(recovery))
+	}
+	return l.until.Sub(now)
+}
+
+// exhausted slows the whole namespace down: it is left alone for a while and then asked half as often.
+func (l *limiter) exhausted(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Before(l.until) {
+		return // answers to calls made before the pause began
+	}
+	l.until = now.Add(exhaustedPause)
+	l.setPart(max(slowest, l.part/2), now)
+}
+
+func (l *limiter) setPart(part float64, at time.Time) {
+	l.part, l.changed = part, at
+	for kind, bucket := range l.buckets {
+		bucket.SetLimit(l.full[kind] * rate.Limit(part))
+	}
+}

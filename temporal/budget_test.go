@@ -1,0 +1,85 @@
+package temporal
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"golang.org/x/time/rate"
+)
+
+func TestBudgetDefaults(t *testing.T) {
+	require.Empty(t, cmp.Diff(Budget{
+		Describe: Rate{40, 40}, Queue: Rate{200, 100}, Visibility: Rate{4, 8}, Change: Rate{5, 10},
+	}, Budget{}.withDefaults()))
+	require.Empty(t, cmp.Diff(Rate{2, 1}, Budget{Visibility: Rate{PerSecond: 2}}.withDefaults().Visibility))
+}
+
+func limits(l *limiter) map[bucket]rate.Limit {
+	out := map[bucket]rate.Limit{}
+	for kind, b := range l.buckets {
+		out[kind] = b.Limit()
+	}
+	return out
+}
+
+func all(describe, queue, visible, change float64) map[bucket]rate.Limit {
+	return map[bucket]rate.Limit{
+		describing: rate.Limit(describe), queues: rate.Limit(queue), visibility: rate.Limit(visible), changing: rate.Limit(change),
+	}
+}
+
+func TestExhaustedSlowsTheWholeNamespaceDown(t *testing.T) {
+	l := newLimiter("ns", Budget{})
+	now := time.Now()
+	require.Equal(t, all(40, 200, 4, 5), limits(l))
+
+	l.exhausted(now)
+	require.Equal(t, all(20, 100, 2, 2.5), limits(l))
+	require.Equal(t, exhaustedPause, l.remaining(now))
+	l.exhausted(now.Add(exhaustedPause / 2))
+	require.Equal(t, all(20, 100, 2, 2.5), limits(l), "answers to calls made before the pause count once")
+
+	for range 10 {
+		now = now.Add(exhaustedPause)
+		l.exhausted(now)
+	}
+	require.Equal(t, all(2.5, 12.5, 0.25, 0.3125), limits(l), "never slower than a sixteenth")
+
+	require.LessOrEqual(t, l.remaining(now.Add(recovery)), time.Duration(0))
+	require.Equal(t, all(5, 25, 0.5, 0.625), limits(l), "twice as fast after a while without complaint")
+	l.remaining(now.Add(5 * recovery))
+	require.Equal(t, all(40, 200, 4, 5), limits(l))
+}
+
+func TestAcquire(t *testing.T) {
+	l := newLimiter("ns", Budget{Visibility: Rate{PerSecond: 0.001, Burst: 2}})
+	ctx := t.Context()
+	require.NoError(t, l.acquire(ctx, visibility))
+	require.NoError(t, l.acquire(ctx, visibility))
+	var used *BudgetError
+	require.ErrorAs(t, l.acquire(ctx, visibility), &used, "at once, since no waiting would help")
+	require.Equal(t, BudgetError{Kind: "visibility", Namespace: "ns"}, *used)
+	require.NoError(t, l.acquire(ctx, describing), "other buckets are not concerned")
+
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, l.acquire(cancelled, describing), context.Canceled)
+
+	l.exhausted(time.Now())
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, l.acquire(short, describing), context.DeadlineExceeded, "the pause holds every bucket")
+}
+
+func TestRateLimited(t *testing.T) {
+	for cause := range enumspb.ResourceExhaustedCause_name {
+		err := serviceerror.NewResourceExhausted(enumspb.ResourceExhaustedCause(cause), "too much")
+		require.Equal(t, cause == int32(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT), rateLimited(err), "cause %d", cause)
+	}
+	require.False(t, rateLimited(serviceerror.NewUnavailable("down")))
+}

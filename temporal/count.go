@@ -1,0 +1,237 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// firstTask is how long a workflow has for its first workflow task before it counts as stuck.
+const firstTask = 30 * time.Second
+
+// notClosed leaves out the states that are known as closed: paused workflows, and states that a later server may add, are
+// open.
+const notClosed = "ExecutionStatus NOT IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'ContinuedAsNew', 'TimedOut')"
+
+// quote makes a string literal of the visibility query language. A value that some server would not find by it is an
+// error, so that it counts as unknown and not as 0: the server trims quotes off both ends of what a literal says, and hands
+// backslashes and double quotes to its database escaped, which SQLite takes literally.
+func quote(s string) (string, error) {
+	switch {
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) || strings.ContainsAny(s, `\"`):
+		return "", fmt.Errorf("%q holds characters that a query cannot ask for", s)
+	case strings.HasPrefix(s, "'") || strings.HasSuffix(s, "'"):
+		return "", fmt.Errorf("%q begins or ends with a quote, which a query cannot ask for", s)
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'", nil
+}
+
+func quoteTime(t time.Time) string { return "'" + t.UTC().Format(time.RFC3339Nano) + "'" }
+
+// onVersion is the condition that a workflow belongs to a version: its override's target, else the version of its last
+// completed workflow task.
+func onVersion(deployment, build string) (string, error) {
+	q, err := quote(versionName(deployment, build))
+	return "TemporalWorkerDeploymentVersion = " + q, err
+}
+
+// openQuery selects workflows of a version that are not known to be closed; listed versions keep only those pinned to them.
+func openQuery(deployment, build string, listed rollout.Answer) (string, error) {
+	on, err := onVersion(deployment, build)
+	if listed == rollout.Yes {
+		on += " AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+	}
+	return on + " AND " + notClosed, err
+}
+
+// closedQuery groups a version's workflows that started at or after a time by their state.
+func closedQuery(deployment, build string, since time.Time) (string, error) {
+	on, err := onVersion(deployment, build)
+	return on + " AND StartTime >= " + quoteTime(since) + " GROUP BY ExecutionStatus", err
+}
+
+// onQueues is the condition that a running workflow is on one of some task queues.
+func onQueues(names []string) (string, error) {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		q, err := quote(name)
+		if err != nil {
+			return "", err
+		}
+		quoted[i] = q
+	}
+	return "TaskQueue IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus = 'Running'", nil
+}
+
+// countOpen counts the open workflows of the versions that were asked for.
+func (o *observer) countOpen(ctx context.Context) {
+	for _, build := range slices.Compact(slices.Sorted(slices.Values(o.ask.OpenPinned))) {
+		v := o.obs.Version(build)
+		listed := rollout.Yes
+		if v == nil {
+			listed = rollout.No
+		}
+		query, err := openQuery(o.deployment, build, listed)
+		n := o.count(ctx, query, err)
+		if v == nil {
+			if o.obs.Unlisted == nil {
+				o.obs.Unlisted = map[string]rollout.Count{}
+			}
+			o.obs.Unlisted[build] = n
+			continue
+		}
+		v.OpenPinned = n
+	}
+}
+
+// countClosed counts the closed workflows of the versions that were asked for, and the stuck ones of the deployment.
+func (o *observer) countClosed(ctx context.Context) {
+	if len(o.ask.Closed) == 0 || o.obs.Exists != rollout.Yes {
+		return
+	}
+	from := since(o.obs.Routing)
+	for _, build := range slices.Compact(slices.Sorted(slices.Values(o.ask.Closed))) {
+		if v := o.obs.Version(build); v != nil {
+			v.Closed = o.closed(ctx, build, from)
+		}
+	}
+	o.obs.Stuck = o.stuck(ctx, from)
+}
+
+var errNeverRouted = errors.New("traffic was never moved, so there is no time to count from")
+
+func (o *observer) closed(ctx context.Context, build string, from time.Time) rollout.ClosedCounts {
+	unknown := func(err error) rollout.ClosedCounts {
+		o.log.WarnContext(ctx, "closed workflows not counted", "buildID", build, "error", err)
+		return rollout.ClosedCounts{Reason: err.Error(), Since: from}
+	}
+	if from.IsZero() {
+		return unknown(errNeverRouted)
+	}
+	query, err := closedQuery(o.deployment, build, from)
+	if err != nil {
+		return unknown(err)
+	}
+	resp, err := o.countWorkflows(ctx, query)
+	if err != nil {
+		return unknown(err)
+	}
+	out, err := closedOf(resp)
+	if err != nil {
+		return unknown(err)
+	}
+	out.Since = from
+	return out
+}
+
+// closedOf maps a count grouped by state. Open states do not count.
+func closedOf(resp *workflowservice.CountWorkflowExecutionsResponse) (rollout.ClosedCounts, error) {
+	out := rollout.ClosedCounts{Known: true}
+	for _, g := range resp.GetGroups() {
+		if len(g.GetGroupValues()) != 1 {
+			return rollout.ClosedCounts{}, fmt.Errorf("a group has %d values, not 1", len(g.GetGroupValues()))
+		}
+		var name string
+		if err := json.Unmarshal(g.GetGroupValues()[0].GetData(), &name); err != nil {
+			return rollout.ClosedCounts{}, fmt.Errorf("read a group's state: %w", err)
+		}
+		state, err := enumspb.WorkflowExecutionStatusFromString(name)
+		if err != nil {
+			return rollout.ClosedCounts{}, fmt.Errorf("unknown state of workflows %q", name)
+		}
+		switch state {
+		case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			out.Completed += g.GetCount()
+		case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
+			out.Failed += g.GetCount()
+		case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+			out.TimedOut += g.GetCount()
+		case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+			out.Terminated += g.GetCount()
+		case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+			out.Canceled += g.GetCount()
+		case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+			out.ContinuedAsNew += g.GetCount()
+		}
+	}
+	return out, nil
+}
+
+// stuck counts what no count by version shows: the first workflow tasks that never complete, and the tasks that fail again
+// and again.
+func (o *observer) stuck(ctx context.Context, from time.Time) rollout.Stuck {
+	out := rollout.Stuck{Since: from}
+	names, err := o.workflowQueues()
+	if err != nil {
+		out.Unattributed, out.Problems = rollout.Count{Reason: err.Error()}, rollout.Count{Reason: err.Error()}
+		return out
+	}
+	on, err := onQueues(names)
+	until := o.obs.At.Add(-firstTask)
+	switch {
+	case from.IsZero():
+		out.Unattributed = rollout.Count{Reason: errNeverRouted.Error()}
+	case err == nil && !until.After(from):
+		out.Unattributed = rollout.Counted(0) // nothing can have been waiting that long
+	default:
+		out.Unattributed = o.count(ctx, fmt.Sprintf("%s AND StartTime >= %s AND StartTime <= %s AND TemporalWorkerDeploymentVersion IS NULL",
+			on, quoteTime(from), quoteTime(until)), err)
+	}
+	out.Problems = o.count(ctx, on+" AND TemporalReportedProblems IS NOT NULL", err)
+	return out
+}
+
+// workflowQueues are the task queues on which the asked versions run workflows, sorted.
+func (o *observer) workflowQueues() ([]string, error) {
+	names := map[string]bool{}
+	for _, build := range slices.Concat(o.ask.Queues, o.ask.Closed) {
+		if o.obs.Version(build) == nil {
+			continue
+		}
+		found, known := o.queues[build]
+		if !known {
+			return nil, fmt.Errorf("the task queues of version %s are not known", build)
+		}
+		for _, q := range found {
+			if q.Type == rollout.QueueWorkflow {
+				names[q.Name] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New("no workflow task queue is known")
+	}
+	return sortedKeys(names), nil
+}
+
+// count asks for one number; err is what was wrong with the query.
+func (o *observer) count(ctx context.Context, query string, err error) rollout.Count {
+	var resp *workflowservice.CountWorkflowExecutionsResponse
+	if err == nil {
+		resp, err = o.countWorkflows(ctx, query)
+	}
+	if err != nil {
+		o.log.WarnContext(ctx, "workflows not counted", "query", query, "error", err)
+		return rollout.Count{Reason: err.Error()}
+	}
+	return rollout.Counted(resp.GetCount())
+}
+
+func (s *session) countWorkflows(ctx context.Context, query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	resp, err := read(ctx, reading{s, visibility}, s.service().CountWorkflowExecutions,
+		&workflowservice.CountWorkflowExecutionsRequest{Namespace: s.namespace, Query: query})
+	if err != nil {
+		return nil, fmt.Errorf("count workflows: %w", err)
+	}
+	return resp, nil
+}

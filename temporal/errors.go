@@ -1,0 +1,157 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// StaleError says that the routing is not what a call was decided on. What the call had done by then stays.
+type StaleError struct {
+	// Basis is what was expected, Actual what is there.
+	Basis, Actual rollout.RoutingConfig
+}
+
+// Error names both routings.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("routing was moved: decided on %s, found %s", describeRouting(e.Basis), describeRouting(e.Actual))
+}
+
+// OwnerError says that the worker deployment's manager identity is not the one a call was to be made with.
+type OwnerError struct {
+	// Manager is who owns the routing now, "" for nobody; Identity is who was to make the call.
+	Manager, Identity string
+}
+
+// Error names the owner.
+func (e *OwnerError) Error() string {
+	if e.Manager == "" {
+		return fmt.Sprintf("manager identity %q was taken away", e.Identity)
+	}
+	return fmt.Sprintf("manager identity is %q, not %q", e.Manager, e.Identity)
+}
+
+// RefusedError says that the server refused a change although nothing had moved.
+type RefusedError struct {
+	Site Site
+	Err  error
+}
+
+// Error gives the server's reason.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %v", e.Site, e.Err) }
+
+// Unwrap gives the server's error.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// ConnectError says that there is no connection to Temporal: a bad address, or one that was never reached.
+type ConnectError struct{ Err error }
+
+// Error says why.
+func (e *ConnectError) Error() string { return fmt.Sprintf("connect to temporal: %v", e.Err) }
+
+// Unwrap gives the cause.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// CredentialsError says that the bot's credentials for an address cannot be used. It never holds the credentials.
+type CredentialsError struct{ Err error }
+
+// Error says why.
+func (e *CredentialsError) Error() string { return fmt.Sprintf("credentials for temporal: %v", e.Err) }
+
+// Unwrap gives the cause.
+func (e *CredentialsError) Unwrap() error { return e.Err }
+
+// BudgetError says that a call was not made, since the namespace's budget had no room for it in time.
+type BudgetError struct {
+	// Kind of calls whose budget is used up, such as visibility.
+	Kind      string
+	Namespace string
+}
+
+// Error names the budget.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("budget for %s calls to namespace %q is used up", e.Kind, e.Namespace)
+}
+
+// problem is a failed read as data. The reasons are the in-cluster controller's.
+func problem(err error) *rollout.Problem {
+	var (
+		connect     *ConnectError
+		credentials *CredentialsError
+	)
+	reason := rollout.TemporalStateFetchFailed
+	switch {
+	case errors.As(err, &credentials), codeOf(err) == codes.Unauthenticated:
+		reason = rollout.AuthSecretInvalid
+	case errors.As(err, &connect):
+		reason = rollout.TemporalClientCreationFailed
+	}
+	return &rollout.Problem{Reason: reason, Message: err.Error()}
+}
+
+// serviceError gives a gRPC error its type, and the context's own error where the context ended the call.
+func serviceError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	var credentials *CredentialsError
+	if errors.As(err, &credentials) {
+		return err
+	}
+	return serviceerror.FromStatus(status.Convert(err))
+}
+
+func codeOf(err error) codes.Code {
+	var service serviceerror.ServiceError
+	if errors.As(err, &service) {
+		return service.Status().Code()
+	}
+	return codes.Unknown
+}
+
+// notFound reports whether the thing asked for is known not to exist. A missing namespace has the same code and says
+// nothing about what would be in it.
+func notFound(err error) bool {
+	var missing *serviceerror.NotFound
+	return errors.As(err, &missing)
+}
+
+func failedPrecondition(err error) bool { return codeOf(err) == codes.FailedPrecondition }
+
+// ambiguous reports whether a failed change may have happened all the same.
+func ambiguous(err error) bool {
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted, codes.Internal, codes.Unknown:
+		return true
+	}
+	return false
+}
+
+// rateLimited reports whether the namespace as a whole was asked too much. The other causes of ResourceExhausted (busy
+// workflow, too many versions, too many at a time) do not get better by asking less.
+func rateLimited(err error) bool {
+	var exhausted *serviceerror.ResourceExhausted
+	return errors.As(err, &exhausted) && exhausted.Cause == enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT
+}
+
+func describeRouting(r rollout.RoutingConfig) string {
+	name := func(build string) string {
+		if build == "" {
+			return "unversioned"
+		}
+		return build
+	}
+	if !r.HasRamp {
+		return fmt.Sprintf("current %s (revision %d)", name(r.Current), r.Revision)
+	}
+	return fmt.Sprintf("current %s, %s at %v%% (revision %d)", name(r.Current), name(r.Ramping), r.Percentage, r.Revision)
+}

@@ -1,0 +1,195 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	deploymentpb "go.temporal.io/api/deployment/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// Observe reads a worker deployment: one describe of the deployment, and beyond it only what ask names. It gives no error:
+// without the deployment's describe the observation is a Problem; any other read that fails leaves its facts "not known".
+// A second read in the same cycle is another Observe.
+func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	at := p.cfg.Clock()
+	failed := func(err error) rollout.Observation {
+		return rollout.Observation{At: at, Problem: problem(fmt.Errorf("read worker deployment %s: %w", ask.Deployment, err))}
+	}
+	s, err := p.session(conn, ask.TemporalNamespace)
+	if err != nil {
+		return failed(err)
+	}
+	o := observer{
+		session: s, ask: ask, deployment: ask.Deployment.String(), queues: map[string][]rollout.TaskQueue{},
+		obs: rollout.Observation{At: at},
+		log: p.cfg.Log.With("deployment", ask.Deployment.String(), "temporalNamespace", ask.TemporalNamespace),
+	}
+	if err := o.describe(ctx); err != nil {
+		return failed(err)
+	}
+	o.describeVersions(ctx)
+	o.readPollers(ctx)
+	o.countOpen(ctx)
+	o.countClosed(ctx)
+	o.readGates(ctx)
+	return o.obs
+}
+
+// observer gathers one observation.
+type observer struct {
+	*session
+	ask        rollout.Ask
+	deployment string
+	log        *slog.Logger
+	obs        rollout.Observation
+	// queues of the versions that were described and could be read, by build ID.
+	queues map[string][]rollout.TaskQueue
+}
+
+// describe reads the deployment itself.
+func (o *observer) describe(ctx context.Context) error {
+	resp, err := o.describeDeployment(ctx, o.deployment)
+	if notFound(err) {
+		o.obs.Exists = rollout.No
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info := resp.GetWorkerDeploymentInfo()
+	o.obs.Exists = rollout.Yes
+	if o.obs.Routing, err = routingOf(info.GetRoutingConfig()); err != nil {
+		return err
+	}
+	if o.obs.Versions, err = versionsOf(info.GetVersionSummaries()); err != nil {
+		return err
+	}
+	o.obs.ConflictToken = resp.GetConflictToken()
+	o.obs.ManagerIdentity = info.GetManagerIdentity()
+	o.obs.LastModifier = info.GetLastModifierIdentity()
+	o.obs.Propagating = propagatingOf(info.GetRoutingConfigUpdateState())
+	return nil
+}
+
+// describeDeployment is the one call that gives nearly everything. An empty answer is an error.
+func (s *session) describeDeployment(ctx context.Context, deployment string) (*workflowservice.DescribeWorkerDeploymentResponse, error) {
+	resp, err := read(ctx, reading{s, describing}, s.service().DescribeWorkerDeployment,
+		&workflowservice.DescribeWorkerDeploymentRequest{Namespace: s.namespace, DeploymentName: deployment})
+	if err != nil {
+		return nil, fmt.Errorf("describe worker deployment: %w", err)
+	}
+	if resp.GetWorkerDeploymentInfo() == nil {
+		return nil, fmt.Errorf("describe worker deployment: the answer is empty")
+	}
+	return resp, nil
+}
+
+// version is a version of the deployment as calls name it.
+func version(deployment, build string) *deploymentpb.WorkerDeploymentVersion {
+	return &deploymentpb.WorkerDeploymentVersion{DeploymentName: deployment, BuildId: build}
+}
+
+// describeVersions reads the queues and the mark of every listed version whose queues were asked for, or are needed for
+// something else that was: the stuck workflows, the gates.
+func (o *observer) describeVersions(ctx context.Context) {
+	builds := slices.Concat(o.ask.Queues, o.ask.Closed)
+	if o.ask.Gate != nil {
+		builds = append(builds, o.ask.Gate.BuildID)
+	}
+	slices.Sort(builds)
+	for _, build := range slices.Compact(builds) {
+		v := o.obs.Version(build)
+		if v == nil {
+			continue
+		}
+		resp, err := o.describeVersion(ctx, o.deployment, build)
+		if err != nil {
+			o.log.WarnContext(ctx, "version not read", "buildID", build, "error", err)
+			continue
+		}
+		found, err := queuesOf(resp)
+		if err != nil {
+			o.log.WarnContext(ctx, "task queues not understood", "buildID", build, "error", err)
+			continue
+		}
+		o.queues[build] = found
+		if slices.Contains(o.ask.Queues, build) {
+			v.Queues, v.QueuesKnown = slices.Clone(found), rollout.Yes
+			v.TurnedBack = markOf(resp.GetWorkerDeploymentVersionInfo().GetMetadata())
+			if len(resp.GetWorkerDeploymentVersionInfo().GetComputeConfig().GetScalingGroups()) > 0 {
+				v.Scaled = true
+			}
+		}
+	}
+}
+
+func (s *session) describeVersion(ctx context.Context, deployment, build string) (*workflowservice.DescribeWorkerDeploymentVersionResponse, error) {
+	resp, err := read(ctx, reading{s, describing}, s.service().DescribeWorkerDeploymentVersion,
+		&workflowservice.DescribeWorkerDeploymentVersionRequest{Namespace: s.namespace, DeploymentVersion: version(deployment, build)})
+	if err != nil {
+		return nil, fmt.Errorf("describe version %s: %w", build, err)
+	}
+	if resp.GetWorkerDeploymentVersionInfo() == nil {
+		return nil, fmt.Errorf("describe version %s: the answer is empty", build)
+	}
+	return resp, nil
+}
+
+// since is when traffic was last moved: the start of the cohorts that are compared. Zero: never.
+func since(r rollout.RoutingConfig) time.Time {
+	latest := r.CurrentChangedAt
+	for _, t := range []time.Time{r.RampingChangedAt, r.PercentageChangedAt} {
+		if t.After(latest) {
+			latest = t
+		}
+	}
+	return latest
+}
+
+// pageSize of lists; maxPages stops a server that never ends.
+const (
+	pageSize = 1000
+	maxPages = 1000
+)
+
+// List gives the routing of the worker deployments that the namespace's visibility shows, by name. It finds what moved; a
+// deployment that is missing may exist all the same.
+func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (map[string]rollout.RoutingConfig, error) {
+	fail := func(err error) (map[string]rollout.RoutingConfig, error) {
+		return nil, fmt.Errorf("list worker deployments of namespace %q: %w", temporalNamespace, err)
+	}
+	s, err := p.session(conn, temporalNamespace)
+	if err != nil {
+		return fail(err)
+	}
+	out := map[string]rollout.RoutingConfig{}
+	var token []byte
+	for range maxPages {
+		resp, err := read(ctx, reading{s, visibility}, s.service().ListWorkerDeployments,
+			&workflowservice.ListWorkerDeploymentsRequest{Namespace: temporalNamespace, PageSize: pageSize, NextPageToken: token})
+		if err != nil {
+			return fail(err)
+		}
+		for _, d := range resp.GetWorkerDeployments() {
+			routing, err := routingOf(d.GetRoutingConfig())
+			if err != nil {
+				return fail(fmt.Errorf("%s: %w", d.GetName(), err))
+			}
+			out[d.GetName()] = routing
+		}
+		if token = resp.GetNextPageToken(); len(token) == 0 {
+			return out, nil
+		}
+	}
+	return fail(fmt.Errorf("more than %d pages", maxPages))
+}
+
+// sortedKeys are the keys of a map in their order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,175 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// readPollers fills in who polls the task queues of the versions that were asked for, one queue name after another. If a
+// read about a queue fails, nothing about its pollers is known.
+func (o *observer) readPollers(ctx context.Context) {
+	names := map[string]bool{}
+	var builds []string
+	for i := range o.obs.Versions {
+		v := &o.obs.Versions[i]
+		if v.QueuesKnown != rollout.Yes {
+			continue
+		}
+		builds = append(builds, v.BuildID)
+		for _, q := range v.Queues {
+			names[q.Name] = true
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		r := queueReader{session: o.session, deployment: o.deployment, name: name, builds: builds, types: o.typesOf(name)}
+		seen, err := r.read(ctx)
+		if err != nil {
+			o.log.WarnContext(ctx, "pollers not read", "taskQueue", name, "error", err)
+		}
+		o.fillPollers(name, seen, err)
+	}
+}
+
+// typesOf are the types under which any of the versions that were asked for has the queue.
+func (o *observer) typesOf(name string) []enumspb.TaskQueueType {
+	var out []enumspb.TaskQueueType
+	for _, t := range queueTypes {
+		for _, v := range o.obs.Versions {
+			if slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Name == name && q.Type == t.name }) {
+				out = append(out, t.pb)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (o *observer) fillPollers(name string, seen map[rollout.QueueType]queuePollers, err error) {
+	for i := range o.obs.Versions {
+		v := &o.obs.Versions[i]
+		for j := range v.Queues {
+			q := &v.Queues[j]
+			switch {
+			case q.Name != name:
+			case err != nil:
+				q.Pollers = rollout.Pollers{Reason: err.Error()}
+			default:
+				at := seen[q.Type]
+				q.Pollers = pollersOf(at.versions[v.BuildID])
+				q.Unversioned, q.OtherDeployments = rollout.No, sortedKeys(at.others)
+				if at.unversioned {
+					q.Unversioned = rollout.Yes
+				}
+			}
+		}
+	}
+}
+
+// queuePollers is who polls a task queue of one type.
+type queuePollers struct {
+	// versions of the deployment, by build ID.
+	versions map[string][]*taskqueuepb.PollerInfo
+	// others are the other deployments.
+	others      map[string]bool
+	unversioned bool
+}
+
+// queueReader reads who polls one task queue.
+type queueReader struct {
+	*session
+	deployment, name string
+	builds           []string
+	types            []enumspb.TaskQueueType
+}
+
+// read asks in two ways and believes what either saw.
+//
+// The enhanced mode asks all partitions, but answers from a cache of five seconds whose key leaves out what was asked for:
+// after somebody else asked for statistics alone (an autoscaler; the server itself, when it checks for missing task
+// queues) it shows no pollers. The default mode is never cached and tells which deployment a poller belongs to, but sees
+// the root partition alone, where most workers are seen too, since other partitions forward their polls to it.
+func (r queueReader) read(ctx context.Context) (map[rollout.QueueType]queuePollers, error) {
+	out := map[rollout.QueueType]queuePollers{}
+	all, err := r.allPartitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range queueTypes {
+		if !slices.Contains(r.types, t.pb) {
+			continue
+		}
+		at := queuePollers{versions: map[string][]*taskqueuepb.PollerInfo{}, others: map[string]bool{}}
+		for _, build := range r.builds {
+			at.versions[build] = pollersIn(all, versionName(r.deployment, build), t.pb)
+		}
+		at.unversioned = len(pollersIn(all, "", t.pb)) > 0
+		if err := r.rootPartition(ctx, t.pb, &at); err != nil {
+			return nil, err
+		}
+		out[t.name] = at
+	}
+	return out, nil
+}
+
+// versionName is how version strings name a version.
+func versionName(deployment, build string) string { return deployment + ":" + build }
+
+func pollersIn(resp *workflowservice.DescribeTaskQueueResponse, name string, kind enumspb.TaskQueueType) []*taskqueuepb.PollerInfo {
+	//nolint:staticcheck // deprecated: see allPartitions.
+	return resp.GetVersionsInfo()[name].GetTypesInfo()[int32(kind)].GetPollers()
+}
+
+// allPartitions uses the enhanced mode. It is deprecated, and what the server itself uses before it deletes a version;
+// nothing else asks all partitions at once. Statistics are asked for too, although nobody looks at them here: an answer
+// without them in the server's cache would switch its own check for missing task queues off for five seconds.
+func (r queueReader) allPartitions(ctx context.Context) (*workflowservice.DescribeTaskQueueResponse, error) {
+	names := make([]string, len(r.builds))
+	for i, build := range r.builds {
+		names[i] = versionName(r.deployment, build)
+	}
+	//nolint:staticcheck // deprecated: see above.
+	resp, err := read(ctx, reading{r.session, queues}, r.service().DescribeTaskQueue,
+		&workflowservice.DescribeTaskQueueRequest{
+			Namespace:      r.namespace,
+			TaskQueue:      &taskqueuepb.TaskQueue{Name: r.name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+			ApiMode:        enumspb.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+			Versions:       &taskqueuepb.TaskQueueVersionSelection{BuildIds: names, Unversioned: true},
+			TaskQueueTypes: r.types,
+			ReportPollers:  true,
+			ReportStats:    true,
+		})
+	if err != nil {
+		return nil, fmt.Errorf("describe all partitions of task queue %q: %w", r.name, err)
+	}
+	return resp, nil
+}
+
+// rootPartition adds who polls the root partition.
+func (r queueReader) rootPartition(ctx context.Context, kind enumspb.TaskQueueType, at *queuePollers) error {
+	resp, err := read(ctx, reading{r.session, queues}, r.service().DescribeTaskQueue,
+		&workflowservice.DescribeTaskQueueRequest{
+			Namespace:     r.namespace,
+			TaskQueue:     &taskqueuepb.TaskQueue{Name: r.name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+			TaskQueueType: kind,
+		})
+	if err != nil {
+		return fmt.Errorf("describe task queue %q: %w", r.name, err)
+	}
+	for _, p := range resp.GetPollers() {
+		switch k := kindOf(p); {
+		case k.deployment == "":
+			at.unversioned = true
+		case k.deployment != r.deployment:
+			at.others[k.deployment] = true
+		default:
+			at.versions[k.build] = append(at.versions[k.build], p)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	deploymentpb "go.temporal.io/api/deployment/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// VersionCall is a change of one version, made with an identity: the deployment's manager may be asked for.
+type VersionCall struct {
+	BuildID  string
+	Identity string
+}
+
+// DeleteVersion asks the server to delete a version, never skipping its drainage. That the version is gone already counts
+// as accepted; that the server refuses is the Deletion's Refused, in the server's words. An error says that it is not
+// known what became of it.
+func (p *Pool) DeleteVersion(ctx context.Context, target Target, call VersionCall) (rollout.Deletion, error) {
+	deletion := rollout.Deletion{BuildID: call.BuildID}
+	fail := func(err error) (rollout.Deletion, error) {
+		return rollout.Deletion{}, fmt.Errorf("delete version %s of %s: %w", call.BuildID, target.Deployment, err)
+	}
+	s, err := p.session(target.Connection, target.TemporalNamespace)
+	if err != nil {
+		return fail(err)
+	}
+	_, err = write(ctx, writing{s, SiteDeleteVersion}, s.service().DeleteWorkerDeploymentVersion,
+		&workflowservice.DeleteWorkerDeploymentVersionRequest{
+			Namespace: s.namespace, DeploymentVersion: version(target.Deployment.String(), call.BuildID), Identity: call.Identity,
+		})
+	switch {
+	case err == nil, notFound(err):
+		return deletion, nil
+	case failedPrecondition(err):
+		deletion.Refused = err.Error()
+		return deletion, nil
+	case interrupted(ctx, err) || !ambiguous(err):
+		return fail(err)
+	}
+	gone, readErr := s.gone(ctx, target.Deployment.String(), call.BuildID)
+	if readErr != nil || !gone {
+		return fail(errors.Join(err, readErr))
+	}
+	return deletion, nil
+}
+
+// gone reports whether the server is known not to list a version.
+func (s *session) gone(ctx context.Context, deployment, build string) (bool, error) {
+	resp, err := s.describeDeployment(ctx, deployment)
+	if notFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(resp.GetWorkerDeploymentInfo().GetVersionSummaries(),
+		func(v *deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary) bool {
+			return v.GetDeploymentVersion().GetBuildId() == build || v.GetDeploymentVersion() == nil
+		}), nil
+}
+
+// ClearMark takes the mark "turned back" off a version, after a person asked for it again. A version without one, or one
+// that is gone, is no error.
+func (p *Pool) ClearMark(ctx context.Context, target Target, call VersionCall) error {
+	s, err := p.session(target.Connection, target.TemporalNamespace)
+	if err == nil {
+		_, err = write(ctx, writing{s, SiteClearMark}, s.service().UpdateWorkerDeploymentVersionMetadata,
+			&workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
+				Namespace: s.namespace, DeploymentVersion: version(target.Deployment.String(), call.BuildID),
+				RemoveEntries: []string{MarkKey}, Identity: call.Identity,
+			})
+	}
+	if err != nil && !notFound(err) {
+		return fmt.Errorf("clear mark of version %s of %s: %w", call.BuildID, target.Deployment, err)
+	}
+	return nil
+}

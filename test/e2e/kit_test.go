@@ -1,0 +1,424 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// What all tests share: the built binaries and one server.
+var (
+	binary      string
+	faultBinary string
+	server      *temporalenv.Server
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "rampart-e2e")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary, faultBinary = filepath.Join(dir, "rampart"), filepath.Join(dir, "rampart-faults")
+		for _, args := range [][]string{{"-o", binary}, {"-tags", "faults", "-o", faultBinary}} {
+			build := exec.Command("go", append(append([]string{"build"}, args...), "./cmd/rampart")...)
+			build.Dir = "../.."
+			if out, err := build.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "build rampart: %v\n%s", err, out)
+				return 1
+			}
+		}
+		if server, err = temporalenv.New(context.Background(), temporalenv.Options{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer server.Close()
+		return m.Run()
+	}())
+}
+
+// The one worker deployment of most tests.
+const (
+	kubeNamespace = "shop"
+	deployName    = "checkout"
+	deployment    = kubeNamespace + "/" + deployName
+	queue         = "checkout"
+	output        = "deploy"
+	recordDir     = output + "/" + kubeNamespace + "/" + deployName
+	specFile      = "workers/checkout.yaml"
+)
+
+// patience is how long a test waits for something that has to come.
+const patience = 90 * time.Second
+
+// world is one repository, one Temporal namespace and one cluster.
+type world struct {
+	t       *testing.T
+	repo    *gittest.Repo
+	ns      *temporalenv.Namespace
+	client  client.Client
+	fleet   *temporalenv.Fleet
+	cache   string
+	args    []string
+	started time.Time
+	clock   int
+	branch  string // of the output
+}
+
+// option changes a world before it begins.
+type option func(*world)
+
+func withArgs(args ...string) option {
+	return func(w *world) { w.args = append(w.args, args...) }
+}
+
+// onBranch says that the manifests are on a branch of their own.
+func onBranch(name string) option { return func(w *world) { w.branch = name } }
+
+var notName = regexp.MustCompile(`[^a-z0-9-]+`)
+
+func newWorld(t *testing.T, options ...option) *world {
+	t.Helper()
+	t.Parallel()
+	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
+	ns, err := server.Namespace(t.Context(), name)
+	require.NoError(t, err)
+	c, err := ns.Client(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	w := &world{t: t, repo: gittest.NewBareRepo(t), ns: ns, client: c, cache: t.TempDir(), started: time.Now(), branch: "main"}
+	for _, o := range options {
+		o(w)
+	}
+	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: map[string]temporalenv.Image{
+		"app:v1": temporalenv.DefaultImage(queue), "app:v2": temporalenv.DefaultImage(queue), "app:v3": temporalenv.DefaultImage(queue),
+		"app:bad": temporalenv.FailingImage(queue),
+	}})
+	t.Cleanup(w.fleet.Close)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.fleet.Watch(ctx, temporalenv.Source{Repo: w.repo.Dir, Branch: w.branch, Path: output})
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.dump()
+		}
+	})
+	return w
+}
+
+// dump shows what there is to see when a test failed.
+func (w *world) dump() {
+	w.t.Logf("commits:\n%s", w.repo.Git("log", "--format=%h %an: %s", "--all"))
+	for path, text := range w.repo.Files(w.branch) {
+		if strings.HasSuffix(path, "status.yaml") || strings.HasSuffix(path, "routing.yaml") {
+			w.t.Logf("%s:\n%s", path, text)
+		}
+	}
+	w.t.Logf("routing calls: %q", w.ns.RoutingCalls(""))
+	for _, e := range w.fleet.Events() {
+		w.t.Logf("cluster: %s %s %s %s", e.Time.Format("15:04:05.000"), e.Kind, e.Object, e.Detail)
+	}
+}
+
+// specText is a spec in YAML.
+type specText struct {
+	name, image, strategy, gate, buildID, extra string
+	queueEnv                                    string
+}
+
+func (s specText) String() string {
+	if s.name == "" {
+		s.name = deployName
+	}
+	if s.strategy == "" {
+		s.strategy = "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1s}], rollback: {window: 1s}%s}"
+	}
+	if !strings.Contains(s.strategy, "%s") {
+		s.strategy = strings.TrimSuffix(s.strategy, "}") + "%s}"
+	}
+	gate := ""
+	if s.gate != "" {
+		gate = ", gate: " + s.gate
+	}
+	custom := ""
+	if s.buildID != "" {
+		custom = ", unsafeCustomBuildID: " + s.buildID
+	}
+	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+kind: TemporalWorkerDeployment
+metadata: {name: %s, namespace: %s}
+spec:
+  replicas: 1
+  workerOptions: {connectionRef: {name: temporal}, temporalNamespace: NAMESPACE%s}
+  rollout: %s
+  sunset: {scaledownDelay: 1s, deleteDelay: 2s}
+  template:
+    spec:
+      containers:
+        - {name: worker, image: "%s"}
+%s`, s.name, kubeNamespace, custom, fmt.Sprintf(s.strategy, gate), s.image, s.extra)
+}
+
+func (w *world) connection() string {
+	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+kind: TemporalConnection
+metadata: {name: temporal, namespace: %s}
+spec: {hostPort: "%s"}
+`, kubeNamespace, server.Address())
+}
+
+// push commits files as a person.
+func (w *world) push(message string, files map[string]string) string {
+	w.t.Helper()
+	if w.clock == 0 {
+		files["workers/connection.yaml"] = w.connection()
+	}
+	w.clock++
+	for path, text := range files {
+		files[path] = strings.ReplaceAll(text, "NAMESPACE", w.ns.Name())
+	}
+	return w.commit(gittest.Commit{Write: files, Message: message})
+}
+
+// commit adds a person's commit to the tip, again if the bot was quicker.
+func (w *world) commit(c gittest.Commit) string {
+	w.t.Helper()
+	c.When = w.started.Add(time.Duration(w.clock) * time.Second)
+	work := w.t.TempDir()
+	git := func(args ...string) ([]byte, error) {
+		cmd := exec.Command("git", append([]string{"-C", work}, args...)...)
+		cmd.Env = append(gittest.Env(), "GIT_AUTHOR_NAME=person", "GIT_AUTHOR_EMAIL=p@example.com", "GIT_COMMITTER_NAME=person",
+			"GIT_COMMITTER_EMAIL=p@example.com", "HOME="+work)
+		return cmd.CombinedOutput()
+	}
+	must := func(args ...string) {
+		out, err := git(args...)
+		require.NoError(w.t, err, "git %v: %s", args, out)
+	}
+	must("init", "-q", "-b", "main")
+	must("remote", "add", "origin", w.repo.Dir)
+	for range 50 {
+		if _, err := git("fetch", "-q", "origin", "main"); err == nil {
+			must("reset", "-q", "--hard", "FETCH_HEAD")
+		}
+		for path, text := range c.Write {
+			full := filepath.Join(work, path)
+			require.NoError(w.t, os.MkdirAll(filepath.Dir(full), 0o755))
+			require.NoError(w.t, os.WriteFile(full, []byte(text), 0o644))
+		}
+		for _, path := range c.Delete {
+			require.NoError(w.t, os.Remove(filepath.Join(work, path)))
+		}
+		must("add", "-A")
+		must("commit", "-q", "-m", c.Message)
+		if _, err := git("push", "-q", "origin", "HEAD:main"); err == nil {
+			out, err := git("rev-parse", "HEAD")
+			require.NoError(w.t, err)
+			return strings.TrimSpace(string(out))
+		}
+	}
+	w.t.Fatal("the push lost against the bot 50 times")
+	return ""
+}
+
+func (w *world) command(ctx context.Context, bin string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd.Env = append(os.Environ(), "HOME="+w.cache, "NO_COLOR=1")
+	return cmd
+}
+
+// bot is `rampart run` as a loop.
+type bot struct {
+	w    *world
+	cmd  *exec.Cmd
+	log  *lockedBuffer
+	once sync.Once
+}
+
+func (w *world) runArgs(more ...string) []string {
+	args := []string{"run", "--repo", "file://" + w.repo.Dir, "--branch", "main", "--cache-dir", w.cache, "--log-level", "info"}
+	return append(append(args, w.args...), more...)
+}
+
+// start runs the bot until stop, or the end of the test.
+func (w *world) start() *bot {
+	w.t.Helper()
+	b := &bot{w: w, cmd: w.command(context.Background(), binary, w.runArgs("--interval", "250ms")...), log: &lockedBuffer{}}
+	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
+	require.NoError(w.t, b.cmd.Start())
+	w.t.Cleanup(func() {
+		b.stop()
+		if w.t.Failed() {
+			w.t.Logf("bot:\n%s", b.log)
+		}
+	})
+	return b
+}
+
+// stop ends the bot as an init system would.
+func (b *bot) stop() {
+	b.once.Do(func() {
+		_ = b.cmd.Process.Signal(syscall.SIGTERM)
+		_ = b.cmd.Wait()
+	})
+}
+
+// once runs one cycle in a process of its own.
+func (w *world) once(more ...string) string {
+	w.t.Helper()
+	out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
+	require.NoError(w.t, err, "rampart run --once: %s", out)
+	return string(out)
+}
+
+// forgetCache makes the next process start with nothing.
+func (w *world) forgetCache() { w.cache = w.t.TempDir() }
+
+// eventually waits for a condition.
+func (w *world) eventually(what string, ok func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	err := temporalenv.Until(ctx, func(context.Context) error {
+		if ok() {
+			return nil
+		}
+		return fmt.Errorf("not yet: %s", what)
+	})
+	require.NoError(w.t, err)
+}
+
+// status is status.yaml at the tip, with an empty status if there is none.
+func (w *world) status() v1alpha1.WorkerDeploymentStatus {
+	text := w.repo.Files(w.branch)[recordDir+"/status.yaml"]
+	docs, _ := v1alpha1.Decode("status.yaml", []byte(text))
+	for _, d := range docs {
+		if o, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && o.Status != nil {
+			return *o.Status
+		}
+	}
+	return v1alpha1.WorkerDeploymentStatus{}
+}
+
+// routing is routing.yaml at the tip.
+func (w *world) routing() v1alpha1.RoutingSpec {
+	text := w.repo.Files(w.branch)[recordDir+"/routing.yaml"]
+	docs, _ := v1alpha1.Decode("routing.yaml", []byte(text))
+	for _, d := range docs {
+		if o, ok := d.Object.(*v1alpha1.Routing); ok {
+			return o.Spec
+		}
+	}
+	return v1alpha1.RoutingSpec{}
+}
+
+// reason of the Ready condition.
+func (w *world) reason() string {
+	for _, c := range w.status().Conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+func (w *world) awaitReason(reason string) {
+	w.t.Helper()
+	w.eventually("reason "+reason, func() bool { return w.reason() == reason })
+}
+
+// awaitReady waits until an image's version is seen to be current, and says so.
+func (w *world) awaitReady(image string) string {
+	w.t.Helper()
+	prefix := strings.TrimPrefix(image, "app:") + "-"
+	w.eventually("Ready with "+image, func() bool {
+		st := w.status()
+		return w.reason() == "RolloutComplete" && st.CurrentVersion != nil && strings.HasPrefix(st.CurrentVersion.BuildID, prefix) &&
+			st.TargetVersion != nil && st.TargetVersion.BuildID == st.CurrentVersion.BuildID
+	})
+	return w.status().CurrentVersion.BuildID
+}
+
+// build is the build ID of an image's version in the record, "" if there is none.
+func (w *world) build(image string) string {
+	for _, v := range w.routing().Versions {
+		if strings.HasPrefix(v.BuildID, strings.TrimPrefix(image, "app:")+"-") {
+			return v.BuildID
+		}
+	}
+	return ""
+}
+
+// calls are the accepted routing calls, with images' tags in place of build IDs.
+func (w *world) calls() []string {
+	var out []string
+	for _, c := range w.ns.RoutingCalls(deployment) {
+		out = append(out, buildSuffix.ReplaceAllString(c, "$1"))
+	}
+	return out
+}
+
+var buildSuffix = regexp.MustCompile(`\b(v[0-9]+|bad)-[0-9a-f]{8}\b`)
+
+// botCommits are the subjects of the bot's commits, oldest first, with images' tags in place of build IDs.
+func (w *world) botCommits() []string {
+	var out []string
+	for _, line := range strings.Split(w.repo.Git("log", "--reverse", "--format=%an|%s", w.branch), "\n") {
+		if subject, ok := strings.CutPrefix(line, "rampart|"); ok {
+			out = append(out, buildSuffix.ReplaceAllString(subject, "$1"))
+		}
+	}
+	return out
+}
+
+// subject is what the bot's commits about the deployment begin with.
+const subject = "rampart(default): " + deployment + ": "
+
+// shortSubjects are botCommits without what is the same in all.
+func (w *world) shortSubjects() []string {
+	var out []string
+	for _, s := range w.botCommits() {
+		out = append(out, strings.TrimPrefix(s, subject))
+	}
+	return out
+}
+
+// lockedBuffer collects output of a process while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

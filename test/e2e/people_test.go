@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// managerIdentity is the bot's in the default environment.
+const managerIdentity = "rampart/default"
+
+func (w *world) setCurrent(buildID string) {
+	w.t.Helper()
+	_, err := w.ns.Service().SetWorkerDeploymentCurrentVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentCurrentVersionRequest{
+		Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Identity: managerIdentity})
+	require.NoError(w.t, err)
+}
+
+func (w *world) setRamp(buildID string, percentage float32) {
+	w.t.Helper()
+	_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
+		Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: managerIdentity})
+	require.NoError(w.t, err)
+}
+
+func (w *world) setManager(identity string) {
+	w.t.Helper()
+	_, err := w.ns.Service().SetWorkerDeploymentManager(w.t.Context(), &workflowservice.SetWorkerDeploymentManagerRequest{
+		Namespace: w.ns.Name(), DeploymentName: deployment, Identity: managerIdentity,
+		NewManagerIdentity: &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: identity}})
+	require.NoError(w.t, err)
+}
+
+// gateStarts are the accepted starts of gates.
+func (w *world) gateStarts() []string {
+	var out []string
+	for _, c := range w.ns.Calls() {
+		if r, ok := c.Request.(*workflowservice.StartWorkflowExecutionRequest); ok && c.Accepted && strings.HasPrefix(r.WorkflowId, "rampart-gate:") {
+			out = append(out, r.WorkflowId)
+		}
+	}
+	return out
+}
+
+// manifest of a version at the tip, "" if there is none.
+func (w *world) manifest(buildID string) string {
+	return w.repo.Files(w.branch)[recordDir+"/versions/"+buildID+"/deployment.yaml"]
+}
+
+// settle lets the bot look at the world several times more: until it has described the worker deployment a few times.
+func (w *world) settle() {
+	w.t.Helper()
+	from := w.ns.Counts()["DescribeWorkerDeployment"]
+	w.eventually("the bot looked again", func() bool { return w.ns.Counts()["DescribeWorkerDeployment"] >= from+4 })
+}
+
+func (w *world) startSlow(id string) client.WorkflowRun {
+	w.t.Helper()
+	run, err := w.client.ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, temporalenv.Slow)
+	require.NoError(w.t, err)
+	// It is pinned once its first task is done.
+	w.eventually("pinned", func() bool {
+		d, err := w.client.DescribeWorkflowExecution(w.t.Context(), id, "")
+		return err == nil && d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion() != nil
+	})
+	return run
+}
+
+func (w *world) finish(run client.WorkflowRun) {
+	w.t.Helper()
+	require.NoError(w.t, w.client.SignalWorkflow(w.t.Context(), run.GetID(), "", temporalenv.FinishSignal, nil))
+	require.NoError(w.t, run.Get(w.t.Context(), nil))
+}
+
+func TestTemporalAwayInMidRamp(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 3s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"})
+	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
+	restore := w.ns.Inject(temporalenv.Fault{Method: "DescribeWorkerDeployment", Point: temporalenv.BeforeForwarding})
+	w.awaitReason("TemporalStateFetchFailed")
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
+	require.NotEmpty(t, w.build("app:v1"))
+	require.NotEmpty(t, w.build("app:v2"))
+	restore()
+	w.awaitReady("app:v2")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
+}
+
+func TestForeignManager(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	w.awaitReady("app:v1")
+	w.setManager("somebody-else")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	w.awaitReason("OwnedByAnother")
+	w.eventually("files are rendered all the same", func() bool { return w.build("app:v2") != "" })
+	w.settle()
+	require.Equal(t, []string{"current v1"}, w.calls())
+	w.setManager("")
+	w.awaitReady("app:v2")
+}
+
+func TestRampLoweredByHand(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: slowSteps})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: slowSteps})
+	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
+	w.setRamp(w.build("app:v2"), 3)
+	w.awaitReason("ManualHold")
+	w.settle()
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls(), "what a person lowered stays lowered")
+	require.InDelta(t, 3, w.routing().Desired.Ramping.Percentage, 0)
+	// A new spec says otherwise.
+	w.pushSpec("v3", specText{image: "app:v3"})
+	w.awaitReady("app:v3")
+}
+
+func TestRampRaisedByHand(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: slowSteps})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: slowSteps})
+	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
+	w.setRamp(w.build("app:v2"), 80)
+	w.eventually("reverted to what Git says", func() bool { return len(w.calls()) == 3 })
+	w.settle()
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10"}, w.calls())
+}
+
+func TestSpecMoves(t *testing.T) {
+	w := newWorld(t)
+	w.settledOn(specText{image: "app:v1"})
+	before := w.botCommits()
+	spec := specText{image: "app:v1"}.String()
+	w.commit(gittest.Commit{Write: map[string]string{"workers/team/checkout.yaml": strings.ReplaceAll(spec, "NAMESPACE", w.ns.Name())},
+		Delete: []string{specFile}, Message: "move"})
+	w.once()
+	w.once()
+	require.Equal(t, before, w.botCommits(), "a moved spec is no change")
+}
+
+func TestTwoSpecsOfOneName(t *testing.T) {
+	w := newWorld(t)
+	w.settledOn(specText{image: "app:v1"})
+	v1 := w.build("app:v1")
+	// It sorts before the recorded one, and is still the newcomer.
+	w.push("another checkout", map[string]string{"workers/another.yaml": specText{image: "app:v2"}.String()})
+	out := w.once()
+	require.Contains(t, out, "workers/another.yaml")
+	require.Contains(t, out, specFile)
+	require.Equal(t, v1, w.routing().Target.BuildID)
+	require.Empty(t, w.build("app:v2"))
+	require.Equal(t, "RolloutComplete", w.reason())
+}
+
+func TestOutputOnItsOwnBranch(t *testing.T) {
+	w := newWorld(t, onBranch("rendered"))
+	w.push("configure", map[string]string{"rampart.yaml": `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - {name: default, specs: ["workers/**"], output: {path: deploy, branch: rendered}}
+`})
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	w.awaitReady("app:v2")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
+	require.NotContains(t, w.repo.Git("log", "--format=%an", "main"), "rampart", "the specs' branch is left alone")
+	for path := range w.repo.Files("rendered") {
+		require.True(t, strings.HasPrefix(path, "deploy/"), path)
+	}
+	w.repo.Fsck()
+}
+
+// desiredRamp is the ramp in the desired part of a routing.yaml.
+var desiredRamp = regexp.MustCompile(`(?m)^    ramping:\n      buildID: .*\n      percentage: .*\n`)
+
+// A hand edit of routing.yaml: downward at once, and then held.
+func TestRoutingEditedDown(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: slowSteps})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: slowSteps})
+	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
+	file := recordDir + "/routing.yaml"
+	text := w.repo.Files("main")[file]
+	edited := desiredRamp.ReplaceAllString(text, "")
+	require.NotEqual(t, text, edited)
+	w.commit(gittest.Commit{Write: map[string]string{file: edited}, Message: "take v2 back"})
+	w.awaitReason("ManualHold")
+	w.settle()
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.calls())
+}

@@ -1,0 +1,454 @@
+package temporal_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/server/common/dynamicconfig"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+func (e *env) queues(build string) []rollout.TaskQueue {
+	e.t.Helper()
+	obs := e.mustObserve(rollout.Ask{Queues: []string{build}})
+	v := obs.Version(build)
+	require.NotNil(e.t, v)
+	require.Equal(e.t, rollout.Yes, v.QueuesKnown)
+	return v.Queues
+}
+
+func TestNothingThere(t *testing.T) {
+	e := newEnv(t)
+	before := time.Now()
+	obs := e.observe(rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1"}, Closed: []string{"v1"}, Gate: &rollout.GateSpec{BuildID: "v1"}})
+	require.False(t, obs.At.Before(before))
+	require.Empty(t, cmp.Diff(rollout.Observation{
+		At: obs.At, Exists: rollout.No, Unlisted: map[string]rollout.Count{"v1": rollout.Counted(0)},
+	}, obs))
+}
+
+func TestMissingNamespaceIsNoProofOfAbsence(t *testing.T) {
+	e := newEnv(t)
+	obs := e.pool.Observe(e.ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: "nowhere"})
+	require.NotNil(t, obs.Problem)
+	require.Equal(t, rollout.TemporalStateFetchFailed, obs.Problem.Reason)
+	require.Equal(t, rollout.Answer(""), obs.Exists)
+}
+
+func TestEveryField(t *testing.T) {
+	e := newEnv(t)
+	start := time.Now().Add(-time.Second)
+	e.start("app", "v1", "v2")
+
+	obs := e.mustObserve(rollout.Ask{})
+	require.Empty(t, cmp.Diff(rollout.RoutingConfig{}, obs.Routing))
+	require.Empty(t, cmp.Diff([]string{"v1", "v2"}, []string{obs.Versions[0].BuildID, obs.Versions[1].BuildID}))
+	require.Empty(t, cmp.Diff(rollout.VersionObservation{BuildID: "v2", CreatedAt: obs.Version("v2").CreatedAt}, *obs.Version("v2")))
+	require.True(t, obs.Version("v2").CreatedAt.After(start))
+	require.Equal(t, rollout.No, obs.Propagating)
+
+	e.raise(current("v1"))
+	out := e.raise(ramp("v2", 0.1))
+	obs = e.mustObserve(rollout.Ask{})
+	r := obs.Routing
+	require.Empty(t, cmp.Diff(rollout.RoutingConfig{
+		Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 0.1,
+		CurrentChangedAt: r.CurrentChangedAt, RampingChangedAt: r.RampingChangedAt, PercentageChangedAt: r.PercentageChangedAt, Revision: 2,
+	}, r))
+	require.True(t, r.Same(out.Routing), "the outcome is what is read back")
+	for _, at := range []time.Time{r.CurrentChangedAt, r.RampingChangedAt, r.PercentageChangedAt} {
+		require.True(t, at.After(start))
+	}
+	require.Equal(t, bot, obs.ManagerIdentity)
+	require.Equal(t, bot, obs.LastModifier)
+	require.NotEmpty(t, obs.ConflictToken)
+	require.Contains(t, []rollout.Answer{rollout.Yes, rollout.No}, obs.Propagating)
+	e.eventually(func(context.Context) error {
+		if got := e.mustObserve(rollout.Ask{}).Propagating; got != rollout.No {
+			return fmt.Errorf("propagating is %q", got)
+		}
+		return nil
+	})
+
+	e.raise(current("v2"))
+	e.eventually(func(context.Context) error {
+		obs := e.mustObserve(rollout.Ask{})
+		v1 := obs.Version("v1")
+		if v1.Drainage != rollout.Drained {
+			return fmt.Errorf("drainage is %q", v1.Drainage)
+		}
+		return nil
+	})
+	obs = e.mustObserve(rollout.Ask{})
+	v1 := *obs.Version("v1")
+	require.Empty(t, cmp.Diff(rollout.VersionObservation{
+		BuildID: "v1", CreatedAt: v1.CreatedAt, Drainage: rollout.Drained, DrainageChangedAt: v1.DrainageChangedAt,
+		DrainageCheckedAt: v1.DrainageCheckedAt, FirstActivatedAt: v1.FirstActivatedAt, BecameCurrentAt: v1.BecameCurrentAt,
+		DeactivatedAt: v1.DeactivatedAt,
+	}, v1))
+	for i, at := range []time.Time{v1.CreatedAt, v1.DrainageChangedAt, v1.DrainageCheckedAt, v1.FirstActivatedAt, v1.BecameCurrentAt, v1.DeactivatedAt} {
+		require.True(t, at.After(start), "%d", i)
+	}
+	require.True(t, obs.Version("v2").DeactivatedAt.IsZero())
+	require.False(t, obs.Routing.HasRamp)
+	require.Equal(t, rollout.RoutingConfig{Current: "v2"}.Share("v2"), obs.Routing.Share("v2"))
+}
+
+func TestRamps(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"))
+	for _, c := range []struct {
+		step rollout.RoutingStep
+		want rollout.RoutingConfig
+	}{
+		{ramp("v2", 0), rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2"}},
+		{ramp("v2", 33.3), rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 33.3}},
+		{ramp("", 20), rollout.RoutingConfig{Current: "v1", HasRamp: true, Percentage: 20}},
+		{clearRamp, rollout.RoutingConfig{Current: "v1"}},
+		{current(""), rollout.RoutingConfig{}},
+	} {
+		out := e.raise(c.step)
+		require.True(t, c.want.SameTraffic(out.Routing), "%+v leads to %+v", c.step, out.Routing)
+		require.True(t, out.Routing.Same(e.routing()))
+	}
+}
+
+func TestList(t *testing.T) {
+	e := newEnv(t)
+	got, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	require.NoError(t, err)
+	require.Empty(t, got)
+	e.start("app", "v1")
+	e.raise(current("v1"))
+	want := e.routing()
+	e.eventually(func(ctx context.Context) error {
+		got, err := e.pool.List(ctx, e.connection(), e.ns.Name())
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(map[string]rollout.RoutingConfig{deployment: want}, got); diff != "" {
+			return fmt.Errorf("%s", diff)
+		}
+		return nil
+	})
+	e.ns.Inject(temporalenv.Fault{Method: "ListWorkerDeployments", Point: temporalenv.BeforeForwarding, Times: 1})
+	_, err = e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	require.ErrorContains(t, err, "injected fault")
+}
+
+func TestPollers(t *testing.T) {
+	e := newEnv(t)
+	e.start("app-both", "v1")
+	e.start("app", "v2")
+	pollers := rollout.Pollers{Known: true, Count: 1}
+	queueOf := func(name string, kind rollout.QueueType) rollout.TaskQueue {
+		return rollout.TaskQueue{Name: name, Type: kind, Pollers: pollers, Unversioned: rollout.No}
+	}
+	e.eventually(func(context.Context) error {
+		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1", "v2", "unheard"}})
+		for build, want := range map[string][]rollout.TaskQueue{
+			"v1": {queueOf(queue, rollout.QueueActivity), queueOf(queue, rollout.QueueWorkflow), queueOf(queue2, rollout.QueueActivity), queueOf(queue2, rollout.QueueWorkflow)},
+			"v2": {queueOf(queue, rollout.QueueActivity), queueOf(queue, rollout.QueueWorkflow)},
+		} {
+			got := obs.Version(build).Queues
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(rollout.Pollers{}, "LastAccess")); diff != "" {
+				return fmt.Errorf("%s", diff)
+			}
+			for _, q := range got {
+				if !q.Pollers.Fresh(time.Now(), 10*time.Second) {
+					return fmt.Errorf("poller is not fresh: %+v", q)
+				}
+			}
+		}
+		return nil
+	})
+	asked := e.mustObserve(rollout.Ask{Queues: []string{"v1"}})
+	require.Nil(t, asked.Version("v2").Queues, "not asked for")
+
+	e.stop("v2")
+	e.eventually(func(context.Context) error {
+		for _, q := range e.queues("v2") {
+			if diff := cmp.Diff(rollout.Pollers{Known: true}, q.Pollers); diff != "" {
+				return fmt.Errorf("%s", diff)
+			}
+		}
+		return nil
+	})
+}
+
+func TestUnversionedAndOtherPollers(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	plain := worker.New(e.client, queue, worker.Options{DisableWorkflowWorker: true})
+	plain.RegisterActivity(func() error { return nil })
+	require.NoError(t, plain.Start())
+	other := worker.New(e.client, queue, worker.Options{DisableWorkflowWorker: true, DeploymentOptions: worker.DeploymentOptions{
+		UseVersioning: true, Version: worker.WorkerDeploymentVersion{DeploymentName: "shop/other", BuildID: "x"},
+	}})
+	other.RegisterActivity(func() error { return nil })
+	require.NoError(t, other.Start())
+	e.eventually(func(context.Context) error {
+		want := []rollout.TaskQueue{
+			{
+				Name: queue, Type: rollout.QueueActivity, Pollers: rollout.Pollers{Known: true, Count: 1},
+				Unversioned: rollout.Yes, OtherDeployments: []string{"shop/other"},
+			},
+			{Name: queue, Type: rollout.QueueWorkflow, Pollers: rollout.Pollers{Known: true, Count: 1}, Unversioned: rollout.No},
+		}
+		if diff := cmp.Diff(want, e.queues("v1"), cmpopts.IgnoreFields(rollout.Pollers{}, "LastAccess")); diff != "" {
+			return fmt.Errorf("%s", diff)
+		}
+		return nil
+	})
+	plain.Stop()
+	other.Stop()
+}
+
+// The server answers the enhanced mode from a cache that does not keep what was asked for apart. Neither may its answer to
+// somebody's question for statistics hide our pollers, nor our question switch its check for missing queues off.
+func TestTaskQueueCacheHidesNothing(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	e.eventually(func(ctx context.Context) error {
+		resp, err := e.svc.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: e.ns.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+			ApiMode: enumspb.DESCRIBE_TASK_QUEUE_MODE_ENHANCED, ReportStats: true,
+			Versions: &taskqueuepb.TaskQueueVersionSelection{BuildIds: []string{deployment + ":v1"}, Unversioned: true},
+		})
+		if err != nil {
+			return err
+		}
+		poisoned := len(resp.GetVersionsInfo()[deployment+":v1"].GetTypesInfo()[int32(enumspb.TASK_QUEUE_TYPE_WORKFLOW)].GetPollers()) == 0
+		if !poisoned {
+			return fmt.Errorf("still an answer with pollers in the cache")
+		}
+		return nil
+	})
+	for _, q := range e.queues("v1") {
+		require.Equal(t, 1, q.Pollers.Count, "%+v", q)
+	}
+}
+
+func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	e.raise(current("v1"))
+	ask := rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1", "gone"}, Closed: []string{"v1"}, Gate: &rollout.GateSpec{BuildID: "v1"}}
+
+	broken := func(method string) rollout.Observation {
+		defer e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})()
+		return e.observe(ask)
+	}
+	obs := broken("DescribeWorkerDeployment")
+	require.Equal(t, rollout.TemporalStateFetchFailed, obs.Problem.Reason)
+	require.Contains(t, obs.Problem.Message, "injected fault")
+	require.Equal(t, rollout.Answer(""), obs.Exists)
+
+	obs = broken("DescribeWorkerDeploymentVersion")
+	require.Nil(t, obs.Problem)
+	require.Equal(t, rollout.Answer(""), obs.Version("v1").QueuesKnown)
+	require.Nil(t, obs.Version("v1").Queues)
+	require.False(t, obs.Stuck.Unattributed.Known)
+	require.False(t, obs.Stuck.Problems.Known)
+	require.NotEmpty(t, obs.Stuck.Problems.Reason)
+	require.Nil(t, obs.Gates)
+	require.True(t, obs.Version("v1").OpenPinned.IsZero())
+
+	obs = broken("DescribeTaskQueue")
+	require.Equal(t, rollout.Yes, obs.Version("v1").QueuesKnown)
+	require.Len(t, obs.Version("v1").Queues, 2)
+	for _, q := range obs.Version("v1").Queues {
+		require.False(t, q.Pollers.Known)
+		require.Contains(t, q.Pollers.Reason, "injected fault")
+		require.Equal(t, rollout.Answer(""), q.Unversioned)
+	}
+	// The second of the two ways to ask.
+	forwarded := 0
+	remove := e.ns.BeforeForward(func(method string, _ proto.Message) {
+		if method == "DescribeTaskQueue" {
+			if forwarded++; forwarded == 1 {
+				e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Times: 2})
+				e.ns.Inject(temporalenv.Fault{Method: "none", Point: temporalenv.AfterForwarding})
+			}
+		}
+	})
+	obs = e.observe(ask)
+	remove()
+	for _, q := range obs.Version("v1").Queues {
+		require.False(t, q.Pollers.Known)
+	}
+
+	obs = broken("CountWorkflowExecutions")
+	for _, c := range []rollout.Count{obs.Version("v1").OpenPinned, obs.Unlisted["gone"], obs.Stuck.Problems} {
+		require.False(t, c.Known)
+		require.Contains(t, c.Reason, "injected fault")
+	}
+	require.False(t, obs.Version("v1").Closed.Known)
+	require.Contains(t, obs.Version("v1").Closed.Reason, "injected fault")
+	require.Equal(t, rollout.Counted(0), obs.Stuck.Unattributed, "nothing can have waited for 30 s yet")
+
+	obs = broken("DescribeWorkflowExecution")
+	require.Len(t, obs.Gates, 1)
+	require.Equal(t, rollout.GateUnread, obs.Gates[0].State)
+	require.Contains(t, obs.Gates[0].Reason, "injected fault")
+
+	stopped, cancel := context.WithCancel(e.ctx)
+	cancel()
+	ask.Deployment, ask.TemporalNamespace = name, e.ns.Name()
+	obs = e.pool.Observe(stopped, e.connection(), ask)
+	require.Contains(t, obs.Problem.Message, context.Canceled.Error())
+}
+
+// A version that is listed and whose own record is not there is not known to have no queues.
+func TestListedVersionWithoutARecord(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	defer e.ns.Inject(temporalenv.Fault{Method: "DescribeWorkerDeploymentVersion", Point: temporalenv.BeforeForwarding, Code: codes.NotFound})()
+	obs := e.mustObserve(rollout.Ask{Queues: []string{"v1"}})
+	require.NotNil(t, obs.Version("v1"))
+	require.Equal(t, rollout.Answer(""), obs.Version("v1").QueuesKnown)
+}
+
+func TestOpenPinned(t *testing.T) {
+	e := newEnv(t, set(dynamicconfig.WorkflowPauseEnabled, true))
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"))
+	open := func() map[string]rollout.Count {
+		obs := e.mustObserve(rollout.Ask{OpenPinned: []string{"v1", "v2", "gone"}})
+		require.Nil(t, obs.Version("gone"))
+		return map[string]rollout.Count{
+			"v1": obs.Version("v1").OpenPinned, "v2": obs.Version("v2").OpenPinned, "gone": obs.Unlisted["gone"],
+		}
+	}
+	become := func(v1, v2, gone int64) {
+		t.Helper()
+		e.eventually(func(context.Context) error {
+			want := map[string]rollout.Count{"v1": rollout.Counted(v1), "v2": rollout.Counted(v2), "gone": rollout.Counted(gone)}
+			if diff := cmp.Diff(want, open()); diff != "" {
+				return fmt.Errorf("%s", diff)
+			}
+			return nil
+		})
+	}
+	become(0, 0, 0)
+	first := e.workflow(temporalenv.Slow, "v1")
+	paused := e.workflow(temporalenv.Slow, "v1")
+	e.workflow(temporalenv.Slow, "v2")
+	e.workflow(temporalenv.Follow, "")
+	e.workflow(temporalenv.Checkout, "v1")
+	become(2, 1, 0)
+
+	// A paused workflow is open, and no drainage sees it.
+	_, err := e.svc.PauseWorkflowExecution(e.ctx, &workflowservice.PauseWorkflowExecutionRequest{
+		Namespace: e.ns.Name(), WorkflowId: paused, Identity: "someone", Reason: "test",
+	})
+	require.NoError(t, err)
+	e.awaitCount("ExecutionStatus = 'Paused'", 1)
+	become(2, 1, 0)
+	require.NoError(t, e.client.TerminateWorkflow(e.ctx, first, "", "test"))
+	become(1, 1, 0)
+}
+
+func TestClosed(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	e.start("app-fails", "v2")
+	obs := e.mustObserve(rollout.Ask{Closed: []string{"v1"}})
+	require.False(t, obs.Version("v1").Closed.Known, "traffic was never moved")
+	require.False(t, obs.Stuck.Unattributed.Known)
+
+	e.raise(current("v1"))
+	e.workflow(temporalenv.Checkout, "v1")
+	e.awaitCount("ExecutionStatus = 'Completed'", 1)
+	e.raise(ramp("v2", 10))
+	e.workflow(temporalenv.Checkout, "v1")
+	e.workflow(temporalenv.Checkout, "v2")
+	e.workflow(temporalenv.Checkout, "v2")
+	require.NoError(t, e.client.TerminateWorkflow(e.ctx, e.workflow(temporalenv.Slow, "v1"), "", "test"))
+	e.eventually(func(context.Context) error {
+		obs := e.mustObserve(rollout.Ask{Closed: []string{"v1", "v2", "unheard"}})
+		from := obs.Routing.PercentageChangedAt
+		got := map[string]rollout.ClosedCounts{"v1": obs.Version("v1").Closed, "v2": obs.Version("v2").Closed}
+		want := map[string]rollout.ClosedCounts{
+			// The one from before the ramp is not in the cohort.
+			"v1": {Known: true, Since: from, Completed: 1, Terminated: 1},
+			"v2": {Known: true, Since: from, Failed: 2},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("%s", diff)
+		}
+		return nil
+	})
+}
+
+func TestStuck(t *testing.T) {
+	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
+	e.start("app", "v1")
+	e.raise(current("v1"))
+	// No such workflow in the image: its first workflow task fails for ever, and it belongs to no version.
+	e.workflow("Unheard", "")
+	e.workflow(temporalenv.Slow, "")
+	later := time.Now().Add(time.Minute)
+	e.pool = e.newPool(configAt(func() time.Time { return later }))
+	e.eventually(func(context.Context) error {
+		obs := e.mustObserve(rollout.Ask{Closed: []string{"v1"}})
+		want := rollout.Stuck{Since: obs.Routing.CurrentChangedAt, Unattributed: rollout.Counted(1), Problems: rollout.Counted(1)}
+		if diff := cmp.Diff(want, obs.Stuck); diff != "" {
+			return fmt.Errorf("%s", diff)
+		}
+		return nil
+	})
+	obs := e.mustObserve(rollout.Ask{Closed: []string{"v1"}})
+	require.Nil(t, obs.Version("v1").Queues, "only for counting")
+}
+
+// Whatever a task queue is called, the count is about that queue, or it is not known.
+func TestOddQueueNames(t *testing.T) {
+	e := newEnv(t)
+	e.start("app-odd", "v1")
+	e.start("app-ask", "v2")
+	e.raise(current("v1"))
+	_, err := e.svc.StartWorkflowExecution(e.ctx, &workflowservice.StartWorkflowExecutionRequest{
+		Namespace: e.ns.Name(), WorkflowId: "odd", WorkflowType: &commonpb.WorkflowType{Name: "Unheard"}, RequestId: "odd",
+		TaskQueue: &taskqueuepb.TaskQueue{Name: e.queues("v1")[0].Name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+	})
+	require.NoError(t, err)
+	later := time.Now().Add(time.Minute)
+	e.pool = e.newPool(configAt(func() time.Time { return later }))
+	e.eventually(func(context.Context) error {
+		if got := e.mustObserve(rollout.Ask{Closed: []string{"v1"}}).Stuck.Unattributed; got != rollout.Counted(1) {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+	obs := e.mustObserve(rollout.Ask{Closed: []string{"v1", "v2"}})
+	require.False(t, obs.Stuck.Unattributed.Known)
+	require.Contains(t, obs.Stuck.Unattributed.Reason, "cannot ask for")
+}
+
+func TestOneDescribeForASteadyDeployment(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	before := e.ns.Counts()
+	e.mustObserve(rollout.Ask{})
+	counts := e.ns.Counts()
+	require.Equal(t, 1, counts["DescribeWorkerDeployment"]-before["DescribeWorkerDeployment"])
+	for _, method := range []string{"DescribeWorkerDeploymentVersion", "DescribeTaskQueue", "CountWorkflowExecutions", "DescribeWorkflowExecution"} {
+		require.Equal(t, before[method], counts[method], method)
+	}
+}

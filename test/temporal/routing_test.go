@@ -1,0 +1,431 @@
+package temporal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/temporal"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// hookOnce runs do before the next call of a method is forwarded.
+func (e *env) hookOnce(method string, do func()) {
+	e.t.Helper()
+	done := false
+	var remove func()
+	remove = e.ns.BeforeForward(func(m string, _ proto.Message) {
+		if m == method && !done {
+			done = true
+			do()
+		}
+	})
+	e.t.Cleanup(remove)
+}
+
+func (e *env) requireStale(err error, actual rollout.RoutingConfig) {
+	e.t.Helper()
+	var stale *temporal.StaleError
+	require.ErrorAs(e.t, err, &stale)
+	require.True(e.t, actual.Same(stale.Actual), "%+v", stale.Actual)
+}
+
+func TestRaiseChainsTokens(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2", "v3")
+	out := e.raise(current("v1"), ramp("v3", 5))
+	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v3", Percentage: 5}))
+	// The ramp to a third version goes first, without being asked for.
+	out = e.raise(current("v2"))
+	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v2"}))
+	require.Equal(t, []string{"current v1", "ramp v3 5", "ramp none", "current v2"}, e.ns.RoutingCalls(deployment))
+	require.Equal(t, []string{
+		"SetWorkerDeploymentManager", "SetWorkerDeploymentCurrentVersion", "SetWorkerDeploymentRampingVersion",
+		"SetWorkerDeploymentRampingVersion", "SetWorkerDeploymentCurrentVersion",
+	}, e.methods())
+	require.Equal(t, []string{
+		"Before SetManager", "After SetManager", "Before SetCurrent", "After SetCurrent", "Before SetRamp", "After SetRamp",
+		"Before ClearRamp", "After ClearRamp", "Before SetCurrent", "After SetCurrent",
+	}, e.sites.all())
+
+	// Every call has a token, and within a chain it is the answer's before.
+	var last []byte
+	for i, c := range e.ns.Calls() {
+		req := c.Request.(interface {
+			GetConflictToken() []byte
+			GetIdentity() string
+		})
+		require.NotEmpty(t, req.GetConflictToken())
+		require.Equal(t, bot, req.GetIdentity())
+		if last != nil && i != 3 { // the second chain begins with a token that was read
+			require.Equal(t, last, req.GetConflictToken())
+		}
+		last = c.Response.(interface{ GetConflictToken() []byte }).GetConflictToken()
+		if s, ok := c.Request.(interface{ GetAllowNoPollers() bool }); ok {
+			require.False(t, s.GetAllowNoPollers())
+		}
+		if s, ok := c.Request.(interface{ GetIgnoreMissingTaskQueues() bool }); ok {
+			require.False(t, s.GetIgnoreMissingTaskQueues())
+		}
+	}
+}
+
+func TestRaiseOnAStaleBasis(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"))
+	for name, move := range map[string]func(){
+		"another ramp":       func() { e.someone(ramp("v2", 40)) },
+		"there and back":     func() { e.someone(ramp("v2", 50)); e.someone(ramp("v2", 40)) },
+		"what was asked for": func() { e.someone(ramp("v2", 60)) },
+	} {
+		call := e.call(ramp("v2", 60))
+		move()
+		before := e.methods()
+		_, err := e.pool.Raise(e.ctx, e.target(), call)
+		e.requireStale(err, e.routing())
+		require.Equal(t, before, e.methods(), name)
+	}
+	// Someone moves it after it was read: the token stops the call.
+	call := e.call(ramp("v2", 80))
+	e.hookOnce("SetWorkerDeploymentRampingVersion", func() { e.someone(current("v2")) })
+	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	e.requireStale(err, e.routing())
+	require.Equal(t, "v2", e.routing().Current)
+}
+
+func TestRaiseWithAnotherManager(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	refused := func(call rollout.RoutingCall, manager string) {
+		t.Helper()
+		before := e.methods()
+		_, err := e.pool.Raise(e.ctx, e.target(), call)
+		var owner *temporal.OwnerError
+		require.ErrorAs(t, err, &owner)
+		require.Equal(t, temporal.OwnerError{Manager: manager, Identity: bot}, *owner)
+		require.Equal(t, before, e.methods())
+	}
+	unclaimed := e.call(current("v1"))
+	e.manager("ops")
+	refused(unclaimed, "ops")
+	refused(e.call(current("v1")), "ops")
+	held := e.call(current("v1"))
+	e.manager("")
+	refused(held, "")
+
+	// Someone takes it between the read and the claim, and between the claim and the call.
+	unclaimed = e.call(current("v1"))
+	e.hookOnce("SetWorkerDeploymentManager", func() { e.manager("ops") })
+	refused(unclaimed, "ops")
+	e.manager(bot)
+	held = e.call(current("v1"))
+	e.hookOnce("SetWorkerDeploymentCurrentVersion", func() { e.manager("ops") })
+	refused(held, "ops")
+	require.Equal(t, "", e.routing().Current)
+
+	// Claimed meanwhile by ourselves: nothing is in the way.
+	e.manager("")
+	unclaimed = e.call(current("v1"))
+	e.manager(bot)
+	_, err := e.pool.Raise(e.ctx, e.target(), unclaimed)
+	require.NoError(t, err)
+}
+
+func TestLostAnswersCountAsMade(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
+		for _, method := range []string{"SetWorkerDeploymentManager", "SetWorkerDeploymentCurrentVersion", "SetWorkerDeploymentRampingVersion"} {
+			e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Code: code, Times: 1})
+		}
+		out := e.raise(current("v1"), ramp("v2", 10))
+		require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 10}))
+		out = e.raise(current("v2"))
+		require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v2"}))
+		e.manager("")
+	}
+	require.Equal(t, []string{"current v1", "ramp v2 10", "current v2", "current v1", "ramp v2 10", "current v2"}, e.ns.RoutingCalls(deployment))
+}
+
+func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	method := "SetWorkerDeploymentCurrentVersion"
+	e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Times: 1})
+	e.raise(current("v1"))
+
+	remove := e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})
+	before := e.ns.Counts()[method]
+	_, err := e.pool.Raise(e.ctx, e.target(), e.call(current("")))
+	require.ErrorContains(t, err, "injected fault")
+	require.Equal(t, 2, e.ns.Counts()[method]-before)
+	remove()
+	require.Equal(t, "v1", e.routing().Current)
+
+	// Refusals are no matter of transport.
+	e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition})
+	before = e.ns.Counts()[method]
+	_, err = e.pool.Raise(e.ctx, e.target(), e.call(current("")))
+	var refused *temporal.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, temporal.SiteSetCurrent, refused.Site)
+	require.Equal(t, 1, e.ns.Counts()[method]-before)
+}
+
+func TestOutcomeNotKnown(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	call := e.call(current("v1"))
+	e.ns.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentCurrentVersion", Point: temporalenv.AfterForwarding, Times: 1})
+	e.hookOnce("SetWorkerDeploymentCurrentVersion", func() {
+		e.ns.Inject(temporalenv.Fault{Method: "DescribeWorkerDeployment", Point: temporalenv.BeforeForwarding, Times: 1})
+	})
+	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	require.ErrorContains(t, err, "not known what became of it")
+	require.Equal(t, "v1", e.routing().Current)
+}
+
+func TestRaiseOfAnUnknownVersion(t *testing.T) {
+	e := newEnv(t)
+	_, err := e.pool.Raise(e.ctx, e.target(), rollout.RoutingCall{Identity: bot, Claim: rollout.ClaimNeeded, Steps: []rollout.RoutingStep{current("v1")}})
+	require.Error(t, err, "no such deployment")
+	e.start("app", "v1")
+	_, err = e.pool.Raise(e.ctx, e.target(), e.call(current("v9")))
+	require.Error(t, err)
+	require.Equal(t, "", e.routing().Current)
+	_, err = e.pool.Raise(e.ctx, e.target(), rollout.RoutingCall{})
+	require.Error(t, err, "no call at all")
+}
+
+func TestLowerMarksFirst(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"), ramp("v2", 10))
+	call := e.call(clearRamp)
+	call.TurnedBack = map[string]string{"v2": "canary.failure_rate: 12% failed"}
+	out, err := e.pool.Lower(e.ctx, e.target(), call)
+	require.NoError(t, err)
+	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1"}))
+	require.Equal(t, []string{
+		"SetWorkerDeploymentManager", "SetWorkerDeploymentCurrentVersion", "SetWorkerDeploymentRampingVersion",
+		"UpdateWorkerDeploymentVersionMetadata", "SetWorkerDeploymentRampingVersion",
+	}, e.methods())
+	mark := func() string {
+		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1", "v2"}})
+		require.Equal(t, "", obs.Version("v1").TurnedBack)
+		return obs.Version("v2").TurnedBack
+	}
+	require.Equal(t, "canary.failure_rate: 12% failed", mark())
+	require.NoError(t, e.pool.ClearMark(e.ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: bot}))
+	require.Equal(t, "", mark())
+	require.NoError(t, e.pool.ClearMark(e.ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: bot}))
+	require.NoError(t, e.pool.ClearMark(e.ctx, e.target(), temporal.VersionCall{BuildID: "gone", Identity: bot}))
+}
+
+// A mark that cannot be left, or that nobody answers, holds nothing up.
+func TestLowerDoesNotWaitForMarks(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"), ramp("v2", 10))
+	call := e.call(clearRamp)
+	call.TurnedBack = map[string]string{"gone": "x", "v2": "x"}
+	answer := make(chan struct{})
+	t.Cleanup(func() { close(answer) })
+	e.hookOnce("UpdateWorkerDeploymentVersionMetadata", func() { <-answer })
+	start := time.Now()
+	out, err := e.pool.Lower(e.ctx, e.target(), call)
+	require.NoError(t, err)
+	require.False(t, out.Routing.HasRamp)
+	require.Less(t, time.Since(start), 8*time.Second)
+	require.Contains(t, e.log.String(), "mark not left")
+}
+
+func TestLowerWhatWasMoved(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2", "v3")
+	e.raise(current("v1"), ramp("v2", 10))
+
+	// Ramped further before the call, and once more while it is on its way.
+	call := e.call(clearRamp)
+	e.someone(ramp("v2", 60))
+	e.hookOnce("SetWorkerDeploymentRampingVersion", func() { e.someone(ramp("v2", 90)) })
+	out, err := e.pool.Lower(e.ctx, e.target(), call)
+	require.NoError(t, err)
+	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1"}))
+
+	// Done by someone: nothing to do.
+	before := e.ns.RoutingCalls(deployment)
+	_, err = e.pool.Lower(e.ctx, e.target(), call)
+	require.NoError(t, err)
+	require.Equal(t, before, e.ns.RoutingCalls(deployment))
+
+	// Another version ramps now: that is someone's own decision.
+	e.someone(ramp("v3", 10))
+	_, err = e.pool.Lower(e.ctx, e.target(), call)
+	e.requireStale(err, e.routing())
+	require.Equal(t, "v3", e.routing().Ramping)
+	require.Equal(t, before, e.ns.RoutingCalls(deployment))
+
+	// A foreign manager is not overruled.
+	call = e.call(clearRamp)
+	e.manager("ops")
+	_, err = e.pool.Lower(e.ctx, e.target(), call)
+	var owner *temporal.OwnerError
+	require.ErrorAs(t, err, &owner)
+
+	// An unclaimed deployment is claimed on the way, and lowered even if that fails.
+	e.manager("")
+	call = e.call(clearRamp)
+	require.Equal(t, rollout.ClaimNeeded, call.Claim)
+	e.ns.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.BeforeForwarding})
+	out, err = e.pool.Lower(e.ctx, e.target(), call)
+	require.NoError(t, err)
+	require.False(t, out.Routing.HasRamp)
+}
+
+// busy puts a task on a queue, so that the server counts it as active.
+func (e *env) busy(name string) {
+	e.t.Helper()
+	_, err := e.svc.StartWorkflowExecution(e.ctx, &workflowservice.StartWorkflowExecutionRequest{
+		Namespace: e.ns.Name(), WorkflowId: "busy-" + name, RequestId: "busy", WorkflowType: &commonpb.WorkflowType{Name: "Unheard"},
+		TaskQueue: &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+	})
+	require.NoError(e.t, err)
+	e.eventually(func(ctx context.Context) error {
+		resp, err := e.svc.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: e.ns.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL}, ReportStats: true,
+		})
+		if err != nil {
+			return err
+		}
+		if resp.GetStats().GetTasksAddRate() == 0 && resp.GetStats().GetApproximateBacklogCount() == 0 {
+			return errors.New("the queue is not active")
+		}
+		return nil
+	})
+}
+
+// The newer version added a queue that is in use. Giving traffic back would be refused; it is done all the same, and the
+// queue is named. A raise in the same place is refused, even right after our own look at the pollers.
+func TestMissingTaskQueues(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v3")
+	e.start("app-both", "v2")
+	e.raise(current("v1"))
+	e.raise(current("v2"))
+	e.busy(queue2)
+
+	call := e.call(ramp("v3", 10))
+	require.Len(t, e.queues("v2"), 4)
+	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	var refused *temporal.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, temporal.SiteSetRamp, refused.Site)
+	require.False(t, e.routing().HasRamp)
+
+	out, err := e.pool.Lower(e.ctx, e.target(), e.call(current("v1")))
+	require.NoError(t, err)
+	require.Equal(t, "v1", out.Routing.Current)
+	require.Empty(t, cmp.Diff([]rollout.TaskQueue{
+		{Name: queue2, Type: rollout.QueueActivity}, {Name: queue2, Type: rollout.QueueWorkflow},
+	}, out.LeftBehind))
+	require.Contains(t, e.log.String(), "task queue left behind")
+	require.Equal(t, []string{"current v1", "current v2", "current v1"}, e.ns.RoutingCalls(deployment))
+}
+
+func TestDeleteVersion(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"))
+	remove := func(build string) (rollout.Deletion, error) {
+		return e.pool.DeleteVersion(e.ctx, e.target(), temporal.VersionCall{BuildID: build, Identity: bot})
+	}
+	refused := func(build string) {
+		t.Helper()
+		got, err := remove(build)
+		require.NoError(t, err)
+		require.Equal(t, build, got.BuildID)
+		require.NotEmpty(t, got.Refused)
+		obs := e.mustObserve(rollout.Ask{})
+		require.NotNil(t, obs.Version(build))
+	}
+	accepted := func(build string) {
+		t.Helper()
+		got, err := remove(build)
+		require.NoError(t, err)
+		require.Equal(t, rollout.Deletion{BuildID: build}, got)
+		obs := e.mustObserve(rollout.Ask{})
+		require.Nil(t, obs.Version(build))
+	}
+	refused("v1") // current
+	refused("v2") // pollers
+	got, err := e.pool.DeleteVersion(e.ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: "other"})
+	require.NoError(t, err)
+	require.Contains(t, got.Refused, bot, "the manager is someone else")
+
+	e.ns.Inject(temporalenv.Fault{Method: "DeleteWorkerDeploymentVersion", Point: temporalenv.BeforeForwarding, Times: 1})
+	_, err = remove("v2")
+	require.ErrorContains(t, err, "injected fault")
+
+	e.stop("v2")
+	e.eventually(func(context.Context) error {
+		for _, q := range e.queues("v2") {
+			if q.Pollers.Count > 0 {
+				return fmt.Errorf("%+v", q)
+			}
+		}
+		return nil
+	})
+	e.ns.Inject(temporalenv.Fault{Method: "DeleteWorkerDeploymentVersion", Point: temporalenv.AfterForwarding, Times: 1})
+	accepted("v2") // its answer lost
+	accepted("v2") // gone already
+	accepted("unheard")
+
+	elsewhere := e.target()
+	elsewhere.Deployment.Name = "unheard"
+	deletion, err := e.pool.DeleteVersion(e.ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
+	require.NoError(t, err)
+	require.Equal(t, rollout.Deletion{BuildID: "v1"}, deletion)
+	elsewhere.TemporalNamespace = "nowhere"
+	_, err = e.pool.DeleteVersion(e.ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
+	require.Error(t, err, "a missing namespace is no proof")
+	for _, c := range e.ns.Calls() {
+		if r, ok := c.Request.(*workflowservice.DeleteWorkerDeploymentVersionRequest); ok {
+			require.False(t, r.GetSkipDrainage())
+		}
+	}
+}
+
+func TestDrainingVersionIsNotDeleted(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.raise(current("v1"))
+	e.workflow(temporalenv.Slow, "v1")
+	e.awaitCount("TemporalWorkflowVersioningBehavior = 'Pinned'", 1)
+	e.raise(current("v2"))
+	e.stop("v1")
+	e.eventually(func(context.Context) error {
+		for _, q := range e.queues("v1") {
+			if q.Pollers.Count > 0 {
+				return fmt.Errorf("%+v", q)
+			}
+		}
+		return nil
+	})
+	got, err := e.pool.DeleteVersion(e.ctx, e.target(), temporal.VersionCall{BuildID: "v1", Identity: bot})
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Refused)
+}

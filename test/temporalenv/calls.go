@@ -1,0 +1,133 @@
+package temporalenv
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Call is one mutating call of the workflow service that came through the proxy.
+type Call struct {
+	// Method is the short name, as in "SetWorkerDeploymentRampingVersion".
+	Method    string
+	Namespace string
+	// Time is when the call arrived, Took how long its answer took.
+	Time time.Time
+	Took time.Duration
+	// Request is the message as received, Response the server's; nil when there was none.
+	Request, Response proto.Message
+	// Forwarded is whether the server saw the call, Accepted whether it answered OK: both also when a fault kept the answer
+	// from the caller.
+	Forwarded, Accepted bool
+	// Code and Message are what the caller was told.
+	Code    codes.Code
+	Message string
+}
+
+func (c Call) answered(request, response proto.Message, err error) Call {
+	st := status.Convert(err)
+	c.Request, c.Response = request, response
+	c.Took, c.Code, c.Message = time.Since(c.Time), st.Code(), st.Message()
+	return c
+}
+
+// recorder keeps the mutating calls and counts all of them.
+type recorder struct {
+	mu    sync.Mutex
+	list  []Call
+	count map[string]map[string]int
+}
+
+// reading are the beginnings of method names that change nothing by themselves, or belong to a worker at work. Anything
+// else counts as mutating, so that a method added to the API is not overlooked.
+func reading(method string) bool {
+	return slices.ContainsFunc([]string{
+		"Count", "Describe", "Fetch", "Get", "List", "Poll", "Query", "Record", "Respond", "Scan", "Shutdown", "Validate",
+	}, func(prefix string) bool { return strings.HasPrefix(method, prefix) })
+}
+
+func (r *recorder) add(c Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == nil {
+		r.count = map[string]map[string]int{}
+	}
+	if r.count[c.Namespace] == nil {
+		r.count[c.Namespace] = map[string]int{}
+	}
+	r.count[c.Namespace][c.Method]++
+	if !reading(c.Method) {
+		r.list = append(r.list, c)
+	}
+}
+
+func (r *recorder) calls(namespace string) []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Call
+	for _, c := range r.list {
+		if c.Namespace == namespace {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (r *recorder) counts(namespace string) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.count[namespace])
+}
+
+func routingCalls(calls []Call, deployment string) []string {
+	out := []string{}
+	for _, c := range calls {
+		if !c.Accepted {
+			continue
+		}
+		switch r := c.Request.(type) {
+		case *workflowservice.SetWorkerDeploymentCurrentVersionRequest:
+			if deployment == "" || deployment == r.GetDeploymentName() {
+				out = append(out, "current "+buildID(r))
+			}
+		case *workflowservice.SetWorkerDeploymentRampingVersionRequest:
+			if deployment == "" || deployment == r.GetDeploymentName() {
+				out = append(out, ramp(r))
+			}
+		}
+	}
+	return out
+}
+
+func ramp(r *workflowservice.SetWorkerDeploymentRampingVersionRequest) string {
+	build := buildID(r)
+	if build == unversioned && r.GetPercentage() == 0 {
+		return "ramp none"
+	}
+	return fmt.Sprintf("ramp %s %s", build, strconv.FormatFloat(float64(r.GetPercentage()), 'g', -1, 32))
+}
+
+const unversioned = "unversioned"
+
+// buildID is the build ID of a request in its present spelling, else in the one before it ("deployment.build").
+func buildID(r interface {
+	GetBuildId() string
+	GetVersion() string
+}) string {
+	if b := r.GetBuildId(); b != "" {
+		return b
+	}
+	if _, b, ok := strings.Cut(r.GetVersion(), "."); ok {
+		return b
+	}
+	return unversioned
+}

@@ -1,0 +1,98 @@
+package temporalenv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/server/common/dynamicconfig"
+	"google.golang.org/grpc/status"
+
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+func openPinned(build string) string {
+	return fmt.Sprintf("TemporalWorkflowVersioningBehavior = 'Pinned' AND TemporalWorkerDeploymentVersion = '%s:%s' AND "+
+		"ExecutionStatus = 'Running'", deployment, build)
+}
+
+func TestFactOpenPinnedWorkflowsCanBeCounted(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	e.mustCurrent("v1")
+	e.startPinned("a", temporalenv.Slow, "v1")
+	e.startPinned("b", temporalenv.Slow, "v2")
+	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "c", TaskQueue: queue}, temporalenv.Slow)
+	require.NoError(t, err)
+	_, err = e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "d", TaskQueue: queue}, temporalenv.Follow)
+	require.NoError(t, err)
+	e.awaitCount(openPinned("v1"), 2)
+	e.awaitCount(openPinned("v2"), 1)
+	require.NoError(t, e.client.SignalWorkflow(e.ctx, "a", "", temporalenv.FinishSignal, nil))
+	e.awaitCount(openPinned("v1"), 1)
+}
+
+func TestFactClosedWorkflowsCanBeCountedByStatus(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	e.start("app-bad", "v2")
+	e.mustCurrent("v1")
+	e.startPinned("ok", temporalenv.Checkout, "v1")
+	e.startPinned("bad-1", temporalenv.Checkout, "v2")
+	e.startPinned("bad-2", temporalenv.Checkout, "v2")
+	byStatus := func(build string) map[string]int64 {
+		resp, err := e.svc.CountWorkflowExecutions(e.ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: e.ns.Name(),
+			Query:     fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:%s' GROUP BY ExecutionStatus", deployment, build),
+		})
+		require.NoError(t, err)
+		out := map[string]int64{}
+		for _, g := range resp.GetGroups() {
+			var name string
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(g.GetGroupValues()[0], &name))
+			out[name] = g.GetCount()
+		}
+		return out
+	}
+	e.awaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion STARTS_WITH '%s:' AND ExecutionStatus != 'Running'", deployment), 3)
+	require.Equal(t, map[string]int64{"Completed": 1}, byStatus("v1"))
+	require.Equal(t, map[string]int64{"Failed": 2}, byStatus("v2"))
+}
+
+func TestFactAFirstTaskThatPanicsIsCountedNowhere(t *testing.T) {
+	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
+	e.start("app", "v1")
+	e.mustCurrent("v1")
+	// No such workflow in the image: each workflow task fails.
+	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "stuck", TaskQueue: queue}, "Unheard")
+	require.NoError(t, err)
+	e.awaitCount(fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running' AND TemporalReportedProblems IS NOT NULL", queue), 1)
+	require.Equal(t, int64(1), e.count(fmt.Sprintf(
+		"TaskQueue = '%s' AND ExecutionStatus = 'Running' AND TemporalWorkerDeploymentVersion IS NULL", queue)))
+	require.Zero(t, e.count(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1'", deployment)))
+	d, err := e.client.DescribeWorkflowExecution(e.ctx, "stuck", "")
+	require.NoError(t, err)
+	require.Nil(t, d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion())
+	require.Equal(t, "v1", d.GetWorkflowExecutionInfo().GetVersioningInfo().GetVersionTransition().GetDeploymentVersion().GetBuildId())
+}
+
+func TestFactVisibilityIsLimitedByNamespace(t *testing.T) {
+	e := newEnv(t, set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
+	var exhausted *serviceerror.ResourceExhausted
+	e.eventually(func(ctx context.Context) error {
+		_, err := e.svc.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: e.ns.Name()})
+		if !errors.As(serviceerror.FromStatus(status.Convert(err)), &exhausted) {
+			return fmt.Errorf("not limited: %w", err)
+		}
+		return nil
+	})
+	require.Equal(t, enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, exhausted.Cause)
+	require.Equal(t, enumspb.RESOURCE_EXHAUSTED_SCOPE_NAMESPACE, exhausted.Scope)
+}
