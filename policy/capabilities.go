@@ -9,7 +9,7 @@ import (
 
 // forbidden builtins, and why.
 //
-//   - They reach outside: http.send, net.*, opa.runtime, trace, print; json.match_schema and json.verify_schema, whose
+//   - They reach outside: http.send, net.*, opa.runtime, trace; print, calls of which OPA takes out; json.match_schema and json.verify_schema, whose
 //     schemas may refer to files.
 //   - They make other policies: rego.parse_module.
 //   - Their answer is not the same twice: rand.intn and others that OPA marks, and certificate chains checked against

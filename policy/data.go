@@ -108,7 +108,7 @@ func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 func place(sources []*dataNode, field, message string) Problem {
 	keys := []string{"rampart", "config"}
 	name := "rampart.config"
-	if field != "(root)" && field != "" {
+	if !strings.EqualFold(field, "(root)") && field != "" {
 		keys = append(keys, strings.Split(field, ".")...)
 		name += "." + field
 	}

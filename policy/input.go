@@ -59,7 +59,7 @@ func newSpecDocument(s *rollout.Snapshot) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	waivers, err := plain(s.Waivers)
+	waivers, err := plain(slices.Concat([]v1alpha1.Waiver{}, s.Waivers))
 	if err != nil {
 		return nil, fmt.Errorf("encode waivers: %w", err)
 	}

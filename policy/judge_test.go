@@ -61,15 +61,15 @@ func TestFailsClosed(t *testing.T) {
 			"package acme\n\nbad if time.parse_rfc3339_ns(\"never\") > 0\n")},
 			"policy.error", "time.parse_rfc3339_ns", "policies/p2.rego:3"},
 		"two values of one rule": {Config{Modules: modules(rules + "x := 1\n\nx := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if x == 1\n")},
-			"policy.broken", "", "policies/p1.rego"},
+			"policy.error", "conflicting values", "policies/p1.rego:5"},
 		"two values of a function": {Config{Modules: modules(rules + "f(_) := 1\n\nf(_) := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if f(1) == 1\n")},
-			"policy.error", "conflicting values", "policies/p1.rego:7"},
+			"policy.error", "conflicting values", "policies/p1.rego:5"},
 		"a time-out": {Config{Timeout: 50 * time.Millisecond, Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n" + loop + "}\n")},
 			"policy.timeout", "took longer than 50ms", ""},
 		"a module that does not parse": {Config{Modules: modules(rules + "deny contains {\n")},
-			"policy.broken", "", "policies/p1.rego:3"},
+			"policy.broken", "unexpected eof", "policies/p1.rego:4"},
 		"a module in an older Rego": {Config{Modules: modules(rules + "deny[x] { x := {\"rule\": \"a\", \"msg\": \"b\"} }\n")},
-			"policy.broken", "`if` keyword is required before rule body", "policies/p1.rego:3"},
+			"policy.broken", "keyword is required", "policies/p1.rego:3"},
 		"an empty module": {Config{Modules: modules("")}, "policy.broken", "empty", "policies/p1.rego"},
 		"a module that does not compile": {Config{Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if nosuch(1)\n")},
 			"policy.broken", "undefined function nosuch", "policies/p1.rego:3"},
@@ -117,7 +117,8 @@ func TestFailsClosed(t *testing.T) {
 
 			back := judge(t, e, reset())
 			require.Equal(t, rollout.Allow, back.Effect)
-			require.NotEmpty(t, back.Findings, "it is still said")
+			// A freeze does not look at what lowers.
+			require.True(t, name == "an unknown time zone" || len(back.Findings) > 0, "it is still said")
 			for _, f := range back.Findings {
 				require.Equal(t, rollout.Warn, f.Effect)
 			}
@@ -211,7 +212,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 		broken string
 		want   []string
 	}{
-		"does not parse":   {"package rampart.rollout\n\ndeny contains", []string{"acme.back", "library.back", "policy.broken"}},
+		"does not parse":   {"package rampart.rollout\n\n)\n", []string{"acme.back", "library.back", "policy.broken"}},
 		"does not compile": {"package rampart.rollout\n\ndeny contains x if x := nosuch(1)\n", []string{"acme.back", "library.back", "policy.broken"}},
 		"fails in another set": {"package rampart.rollout\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if to_number(\"x\") > 1\n",
 			[]string{"acme.back", "library.back", "policy.error"}},
@@ -234,7 +235,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 
 // A package that ran out of time is not asked again in the same call: a hostile policy costs one time-out a package.
 func TestSlowPackageIsAskedOnce(t *testing.T) {
-	e := Compile(Config{Timeout: 100 * time.Millisecond, Modules: modules(`package rampart.rollout
+	e := Compile(Config{Timeout: 50 * time.Millisecond, Modules: modules(`package rampart.rollout
 
 warn contains {"rule": "a", "msg": "b"} if {
 	some i in numbers.range(1, 100000)
@@ -242,18 +243,16 @@ warn contains {"rule": "a", "msg": "b"} if {
 	i * j == -1
 }
 `)})
-	var actions []rollout.Action
-	for i := range 30 {
-		a := ramp()
-		a.ID = fmt.Sprintf("ramp-%d", i)
-		actions = append(actions, a)
-	}
-	start := time.Now()
-	v := e.Judge(t.Context(), snapshot(t), proposal(actions...))
-	require.Less(t, time.Since(start), 2*time.Second)
-	for _, a := range actions {
-		require.Equal(t, "policy.timeout", v.Of(a.ID).Findings[0].Rule)
-	}
+	s, p := snapshot(t), proposal()
+	d, err := newDocument(&s, &p)
+	require.NoError(t, err)
+	j := e.judgement(t.Context(), &s)
+	a := ramp()
+	require.Equal(t, "policy.timeout", j.ask(packageRollout, d.about(&a)).failures[0].Rule)
+	e.timeout = time.Hour // asked again, it would take that long
+	again := j.ask(packageRollout, d.about(&a))
+	require.Equal(t, "policy.timeout", again.failures[0].Rule)
+	require.Contains(t, again.sets, "deny", "the library was asked")
 }
 
 func TestCancelled(t *testing.T) {

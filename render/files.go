@@ -1,7 +1,7 @@
 package render
 
 import (
-	"crypto/sha1" //nolint:gosec // Git's object name, no protection
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -191,7 +191,8 @@ func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion
 
 func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
 	hashes := cloneHashes(v.Files)
-	for name, blob := range w.Blobs {
+	for _, name := range slices.Sorted(maps.Keys(w.Blobs)) {
+		blob := w.Blobs[name]
 		if !fs.ValidPath(name) || name == "." {
 			return nil, fmt.Errorf("%q is no path below a version's folder", name)
 		}
@@ -279,7 +280,7 @@ func cloneHashes(files map[string]string) map[string]string {
 
 // blobHash is the name that Git gives to a file's content.
 func blobHash(data string) string {
-	h := sha1.New() //nolint:gosec // Git's object name, no protection
+	h := sha1.New()
 	h.Write([]byte("blob " + strconv.Itoa(len(data)) + "\x00"))
 	h.Write([]byte(data))
 	return hex.EncodeToString(h.Sum(nil))

@@ -92,15 +92,11 @@ func (r *nodeReader) key(n *yamlv3.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch k := v.(type) {
-	case string:
-		return k, nil
-	case json.Number:
-		return string(k), nil
-	case bool:
-		return fmt.Sprint(k), nil
+	k, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("line %d: a key must be a string, quote it", n.Line)
 	}
-	return "", fmt.Errorf("line %d: a key must be a string", n.Line)
+	return k, nil
 }
 
 func scalarValue(n *yamlv3.Node) (any, error) {
@@ -108,16 +104,24 @@ func scalarValue(n *yamlv3.Node) (any, error) {
 	switch {
 	case n.Style&quoted != 0, plainSafe(n.Value):
 		return n.Value, nil
-	case jsonNumber(n.Value):
+	case checkNumber(n.Value) == nil:
 		return json.Number(n.Value), nil
 	case n.Value == "" || n.Value == "null":
 		return nil, nil
 	case strings.ContainsRune(n.Value, '\n') || len(n.Value) > len("2006-01-02T15:04:05.999999999+00:00"):
 		return n.Value, nil // no reader takes these for anything else
 	}
-	raw, err := yaml.YAMLToJSON([]byte(n.Value))
+	raw, err := yaml.YAMLToJSON([]byte("v: " + n.Value))
 	if err != nil {
-		return n.Value, nil //nolint:nilerr // alone it is not a document, so it is no number or word either
+		return nil, fmt.Errorf("line %d: %w", n.Line, err)
 	}
-	return decodeJSON(raw)
+	v, err := decodeJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := v.(map[string]any)
+	if !ok || len(m) != 1 {
+		return nil, fmt.Errorf("line %d: %q cannot be read, quote it", n.Line, n.Value)
+	}
+	return m["v"], nil
 }

@@ -161,20 +161,22 @@ func TestEditRefuses(t *testing.T) {
 		rewire *wiring
 		want   string
 	}{
-		"no guard":          {takenOver, rollout.VersionWrite{}, nil, `guard "" is neither On nor Off`},
-		"no YAML":           {"a: [", on, nil, "did not find"},
-		"nothing":           {"", on, nil, "EOF"},
-		"only a comment":    {"# nothing\n", on, nil, "EOF"},
-		"no object":         {"- a\n", on, nil, "not an object"},
-		"two documents":     {"a: 1\n---\nb: 2\n", on, nil, "more than one document"},
-		"key twice":         {"a: 1\na: 2\n", on, nil, "line 2: key \"a\" is there twice"},
-		"merge":             {"a: &a {b: 1}\nc:\n  <<: *a\n", on, nil, "line 3: merge keys are not supported"},
-		"tag":               {"a: !!binary aGk=\n", on, nil, "line 1: tag !!binary is not supported"},
-		"alias bomb":        {aliasBomb(), on, nil, "more than 100000 values"},
-		"alias to itself":   {"a: &a [*a]\n", on, nil, "more than 100000 values"},
-		"key that is a map": {"? {a: 1}\n: b\n", on, nil, "a key must be a string"},
-		"no pods":           {"metadata: {}\nspec: {}\n", on, nil, "spec.template is not an object"},
-		"no metadata":       {"spec: {template: {}}\n", on, nil, "metadata is not an object"},
+		"no guard":             {takenOver, rollout.VersionWrite{}, nil, `guard "" is neither On nor Off`},
+		"no YAML":              {"a: [", on, nil, "did not find"},
+		"nothing":              {"", on, nil, "EOF"},
+		"only a comment":       {"# nothing\n", on, nil, "EOF"},
+		"no object":            {"- a\n", on, nil, "not an object"},
+		"two documents":        {"a: 1\n---\nb: 2\n", on, nil, "more than one document"},
+		"key twice":            {"a: 1\na: 2\n", on, nil, "line 2: key \"a\" is there twice"},
+		"merge":                {"a: &a {b: 1}\nc:\n  <<: *a\n", on, nil, "line 3: merge keys are not supported"},
+		"tag":                  {"a: !!binary aGk=\n", on, nil, "line 1: tag !!binary is not supported"},
+		"alias bomb":           {aliasBomb(), on, nil, "more than 100000 values"},
+		"alias to itself":      {"a: &a [*a]\n", on, nil, "more than 100000 values"},
+		"key that is a number": {"1: a\n", on, nil, "line 1: a key must be a string, quote it"},
+		"key that is a word":   {"on: a\n", on, nil, "line 1: a key must be a string, quote it"},
+		"key that is a map":    {"? {a: 1}\n: b\n", on, nil, "a key must be a string"},
+		"no pods":              {"metadata: {}\nspec: {}\n", on, nil, "spec.template is not an object"},
+		"no metadata":          {"spec: {template: {}}\n", on, nil, "metadata is not an object"},
 		"odd options": {"metadata: {annotations: {argocd.argoproj.io/sync-options: 1}}\nspec: {template: {}}\n", on, nil,
 			"annotation argocd.argoproj.io/sync-options is not a string"},
 		"no containers": {"metadata: {}\nspec: {template: {spec: {containers: {}}}}\n", on, &w, "containers is not a list"},
@@ -206,16 +208,16 @@ func TestManifestIsReadAsKubernetesReadsIt(t *testing.T) {
 	for in, want := range map[string]any{
 		"yes": true, "Off": false, "y": true, "null": nil, "~": nil, "": nil, "0777": json.Number("511"), "0o17": json.Number("15"), "0x1F": json.Number("31"),
 		"1_000": json.Number("1000"), ".5": json.Number("0.5"), "1.0": json.Number("1.0"), "1e3": json.Number("1e3"), "-0": json.Number("-0"),
-		"2024-01-31": "2024-01-31", "'1'": "1", "!!str 1": "1", "a: b"[:1]: "a", ":x": ":x", "-1x": "-1x",
+		"2024-01-31": "2024-01-31", "'1'": "1", "!!str 1": "1", "a: b"[:1]: "a", ":x": ":x", "---": "---", "1e373": "1e373", "?x": "?x", "-1x": "-1x",
 	} {
 		got, err := parseManifest("v: " + in + "\n")
 		require.NoError(t, err, in)
 		require.Equal(t, map[string]any{"v": want}, got, in)
 	}
-	got, err := parseManifest("a: &x {b: yes}\nc: *x\nyes: 1\n1: 2\n")
+	got, err := parseManifest("a: &x {b: yes}\nc: *x\n\"yes\": 1\n")
 	require.NoError(t, err)
 	x := map[string]any{"b": true}
-	require.Equal(t, map[string]any{"a": x, "c": x, "true": json.Number("1"), "1": json.Number("2")}, got)
+	require.Equal(t, map[string]any{"a": x, "c": x, "yes": json.Number("1")}, got)
 }
 
 // FuzzParseManifest compares with sigs.k8s.io/yaml: what both can read, both read alike.

@@ -141,7 +141,7 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 }
 
 // TransitionKey is what makes a status a new one: its conditions but for their messages and times, the target and its
-// step, and the decision but for its words and times. Two statuses of the same key are the same to a person who waits,
+// step, the versions beside it and which of them are scaled down, and the decision but for its words and times. Two statuses of the same key are the same to a person who waits,
 // and status.yaml is not rewritten between them. Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
@@ -158,7 +158,11 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		Action, From, To, Verdict string
 		Rules                     []string
 		SpecDigest, PullRequest   string
+		Deprecated                []string
 	}{Conditions: conditions}
+	for _, v := range status.DeprecatedVersions {
+		key.Deprecated = append(key.Deprecated, fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible))
+	}
 	if t := status.TargetVersion; t != nil {
 		key.Target, key.Step = t.BuildID, t.RampPercent
 	}

@@ -93,12 +93,18 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 		s.conn.reached.Store(true)
 		return resp, nil
 	}
-	switch code := codeOf(err); {
+	code := codeOf(err)
+	answered := code != codes.Unavailable && code != codes.DeadlineExceeded && ctx.Err() == nil
+	switch {
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
 		s.pool.evict(s.conn)
 	case rateLimited(err):
 		s.limits.exhausted(time.Now())
-	case ctx.Err() == nil && !s.conn.reached.Load() && (code == codes.Unavailable || code == codes.DeadlineExceeded):
+	}
+	switch {
+	case answered:
+		s.conn.reached.Store(true)
+	case ctx.Err() == nil && !s.conn.reached.Load():
 		err = &ConnectError{fmt.Errorf("%s: %w", s.conn.hostPort, err)}
 	}
 	return resp, err

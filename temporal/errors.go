@@ -115,7 +115,7 @@ func codeOf(err error) codes.Code {
 	if errors.As(err, &service) {
 		return service.Status().Code()
 	}
-	return codes.Unknown
+	return status.Code(err) // of a code that has no type, such as Unauthenticated
 }
 
 // notFound reports whether the thing asked for is known not to exist. A missing namespace has the same code and says

@@ -15,18 +15,25 @@ type Found struct {
 	Entry  Entry
 }
 
-// FindInHistory finds the newest commit, from tip on, in which path exists, and what was there. History
-// that the mirror does not have yet is fetched step by step, until the path is found or history ends
-// (false). The objects below the entry are in the mirror afterwards.
+// Wanted is what to look for in history.
+type Wanted struct {
+	Path string
+	// Blob that Path had; zero: anything that was there.
+	Blob Hash
+}
+
+// FindInHistory finds the newest commit, from tip on, in which there was what is wanted. History that the mirror does
+// not have yet is fetched step by step, until it is found or history ends (false). The objects below the entry are in
+// the mirror afterwards.
 // Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
 // those of Fetch.
-func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, path string) (Found, bool, error) {
+func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found, bool, error) {
 	if err := m.take(ctx); err != nil {
 		return Found{}, false, err
 	}
 	defer m.give()
 	for _, depth := range deepening {
-		found, ok, cut, err := m.searchLocal(tip.Commit, path)
+		found, ok, cut, err := m.searchLocal(tip.Commit, want)
 		if err != nil || ok || !cut {
 			return found, ok, err
 		}
@@ -34,7 +41,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, path string) (Found
 			return Found{}, false, err
 		}
 	}
-	found, ok, cut, err := m.searchLocal(tip.Commit, path)
+	found, ok, cut, err := m.searchLocal(tip.Commit, want)
 	if err == nil && !ok && cut {
 		err = &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
 	}
@@ -42,10 +49,10 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, path string) (Found
 }
 
 // searchLocal looks in the history that is there; cut says that there is more elsewhere.
-func (m *Mirror) searchLocal(tip Hash, path string) (found Found, ok, cut bool, err error) {
+func (m *Mirror) searchLocal(tip Hash, want Wanted) (found Found, ok, cut bool, err error) {
 	cut, err = m.walk(tip, func(c CommitInfo) (bool, error) {
-		e, here, err := m.Lookup(c.Tree, path)
-		if here {
+		e, here, err := m.Lookup(c.Tree, want.Path)
+		if here && (want.Blob.IsZero() || e.Hash == want.Blob) {
 			found, ok = Found{Commit: c.Hash, Entry: e}, true
 		}
 		return !ok, err

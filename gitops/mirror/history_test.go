@@ -73,7 +73,7 @@ func TestFindInHistory(t *testing.T) {
 		m := openMirror(t, w)
 		tip := fetch(t, m, "main")
 
-		found, ok, err := m.FindInHistory(t.Context(), tip, "old/a.yaml")
+		found, ok, err := m.FindInHistory(t.Context(), tip, Wanted{Path: "old/a.yaml"})
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, r.Git("rev-parse", deleted+"~1"), found.Commit.String())
@@ -81,10 +81,10 @@ func TestFindInHistory(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "v2", string(data))
 
-		found, ok, err = m.FindInHistory(t.Context(), tip, "old")
+		found, ok, err = m.FindInHistory(t.Context(), tip, Wanted{Path: "old"})
 		require.NoError(t, err)
 		require.True(t, ok && found.Entry.IsDir())
-		_, ok, err = m.FindInHistory(t.Context(), tip, "never/was")
+		_, ok, err = m.FindInHistory(t.Context(), tip, Wanted{Path: "never/was"})
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.Empty(t, m.state.shallow, "all of history is here now")
@@ -106,7 +106,7 @@ func TestFindInHistoryThroughAMerge(t *testing.T) {
 	merge := r.Git("commit-tree", "-m", "merge, without the side's file", "-p", "main", "-p", "side", r.Tip("main")+"^{tree}")
 	r.Git("update-ref", "refs/heads/main", merge)
 	m := openFile(t, r)
-	found, ok, err := m.FindInHistory(t.Context(), fetch(t, m, "main"), "only/here")
+	found, ok, err := m.FindInHistory(t.Context(), fetch(t, m, "main"), Wanted{Path: "only/here"})
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, r.Tip("side"), found.Commit.String())
@@ -121,7 +121,7 @@ func TestHistoryOfABranchThatWasRewrittenMeanwhile(t *testing.T) {
 	r.Commit(gittest.Commit{Parent: "none", Write: map[string]string{"b": "1"}})
 	r.Git("reflog", "expire", "--expire=now", "--all")
 	r.Git("gc", "--quiet", "--prune=now")
-	_, _, err := m.FindInHistory(t.Context(), tip, "gone")
+	_, _, err := m.FindInHistory(t.Context(), tip, Wanted{Path: "gone"})
 	var moved *MovedError
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, tip.Commit, moved.Expected)
@@ -155,4 +155,29 @@ func TestIncrementThatIsTooLargeIsFetchedAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.store.has(c.Parents[0]))
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+}
+
+// A file that somebody changed is brought back as it was, not as it is.
+func TestFindInHistoryByBlob(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": "as it was\n"}})
+	want := plumbing.NewHash(r.Git("rev-parse", "main:a.yaml"))
+	for i := range 3 {
+		r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": fmt.Sprintf("changed %d\n", i)}})
+	}
+	m := openFile(t, r)
+	tip := fetch(t, m, "main")
+	_, err := m.Blob(want, 100)
+	var missing *MissingObjectError
+	require.ErrorAs(t, err, &missing, "the mirror begins shallow")
+	found, ok, err := m.FindInHistory(t.Context(), tip, Wanted{Path: "a.yaml", Blob: want})
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, want, found.Entry.Hash)
+	text, err := m.Blob(want, 100)
+	require.NoError(t, err)
+	require.Equal(t, "as it was\n", string(text))
+	_, ok, err = m.FindInHistory(t.Context(), tip, Wanted{Path: "a.yaml", Blob: plumbing.NewHash(strings.Repeat("ab", 20))})
+	require.NoError(t, err)
+	require.False(t, ok)
 }

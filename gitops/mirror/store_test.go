@@ -89,7 +89,12 @@ func TestReadingBesideFetches(t *testing.T) {
 
 func TestHTTPConnectionIsKept(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: first})
+	tip := r.Commit(gittest.Commit{Write: first})
+	refs := ""
+	for i := range 200 { // answers in several chunks, whose end go-git does not read
+		refs += fmt.Sprintf("create refs/heads/b%d %s\n", i, tip)
+	}
+	r.GitInput([]byte(refs), "update-ref", "--stdin")
 	var mu sync.Mutex
 	peers := map[string]int{}
 	server := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
@@ -111,5 +116,6 @@ func TestHTTPConnectionIsKept(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	require.Len(t, peers, 1, "one connection serves all requests")
+	// A connection becomes free a moment after its answer was read, so a second one may be made.
+	require.LessOrEqual(t, len(peers), 3, "connections serve many requests")
 }

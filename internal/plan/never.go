@@ -47,7 +47,7 @@ func (n *never) removals() {
 				n.add("the files of %s would be removed before it was scaled down", w.BuildID)
 			}
 		case was == nil || retired(was):
-		case w.Guard == v1alpha1.GuardOff:
+		case w.Guard == v1alpha1.GuardOff && (was.Guard == v1alpha1.GuardOn || isZero(w.Replicas)):
 			n.goes(w.BuildID, "taken away", false)
 		case isZero(w.Replicas) && !isZero(was.Replicas) && !n.askedZero():
 			n.add("version %s would be scaled to 0, which nobody asked for", w.BuildID)

@@ -85,7 +85,7 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	if s.Connection == nil || s.Spec == nil {
 		return s
 	}
-	s.Observation = p.Observer.Describe(ctx, *s.Connection, plan.Ask(s))
+	s.Observation = p.Observer.Observe(ctx, *s.Connection, plan.Ask(s))
 	s.Now = p.Now()
 	if ask := plan.Ask(s); wants(ask) {
 		s.Observation = p.Observer.Observe(ctx, *s.Connection, ask)

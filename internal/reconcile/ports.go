@@ -15,9 +15,7 @@ type Source interface {
 
 // Observer reads Temporal. Failures are in the Observation.
 type Observer interface {
-	// Describe reads what one describe of the worker deployment gives.
-	Describe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
-	// Observe reads that again, and beside it what is asked for.
+	// Observe reads what one describe of the worker deployment gives, and beside it what is asked for.
 	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
 }
 

@@ -17,6 +17,11 @@ test_manifest_is_reverted if {
 	answers({"kind": "Manifest", "path": "versions/v1/deployment.yaml"}) == {["drift.manifest", "revert"]}
 }
 
+test_each_kind_has_its_own_answer if {
+	answers({"kind": "Routing", "direction": "Lower", "path": "x"}) == {["drift.routing", "adopt"]}
+	answers({"kind": "Manifest", "direction": "Lower", "path": "x"}) == {["drift.manifest", "revert"]}
+}
+
 test_configured if {
 	got := drift.action with input as {"action": {"kind": "Drift", "drift": {"kind": "Routing", "direction": "Lower"}}}
 		with data.rampart.config.drift.routing.lower as "hold"

@@ -23,7 +23,6 @@ state(name) := sprintf("could not be read: %s", [input.facts[name].error]) if in
 state(name) := sprintf("is older than %s (observed at %s)", [fact.maxAge, fact.observedAt]) if {
 	fact := input.facts[name]
 	not fact.error
-	fact.observedAt
 }
 
 state(name) := "was never observed" if {

@@ -10,8 +10,15 @@ test_fresh_fact if facts.require("rate") == 0.5 with input.facts as known
 test_missing if facts.state("rate") == "is not known" with input.facts as {}
 
 test_failed if {
-	facts.state("rate") == "could not be read: no route" with input.facts as {"rate": {"error": "no route", "fresh": false}}
+	facts.state("rate") == "could not be read: no route" with input.facts as {"rate": {
+		"error": "no route",
+		"fresh": false,
+		"maxAge": "2m",
+		"observedAt": "2026-03-02T11:00:00Z",
+	}}
 }
+
+test_failed_at_once if facts.state("rate") == "could not be read: x" with input.facts as {"rate": {"error": "x", "fresh": false}}
 
 test_stale if {
 	facts.state("rate") == "is older than 2m (observed at 2026-03-02T11:00:00Z)" with input.facts as {"rate": {

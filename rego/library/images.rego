@@ -13,16 +13,9 @@ containers contains container if {
 # METADATA
 # title: The digest of an image reference
 # description: Undefined if it has none.
-digest(image) := parts[1] if {
-	parts := split(image, "@")
-	count(parts) == 2
-}
+digest(image) := split(image, "@")[1]
 
 # METADATA
 # title: The tag of an image reference
 # description: Undefined if it has none.
-tag(image) := parts[1] if {
-	path := split(split(image, "@")[0], "/")
-	parts := split(path[count(path) - 1], ":")
-	count(parts) == 2
-}
+tag(image) := split(path[count(path) - 1], ":")[1] if path := split(split(image, "@")[0], "/")

@@ -15,6 +15,7 @@ test_containers if {
 	got := images.containers with input.deployment.spec.template.spec as {
 		"containers": [{"name": "a", "image": "a:1"}],
 		"initContainers": [{"name": "b", "image": "b:1"}],
+		"volumes": [{"name": "c"}],
 	}
 	{c.name | some c in got} == {"a", "b"}
 }

@@ -11,6 +11,7 @@ at(percentage) := {
 test_share if {
 	progress.share == 12 with input as at(12)
 	progress.share == 0 with input as {"action": {"buildID": "v2"}, "routing": {"current": "v1", "hasRamp": false}}
+	progress.share == 0 with input as object.union(at(12), {"routing": {"hasRamp": false}})
 	progress.share == 0 with input as object.union(at(12), {"action": {"buildID": "v3"}})
 }
 
@@ -35,6 +36,7 @@ test_done if {
 
 test_first if {
 	progress.first with input as {"action": {"buildID": "v1"}, "routing": {"current": "", "hasRamp": false}}
+	progress.first with input as object.union(at(10), {"routing": {"current": "", "ramping": "v0"}})
 	not progress.first with input as at(10)
 	not progress.first with input as object.union(at(10), {"routing": {"current": ""}})
 	not progress.first with input as {"action": {"buildID": "v1"}, "routing": {"known": false}}

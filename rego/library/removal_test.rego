@@ -120,6 +120,7 @@ test_not_known_at_all if {
 test_routed if {
 	missing(object.union(doc("ScaleDown", drained), {"routing": {"current": "v1"}}), later) == {"it is the current version"}
 	missing(object.union(doc("ScaleDown", drained), {"routing": {"ramping": "v1"}}), later) == {"it has a ramp"}
+	missing(object.union(doc("ScaleDown", drained), {"routing": {"ramping": "v1", "hasRamp": false}}), later) == set()
 }
 
 test_desired if {
@@ -149,6 +150,18 @@ test_routed_once_and_now_without_drainage if {
 	}
 }
 
+test_routed_once_by_git if {
+	promoted := object.union(never_routed, {"record": {"promotions": [{"buildID": "v1", "leftAt": "2026-01-01T00:00:00Z"}]}})
+	missing(promoted, later) == {"it has not been drained, or unused, for long enough"}
+	routed := object.union(never_routed, {"versions": [object.union(unused, {"record": {"routedAt": "2026-01-01T00:00:00Z"}})]})
+	missing(routed, later) == {"it has not been drained, or unused, for long enough"}
+}
+
+test_never_routed_and_yet_draining if {
+	draining := object.union(never_routed, {"versions": [object.union(unused, {"drainage": "Draining"})]})
+	missing(draining, later) == {"it has not been drained, or unused, for long enough"}
+}
+
 test_deleted_after_the_delay if {
 	v := object.union(drained, retired)
 	missing(doc("DeleteVersion", v), later) == set()
@@ -163,7 +176,7 @@ test_deleted_only_when_scaled_down if {
 }
 
 test_deleted_only_without_pollers if {
-	every queues in [[{"pollers": {"known": true, "count": 1}}], [{"pollers": {"known": false}}]] {
+	every queues in [[{"pollers": {"known": true, "count": 1}}], [{"pollers": {"known": false, "count": 0}}]] {
 		v := object.union(object.union(drained, retired), {"queues": queues})
 		missing(doc("DeleteVersion", v), later) == {"it is not known that its pollers are gone"}
 	}

@@ -25,7 +25,6 @@ open(window, zone) if {
 }
 
 inside(window, today, now, from, to) if {
-	from < to
 	from <= now
 	now < to
 	named(window, today)

@@ -65,5 +65,6 @@ test_words if {
 	windows.describe(span) == "christmas (until 2027-01-06T00:00:00+01:00)"
 	windows.describe(weekend) == "weekend (Sat, Sun; Europe/Berlin)"
 	windows.describe(office) == "office (Mon, Tue; 08:30 to 17:00)"
+	windows.describe({"name": "evening", "days": ["Fri"], "from": "18:00"}) == "evening (Fri; 18:00 to 24:00)"
 	windows.describe({"name": "late", "dates": ["12-31"], "to": "08:00"}) == "late (12-31; 00:00 to 08:00)"
 }

@@ -39,7 +39,6 @@ deny contains {"rule": "rollout.steps", "msg": msg} if {
 
 deny contains {"rule": "rollout.steps", "msg": msg} if {
 	input.action.kind == "Ramp"
-	input.action.raises
 	input.action.to - progress.share > steps.maxIncrease
 	msg := sprintf("one ramp adds at most %v percentage points here, not %v", [steps.maxIncrease, input.action.to - progress.share])
 }

@@ -28,7 +28,22 @@ test_two_steps if {
 	got == {{"rule": "rollout.steps", "ceiling": 5, "msg": "25% is more than one step: from 0% the next step is 5%"}}
 }
 
-test_down_is_free if rollout.deny == set() with input as rolling("Ramp", 25, 5)
+test_down_is_free if {
+	rollout.deny == set() with input as rolling("Ramp", 25, 5)
+	rollout.deny == set() with input as rolling("Ramp", 80, 60)
+	rollout.deny == set() with input as rolling("Ramp", 80, 60)
+		with data.rampart.config.rollout.steps.maxPercentage as 10
+}
+
+test_a_promotion_is_no_ramp if {
+	rollout.deny == set() with input as rolling("Promote", 25, 100)
+		with data.rampart.config.rollout.steps as {"maxPercentage": 50, "maxIncrease": 10}
+}
+
+test_keeping_traffic_needs_nothing if {
+	keep := json.remove(rolling("Continue", 10, 10), ["/deployment/spec"])
+	rollout.deny == set() with input as object.union(keep, {"action": {"raises": false}, "routing": {"fresh": false}})
+}
 
 test_promote_after_the_last_step if {
 	rollout.deny == set() with input as rolling("Promote", 25, 100)

@@ -22,7 +22,10 @@ test_no_tag if {
 	denied(image("localhost:5000/app")) == {"container app: localhost:5000/app has no tag, which means latest; use a tag that stays, or a digest"}
 }
 
-test_digest_pins_any_tag if denied(image("shop/app:latest@sha256:ab")) == set()
+test_digest_pins if {
+	denied(image("shop/app:latest@sha256:ab")) == set()
+	denied(image("shop/app@sha256:ab")) == set()
+}
 
 test_patterns_of_tags if {
 	got := spec.deny with input as image("shop/app:main-snapshot")
@@ -34,6 +37,9 @@ test_digest_where_asked if {
 	got := spec.deny with input as image("shop/app:1.2.3")
 		with data.rampart.config.spec.images.digestEnvironments as ["prod"]
 	{f.msg | some f in got} == {"container app: shop/app:1.2.3 has no digest, which environment prod asks for"}
+	pinned := spec.deny with input as image("shop/app@sha256:ab")
+		with data.rampart.config.spec.images.digestEnvironments as ["prod"]
+	pinned == set()
 	other := spec.deny with input as image("shop/app:1.2.3")
 		with data.rampart.config.spec.images.digestEnvironments as ["staging"]
 	other == set()

@@ -22,6 +22,9 @@ test_gate if {
 	with_gate := object.union(progressive(5), {"deployment": {"spec": {"rollout": {"gate": {"workflowType": "Smoke"}}}}})
 	ok := spec.deny with input as with_gate with data.rampart.config.spec.safety.gateEnvironments as ["prod"]
 	ok == set()
+	no_spec := spec.deny with input as {"environment": {"name": "prod"}, "deployment": {}}
+		with data.rampart.config.spec.safety.gateEnvironments as ["prod"]
+	no_spec == set()
 }
 
 test_progressive if {
@@ -44,4 +47,10 @@ test_short_pauses if {
 	{f.msg | some f in got} == {"the pauses of all steps add up to less than 2m"}
 	ok := spec.warn with input as progressive(5) with data.rampart.config.spec.safety.minTotalPause as "90s"
 	ok == set()
+}
+
+test_steps_of_another_strategy_do_not_matter if {
+	other := object.union(progressive(30), {"deployment": {"spec": {"rollout": {"strategy": "AllAtOnce"}}}})
+	spec.deny == set() with input as other with data.rampart.config.spec.safety.maxFirstStep as 10
+	spec.warn == set() with input as other with data.rampart.config.spec.safety.minTotalPause as "2m"
 }

@@ -80,7 +80,7 @@ type env struct {
 func newEnv(t *testing.T, settings ...temporalenv.Setting) *env {
 	t.Helper()
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	id := strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(t.Name(), "-"))
 	ns, err := shared.Namespace(ctx, id, settings...)

@@ -219,11 +219,28 @@ func TestUnversionedAndOtherPollers(t *testing.T) {
 	other.Stop()
 }
 
-// The server answers the enhanced mode from a cache that does not keep what was asked for apart. Neither may its answer to
-// somebody's question for statistics hide our pollers, nor our question switch its check for missing queues off.
-func TestTaskQueueCacheHidesNothing(t *testing.T) {
-	e := newEnv(t)
+// remembers is the real server's time for which an answer of the enhanced mode is given again.
+func remembers() temporalenv.Setting {
+	return set(dynamicconfig.TaskQueueInfoByBuildIdTTL, 5*time.Second)
+}
+
+// The server remembers answers of the enhanced mode without regard to what was asked. Its answer to somebody's question
+// for statistics alone may not hide our pollers, nor those of others.
+func TestPollersBehindSomebodysStatistics(t *testing.T) {
+	e := newEnv(t, remembers())
 	e.start("app", "v1")
+	plain := worker.New(e.client, queue, worker.Options{DisableWorkflowWorker: true})
+	plain.RegisterActivity(func() error { return nil })
+	require.NoError(t, plain.Start())
+	defer plain.Stop()
+	e.eventually(func(context.Context) error { // both poll, and what we asked for is forgotten
+		for _, q := range e.queues("v1") {
+			if q.Pollers.Count != 1 || (q.Unversioned == rollout.Yes) != (q.Type == rollout.QueueActivity) {
+				return fmt.Errorf("%+v", q)
+			}
+		}
+		return nil
+	})
 	e.eventually(func(ctx context.Context) error {
 		resp, err := e.svc.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 			Namespace: e.ns.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
@@ -233,14 +250,18 @@ func TestTaskQueueCacheHidesNothing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		poisoned := len(resp.GetVersionsInfo()[deployment+":v1"].GetTypesInfo()[int32(enumspb.TASK_QUEUE_TYPE_WORKFLOW)].GetPollers()) == 0
-		if !poisoned {
-			return fmt.Errorf("still an answer with pollers in the cache")
+		for _, info := range resp.GetVersionsInfo() {
+			for _, kind := range info.GetTypesInfo() {
+				if len(kind.GetPollers()) > 0 {
+					return fmt.Errorf("an answer with pollers is still remembered")
+				}
+			}
 		}
 		return nil
 	})
 	for _, q := range e.queues("v1") {
 		require.Equal(t, 1, q.Pollers.Count, "%+v", q)
+		require.Equal(t, q.Type == rollout.QueueActivity, q.Unversioned == rollout.Yes, "%+v", q)
 	}
 }
 

@@ -147,17 +147,17 @@ func TestRaiseWithAnotherManager(t *testing.T) {
 func TestLostAnswersCountAsMade(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1", "v2")
-	for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
-		for _, method := range []string{"SetWorkerDeploymentManager", "SetWorkerDeploymentCurrentVersion", "SetWorkerDeploymentRampingVersion"} {
-			e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Code: code, Times: 1})
-		}
-		out := e.raise(current("v1"), ramp("v2", 10))
-		require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 10}))
-		out = e.raise(current("v2"))
-		require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v2"}))
-		e.manager("")
+	for method, code := range map[string]codes.Code{
+		"SetWorkerDeploymentManager": codes.Unavailable, "SetWorkerDeploymentCurrentVersion": codes.DeadlineExceeded,
+		"SetWorkerDeploymentRampingVersion": codes.Unavailable,
+	} {
+		e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Code: code, Times: 1})
 	}
-	require.Equal(t, []string{"current v1", "ramp v2 10", "current v2", "current v1", "ramp v2 10", "current v2"}, e.ns.RoutingCalls(deployment))
+	out := e.raise(current("v1"), ramp("v2", 10))
+	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 10}))
+	out = e.raise(current("v2"))
+	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v2"}))
+	require.Equal(t, []string{"current v1", "ramp v2 10", "current v2"}, e.ns.RoutingCalls(deployment))
 }
 
 func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
@@ -319,9 +319,10 @@ func (e *env) busy(name string) {
 }
 
 // The newer version added a queue that is in use. Giving traffic back would be refused; it is done all the same, and the
-// queue is named. A raise in the same place is refused, even right after our own look at the pollers.
+// queue is named. A raise in the same place is refused, also right after our own look at the pollers: the server's check
+// believes what it remembers of that.
 func TestMissingTaskQueues(t *testing.T) {
-	e := newEnv(t)
+	e := newEnv(t, remembers())
 	e.start("app", "v1", "v3")
 	e.start("app-both", "v2")
 	e.raise(current("v1"))

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +24,9 @@ import (
 
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
+
+// environments counts the namespaces given out.
+var environments atomic.Int64
 
 // shared is the one server of this test binary; each test has a namespace of its own on it.
 var shared *temporalenv.Server
@@ -71,9 +74,10 @@ type env struct {
 func newEnv(t *testing.T, settings ...temporalenv.Setting) *env {
 	t.Helper()
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	name := strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(t.Name(), "-"))
+	// The number keeps repetitions of a test apart.
+	name := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), environments.Add(1))
 	ns, err := shared.Namespace(ctx, name, settings...)
 	require.NoError(t, err)
 	c, err := ns.Client(ctx)

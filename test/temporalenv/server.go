@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
 	"go.temporal.io/server/temporaltest"
 	"google.golang.org/grpc"
@@ -132,7 +133,7 @@ func settings(opts Options) *dynamicconfig.MemoryClient {
 	c.OverrideSetting(dynamicconfig.VersionDrainageStatusVisibilityGracePeriod, opts.Drainage)
 	c.OverrideSetting(dynamicconfig.VersionDrainageStatusRefreshInterval, opts.Drainage)
 	c.OverrideSetting(dynamicconfig.PollerHistoryTTL, opts.PollerTTL)
-	c.OverrideSetting(dynamicconfig.MatchingLongPollExpirationInterval, opts.LongPoll)
+	c.OverrideSetting(dynamicconfig.MatchingLongPollExpirationInterval, longPolls(opts.LongPoll))
 	c.OverrideSetting(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, opts.VisibilityRPS)
 	c.OverrideSetting(dynamicconfig.EnableDeploymentVersions, true)
 	// The enhanced mode of DescribeTaskQueue answers from memory for 5 s, and DeleteVersion believes it.
@@ -140,8 +141,20 @@ func settings(opts Options) *dynamicconfig.MemoryClient {
 	// What temporaltest itself sets; giving it a client of ours replaces it.
 	c.OverrideSetting(dynamicconfig.ForceSearchAttributesCacheRefreshOnRead, true)
 	// A namespace is usable once every service has read it.
-	c.OverrideSetting(dynamicconfig.NamespaceCacheRefreshInterval, 100*time.Millisecond)
+	c.OverrideSetting(dynamicconfig.NamespaceCacheRefreshInterval, 200*time.Millisecond)
 	return c
+}
+
+// longPolls leaves the server's own workers their minute: every namespace has some, and their polls would add up.
+func longPolls(ours time.Duration) []dynamicconfig.ConstrainedValue {
+	values := []dynamicconfig.ConstrainedValue{{Value: ours}}
+	for _, queue := range []string{primitives.PerNSWorkerTaskQueue, primitives.WorkerControllerPerNSWorkerTaskQueue} {
+		values = append(values, dynamicconfig.ConstrainedValue{
+			Constraints: dynamicconfig.Constraints{TaskQueueName: queue},
+			Value:       time.Minute,
+		})
+	}
+	return values
 }
 
 // startReal turns the panics by which temporaltest reports failures outside of a test into errors.

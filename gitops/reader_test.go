@@ -1,0 +1,247 @@
+package gitops
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func TestReadQuickstart(t *testing.T) {
+	w, err := ReadFolder("../examples/quickstart")
+	require.NoError(t, err)
+	require.Empty(t, problems(w))
+	require.Len(t, w.Environments, 1)
+	env := w.Environments[0]
+	require.Equal(t, []string{"shop/checkout"}, names(env))
+	d := env.Deployments[0]
+	require.Equal(t, "workers/shop/checkout.yaml", d.SpecPath)
+	require.Equal(t, "localhost:7233", d.Connection.Spec.HostPort)
+	require.Equal(t, "deploy/demo/shop/checkout", d.Record.Dir)
+	require.Len(t, env.Policies, 1)
+	require.Len(t, env.Data, 1)
+}
+
+func TestReadCases(t *testing.T) {
+	base := map[string]string{"workers/connection.yaml": connectionYAML}
+	cases := []struct {
+		name     string
+		files    map[string]string
+		names    []string
+		problems []string // each is a part of one problem, in order
+		check    func(t *testing.T, e rollout.EnvironmentWorld)
+	}{
+		{name: "specs anywhere but in the output", files: map[string]string{
+			"a/x.yaml": specYAML("shop", "x", "i:1"), "b/y.json": `{"kind":"List","apiVersion":"v1","items":[]}`,
+			"deploy/shop/x/leftover.yaml": specYAML("shop", "z", "i:1"),
+		}, names: []string{"shop/x"}},
+		{name: "foreign files are let be", files: map[string]string{"chart.yaml": "{{ not yaml", "cm.yaml": "kind: ConfigMap\napiVersion: v1\n"}},
+		{name: "two specs of one name, no record: the first path keeps it", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "x", "i:2"),
+		}, names: []string{"shop/x"}, problems: []string{"b.yaml:1: metadata.name: shop/x is already the name of the spec in a.yaml"},
+			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Equal(t, "a.yaml", e.Deployments[0].SpecPath) }},
+		{name: "two specs of one name: the recorded path keeps it", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "x", "i:2"),
+			"deploy/shop/x/routing.yaml": routingYAML("x", "b.yaml"),
+		}, names: []string{"shop/x"}, problems: []string{"a.yaml:1: metadata.name"},
+			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Equal(t, "b.yaml", e.Deployments[0].SpecPath) }},
+		{name: "no namespace", files: map[string]string{"a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), ", namespace: shop", "", 1)},
+			problems: []string{"a.yaml:1: metadata.namespace: is required"}},
+		{name: "a spec with an error holds its deployment", files: map[string]string{"a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), "AllAtOnce", "AllAtOne", 1)},
+			names: []string{"shop/x"}, problems: []string{"a.yaml:6: spec.rollout.strategy"},
+			check: func(t *testing.T, e rollout.EnvironmentWorld) {
+				require.Nil(t, e.Deployments[0].Spec)
+				require.Equal(t, rollout.InvalidSpec, e.Deployments[0].Problems[0].Reason)
+			}},
+		{name: "a recorded spec whose file is no YAML any more", files: map[string]string{
+			"a.yaml": "apiVersion: temporal.io/v1alpha1\nkind: [\n", "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"),
+		}, names: []string{"shop/x"}, problems: []string{"a.yaml:"},
+			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.NotEmpty(t, e.Deployments[0].Problems) }},
+		{name: "a record whose spec is gone", files: map[string]string{"deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml")},
+			names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+				require.Nil(t, e.Deployments[0].Spec)
+				require.Empty(t, e.Deployments[0].Problems)
+				require.NotNil(t, e.Deployments[0].Record.Routing)
+			}},
+		{name: "a record that cannot be read", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "specPath", "specPth", 1),
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Contains(t, e.Deployments[0].Record.RoutingProblem.Message, "deploy/shop/x/routing.yaml:7: spec.specPth")
+		}},
+		{name: "a record without its routing.yaml", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/versions/v1/deployment.yaml": "kind: Deployment\n",
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Contains(t, e.Deployments[0].Record.RoutingProblem.Message, "is missing beside other files")
+		}},
+		{name: "names that could collide", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "x-y", "i:1"), "c.yaml": specYAML("shop", "xy", "i:1"),
+			"deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"), "deploy/shop/x-y/routing.yaml": routingYAML("x-y", "b.yaml"),
+			"deploy/shop/xy/routing.yaml": routingYAML("xy", "c.yaml"),
+		}, names: []string{"shop/x", "shop/x-y", "shop/xy"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Equal(t, []string{"x-y-v1"}, e.Deployments[0].TakenNames)
+			require.Equal(t, []string{"x-v1"}, e.Deployments[1].TakenNames)
+			require.Empty(t, e.Deployments[2].TakenNames)
+		}},
+		{name: "too large", files: map[string]string{"big.yaml": "# temporal.io\n" + strings.Repeat("x", MaxFileSize)}, problems: []string{"big.yaml: is larger than"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{}
+			for k, v := range base {
+				files[k] = v
+			}
+			for k, v := range c.files {
+				files[k] = v
+			}
+			r := gittest.NewBareRepo(t)
+			r.Commit(gittest.Commit{Write: files, Links: map[string]string{"link.yaml": "workers/connection.yaml"}})
+			inGit := read(t, open(t, r))
+			onDisk, err := ReadFolder(writeFolder(t, files))
+			require.NoError(t, err)
+			for where, w := range map[string]rollout.World{"in Git": inGit, "on disk": onDisk} {
+				require.Equal(t, c.names, names(w.Environments[0]), where)
+				got := problems(w)
+				require.Len(t, got, len(c.problems), "%s: %v", where, got)
+				for i, want := range c.problems {
+					require.Contains(t, got[i], want, where)
+				}
+				if c.check != nil {
+					c.check(t, w.Environments[0])
+				}
+			}
+		})
+	}
+}
+
+func writeFolder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		full := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		require.NoError(t, os.WriteFile(full, []byte(text), 0o644))
+	}
+	return dir
+}
+
+func TestReadConfigProblems(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no Config":   {"a: 1\n", "rampart.yaml: holds no Config"},
+		"two Configs": {twoEnvironments + "---\n" + twoEnvironments, "holds a second Config"},
+		"another":     {connectionYAML, "holds a TemporalConnection"},
+		"misspelt":    {strings.Replace(twoEnvironments, "specs:", "spec:", 1), "did you mean specs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := ReadFolder(writeFolder(t, map[string]string{ConfigFile: c.text}))
+			require.NoError(t, err)
+			require.Empty(t, w.Environments, "nothing is done by a configuration that is wrong")
+			require.Contains(t, strings.Join(problems(w), "\n"), c.want)
+		})
+	}
+}
+
+func TestReadTwoEnvironments(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{
+		ConfigFile: twoEnvironments, "policies/a.rego": "package rampart.rollout\n", "policies/data.yaml": "a: 1\n",
+		"staging/a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), ", namespace: shop", "", 1), "prod/a.yaml": specYAML("shop", "x", "i:1"),
+		"shared/c.yaml": connectionYAML,
+	}})
+	w := read(t, open(t, r))
+	require.Empty(t, problems(w))
+	require.Equal(t, []string{"shop/x"}, names(w.Environments[0]))
+	require.Nil(t, w.Environments[0].Deployments[0].Connection, "connections are the environment's own")
+	require.Equal(t, "shop", w.Environments[0].Deployments[0].Spec.Metadata.Namespace, "the environment's default")
+	require.NotNil(t, w.Environments[1].Deployments[0].Connection)
+	require.Empty(t, w.Environments[1].Base, "its branch does not exist yet")
+	require.Equal(t, []rollout.TextFile{{Path: "policies/a.rego", Text: "package rampart.rollout\n"}}, w.Environments[1].Policies)
+}
+
+// memoryTree is a tree of files in memory, hashed as Git does.
+type memoryTree map[string]string
+
+func (m memoryTree) root() string { return m.hash(".") }
+
+// hash of a directory is that of all that is below it.
+func (m memoryTree) hash(dir string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if dir == "." || strings.HasPrefix(name, dir+"/") {
+			fmt.Fprintf(&b, "%s %s\n", name, blobHash([]byte(m[name])))
+		}
+	}
+	return blobHash([]byte(b.String()))
+}
+
+func (m memoryTree) list(dir, _ string) ([]entry, error) {
+	var out []entry
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		rest, ok := strings.CutPrefix(name, dir+"/")
+		if dir == "." {
+			rest, ok = name, true
+		}
+		if !ok {
+			continue
+		}
+		first, _, deeper := strings.Cut(rest, "/")
+		e := entry{first, fileEntry, blobHash([]byte(m[name]))}
+		if deeper {
+			e = entry{first, dirEntry, m.hash(path.Join(dir, first))}
+		}
+		if n := len(out); n == 0 || out[n-1].name != first {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (m memoryTree) read(file, _ string) ([]byte, error) { return []byte(m[file]), nil }
+
+// Reading on top of what was read before gives what reading anew gives, whatever changed.
+func TestReadAgainIsReadAnew(t *testing.T) {
+	paths := []string{"a/x.yaml", "a/b/y.yaml", "a/b/c/z.yaml", "w.yaml", "deploy/shop/x/routing.yaml", "deploy/shop/y/routing.yaml",
+		"deploy/shop/x/status.yaml", "workers/connection.yaml"}
+	content := func(path string, n int) string {
+		switch {
+		case strings.HasSuffix(path, "routing.yaml"):
+			return routingYAML(strings.Split(path, "/")[2], paths[n%4])
+		case strings.HasSuffix(path, "connection.yaml"):
+			return connectionYAML
+		}
+		return specYAML("shop", strings.TrimSuffix(filepath.Base(path), ".yaml"), "i:"+string(rune('0'+n)))
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		files := memoryTree{"keep": "x"}
+		read := func(r *Reader) rollout.World {
+			w, err := r.read(files, func(v1alpha1.Environment) (tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+			require.NoError(rt, err)
+			return w
+		}
+		var again Reader
+		for range rapid.IntRange(1, 6).Draw(rt, "commits") {
+			for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(paths), 0, 4, rapid.ID[string]).Draw(rt, "paths") {
+				if _, exists := files[p]; exists && rapid.Bool().Draw(rt, "delete") {
+					delete(files, p)
+					continue
+				}
+				files[p] = content(p, rapid.IntRange(0, 9).Draw(rt, "content"))
+			}
+			if diff := cmp.Diff(read(new(Reader)), read(&again), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
+				rt.Fatalf("reading again differs from reading anew:\n%s", diff)
+			}
+		}
+	})
+}

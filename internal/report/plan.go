@@ -1,0 +1,299 @@
+package report
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Decided is what was decided for one worker deployment, and the files it leads to.
+type Decided struct {
+	Snapshot rollout.Snapshot
+	Proposal rollout.Proposal
+	Plan     rollout.Plan
+	Files    []rollout.FileChange
+	// Refused says why the plan is not carried out although it was decided; "" if it is.
+	Refused string
+}
+
+// Plan is what the next cycle does.
+type Plan struct {
+	// Pending says that it does anything at all.
+	Pending bool `json:"pending"`
+	// Deployments sorted by environment and name.
+	Deployments []Deployment `json:"deployments"`
+	// Files of environments as a whole, sorted by path.
+	Files []File `json:"files,omitempty"`
+	// Problems of the repository's files.
+	Problems []v1alpha1.Problem `json:"problems,omitempty"`
+}
+
+// Deployment is what the next cycle does for one worker deployment.
+type Deployment struct {
+	Environment string        `json:"environment"`
+	Name        string        `json:"name"`
+	SpecPath    string        `json:"specPath,omitempty"`
+	Pending     bool          `json:"pending"`
+	Row         string        `json:"row"`
+	State       rollout.State `json:"state"`
+	Refused     string        `json:"refused,omitempty"`
+	Target      *Target       `json:"target,omitempty"`
+	Actions     []Action      `json:"actions"`
+	// Spec is policy's verdict on the spec itself.
+	Spec    rollout.Verdict `json:"spec"`
+	Routing *RoutingChange  `json:"routing,omitempty"`
+	// Gates are task queues on which a test workflow is started.
+	Gates []string `json:"gates,omitempty"`
+	// Deletions are build IDs whose version the server is asked to delete.
+	Deletions    []string   `json:"deletions,omitempty"`
+	Files        []File     `json:"files,omitempty"`
+	NextDue      *time.Time `json:"nextDue,omitempty"`
+	PolicyDigest string     `json:"policyDigest,omitempty"`
+}
+
+// Target is the version that the spec asks for.
+type Target struct {
+	BuildID string                `json:"buildID"`
+	Status  rollout.VersionStatus `json:"status"`
+	Attempt int                   `json:"attempt"`
+}
+
+// Outcome is what becomes of a proposed action.
+type Outcome string
+
+// The outcomes.
+const (
+	Now  Outcome = "Now"  // carried out
+	Held Outcome = "Held" // policy, or a missing approval, holds it
+	// Later: something else goes first, or its evidence is not complete.
+	Later Outcome = "Later"
+	// Judged: traffic as it is, which policy is asked about in every cycle.
+	Judged Outcome = "Judged"
+)
+
+// Action is one proposed action, what policy says of it, and what becomes of it.
+type Action struct {
+	ID       string            `json:"id"`
+	Title    string            `json:"title"`
+	Outcome  Outcome           `json:"outcome"`
+	Effect   rollout.Effect    `json:"effect"`
+	Action   rollout.Action    `json:"action"`
+	Findings []rollout.Finding `json:"findings,omitempty"`
+}
+
+// RoutingChange is how traffic moves.
+type RoutingChange struct {
+	Before Routing `json:"before"`
+	After  Routing `json:"after"`
+	// Order says when Temporal is called: BeforeCommit (lowering) or AfterPush (raising).
+	Order Order `json:"order"`
+}
+
+// Order says when Temporal is called.
+type Order string
+
+// The orders.
+const (
+	BeforeCommit Order = "BeforeCommit"
+	AfterPush    Order = "AfterPush"
+)
+
+// Routing is where new workflows go.
+type Routing struct {
+	Current    string   `json:"current"`
+	Ramping    *string  `json:"ramping,omitempty"`
+	Percentage *float64 `json:"percentage,omitempty"`
+}
+
+// FileOp is what happens to a file.
+type FileOp string
+
+// What happens to files.
+const (
+	CreateFile  FileOp = "Create"
+	UpdateFile  FileOp = "Update"
+	DeleteFile  FileOp = "Delete"
+	RestoreFile FileOp = "Restore" // bytes that Git had earlier
+)
+
+// File is one changed file.
+type File struct {
+	Path string `json:"path"`
+	Op   FileOp `json:"op"`
+	// Diff is unified; empty where a file is brought back from history.
+	Diff string `json:"diff,omitempty"`
+}
+
+// NewPlan reports what was decided. Changes of files that belong to no worker deployment come with what they change.
+func NewPlan(decided []Decided, rest []EnvironmentFile) Plan {
+	p := Plan{Deployments: []Deployment{}}
+	for _, d := range decided {
+		p.Deployments = append(p.Deployments, newDeployment(d))
+	}
+	slices.SortFunc(p.Deployments, func(a, b Deployment) int {
+		return cmp.Or(strings.Compare(a.Environment, b.Environment), strings.Compare(a.Name, b.Name))
+	})
+	for _, f := range rest {
+		p.Files = append(p.Files, newFile(f.Change, f.Was, f.Exists))
+	}
+	slices.SortFunc(p.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	p.Pending = len(p.Files) > 0 || slices.ContainsFunc(p.Deployments, func(d Deployment) bool { return d.Pending })
+	return p
+}
+
+// EnvironmentFile is a change of a file of an environment as a whole, such as the kustomization.yaml of its output.
+type EnvironmentFile struct {
+	Change rollout.FileChange
+	Was    string
+	Exists rollout.Answer
+}
+
+func newDeployment(d Decided) Deployment {
+	out := Deployment{
+		Environment: d.Plan.Environment.Name, Name: d.Plan.Deployment.String(), SpecPath: d.Snapshot.SpecPath, Row: d.Plan.Row,
+		State: stateOf(d), Refused: d.Refused, Actions: actionsOf(d), Spec: d.Plan.Verdicts.Spec,
+		Deletions: d.Plan.Deletions, PolicyDigest: d.Plan.PolicyHash,
+	}
+	if t := d.Proposal.Target; t != nil {
+		out.Target = &Target{BuildID: t.BuildID, Status: t.Status, Attempt: t.Attempt}
+	}
+	if !d.Plan.NextDue.IsZero() {
+		due := d.Plan.NextDue.UTC()
+		out.NextDue = &due
+	}
+	if d.Refused != "" {
+		return out
+	}
+	out.Routing = routingOf(d)
+	for _, g := range d.Plan.Gates {
+		out.Gates = append(out.Gates, g.TaskQueue)
+	}
+	for _, c := range d.Files {
+		was, exists := recorded(d.Snapshot.Record, c.Path)
+		out.Files = append(out.Files, newFile(c, was, exists))
+	}
+	out.Pending = len(out.Files)+len(out.Gates)+len(out.Deletions) > 0 || out.Routing != nil
+	return out
+}
+
+// stateOf is what the status will say; where none is written, what the rules say.
+func stateOf(d Decided) rollout.State {
+	if st := d.Plan.Status; st != nil {
+		if c := condition(st.Conditions, v1alpha1.ConditionReady); c != nil {
+			stalled := condition(st.Conditions, v1alpha1.ConditionStalled)
+			return rollout.State{Reason: rollout.Reason(c.Reason), Message: c.Message,
+				Stalled: stalled != nil && stalled.Status == v1alpha1.True}
+		}
+	}
+	return d.Proposal.State
+}
+
+// actionsOf lists what was proposed in its order, and what resolving added to it.
+func actionsOf(d Decided) []Action {
+	outcomes := map[string]Outcome{}
+	held := map[string]rollout.Verdict{}
+	for _, h := range d.Plan.Held {
+		outcomes[h.Action.ID], held[h.Action.ID] = Held, h.Verdict
+	}
+	for _, a := range d.Plan.Actions {
+		outcomes[a.ID] = Now
+	}
+	out := []Action{}
+	seen := map[string]bool{}
+	for _, a := range slices.Concat(d.Proposal.Actions, d.Plan.Actions) {
+		if seen[a.ID] {
+			continue
+		}
+		seen[a.ID] = true
+		verdict, asked := d.Plan.Verdicts.Actions[a.ID]
+		if h, ok := held[a.ID]; ok {
+			verdict, asked = h, true
+		}
+		if !asked {
+			verdict.Effect = d.Plan.Verdicts.Of(a.ID).Effect
+			if outcomes[a.ID] == Now { // made by resolving: a verdict led to it
+				verdict.Effect = rollout.Allow
+			}
+		}
+		outcome := outcomes[a.ID]
+		switch {
+		case outcome == "" && a.Kind == rollout.Continue:
+			outcome = Judged
+		case outcome == "":
+			outcome = Later
+		}
+		out = append(out, Action{ID: a.ID, Title: title(a), Outcome: outcome, Effect: verdict.Effect, Action: a, Findings: verdict.Findings})
+	}
+	return out
+}
+
+func routingOf(d Decided) *RoutingChange {
+	call, order := d.Plan.Lower, BeforeCommit
+	if call == nil {
+		call, order = d.Plan.Raise, AfterPush
+	}
+	if call == nil {
+		return nil
+	}
+	after := call.Basis
+	for _, step := range call.Steps {
+		switch step.Kind {
+		case rollout.SetCurrent:
+			after.Current = step.BuildID
+			if after.HasRamp && after.Ramping == step.BuildID {
+				after.HasRamp, after.Ramping, after.Percentage = false, "", 0
+			}
+		case rollout.SetRamp:
+			after.HasRamp, after.Ramping, after.Percentage = true, step.BuildID, step.Percentage
+		case rollout.ClearRamp:
+			after.HasRamp, after.Ramping, after.Percentage = false, "", 0
+		}
+	}
+	return &RoutingChange{Before: routing(call.Basis), After: routing(after), Order: order}
+}
+
+func routing(c rollout.RoutingConfig) Routing {
+	r := Routing{Current: c.Current}
+	if c.HasRamp {
+		share := asWritten(c.Percentage)
+		r.Ramping, r.Percentage = &c.Ramping, &share
+	}
+	return r
+}
+
+// recorded finds the earlier content of a file of a record.
+func recorded(r rollout.Record, file string) (string, rollout.Answer) {
+	rel, ok := strings.CutPrefix(file, path.Clean(r.Dir)+"/")
+	if !ok {
+		return "", rollout.No
+	}
+	f, ok := r.Files[rel]
+	if !ok {
+		return "", rollout.No
+	}
+	return f.Data, rollout.Yes
+}
+
+func newFile(c rollout.FileChange, was string, exists rollout.Answer) File {
+	before, after := "a/"+c.Path, "b/"+c.Path
+	f := File{Path: c.Path, Op: UpdateFile}
+	switch {
+	case c.Delete:
+		f.Op, after = DeleteFile, "/dev/null"
+	case c.Blob != "":
+		f.Op = RestoreFile
+		return f
+	case exists != rollout.Yes:
+		f.Op, before = CreateFile, "/dev/null"
+	}
+	_, text, _ := strings.Cut(string(diff.Diff(before, []byte(was), after, []byte(c.Data))), "\n")
+	f.Diff = text
+	return f
+}

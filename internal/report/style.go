@@ -1,0 +1,138 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Style says whether text carries colours.
+type Style string
+
+// The styles.
+const (
+	Plain    Style = "Plain"
+	Coloured Style = "Coloured"
+)
+
+// The colours, as terminals know them.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	cyan   = "\x1b[36m"
+	bold   = "\x1b[1m"
+	reset  = "\x1b[0m"
+)
+
+func (s Style) paint(colour, text string) string {
+	if s != Coloured || text == "" {
+		return text
+	}
+	return colour + text + reset
+}
+
+// effect paints an effect by its strictness.
+func (s Style) effect(e rollout.Effect) string {
+	switch e {
+	case rollout.Allow:
+		return s.paint(green, string(e))
+	case rollout.Warn, rollout.RequireApproval:
+		return s.paint(yellow, string(e))
+	}
+	return s.paint(red, string(e))
+}
+
+// diff paints the lines of a unified diff.
+func (s Style) diff(text string) string {
+	if s != Coloured {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		body, end := strings.TrimSuffix(line, "\n"), ""
+		if body != line {
+			end = "\n"
+		}
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+			body = s.paint(bold, body)
+		case strings.HasPrefix(line, "+"):
+			body = s.paint(green, body)
+		case strings.HasPrefix(line, "-"):
+			body = s.paint(red, body)
+		case strings.HasPrefix(line, "@@"):
+			body = s.paint(cyan, body)
+		}
+		b.WriteString(body + end)
+	}
+	return b.String()
+}
+
+// percent prints a percentage as a person writes it, such as 12.5%.
+func percent(p float64) string { return fmt.Sprintf("%v%%", p) }
+
+// unversioned names a build, or the workers that have none.
+func unversioned(buildID string) string {
+	if buildID == "" {
+		return "unversioned workers"
+	}
+	return buildID
+}
+
+// oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, no control characters.
+func oneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// clean removes control characters from text of several lines.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// when prints a time in UTC and how far it is from now.
+func when(t, now time.Time) string {
+	at := t.UTC().Format(time.RFC3339)
+	if d := t.Sub(now); d >= 0 {
+		return at + " (in " + Age(d) + ")"
+	}
+	return at + " (" + Age(now.Sub(t)) + " ago)"
+}
+
+// Age prints a duration with its largest two units, such as 3h5m, to be read at a glance.
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	units := []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}}
+	for i, u := range units {
+		if d < u.size {
+			continue
+		}
+		out := fmt.Sprintf("%d%s", d/u.size, u.name)
+		if i+1 < len(units) {
+			if rest := d % u.size / units[i+1].size; rest > 0 {
+				out += fmt.Sprintf("%d%s", rest, units[i+1].name)
+			}
+		}
+		return out
+	}
+	return "0s"
+}

@@ -1,0 +1,92 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// title says in a few words what an action does.
+func title(a rollout.Action) string {
+	build := unversioned(a.BuildID)
+	switch a.Kind {
+	case rollout.CreateVersion:
+		return "create version " + build
+	case rollout.UpdateVersion:
+		return fmt.Sprintf("update %s in place (%s)", build, strings.ToLower(string(a.Update)))
+	case rollout.ScaleVersion:
+		return "scale " + build + replicas(a.Replicas)
+	case rollout.Restore:
+		return "restore " + build + replicas(a.Replicas)
+	case rollout.StartGate:
+		if a.Gate == nil {
+			return "start the gate on " + build
+		}
+		return fmt.Sprintf("start gate %s on %s", a.Gate.WorkflowType, build)
+	case rollout.Ramp:
+		out := fmt.Sprintf("ramp %s from %s to %s", build, percent(a.From), percent(a.To))
+		if a.Step > 0 {
+			out += fmt.Sprintf(" (step %d of %d)", a.Step, a.Steps)
+		}
+		return out
+	case rollout.Promote:
+		return "promote " + build
+	case rollout.ResetRamp:
+		return "take traffic back from " + build
+	case rollout.Rollback:
+		return "roll back to " + build
+	case rollout.Continue:
+		return fmt.Sprintf("leave %s with %s", build, percent(a.From))
+	case rollout.DriftAction:
+		if a.Drift == nil {
+			return "drift"
+		}
+		if a.Drift.Path != "" {
+			return "drift of " + a.Drift.Path
+		}
+		return fmt.Sprintf("drift of the %s: %s recorded, %s found", strings.ToLower(string(a.Drift.Kind)), a.Drift.Recorded, a.Drift.Actual)
+	case rollout.ScaleDown:
+		return "scale down " + build
+	case rollout.DeleteVersion:
+		return "delete version " + build + " in Temporal"
+	case rollout.RemoveFiles:
+		return "remove the files of " + build
+	case rollout.SetAsideKind:
+		return "set aside " + build
+	}
+	return string(a.Kind) + " " + build
+}
+
+func replicas(n *int32) string {
+	if n == nil {
+		return ", replicas left to its autoscaler"
+	}
+	return fmt.Sprintf(" to %d replicas", *n)
+}
+
+// asWritten is a percentage of the server's precision as a person writes it.
+func asWritten(p float32) float64 {
+	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(p), 'g', -1, 32), 64)
+	if err != nil {
+		return float64(p)
+	}
+	return f
+}
+
+// text of a routing, such as "current v1, ramping v2 at 5%".
+func (r Routing) text() string {
+	out := "current " + orNone(r.Current)
+	if r.Ramping != nil && r.Percentage != nil {
+		out += fmt.Sprintf(", ramping %s at %s", unversioned(*r.Ramping), percent(*r.Percentage))
+	}
+	return out
+}
+
+func orNone(buildID string) string {
+	if buildID == "" {
+		return "none"
+	}
+	return buildID
+}

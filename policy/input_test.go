@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func indented(t *testing.T, v ast.Value) []byte {
+	t.Helper()
+	plain, err := ast.JSON(v)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	require.NoError(t, enc.Encode(plain))
+	return b.Bytes()
+}
+
+// TestInput pins the document that policies are written against.
+func TestInput(t *testing.T) {
+	full := snapshot(t)
+	first := full.Observation
+	first.At = ago(4 * time.Second)
+	first.Versions = first.Versions[1:]
+	first.Unlisted = map[string]rollout.Count{"v1": rollout.Counted(0)}
+	full.FirstRead = &first
+	full.Observation.Versions = append(full.Observation.Versions, rollout.VersionObservation{BuildID: "stray", QueuesKnown: rollout.No, TurnedBack: "gate Smoke"})
+	full.Observation.Gates = []rollout.GateRun{{WorkflowID: "rampart-gate:x", TaskQueue: "checkout", State: rollout.GateRunning, StartedAt: ago(time.Minute)}}
+	full.Observation.Routing.Percentage = 0.1
+	r := &full.Record.Routing.Spec
+	r.Bars = []v1alpha1.Bar{{BuildID: "v0", TemplateHash: "hash-v0", By: "gate Smoke", Reason: "failed", At: stamp(time.Hour)}}
+	r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, By: "ada", Reason: "wait", At: stamp(time.Hour)}
+	r.SetAside = []v1alpha1.SetAside{{BuildID: "v0", Reason: "open workflows", At: stamp(time.Hour)}}
+	full.Waivers = []v1alpha1.Waiver{{APIVersion: v1alpha1.RampartAPIVersion, Kind: v1alpha1.KindWaiver, Metadata: v1alpha1.ObjectMeta{Name: "w"},
+		Spec: v1alpha1.WaiverSpec{Rule: "rollout.freeze", Reason: "hotfix", Approver: "ada", ExpiresAt: v1alpha1.NewTime(now.Add(time.Hour))}}}
+	full.Facts["broken"] = rollout.Fact{Error: "no route", Source: "prometheus"}
+	gate := rollout.Action{ID: "gate", Kind: rollout.StartGate, BuildID: "v3", Queues: []string{"checkout"},
+		Gate: &rollout.GateSpec{Point: "first", Attempt: 1, WorkflowType: "Smoke", Input: json.RawMessage(`{"password":"hunter2"}`), Timeout: time.Hour}}
+
+	unread := snapshot(t)
+	unread.Observation = rollout.Observation{At: now, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "no route"}}
+	unread.Spec, unread.Record.Routing, unread.Facts = nil, nil, nil
+	drift := rollout.Action{ID: "drift", Kind: rollout.DriftAction, Drift: &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftHigher, Recorded: "a", Actual: "b"}}
+
+	got := new(txtar.Archive)
+	for _, tc := range []struct {
+		name string
+		s    rollout.Snapshot
+		p    rollout.Proposal
+		a    rollout.Action
+	}{{"full.json", full, proposal(gate, ramp()), gate}, {"unread.json", unread, rollout.Proposal{Row: "unreadable"}, drift}} {
+		v, err := Input(tc.s, tc.p, tc.a)
+		require.NoError(t, err)
+		got.Files = append(got.Files, txtar.File{Name: tc.name, Data: indented(t, v)})
+	}
+	bytesGot := txtar.Format(got)
+	require.NotContains(t, string(bytesGot), "hunter2", "a gate's input may be a secret")
+	const golden = "testdata/input.txtar"
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, bytesGot, 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(bytesGot), "\n")))
+}
+
+// The input of one action is not changed by making that of another.
+func TestActionsShareTheInput(t *testing.T) {
+	s, p := snapshot(t), proposal()
+	d, err := newDocument(&s, &p)
+	require.NoError(t, err)
+	var inputs []ast.Value
+	for i := range p.Actions {
+		inputs = append(inputs, d.about(&p.Actions[i]))
+	}
+	for i := range p.Actions {
+		alone, err := Input(s, p, p.Actions[i])
+		require.NoError(t, err)
+		require.Zero(t, alone.Compare(inputs[i]))
+		require.Equal(t, alone.Hash(), inputs[i].Hash())
+	}
+	require.NotZero(t, inputs[0].Compare(inputs[1]))
+}
