@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/open-policy-agent/opa/v1/format"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/rego"
@@ -24,5 +26,13 @@ func TestLibrary(t *testing.T) {
 		if len(c.NotCovered) > 0 {
 			t.Errorf("%s: no test evaluates lines %v", c.Path, c.NotCovered)
 		}
+	}
+}
+
+func TestLibraryFormat(t *testing.T) {
+	for _, m := range slices.Concat(rego.Modules(), rego.Tests()) {
+		formatted, err := format.Source(m.Path, []byte(m.Source))
+		require.NoError(t, err)
+		require.Equal(t, string(formatted), m.Source, "%s is not as opa fmt writes it", m.Path)
 	}
 }

@@ -41,7 +41,7 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 	if err != nil {
 		return Outcome{}, err
 	}
-	if !m.at.routing.SameTraffic(call.Basis) {
+	if !m.at.routing.Same(call.Basis) {
 		return m.fail(&StaleError{Basis: call.Basis, Actual: m.at.routing})
 	}
 	if err := m.own(ctx, call.Claim); err != nil {

@@ -91,7 +91,7 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 	switch {
 	case gone && v != nil:
 		return "Temporal still knows it"
-	case v == nil && !obs.Unlisted[id].IsZero():
+	case v == nil && !obs.Unlisted[id].None():
 		return "it is not known that no open workflow names it"
 	case v == nil && routed && (was == nil || !retired(was)):
 		return "it was routed and Temporal does not list it"
@@ -101,7 +101,7 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 		return "it is draining"
 	case v.Drainage == "" && (routed || !v.FirstActivatedAt.IsZero() || !v.BecameCurrentAt.IsZero() || !v.DeactivatedAt.IsZero()):
 		return "it was routed and its drainage is not known"
-	case !v.OpenPinned.IsZero():
+	case !v.OpenPinned.None():
 		return "it is not known that no open workflow is pinned to it"
 	}
 	return ""

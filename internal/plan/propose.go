@@ -37,6 +37,9 @@ func (v *view) proposeTarget(p *rollout.Proposal) {
 			continue
 		}
 		p.Row, p.State = r.name, o.state
+		if foreign {
+			o.actions = slices.DeleteFunc(o.actions, rollout.Action.Routes)
+		}
 		propose(p, r.name, o)
 		if !foreign {
 			return

@@ -302,9 +302,16 @@ func (r *resolver) barred(a rollout.Action) string {
 	return a.BuildID
 }
 
-// settled reports whether only something from outside, or time, changes the answer.
+// settled reports whether only a person, a changed routing, or time changes the answer. Drainage, pollers and counts show
+// in no list: as long as another version waits for one of them there is more to look at.
 func (r *resolver) settled(plan *rollout.Plan) bool {
-	return len(r.taken) == 0 && !plan.SecondRead && r.state.Reason == rollout.RolloutComplete && len(r.held) == 0
+	if len(r.taken) > 0 || plan.SecondRead || r.state.Reason != rollout.RolloutComplete || len(r.held) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.rec.Versions, func(ver v1alpha1.RecordedVersion) bool {
+		other := ver.BuildID != r.target.BuildID
+		return other && (r.needed(&ver) != "" || r.mayGo(&ver))
+	})
 }
 
 func (r *resolver) summary() []string {

@@ -65,8 +65,15 @@ func TestManual(t *testing.T) {
 	w.settle()
 }
 
+// currentV1 is a world in which v1 is current.
+func currentV1(t require.TestingT) *world {
+	w := newWorld(t)
+	w.startV1()
+	return w
+}
+
 // rampingV2 is a world in which v2 ramps at 10% for a minute.
-func rampingV2(t *testing.T) *world {
+func rampingV2(t require.TestingT) *world {
 	w := newWorld(t)
 	w.startV1()
 	w.push("v2")
@@ -76,7 +83,7 @@ func rampingV2(t *testing.T) *world {
 	return w
 }
 
-func currentV2(t *testing.T) *world {
+func currentV2(t require.TestingT) *world {
 	w := rampingV2(t)
 	w.run(21 * time.Minute)
 	require.Equal(t, []string{"v2 50", "v2 current"}, w.server.calls)
@@ -152,7 +159,7 @@ func turnsBack(p rollout.Proposal) rollout.Verdicts {
 }
 
 func TestPolicyTurnsBack(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) *world{"ramping": rampingV2, "current": currentV2} {
+	for name, start := range map[string]func(require.TestingT) *world{"ramping": rampingV2, "current": currentV2} {
 		for _, dies := range []site{"", beforeLower, afterLower, afterCommit} {
 			for _, marks := range []bool{true, false} {
 				t.Run(name+"/"+string(dies), func(t *testing.T) {

@@ -100,8 +100,8 @@ func specUnusable(v *view) (outcome, bool) {
 	case v.s.Connection == nil:
 		return stalled(v.connectionReason(), "connection %s/%s is not in the repository",
 			v.s.Deployment.Namespace, v.spec.Spec.WorkerOptions.ConnectionRef.Name), true
-	case v.spec.Spec.Rollout.Strategy == v1alpha1.Progressive && len(v.steps()) == 0:
-		return stalled(rollout.InvalidSpec, "spec.rollout.steps is empty: strategy Progressive needs steps"), true
+	case !v.plannable():
+		return stalled(rollout.InvalidSpec, "spec.rollout has no strategy, or strategy Progressive without steps"), true
 	case v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace:
 		return stalled(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: its workflows would be left behind. "+
 			"Retire %s there first, then add it anew", v.rec.TemporalNamespace, v.spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment), true
@@ -110,6 +110,15 @@ func specUnusable(v *view) (outcome, bool) {
 			"write it inline as spec.rollout.gate.input"), true
 	}
 	return outcome{}, false
+}
+
+// plannable reports whether the rows know what to do with the strategy.
+func (v *view) plannable() bool {
+	switch v.spec.Spec.Rollout.Strategy {
+	case v1alpha1.Manual, v1alpha1.AllAtOnce:
+		return true
+	}
+	return len(v.steps()) > 0
 }
 
 func (v *view) firstGateFromFile() bool {

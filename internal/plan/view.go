@@ -62,9 +62,10 @@ func (v *view) readable() bool {
 	return v.obs.Problem == nil && !v.obs.At.IsZero() && v.obs.Exists != ""
 }
 
-// foreign reports whether the worker deployment is owned by someone else.
+// foreign reports whether the worker deployment is owned by someone else. Who has no identity owns nothing.
 func (v *view) foreign() bool {
-	return v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != v.s.Environment.ManagerIdentity
+	own := v.s.Environment.ManagerIdentity
+	return own == "" || v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != own
 }
 
 func (v *view) findTarget() *rollout.Target {

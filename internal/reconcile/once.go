@@ -153,7 +153,8 @@ func (r *Reconciler) check(ctx context.Context, decisions []Decision, report *Re
 }
 
 func subject(d Decision) Subject {
-	return Subject{Connection: *d.Snapshot.Connection, Deployment: d.Plan.Deployment, TemporalNamespace: plan.Ask(d.Snapshot).TemporalNamespace}
+	return Subject{Connection: *d.Snapshot.Connection, Deployment: d.Plan.Deployment, TemporalNamespace: plan.Ask(d.Snapshot).TemporalNamespace,
+		Identity: d.Plan.Environment.ManagerIdentity}
 }
 
 // lower takes traffic back, before anything is committed. A plan whose lowering did not work is dropped: it is not true.

@@ -57,4 +57,6 @@ type Subject struct {
 	Connection        v1alpha1.Connection
 	Deployment        rollout.Name
 	TemporalNamespace string
+	// Identity is the environment's manager identity.
+	Identity string
 }

@@ -158,7 +158,7 @@ type EnvironmentFile struct {
 func newDeployment(d Decided) Deployment {
 	out := Deployment{
 		Environment: d.Plan.Environment.Name, Name: d.Plan.Deployment.String(), SpecPath: d.Snapshot.SpecPath, Row: d.Plan.Row,
-		State: stateOf(d), Refused: d.Refused, Actions: actionsOf(d), Spec: d.Plan.Verdicts.Spec,
+		State: StateOf(d.Proposal, d.Plan), Refused: d.Refused, Actions: actionsOf(d), Spec: d.Plan.Verdicts.Spec,
 		Deletions: d.Plan.Deletions, PolicyDigest: d.Plan.PolicyHash,
 	}
 	if t := d.Proposal.Target; t != nil {
@@ -183,16 +183,16 @@ func newDeployment(d Decided) Deployment {
 	return out
 }
 
-// stateOf is what the status will say; where none is written, what the rules say.
-func stateOf(d Decided) rollout.State {
-	if st := d.Plan.Status; st != nil {
+// StateOf is what the status will say; where none is written, what the rules say.
+func StateOf(proposal rollout.Proposal, plan rollout.Plan) rollout.State {
+	if st := plan.Status; st != nil {
 		if c := condition(st.Conditions, v1alpha1.ConditionReady); c != nil {
 			stalled := condition(st.Conditions, v1alpha1.ConditionStalled)
 			return rollout.State{Reason: rollout.Reason(c.Reason), Message: c.Message,
 				Stalled: stalled != nil && stalled.Status == v1alpha1.True}
 		}
 	}
-	return d.Proposal.State
+	return proposal.State
 }
 
 // actionsOf lists what was proposed in its order, and what resolving added to it.

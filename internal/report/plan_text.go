@@ -19,6 +19,9 @@ func (p Plan) WriteText(w io.Writer, style Style) error {
 	for _, f := range p.Files {
 		f.write(&b, style)
 	}
+	if len(p.Files) > 0 {
+		b.WriteString("\n")
+	}
 	b.WriteString(p.summary() + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -41,22 +44,15 @@ func (p Plan) summary() string {
 			}
 		}
 	}
-	out := fmt.Sprintf("%d of %s would change: %s, %s, %s started", changing, count(len(p.Deployments), "worker deployment"),
-		count(files, "file"), count(routes, "routing change"), count(gates, "gate workflow"))
+	out := fmt.Sprintf("Plan: %d of %d worker deployments would change. Files: %d. Routing changes: %d. Gate workflows: %d.",
+		changing, len(p.Deployments), files, routes, gates)
 	if !p.Pending {
-		out = fmt.Sprintf("Nothing would change in %s", count(len(p.Deployments), "worker deployment"))
+		out = fmt.Sprintf("Plan: nothing would change. Worker deployments: %d.", len(p.Deployments))
 	}
 	if held > 0 {
-		out += fmt.Sprintf("; %s held", count(held, "action"))
+		out += fmt.Sprintf(" Held actions: %d.", held)
 	}
-	return out + "."
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return out
 }
 
 func (d Deployment) write(b *strings.Builder, style Style) {
@@ -81,7 +77,9 @@ func (d Deployment) headline(style Style) string {
 
 // writeDetails prints everything but the files.
 func (d Deployment) writeDetails(b *strings.Builder, style Style) {
-	line := func(label, format string, args ...any) { fmt.Fprintf(b, "  %-9s "+format+"\n", append([]any{label}, args...)...) }
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(b, "  %-9s "+format+"\n", append([]any{label}, args...)...)
+	}
 	if d.Target != nil {
 		line("target", "%s (%s)", d.Target.BuildID, d.Target.Status)
 	}
@@ -89,7 +87,7 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 	if d.Refused != "" {
 		line("refused", "%s", oneLine(d.Refused))
 	}
-	writeFindings(b, style, d.Spec.Findings, map[string]string{"": "spec"})
+	writeFindings(b, style, d.Spec.Findings)
 	for _, a := range d.Actions {
 		if a.Outcome == Judged && a.Effect.Strictness() <= rollout.Allow.Strictness() && len(a.Findings) == 0 {
 			continue
@@ -98,7 +96,7 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 		if a.Action.Reason != "" && !strings.HasPrefix(a.Action.Reason, a.Title) && !strings.HasPrefix(a.Title, a.Action.Reason) {
 			line("", "because %s", oneLine(a.Action.Reason))
 		}
-		writeFindings(b, style, a.Findings, nil)
+		writeFindings(b, style, a.Findings)
 	}
 	if r := d.Routing; r != nil {
 		when := map[Order]string{BeforeCommit: "before the commit", AfterPush: "after the push"}[r.Order]
@@ -115,10 +113,10 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 	}
 }
 
-// writeFindings prints each rule that fired. labels[""] is printed in front where it is given.
-func writeFindings(b *strings.Builder, style Style, findings []rollout.Finding, labels map[string]string) {
+// writeFindings prints each rule that fired.
+func writeFindings(b *strings.Builder, style Style, findings []rollout.Finding) {
 	for _, f := range findings {
-		fmt.Fprintf(b, "  %-9s   %s\n", labels[""], findingText(f, style))
+		fmt.Fprintf(b, "  %-9s   %s\n", "", findingText(f, style))
 	}
 }
 

@@ -22,8 +22,8 @@ type Count struct {
 // Counted is a known count.
 func Counted(n int64) Count { return Count{Known: true, N: n} }
 
-// IsZero reports whether the count is known and zero.
-func (c Count) IsZero() bool { return c.Known && c.N == 0 }
+// None reports whether the count is known to be zero. (Not IsZero: encoding/json would leave a known zero out.)
+func (c Count) None() bool { return c.Known && c.N == 0 }
 
 // Observation is what Temporal said of one worker deployment in one read.
 type Observation struct {

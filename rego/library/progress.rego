@@ -27,11 +27,14 @@ ceiling := min(above) if count(above) > 0
 
 ceiling := max(steps) if count(above) == 0
 
-above := {p | some p in steps; p > share}
+above := {p | some p in steps; p - share > precision}
+
+# Temporal keeps percentages with single precision: 33.333333 comes back as 33.333332.
+precision := 0.0001
 
 # METADATA
 # title: Is the last step done
-done if share >= max(steps)
+done if max(steps) - share <= precision
 
 # METADATA
 # title: Is it the first version

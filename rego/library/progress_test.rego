@@ -24,6 +24,13 @@ test_ceiling_is_the_next_step if {
 	progress.ceiling == 50 with input as at(80)
 }
 
+test_single_precision if {
+	thirds := object.union(at(33.333332), {"deployment": {"spec": {"rollout": {"steps": [{"rampPercentage": 33.333333}, {"rampPercentage": 66.666667}]}}}})
+	progress.ceiling == 66.666667 with input as thirds
+	not progress.done with input as thirds
+	progress.done with input as object.union(thirds, {"routing": {"percentage": 66.666664}})
+}
+
 test_no_steps_no_ramp if {
 	progress.ceiling == 0 with input as object.union(at(0), {"deployment": {"spec": {"rollout": {"steps": []}}}})
 	not progress.done with input as object.union(at(99), {"deployment": {"spec": {"rollout": {"steps": []}}}})

@@ -288,7 +288,7 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	require.False(t, obs.Stuck.Problems.Known)
 	require.NotEmpty(t, obs.Stuck.Problems.Reason)
 	require.Nil(t, obs.Gates)
-	require.True(t, obs.Version("v1").OpenPinned.IsZero())
+	require.Equal(t, rollout.Counted(0), obs.Version("v1").OpenPinned)
 
 	obs = broken("DescribeTaskQueue")
 	require.Equal(t, rollout.Yes, obs.Version("v1").QueuesKnown)

@@ -23,8 +23,10 @@ func until(ctx context.Context, check func(context.Context) error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), fmt.Errorf("last seen: %w", err))
 		case <-ticker.C:
+		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), fmt.Errorf("last seen: %w", err))
 		}
 	}
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func (a *app) observeCommand() *cobra.Command {
+	var (
+		output     choice
+		repository repositoryFlags
+		server     temporalFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Print what the bot sees: specs, records, and what Temporal says",
+		Long: `Observe reads the folder -C, or the branch of --repo, and Temporal, and prints all of it: the world that decisions are made
+on, one snapshot for each worker deployment. It changes nothing. What could not be read is said in the snapshot.
+
+rampart plan --snapshot and rampart explain --snapshot decide again from its JSON, without Git and network. The snapshot
+holds the specs and the recorded manifests, and no credentials of the bot.`,
+		Example: `  rampart observe > snapshot.json
+  rampart observe --repo https://git.example.com/team/workers.git | jq '.environments[].deployments[].observation'`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			source, closeSource, err := a.source(repository)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, closeSource()) }()
+			pool, err := a.pool(server, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, pool.Close()) }()
+			// Deciding as well shows what a second read is wanted for, so that the snapshot has it.
+			world, decided, err := a.planner(source, pool).Plan(cmd.Context())
+			if err != nil {
+				return err
+			}
+			out := world
+			out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
+			for i, env := range world.Environments {
+				env.Deployments = make([]rollout.Snapshot, 0, len(decided[i]))
+				for _, d := range decided[i] {
+					env.Deployments = append(env.Deployments, d.Snapshot)
+					if p := d.Snapshot.Observation.Problem; p != nil {
+						a.log.WarnContext(cmd.Context(), "not read from Temporal", "deployment", d.Snapshot.Deployment.String(),
+							"reason", string(p.Reason), "error", p.Message)
+					}
+				}
+				out.Environments[i] = env
+			}
+			return a.encode(output.value, out)
+		},
+	}
+	a.addOutput(cmd, &output, formatJSON, formatYAML)
+	repository.addReading(cmd)
+	a.addTemporal(cmd, &server)
+	return cmd
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var (
+		output     choice
+		repository repositoryFlags
+		server     temporalFlags
+		snapshot   string
+	)
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show what the bot's next cycle would do",
+		Long: `Plan shows, for each worker deployment, what the next cycle would do: the row of the rules that decides, each action with
+what policy says of it, how the routing would move, and how the files would change. It changes nothing: no writer is made.
+
+It reads the folder -C as it is on disk (so a change can be tried before it is committed), or the branch of --repo as
+rampart run does, and Temporal. With --snapshot it decides offline on what rampart observe printed; "-" is standard input.
+
+Exit code 2 if anything would change, 0 if nothing would, 1 if something could not be read.`,
+		Example: `  rampart plan
+  rampart plan --repo https://git.example.com/team/workers.git --branch main -o json
+  rampart observe > snapshot.json; rampart plan --snapshot snapshot.json`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var world rollout.World
+			var decided [][]reconcile.Decision
+			var err error
+			if snapshot != "" {
+				world, decided, err = a.decideSnapshot(cmd.Context(), snapshot)
+			} else {
+				world, decided, err = a.decideLive(cmd.Context(), repository, server)
+			}
+			if err != nil {
+				return err
+			}
+			return a.printPlan(output.value, world, decided)
+		},
+	}
+	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
+	repository.addReading(cmd)
+	a.addTemporal(cmd, &server)
+	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; neither Git nor Temporal are asked")
+	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
+	return cmd
+}
+
+func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server temporalFlags) (world rollout.World, decided [][]reconcile.Decision, err error) {
+	source, closeSource, err := a.source(repository)
+	if err != nil {
+		return world, nil, err
+	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	pool, err := a.pool(server, nil)
+	if err != nil {
+		return world, nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	return a.planner(source, pool).Plan(ctx)
+}
+
+// decideSnapshot decides on what was observed earlier.
+func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [][]reconcile.Decision, error) {
+	world, err := a.readSnapshot(name)
+	if err != nil {
+		return world, nil, err
+	}
+	judges := newJudges()
+	out := make([][]reconcile.Decision, len(world.Environments))
+	for i, env := range world.Environments {
+		for _, s := range env.Deployments {
+			out[i] = append(out[i], reconcile.Decide(ctx, judges.engine(env), s))
+		}
+	}
+	return world, out, ctx.Err()
+}
+
+// readSnapshot reads what observe wrote.
+func (a *app) readSnapshot(name string) (rollout.World, error) {
+	var world rollout.World
+	data, err := a.readInput(name)
+	if err != nil {
+		return world, fmt.Errorf("read --snapshot: %w", err)
+	}
+	// What is embedded as JSON (templates, inputs of gates) goes into hashes as it is written: without white space.
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		return world, fmt.Errorf("read --snapshot %s: it is not the JSON that rampart observe writes: %w", name, err)
+	}
+	dec := json.NewDecoder(&compact)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&world); err != nil {
+		return world, fmt.Errorf("read --snapshot %s: it is not what rampart observe of this version writes: %w", name, err)
+	}
+	return onlyEnvironment(world, a.env)
+}
+
+func (a *app) readInput(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(a.in)
+	}
+	return os.ReadFile(name)
+}
+
+// printPlan prints what was decided. What could not be read of Temporal is an error: nothing is known to change then.
+func (a *app) printPlan(format string, world rollout.World, decided [][]reconcile.Decision) error {
+	p, err := planReport(world, decided)
+	if err != nil {
+		return err
+	}
+	p.Problems = worldProblems(world)
+	if format == formatText {
+		for _, problem := range p.Problems {
+			a.say("%s", problemLine(problem))
+		}
+		err = p.WriteText(a.out, a.style())
+	} else {
+		err = a.encode(format, p)
+	}
+	if err != nil {
+		return err
+	}
+	if unread, total := unreadable(decided); unread > 0 {
+		return fmt.Errorf("%d of %d worker deployments could not be read from Temporal", unread, total)
+	}
+	if len(world.Environments) == 0 {
+		return errors.New("the repository's configuration cannot be used")
+	}
+	if p.Pending {
+		return pending(nil)
+	}
+	return nil
+}
+
+func unreadable(decided [][]reconcile.Decision) (unread, total int) {
+	for _, env := range decided {
+		for _, d := range env {
+			total++
+			if d.Snapshot.Observation.Problem != nil {
+				unread++
+			}
+		}
+	}
+	return unread, total
+}
+
+// planReport renders what was decided, as the next cycle does.
+func planReport(world rollout.World, decided [][]reconcile.Decision) (report.Plan, error) {
+	var all []report.Decided
+	var rest []report.EnvironmentFile
+	for i, env := range world.Environments {
+		roots := map[string]bool{}
+		for _, r := range env.Roots {
+			roots[r] = true
+		}
+		for _, d := range decided[i] {
+			r := renderDecision(d)
+			if r.Refused == "" && d.Plan.Record != nil {
+				roots[d.Plan.Deployment.String()] = true
+			}
+			all = append(all, r)
+		}
+		if len(roots) == 0 {
+			continue
+		}
+		root, err := render.Root(env.Environment, sortedKeys(roots))
+		if err != nil {
+			return report.Plan{}, err
+		}
+		if root.Data != env.RootFile.Data {
+			f := report.EnvironmentFile{Change: root, Was: env.RootFile.Data, Exists: rollout.No}
+			if env.RootFile.Hash != "" {
+				f.Exists = rollout.Yes
+			}
+			rest = append(rest, f)
+		}
+	}
+	return report.NewPlan(all, rest), nil
+}
+
+// renderDecision renders one decision, and checks it as the cycle does just before it writes.
+func renderDecision(d reconcile.Decision) report.Decided {
+	out := report.Decided{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan}
+	if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
+		out.Refused = never[0]
+		return out
+	}
+	files, err := render.Files(d.Plan, d.Snapshot.Record)
+	if err != nil {
+		out.Refused = err.Error()
+	}
+	out.Files = files
+	return out
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var (
+		repository repositoryFlags
+		server     temporalFlags
+		once       bool
+		interval   time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the bot: read, decide, commit, route",
+		Long: `Run reads the branch of --repo and Temporal, decides, commits manifests, routing and status to the repository, and moves
+Temporal's routing; then again, every --interval or when the next step is due. It keeps nothing but a mirror that may be
+deleted at any time, and may be killed at any moment: the next run goes on from what Git and Temporal say.
+
+Errors are logged and tried again, less and less often; they do not end the loop. SIGINT and SIGTERM let the cycle under
+way finish, for up to 10 seconds, and end the loop with exit code 0; a second signal ends it at once. With --once one
+cycle is run: exit code 0 if all of it worked, 1 if not, 130 or 143 if it was interrupted.
+
+HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
+		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
+  rampart run --repo git@git.example.com:team/workers.git --git-ssh-key-file key --temporal-connections connections.yaml
+  rampart run --repo file:///srv/git/workers.git --once`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			switch {
+			case repository.url == "":
+				return errors.New("run needs a repository: --repo URL, or RAMPART_REPO")
+			case interval <= 0:
+				return fmt.Errorf("--interval has to be positive, not %s", interval)
+			}
+			bot, closeBot, err := a.bot(repository, server)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, closeBot()) }()
+			l := loop{app: a, bot: bot, interval: interval, told: map[rollout.Name]rollout.State{}}
+			if once {
+				return l.once(cmd.Context())
+			}
+			l.run(cmd.Context())
+			return nil
+		},
+	}
+	repository.addReading(cmd)
+	repository.addWriting(cmd)
+	a.addTemporal(cmd, &server)
+	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
+	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
+	return cmd
+}
+
+// Bounds of the loop.
+const (
+	// grace is how long a cycle may take to finish once the loop is to end. A cycle that is cut off does no harm.
+	grace = 10 * time.Second
+	// soonest is the least time between two cycles, unless --interval is shorter.
+	soonest = time.Second
+	// maxBackoff bounds the time between cycles that fail.
+	maxBackoff = time.Minute
+)
+
+// loop runs cycles.
+type loop struct {
+	*app
+	bot      *reconcile.Reconciler
+	interval time.Duration
+	failed   int
+	// told are the states that were logged last.
+	told map[rollout.Name]rollout.State
+}
+
+// run runs cycles until the context ends.
+func (l *loop) run(ctx context.Context) {
+	l.log.InfoContext(ctx, "started", "interval", l.interval.String())
+	for ctx.Err() == nil {
+		cycle, done := outlive(ctx)
+		r, err := l.cycle(cycle)
+		done()
+		if ctx.Err() != nil {
+			break
+		}
+		if sleep(ctx, l.pause(r, err)) != nil {
+			break
+		}
+	}
+	l.log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())
+}
+
+// outlive gives a context that ends a grace period after another.
+func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(grace, cancel)
+		context.AfterFunc(out, func() { t.Stop() })
+	})
+	return out, func() { stop(); cancel() }
+}
+
+// once runs one cycle, and fails where a part of it did.
+func (l *loop) once(ctx context.Context) error {
+	r, err := l.cycle(ctx)
+	switch unread, total := unreadable([][]reconcile.Decision{r.Decisions}); {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(r.Failures) > 0:
+		return fmt.Errorf("the plans of %d worker deployments were not carried out", len(r.Failures))
+	case unread > 0:
+		return fmt.Errorf("%d of %d worker deployments could not be read from Temporal", unread, total)
+	case len(r.World.Environments) == 0:
+		return errors.New("the repository's configuration cannot be used")
+	}
+	return nil
+}
+
+// cycle runs one cycle and logs what came of it: one line if it did something, and what it found out.
+func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
+	start := l.now()
+	r, err := l.bot.Once(ctx)
+	took := l.now().Sub(start).Round(time.Millisecond).String()
+	l.tell(ctx, r)
+	level := l.log.DebugContext
+	if len(r.Commits) > 0 || len(r.Failures) > 0 {
+		level = l.log.InfoContext
+	}
+	level(ctx, "cycle", "looked_at", len(r.Decisions), "commits", r.Commits, "failures", len(r.Failures), "took", took)
+	return r, err
+}
+
+// tell logs states that changed since they were logged last; at first only those that need a person.
+func (l *loop) tell(ctx context.Context, r reconcile.Report) {
+	for _, p := range worldProblems(r.World) {
+		key := rollout.Name{Namespace: "file", Name: problemLine(p)}
+		if _, known := l.told[key]; !known {
+			l.log.WarnContext(ctx, "problem in the repository", "problem", problemLine(p))
+			l.told[key] = rollout.State{}
+		}
+	}
+	for _, d := range r.Decisions {
+		state := report.StateOf(d.Proposal, d.Plan)
+		was, known := l.told[d.Plan.Deployment]
+		l.told[d.Plan.Deployment] = state
+		if known && was.Reason == state.Reason && was.Stalled == state.Stalled {
+			continue
+		}
+		level := l.log.InfoContext
+		switch {
+		case state.Stalled:
+			level = l.log.WarnContext
+		case !known:
+			level = l.log.DebugContext
+		}
+		level(ctx, "state", "deployment", d.Plan.Deployment.String(), "reason", string(state.Reason), "message", oneLine(state.Message))
+	}
+}
+
+// pause is how long to wait for the next cycle: the interval, less where a step is due before, more after errors. The
+// jitter keeps several bots from meeting.
+func (l *loop) pause(r reconcile.Report, err error) time.Duration {
+	if err != nil {
+		l.failed++
+		wait := min(max(l.interval, soonest)<<min(l.failed-1, 10), max(maxBackoff, l.interval))
+		wait += jitter(wait)
+		attributes := []any{"error", err, "again_in", wait.Round(time.Millisecond).String()}
+		if h := hint(err); h != "" {
+			attributes = append(attributes, "hint", h)
+		}
+		l.log.Error("cycle failed", attributes...)
+		return wait
+	}
+	l.failed = 0
+	wait := l.interval
+	if !r.NextDue.IsZero() {
+		wait = min(wait, max(r.NextDue.Sub(l.now()), 0))
+	}
+	wait = max(wait, min(soonest, l.interval))
+	return wait + jitter(wait)
+}
+
+// jitter is up to a tenth of a duration.
+func jitter(d time.Duration) time.Duration { return rand.N(d/10 + 1) }

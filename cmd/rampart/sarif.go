@@ -1,0 +1,107 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// The parts of SARIF 2.1.0 that code scanners read (https://docs.oasis-open.org/sarif/sarif/v2.1.0/).
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool    sarifTool     `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		InformationURI string      `json:"informationUri"`
+		Version        string      `json:"version,omitempty"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID string `json:"id"`
+	}
+	sarifResult struct {
+		RuleID       string             `json:"ruleId"`
+		Level        string             `json:"level"`
+		Message      sarifMessage       `json:"message"`
+		Locations    []sarifLocation    `json:"locations"`
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifMessage struct {
+		Text string `json:"text"`
+	}
+	sarifLocation struct {
+		Physical sarifPhysical `json:"physicalLocation"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   *sarifRegion  `json:"region,omitempty"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine   int `json:"startLine"`
+		StartColumn int `json:"startColumn,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
+	}
+)
+
+// The rules of problems that no policy found.
+const (
+	ruleInvalid = "object.invalid"
+	ruleWarning = "object.warning"
+)
+
+func sarifOf(v validation) sarifLog {
+	rules := map[string]bool{}
+	results := []sarifResult{}
+	for _, p := range v.Problems {
+		r := sarifResult{RuleID: ruleInvalid, Level: "error", Locations: sarifAt(p.File, p.Line, p.Column)}
+		if p.Severity == v1alpha1.Warning {
+			r.RuleID, r.Level = ruleWarning, "warning"
+		}
+		r.Message.Text = oneLine(v1alpha1.Problem{File: p.File, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.String())
+		rules[r.RuleID] = true
+		results = append(results, r)
+	}
+	for _, f := range v.Findings {
+		r := sarifResult{RuleID: f.Rule, Level: "error", Message: sarifMessage{oneLine(f.Deployment + ": " + f.Message)},
+			Locations: sarifAt(f.File, f.Line, 0)}
+		if f.Effect.Strictness() <= rollout.Warn.Strictness() {
+			r.Level = "warning"
+		}
+		if f.Waived != "" {
+			r.Suppressions = []sarifSuppression{{Kind: "external", Justification: "waived by " + f.Waived}}
+		}
+		rules[r.RuleID] = true
+		results = append(results, r)
+	}
+	driver := sarifDriver{Name: "rampart", InformationURI: "https://github.com/rampart-gitops/rampart", Rules: []sarifRule{}}
+	for _, id := range sortedKeys(rules) {
+		driver.Rules = append(driver.Rules, sarifRule{id})
+	}
+	return sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0",
+		Runs: []sarifRun{{Tool: sarifTool{driver}, Results: results}}}
+}
+
+func sarifAt(file string, line, column int) []sarifLocation {
+	at := sarifPhysical{Artifact: sarifArtifact{filepath.ToSlash(file)}}
+	if line > 0 {
+		at.Region = &sarifRegion{line, column}
+	}
+	return []sarifLocation{{at}}
+}

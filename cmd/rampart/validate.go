@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+)
+
+func (a *app) validateCommand() *cobra.Command {
+	var output choice
+	cmd := &cobra.Command{
+		Use:   "validate [PATH...]",
+		Short: "Check specs, configuration and policies; no Git, no network",
+		Long: `Validate decodes specs, connections, waivers and rampart.yaml strictly, compiles the policies, and asks the policies of
+package rampart.spec about each spec. Without a PATH it checks the folder -C; "-" is standard input.
+
+Where -C has a rampart.yaml and each PATH is below it, the specs belong to its environments, with their policies and
+connections. Else the given files are all there is, and the default policies apply.
+
+Each problem is a line on standard output, file:line: path: message. Exit code 1 with errors, 2 when only policy refuses,
+0 otherwise, warnings or not.`,
+		Example: `  rampart validate
+  rampart validate workers/prod/checkout.yaml
+  kustomize build overlays/prod | rampart validate -
+  rampart validate -o sarif > rampart.sarif`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.loadSpecs(args)
+			if err != nil {
+				return err
+			}
+			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
+				return err
+			}
+			return a.printValidation(output.value, a.validate(cmd.Context(), s))
+		},
+	}
+	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
+	return cmd
+}
+
+// validation is what was found.
+type validation struct {
+	// Valid says that there are no errors and that no policy refuses.
+	Valid bool `json:"valid"`
+	// Deployments that were checked.
+	Deployments int                `json:"deployments"`
+	Problems    []v1alpha1.Problem `json:"problems"`
+	Findings    []specFinding      `json:"findings"`
+}
+
+// specFinding is a rule of policy that fired on a spec.
+type specFinding struct {
+	Environment string `json:"environment"`
+	Deployment  string `json:"deployment"`
+	File        string `json:"file"`
+	Line        int    `json:"line"`
+	rollout.Finding
+}
+
+func (f specFinding) refuses() bool {
+	return f.Waived == "" && f.Effect.Strictness() > rollout.Warn.Strictness()
+}
+
+// String is file:line: deployment: message (rule).
+func (f specFinding) String() string {
+	out := f.File
+	if f.Line > 0 {
+		out += fmt.Sprintf(":%d", f.Line)
+	}
+	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Message), f.Rule, f.Effect)
+	if f.Waived != "" {
+		out += " [waived by " + f.Waived + "]"
+	}
+	return out
+}
+
+// validate finds what is wrong with specs.
+func (a *app) validate(ctx context.Context, s specs) validation {
+	out := validation{Problems: s.problems(), Findings: []specFinding{}}
+	judges := newJudges()
+	for _, env := range s.world.Environments {
+		engine := judges.engine(env)
+		for _, p := range engine.Problems() {
+			out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.show(p.Path), Line: p.Line, Message: p.Message})
+		}
+		for _, d := range env.Deployments {
+			out.Deployments++
+			out.Problems = append(out.Problems, around(s, d)...)
+			if d.Spec != nil {
+				d.Now = a.now()
+				out.Findings = append(out.Findings, findings(ctx, engine, s, d)...)
+			}
+		}
+	}
+	sortProblems(out.Problems)
+	out.Problems = slices.Compact(out.Problems)
+	if out.Problems == nil {
+		out.Problems = []v1alpha1.Problem{}
+	}
+	slices.SortStableFunc(out.Findings, func(a, b specFinding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message))
+	})
+	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
+	return out
+}
+
+// around says what is wrong around a spec: with its connection and its record.
+func around(s specs, d rollout.Snapshot) []v1alpha1.Problem {
+	var out []v1alpha1.Problem
+	routing := s.show(path.Join(d.Record.Dir, "routing.yaml"))
+	if p := d.Record.RoutingProblem; p != nil {
+		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: routing, Message: p.Message})
+	}
+	switch {
+	case d.Spec == nil && len(d.Problems) == 0 && d.Record.Routing != nil:
+		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: routing,
+			Message: fmt.Sprintf("the spec of %s is gone: its versions are kept", d.Deployment)})
+	case d.Spec != nil && d.Connection == nil:
+		const field = "spec.workerOptions.connectionRef.name"
+		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: s.show(d.SpecPath), Path: field,
+			Message: fmt.Sprintf("connection %s/%s is not in the repository", d.Deployment.Namespace, d.Spec.Spec.WorkerOptions.ConnectionRef.Name)}
+		if !s.whole {
+			p.Severity, p.Message = v1alpha1.Warning, strings.Replace(p.Message, "in the repository", "among the given files", 1)
+		}
+		p.Line, p.Column = s.place(d, field)
+		out = append(out, p)
+	}
+	return out
+}
+
+// findings are the rules that fired on a spec. What is broken in the policies themselves is reported once, not for each spec.
+func findings(ctx context.Context, engine *policy.Engine, s specs, d rollout.Snapshot) []specFinding {
+	var out []specFinding
+	for _, f := range engine.JudgeSpec(ctx, d).Findings {
+		if f.Location != "" && slices.ContainsFunc(engine.Problems(), func(p policy.Problem) bool { return p.Location() == f.Location }) {
+			continue
+		}
+		var evidence struct {
+			Path string `json:"path"`
+		}
+		if json.Unmarshal(f.Evidence, &evidence) != nil || evidence.Path == "" {
+			evidence.Path = "spec"
+		}
+		found := specFinding{Environment: d.Environment.Name, Deployment: d.Deployment.String(), File: s.show(d.SpecPath), Finding: f}
+		found.Line, _ = s.place(d, evidence.Path)
+		out = append(out, found)
+	}
+	return out
+}
+
+func (a *app) printValidation(format string, v validation) error {
+	var err error
+	switch format {
+	case formatSARIF:
+		err = a.encode(formatJSON, sarifOf(v))
+	case formatText:
+		err = a.printProblems(v)
+	default:
+		err = a.encode(format, v)
+	}
+	if err != nil {
+		return err
+	}
+	errs, refusals := 0, 0
+	for _, p := range v.Problems {
+		if p.Severity == v1alpha1.Error {
+			errs++
+		}
+	}
+	for _, f := range v.Findings {
+		if f.refuses() {
+			refusals++
+		}
+	}
+	a.say("worker deployments: %d, errors: %d, refused by policy: %d, warnings: %d", v.Deployments, errs, refusals,
+		len(v.Problems)+len(v.Findings)-errs-refusals)
+	switch {
+	case errs > 0:
+		return &exit{code: exitError}
+	case refusals > 0:
+		return pending(nil)
+	}
+	return nil
+}
+
+func (a *app) printProblems(v validation) error {
+	for _, p := range v.Problems {
+		if _, err := fmt.Fprintln(a.out, problemLine(p)); err != nil {
+			return err
+		}
+	}
+	for _, f := range v.Findings {
+		if _, err := fmt.Fprintln(a.out, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// problemLine is the problem as an editor can jump to it; a warning says that it is one.
+func problemLine(p v1alpha1.Problem) string {
+	if p.Severity == v1alpha1.Warning {
+		p.Message = "warning: " + p.Message
+	}
+	return oneLine(p.String())
+}
+
+// oneLine keeps what others wrote from breaking lines and from reaching the terminal as control characters.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }), " ")
+}

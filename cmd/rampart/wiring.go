@@ -1,0 +1,413 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/temporal"
+)
+
+// repositoryFlags say where the repository is and how to log in.
+type repositoryFlags struct {
+	url, branch, cacheDir             string
+	user, tokenFile, caFile           string
+	keyFile, passphraseFile, hostKeys string
+	author, email                     string
+}
+
+// The variables of secrets, which are no flags: a flag is seen by everybody who may list processes.
+const (
+	variableGitToken      = "RAMPART_GIT_TOKEN"
+	variableKeyPassphrase = "RAMPART_GIT_SSH_PASSPHRASE"
+	variableAPIKey        = "RAMPART_TEMPORAL_API_KEY"
+)
+
+// addReading adds the flags of a command that reads a repository.
+func (f *repositoryFlags) addReading(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.url, "repo", "", "repository: https://, ssh://, user@host:path, file:///path")
+	fs.StringVar(&f.branch, "branch", "main", "branch that the specs are on")
+	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder of mirrors, safe to delete (default: rampart in the user's cache folder)")
+	fs.StringVar(&f.user, "git-user", "", "user name that goes with the token")
+	fs.StringVar(&f.tokenFile, "git-token-file", "", "file with a token or password for HTTPS (or "+variableGitToken+")")
+	fs.StringVar(&f.caFile, "git-ca-file", "", "PEM file of authorities to trust for HTTPS beside the system's")
+	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
+	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
+	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
+}
+
+// addWriting adds the flags of a command that commits.
+func (f *repositoryFlags) addWriting(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.author, "author", "rampart", "author of commits")
+	cmd.Flags().StringVar(&f.email, "email", "rampart@localhost", "e-mail address of commits' author")
+}
+
+// auth gives the credentials of the bot's own configuration.
+func (a *app) auth(f repositoryFlags) mirror.Auth {
+	auth := mirror.Auth{User: f.user, CAFile: f.caFile, KnownHosts: f.hostKeys, Proxy: http.ProxyFromEnvironment}
+	auth.Password = a.secret(f.tokenFile, variableGitToken)
+	auth.SSHPassphrase = a.secret(f.passphraseFile, variableKeyPassphrase)
+	if f.keyFile != "" {
+		auth.SSHKey = mirror.SecretFile(f.keyFile)
+	}
+	if auth.KnownHosts == "" {
+		if home, err := os.UserHomeDir(); err == nil {
+			if file := filepath.Join(home, ".ssh", "known_hosts"); isFile(file) {
+				auth.KnownHosts = file
+			}
+		}
+	}
+	return auth
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// secret comes from a file, else from a variable, else there is none.
+func (a *app) secret(file, variable string) mirror.Secret {
+	if file != "" {
+		return mirror.SecretFile(file)
+	}
+	if v, ok := a.variable(variable); ok && v != "" {
+		return mirror.SecretValue(v)
+	}
+	return nil
+}
+
+// repository opens the mirror of --repo.
+func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, error) {
+	dir := f.cacheDir
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("no place for the mirror, give one with --cache-dir: %w", err)
+		}
+		dir = filepath.Join(user, "rampart")
+	}
+	return gitops.Open(gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
+		Log: a.log, Now: a.now, OnWrite: onWrite})
+}
+
+// source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
+func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() error, err error) {
+	if f.url == "" {
+		if err := isFolder(a.dir); err != nil {
+			return nil, nil, err
+		}
+		return a.only(folder{a.dir}), func() error { return nil }, nil
+	}
+	repo, err := a.repository(f, nil)
+	var locked *mirror.LockedError
+	if errors.As(err, &locked) {
+		// The bot works on the same mirror: a short-lived one does as well.
+		dir, tempErr := os.MkdirTemp("", "rampart-mirror-")
+		if tempErr != nil {
+			return nil, nil, errors.Join(err, tempErr)
+		}
+		f.cacheDir = dir
+		if repo, err = a.repository(f, nil); err != nil {
+			return nil, nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		return a.only(repo), func() error { return errors.Join(repo.Close(), os.RemoveAll(dir)) }, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.only(repo), repo.Close, nil
+}
+
+// folder is a Source that reads a folder as it is on disk.
+type folder struct{ dir string }
+
+func (f folder) Read(context.Context) (rollout.World, error) { return gitops.ReadFolder(f.dir) }
+
+// only is a source for --env.
+func (a *app) only(s reconcile.Source) reconcile.Source {
+	if a.env == "" {
+		return s
+	}
+	return oneEnvironment{s, a.env}
+}
+
+type oneEnvironment struct {
+	reconcile.Source
+	name string
+}
+
+func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
+	world, err := s.Source.Read(ctx)
+	if err != nil {
+		return world, err
+	}
+	return onlyEnvironment(world, s.name)
+}
+
+// onlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its
+// problems say why.
+func onlyEnvironment(world rollout.World, name string) (rollout.World, error) {
+	if name == "" || len(world.Environments) == 0 {
+		return world, nil
+	}
+	var known []string
+	for _, env := range world.Environments {
+		if env.Environment.Name == name {
+			world.Environments = []rollout.EnvironmentWorld{env}
+			return world, nil
+		}
+		known = append(known, env.Environment.Name)
+	}
+	return world, notFound("environment", name, known)
+}
+
+// temporalFlags say how to reach Temporal, and with which credentials.
+type temporalFlags struct {
+	address, serverName                 string
+	certFile, keyFile, caFile, keyInput string
+	mode                                choice
+	connections                         string
+}
+
+func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
+	f.mode = newChoice("auto", "auto", "on", "off")
+	fs := cmd.Flags()
+	fs.StringVar(&f.address, "temporal-address", "", "host:port to use for every connection (default: what the connections in Git say)")
+	fs.Var(&f.mode, "temporal-tls", "TLS to --temporal-address: auto (where credentials or a server name are given), on, off")
+	fs.StringVar(&f.certFile, "temporal-tls-cert", "", "client certificate, PEM")
+	fs.StringVar(&f.keyFile, "temporal-tls-key", "", "key of the client certificate, PEM")
+	fs.StringVar(&f.caFile, "temporal-tls-ca", "", "authorities to trust beside the system's, PEM")
+	fs.StringVar(&f.serverName, "temporal-tls-server-name", "", "name to expect in the server's certificate")
+	fs.StringVar(&f.keyInput, "temporal-api-key-file", "", "file with an API key (or "+variableAPIKey+")")
+	fs.StringVar(&f.connections, "temporal-connections", "", "YAML file: address and credentials for each connection, by namespace/name or host:port")
+	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
+}
+
+// pool makes the connections to Temporal. The bot's credentials go to addresses of its own configuration only.
+func (a *app) pool(f temporalFlags, onWrite func(temporal.Site, temporal.Moment)) (*temporal.Pool, error) {
+	cfg := temporal.Config{Log: a.log, Identity: "rampart", Clock: a.now, OnWrite: onWrite}
+	if host, err := os.Hostname(); err == nil {
+		cfg.Identity += "@" + host
+	}
+	own := temporal.Address{HostPort: f.address, ServerName: f.serverName, APIKeyFile: f.keyInput,
+		TLS: temporal.TLS{Mode: tlsMode(f.mode.value), CertFile: f.certFile, KeyFile: f.keyFile, CAFile: f.caFile}}
+	if key, ok := a.variable(variableAPIKey); ok && key != "" && own.APIKeyFile == "" {
+		own.APIKey = func() (string, error) { return key, nil }
+	}
+	switch {
+	case f.address != "":
+		cfg.Override = &own
+	case own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" || own.APIKey != nil:
+		return nil, errors.New("TLS and API key flags go with --temporal-address; give each connection its own in the file of --temporal-connections")
+	}
+	if f.connections != "" {
+		if cfg.Override != nil {
+			return nil, errors.New("--temporal-address and --temporal-connections exclude each other")
+		}
+		var err error
+		if cfg.Connections, err = readConnections(f.connections); err != nil {
+			return nil, fmt.Errorf("read --temporal-connections %s: %w", f.connections, err)
+		}
+	}
+	return temporal.New(cfg), nil
+}
+
+func tlsMode(flag string) temporal.TLSMode {
+	switch flag {
+	case "on":
+		return temporal.TLSOn
+	case "off":
+		return temporal.TLSOff
+	}
+	return temporal.TLSAuto
+}
+
+// connectionEntry is one entry of the file of --temporal-connections. Files are relative to that file.
+type connectionEntry struct {
+	Address    string `yaml:"address"`
+	ServerName string `yaml:"serverName"`
+	TLS        string `yaml:"tls"`
+	CertFile   string `yaml:"certFile"`
+	KeyFile    string `yaml:"keyFile"`
+	CAFile     string `yaml:"caFile"`
+	APIKeyFile string `yaml:"apiKeyFile"`
+}
+
+func readConnections(name string) (map[string]temporal.Address, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var entries map[string]connectionEntry
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(&entries); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	at := func(file string) string {
+		if file == "" || filepath.IsAbs(file) {
+			return file
+		}
+		return filepath.Join(filepath.Dir(name), file)
+	}
+	out := make(map[string]temporal.Address, len(entries))
+	for key, e := range entries {
+		if !slices.Contains([]string{"", "auto", "on", "off"}, e.TLS) {
+			return nil, fmt.Errorf("%s: tls is auto, on or off, not %q", key, e.TLS)
+		}
+		out[key] = temporal.Address{HostPort: e.Address, ServerName: e.ServerName, APIKeyFile: at(e.APIKeyFile),
+			TLS: temporal.TLS{Mode: tlsMode(e.TLS), CertFile: at(e.CertFile), KeyFile: at(e.KeyFile), CAFile: at(e.CAFile)}}
+	}
+	return out, nil
+}
+
+// parallel is how many worker deployments are observed at once: the calls' budget is what bounds them.
+const parallel = 16
+
+func (a *app) planner(source reconcile.Source, observer reconcile.Observer) *reconcile.Planner {
+	judges := newJudges()
+	return &reconcile.Planner{Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
+		Parallel: parallel, JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return judges.engine(env) }}
+}
+
+// bot wires a Reconciler. close gives its mirror and its connections back.
+func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconcile.Reconciler, close func() error, err error) {
+	hooks, err := a.faults()
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := a.pool(server, hooks.temporal)
+	if err != nil {
+		return nil, nil, err
+	}
+	repo, err := a.repository(repository, hooks.push)
+	if err != nil {
+		return nil, nil, errors.Join(err, pool.Close())
+	}
+	port := temporalPort{pool, a.log}
+	return &reconcile.Reconciler{Planner: a.planner(a.only(repo), pool), Committer: repo, Router: port, Helper: port, Lister: pool},
+		func() error { return errors.Join(repo.Close(), pool.Close()) }, nil
+}
+
+// writeHooks are told of each write to a server; nil: nobody.
+type writeHooks struct {
+	push     func(gitops.Moment)
+	temporal func(temporal.Site, temporal.Moment)
+}
+
+// temporalPort fits a pool to what a cycle asks of Temporal.
+type temporalPort struct {
+	pool *temporal.Pool
+	log  *slog.Logger
+}
+
+var (
+	_ reconcile.Source    = (*gitops.Repository)(nil)
+	_ reconcile.Committer = (*gitops.Repository)(nil)
+	_ reconcile.Judge     = (*policy.Engine)(nil)
+	_ reconcile.Observer  = (*temporal.Pool)(nil)
+	_ reconcile.Lister    = (*temporal.Pool)(nil)
+	_ reconcile.Router    = temporalPort{}
+	_ reconcile.Helper    = temporalPort{}
+)
+
+func targetOf(on reconcile.Subject) temporal.Target {
+	return temporal.Target{Connection: on.Connection, TemporalNamespace: on.TemporalNamespace, Deployment: on.Deployment}
+}
+
+func (t temporalPort) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+	done, err := t.pool.Lower(ctx, targetOf(on), call)
+	for _, q := range done.LeftBehind {
+		t.log.WarnContext(ctx, "a task queue was left behind: its tasks go to unversioned workers", "deployment", on.Deployment.String(),
+			"taskQueue", q.Name, "type", string(q.Type))
+	}
+	return stale(err)
+}
+
+func (t temporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+	_, err := t.pool.Raise(ctx, targetOf(on), call)
+	return stale(err)
+}
+
+// stale gives the error that a cycle knows to one that says that the routing moved.
+func stale(err error) error {
+	var moved *temporal.StaleError
+	if errors.As(err, &moved) && !errors.Is(err, rollout.ErrStale) {
+		return fmt.Errorf("%w: %w", rollout.ErrStale, err)
+	}
+	return err
+}
+
+func (t temporalPort) StartGate(ctx context.Context, on reconcile.Subject, gate rollout.GateStart) error {
+	return t.pool.StartGate(ctx, on.Connection, on.TemporalNamespace, gate)
+}
+
+func (t temporalPort) DeleteVersion(ctx context.Context, on reconcile.Subject, buildID string) (rollout.Deletion, error) {
+	return t.pool.DeleteVersion(ctx, targetOf(on), temporal.VersionCall{BuildID: buildID, Identity: on.Identity})
+}
+
+// judges compiles policies once for each content. It is safe for concurrent use.
+type judges struct {
+	mu      sync.Mutex
+	engines map[[sha256.Size]byte]*policy.Engine
+}
+
+func newJudges() *judges { return &judges{engines: map[[sha256.Size]byte]*policy.Engine{}} }
+
+// maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
+const maxEngines = 32
+
+func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
+	var cfg policy.Config
+	h := sha256.New()
+	for _, f := range env.Policies {
+		fmt.Fprintf(h, "policy %q %d\n%s", f.Path, len(f.Text), f.Text)
+		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
+	}
+	for _, f := range env.Data {
+		fmt.Fprintf(h, "data %q %d\n%s", f.Path, len(f.Text), f.Text)
+		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e, ok := j.engines[key]; ok {
+		return e
+	}
+	if len(j.engines) >= maxEngines {
+		clear(j.engines)
+	}
+	j.engines[key] = policy.Compile(cfg)
+	return j.engines[key]
+}
+
+// notFound says that something is not there, and what is.
+func notFound(what, name string, known []string) error {
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if near := nearest(name, known); near != "" {
+		return fmt.Errorf("there is no %s %q (did you mean %s?)", what, name, near)
+	}
+	const most = 10
+	list := cmp.Or(joinSome(known, most), "none")
+	return fmt.Errorf("there is no %s %q; there is: %s", what, name, list)
+}

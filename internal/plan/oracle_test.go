@@ -1,0 +1,267 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// oracle finds what a plan does that must never happen. It is written from the design and the facts alone: nothing of the
+// planner is called here.
+type oracle struct {
+	s     rollout.Snapshot
+	p     rollout.Plan
+	rec   v1alpha1.RoutingSpec
+	found []string
+}
+
+func forbidden(s rollout.Snapshot, p rollout.Plan) []string {
+	o := oracle{s: s, p: p}
+	if s.Record.Routing != nil {
+		o.rec = s.Record.Routing.Spec
+	}
+	o.writes()
+	o.takesAway()
+	if p.Lower != nil {
+		o.check(!o.givesMore(*p.Lower), "lowering gives more: %v", p.Lower.Steps)
+	}
+	if p.Raise != nil {
+		o.raises()
+	}
+	o.records()
+	return o.found
+}
+
+func (o *oracle) check(ok bool, format string, args ...any) {
+	if !ok {
+		o.found = append(o.found, fmt.Sprintf(format, args...))
+	}
+}
+
+func (o *oracle) git(id string) *v1alpha1.RecordedVersion {
+	for i := range o.rec.Versions {
+		if o.rec.Versions[i].BuildID == id {
+			return &o.rec.Versions[i]
+		}
+	}
+	return nil
+}
+
+func listedIn(obs rollout.Observation, id string) *rollout.VersionObservation {
+	for i := range obs.Versions {
+		if obs.Versions[i].BuildID == id {
+			return &obs.Versions[i]
+		}
+	}
+	return nil
+}
+
+// writes: nothing in Temporal is touched that is somebody else's, or could not be read, and nothing without token and basis.
+func (o *oracle) writes() {
+	obs := o.s.Observation
+	calls := []*rollout.RoutingCall{o.p.Lower, o.p.Raise}
+	touches := o.p.Lower != nil || o.p.Raise != nil || len(o.p.Gates)+len(o.p.Deletions) > 0
+	mine := obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity
+	o.check(!touches || mine, "touches what %s owns", obs.ManagerIdentity)
+	o.check(!touches || obs.Problem == nil && obs.Exists != "", "touches what was not read")
+	o.check(o.p.Lower == nil || o.p.Raise == nil, "lowers and raises at once")
+	for _, c := range calls {
+		if c == nil {
+			continue
+		}
+		o.check(string(c.Token) == string(obs.ConflictToken) && c.Basis == obs.Routing, "a call without the token of its basis")
+		o.check((c.Claim == rollout.ClaimNeeded) == (obs.ManagerIdentity == ""), "a wrong claim")
+		o.check(len(c.Steps) > 0, "a call without steps")
+	}
+}
+
+// idle: one read shows that the version has no traffic, does not drain, and nothing is pinned to it.
+func (o *oracle) idle(obs rollout.Observation, id string) (ok, gone bool) {
+	r, g := obs.Routing, o.git(id)
+	if obs.Problem != nil || obs.Exists == "" || g == nil || r.Current == id || r.HasRamp && r.Ramping == id {
+		return false, false
+	}
+	down := g.Guard == v1alpha1.GuardOff && g.Replicas != nil && *g.Replicas == 0
+	routed := !g.RoutedAt.IsZero()
+	for _, p := range o.rec.Promotions {
+		routed = routed || p.BuildID == id
+	}
+	v := listedIn(obs, id)
+	if v == nil {
+		n := obs.Unlisted[id]
+		return n.Known && n.N == 0 && (down || !routed), n.Known && n.N == 0 && down
+	}
+	routed = routed || !v.FirstActivatedAt.IsZero() || !v.BecameCurrentAt.IsZero() || !v.DeactivatedAt.IsZero()
+	unpinned := v.OpenPinned.Known && v.OpenPinned.N == 0
+	return unpinned && (v.Drainage == rollout.Drained || v.Drainage == "" && !routed), false
+}
+
+// twice: both reads of the cycle show it.
+func (o *oracle) twice(id string) (ok, gone bool) {
+	if o.s.FirstRead == nil || !o.s.FirstRead.At.Before(o.s.Observation.At) {
+		return false, false
+	}
+	a, goneA := o.idle(*o.s.FirstRead, id)
+	b, goneB := o.idle(o.s.Observation, id)
+	return a && b, goneA && goneB
+}
+
+// takesAway: scaling down, deleting and removing want two reads; removing, that Temporal does not know the version, too.
+func (o *oracle) takesAway() {
+	for _, w := range o.p.Versions {
+		was := o.git(w.BuildID)
+		idle, gone := o.twice(w.BuildID)
+		if w.Op == rollout.RemoveVersion {
+			o.check(gone, "removes %s", w.BuildID)
+			continue
+		}
+		if was == nil || was.Replicas != nil && *was.Replicas == 0 && was.Guard == v1alpha1.GuardOff {
+			continue
+		}
+		zero := w.Replicas != nil && *w.Replicas == 0
+		asked := o.s.Spec != nil && o.s.Spec.Spec.Replicas != nil && *o.s.Spec.Spec.Replicas == 0
+		o.check(idle || w.Guard == was.Guard && (!zero || asked || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
+	}
+	for _, id := range o.p.Deletions {
+		idle, gone := o.twice(id)
+		g := o.git(id)
+		o.check(idle && !gone && g.Replicas != nil && *g.Replicas == 0, "deletes %s", id)
+	}
+	if o.p.Record == nil {
+		return
+	}
+	for _, was := range o.rec.Versions {
+		stays := slices.ContainsFunc(o.p.Record.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == was.BuildID })
+		_, gone := o.twice(was.BuildID)
+		o.check(stays || gone, "forgets %s", was.BuildID)
+	}
+}
+
+// then is the routing after a call.
+func then(r rollout.RoutingConfig, steps []rollout.RoutingStep) rollout.RoutingConfig {
+	for _, s := range steps {
+		switch s.Kind {
+		case rollout.SetRamp:
+			r.HasRamp, r.Ramping, r.Percentage = true, s.BuildID, s.Percentage
+		case rollout.ClearRamp:
+			r.HasRamp, r.Ramping, r.Percentage = false, "", 0
+		case rollout.SetCurrent:
+			r.Current = s.BuildID
+			if r.Ramping == s.BuildID {
+				r.HasRamp, r.Ramping, r.Percentage = false, "", 0
+			}
+		}
+	}
+	return r
+}
+
+func part(r rollout.RoutingConfig, id string) float32 {
+	switch {
+	case r.HasRamp && r.Ramping == id:
+		return r.Percentage
+	case r.Current == id && r.HasRamp:
+		return 100 - r.Percentage
+	case r.Current == id:
+		return 100
+	}
+	return 0
+}
+
+// givesMore: a version gets more traffic that was not current, and does not become current once more.
+func (o *oracle) givesMore(c rollout.RoutingCall) bool {
+	was, is := o.s.Observation.Routing, then(o.s.Observation.Routing, c.Steps)
+	for _, id := range []string{is.Current, is.Ramping} {
+		before := slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
+		if id != was.Current && part(is, id) > part(was, id) && (id != is.Current || !before || !o.served(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// served: the version is in Git with its workers, and each of its queues was polled lately.
+func (o *oracle) served(id string) bool {
+	g, v := o.git(id), listedIn(o.s.Observation, id)
+	if g == nil || g.Guard != v1alpha1.GuardOn || v == nil || v.QueuesKnown != rollout.Yes || len(v.Queues) == 0 {
+		return false
+	}
+	for _, q := range v.Queues {
+		if !q.Pollers.Known || q.Pollers.Count < 1 || o.s.Now.Sub(q.Pollers.LastAccess) > 90*time.Second {
+			return false
+		}
+	}
+	return true
+}
+
+// raises: only the target, that is served and not barred, by one step, on fresh facts, with nobody's hand in it.
+func (o *oracle) raises() {
+	obs := o.s.Observation
+	was, is := obs.Routing, then(obs.Routing, o.p.Raise.Steps)
+	target := o.p.Target
+	o.check(o.s.Now.Sub(obs.At) <= time.Minute, "raises on an old read")
+	o.check(o.s.Spec != nil && len(o.s.Problems) == 0 && target != nil, "raises without a spec")
+	if target == nil || o.s.Spec == nil {
+		return
+	}
+	for _, id := range []string{is.Current, is.Ramping} {
+		o.check(id == target.BuildID || part(is, id) <= part(was, id), "raises %s, which nobody asked for", id)
+	}
+	o.check(o.served(target.BuildID), "raises %s, which is not served", target.BuildID)
+	for _, b := range o.rec.Bars {
+		o.check(b.BuildID != target.BuildID || b.TemplateHash != target.TemplateHash, "raises a barred build")
+	}
+	rollout := o.s.Spec.Spec.Rollout
+	first := was.Current == "" && !was.HasRamp
+	if rollout.Strategy == v1alpha1.Progressive && !first {
+		next := float32(100)
+		for _, s := range slices.Backward(rollout.Steps) {
+			if p := float32(s.RampPercentage); p > part(was, target.BuildID) {
+				next = p
+			}
+		}
+		o.check(part(is, target.BuildID) <= next, "raises from %v to %v", part(was, target.BuildID), part(is, target.BuildID))
+	}
+	edited := o.rec.Decided != nil && !sameTraffic(*o.rec.Decided, o.rec.Desired)
+	o.check(edited || rollout.Strategy != v1alpha1.Manual, "raises though the strategy is Manual")
+	h := o.rec.Hold
+	o.check(h == nil || edited || h.Kind == v1alpha1.HoldDrift && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
+}
+
+// newTemplate: the spec asks for something else than when the record was written.
+func (o *oracle) newTemplate() bool {
+	was := o.rec.Target
+	return was != nil && (was.BuildID != o.p.Target.BuildID || was.TemplateHash != o.p.Target.TemplateHash)
+}
+
+func sameTraffic(a, b v1alpha1.DesiredRouting) bool {
+	if a.Current != b.Current || (a.Ramping == nil) != (b.Ramping == nil) {
+		return false
+	}
+	return a.Ramping == nil || *a.Ramping == *b.Ramping
+}
+
+// records: a record that desires more for a version than it has goes with the raise, or is as it was; and no bar, no version
+// and no promotion is lost.
+func (o *oracle) records() {
+	next := o.p.Record
+	if next == nil || next.Basis == nil || sameTraffic(next.Desired, o.rec.Desired) && o.rec.Basis != nil {
+		return
+	}
+	is := o.s.Observation.Routing
+	if o.p.Raise != nil {
+		is = then(is, o.p.Raise.Steps)
+	} else if o.p.Lower != nil {
+		is = then(is, o.p.Lower.Steps)
+	}
+	want := v1alpha1.DesiredRouting{Current: is.Current}
+	o.check(next.Desired.Current == want.Current, "desires %v", next.Desired)
+	if r := next.Desired.Ramping; r != nil {
+		o.check(is.HasRamp && r.BuildID == is.Ramping && float32(r.Percentage) == is.Percentage, "desires %v", next.Desired)
+	}
+	for _, b := range o.rec.Bars {
+		o.check(slices.Contains(next.Bars, b), "forgets the bar of %s", b.BuildID)
+	}
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Explanation is why a worker deployment is where it is, as far as Git says.
+type Explanation struct {
+	Status Status `json:"status"`
+	// RecordPath is where routing.yaml is.
+	RecordPath string `json:"recordPath"`
+	// TargetSince is when the target became the target, Attempt how often it did.
+	TargetSince *time.Time `json:"targetSince,omitempty"`
+	Attempt     int        `json:"attempt,omitempty"`
+	Steps       []Step     `json:"steps,omitempty"`
+	Gates       []Gate     `json:"gates,omitempty"`
+	Bars        []Notice   `json:"bars,omitempty"`
+	Hold        *Notice    `json:"hold,omitempty"`
+	// Versions with files in Git, in the order of their creation.
+	Versions []Version `json:"versions,omitempty"`
+	// Decision is what is decided anew from a snapshot; nil where there is none.
+	Decision *Deployment `json:"decision,omitempty"`
+}
+
+// Progress of a step.
+type Progress string
+
+// The progress of a step.
+const (
+	Done    Progress = "Done"
+	Current Progress = "Current"
+	ToCome  Progress = "ToCome"
+)
+
+// Step is a step of a rollout; the last one is the promotion, at 100%.
+type Step struct {
+	RampPercentage float64           `json:"rampPercentage"`
+	Pause          v1alpha1.Duration `json:"pause,omitzero"`
+	Gate           string            `json:"gate,omitempty"`
+	Progress       Progress          `json:"progress"`
+}
+
+// Gate is a test workflow of the target.
+type Gate struct {
+	TaskQueue  string `json:"taskQueue"`
+	WorkflowID string `json:"workflowID"`
+	Status     string `json:"status"`
+}
+
+// Notice is a bar against a build, or a hold, and how to lift it.
+type Notice struct {
+	BuildID string    `json:"buildID,omitempty"`
+	By      string    `json:"by"`
+	Reason  string    `json:"reason"`
+	At      time.Time `json:"at"`
+	Lift    string    `json:"lift"`
+}
+
+// Version is one version with files in Git.
+type Version struct {
+	BuildID    string         `json:"buildID"`
+	Deployment string         `json:"deployment"`
+	Status     string         `json:"status"`
+	Replicas   *int32         `json:"replicas,omitempty"`
+	Guard      v1alpha1.Guard `json:"guard"`
+	// Waits says what it waits for, "" for nothing.
+	Waits string `json:"waits,omitempty"`
+	// WaitsUntil is when that comes by itself.
+	WaitsUntil *time.Time `json:"waitsUntil,omitempty"`
+}
+
+// NewExplanation explains what Git says of a worker deployment.
+func NewExplanation(s rollout.Snapshot) Explanation {
+	e := Explanation{Status: NewStatus(s), RecordPath: path.Join(s.Record.Dir, "routing.yaml")}
+	if s.Spec != nil {
+		e.Steps = stepsOf(s.Spec.Spec.Rollout, e.Status)
+	}
+	routing := s.Record.Routing
+	if routing == nil {
+		return e
+	}
+	rec := routing.Spec
+	if t := rec.Target; t != nil && t.BuildID == e.Status.Target {
+		since := t.Since.UTC()
+		e.TargetSince, e.Attempt = &since, t.Attempt
+	}
+	for _, b := range rec.Bars {
+		e.Bars = append(e.Bars, Notice{BuildID: b.BuildID, By: b.By, Reason: b.Reason, At: b.At.UTC(),
+			Lift: fmt.Sprintf("push another build, or remove its entry in spec.bars of %s", e.RecordPath)})
+	}
+	if h := rec.Hold; h != nil {
+		e.Hold = &Notice{BuildID: h.BuildID, By: h.By, Reason: h.Reason, At: h.At.UTC(), Lift: liftHold(*h, e.RecordPath)}
+	}
+	var status v1alpha1.WorkerDeploymentStatus
+	if s.Record.Status != nil && s.Record.Status.Status != nil {
+		status = *s.Record.Status.Status
+	}
+	if t := status.TargetVersion; t != nil {
+		for _, g := range t.Gates {
+			e.Gates = append(e.Gates, Gate{TaskQueue: g.TaskQueue, WorkflowID: g.WorkflowID, Status: g.Status})
+		}
+	}
+	lives := lifecycle{status: status, sunset: sunsetOf(s), setAside: rec.SetAside, target: e.Status.Target}
+	for _, v := range rec.Versions {
+		e.Versions = append(e.Versions, lives.of(v))
+	}
+	return e
+}
+
+func liftHold(h v1alpha1.Hold, file string) string {
+	lift := "remove spec.hold from " + file
+	if h.Kind == v1alpha1.HoldDrift {
+		lift += ", or push another build"
+	}
+	return lift
+}
+
+func sunsetOf(s rollout.Snapshot) v1alpha1.SunsetStrategy {
+	switch {
+	case s.Spec != nil:
+		return s.Spec.Spec.Sunset
+	case s.Record.Status != nil:
+		return s.Record.Status.Spec.Sunset
+	}
+	return v1alpha1.SunsetStrategy{ScaledownDelay: v1alpha1.Duration{Duration: v1alpha1.DefaultScaledownDelay},
+		DeleteDelay: v1alpha1.Duration{Duration: v1alpha1.DefaultDeleteDelay}}
+}
+
+// stepsOf lists the steps and the promotion after them.
+func stepsOf(r v1alpha1.RolloutStrategy, st Status) []Step {
+	var out []Step
+	if r.Strategy == v1alpha1.Progressive {
+		for _, s := range r.Steps {
+			step := Step{RampPercentage: s.RampPercentage, Pause: s.PauseDuration}
+			if s.Gate != nil {
+				step.Gate = s.Gate.WorkflowType
+			}
+			out = append(out, step)
+		}
+	}
+	out = append(out, Step{RampPercentage: 100})
+	if r.Gate != nil {
+		out[0].Gate = r.Gate.WorkflowType
+	}
+	promoted := st.Current != "" && st.Current == st.Target
+	for i := range out {
+		switch {
+		case promoted || i < st.Step-1:
+			out[i].Progress = Done
+		case i == st.Step-1:
+			out[i].Progress = Current
+		default:
+			out[i].Progress = ToCome
+		}
+	}
+	return out
+}
+
+// lifecycle is what tells how versions end.
+type lifecycle struct {
+	status   v1alpha1.WorkerDeploymentStatus
+	sunset   v1alpha1.SunsetStrategy
+	setAside []v1alpha1.SetAside
+	target   string
+}
+
+// of says where a version is in its life.
+func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
+	out := Version{BuildID: v.BuildID, Deployment: v.Deployment, Replicas: v.Replicas, Guard: v.Guard}
+	var drained time.Time
+	known := slices.Clone(l.status.DeprecatedVersions)
+	for _, more := range []*v1alpha1.VersionStatus{l.status.CurrentVersion, l.status.TargetVersion} {
+		if more != nil {
+			known = append(known, *more)
+		}
+	}
+	for _, k := range known {
+		if k.BuildID == v.BuildID {
+			out.Status = k.Status
+			if k.DrainedSince != nil {
+				drained = k.DrainedSince.Time
+			}
+		}
+	}
+	if v.BuildID == l.target {
+		return out
+	}
+	for _, a := range l.setAside {
+		if a.BuildID == v.BuildID {
+			out.Waits = "the server refuses to delete it: " + oneLine(a.Reason)
+			return out
+		}
+	}
+	out.wait(v, drained, l.sunset)
+	return out
+}
+
+// wait says what a version other than the target waits for.
+func (v *Version) wait(rec v1alpha1.RecordedVersion, drained time.Time, sunset v1alpha1.SunsetStrategy) {
+	until := func(t time.Time) {
+		t = t.UTC()
+		v.WaitsUntil = &t
+	}
+	retired := rec.Guard == v1alpha1.GuardOff
+	switch rollout.VersionStatus(v.Status) {
+	case rollout.StatusCurrent:
+		v.Waits = "keeps its traffic until the target is promoted"
+	case rollout.StatusRamping:
+		v.Waits = "its ramp is taken back"
+	case rollout.StatusDraining:
+		v.Waits = "its open workflows, then it is scaled down"
+	case rollout.StatusDrained:
+		v.Waits = "scaled down after this time"
+		until(drained.Add(sunset.ScaledownDelay.Duration))
+		if retired {
+			v.Waits = "deleted after this time, once its pollers are gone"
+			until(drained.Add(sunset.DeleteDelay.Duration))
+		}
+		if drained.IsZero() {
+			v.WaitsUntil = nil
+		}
+	case rollout.StatusInactive, rollout.StatusNotRegistered:
+		v.Waits = "never had traffic: goes after this time"
+		until(rec.CreatedAt.Add(sunset.DeleteDelay.Duration))
+	case rollout.StatusGone:
+		v.Waits = "its files are removed"
+	default:
+		v.Waits = "kept until Temporal says what it is"
+	}
+}

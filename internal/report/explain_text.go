@@ -1,0 +1,138 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteText prints an explanation on one screen, with ages as of now.
+func (e Explanation) WriteText(w io.Writer, style Style, now time.Time) error {
+	var b strings.Builder
+	st := e.Status
+	fmt.Fprintf(&b, "%s (%s): %s\n", style.paint(bold, st.Name), st.Environment, st.Reason)
+	fmt.Fprintf(&b, "  %s\n\n", oneLine(st.Message))
+	e.writeFacts(&b, now)
+	e.writeSteps(&b, style, now)
+	e.writeNotices(&b, now)
+	if err := e.writeVersions(&b, now); err != nil {
+		return err
+	}
+	if e.Decision != nil {
+		fmt.Fprintf(&b, "\nDecided from the snapshot: %s\n", e.Decision.headline(style))
+		e.Decision.writeDetails(&b, style)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
+	st := e.Status
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(b, "%-9s "+format+"\n", append([]any{label}, args...)...)
+	}
+	if st.Since != nil {
+		line("Since", "%s", when(*st.Since, now))
+	}
+	spec := dash(st.SpecPath)
+	if !st.Observed {
+		spec += " (the status is not about this spec)"
+	}
+	line("Spec", "%s", spec)
+	target := dash(st.Target)
+	if e.TargetSince != nil {
+		target += fmt.Sprintf(", attempt %d, since %s", e.Attempt, when(*e.TargetSince, now))
+	}
+	line("Target", "%s", target)
+	routing := Routing{Current: st.Current, Ramping: st.Ramping, Percentage: st.RampPercentage}
+	line("Routing", "%s", routing.text())
+	if st.Verdict != "" {
+		what := st.Verdict
+		if st.Action != "" {
+			what = st.Action + ": " + what
+		}
+		if len(st.Rules) > 0 {
+			what += " by " + strings.Join(st.Rules, ", ")
+		}
+		line("Decision", "%s", oneLine(what))
+		for _, r := range st.Reasons {
+			if r != st.Message {
+				line("", "%s", oneLine(r))
+			}
+		}
+	}
+	line("Record", "%s", e.RecordPath)
+}
+
+func (e Explanation) writeSteps(b *strings.Builder, style Style, now time.Time) {
+	if len(e.Steps) == 0 {
+		return
+	}
+	b.WriteString("\nSteps\n")
+	for i, s := range e.Steps {
+		mark := map[Progress]string{Done: "[x]", Current: "[>]", ToCome: "[ ]"}[s.Progress]
+		text := fmt.Sprintf("%s %s, pause %s", mark, percent(s.RampPercentage), s.Pause)
+		if i == len(e.Steps)-1 {
+			text = mark + " promotion"
+		}
+		if s.Gate != "" {
+			text += ", after gate " + oneLine(s.Gate)
+		}
+		if s.Progress == Current {
+			if at := e.Status.NextStepAt; at != nil {
+				text += ", next step " + when(*at, now)
+			}
+			text = style.paint(bold, text)
+		}
+		fmt.Fprintf(b, "  %s\n", text)
+	}
+}
+
+func (e Explanation) writeNotices(b *strings.Builder, now time.Time) {
+	if len(e.Gates) > 0 {
+		b.WriteString("\nGates\n")
+	}
+	for _, g := range e.Gates {
+		fmt.Fprintf(b, "  %s on task queue %s: workflow %s\n", oneLine(g.Status), oneLine(g.TaskQueue), oneLine(g.WorkflowID))
+	}
+	write := func(title string, n Notice) {
+		fmt.Fprintf(b, "\n%s by %s since %s\n  %s\n  to lift it: %s\n", title, oneLine(n.By), when(n.At, now), oneLine(n.Reason), n.Lift)
+	}
+	if e.Hold != nil {
+		write("Held", *e.Hold)
+	}
+	others := 0
+	for _, n := range e.Bars {
+		if n.BuildID == e.Status.Target {
+			write(n.BuildID+" barred", n)
+		} else {
+			others++
+		}
+	}
+	if others > 0 {
+		fmt.Fprintf(b, "\nBuilds barred beside it: %d (with -o json)\n", others)
+	}
+}
+
+func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
+	if len(e.Versions) == 0 {
+		return nil
+	}
+	b.WriteString("\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "VERSION\tSTATUS\tREPLICAS\tGUARD\tWAITS FOR")
+	for _, v := range e.Versions {
+		replicas := "autoscaled"
+		if v.Replicas != nil {
+			replicas = fmt.Sprint(*v.Replicas)
+		}
+		waits := dash(v.Waits)
+		if v.WaitsUntil != nil {
+			waits += ": " + when(*v.WaitsUntil, now)
+		}
+		fmt.Fprintln(t, strings.Join([]string{v.BuildID, dash(v.Status), replicas, string(v.Guard), waits}, "\t"))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,134 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// messages of the findings on one action.
+func messages(t *testing.T, s rollout.Snapshot, a rollout.Action) (rollout.Effect, []string) {
+	t.Helper()
+	v := Compile(Config{}).Judge(t.Context(), s, proposal(a)).Of(a.ID)
+	var out []string
+	for _, f := range v.Findings {
+		out = append(out, f.Message)
+	}
+	return v.Effect, out
+}
+
+// The evidence for removals, from a snapshot as it is: each kind is allowed on proof, and held when one read has none.
+func TestRemovals(t *testing.T) {
+	remove := func(kind rollout.ActionKind) rollout.Action {
+		return rollout.Action{ID: "x", Kind: kind, BuildID: "v1"}
+	}
+	retire := func(s *rollout.Snapshot) {
+		zero := int32(0)
+		v := &s.Record.Routing.Spec.Versions[0]
+		v.Replicas, v.Guard, v.RetiredAt = &zero, v1alpha1.GuardOff, stamp(time.Hour)
+		s.Observation.Versions[0].Queues[0].Pollers.Count = 0
+	}
+	forget := func(s *rollout.Snapshot) {
+		s.Observation.Versions = s.Observation.Versions[1:]
+		s.Observation.Unlisted = map[string]rollout.Count{"v1": rollout.Counted(0)}
+	}
+	unused := func(s *rollout.Snapshot) {
+		s.Record.Routing.Spec.Versions[0].RoutedAt = v1alpha1.Time{}
+		s.Record.Routing.Spec.Promotions = s.Record.Routing.Spec.Promotions[1:]
+		o := &s.Observation.Versions[0]
+		o.Drainage, o.DrainageChangedAt, o.FirstActivatedAt = "", time.Time{}, time.Time{}
+	}
+	for name, tc := range map[string]struct {
+		kind   rollout.ActionKind
+		change []func(*rollout.Snapshot)
+		spoil  func(*rollout.Snapshot) // of the first read
+		want   string
+	}{
+		"drained": {rollout.ScaleDown, nil, func(s *rollout.Snapshot) { s.Observation.Versions[0].Drainage = rollout.Draining },
+			"it has not been drained, or unused, for long enough"},
+		"never routed": {rollout.ScaleDown, []func(*rollout.Snapshot){unused}, func(s *rollout.Snapshot) { s.Observation.Versions[0].OpenPinned = rollout.Count{} },
+			"it is not known that no open workflow is pinned to it"},
+		"never registered": {rollout.ScaleDown, []func(*rollout.Snapshot){unused, forget}, func(s *rollout.Snapshot) { s.Observation.Unlisted = nil },
+			"it is not known that no open workflow is pinned to it"},
+		"deleted": {rollout.DeleteVersion, []func(*rollout.Snapshot){retire}, func(s *rollout.Snapshot) { s.Observation.Routing.Current = "v1" },
+			"it is the current version"},
+		"removed": {rollout.RemoveFiles, []func(*rollout.Snapshot){retire, forget}, func(s *rollout.Snapshot) { s.Observation.Problem = &rollout.Problem{Message: "away"} },
+			"an earlier read of this cycle failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			make := func() rollout.Snapshot {
+				s := snapshot(t)
+				for _, change := range tc.change {
+					change(&s)
+				}
+				return s
+			}
+			s, first := make(), make()
+			effect, found := messages(t, s, remove(tc.kind))
+			require.Equal(t, rollout.Allow, effect, "%q", found)
+
+			s.FirstRead = &first.Observation
+			effect, found = messages(t, s, remove(tc.kind))
+			require.Equal(t, rollout.Allow, effect, "%q", found)
+
+			tc.spoil(&first)
+			effect, found = messages(t, s, remove(tc.kind))
+			require.Equal(t, rollout.HoldEffect, effect)
+			require.Contains(t, found, tc.want)
+		})
+	}
+	effect, found := messages(t, snapshot(t), remove(rollout.DeleteVersion))
+	require.Equal(t, rollout.HoldEffect, effect)
+	require.Equal(t, []string{"it has not been scaled down", "it is not known that its pollers are gone"}, found)
+}
+
+func TestRaises(t *testing.T) {
+	stale := snapshot(t)
+	stale.Observation.At = ago(stale.Limits.FactMaxAge + time.Second)
+	effect, found := messages(t, stale, ramp())
+	require.Equal(t, rollout.HoldEffect, effect)
+	require.Equal(t, []string{"Temporal's routing was not read just now"}, found)
+	effect, _ = messages(t, stale, reset())
+	require.Equal(t, rollout.Allow, effect)
+
+	promote := rollout.Action{ID: "p", Kind: rollout.Promote, BuildID: "v3", From: 10, To: 100, Steps: 2}
+	effect, found = messages(t, snapshot(t), promote)
+	require.Equal(t, rollout.HoldEffect, effect)
+	require.Equal(t, []string{"at 10% the last step is not done"}, found)
+
+	first := snapshot(t)
+	first.Observation.Routing = rollout.RoutingConfig{}
+	effect, found = messages(t, first, promote)
+	require.Equal(t, rollout.Allow, effect, "%q", found)
+}
+
+func TestApproval(t *testing.T) {
+	e := Compile(Config{Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {approval: {rules: [{environments: [prod], atLeast: 50, labels: {tier: gold}}]}}}}\n"}}})
+	require.Empty(t, e.Problems())
+	v := judge(t, e, ramp())
+	require.Equal(t, rollout.RequireApproval, v.Effect)
+	require.Equal(t, []rollout.Finding{{Package: "rampart.rollout", Rule: "rollout.approval", Effect: rollout.RequireApproval, Message: "Ramp in prod needs a reviewer"}}, v.Findings)
+}
+
+// A panic of the evaluator is an error like any other.
+func TestPanic(t *testing.T) {
+	e := Compile(Config{})
+	s := snapshot(t)
+	j := e.judgement(t.Context(), &s)
+	_, err := j.eval(rego.PreparedEvalQuery{}, nil)
+	require.ErrorAs(t, err, &panicked{})
+	f := j.failure(packageRollout, err)
+	require.Equal(t, rollout.HoldEffect, f.Effect)
+	require.Contains(t, f.Message, "panic: ")
+
+	for _, p := range e.all.packages {
+		p.whole, p.sets = rego.PreparedEvalQuery{}, map[string]rego.PreparedEvalQuery{}
+	}
+	require.Equal(t, rollout.HoldEffect, judge(t, e, ramp()).Effect)
+	require.Equal(t, rollout.Allow, judge(t, e, reset()).Effect)
+}

@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+const deployments = 1000
+
+func specAt(i int) string { return fmt.Sprintf("workers/team-%02d/worker-%04d/worker.yaml", i%20, i) }
+
+// spec is a worker deployment of about forty lines.
+func spec(i, build int) string {
+	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+kind: TemporalWorkerDeployment
+metadata:
+  name: worker-%04d
+  namespace: team-%02d
+  labels:
+    team: team-%02d
+    tier: gold
+spec:
+  replicas: 3
+  workerOptions:
+    connectionRef:
+      name: temporal
+    temporalNamespace: production
+  rollout:
+    strategy: Progressive
+    steps:
+      - {rampPercentage: 5, pauseDuration: 10m}
+      - {rampPercentage: 25, pauseDuration: 30m}
+      - {rampPercentage: 50, pauseDuration: 1h}
+  sunset:
+    scaledownDelay: 1h
+    deleteDelay: 24h
+  template:
+    metadata:
+      labels:
+        app: worker-%04d
+    spec:
+      serviceAccountName: worker
+      terminationGracePeriodSeconds: 60
+      containers:
+        - name: worker
+          image: registry.example.com/team-%02d/worker-%04d:v1.%d.0
+          args: ["--log-format", "json"]
+          env:
+            - {name: LOG_LEVEL, value: info}
+            - {name: DATABASE_HOST, value: db.example.com}
+          ports:
+            - {name: metrics, containerPort: 9090}
+          resources:
+            requests: {cpu: 250m, memory: 256Mi}
+            limits: {memory: 512Mi}
+`, i, i%20, i%20, i, i%20, i, build)
+}
+
+func connection(team int) string {
+	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+kind: TemporalConnection
+metadata: {name: temporal, namespace: team-%02d}
+spec: {hostPort: "temporal.example.com:7233"}
+`, team)
+}
+
+// bench is a repository on a server and a bot that has brought everything up.
+type bench struct {
+	repo     *gittest.Repo
+	url      string
+	temporal *memory
+	engine   *policy.Engine
+}
+
+func newBench(b *testing.B, n int) *bench {
+	b.Helper()
+	x := &bench{repo: gittest.NewBareRepo(b), temporal: &memory{}, engine: policy.Compile(policy.Config{})}
+	files := map[string]string{}
+	for i := range n {
+		files[specAt(i)] = spec(i, 0)
+		files[fmt.Sprintf("workers/team-%02d/connection.yaml", i%20)] = connection(i % 20)
+	}
+	x.repo.Commit(gittest.Commit{Write: files})
+	x.url = gittest.ServeHTTP(b, x.repo, gittest.HTTPConfig{}).URL
+	r := x.bot(b)
+	for range 6 {
+		_, err := r.Once(b.Context())
+		require.NoError(b, err)
+	}
+	report, err := r.Once(b.Context())
+	require.NoError(b, err)
+	require.Empty(b, report.Commits, "all is settled")
+	return x
+}
+
+func (x *bench) bot(b *testing.B) *reconcile.Reconciler {
+	b.Helper()
+	log := slog.New(slog.DiscardHandler)
+	repo, err := gitops.Open(gitops.Config{URL: x.url, Branch: "main", CacheDir: b.TempDir(), Author: "rampart", Email: "rampart@example.com",
+		Log: log, Now: time.Now})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, repo.Close()) })
+	return &reconcile.Reconciler{
+		Planner: &reconcile.Planner{Source: repo, Observer: x.temporal, Limits: rollout.DefaultLimits(), Now: time.Now, Log: log, Parallel: 8,
+			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return x.engine }},
+		Committer: repo, Router: x.temporal, Helper: x.temporal, Lister: x.temporal,
+	}
+}
+
+// A cycle in which nothing changed, in a bot that runs as a loop.
+func BenchmarkCycleNoChange1000(b *testing.B) {
+	x := newBench(b, deployments)
+	r := x.bot(b)
+	_, err := r.Once(b.Context())
+	require.NoError(b, err)
+	reads := x.temporal.reads
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := r.Once(b.Context())
+		require.NoError(b, err)
+	}
+	b.ReportMetric(float64(x.temporal.reads-reads)/float64(b.N), "describes/op")
+}
+
+// One spec of a thousand changed: from the fetch to the pushed commit that creates its version.
+func BenchmarkCycleOneChange1000(b *testing.B) {
+	x := newBench(b, deployments)
+	r := x.bot(b)
+	_, err := r.Once(b.Context())
+	require.NoError(b, err)
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		i++
+		x.repo.Commit(gittest.Commit{Write: map[string]string{specAt(i % deployments): spec(i%deployments, i)}})
+		b.StartTimer()
+		report, err := r.Once(b.Context())
+		require.NoError(b, err)
+		require.Len(b, report.Commits, 1)
+	}
+}
+
+// A new process with an empty cache: everything is fetched, decoded, described and decided.
+func BenchmarkColdStart1000(b *testing.B) {
+	x := newBench(b, deployments)
+	b.ReportAllocs()
+	for b.Loop() {
+		report, err := x.bot(b).Once(b.Context())
+		require.NoError(b, err)
+		require.Empty(b, report.Commits)
+	}
+}
+
+// Deciding and rendering one worker deployment that gets a new version: Propose, Judge, Resolve, Files.
+func BenchmarkDecideOne(b *testing.B) {
+	x := newBench(b, 1)
+	x.repo.Commit(gittest.Commit{Write: map[string]string{specAt(0): spec(0, 1)}})
+	world, err := x.bot(b).Observe(context.Background())
+	require.NoError(b, err)
+	s := world.Environments[0].Deployments[0]
+	b.ReportAllocs()
+	for b.Loop() {
+		p := plan.Propose(s)
+		done := plan.Resolve(s, p, x.engine.Judge(b.Context(), s, p))
+		files, err := render.Files(done, s.Record)
+		require.NoError(b, err)
+		require.NotEmpty(b, files)
+	}
+}
