@@ -22,7 +22,7 @@ demo: build ## a real Temporal, a real Git repository, three rollouts: about two
 .PHONY: test
 test: ## every test, the end-to-end ones on a real Temporal included
 	$(GO) test $(PACKAGES)
-	cd test && $(GO) test -timeout 30m $(PACKAGES)
+	cd test && $(GO) test -timeout 40m -p 1 -parallel 4 $(PACKAGES)
 
 .PHONY: check
 check: format vet lint race fuzz-seeds ## format, vet, lint, import rules, Rego tests, unit tests under the race detector, fuzz seeds

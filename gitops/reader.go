@@ -135,7 +135,7 @@ func (r *Reader) config(t tree) (v1alpha1.Config, []v1alpha1.Problem, error) {
 
 // decode reads and decodes a file once for each content. A file that is too large is a problem, not an error.
 func (r *Reader) decode(t tree, f found) (decoded, error) {
-	key := fileKey{f.path, f.hash}
+	key := fileKey(f)
 	if d, ok := r.files[key]; ok && f.hash != "" {
 		r.used.files[key] = true
 		return d, nil

@@ -2,7 +2,6 @@ package temporal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,8 +10,12 @@ import (
 )
 
 const (
-	// callTimeout bounds every call but the marks.
+	// callTimeout bounds every change but the marks.
 	callTimeout = 10 * time.Second
+	// readTimeout bounds a read, and readTries how often one that nobody answered is tried: a describe of a worker deployment
+	// is a query of a workflow, which now and then gets lost when the workflow is busy with a change, and the next does not.
+	readTimeout = 4 * time.Second
+	readTries   = 3
 	// markTimeout bounds all marks of one call together, waiting for the budget included: a rollback does not wait for them.
 	markTimeout = 2 * time.Second
 )
@@ -26,13 +29,20 @@ type reading struct {
 	kind bucket
 }
 
-// read makes one call that changes nothing.
+// read makes one call that changes nothing, more than once only if nobody answered it.
 func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], req Req) (Resp, error) {
-	if err := r.limits.acquire(ctx, r.kind); err != nil {
-		var none Resp
-		return none, err
+	for try := 1; ; try++ {
+		if err := r.limits.acquire(ctx, r.kind); err != nil {
+			var none Resp
+			return none, err
+		}
+		calling, cancel := context.WithTimeout(ctx, readTimeout)
+		resp, err := once(calling, r.session, method, req)
+		cancel()
+		if codeOf(err) != codes.DeadlineExceeded || ctx.Err() != nil || try == readTries {
+			return resp, err
+		}
 	}
-	return once(ctx, r.session, method, req)
 }
 
 // Site is a place in the code where the server is changed.
@@ -45,7 +55,6 @@ const (
 	SiteSetRamp        Site = "SetRamp"
 	SiteClearRamp      Site = "ClearRamp"
 	SiteMarkTurnedBack Site = "MarkTurnedBack"
-	SiteClearMark      Site = "ClearMark"
 	SiteStartGate      Site = "StartGate"
 	SiteDeleteVersion  Site = "DeleteVersion"
 )
@@ -53,7 +62,7 @@ const (
 // Sites lists every Site.
 func Sites() []Site {
 	return []Site{
-		SiteSetManager, SiteSetCurrent, SiteSetRamp, SiteClearRamp, SiteMarkTurnedBack, SiteClearMark, SiteStartGate,
+		SiteSetManager, SiteSetCurrent, SiteSetRamp, SiteClearRamp, SiteMarkTurnedBack, SiteStartGate,
 		SiteDeleteVersion,
 	}
 }
@@ -81,20 +90,20 @@ func write[Req, Resp any](ctx context.Context, w writing, method rpc[Req, Resp],
 	}
 	w.pool.cfg.OnWrite(w.site, Before)
 	defer w.pool.cfg.OnWrite(w.site, After)
-	return once(ctx, w.session, method, req)
-}
-
-// once makes one call with a deadline, and draws the conclusions that concern more than this call.
-func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp], req Req) (Resp, error) {
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	resp, err := method(calling, req)
-	if err = serviceError(ctx, err); err == nil {
+	return once(calling, w.session, method, req)
+}
+
+// once makes one call, and draws the conclusions that concern more than this call.
+func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp], req Req) (Resp, error) {
+	resp, err := method(ctx, req)
+	if err = serviceError(err); err == nil {
 		s.conn.reached.Store(true)
 		return resp, nil
 	}
 	code := codeOf(err)
-	answered := code != codes.Unavailable && code != codes.DeadlineExceeded && ctx.Err() == nil
+	answered := code != codes.Unavailable && code != codes.DeadlineExceeded && code != codes.Canceled
 	switch {
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
 		s.pool.evict(s.conn)
@@ -104,7 +113,7 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 	switch {
 	case answered:
 		s.conn.reached.Store(true)
-	case ctx.Err() == nil && !s.conn.reached.Load():
+	case code != codes.Canceled && !s.conn.reached.Load():
 		err = &ConnectError{fmt.Errorf("%s: %w", s.conn.hostPort, err)}
 	}
 	return resp, err
@@ -120,9 +129,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// interrupted reports whether the caller's context ended a call, so that nothing more should be tried.
-func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }

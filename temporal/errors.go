@@ -1,7 +1,6 @@
 package temporal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -92,19 +91,15 @@ func problem(err error) *rollout.Problem {
 	case errors.As(err, &connect):
 		reason = rollout.TemporalClientCreationFailed
 	}
-	return &rollout.Problem{Reason: reason, Message: err.Error()}
+	var budget *BudgetError
+	busy := errors.As(err, &budget) || codeOf(err) == codes.ResourceExhausted
+	return &rollout.Problem{Reason: reason, Message: err.Error(), Busy: busy}
 }
 
-// serviceError gives a gRPC error its type, and the context's own error where the context ended the call.
-func serviceError(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
-	}
+// serviceError gives a gRPC error its type. Errors of our own interceptor stay what they are.
+func serviceError(err error) error {
 	var credentials *CredentialsError
-	if errors.As(err, &credentials) {
+	if err == nil || errors.As(err, &credentials) {
 		return err
 	}
 	return serviceerror.FromStatus(status.Convert(err))

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -86,7 +87,7 @@ func (s *session) describeDeployment(ctx context.Context, deployment string) (*w
 		return nil, fmt.Errorf("describe worker deployment: %w", err)
 	}
 	if resp.GetWorkerDeploymentInfo() == nil {
-		return nil, fmt.Errorf("describe worker deployment: the answer is empty")
+		return nil, errors.New("describe worker deployment: the answer is empty")
 	}
 	return resp, nil
 }

@@ -230,7 +230,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 			m.at.routing, m.at.token = want, token
 			return nil
 		}
-		if interrupted(ctx, err) {
+		if ctx.Err() != nil {
 			return err
 		}
 		before := m.at

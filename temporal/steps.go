@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -9,19 +10,19 @@ import (
 // after is the routing that a step leads to, as the server does it: a version that becomes current stops ramping, and
 // another version's ramp stays. Times and revision are those of before.
 func after(r rollout.RoutingConfig, step rollout.RoutingStep) rollout.RoutingConfig {
-	clear := false
+	ends := false
 	switch step.Kind {
 	case rollout.SetCurrent:
 		r.Current = step.BuildID
-		clear = r.HasRamp && r.Ramping == step.BuildID
+		ends = r.HasRamp && r.Ramping == step.BuildID
 	case rollout.SetRamp:
 		// To the server, unversioned workers at 0% are no ramp.
-		clear = step.BuildID == "" && step.Percentage == 0
+		ends = step.BuildID == "" && step.Percentage == 0
 		r.HasRamp, r.Ramping, r.Percentage = true, step.BuildID, step.Percentage
 	case rollout.ClearRamp:
-		clear = true
+		ends = true
 	}
-	if clear {
+	if ends {
 		r.HasRamp, r.Ramping, r.Percentage = false, "", 0
 	}
 	return r
@@ -75,13 +76,13 @@ func lowers(step rollout.RoutingStep, basis, at rollout.RoutingConfig) bool {
 // check refuses a call that no plan should contain.
 func check(call rollout.RoutingCall) error {
 	if call.Identity == "" {
-		return fmt.Errorf("routing call without an identity")
+		return errors.New("routing call without an identity")
 	}
 	if call.Claim != rollout.ClaimNeeded && call.Claim != rollout.ClaimHeld {
 		return fmt.Errorf("routing call with the unknown claim %q", call.Claim)
 	}
 	if len(call.Steps) == 0 {
-		return fmt.Errorf("routing call without steps")
+		return errors.New("routing call without steps")
 	}
 	for _, step := range call.Steps {
 		switch step.Kind {

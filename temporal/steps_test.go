@@ -115,7 +115,7 @@ func TestLoweringNeverRaises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		basis, actual := routings.Draw(t, "basis"), routings.Draw(t, "actual")
 		call := rollout.RoutingCall{Basis: basis}
-		against, back := basis.Current, ""
+		var against, back string
 		if basis.HasRamp && rapid.Bool().Draw(t, "reset") {
 			against, back = basis.Ramping, actual.Current
 			call.Steps = []rollout.RoutingStep{clearRamp}

@@ -39,7 +39,7 @@ func (p *Pool) DeleteVersion(ctx context.Context, target Target, call VersionCal
 	case failedPrecondition(err):
 		deletion.Refused = err.Error()
 		return deletion, nil
-	case interrupted(ctx, err) || !ambiguous(err):
+	case ctx.Err() != nil || !ambiguous(err):
 		return fail(err)
 	}
 	gone, readErr := s.gone(ctx, target.Deployment.String(), call.BuildID)
@@ -62,21 +62,4 @@ func (s *session) gone(ctx context.Context, deployment, build string) (bool, err
 		func(v *deploymentpb.WorkerDeploymentInfo_WorkerDeploymentVersionSummary) bool {
 			return v.GetDeploymentVersion().GetBuildId() == build || v.GetDeploymentVersion() == nil
 		}), nil
-}
-
-// ClearMark takes the mark "turned back" off a version, after a person asked for it again. A version without one, or one
-// that is gone, is no error.
-func (p *Pool) ClearMark(ctx context.Context, target Target, call VersionCall) error {
-	s, err := p.session(target.Connection, target.TemporalNamespace)
-	if err == nil {
-		_, err = write(ctx, writing{s, SiteClearMark}, s.service().UpdateWorkerDeploymentVersionMetadata,
-			&workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
-				Namespace: s.namespace, DeploymentVersion: version(target.Deployment.String(), call.BuildID),
-				RemoveEntries: []string{MarkKey}, Identity: call.Identity,
-			})
-	}
-	if err != nil && !notFound(err) {
-		return fmt.Errorf("clear mark of version %s of %s: %w", call.BuildID, target.Deployment, err)
-	}
-	return nil
 }

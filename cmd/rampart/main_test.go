@@ -46,6 +46,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "faults" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			_, _, err := (&app{}).root().Find([]string{"fault-sites"})
+			return err == nil, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": runForCode, "repo": commitFolder, "tree": checkOut, "signal": runAndSignal,
 		},

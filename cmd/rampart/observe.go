@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -37,29 +39,37 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, pool.Close()) }()
-			// Deciding as well shows what a second read is wanted for, so that the snapshot has it.
+			// Deciding as well shows where a second read is wanted.
 			world, decided, err := a.planner(source, pool).Plan(cmd.Context())
 			if err != nil {
 				return err
 			}
-			out := world
-			out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
-			for i, env := range world.Environments {
-				env.Deployments = make([]rollout.Snapshot, 0, len(decided[i]))
-				for _, d := range decided[i] {
-					env.Deployments = append(env.Deployments, d.Snapshot)
-					if p := d.Snapshot.Observation.Problem; p != nil {
-						a.log.WarnContext(cmd.Context(), "not read from Temporal", "deployment", d.Snapshot.Deployment.String(),
-							"reason", string(p.Reason), "error", p.Message)
-					}
+			for _, d := range slices.Concat(decided...) {
+				if p := d.Snapshot.Observation.Problem; p != nil {
+					a.log.WarnContext(cmd.Context(), "not read from Temporal", "deployment", d.Snapshot.Deployment.String(),
+						"reason", string(p.Reason), "error", p.Message)
 				}
-				out.Environments[i] = env
 			}
-			return a.encode(output.value, out)
+			return a.encode(output.value, observed(world, decided))
 		},
 	}
 	a.addOutput(cmd, &output, formatJSON, formatYAML)
 	repository.addReading(cmd)
 	a.addTemporal(cmd, &server)
 	return cmd
+}
+
+// observed is the world with what was read of Temporal. It is complete for deciding again: a decision that wanted a second
+// read has both.
+func observed(world rollout.World, decided [][]reconcile.Decision) rollout.World {
+	out := world
+	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
+	for i, env := range world.Environments {
+		env.Deployments = make([]rollout.Snapshot, 0, len(decided[i]))
+		for _, d := range decided[i] {
+			env.Deployments = append(env.Deployments, d.Snapshot)
+		}
+		out.Environments[i] = env
+	}
+	return out
 }

@@ -53,9 +53,9 @@ func (a *app) complain(ctx context.Context, err error) {
 	if s := signalOf(ctx); s != nil && errors.Is(err, context.Canceled) {
 		err = s
 	}
-	fmt.Fprintf(a.err, "rampart: %s\n", strings.TrimSpace(err.Error()))
+	a.say("rampart: %s", strings.TrimSpace(err.Error()))
 	if h := hint(err); h != "" {
-		fmt.Fprintf(a.err, "  %s\n", h)
+		a.say("  %s", h)
 	}
 }
 
@@ -154,8 +154,8 @@ func (a *app) style() report.Style {
 	return report.Coloured
 }
 
-// say prints a line for a person on standard error.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
+// say prints a line for a person on standard error. Where that cannot be written there is nobody to tell.
+func (a *app) say(format string, args ...any) { _, _ = fmt.Fprintf(a.err, format+"\n", args...) }
 
 // flagError adds the nearest flag to an unknown one.
 func flagError(cmd *cobra.Command, err error) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -74,7 +75,8 @@ func sarifOf(v validation) sarifLog {
 		if p.Severity == v1alpha1.Warning {
 			r.RuleID, r.Level = ruleWarning, "warning"
 		}
-		r.Message.Text = oneLine(v1alpha1.Problem{File: p.File, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.String())
+		text := v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.String()
+		r.Message.Text = oneLine(strings.TrimPrefix(text, ": ")) // the place is told apart from the message
 		rules[r.RuleID] = true
 		results = append(results, r)
 	}

@@ -211,7 +211,10 @@ func (a *app) printProblems(v validation) error {
 // problemLine is the problem as an editor can jump to it; a warning says that it is one.
 func problemLine(p v1alpha1.Problem) string {
 	if p.Severity == v1alpha1.Warning {
-		p.Message = "warning: " + p.Message
+		if p.Path != "" {
+			p.Message = p.Path + ": " + p.Message
+		}
+		p.Path = "warning"
 	}
 	return oneLine(p.String())
 }

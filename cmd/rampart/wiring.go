@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -241,41 +239,42 @@ func tlsMode(flag string) temporal.TLSMode {
 	return temporal.TLSAuto
 }
 
-// connectionEntry is one entry of the file of --temporal-connections. Files are relative to that file.
-type connectionEntry struct {
-	Address    string `yaml:"address"`
-	ServerName string `yaml:"serverName"`
-	TLS        string `yaml:"tls"`
-	CertFile   string `yaml:"certFile"`
-	KeyFile    string `yaml:"keyFile"`
-	CAFile     string `yaml:"caFile"`
-	APIKeyFile string `yaml:"apiKeyFile"`
-}
-
+// readConnections reads the file of --temporal-connections: settings by a connection's namespace/name or host:port. Files in
+// it are relative to it.
 func readConnections(name string) (map[string]temporal.Address, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	var entries map[string]connectionEntry
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	if err := dec.Decode(&entries); err != nil && !errors.Is(err, io.EOF) {
+	var entries map[string]map[string]string
+	if err := yaml.Unmarshal(data, &entries); err != nil {
 		return nil, err
 	}
-	at := func(file string) string {
-		if file == "" || filepath.IsAbs(file) {
-			return file
-		}
-		return filepath.Join(filepath.Dir(name), file)
-	}
 	out := make(map[string]temporal.Address, len(entries))
-	for key, e := range entries {
-		if !slices.Contains([]string{"", "auto", "on", "off"}, e.TLS) {
-			return nil, fmt.Errorf("%s: tls is auto, on or off, not %q", key, e.TLS)
+	for _, key := range sortedKeys(entries) {
+		var a temporal.Address
+		mode := "auto"
+		settings := map[string]*string{"address": &a.HostPort, "serverName": &a.ServerName, "tls": &mode}
+		files := map[string]*string{"certFile": &a.TLS.CertFile, "keyFile": &a.TLS.KeyFile, "caFile": &a.TLS.CAFile, "apiKeyFile": &a.APIKeyFile}
+		for _, setting := range sortedKeys(entries[key]) {
+			value := entries[key][setting]
+			to, ok := settings[setting]
+			if file, isFile := files[setting]; isFile {
+				to, ok = file, true
+				if value != "" && !filepath.IsAbs(value) {
+					value = filepath.Join(filepath.Dir(name), value)
+				}
+			}
+			if !ok {
+				return nil, fmt.Errorf("%s: %w", key, notFound("setting", setting, slices.Concat(sortedKeys(settings), sortedKeys(files))))
+			}
+			*to = value
 		}
-		out[key] = temporal.Address{HostPort: e.Address, ServerName: e.ServerName, APIKeyFile: at(e.APIKeyFile),
-			TLS: temporal.TLS{Mode: tlsMode(e.TLS), CertFile: at(e.CertFile), KeyFile: at(e.KeyFile), CAFile: at(e.CAFile)}}
+		if !slices.Contains([]string{"auto", "on", "off"}, mode) {
+			return nil, fmt.Errorf("%s: tls is auto, on or off, not %q", key, mode)
+		}
+		a.TLS.Mode = tlsMode(mode)
+		out[key] = a
 	}
 	return out, nil
 }
@@ -380,11 +379,11 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 	var cfg policy.Config
 	h := sha256.New()
 	for _, f := range env.Policies {
-		fmt.Fprintf(h, "policy %q %d\n%s", f.Path, len(f.Text), f.Text)
+		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
 		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
 	}
 	for _, f := range env.Data {
-		fmt.Fprintf(h, "data %q %d\n%s", f.Path, len(f.Text), f.Text)
+		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
 		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
 	}
 	key := [sha256.Size]byte(h.Sum(nil))

@@ -32,7 +32,8 @@ func (r *fileRemote) open(ctx context.Context, s service) (session, *packp.AdvRe
 	if _, err := os.Stat(r.addr.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fail(ReasonNotFound, "check the path", err)
 	}
-	cmd := exec.Command("git", strings.TrimPrefix(string(s), "git-"), r.addr.path)
+	// It outlives the context of open: the session ends it, with its whole process group.
+	cmd := exec.Command("git", strings.TrimPrefix(string(s), "git-"), r.addr.path) //nolint:noctx
 	cmd.Env = cleanEnv(cmd.Environ())
 	cmd.WaitDelay = killDelay
 	isolate(cmd)

@@ -117,7 +117,7 @@ func checkPack(name string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var sum Hash
 	if _, err := f.Seek(-int64(len(sum)), io.SeekEnd); err != nil {
 		return err

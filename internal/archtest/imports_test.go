@@ -21,7 +21,7 @@ type rule struct {
 }
 
 var (
-	pure  = []string{"context", "os", "log/slog", "net", "math/rand", "math/rand/v2", opa, sdk, git}
+	pure  = []string{"context", "os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git}
 	opa   = "github.com/open-policy-agent/opa"
 	sdk   = "go.temporal.io/sdk"
 	git   = "github.com/go-git/go-git"

@@ -103,7 +103,7 @@ func serveOne(conn net.Conn, sshd, config string) {
 	if err != nil {
 		return
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	cmd := exec.Command(sshd, "-i", "-e", "-f", config)
 	cmd.Stdin, cmd.Stdout = file, file
 	_ = cmd.Run() // a connection that is cut ends it with an error

@@ -104,7 +104,7 @@ func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 
 // windowOpen keeps a version while it may have to take its traffic back.
 func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	window := time.Duration(v1alpha1.DefaultRollbackWindow)
+	window := v1alpha1.DefaultRollbackWindow
 	if v.spec != nil {
 		window = v.spec.Spec.Rollout.Rollback.Window.Duration
 	}

@@ -23,6 +23,9 @@ func (r *resolver) record(plan *rollout.Plan) {
 	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && r.target == nil {
 		return
 	}
+	if p := r.obs.Problem; p != nil && p.Busy {
+		return // a busy server is no transition
+	}
 	next := cloneRecord(r.rec)
 	r.nextIdentity(&next)
 	r.nextRouting(&next)

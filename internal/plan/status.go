@@ -207,8 +207,6 @@ func goal(a rollout.Action) string {
 		return text(a.To)
 	case rollout.Promote, rollout.Rollback:
 		return "current"
-	case rollout.ResetRamp:
-		return text(0)
 	}
 	return ""
 }

@@ -37,6 +37,9 @@ func inputRows() []rowCase {
 			g.Spec, g.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}}
 		}, reason: rollout.InvalidSpec, stalled: true,
 			but: func(g *given) { g.Spec, g.Problems = steady().Spec, nil }, then: "complete"},
+		{row: "spec-unusable", name: "readable, but refused", given: func(g *given) {
+			g.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "namespace not allowed"}}
+		}, reason: rollout.InvalidSpec, stalled: true, but: func(g *given) { g.Problems = nil }, then: "complete"},
 		{row: "spec-unusable", name: "gone", given: func(g *given) { g.Spec = nil }, reason: rollout.InvalidSpec, stalled: true,
 			but: func(g *given) { g.Spec = steady().Spec }, then: "complete"},
 		{row: "spec-unusable", name: "no connection", given: func(g *given) { g.Connection = nil }, reason: rollout.ConnectionNotFound, stalled: true,
@@ -210,6 +213,10 @@ func raiseRows() []rowCase {
 		{row: "first-version", given: first, reason: rollout.WaitingForPromotion, actions: []string{"Promote v2 0->100"},
 			but: unversioned(rollout.Yes), then: "first-step"},
 		{row: "first-version", name: "not known", given: all(first, unversioned("")), reason: rollout.StaleFacts, but: unversioned(rollout.Yes), then: "first-step"},
+		{row: "first-version", name: "one of two queues", given: all(first, func(g *given) {
+			g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds"))
+			g.listed("v2").Queues[0].Unversioned = ""
+		}), reason: rollout.StaleFacts, but: unversioned(rollout.Yes), then: "first-step"},
 		{row: "first-version", name: "all at once after unversioned", given: all(first, strategy(v1alpha1.AllAtOnce)), reason: rollout.WaitingForPromotion,
 			actions: []string{"Promote v2 0->100"}, but: unversioned(rollout.Yes), then: "all-at-once"},
 		{row: "first-version", name: "ramping from unversioned", given: first, reason: rollout.WaitingForPromotion, actions: []string{"Promote v2 0->100"},

@@ -31,6 +31,7 @@ type world struct {
 	// refusePush: somebody else pushed first.
 	refusePush bool
 	started    map[string]time.Time
+	broken     string // the build whose workers crash
 	// after is called with every plan and what it was made on, before it is carried out.
 	after func(rollout.Snapshot, rollout.Plan)
 }
@@ -218,7 +219,7 @@ func (w *world) pods() {
 				w.started[v.BuildID] = w.server.now
 			}
 			if w.server.now.Sub(w.started[v.BuildID]) >= podsStartFor {
-				w.server.poll(v.BuildID, true)
+				w.server.poll(v.BuildID, v.BuildID != w.broken)
 			}
 		}
 	}
@@ -230,14 +231,11 @@ func (w *world) pods() {
 	}
 }
 
-// run lets time pass, with a cycle every ten seconds at first and every few minutes later.
+// run lets time pass, with a cycle every ten seconds, or less often if it is long.
 func (w *world) run(d time.Duration) {
 	for end := w.server.now.Add(d); w.server.now.Before(end); {
 		w.cycle()
-		step := 10 * time.Second
-		if d > 2*time.Hour {
-			step = 3 * time.Minute
-		}
+		step := max(10*time.Second, d/150)
 		w.pods()
 		w.server.tick(step)
 		w.pods()

@@ -240,6 +240,11 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 				failed = true
 			}
 		}
+		if d.Plan.Raise != nil && r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
+			// What it was decided on grew old while others were written: it is decided again in the next cycle.
+			r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
+			continue
+		}
 		if d.Plan.Raise != nil {
 			if err := r.Router.Raise(ctx, subject(d), *d.Plan.Raise); err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
@@ -278,7 +283,10 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 
 // lowerBlind takes traffic back while the repository is away, as the last snapshot says. It is recorded when Git is back.
 func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
-	if r.last == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if r.last == nil {
 		return nil
 	}
 	for _, env := range r.last.Environments {

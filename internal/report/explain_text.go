@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -121,8 +120,7 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
 		return nil
 	}
 	b.WriteString("\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "VERSION\tSTATUS\tREPLICAS\tGUARD\tWAITS FOR")
+	rows := [][]string{{"VERSION", "STATUS", "REPLICAS", "GUARD", "WAITS FOR"}}
 	for _, v := range e.Versions {
 		replicas := "autoscaled"
 		if v.Replicas != nil {
@@ -132,7 +130,7 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
 		if v.WaitsUntil != nil {
 			waits += ": " + when(*v.WaitsUntil, now)
 		}
-		fmt.Fprintln(t, strings.Join([]string{v.BuildID, dash(v.Status), replicas, string(v.Guard), waits}, "\t"))
+		rows = append(rows, []string{v.BuildID, dash(v.Status), replicas, string(v.Guard), waits})
 	}
-	return t.Flush()
+	return writeTable(b, rows)
 }

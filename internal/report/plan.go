@@ -159,7 +159,7 @@ func newDeployment(d Decided) Deployment {
 	out := Deployment{
 		Environment: d.Plan.Environment.Name, Name: d.Plan.Deployment.String(), SpecPath: d.Snapshot.SpecPath, Row: d.Plan.Row,
 		State: StateOf(d.Proposal, d.Plan), Refused: d.Refused, Actions: actionsOf(d), Spec: d.Plan.Verdicts.Spec,
-		Deletions: d.Plan.Deletions, PolicyDigest: d.Plan.PolicyHash,
+		PolicyDigest: d.Plan.PolicyHash,
 	}
 	if t := d.Proposal.Target; t != nil {
 		out.Target = &Target{BuildID: t.BuildID, Status: t.Status, Attempt: t.Attempt}
@@ -171,7 +171,7 @@ func newDeployment(d Decided) Deployment {
 	if d.Refused != "" {
 		return out
 	}
-	out.Routing = routingOf(d)
+	out.Routing, out.Deletions = routingOf(d), d.Plan.Deletions
 	for _, g := range d.Plan.Gates {
 		out.Gates = append(out.Gates, g.TaskQueue)
 	}
@@ -224,6 +224,8 @@ func actionsOf(d Decided) []Action {
 		}
 		outcome := outcomes[a.ID]
 		switch {
+		case outcome == Now && d.Refused != "":
+			outcome = Later
 		case outcome == "" && a.Kind == rollout.Continue:
 			outcome = Judged
 		case outcome == "":

@@ -87,7 +87,10 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 	if d.Refused != "" {
 		line("refused", "%s", oneLine(d.Refused))
 	}
-	writeFindings(b, style, d.Spec.Findings)
+	if len(d.Spec.Findings) > 0 {
+		line("spec", "%s", style.effect(d.Spec.Effect))
+		writeFindings(b, style, d.Spec.Findings)
+	}
 	for _, a := range d.Actions {
 		if a.Outcome == Judged && a.Effect.Strictness() <= rollout.Allow.Strictness() && len(a.Findings) == 0 {
 			continue

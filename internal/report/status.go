@@ -154,15 +154,25 @@ func SortStatuses(list []Status) {
 
 // WriteStatuses prints a table of statuses, with ages as of now.
 func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tENVIRONMENT\tTARGET\tCURRENT\tRAMP\tSTEP\tSTATE\tAGE\tVERDICT\tMESSAGE")
+	rows := [][]string{{"NAME", "ENVIRONMENT", "TARGET", "CURRENT", "RAMP", "STEP", "STATE", "AGE", "VERDICT", "MESSAGE"}}
 	for _, st := range list {
 		age := "-"
 		if st.Since != nil {
 			age = Age(now.Sub(*st.Since))
 		}
-		fmt.Fprintln(t, strings.Join([]string{st.Name, st.Environment, dash(st.Target), dash(st.Current), st.ramp(), st.step(),
-			dash(st.Reason), age, st.verdict(), cut(oneLine(st.Message), 100)}, "\t"))
+		rows = append(rows, []string{st.Name, st.Environment, dash(st.Target), dash(st.Current), st.ramp(), st.step(),
+			dash(st.Reason), age, st.verdict(), cut(oneLine(st.Message), 100)})
+	}
+	return writeTable(w, rows)
+}
+
+// writeTable prints rows with their columns aligned.
+func writeTable(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := io.WriteString(t, strings.Join(row, "\t")+"\n"); err != nil {
+			return err
+		}
 	}
 	return t.Flush()
 }

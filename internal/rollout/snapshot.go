@@ -76,6 +76,8 @@ type Problem struct {
 	Reason Reason `json:"reason"`
 	// Message says what, where, what was expected and what to do.
 	Message string `json:"message"`
+	// Busy says that nothing is wrong but that there was too much to ask at once: nothing is said or done about it.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // Record is what the bot wrote for the worker deployment earlier, as it is in Git now.

@@ -274,7 +274,7 @@ func (s *stage) broken() error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var lines []string
 	for scan := bufio.NewScanner(io.Reader(f)); scan.Scan(); {
 		if lines = append(lines, scan.Text()); len(lines) > 20 {

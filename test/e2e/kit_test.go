@@ -77,7 +77,6 @@ type world struct {
 	client  client.Client
 	fleet   *temporalenv.Fleet
 	cache   string
-	args    []string
 	started time.Time
 	clock   int
 	branch  string // of the output
@@ -85,10 +84,6 @@ type world struct {
 
 // option changes a world before it begins.
 type option func(*world)
-
-func withArgs(args ...string) option {
-	return func(w *world) { w.args = append(w.args, args...) }
-}
 
 // onBranch says that the manifests are on a branch of their own.
 func onBranch(name string) option { return func(w *world) { w.branch = name } }
@@ -145,7 +140,6 @@ func (w *world) dump() {
 // specText is a spec in YAML.
 type specText struct {
 	name, image, strategy, gate, buildID, extra string
-	queueEnv                                    string
 }
 
 func (s specText) String() string {
@@ -259,7 +253,7 @@ type bot struct {
 
 func (w *world) runArgs(more ...string) []string {
 	args := []string{"run", "--repo", "file://" + w.repo.Dir, "--branch", "main", "--cache-dir", w.cache, "--log-level", "info"}
-	return append(append(args, w.args...), more...)
+	return append(args, more...)
 }
 
 // start runs the bot until stop, or the end of the test.
@@ -285,12 +279,17 @@ func (b *bot) stop() {
 	})
 }
 
-// once runs one cycle in a process of its own.
+// once runs one cycle in a process of its own; again if the server was too busy to be read.
 func (w *world) once(more ...string) string {
 	w.t.Helper()
-	out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
-	require.NoError(w.t, err, "rampart run --once: %s", out)
-	return string(out)
+	for try := 1; ; try++ {
+		out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
+		if err != nil && try < 10 && strings.Contains(string(out), "could not be read from Temporal") {
+			continue
+		}
+		require.NoError(w.t, err, "rampart run --once: %s", out)
+		return string(out)
+	}
 }
 
 // forgetCache makes the next process start with nothing.
@@ -310,9 +309,17 @@ func (w *world) eventually(what string, ok func() bool) {
 	require.NoError(w.t, err)
 }
 
+// file is a file at the output's tip, "" if there is none.
+func (w *world) file(path string) string {
+	if w.repo.Git("for-each-ref", "refs/heads/"+w.branch) == "" {
+		return ""
+	}
+	return w.repo.Files(w.branch)[path]
+}
+
 // status is status.yaml at the tip, with an empty status if there is none.
 func (w *world) status() v1alpha1.WorkerDeploymentStatus {
-	text := w.repo.Files(w.branch)[recordDir+"/status.yaml"]
+	text := w.file(recordDir + "/status.yaml")
 	docs, _ := v1alpha1.Decode("status.yaml", []byte(text))
 	for _, d := range docs {
 		if o, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && o.Status != nil {
@@ -324,7 +331,7 @@ func (w *world) status() v1alpha1.WorkerDeploymentStatus {
 
 // routing is routing.yaml at the tip.
 func (w *world) routing() v1alpha1.RoutingSpec {
-	text := w.repo.Files(w.branch)[recordDir+"/routing.yaml"]
+	text := w.file(recordDir + "/routing.yaml")
 	docs, _ := v1alpha1.Decode("routing.yaml", []byte(text))
 	for _, d := range docs {
 		if o, ok := d.Object.(*v1alpha1.Routing); ok {

@@ -52,14 +52,16 @@ func (w *world) gateStarts() []string {
 
 // manifest of a version at the tip, "" if there is none.
 func (w *world) manifest(buildID string) string {
-	return w.repo.Files(w.branch)[recordDir+"/versions/"+buildID+"/deployment.yaml"]
+	return w.file(recordDir + "/versions/" + buildID + "/deployment.yaml")
 }
 
-// settle lets the bot look at the world several times more: until it has described the worker deployment a few times.
+// settle lets the bot look at the world several times more: until it has described the worker deployment, or listed
+// all of them, a few times.
 func (w *world) settle() {
 	w.t.Helper()
-	from := w.ns.Counts()["DescribeWorkerDeployment"]
-	w.eventually("the bot looked again", func() bool { return w.ns.Counts()["DescribeWorkerDeployment"] >= from+4 })
+	looks := func() int { n := w.ns.Counts(); return n["DescribeWorkerDeployment"] + n["ListWorkerDeployments"] }
+	from := looks()
+	w.eventually("the bot looked again", func() bool { return looks() >= from+6 })
 }
 
 func (w *world) startSlow(id string) client.WorkflowRun {
@@ -202,9 +204,11 @@ func TestRoutingEditedDown(t *testing.T) {
 	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
 	file := recordDir + "/routing.yaml"
 	text := w.repo.Files("main")[file]
-	edited := desiredRamp.ReplaceAllString(text, "")
-	require.NotEqual(t, text, edited)
-	w.commit(gittest.Commit{Write: map[string]string{file: edited}, Message: "take v2 back"})
+	head, desired, found := strings.Cut(text, "\n  desired:\n")
+	require.True(t, found, text)
+	edited := desiredRamp.ReplaceAllString(desired, "")
+	require.NotEqual(t, desired, edited)
+	w.commit(gittest.Commit{Write: map[string]string{file: head + "\n  desired:\n" + edited}, Message: "take v2 back"})
 	w.awaitReason("ManualHold")
 	w.settle()
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.calls())

@@ -147,13 +147,13 @@ func TestCredentialsStayHome(t *testing.T) {
 	at := secret
 	at.HostPort = home.address
 	pool = e.newPool(temporal.Config{Connections: map[string]temporal.Address{"shop/main": at}})
-	visits := len(evil.seen)
+	visits := evil.visits()
 	require.Nil(t, e.look(pool, evil.address))
-	require.Len(t, evil.seen, visits)
+	require.Equal(t, visits, evil.visits())
 
 	pool = e.newPool(temporal.Config{Connections: map[string]temporal.Address{"shop/main": secret}})
 	e.requireReason(rollout.TemporalClientCreationFailed, e.look(pool, evil.address))
-	require.Len(t, evil.seen, visits)
+	require.Equal(t, visits, evil.visits())
 
 	e.requireReason(rollout.TemporalClientCreationFailed, e.look(e.newPool(temporal.Config{}), "unix:///tmp/x"))
 }
@@ -262,6 +262,8 @@ func TestRateLimitedByTheServer(t *testing.T) {
 		return fmt.Errorf("not refused")
 	})
 	e.observe(rollout.Ask{})
+	mu.Lock()
+	defer mu.Unlock()
 	longest := time.Duration(0)
 	for i := 1; i < len(asked); i++ {
 		longest = max(longest, asked[i].Sub(asked[i-1]))

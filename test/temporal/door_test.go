@@ -112,6 +112,12 @@ func (d *door) last() visit {
 	return d.seen[len(d.seen)-1]
 }
 
+func (d *door) visits() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.seen)
+}
+
 func (d *door) connections() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -3,6 +3,7 @@ package temporal_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,12 +300,11 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 		require.Equal(t, rollout.Answer(""), q.Unversioned)
 	}
 	// The second of the two ways to ask.
-	forwarded := 0
+	var forwarded atomic.Int32
 	remove := e.ns.BeforeForward(func(method string, _ proto.Message) {
 		if method == "DescribeTaskQueue" {
-			if forwarded++; forwarded == 1 {
-				e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Times: 2})
-				e.ns.Inject(temporalenv.Fault{Method: "none", Point: temporalenv.AfterForwarding})
+			if forwarded.Add(1) == 2 {
+				e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Times: 1})
 			}
 		}
 	})
@@ -333,6 +333,18 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	ask.Deployment, ask.TemporalNamespace = name, e.ns.Name()
 	obs = e.pool.Observe(stopped, e.connection(), ask)
 	require.Contains(t, obs.Problem.Message, context.Canceled.Error())
+}
+
+// A describe that nobody answers is made once more, well before a cycle is over.
+func TestUnansweredRead(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	answer := make(chan struct{})
+	t.Cleanup(func() { close(answer) })
+	e.hookOnce("DescribeWorkerDeployment", func() { <-answer })
+	before := e.ns.Counts()["DescribeWorkerDeployment"]
+	e.mustObserve(rollout.Ask{})
+	require.Equal(t, 1, e.ns.Counts()["DescribeWorkerDeployment"]-before, "the first is still under way")
 }
 
 // A version that is listed and whose own record is not there is not known to have no queues.

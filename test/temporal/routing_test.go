@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,11 +25,9 @@ import (
 // hookOnce runs do before the next call of a method is forwarded.
 func (e *env) hookOnce(method string, do func()) {
 	e.t.Helper()
-	done := false
-	var remove func()
-	remove = e.ns.BeforeForward(func(m string, _ proto.Message) {
-		if m == method && !done {
-			done = true
+	var done atomic.Bool
+	remove := e.ns.BeforeForward(func(m string, _ proto.Message) {
+		if m == method && done.CompareAndSwap(false, true) {
 			do()
 		}
 	})
@@ -229,10 +228,6 @@ func TestLowerMarksFirst(t *testing.T) {
 		return obs.Version("v2").TurnedBack
 	}
 	require.Equal(t, "canary.failure_rate: 12% failed", mark())
-	require.NoError(t, e.pool.ClearMark(e.ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: bot}))
-	require.Equal(t, "", mark())
-	require.NoError(t, e.pool.ClearMark(e.ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: bot}))
-	require.NoError(t, e.pool.ClearMark(e.ctx, e.target(), temporal.VersionCall{BuildID: "gone", Identity: bot}))
 }
 
 // A mark that cannot be left, or that nobody answers, holds nothing up.

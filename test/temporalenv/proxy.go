@@ -72,7 +72,7 @@ func startProxy(opts Options, backend *grpc.ClientConn) (*proxyServer, error) {
 
 func (p *proxyServer) stop() {
 	p.grpc.Stop()
-	<-p.served
+	_ = <-p.served
 }
 
 // intercept serves every call of the workflow service: hooks, faults, forwarding, recording.

@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The policies of every example pass their own tests.
+func TestExamples(t *testing.T) {
+	folders, err := filepath.Glob("../examples/*/policies")
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	for _, folder := range folders {
+		var cfg Config
+		files, err := filepath.Glob(filepath.Join(folder, "*"))
+		require.NoError(t, err)
+		tests := 0
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			switch {
+			case strings.HasSuffix(name, ".rego"):
+				cfg.Modules = append(cfg.Modules, Module{Path: name, Source: string(text)})
+				tests += strings.Count(string(text), "\ntest_")
+			default:
+				cfg.Data = append(cfg.Data, DataFile{Path: name, Content: string(text)})
+			}
+		}
+		report := RunTests(t.Context(), cfg)
+		require.True(t, report.Passed(), "%s: %+v", folder, report)
+		require.Len(t, report.Results, tests, folder)
+		require.Empty(t, Compile(cfg).Problems(), folder)
+	}
+}

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	deploymentpb "go.temporal.io/api/deployment/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/server/common/dynamicconfig"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// idle is how many worker deployments have nothing to do.
+const idle = 200
+
+// Nothing to do means no commit: across processes without a cache, unrelated pushes, a comment in a policy, and a newer
+// build of the bot.
+func TestIdle(t *testing.T) {
+	w := newWorld(t)
+	limit := temporalenv.Setting{Setting: dynamicconfig.MatchingMaxDeployments, Value: 2 * idle}
+	ns, err := server.Namespace(t.Context(), w.ns.Name()+"-many", limit)
+	require.NoError(t, err)
+	w.ns = ns
+
+	policy := "package rampart.rollout\n\nwarn contains {\"rule\": \"test.never\", \"msg\": \"never\"} if false\n"
+	files := map[string]string{"rampart.yaml": crashConfig, "policies/own.rego": policy}
+	for i := range idle {
+		files[fmt.Sprintf("workers/w%03d.yaml", i)] = specText{name: fmt.Sprintf("w%03d", i), image: "unknown:v1", strategy: manual}.String()
+	}
+	w.push("two hundred", files)
+	w.once()
+	w.makeAllCurrent()
+	w.eventually("all current", func() bool {
+		w.once()
+		return strings.Count(w.allStatus(), "reason: RolloutComplete") == 4*idle
+	})
+
+	newer := filepath.Join(t.TempDir(), "rampart-newer")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=newer", "-o", newer, "./cmd/rampart")
+	build.Dir = "../.."
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	quiet := w.botCommits()
+	for i := range 20 {
+		switch i {
+		case 5:
+			w.push("unrelated", map[string]string{"README.md": "hello\n"})
+		case 10:
+			w.push("a comment", map[string]string{"policies/own.rego": "# Says nothing.\n" + policy})
+		}
+		w.forgetCache()
+		bin := binary
+		if i >= 15 {
+			bin = newer
+		}
+		out, err := w.command(t.Context(), bin, w.runArgs("--once")...).CombinedOutput()
+		if !strings.Contains(string(out), "could not be read from Temporal") {
+			require.NoError(t, err, "cycle %d: %s", i, out)
+		}
+		require.Equal(t, quiet, w.botCommits(), "cycle %d", i)
+	}
+}
+
+// allStatus is all status files at the tip, one after the other.
+func (w *world) allStatus() string {
+	var b strings.Builder
+	for path, text := range w.repo.Files(w.branch) {
+		if strings.HasSuffix(path, "/status.yaml") {
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}
+
+// makeAllCurrent registers the one version of every worker deployment by polling for it, as a worker does, and makes it
+// current, as a person does.
+func (w *world) makeAllCurrent() {
+	w.t.Helper()
+	var wg errgroup.Group
+	wg.SetLimit(16)
+	for path, text := range w.repo.Files(w.branch) {
+		if !strings.HasSuffix(path, "/routing.yaml") {
+			continue
+		}
+		docs, _ := v1alpha1.Decode(path, []byte(text))
+		r, ok := docs[0].Object.(*v1alpha1.Routing)
+		require.True(w.t, ok, path)
+		wg.Go(func() error { return w.makeCurrent(r.Spec) })
+	}
+	require.NoError(w.t, wg.Wait())
+}
+
+func (w *world) makeCurrent(r v1alpha1.RoutingSpec) error {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	id := r.Versions[0].BuildID
+	return temporalenv.Until(ctx, func(ctx context.Context) error {
+		poll, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		_, _ = w.ns.Service().PollWorkflowTaskQueue(poll, &workflowservice.PollWorkflowTaskQueueRequest{
+			Namespace: w.ns.Name(), Identity: r.WorkerDeployment,
+			TaskQueue: &taskqueuepb.TaskQueue{Name: r.WorkerDeployment, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+			DeploymentOptions: &deploymentpb.WorkerDeploymentOptions{DeploymentName: r.WorkerDeployment, BuildId: id,
+				WorkerVersioningMode: enumspb.WORKER_VERSIONING_MODE_VERSIONED},
+		})
+		_, err := w.ns.Service().SetWorkerDeploymentCurrentVersion(ctx, &workflowservice.SetWorkerDeploymentCurrentVersionRequest{
+			Namespace: w.ns.Name(), DeploymentName: r.WorkerDeployment, BuildId: id, Identity: "person"})
+		return err
+	})
+}
