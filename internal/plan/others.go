@@ -11,7 +11,8 @@ import (
 // otherRow is one row of the rules for a version with files in Git. Rows from the top; the first that fits decides.
 type otherRow struct {
 	name string
-	// always marks the rows that only keep: they hold also where the spec cannot be used or somebody else is the owner.
+	// always marks the rows that only keep: they hold also where the spec cannot be used or somebody else is the owner. The
+	// others may rely on there being a spec and a connection.
 	always bool
 	fits   func(*view, *v1alpha1.RecordedVersion) (outcome, bool)
 }
@@ -76,7 +77,7 @@ func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 }
 
 func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	if v.s.Connection == nil || retired(r) || r.ConnectionHash == v.s.Connection.Spec.Hash() {
+	if retired(r) || r.ConnectionHash == v.s.Connection.Spec.Hash() {
 		return outcome{}, false
 	}
 	return outcome{}.with(v.reconnect(r))
@@ -85,7 +86,7 @@ func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 // needsReplicas follows the spec's replicas where a version has traffic; a draining one keeps what it has.
 func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	st := v.status(r.BuildID)
-	if v.spec == nil || st != rollout.StatusCurrent && st != rollout.StatusRamping || equal(r.Replicas, v.spec.Spec.Replicas) {
+	if st != rollout.StatusCurrent && st != rollout.StatusRamping || equal(r.Replicas, v.spec.Spec.Replicas) {
 		return outcome{}, false
 	}
 	return outcome{}.with(v.scale(r.BuildID))
@@ -104,11 +105,7 @@ func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 
 // windowOpen keeps a version while it may have to take its traffic back.
 func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	window := v1alpha1.DefaultRollbackWindow
-	if v.spec != nil {
-		window = v.spec.Spec.Rollout.Rollback.Window.Duration
-	}
-	in, end := v.inWindow(r.BuildID, window)
+	in, end := v.inWindow(r.BuildID, v.spec.Spec.Rollout.Rollback.Window.Duration)
 	if !in || retired(r) {
 		return outcome{}, false
 	}
@@ -139,18 +136,7 @@ func (v *view) restsUntil(buildID string) time.Time {
 	return time.Time{}
 }
 
-func (v *view) sunset() v1alpha1.SunsetStrategy {
-	switch {
-	case v.spec != nil:
-		return v.spec.Spec.Sunset
-	case v.s.Record.Status != nil:
-		return v.s.Record.Status.Spec.Sunset
-	}
-	return v1alpha1.SunsetStrategy{
-		ScaledownDelay: v1alpha1.Duration{Duration: v1alpha1.DefaultScaledownDelay},
-		DeleteDelay:    v1alpha1.Duration{Duration: v1alpha1.DefaultDeleteDelay},
-	}
-}
+func (v *view) sunset() v1alpha1.SunsetStrategy { return v.spec.Spec.Sunset }
 
 // sunsetFrom is when a version may be scaled down, by its state; both delays count from when it became drained, or,
 // for one that was never routed, from when it was created.

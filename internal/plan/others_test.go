@@ -50,6 +50,8 @@ func otherCases() []otherCase {
 			but: func(g *given) { g.version("v1").Guard = v1alpha1.GuardOn }, then: "routed"},
 		{row: "needed", name: "current at 0", given: all(candidate(), func(g *given) { g.version("v1").Replicas = replicas(0) }), actions: []string{"Restore v1 x2"},
 			but: func(g *given) { g.Spec.Spec.Replicas = replicas(0) }, then: "routed"},
+		{row: "needed", name: "draining, and the spec asks for none", given: all(promoted(100*time.Hour), guardOff, func(g *given) { g.Spec.Spec.Replicas = replicas(0) }),
+			actions: []string{"Restore v1 x1"}, but: func(g *given) { g.version("v1").Guard = v1alpha1.GuardOn }, then: "routed"},
 		{row: "needed", name: "unknown", given: all(down, func(g *given) { g.listed("v1").Drainage = "" }), actions: []string{"Restore v1 x2"},
 			but: drained("v1", 90*time.Hour), then: "delete"},
 		{row: "needed", name: "traffic goes back to it", given: all(down, barsBuild("v2")), actions: []string{"Restore v1 x2"},

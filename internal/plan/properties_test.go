@@ -42,6 +42,11 @@ func again(t *rapid.T, w *world, s rollout.Snapshot, p rollout.Plan) {
 	var read rollout.Snapshot
 	clone(t, s, &read)
 	proposal := Propose(read)
+	ids := map[string]bool{}
+	for _, a := range proposal.Actions {
+		require.False(t, ids[a.ID], "two actions %s", a.ID)
+		ids[a.ID] = true
+	}
 	var carried rollout.Proposal
 	clone(t, proposal, &carried)
 	want, err := json.Marshal(p)

@@ -74,6 +74,9 @@ func TestBarWins(t *testing.T) {
 	require.Equal(t, map[string]string{id("v2"): "1 says so"}, p.Lower.TurnedBack)
 	require.Equal(t, "RolloutComplete", p.Status.Conditions[0].Reason, "v1, which the spec asks for, is current")
 	require.Equal(t, 1, find(p.Record.Versions, id("v2")).TurnedBack)
+
+	p = decide(t, of(rampsAt(10, time.Minute), barsBuild("v2")), allowed)
+	require.Empty(t, p.Lower.TurnedBack, "it is written down already")
 }
 
 // TestMarks: a mark says something only of a rollback that Git does not know of.
@@ -150,6 +153,9 @@ func TestClaim(t *testing.T) {
 	require.Equal(t, rollout.ClaimNeeded, p.Raise.Claim)
 	require.Equal(t, rollout.ClaimHeld, decide(t, of(candidate()), allowed).Raise.Claim)
 	require.Equal(t, owner, p.Raise.Identity)
+
+	nobody := of(candidate(), func(g *given) { g.Environment.ManagerIdentity = "" })
+	require.Nil(t, decide(t, nobody, allowed).Raise, "who has no identity moves nothing")
 }
 
 // TestCustomBuildID goes through the in-cluster controller's table of cases.
@@ -245,6 +251,8 @@ func TestBeforeTheFirstRead(t *testing.T) {
 	p := decide(t, of(fresh, func(g *given) { g.Connection, g.Observation = nil, rollout.Observation{} }), allowed)
 	require.Equal(t, "ConnectionNotFound", p.Status.Conditions[0].Reason)
 	require.Nil(t, p.Record.Basis)
+	require.Equal(t, "payments/checkout in prod", p.Record.WorkerDeployment+" in "+p.Record.TemporalNamespace)
+	require.Nil(t, p.Record.Target)
 
 	s := of(fresh)
 	s.Record.Routing = &v1alpha1.Routing{Spec: *p.Record}
@@ -369,6 +377,7 @@ func TestAsk(t *testing.T) {
 		{"a candidate", candidate(), b("v1", "v2"), nil, nil, false},
 		{"a candidate with a gate", all(candidate(), gate(v1alpha1.GateHold)), b("v1", "v2"), nil, nil, true},
 		{"ramping", all(rampsAt(10, time.Minute), gate(v1alpha1.GateHold)), b("v1", "v2"), nil, b("v1", "v2"), false},
+		{"a ramp to be reset", all(rampsAt(10, time.Minute), wants("v1")), b("v1", "v2"), nil, b("v1", "v2"), false},
 		{"promoted lately", promoted(time.Minute), b("v1", "v2"), nil, b("v2"), false},
 		{"promoted long ago", promoted(5 * time.Hour), nil, nil, nil, false},
 		{"barred", all(promoted(5*time.Hour), barsBuild("v2")), b("v1"), nil, nil, false},
@@ -385,9 +394,9 @@ func TestAsk(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := Ask(of(c.given))
 			sorted := func(in []string) []string { return sortedKeys(setOf(in)) }
-			require.Equal(t, sorted(c.queues), sorted(a.Queues), "queues")
-			require.Equal(t, sorted(c.pinned), sorted(a.OpenPinned), "pinned")
-			require.Equal(t, sorted(c.end), sorted(a.Closed), "closed")
+			require.Equal(t, sorted(c.queues), append([]string{}, a.Queues...), "queues")
+			require.Equal(t, sorted(c.pinned), append([]string{}, a.OpenPinned...), "pinned")
+			require.Equal(t, sorted(c.end), append([]string{}, a.Closed...), "closed")
 			require.Equal(t, c.gate, a.Gate != nil)
 			require.Equal(t, "prod", a.TemporalNamespace)
 		})

@@ -89,6 +89,10 @@ func retreatRows() []rowCase {
 			but: func(g *given) { g.rec.Bars = nil }, then: "complete"},
 		{row: "rollback-barred", name: "scaled down", given: all(promoted(5*time.Hour), barsBuild("v2"), scaledDown("v1", time.Hour), drained("v1", 30*time.Hour)),
 			reason: rollout.RolledBack, stalled: true, actions: []string{"Restore v1 x2"}, but: func(g *given) { g.rec.Bars = nil }, then: "complete"},
+		{row: "rollback-barred", name: "its guard is off", given: all(promoted(5*time.Hour), barsBuild("v2"), func(g *given) { g.version("v1").Guard = v1alpha1.GuardOff }),
+			reason: rollout.RolledBack, stalled: true, actions: []string{"Restore v1 x2"}, but: func(g *given) { g.rec.Bars = nil }, then: "complete"},
+		{row: "rollback-barred", name: "at 0", given: all(promoted(5*time.Hour), barsBuild("v2"), func(g *given) { g.version("v1").Replicas = replicas(0) }),
+			reason: rollout.RolledBack, stalled: true, actions: []string{"Restore v1 x2"}, but: func(g *given) { g.rec.Bars = nil }, then: "complete"},
 		{row: "rollback", name: "at the end of the window", given: all(promoted(time.Hour), wants("v1")), reason: rollout.WaitingForPromotion,
 			actions: []string{"Rollback v1 0->100 Spec"}, but: at(noon.Add(time.Nanosecond)), then: "first-step"},
 		{row: "rollback", name: "held and gated", given: all(promoted(time.Minute), wants("v1"), holds(v1alpha1.HoldManual, "v2"), gate(v1alpha1.GateHold)),
@@ -180,6 +184,12 @@ func raiseRows() []rowCase {
 		{row: "wait-for-pollers", name: "a queue of current's", given: all(candidate(), func(g *given) {
 			g.listed("v1").Queues = append(g.listed("v1").Queues, polled("refunds"))
 		}), reason: rollout.WaitingForPollers, but: func(g *given) { g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds")) }, then: "first-step"},
+		{row: "wait-for-pollers", name: "a queue of current's, of another type", given: all(candidate(), func(g *given) {
+			q := polled("refunds")
+			q.Type = rollout.QueueActivity
+			g.listed("v1").Queues = append(g.listed("v1").Queues, q)
+			g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds"))
+		}), reason: rollout.WaitingForPollers, but: func(g *given) { g.listed("v2").Queues[1].Type = rollout.QueueActivity }, then: "first-step"},
 		{row: "wait-for-pollers", name: "current's queues unknown", given: all(candidate(), func(g *given) { g.listed("v1").QueuesKnown = "" }), reason: rollout.StaleFacts,
 			but: func(g *given) { g.listed("v1").QueuesKnown = rollout.Yes }, then: "first-step"},
 		{row: "wait-for-pollers", name: "an old read", given: all(candidate(), stale), reason: rollout.StaleFacts,

@@ -1,0 +1,230 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// The real parts are joined in the end-to-end tests. Here are the cases that they cannot be made to produce: a repository
+// that goes away at the wrong moment, facts that grow old while others are written, a branch that never stops moving.
+
+const specText = `apiVersion: temporal.io/v1alpha1
+kind: TemporalWorkerDeployment
+metadata: {name: checkout, namespace: shop}
+spec:
+  replicas: 1
+  workerOptions: {connectionRef: {name: temporal}, temporalNamespace: shop}
+  rollout: {strategy: AllAtOnce}
+  template: {spec: {containers: [{name: worker, image: "app:v1"}]}}
+---
+apiVersion: temporal.io/v1alpha1
+kind: TemporalConnection
+metadata: {name: temporal, namespace: shop}
+spec: {hostPort: "localhost:7233"}
+`
+
+// scene is a repository in memory, a Temporal with one ready version, and a policy that allows everything.
+type scene struct {
+	t       *testing.T
+	now     time.Time
+	world   rollout.World
+	readErr error
+	moved   int // commits that lose against somebody else
+	later   time.Duration
+	commits []rollout.Commit
+	calls   []string
+	obs     rollout.Observation
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	docs, problems := v1alpha1.Decode("spec.yaml", []byte(specText))
+	require.Empty(t, problems)
+	env := v1alpha1.DefaultConfig().Spec.Environments[0]
+	s := &scene{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	s.world.Environments = []rollout.EnvironmentWorld{{Environment: env, Base: "base", Deployments: []rollout.Snapshot{{
+		Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, Environment: env, SpecPath: "spec.yaml",
+		Spec: docs[0].Object.(*v1alpha1.WorkerDeployment), Connection: docs[1].Object.(*v1alpha1.Connection),
+		Record: rollout.Record{Dir: "deploy/shop/checkout"},
+	}}}}
+	return s
+}
+
+func (s *scene) Read(context.Context) (rollout.World, error) { return s.world, s.readErr }
+
+func (s *scene) Observe(context.Context, v1alpha1.Connection, rollout.Ask) rollout.Observation {
+	o := s.obs
+	o.At = s.now
+	if o.Exists == "" {
+		o.Exists = rollout.No
+	}
+	return o
+}
+
+func (s *scene) Judge(_ context.Context, _ rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	v := rollout.Verdicts{Spec: rollout.Verdict{Effect: rollout.Allow}, Actions: map[string]rollout.Verdict{}}
+	for _, a := range p.Actions {
+		v.Actions[a.ID] = rollout.Verdict{Effect: rollout.Allow, Drift: rollout.DriftAdopt}
+	}
+	return v
+}
+
+func (s *scene) Digest() string { return "policies" }
+
+// Commit keeps what it is given as the record of the next read.
+func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {
+	if s.moved > 0 {
+		s.moved--
+		return "", fmt.Errorf("refused: %w", rollout.ErrMoved)
+	}
+	s.commits = append(s.commits, c)
+	d := &s.world.Environments[0].Deployments[0]
+	d.Record.Tree = fmt.Sprint(len(s.commits))
+	if d.Record.Files == nil {
+		d.Record.Files = map[string]rollout.File{}
+	}
+	for _, f := range c.Changes {
+		name, below := strings.CutPrefix(f.Path, d.Record.Dir+"/")
+		if !below {
+			s.world.Environments[0].RootFile = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
+			continue
+		}
+		d.Record.Files[name] = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
+		docs, problems := v1alpha1.Decode(name, []byte(f.Data))
+		require.Empty(s.t, problems)
+		switch object := docs[0].Object.(type) {
+		case *v1alpha1.Routing:
+			d.Record.Routing = object
+		case *v1alpha1.WorkerDeployment:
+			d.Record.Status = object
+		}
+	}
+	s.now = s.now.Add(s.later)
+	return d.Record.Tree, nil
+}
+
+// blobHash is Git's name of a content.
+func blobHash(data string) string {
+	return fmt.Sprintf("%x", sha1.Sum([]byte(fmt.Sprintf("blob %d\x00%s", len(data), data))))
+}
+
+func (s *scene) Confirm(context.Context, map[string]string) (bool, error) { return true, nil }
+
+func (s *scene) Lower(context.Context, Subject, rollout.RoutingCall) error {
+	s.calls = append(s.calls, "lower")
+	return nil
+}
+
+func (s *scene) Raise(_ context.Context, _ Subject, c rollout.RoutingCall) error {
+	s.calls = append(s.calls, "raise "+string(c.Steps[0].Kind))
+	return nil
+}
+
+func (s *scene) StartGate(context.Context, Subject, rollout.GateStart) error { return nil }
+
+func (s *scene) DeleteVersion(context.Context, Subject, string) (rollout.Deletion, error) {
+	return rollout.Deletion{}, errors.New("unexpected")
+}
+
+func (s *scene) reconciler() *Reconciler {
+	return &Reconciler{Planner: &Planner{Source: s, Observer: s, JudgeFor: func(rollout.EnvironmentWorld) Judge { return s },
+		Limits: rollout.DefaultLimits(), Now: func() time.Time { return s.now }, Log: slog.New(slog.DiscardHandler)},
+		Committer: s, Router: s, Helper: s}
+}
+
+// ready lets the version's worker poll.
+func (s *scene) ready() {
+	id := s.world.Environments[0].Deployments[0].Record.Routing.Spec.Target.BuildID
+	s.obs = rollout.Observation{Exists: rollout.Yes, Versions: []rollout.VersionObservation{{BuildID: id, QueuesKnown: rollout.Yes,
+		Queues: []rollout.TaskQueue{{Name: "q", Type: rollout.QueueWorkflow, Unversioned: rollout.No,
+			Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: s.now}}}}}}
+}
+
+func (s *scene) once(r *Reconciler) Report {
+	s.t.Helper()
+	report, err := r.Once(s.t.Context())
+	require.NoError(s.t, err)
+	return report
+}
+
+func TestRaiseFollowsTheCommit(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	require.Len(t, s.once(r).Commits, 1, "the version's files")
+	s.ready()
+	require.Len(t, s.once(r).Commits, 1, "the promotion")
+	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
+}
+
+// Facts that grew old while the commit was pushed raise nothing; the next cycle decides again, without a commit.
+func TestOldFactsRaiseNothing(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	s.later = 2 * time.Minute
+	require.Len(t, s.once(r).Commits, 1)
+	require.Empty(t, s.calls)
+	s.ready()
+	require.Empty(t, s.once(r).Commits, "it is in Git already")
+	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
+}
+
+func TestMovingBranch(t *testing.T) {
+	s := newScene(t)
+	s.moved = 2
+	require.Len(t, s.once(s.reconciler()).Commits, 1, "it starts over")
+
+	s = newScene(t)
+	s.moved = MaxTries + 1
+	_, err := s.reconciler().Once(t.Context())
+	require.ErrorIs(t, err, rollout.ErrMoved)
+	require.Empty(t, s.commits)
+}
+
+// With the repository away, what raises waits and what lowers does not.
+func TestRepositoryAway(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	s.readErr = errors.New("away")
+	_, err := r.Once(t.Context())
+	require.ErrorContains(t, err, "away")
+	require.Empty(t, s.calls)
+	// A ramp to something that the spec does not ask for.
+	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
+	_, err = r.Once(t.Context())
+	require.ErrorContains(t, err, "away")
+	require.Equal(t, []string{"lower"}, s.calls)
+}
+
+// A server that is too busy to answer is no transition: nothing is committed.
+func TestBusyServerIsQuiet(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.obs = rollout.Observation{Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "too many requests", Busy: true}}
+	require.Empty(t, s.once(r).Commits)
+	s.obs.Problem.Busy = false
+	require.Len(t, s.once(r).Commits, 1, "one that cannot be read is")
+}
+
+// Text from specs and policies cannot forge a trailer or write control characters.
+func TestMessage(t *testing.T) {
+	d := Decision{Plan: rollout.Plan{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, PolicyHash: "sha256:aa",
+		Summary: []string{"take traffic back: bad\n\nRampart-Policy: forged\x1b[31m"}}}
+	require.Equal(t, "rampart(prod): shop/checkout: take traffic back: bad  Rampart-Policy: forged[31m\n\nshop/checkout\n"+
+		"  take traffic back: bad  Rampart-Policy: forged[31m\n\nRampart-Policy: sha256:aa\n", message("prod", []Decision{d}))
+}
