@@ -21,11 +21,11 @@ demo: build ## a real Temporal, a real Git repository, three rollouts: about two
 
 .PHONY: test
 test: ## every test, the end-to-end ones on a real Temporal included
-	$(GO) test $(PACKAGES)
+	$(GO) test -timeout 20m $(PACKAGES)
 	cd test && $(GO) test -timeout 40m -p 1 -parallel 4 $(PACKAGES)
 
 .PHONY: check
-check: format vet lint race fuzz-seeds ## format, vet, lint, import rules, Rego tests, unit tests under the race detector, fuzz seeds
+check: format vet lint race ## format, vet, lint, import rules, Rego tests, unit tests under the race detector, fuzz seeds
 
 .PHONY: format
 format:
@@ -48,12 +48,12 @@ $(BIN)/golangci-lint-$(LINT):
 
 .PHONY: race
 race:
-	$(GO) test $(RACE) $(PACKAGES)
+	$(GO) test $(RACE) -timeout 30m $(PACKAGES)
 
-# The seeds and the corpora of the fuzz targets run with every test; this runs each target a little further.
-FUZZTIME ?= 5s
-.PHONY: fuzz-seeds
-fuzz-seeds:
+# The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
+FUZZTIME ?= 10s
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
