@@ -14,29 +14,31 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/server/common/dynamicconfig"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// idle is how many worker deployments have nothing to do.
-const idle = 200
+// idle is how many worker deployments have nothing to do, over how many Temporal namespaces: one takes a hundred.
+const (
+	idle       = 200
+	namespaces = 4
+)
 
 // Nothing to do means no commit: across processes without a cache, unrelated pushes, a comment in a policy, and a newer
 // build of the bot.
 func TestIdle(t *testing.T) {
 	w := newWorld(t)
-	limit := temporalenv.Setting{Setting: dynamicconfig.MatchingMaxDeployments, Value: 2 * idle}
-	ns, err := server.Namespace(t.Context(), w.ns.Name()+"-many", limit)
-	require.NoError(t, err)
-	w.ns = ns
-
+	for i := range namespaces {
+		_, err := server.Namespace(t.Context(), fmt.Sprintf("%s-%d", w.ns.Name(), i))
+		require.NoError(t, err)
+	}
 	policy := "package rampart.rollout\n\nwarn contains {\"rule\": \"test.never\", \"msg\": \"never\"} if false\n"
 	files := map[string]string{"rampart.yaml": crashConfig, "policies/own.rego": policy}
 	for i := range idle {
-		files[fmt.Sprintf("workers/w%03d.yaml", i)] = specText{name: fmt.Sprintf("w%03d", i), image: "unknown:v1", strategy: manual}.String()
+		text := specText{name: fmt.Sprintf("w%03d", i), image: "unknown:v1", strategy: manual}.String()
+		files[fmt.Sprintf("workers/w%03d.yaml", i)] = strings.ReplaceAll(text, "NAMESPACE", fmt.Sprintf("NAMESPACE-%d", i%namespaces))
 	}
 	w.push("two hundred", files)
 	w.once()
@@ -89,7 +91,7 @@ func (w *world) allStatus() string {
 func (w *world) makeAllCurrent() {
 	w.t.Helper()
 	var wg errgroup.Group
-	wg.SetLimit(16)
+	wg.SetLimit(8)
 	for path, text := range w.repo.Files(w.branch) {
 		if !strings.HasSuffix(path, "/routing.yaml") {
 			continue
@@ -103,20 +105,20 @@ func (w *world) makeAllCurrent() {
 }
 
 func (w *world) makeCurrent(r v1alpha1.RoutingSpec) error {
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
 	defer cancel()
 	id := r.Versions[0].BuildID
 	return temporalenv.Until(ctx, func(ctx context.Context) error {
-		poll, stop := context.WithTimeout(ctx, time.Second)
+		poll, stop := context.WithTimeout(ctx, 3*time.Second)
 		defer stop()
 		_, _ = w.ns.Service().PollWorkflowTaskQueue(poll, &workflowservice.PollWorkflowTaskQueueRequest{
-			Namespace: w.ns.Name(), Identity: r.WorkerDeployment,
+			Namespace: r.TemporalNamespace, Identity: r.WorkerDeployment,
 			TaskQueue: &taskqueuepb.TaskQueue{Name: r.WorkerDeployment, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 			DeploymentOptions: &deploymentpb.WorkerDeploymentOptions{DeploymentName: r.WorkerDeployment, BuildId: id,
 				WorkerVersioningMode: enumspb.WORKER_VERSIONING_MODE_VERSIONED},
 		})
 		_, err := w.ns.Service().SetWorkerDeploymentCurrentVersion(ctx, &workflowservice.SetWorkerDeploymentCurrentVersionRequest{
-			Namespace: w.ns.Name(), DeploymentName: r.WorkerDeployment, BuildId: id, Identity: "person"})
+			Namespace: r.TemporalNamespace, DeploymentName: r.WorkerDeployment, BuildId: id, Identity: "person"})
 		return err
 	})
 }

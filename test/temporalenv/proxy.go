@@ -72,7 +72,7 @@ func startProxy(opts Options, backend *grpc.ClientConn) (*proxyServer, error) {
 
 func (p *proxyServer) stop() {
 	p.grpc.Stop()
-	_ = <-p.served
+	<-p.served //nolint:errcheck // that it ended is all there is to know
 }
 
 // intercept serves every call of the workflow service: hooks, faults, forwarding, recording.
