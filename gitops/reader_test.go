@@ -31,7 +31,7 @@ func TestReadQuickstart(t *testing.T) {
 	require.Equal(t, "workers/shop/checkout.yaml", d.SpecPath)
 	require.Equal(t, "localhost:7233", d.Connection.Spec.HostPort)
 	require.Equal(t, "deploy/demo/shop/checkout", d.Record.Dir)
-	require.Len(t, env.Policies, 1)
+	require.Len(t, env.Policies, 2)
 	require.Len(t, env.Data, 1)
 }
 
