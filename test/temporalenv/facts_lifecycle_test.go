@@ -55,7 +55,8 @@ func TestFactDrainedAfterTheGracePeriod(t *testing.T) {
 	require.NotNil(t, left.GetLastDeactivationTime())
 	// When it became current, not when it stopped being so.
 	require.True(t, left.GetLastCurrentTime().AsTime().Equal(before.GetLastCurrentTime().AsTime()))
-	require.Equal(t, enumspb.VERSION_DRAINAGE_STATUS_DRAINING, left.GetDrainageInfo().GetStatus())
+	// Draining was seen above; a slow machine may find it drained by now.
+	require.NotEqual(t, enumspb.VERSION_DRAINAGE_STATUS_UNSPECIFIED, left.GetDrainageInfo().GetStatus())
 	require.NotNil(t, left.GetDrainageInfo().GetLastChangedTime())
 
 	e.awaitStatus("v1", drained)
