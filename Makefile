@@ -61,7 +61,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	  done; done
 
 .PHONY: bench
-bench: ## the figures of docs/speed.md
+bench: ## time and memory of single steps and of whole cycles
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...
 	cd test && $(GO) test -run '^$$' -bench . -benchmem -benchtime 20x ./bench/...
 
