@@ -22,6 +22,9 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("routing was moved: decided on %s, found %s", describeRouting(e.Basis), describeRouting(e.Actual))
 }
 
+// Is makes it one of the errors that say that a plan is thrown away and made again.
+func (e *StaleError) Is(target error) bool { return target == rollout.ErrStale }
+
 // OwnerError says that the worker deployment's manager identity is not the one a call was to be made with.
 type OwnerError struct {
 	// Manager is who owns the routing now, "" for nobody; Identity is who was to make the call.

@@ -80,7 +80,7 @@ func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (repor
 	judges := newJudges()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			d := renderDecision(reconcile.Decide(ctx, judges.engine(env), s))
+			d := reported(reconcile.Render(reconcile.Decide(ctx, judges.engine(env), s)))
 			decision := report.NewPlan([]report.Decided{d}, nil).Deployments[0]
 			e.Decision = &decision
 		}

@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/render"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -167,46 +165,25 @@ func planReport(world rollout.World, decided [][]reconcile.Decision) (report.Pla
 	var all []report.Decided
 	var rest []report.EnvironmentFile
 	for i, env := range world.Environments {
-		roots := map[string]bool{}
-		for _, r := range env.Roots {
-			roots[r] = true
-		}
-		for _, d := range decided[i] {
-			r := renderDecision(d)
-			if r.Refused == "" && d.Plan.Record != nil {
-				roots[d.Plan.Deployment.String()] = true
-			}
-			all = append(all, r)
-		}
-		if len(roots) == 0 {
-			continue
-		}
-		root, err := render.Root(env.Environment, sortedKeys(roots))
+		parts, root, err := reconcile.Compose(env, decided[i])
 		if err != nil {
 			return report.Plan{}, err
 		}
-		if root.Data != env.RootFile.Data {
-			f := report.EnvironmentFile{Change: root, Was: env.RootFile.Data, Exists: rollout.No}
-			if env.RootFile.Hash != "" {
-				f.Exists = rollout.Yes
-			}
-			rest = append(rest, f)
+		for _, part := range parts {
+			all = append(all, reported(part))
 		}
+		if root == nil {
+			continue
+		}
+		f := report.EnvironmentFile{Change: *root, Was: env.RootFile.Data, Exists: rollout.No}
+		if env.RootFile.Hash != "" {
+			f.Exists = rollout.Yes
+		}
+		rest = append(rest, f)
 	}
 	return report.NewPlan(all, rest), nil
 }
 
-// renderDecision renders one decision, and checks it as the cycle does just before it writes.
-func renderDecision(d reconcile.Decision) report.Decided {
-	out := report.Decided{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan}
-	if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
-		out.Refused = never[0]
-		return out
-	}
-	files, err := render.Files(d.Plan, d.Snapshot.Record)
-	if err != nil {
-		out.Refused = err.Error()
-	}
-	out.Files = files
-	return out
+func reported(p reconcile.Part) report.Decided {
+	return report.Decided{Snapshot: p.Snapshot, Proposal: p.Proposal, Plan: p.Plan, Files: p.Files, Refused: p.Refused}
 }

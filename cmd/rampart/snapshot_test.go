@@ -89,7 +89,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 			require.NoError(t, os.WriteFile(filepath.Join(a.dir, "spec.yaml"), []byte(text), 0o644))
 		}
 		for _, d := range decided[0] {
-			r := renderDecision(d)
+			r := reconcile.Render(d)
 			require.Empty(t, r.Refused)
 			root, err := render.Root(d.Plan.Environment, []string{d.Plan.Deployment.String()})
 			require.NoError(t, err)

@@ -339,20 +339,11 @@ func (t temporalPort) Lower(ctx context.Context, on reconcile.Subject, call roll
 		t.log.WarnContext(ctx, "a task queue was left behind: its tasks go to unversioned workers", "deployment", on.Deployment.String(),
 			"taskQueue", q.Name, "type", string(q.Type))
 	}
-	return stale(err)
+	return err
 }
 
 func (t temporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
 	_, err := t.pool.Raise(ctx, targetOf(on), call)
-	return stale(err)
-}
-
-// stale gives the error that a cycle knows to one that says that the routing moved.
-func stale(err error) error {
-	var moved *temporal.StaleError
-	if errors.As(err, &moved) && !errors.Is(err, rollout.ErrStale) {
-		return fmt.Errorf("%w: %w", rollout.ErrStale, err)
-	}
 	return err
 }
 

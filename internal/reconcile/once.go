@@ -9,7 +9,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/render"
 )
 
 // MaxTries is how often a cycle starts over when others push to the branch at the same time.
@@ -186,42 +185,32 @@ func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, d
 			d.Snapshot.Deletions = append(d.Snapshot.Deletions, done)
 		}
 		if len(d.Snapshot.Deletions) > 0 {
-			decisions[i] = decide(ctx, r.JudgeFor(env), d.Snapshot)
+			decisions[i] = Decide(ctx, r.JudgeFor(env), d.Snapshot)
 		}
 	}
 }
 
-// compose renders all decisions into one commit. One that cannot be rendered is dropped, and the others go on.
+// compose makes one commit of all decisions. One that cannot be rendered is dropped, and the others go on.
 func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (rollout.Commit, []Decision, error) {
 	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
-	var kept, changed []Decision
-	roots := map[string]bool{}
-	for _, root := range env.Roots {
-		roots[root] = true
+	parts, root, err := Compose(env, decisions)
+	if err != nil {
+		return commit, nil, err
 	}
-	for _, d := range decisions {
-		files, err := render.Files(d.Plan, d.Snapshot.Record)
-		if err != nil {
-			r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: fmt.Sprintf("render: %v", err)})
+	var kept, changed []Decision
+	for _, part := range parts {
+		if part.Refused != "" {
+			r.fail(ctx, part.Decision, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: part.Refused})
 			continue
 		}
-		kept = append(kept, d)
-		if len(files) > 0 {
-			changed = append(changed, d)
-			commit.Changes = append(commit.Changes, files...)
-		}
-		if d.Plan.Record != nil {
-			roots[d.Plan.Deployment.String()] = true
+		kept = append(kept, part.Decision)
+		if len(part.Files) > 0 {
+			changed = append(changed, part.Decision)
+			commit.Changes = append(commit.Changes, part.Files...)
 		}
 	}
-	if len(roots) > 0 {
-		root, err := render.Root(env.Environment, sorted(roots))
-		if err != nil {
-			return commit, nil, err
-		}
-		if root.Data != env.RootFile.Data {
-			commit.Changes = append(commit.Changes, root)
-		}
+	if root != nil {
+		commit.Changes = append(commit.Changes, *root)
 	}
 	commit.Message = message(env.Environment.Name, changed)
 	return commit, kept, nil

@@ -107,11 +107,11 @@ func (p *Planner) decideAll(ctx context.Context, env rollout.EnvironmentWorld, s
 	}
 	out := make([]Decision, len(seen))
 	for i, s := range seen {
-		d := decide(ctx, judge, s)
+		d := Decide(ctx, judge, s)
 		if d.Plan.SecondRead {
 			again := p.look(ctx, withoutObservation(s))
 			again.FirstRead = &s.Observation
-			d = decide(ctx, judge, again)
+			d = Decide(ctx, judge, again)
 		}
 		out[i] = d
 	}
@@ -123,13 +123,8 @@ func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
 	return s
 }
 
-// decide is the pure part of a cycle.
-func decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
+// Decide is the pure part of a cycle: what to do about one snapshot.
+func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
 	proposal := plan.Propose(s)
 	return Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, s, proposal))}
-}
-
-// Decide decides on a snapshot that was taken earlier, with no I/O.
-func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
-	return decide(ctx, judge, s)
 }

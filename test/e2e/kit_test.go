@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -73,6 +74,9 @@ const patience = 4 * time.Minute
 type world struct {
 	t       *testing.T
 	repo    *gittest.Repo
+	url     string   // of the repository, as the bot has it
+	access  []string // flags with which the bot gets there
+	server  *temporalenv.Server
 	ns      *temporalenv.Namespace
 	client  client.Client
 	fleet   *temporalenv.Fleet
@@ -88,21 +92,46 @@ type option func(*world)
 // onBranch says that the manifests are on a branch of their own.
 func onBranch(name string) option { return func(w *world) { w.branch = name } }
 
+// onOwnServer says that the Temporal server is the test's alone.
+func onOwnServer() option {
+	return func(w *world) { w.server = temporalenv.Start(w.t, temporalenv.Options{}) }
+}
+
+// overHTTP serves the repository by git http-backend, over TLS, to whoever has the password.
+func overHTTP() option {
+	return func(w *world) {
+		served := gittest.ServeHTTP(w.t, w.repo, gittest.HTTPConfig{User: "bot", Password: "s3cret", TLS: true})
+		token := filepath.Join(w.t.TempDir(), "token")
+		require.NoError(w.t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
+		w.url, w.access = served.URL, []string{"--git-user", "bot", "--git-token-file", token, "--git-ca-file", served.CAFile}
+	}
+}
+
+// overSSH serves the repository by sshd to whoever has the key.
+func overSSH() option {
+	return func(w *world) {
+		served := gittest.ServeSSH(w.t)
+		w.url, w.access = served.URL(w.repo), []string{"--git-ssh-key-file", served.KeyFile, "--git-known-hosts", served.KnownHostsFile}
+	}
+}
+
 var notName = regexp.MustCompile(`[^a-z0-9-]+`)
 
 func newWorld(t *testing.T, options ...option) *world {
 	t.Helper()
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
-	ns, err := server.Namespace(t.Context(), name)
-	require.NoError(t, err)
-	c, err := ns.Client(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	w := &world{t: t, repo: gittest.NewBareRepo(t), ns: ns, client: c, cache: t.TempDir(), started: time.Now(), branch: "main"}
+	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main"}
+	w.url = w.repo.URL()
 	for _, o := range options {
 		o(w)
 	}
+	var err error
+	w.ns, err = w.server.Namespace(t.Context(), name)
+	require.NoError(t, err)
+	w.client, err = w.ns.Client(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(w.client.Close)
 	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: map[string]temporalenv.Image{
 		"app:v1": temporalenv.DefaultImage(queue), "app:v2": temporalenv.DefaultImage(queue), "app:v3": temporalenv.DefaultImage(queue),
 		"app:bad": temporalenv.FailingImage(queue),
@@ -180,7 +209,7 @@ func (w *world) connection() string {
 kind: TemporalConnection
 metadata: {name: temporal, namespace: %s}
 spec: {hostPort: "%s"}
-`, kubeNamespace, server.Address())
+`, kubeNamespace, w.server.Address())
 }
 
 // push commits files as a person.
@@ -252,8 +281,8 @@ type bot struct {
 }
 
 func (w *world) runArgs(more ...string) []string {
-	args := []string{"run", "--repo", "file://" + w.repo.Dir, "--branch", "main", "--cache-dir", w.cache, "--log-level", "info"}
-	return append(args, more...)
+	args := []string{"run", "--repo", w.url, "--branch", "main", "--cache-dir", w.cache, "--log-level", "info"}
+	return slices.Concat(args, w.access, more)
 }
 
 // start runs the bot until stop, or the end of the test.

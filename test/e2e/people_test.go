@@ -82,23 +82,6 @@ func (w *world) finish(run client.WorkflowRun) {
 	require.NoError(w.t, run.Get(w.t.Context(), nil))
 }
 
-func TestTemporalAwayInMidRamp(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.pushSpec("add checkout", specText{image: "app:v1"})
-	w.awaitReady("app:v1")
-	w.pushSpec("v2", specText{image: "app:v2", strategy: "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 3s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"})
-	w.eventually("10%", func() bool { return slices.Contains(w.calls(), "ramp v2 10") })
-	restore := w.ns.Inject(temporalenv.Fault{Method: "DescribeWorkerDeployment", Point: temporalenv.BeforeForwarding})
-	w.awaitReason("TemporalStateFetchFailed")
-	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
-	require.NotEmpty(t, w.build("app:v1"))
-	require.NotEmpty(t, w.build("app:v2"))
-	restore()
-	w.awaitReady("app:v2")
-	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
-}
-
 func TestForeignManager(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -189,6 +172,32 @@ spec:
 		require.True(t, strings.HasPrefix(path, "deploy/"), path)
 	}
 	w.repo.Fsck()
+}
+
+// A manifest that was edited by hand is put back, one that was deleted is brought back from history; nothing is routed.
+func TestManifestsEditedByHand(t *testing.T) {
+	w := newWorld(t)
+	w.settledOn(specText{image: "app:v1"})
+	v1 := w.build("app:v1")
+	file, written := recordDir+"/versions/"+v1+"/deployment.yaml", w.manifest(v1)
+	require.Contains(t, written, "replicas: 1")
+
+	w.commit(gittest.Commit{Write: map[string]string{file: strings.Replace(written, "replicas: 1", "replicas: 0", 1)}, Message: "scale it by hand"})
+	w.once()
+	require.Equal(t, written, w.manifest(v1), "put back")
+	w.commit(gittest.Commit{Delete: []string{file}, Message: "delete it by hand"})
+	w.once()
+	require.Equal(t, written, w.manifest(v1), "brought back")
+	w.forgetCache()
+	w.commit(gittest.Commit{Delete: []string{file, recordDir + "/kustomization.yaml"}, Message: "delete it again"})
+	w.once()
+	require.Equal(t, written, w.manifest(v1), "brought back by a bot that knows nothing of before")
+
+	commits := len(w.botCommits())
+	w.once()
+	w.once()
+	require.Len(t, w.botCommits(), commits, "and then quiet")
+	require.Equal(t, []string{"current v1"}, w.calls())
 }
 
 // desiredRamp is the ramp in the desired part of a routing.yaml.
