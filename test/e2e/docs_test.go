@@ -71,7 +71,9 @@ func TestDocumentedCommands(t *testing.T) {
 	t.Cleanup(fleet.Close)
 	watching, stop := context.WithCancel(context.Background())
 	watched := make(chan error, 1)
-	go func() { watched <- fleet.Watch(watching, temporalenv.Source{Repo: repo.Dir, Branch: "main", Path: "deploy"}) }()
+	go func() {
+		watched <- fleet.Watch(watching, temporalenv.Source{Repo: repo.Dir, Branch: "main", Path: "deploy"})
+	}()
 	t.Cleanup(func() { stop(); <-watched })
 
 	specs := map[string]string{}
