@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -130,8 +131,8 @@ func (s *session) gateRequest(id string, start rollout.GateStart) *workflowservi
 	if start.Gate.Timeout > 0 {
 		req.WorkflowExecutionTimeout = durationpb.New(start.Gate.Timeout)
 	}
-	if len(start.Gate.Input) > 0 {
-		req.Input = &commonpb.Payloads{Payloads: []*commonpb.Payload{jsonPayload(start.Gate.Input)}}
+	if input := cmp.Or(string(start.Gate.Input), string(start.Content)); input != "" {
+		req.Input = &commonpb.Payloads{Payloads: []*commonpb.Payload{jsonPayload([]byte(input))}}
 	}
 	return req
 }

@@ -40,7 +40,7 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 			}
 			defer func() { err = errors.Join(err, pool.Close()) }()
 			// Deciding as well shows where a second read is wanted.
-			world, decided, err := a.planner(source, pool).Plan(cmd.Context())
+			world, decided, err := a.planner(source, pool, server).Plan(cmd.Context())
 			if err != nil {
 				return err
 			}

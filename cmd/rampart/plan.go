@@ -72,7 +72,7 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 		return world, nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	return a.planner(source, pool).Plan(ctx)
+	return a.planner(source, pool, server).Plan(ctx)
 }
 
 // decideSnapshot decides on what was observed earlier.

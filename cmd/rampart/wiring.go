@@ -184,6 +184,7 @@ type temporalFlags struct {
 	certFile, keyFile, caFile, keyInput string
 	mode                                choice
 	connections                         string
+	gateInputs                          string
 }
 
 func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
@@ -197,6 +198,8 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	fs.StringVar(&f.serverName, "temporal-tls-server-name", "", "name to expect in the server's certificate")
 	fs.StringVar(&f.keyInput, "temporal-api-key-file", "", "file with an API key (or "+variableAPIKey+")")
 	fs.StringVar(&f.connections, "temporal-connections", "", "YAML file: address and credentials for each connection, by namespace/name or host:port")
+	fs.StringVar(&f.gateInputs, "gate-inputs", "",
+		"folder with the inputs of gates that come from a ConfigMap or Secret: <namespace>/configmaps|secrets/<name>/<key>")
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
 }
 
@@ -282,9 +285,13 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 // parallel is how many worker deployments are observed at once: the calls' budget is what bounds them.
 const parallel = 16
 
-func (a *app) planner(source reconcile.Source, observer reconcile.Observer) *reconcile.Planner {
+func (a *app) planner(source reconcile.Source, observer reconcile.Observer, f temporalFlags) *reconcile.Planner {
 	judges := newJudges()
-	return &reconcile.Planner{Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
+	var inputs reconcile.Inputs
+	if f.gateInputs != "" {
+		inputs = gateInputs{f.gateInputs}
+	}
+	return &reconcile.Planner{Inputs: inputs, Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
 		Parallel: parallel, JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return judges.engine(env) }}
 }
 
@@ -302,8 +309,8 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconc
 	if err != nil {
 		return nil, nil, errors.Join(err, pool.Close())
 	}
-	port := temporalPort{pool, a.log}
-	return &reconcile.Reconciler{Planner: a.planner(a.only(repo), pool), Committer: repo, Router: port, Helper: port, Lister: pool},
+	port := temporalPort{pool, gateInputs{server.gateInputs}, a.log}
+	return &reconcile.Reconciler{Planner: a.planner(a.only(repo), pool, server), Committer: repo, Router: port, Helper: port, Lister: pool},
 		func() error { return errors.Join(repo.Close(), pool.Close()) }, nil
 }
 
@@ -315,8 +322,9 @@ type writeHooks struct {
 
 // temporalPort fits a pool to what a cycle asks of Temporal.
 type temporalPort struct {
-	pool *temporal.Pool
-	log  *slog.Logger
+	pool   *temporal.Pool
+	inputs gateInputs
+	log    *slog.Logger
 }
 
 var (
@@ -345,10 +353,6 @@ func (t temporalPort) Lower(ctx context.Context, on reconcile.Subject, call roll
 func (t temporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
 	_, err := t.pool.Raise(ctx, targetOf(on), call)
 	return err
-}
-
-func (t temporalPort) StartGate(ctx context.Context, on reconcile.Subject, gate rollout.GateStart) error {
-	return t.pool.StartGate(ctx, on.Connection, on.TemporalNamespace, gate)
 }
 
 func (t temporalPort) DeleteVersion(ctx context.Context, on reconcile.Subject, buildID string) (rollout.Deletion, error) {

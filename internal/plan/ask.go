@@ -18,9 +18,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	moving := v.target != nil && v.target.BuildID != v.actual.Current
 	if moving {
 		add(&a.Queues, v.target.BuildID, v.actual.Current)
-		if v.share(v.target.BuildID) == 0 {
-			a.Gate = v.firstGate()
-		}
+		a.Gate = v.pointGate()
 	}
 	if v.actual.HasRamp {
 		add(&a.Queues, v.actual.Ramping, v.actual.Current)

@@ -279,6 +279,21 @@ func gate(onFailure v1alpha1.OnGateFailure) change {
 	}
 }
 
+// stepGate asks for a gate at a step, from 1.
+func stepGate(step int, onFailure v1alpha1.OnGateFailure) change {
+	return func(g *given) {
+		g.Spec.Spec.Rollout.Steps[step-1].Gate = &v1alpha1.Gate{WorkflowType: "Smoke", OnFailure: onFailure, Timeout: lasting(time.Hour)}
+	}
+}
+
+// stepGateIs is the state of a step's gate on orders, for the first attempt at v2.
+func stepGateIs(step int, state rollout.GateState) change {
+	return func(g *given) {
+		spec := rollout.GateSpec{Deployment: g.Deployment, BuildID: id("v2"), TemplateHash: hash("v2"), Point: fmt.Sprintf("step-%d", step), Attempt: 1, WorkflowType: "Smoke"}
+		g.Observation.Gates = append(g.Observation.Gates, rollout.GateRun{WorkflowID: spec.WorkflowID("orders"), TaskQueue: "orders", State: state})
+	}
+}
+
 // gateIs is the state of the gate's test workflow on orders for an attempt at v2.
 func gateIs(state rollout.GateState, attempt int) change {
 	return func(g *given) {

@@ -59,7 +59,7 @@ func editedUp(v *view) (outcome, bool) {
 	if !v.edited {
 		return outcome{}, false
 	}
-	if g := v.firstGate(); g != nil && v.targetShare() == 0 {
+	if g := v.pointGate(); g != nil {
 		if o, fits := gateOutcome(v, g); fits {
 			return o, true
 		}

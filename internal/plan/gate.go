@@ -4,25 +4,70 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// firstGate is the gate that has to pass before the target gets any traffic, nil if there is none.
-func (v *view) firstGate() *rollout.GateSpec {
-	g := v.spec.Spec.Rollout.Gate
+// pointGate is the gate of the point where the target stands, nil if there is none: before it has any traffic the first
+// gate, at a step that step's gate. It has to pass before the target gets more.
+func (v *view) pointGate() *rollout.GateSpec {
+	if v.targetShare() == 0 {
+		return v.gateSpec(v.spec.Spec.Rollout.Gate, "first")
+	}
+	at := v.stepAt()
+	if !v.targetRamps() || at < 0 || float32(v.steps()[at].RampPercentage) != v.actual.Percentage {
+		return nil
+	}
+	return v.gateSpec(v.steps()[at].Gate, fmt.Sprintf("step-%d", at+1))
+}
+
+func (v *view) gateSpec(g *v1alpha1.Gate, point string) *rollout.GateSpec {
 	if g == nil {
 		return nil
 	}
 	return &rollout.GateSpec{
-		Deployment: v.s.Deployment, BuildID: v.target.BuildID, TemplateHash: v.target.TemplateHash, Point: "first",
-		Attempt: v.target.Attempt, WorkflowType: g.WorkflowType, Input: g.Input, Timeout: g.Timeout.Duration, OnFailure: g.OnFailure,
+		Deployment: v.s.Deployment, BuildID: v.target.BuildID, TemplateHash: v.target.TemplateHash, Point: point,
+		Attempt: v.target.Attempt, WorkflowType: g.WorkflowType, Input: g.Input, InputFrom: rollout.InputOf(v.s.Deployment.Namespace, g),
+		InputDigest: v.inputDigest(g), Timeout: g.Timeout.Duration, OnFailure: g.OnFailure,
 	}
+}
+
+// inputDigest stands for an input from a ConfigMap or Secret, whose content is no part of a snapshot.
+func (v *view) inputDigest(g *v1alpha1.Gate) string {
+	if in := rollout.InputOf(v.s.Deployment.Namespace, g); in != nil {
+		return v.s.GateInputs[in.String()].Digest
+	}
+	return ""
+}
+
+// unreadInput says which gate's input cannot be had, "" if all can. A later step's matters too: a rollout that cannot end
+// well does not begin.
+func (v *view) unreadInput() string {
+	gates := []*v1alpha1.Gate{v.spec.Spec.Rollout.Gate}
+	for i := range v.steps() {
+		gates = append(gates, v.steps()[i].Gate)
+	}
+	for _, g := range gates {
+		in := rollout.InputOf(v.s.Deployment.Namespace, g)
+		if in == nil {
+			continue
+		}
+		switch got := v.s.GateInputs[in.String()]; {
+		case got.Problem != "":
+			return fmt.Sprintf("the input of gate %s cannot be read: %s", g.WorkflowType, got.Problem)
+		case got.Digest == "":
+			return fmt.Sprintf("the input of gate %s is %s, which the bot was not given", g.WorkflowType, in)
+		}
+	}
+	return ""
 }
 
 // gateResult is what is known of a gate on all workflow task queues of the target.
 type gateResult struct {
 	state   rollout.GateState
 	message string
+	// nowhere says that there is no workflow task queue that the gate could run on: no fault of the build.
+	nowhere bool
 	// missing are the task queues without a test workflow.
 	missing []string
 }
@@ -60,7 +105,7 @@ func (v *view) gate(g *rollout.GateSpec) gateResult {
 	}
 	switch {
 	case queues == 0:
-		return gateResult{state: rollout.GateFailed, message: fmt.Sprintf(
+		return gateResult{state: rollout.GateFailed, nowhere: true, message: fmt.Sprintf(
 			"version %s has no workflow task queue, so gate %s cannot run on it: remove the gate, or let the worker serve workflows", g.BuildID, g.WorkflowType)}
 	case len(failed) > 0:
 		return gateResult{state: rollout.GateFailed, message: fmt.Sprintf("gate %s %s", g.WorkflowType, strings.Join(failed, ", "))}
@@ -72,4 +117,30 @@ func (v *view) gate(g *rollout.GateSpec) gateResult {
 		return gateResult{state: rollout.GateRunning, message: fmt.Sprintf("gate %s runs on %s", g.WorkflowType, strings.Join(running, ", "))}
 	}
 	return gateResult{state: rollout.GateCompleted}
+}
+
+// gateFailed takes traffic back from a target whose gate failed at its step, if it is to: held or not, with workers or without.
+func gateFailed(v *view) (outcome, bool) {
+	if !v.targetRamps() || v.spec.Spec.Rollout.Strategy == v1alpha1.Manual {
+		return outcome{}, false
+	}
+	g := v.pointGate()
+	if g == nil || g.OnFailure != v1alpha1.GateRollback {
+		return outcome{}, false
+	}
+	if r := v.gate(g); r.state == rollout.GateFailed && !r.nowhere {
+		return gateOutcome(v, g)
+	}
+	return outcome{}, false
+}
+
+// gateInput waits for inputs of gates that the bot does not have: a rollout that cannot pass its gates does not begin.
+func gateInput(v *view) (outcome, bool) {
+	if v.target.BuildID == v.actual.Current || v.spec.Spec.Rollout.Strategy == v1alpha1.Manual {
+		return outcome{}, false
+	}
+	if why := v.unreadInput(); why != "" {
+		return stalled(rollout.PlanGenerationFailed, "%s", why), true
+	}
+	return outcome{}, false
 }

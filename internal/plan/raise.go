@@ -70,8 +70,8 @@ func manual(v *view) (outcome, bool) {
 }
 
 func gated(v *view) (outcome, bool) {
-	g := v.firstGate()
-	if g == nil || v.targetShare() > 0 {
+	g := v.pointGate()
+	if g == nil {
 		return outcome{}, false
 	}
 	return gateOutcome(v, g)
@@ -91,9 +91,12 @@ func gateOutcome(v *view, g *rollout.GateSpec) (outcome, bool) {
 	case rollout.GateUnread:
 		return say(rollout.StaleFacts, "%s", r.message), true
 	}
-	if g.OnFailure == v1alpha1.GateRollback {
+	if g.OnFailure == v1alpha1.GateRollback && !r.nowhere {
 		return stalled(rollout.RolledBack, "%s was turned back: %s", g.BuildID, r.message).with(
 			v.turnBack(g.BuildID, rollout.CauseGate, "gate "+g.WorkflowType, r.message))
+	}
+	if r.nowhere {
+		return stalled(rollout.GateHasFailed, "%s", r.message), true
 	}
 	return stalled(rollout.GateHasFailed, "%s: push another build", r.message), true
 }

@@ -346,7 +346,7 @@ func TestGateOnEveryQueue(t *testing.T) {
 		p := decide(t, of(candidate(), gate(v1alpha1.GateHold), gateIs(c.a, 1), func(g *given) {
 			g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds"))
 			run := g.Observation.Gates[0]
-			spec := newView(&g.Snapshot).firstGate()
+			spec := newView(&g.Snapshot).pointGate()
 			run.WorkflowID, run.TaskQueue, run.State = spec.WorkflowID("refunds"), "refunds", c.b
 			g.Observation.Gates = append(g.Observation.Gates, run)
 		}), allowed)

@@ -40,6 +40,7 @@ func targetRows() []row {
 		{"reset-ramp", aboutRouting, resetRamp},
 		{"rollback-barred", aboutRouting, rollbackBarred},
 		{"rollback", aboutRouting, rollbackTo},
+		{"gate-failed", aboutRouting, gateFailed},
 		{"edited-done", aboutRouting, editedDone},
 		{"edited-down", aboutRouting, editedDown},
 		{"edited-refused", aboutRouting, editedRefused},
@@ -52,6 +53,7 @@ func targetRows() []row {
 		{"update-connection", aboutFiles, updateConnection},
 		{"wait-for-pollers", aboutRouting, waitForPollers},
 		{"queue-shared", aboutRouting, queueShared},
+		{"gate-input", aboutRouting, gateInput},
 		{"edited-up", aboutRouting, editedUp},
 		{"complete", aboutRouting, complete},
 		{"manual", aboutRouting, manual},
@@ -105,9 +107,6 @@ func specUnusable(v *view) (outcome, bool) {
 	case v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace:
 		return stalled(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: its workflows would be left behind. "+
 			"Retire %s there first, then add it anew", v.rec.TemporalNamespace, v.spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment), true
-	case v.firstGateFromFile():
-		return stalled(rollout.PlanGenerationFailed, "the gate's input comes from a ConfigMap or Secret, which the bot was not given: "+
-			"write it inline as spec.rollout.gate.input"), true
 	}
 	return outcome{}, false
 }
@@ -119,11 +118,6 @@ func (v *view) plannable() bool {
 		return true
 	}
 	return len(v.steps()) > 0
-}
-
-func (v *view) firstGateFromFile() bool {
-	g := v.spec.Spec.Rollout.Gate
-	return g != nil && g.InputFrom != nil
 }
 
 // connectionReason is the in-cluster controller's reason for a missing connection, which differs by kind.

@@ -51,10 +51,6 @@ func inputRows() []rowCase {
 			but: strategy(v1alpha1.AllAtOnce), then: "complete"},
 		{row: "spec-unusable", name: "temporalNamespace changed", given: func(g *given) { g.Spec.Spec.WorkerOptions.TemporalNamespace = "other" },
 			reason: rollout.InvalidSpec, stalled: true, but: func(g *given) { g.rec.Versions = nil }, then: "create"},
-		{row: "spec-unusable", name: "gate input from a file", given: func(g *given) {
-			gate(v1alpha1.GateHold)(g)
-			g.Spec.Spec.Rollout.Gate.InputFrom = &v1alpha1.GateInputSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}
-		}, reason: rollout.PlanGenerationFailed, stalled: true, but: gate(v1alpha1.GateHold), then: "complete"},
 		{row: "temporal-unreadable", name: "problem", given: func(g *given) {
 			g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Reason: rollout.AuthSecretInvalid, Message: "no key"}}
 		}, reason: rollout.AuthSecretInvalid, stalled: true, but: func(g *given) { g.Observation = steady().Observation }, then: "complete"},
@@ -104,6 +100,11 @@ func retreatRows() []rowCase {
 			actions: []string{"Rollback v1 0->100 Spec"}, but: barsBuild("v1"), then: "barred"},
 		{row: "rollback", name: "files", given: all(promoted(time.Minute), wants("v1")), reason: rollout.WaitingForPromotion,
 			actions: []string{"Rollback v1 0->100 Spec"}, but: scaledDown("v1", time.Minute), then: "restore"},
+		{row: "gate-failed", given: all(rampsAt(10, time.Minute), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateTimedOut)),
+			reason: rollout.RolledBack, stalled: true, actions: []string{"ResetRamp v2 10->0 Gate gate Smoke"}, but: stepGate(1, v1alpha1.GateHold), then: "gate"},
+		{row: "gate-failed", name: "held, and without workers", given: all(rampsAt(10, time.Minute), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateFailed),
+			holds(v1alpha1.HoldManual, "v2"), noPollers("v2")), reason: rollout.RolledBack, stalled: true,
+			actions: []string{"ResetRamp v2 10->0 Gate gate Smoke"}, but: stepGateIs(1, rollout.GateRunning), then: "held"},
 		{row: "edited-done", name: "after an outside change", given: all(edit(edits("v1", "v2", 5)), routes("v1", "v2", 5, time.Minute)),
 			reason: rollout.ManualHold, stalled: true, but: desires("v1", "v2", 5), then: "not-a-step"},
 		{row: "edited-down", name: "lower ramp", given: edit(edits("v1", "v2", 5)), reason: rollout.ManualHold, stalled: true,
@@ -135,6 +136,20 @@ func retreatRows() []rowCase {
 			but: func(g *given) { g.rec.Bars[0].BuildID = "another"; g.version("v2").TurnedBack = 0 }, then: "first-step"},
 		{row: "barred", name: "by a mark", given: all(candidate(), func(g *given) { g.listed("v2").TurnedBack = "1 too slow" }), reason: rollout.RolledBack, stalled: true,
 			but: func(g *given) { g.listed("v2").TurnedBack = "" }, then: "first-step"},
+	}
+}
+
+// secretInput: the gate of the last step has its input from a Secret.
+func secretInput() change {
+	return func(g *given) {
+		g.Spec.Spec.Rollout.Steps[1].Gate.InputFrom = &v1alpha1.GateInputSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "smoke"}, Key: "input.json"}}
+	}
+}
+
+func hasInput(in rollout.GateInput) change {
+	return func(g *given) {
+		g.GateInputs = map[string]rollout.GateInput{"key input.json of Secret payments/smoke": in}
 	}
 }
 
@@ -218,6 +233,23 @@ func raiseRows() []rowCase {
 			but: strategy(v1alpha1.AllAtOnce), then: "drift"},
 		{row: "gate", name: "missing", given: all(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateMissing, 1)), reason: rollout.GateIsRunning,
 			actions: []string{"StartGate v2 on [orders]"}, but: func(g *given) { g.Observation.Gates[0].State = rollout.GateCompleted }, then: "first-step"},
+		{row: "gate", name: "of its step, missing", given: all(rampsAt(10, time.Minute), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateMissing)),
+			reason: rollout.GateIsRunning, actions: []string{"StartGate v2 on [orders]"}, but: stepGateIs(1, rollout.GateCompleted), then: "pause"},
+		{row: "gate", name: "of its step, running past the pause", given: all(rampsAt(10, time.Hour), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateRunning)),
+			reason: rollout.GateIsRunning, but: stepGateIs(1, rollout.GateCompleted), then: "next-step"},
+		{row: "gate", name: "of the last step", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateHold), stepGateIs(2, rollout.GateFailed)),
+			reason: rollout.GateHasFailed, stalled: true, but: stepGateIs(2, rollout.GateCompleted), then: "last-step"},
+		{row: "gate", name: "unread", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateRollback)),
+			reason: rollout.StaleFacts, but: stepGateIs(2, rollout.GateCompleted), then: "last-step"},
+		{row: "gate", name: "of a version without workflows", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateRollback), func(g *given) {
+			g.listed("v1").Queues[0].Type, g.listed("v2").Queues[0].Type = rollout.QueueActivity, rollout.QueueActivity
+		}), reason: rollout.GateHasFailed, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Steps[1].Gate = nil }, then: "last-step"},
+		{row: "not-a-step", name: "a step's gate is for that step", given: all(rampsAt(20, time.Hour), stepGate(1, v1alpha1.GateRollback)),
+			reason: rollout.Ramping, actions: []string{"Ramp v2 20->10 step 1/2"}, but: all(routes("v1", "v2", 10, time.Minute), desires("v1", "v2", 10)), then: "gate"},
+		{row: "gate-input", given: all(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateCompleted, 1), stepGate(2, v1alpha1.GateHold), secretInput()),
+			reason: rollout.PlanGenerationFailed, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Steps[1].Gate = nil }, then: "first-step"},
+		{row: "gate-input", name: "unreadable", given: all(candidate(), stepGate(2, v1alpha1.GateHold), secretInput(), hasInput(rollout.GateInput{Problem: "no such file"})),
+			reason: rollout.PlanGenerationFailed, stalled: true, but: hasInput(rollout.GateInput{Digest: "ab"}), then: "first-step"},
 		{row: "gate", name: "at 0%", given: all(rampsAt(0, time.Minute), gate(v1alpha1.GateHold), gateIs(rollout.GateRunning, 1)), reason: rollout.GateIsRunning,
 			but: func(g *given) { g.Observation.Routing.Percentage = 1; desires("v1", "v2", 1)(g) }, then: "not-a-step"},
 		{row: "first-version", given: first, reason: rollout.WaitingForPromotion, actions: []string{"Promote v2 0->100"},

@@ -15,6 +15,8 @@ import (
 type Planner struct {
 	Source   Source
 	Observer Observer
+	// Inputs of gates; nil: the bot was given none.
+	Inputs Inputs
 	// JudgeFor gives the policies of an environment.
 	JudgeFor func(rollout.EnvironmentWorld) Judge
 	Limits   rollout.Limits
@@ -85,6 +87,7 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	if s.Connection == nil || s.Spec == nil {
 		return s
 	}
+	s.GateInputs = p.gateInputs(s)
 	s.Observation = p.Observer.Observe(ctx, *s.Connection, plan.Ask(s))
 	s.Now = p.Now()
 	if ask := plan.Ask(s); wants(ask) {
@@ -92,6 +95,26 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	}
 	s.Now = p.Now()
 	return s
+}
+
+// gateInputs are digests of the inputs that the spec's gates have from outside.
+func (p *Planner) gateInputs(s rollout.Snapshot) map[string]rollout.GateInput {
+	var out map[string]rollout.GateInput
+	for _, in := range rollout.GateInputs(s.Deployment.Namespace, s.Spec.Spec.Rollout) {
+		if p.Inputs == nil {
+			return nil
+		}
+		if out == nil {
+			out = map[string]rollout.GateInput{}
+		}
+		digest, err := p.Inputs.Digest(in)
+		got := rollout.GateInput{Digest: digest}
+		if err != nil {
+			got = rollout.GateInput{Problem: err.Error()}
+		}
+		out[in.String()] = got
+	}
+	return out
 }
 
 func wants(a rollout.Ask) bool {

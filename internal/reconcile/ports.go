@@ -52,6 +52,12 @@ type Helper interface {
 	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
 }
 
+// Inputs has the inputs of gates that come from ConfigMaps and Secrets.
+type Inputs interface {
+	// Digest stands for an input's content, which is read only when the gate starts.
+	Digest(in rollout.GateInputRef) (string, error)
+}
+
 // Subject is a worker deployment in Temporal.
 type Subject struct {
 	Connection        v1alpha1.Connection

@@ -42,8 +42,10 @@ const (
 type Step struct {
 	RampPercentage float64           `json:"rampPercentage"`
 	Pause          v1alpha1.Duration `json:"pause,omitzero"`
-	Gate           string            `json:"gate,omitempty"`
-	Progress       Progress          `json:"progress"`
+	// GateBefore has to pass before the step, Gate while traffic is at it.
+	GateBefore string   `json:"gateBefore,omitempty"`
+	Gate       string   `json:"gate,omitempty"`
+	Progress   Progress `json:"progress"`
 }
 
 // Gate is a test workflow of the target.
@@ -146,7 +148,7 @@ func stepsOf(r v1alpha1.RolloutStrategy, st Status) []Step {
 	}
 	out = append(out, Step{RampPercentage: 100})
 	if r.Gate != nil {
-		out[0].Gate = r.Gate.WorkflowType
+		out[0].GateBefore = r.Gate.WorkflowType
 	}
 	promoted := st.Current != "" && st.Current == st.Target
 	for i := range out {

@@ -76,8 +76,11 @@ func (e Explanation) writeSteps(b *strings.Builder, style Style, now time.Time) 
 		if i == len(e.Steps)-1 {
 			text = mark + " promotion"
 		}
+		if s.GateBefore != "" {
+			text += ", after gate " + oneLine(s.GateBefore)
+		}
 		if s.Gate != "" {
-			text += ", after gate " + oneLine(s.Gate)
+			text += ", with gate " + oneLine(s.Gate)
 		}
 		if s.Progress == Current {
 			if at := e.Status.NextStepAt; at != nil {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -105,6 +106,8 @@ const (
 type GateStart struct {
 	Gate      GateSpec `json:"gate"`
 	TaskQueue string   `json:"taskQueue"`
+	// Content of an input from a ConfigMap or Secret, one JSON value: filled in when the gate starts, and in no plan.
+	Content json.RawMessage `json:"-"`
 }
 
 // VersionWrite says what happens to a version's files.

@@ -1,10 +1,6 @@
 package rollout
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -181,26 +177,3 @@ const (
 	DriftLower  DriftDirection = "Lower"
 	DriftHigher DriftDirection = "Higher"
 )
-
-// GateSpec is one gate at one point of one attempt to roll out one build.
-type GateSpec struct {
-	Deployment   Name   `json:"deployment"`
-	BuildID      string `json:"buildID"`
-	TemplateHash string `json:"templateHash"`
-	// Point is "first" for the gate before any traffic, else "step-<n>".
-	Point        string                 `json:"point"`
-	Attempt      int                    `json:"attempt"`
-	WorkflowType string                 `json:"workflowType"`
-	Input        json.RawMessage        `json:"input,omitempty"`
-	Timeout      time.Duration          `json:"timeout"`
-	OnFailure    v1alpha1.OnGateFailure `json:"onFailure"`
-}
-
-// WorkflowID of the gate's test workflow on a task queue. It holds all that the gate's meaning depends on, so that a
-// restarted bot finds its own and a changed gate runs anew.
-func (g GateSpec) WorkflowID(queue string) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s", g.TemplateHash, g.WorkflowType, g.Input)
-	return fmt.Sprintf("rampart-gate:%s:%s:%s:%s:%d:%s", g.Deployment, g.BuildID, g.Point, queue, g.Attempt,
-		hex.EncodeToString(h.Sum(nil))[:12])
-}

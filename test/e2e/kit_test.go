@@ -134,7 +134,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Cleanup(w.client.Close)
 	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: map[string]temporalenv.Image{
 		"app:v1": temporalenv.DefaultImage(queue), "app:v2": temporalenv.DefaultImage(queue), "app:v3": temporalenv.DefaultImage(queue),
-		"app:bad": temporalenv.FailingImage(queue),
+		"app:bad": temporalenv.FailingImage(queue), "app:v4": takesInput(), "app:v5": activitiesOnly(),
 	}})
 	t.Cleanup(w.fleet.Close)
 	ctx, stop := context.WithCancel(context.Background())
@@ -286,9 +286,10 @@ func (w *world) runArgs(more ...string) []string {
 }
 
 // start runs the bot until stop, or the end of the test.
-func (w *world) start() *bot {
+func (w *world) start(more ...string) *bot {
 	w.t.Helper()
-	b := &bot{w: w, cmd: w.command(context.Background(), binary, w.runArgs("--interval", "250ms")...), log: &lockedBuffer{}}
+	args := w.runArgs(append([]string{"--interval", "250ms"}, more...)...)
+	b := &bot{w: w, cmd: w.command(context.Background(), binary, args...), log: &lockedBuffer{}}
 	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
 	require.NoError(w.t, b.cmd.Start())
 	w.t.Cleanup(func() {

@@ -97,7 +97,7 @@ type RolloutStep struct {
 	RampPercentage float64 `json:"rampPercentage"`
 	// PauseDuration at this step before the next, at least one second.
 	PauseDuration Duration `json:"pauseDuration"`
-	// Gate that has to pass before this step.
+	// Gate that has to pass at this step before traffic goes on to the next, or to a promotion.
 	Gate *Gate `json:"gate,omitempty"`
 }
 
