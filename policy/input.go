@@ -27,7 +27,8 @@ import (
 //	firstRead    routing and versions of the first of two reads in one cycle
 //	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside
 //	facts        by name: value, observedAt, maxAge, fresh, source, error
-//	canary       raw counts of candidate and current, and the stuck workflows
+//	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
+//	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
 //	git          branch, commit, author, when, message, specBlob
 //	plan         row, reason, message, target, actions
@@ -278,30 +279,6 @@ func gateOf(s *rollout.Snapshot) ast.Value {
 	}
 	o := newObject()
 	o.put("runs", ast.NewArray(runs...))
-	return o.value()
-}
-
-// canaryOf is what the candidate and the current version are compared by.
-func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
-	o := newObject()
-	side := func(key, buildID string) {
-		v := s.Observation.Version(buildID)
-		if v == nil || buildID == "" {
-			return
-		}
-		one := closedOf(v.Closed)
-		one.text("buildID", buildID)
-		o.put(key, one.value())
-	}
-	if p.Target != nil {
-		side("candidate", p.Target.BuildID)
-	}
-	side("current", s.Observation.Routing.Current)
-	stuck := newObject()
-	stuck.time("since", s.Observation.Stuck.Since)
-	stuck.put("unattributed", countOf(s.Observation.Stuck.Unattributed))
-	stuck.put("problems", countOf(s.Observation.Stuck.Problems))
-	o.put("stuck", stuck.value())
 	return o.value()
 }
 

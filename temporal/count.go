@@ -16,9 +16,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// firstTask is how long a workflow has for its first workflow task before it counts as stuck.
-const firstTask = 30 * time.Second
-
 // notClosed leaves out the states that are known as closed: paused workflows, and states that a later server may add, are
 // open.
 const notClosed = "ExecutionStatus NOT IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'ContinuedAsNew', 'TimedOut')"
@@ -54,23 +51,19 @@ func openQuery(deployment, build string, listed rollout.Answer) (string, error) 
 	return on + " AND " + notClosed, err
 }
 
-// closedQuery groups a version's workflows that started at or after a time by their state.
-func closedQuery(deployment, build string, since time.Time) (string, error) {
-	on, err := onVersion(deployment, build)
-	return on + " AND StartTime >= " + quoteTime(since) + " GROUP BY ExecutionStatus", err
-}
+var errNoSpan = errors.New("there is no time to count from")
 
-// onQueues is the condition that a running workflow is on one of some task queues.
-func onQueues(names []string) (string, error) {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		q, err := quote(name)
-		if err != nil {
-			return "", err
-		}
-		quoted[i] = q
+// closedQuery groups a version's workflows that started in a span of time by their state.
+func closedQuery(deployment string, ask rollout.ClosedAsk) (string, error) {
+	if ask.Since.IsZero() {
+		return "", errNoSpan
 	}
-	return "TaskQueue IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus = 'Running'", nil
+	on, err := onVersion(deployment, ask.BuildID)
+	on += " AND StartTime >= " + quoteTime(ask.Since)
+	if !ask.Until.IsZero() {
+		on += " AND StartTime < " + quoteTime(ask.Until)
+	}
+	return on + " GROUP BY ExecutionStatus", err
 }
 
 // countOpen counts the open workflows of the versions that were asked for.
@@ -94,43 +87,33 @@ func (o *observer) countOpen(ctx context.Context) {
 	}
 }
 
-// countClosed counts the closed workflows of the versions that were asked for, and the stuck ones of the deployment.
+// countClosed counts the closed workflows that were asked for.
 func (o *observer) countClosed(ctx context.Context) {
-	if len(o.ask.Closed) == 0 || o.obs.Exists != rollout.Yes {
+	if o.obs.Exists != rollout.Yes {
 		return
 	}
-	from := since(o.obs.Routing)
-	for _, build := range slices.Compact(slices.Sorted(slices.Values(o.ask.Closed))) {
-		if v := o.obs.Version(build); v != nil {
-			v.Closed = o.closed(ctx, build, from)
+	for _, ask := range o.ask.Closed {
+		if v := o.obs.Version(ask.BuildID); v != nil {
+			v.Closed = o.closed(ctx, ask)
 		}
 	}
-	o.obs.Stuck = o.stuck(ctx, from)
 }
 
-var errNeverRouted = errors.New("traffic was never moved, so there is no time to count from")
-
-func (o *observer) closed(ctx context.Context, build string, from time.Time) rollout.ClosedCounts {
-	unknown := func(err error) rollout.ClosedCounts {
-		o.log.WarnContext(ctx, "closed workflows not counted", "buildID", build, "error", err)
-		return rollout.ClosedCounts{Reason: err.Error(), Since: from}
+func (o *observer) closed(ctx context.Context, ask rollout.ClosedAsk) rollout.ClosedCounts {
+	out := rollout.ClosedCounts{}
+	query, err := closedQuery(o.deployment, ask)
+	var resp *workflowservice.CountWorkflowExecutionsResponse
+	if err == nil {
+		resp, err = o.countWorkflows(ctx, query)
 	}
-	if from.IsZero() {
-		return unknown(errNeverRouted)
+	if err == nil {
+		out, err = closedOf(resp)
 	}
-	query, err := closedQuery(o.deployment, build, from)
 	if err != nil {
-		return unknown(err)
+		o.log.WarnContext(ctx, "closed workflows not counted", "buildID", ask.BuildID, "error", err)
+		out = rollout.ClosedCounts{Reason: err.Error()}
 	}
-	resp, err := o.countWorkflows(ctx, query)
-	if err != nil {
-		return unknown(err)
-	}
-	out, err := closedOf(resp)
-	if err != nil {
-		return unknown(err)
-	}
-	out.Since = from
+	out.Since, out.Until = ask.Since, ask.Until
 	return out
 }
 
@@ -165,53 +148,6 @@ func closedOf(resp *workflowservice.CountWorkflowExecutionsResponse) (rollout.Cl
 		}
 	}
 	return out, nil
-}
-
-// stuck counts what no count by version shows: the first workflow tasks that never complete, and the tasks that fail again
-// and again.
-func (o *observer) stuck(ctx context.Context, from time.Time) rollout.Stuck {
-	out := rollout.Stuck{Since: from}
-	names, err := o.workflowQueues()
-	if err != nil {
-		out.Unattributed, out.Problems = rollout.Count{Reason: err.Error()}, rollout.Count{Reason: err.Error()}
-		return out
-	}
-	on, err := onQueues(names)
-	until := o.obs.At.Add(-firstTask)
-	switch {
-	case from.IsZero():
-		out.Unattributed = rollout.Count{Reason: errNeverRouted.Error()}
-	case err == nil && !until.After(from):
-		out.Unattributed = rollout.Counted(0) // nothing can have been waiting that long
-	default:
-		out.Unattributed = o.count(ctx, fmt.Sprintf("%s AND StartTime >= %s AND StartTime <= %s AND TemporalWorkerDeploymentVersion IS NULL",
-			on, quoteTime(from), quoteTime(until)), err)
-	}
-	out.Problems = o.count(ctx, on+" AND TemporalReportedProblems IS NOT NULL", err)
-	return out
-}
-
-// workflowQueues are the task queues on which the asked versions run workflows, sorted.
-func (o *observer) workflowQueues() ([]string, error) {
-	names := map[string]bool{}
-	for _, build := range slices.Concat(o.ask.Queues, o.ask.Closed) {
-		if o.obs.Version(build) == nil {
-			continue
-		}
-		found, known := o.queues[build]
-		if !known {
-			return nil, fmt.Errorf("the task queues of version %s are not known", build)
-		}
-		for _, q := range found {
-			if q.Type == rollout.QueueWorkflow {
-				names[q.Name] = true
-			}
-		}
-	}
-	if len(names) == 0 {
-		return nil, errors.New("no workflow task queue is known")
-	}
-	return sortedKeys(names), nil
 }
 
 // count asks for one number; err is what was wrong with the query.

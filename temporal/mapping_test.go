@@ -203,12 +203,6 @@ func TestGateStateOf(t *testing.T) {
 	}
 }
 
-func TestSince(t *testing.T) {
-	require.True(t, since(rollout.RoutingConfig{}).IsZero())
-	require.Equal(t, hour(3), since(rollout.RoutingConfig{CurrentChangedAt: hour(1), RampingChangedAt: hour(2), PercentageChangedAt: hour(3)}))
-	require.Equal(t, hour(4), since(rollout.RoutingConfig{CurrentChangedAt: hour(4), RampingChangedAt: hour(2), PercentageChangedAt: hour(3)}))
-}
-
 func TestQueries(t *testing.T) {
 	open, err := openQuery("ns/app", "v1", rollout.Yes)
 	require.NoError(t, err)
@@ -216,7 +210,7 @@ func TestQueries(t *testing.T) {
 	unlisted, err := openQuery("ns/app", "v1", rollout.No)
 	require.NoError(t, err)
 	require.Equal(t, "TemporalWorkerDeploymentVersion = 'ns/app:v1' AND "+notClosed, unlisted)
-	closed, err := closedQuery("ns/app", "v1", day)
+	closed, err := closedQuery("ns/app", rollout.ClosedAsk{BuildID: "v1", Since: day})
 	require.NoError(t, err)
 	require.Equal(t, "TemporalWorkerDeploymentVersion = 'ns/app:v1' AND StartTime >= '2026-03-01T12:00:00.000000005Z' GROUP BY ExecutionStatus", closed)
 	on, err := onQueues([]string{"a", `it's % b`})

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -39,6 +38,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	o.readPollers(ctx)
 	o.countOpen(ctx)
 	o.countClosed(ctx)
+	o.countStuck(ctx)
 	o.readGates(ctx)
 	return o.obs
 }
@@ -100,7 +100,10 @@ func version(deployment, build string) *deploymentpb.WorkerDeploymentVersion {
 // describeVersions reads the queues and the mark of every listed version whose queues were asked for, or are needed for
 // something else that was: the stuck workflows, the gates.
 func (o *observer) describeVersions(ctx context.Context) {
-	builds := slices.Concat(o.ask.Queues, o.ask.Closed)
+	builds := slices.Clone(o.ask.Queues)
+	if o.ask.Stuck != nil {
+		builds = append(builds, counted(o.ask)...)
+	}
 	if o.ask.Gate != nil {
 		builds = append(builds, o.ask.Gate.BuildID)
 	}
@@ -141,17 +144,6 @@ func (s *session) describeVersion(ctx context.Context, deployment, build string)
 		return nil, fmt.Errorf("describe version %s: the answer is empty", build)
 	}
 	return resp, nil
-}
-
-// since is when traffic was last moved: the start of the cohorts that are compared. Zero: never.
-func since(r rollout.RoutingConfig) time.Time {
-	latest := r.CurrentChangedAt
-	for _, t := range []time.Time{r.RampingChangedAt, r.PercentageChangedAt} {
-		if t.After(latest) {
-			latest = t
-		}
-	}
-	return latest
 }
 
 // pageSize of lists; maxPages stops a server that never ends.

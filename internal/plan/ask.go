@@ -22,13 +22,12 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	}
 	if v.actual.HasRamp {
 		add(&a.Queues, v.actual.Ramping, v.actual.Current)
-		add(&a.Closed, v.actual.Ramping, v.actual.Current)
 	}
 	if back := v.predecessor(); v.mayReturn(back) {
 		// Policy may want the version before back while the window is open. A mark against the current one is read with it.
 		add(&a.Queues, v.actual.Current, back)
-		add(&a.Closed, v.actual.Current)
 	}
+	v.askJudged(&a, moving)
 	add(&a.Queues, v.wantedBack())
 	for i := range v.rec.Versions {
 		r := &v.rec.Versions[i]
@@ -42,8 +41,27 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	}
 	slices.Sort(a.Queues)
 	slices.Sort(a.OpenPinned)
-	slices.Sort(a.Closed)
 	return a
+}
+
+// askJudged asks for what the version with new traffic is judged by; before it has any, for the problems that there are
+// already.
+func (v *view) askJudged(a *rollout.Ask, moving bool) {
+	j := v.judged()
+	switch {
+	case j != nil:
+		for _, c := range []rollout.ClosedAsk{j.candidate, j.against} {
+			if c.BuildID != "" {
+				a.Closed = append(a.Closed, c)
+			}
+		}
+		a.Stuck = &rollout.StuckAsk{Candidate: j.candidate.BuildID, Since: j.candidate.Since}
+		if settings, _ := v.analysisOf(); len(settings.Metrics) > 0 && j.phase != rollout.PhaseWindow {
+			a.Metrics = &rollout.MetricsAsk{Candidate: j.candidate.BuildID, Current: j.against.BuildID, Metrics: settings.Metrics}
+		}
+	case moving && len(v.steps()) > 0 && v.obs.Version(v.target.BuildID) != nil:
+		a.Stuck = &rollout.StuckAsk{Candidate: v.target.BuildID}
+	}
 }
 
 func add(to *[]string, ids ...string) {

@@ -302,6 +302,41 @@ func gateIs(state rollout.GateState, attempt int) change {
 	}
 }
 
+// analysed asks for an analysis of ramps and of promotions.
+func analysed(changes ...func(*v1alpha1.Analysis)) change {
+	return func(g *given) {
+		a := &v1alpha1.Analysis{Window: lasting(5 * time.Minute), MinSamples: 50, MaxWait: lasting(2 * time.Hour),
+			OnTooFewSamples: v1alpha1.SamplesHold, Alpha: 0.01}
+		for _, c := range changes {
+			c(a)
+		}
+		g.Spec.Spec.Rollout.Analysis = a
+	}
+}
+
+// closed are closed workflows of a version that started since traffic was moved, and none that are stuck.
+func closed(tag string, completed, failed int64) change {
+	return func(g *given) {
+		since := g.Observation.Routing.MovedAt()
+		g.listed(tag).Closed = rollout.ClosedCounts{Known: true, Since: since, Completed: completed, Failed: failed}
+		g.Observation.Stuck = rollout.Stuck{Since: since, Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
+	}
+}
+
+// before are closed workflows of a version that started in the half hour before the promotion.
+func before(tag string, completed, failed int64) change {
+	return func(g *given) {
+		until := g.Observation.Routing.CurrentChangedAt
+		g.listed(tag).Closed = rollout.ClosedCounts{Known: true, Since: until.Add(-30 * time.Minute), Until: until, Completed: completed, Failed: failed}
+	}
+}
+
+func baked(a *v1alpha1.Analysis) { a.Bake = lasting(30 * time.Minute) }
+
+func stuck(change func(*rollout.Stuck)) change {
+	return func(g *given) { change(&g.Observation.Stuck) }
+}
+
 func at(now time.Time) change { return func(g *given) { g.Now, g.Observation.At = now, now } }
 
 // said is an action in short, such as "Ramp v2 0->10 step 1/2".

@@ -64,6 +64,11 @@ func editedUp(v *view) (outcome, bool) {
 			return o, true
 		}
 	}
+	if c := v.targetCanary(); c != nil {
+		if why := v.missing(c); why != "" {
+			return say(rollout.StaleFacts, "%s", why), true
+		}
+	}
 	if o, fits := firstVersion(v); fits {
 		for i := range o.actions {
 			o.actions[i].Approved, o.actions[i].Cause = true, rollout.CausePerson

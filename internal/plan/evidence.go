@@ -155,6 +155,12 @@ func (v *view) inWindow(buildID string, window time.Duration) (bool, time.Time) 
 	return false, time.Time{}
 }
 
+// returnWindow is for how long a version may come back at once: the rollback window, or the bake of the one after it.
+func (v *view) returnWindow() time.Duration {
+	settings, _ := v.analysisOf()
+	return max(v.spec.Spec.Rollout.Rollback.Window.Duration, settings.Bake.Duration)
+}
+
 // mayReturn reports whether a version may become current again at once: it stood before the current one in the
 // promotion order, was not itself left by a rollback, and the window since then is not over.
 func (v *view) mayReturn(buildID string) bool {
@@ -163,7 +169,7 @@ func (v *view) mayReturn(buildID string) bool {
 	}
 	for i, p := range slices.Backward(v.promotions) {
 		if p.BuildID == buildID {
-			in, _ := v.inWindow(buildID, v.spec.Spec.Rollout.Rollback.Window.Duration)
+			in, _ := v.inWindow(buildID, v.returnWindow())
 			return i < len(v.promotions)-1 && p.LeftBy == v1alpha1.LeftByPromotion && in
 		}
 	}

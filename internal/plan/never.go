@@ -170,6 +170,24 @@ func (n *never) raise(c rollout.RoutingCall) {
 		}
 		n.ready(step.BuildID)
 		n.oneStep(step)
+		n.known(step.BuildID)
+	}
+}
+
+// known: where the spec asks for an analysis, a ramp is not raised on counts or metrics that are not there.
+func (n *never) known(id string) {
+	r := n.s.Observation.Routing
+	if n.s.Spec == nil || n.s.Spec.Spec.Rollout.Analysis == nil || !r.HasRamp || r.Ramping != id || r.Percentage == 0 ||
+		n.s.Spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
+		return
+	}
+	for _, m := range n.s.Spec.Spec.Rollout.Analysis.Metrics {
+		if f, ok := n.s.Facts[m.Name]; !ok || !f.Fresh(n.s.Now) {
+			n.add("traffic to %s would be raised although metric %s is not known", id, m.Name)
+		}
+	}
+	if o := n.s.Observation.Version(id); o == nil || !o.Closed.Known || o.Closed.Since.Before(r.PercentageChangedAt) {
+		n.add("traffic to %s would be raised although its closed workflows are not known", id)
 	}
 }
 

@@ -105,7 +105,7 @@ func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 
 // windowOpen keeps a version while it may have to take its traffic back.
 func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	in, end := v.inWindow(r.BuildID, v.spec.Spec.Rollout.Rollback.Window.Duration)
+	in, end := v.inWindow(r.BuildID, v.returnWindow())
 	if !in || retired(r) {
 		return outcome{}, false
 	}

@@ -15,6 +15,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	p := rollout.Proposal{Target: v.target}
 	v.proposeTarget(&p)
 	if v.s.Record.RoutingProblem == nil && v.readable() {
+		p.Canary = v.canary()
 		v.proposeContinue(&p)
 		v.proposeOthers(&p)
 	}

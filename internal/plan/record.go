@@ -70,8 +70,22 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	}
 	if r.target != nil && r.p.Row != "spec-unusable" {
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
-			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since)}
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.stuckBefore()}
 	}
+}
+
+// stuckBefore is how many workflows had reported problems before the target got traffic: it is written with the first ramp.
+func (r *resolver) stuckBefore() *int64 {
+	was := r.rec.Target
+	same := was != nil && was.BuildID == r.target.BuildID && was.TemplateHash == r.target.TemplateHash && was.Attempt == r.target.Attempt
+	if move := r.move(); move != nil && move.Raises() && move.From == 0 && r.obs.Stuck.Problems.Known {
+		n := r.obs.Stuck.Problems.N
+		return &n
+	}
+	if same {
+		return was.StuckBefore
+	}
+	return nil
 }
 
 // nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what

@@ -55,6 +55,7 @@ func targetRows() []row {
 		{"queue-shared", aboutRouting, queueShared},
 		{"gate-input", aboutRouting, gateInput},
 		{"edited-up", aboutRouting, editedUp},
+		{"bake", aboutRouting, baking},
 		{"complete", aboutRouting, complete},
 		{"manual", aboutRouting, manual},
 		{"gate", aboutRouting, gated},
@@ -63,6 +64,7 @@ func targetRows() []row {
 		{"first-step", aboutRouting, firstStep},
 		{"not-a-step", aboutRouting, notAStep},
 		{"pause", aboutRouting, pause},
+		{"evidence", aboutRouting, evidenceHeld},
 		{"next-step", aboutRouting, nextStep},
 		{"last-step", aboutRouting, lastStep},
 	}

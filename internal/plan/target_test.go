@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -139,6 +140,17 @@ func retreatRows() []rowCase {
 	}
 }
 
+func errorRate(a *v1alpha1.Analysis) {
+	a.Metrics = []v1alpha1.Metric{{Name: "error_rate", MaxAge: lasting(2 * time.Minute)}}
+}
+
+// observed is the metric error_rate as it was read some time ago.
+func observed(since time.Duration, failed string) change {
+	return func(g *given) {
+		g.Facts = map[string]rollout.Fact{"error_rate": {Value: json.RawMessage("0.01"), ObservedAt: ago(since), MaxAge: 2 * time.Minute, Error: failed}}
+	}
+}
+
 // secretInput: the gate of the last step has its input from a Secret.
 func secretInput() change {
 	return func(g *given) {
@@ -233,6 +245,50 @@ func raiseRows() []rowCase {
 			but: strategy(v1alpha1.AllAtOnce), then: "drift"},
 		{row: "gate", name: "missing", given: all(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateMissing, 1)), reason: rollout.GateIsRunning,
 			actions: []string{"StartGate v2 on [orders]"}, but: func(g *given) { g.Observation.Gates[0].State = rollout.GateCompleted }, then: "first-step"},
+		{row: "evidence", name: "its window", given: all(rampsAt(10, 11*time.Minute), analysed(func(a *v1alpha1.Analysis) { a.Window = lasting(11 * time.Minute) }),
+			closed("v1", 1000, 0), closed("v2", 100, 0)), reason: rollout.Ramping,
+			but: func(g *given) { g.Spec.Spec.Rollout.Analysis.Window = lasting(11*time.Minute - 1) }, then: "next-step"},
+		{row: "evidence", name: "too few samples", given: all(rampsAt(10, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0)),
+			reason: rollout.StaleFacts, but: closed("v2", 49, 1), then: "next-step"},
+		{row: "evidence", name: "too few samples for too long", given: all(rampsAt(10, 2*time.Hour+1), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0)),
+			reason: rollout.StaleFacts, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Analysis.OnTooFewSamples = v1alpha1.SamplesAdvance }, then: "next-step"},
+		{row: "evidence", name: "too few samples, and some stuck", given: all(rampsAt(10, 3*time.Hour), analysed(func(a *v1alpha1.Analysis) { a.OnTooFewSamples = v1alpha1.SamplesAdvance }),
+			closed("v1", 1000, 0), closed("v2", 49, 0), stuck(func(s *rollout.Stuck) {
+				s.Problems, s.ProblemsSample = rollout.Counted(1), rollout.Sample{Candidate: 1}
+			})),
+			reason: rollout.StaleFacts, stalled: true, but: stuck(func(s *rollout.Stuck) { s.ProblemsSample = rollout.Sample{Others: 1} }), then: "next-step"},
+		{row: "evidence", name: "canceled ones count neither way", given: all(rampsAt(10, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0), func(g *given) {
+			g.listed("v2").Closed.Canceled = 10
+		}), reason: rollout.StaleFacts, but: func(g *given) { g.Spec.Spec.Rollout.Analysis.Failures = []v1alpha1.FailedEnd{v1alpha1.EndCanceled} }, then: "next-step"},
+		{row: "evidence", name: "not counted", given: all(rampsAt(10, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 100, 0), func(g *given) {
+			g.listed("v2").Closed = rollout.ClosedCounts{Reason: "visibility is away", Since: g.Observation.Routing.MovedAt()}
+		}), reason: rollout.StaleFacts, but: closed("v2", 100, 0), then: "next-step"},
+		{row: "evidence", name: "current not counted", given: all(rampsAt(10, time.Hour), analysed(), closed("v2", 100, 0)),
+			reason: rollout.StaleFacts, but: closed("v1", 0, 0), then: "next-step"},
+		{row: "evidence", name: "counted over another time", given: all(rampsAt(10, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 100, 0), func(g *given) {
+			g.listed("v2").Closed.Since = ago(59 * time.Minute)
+		}), reason: rollout.StaleFacts, but: closed("v2", 100, 0), then: "next-step"},
+		{row: "evidence", name: "stuck ones not counted", given: all(rampsAt(10, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 100, 0),
+			stuck(func(s *rollout.Stuck) { s.Problems = rollout.Count{Reason: "no such attribute"} })),
+			reason: rollout.StaleFacts, but: func(g *given) { g.Spec.Spec.Rollout.Analysis = nil }, then: "next-step"},
+		{row: "evidence", name: "stuck, of no version, without analysis", given: all(rampsAt(10, time.Hour), closed("v1", 1000, 0),
+			stuck(func(s *rollout.Stuck) { s.Unattributed = rollout.Counted(1) })),
+			reason: rollout.StaleFacts, but: stuck(func(s *rollout.Stuck) { s.UnattributedSample = rollout.Sample{Others: 1} }), then: "next-step"},
+		{row: "evidence", name: "problems that were not there before", given: all(rampsAt(10, time.Hour), closed("v1", 1000, 0), func(g *given) {
+			n := int64(4)
+			g.rec.Target.StuckBefore = &n
+		}, stuck(func(s *rollout.Stuck) { s.Problems = rollout.Counted(5) })),
+			reason: rollout.StaleFacts, but: stuck(func(s *rollout.Stuck) { s.Problems = rollout.Counted(4) }), then: "next-step"},
+		{row: "evidence", name: "a metric that nobody reads", given: all(rampsAt(10, time.Hour), analysed(errorRate), closed("v1", 1000, 0), closed("v2", 100, 0)),
+			reason: rollout.StaleFacts, but: observed(119*time.Second, ""), then: "next-step"},
+		{row: "evidence", name: "an old metric", given: all(rampsAt(10, time.Hour), analysed(errorRate), closed("v1", 1000, 0), closed("v2", 100, 0), observed(121*time.Second, "")),
+			reason: rollout.StaleFacts, but: observed(2*time.Minute, ""), then: "next-step"},
+		{row: "evidence", name: "a metric that failed, at the last step", given: all(rampsAt(50, time.Hour), analysed(errorRate), closed("v1", 1000, 0), closed("v2", 100, 0), observed(0, "no data")),
+			reason: rollout.StaleFacts, but: observed(0, ""), then: "last-step"},
+		{row: "bake", given: all(promoted(30*time.Minute-1), analysed(baked)), reason: rollout.Ramping,
+			but: at(noon.Add(1)), then: "complete"},
+		{row: "bake", name: "not of one that came back", given: all(promoted(10*time.Minute), analysed(baked)), reason: rollout.Ramping,
+			but: func(g *given) { g.rec.Promotions[0].LeftBy = v1alpha1.LeftByRollback }, then: "complete"},
 		{row: "gate", name: "of its step, missing", given: all(rampsAt(10, time.Minute), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateMissing)),
 			reason: rollout.GateIsRunning, actions: []string{"StartGate v2 on [orders]"}, but: stepGateIs(1, rollout.GateCompleted), then: "pause"},
 		{row: "gate", name: "of its step, running past the pause", given: all(rampsAt(10, time.Hour), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateRunning)),

@@ -15,6 +15,8 @@ import (
 type Planner struct {
 	Source   Source
 	Observer Observer
+	// Metrics is nil where the bot reads no metrics.
+	Metrics Metrics
 	// Inputs of gates; nil: the bot was given none.
 	Inputs Inputs
 	// JudgeFor gives the policies of an environment.
@@ -90,8 +92,12 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	s.GateInputs = p.gateInputs(s)
 	s.Observation = p.Observer.Observe(ctx, *s.Connection, plan.Ask(s))
 	s.Now = p.Now()
-	if ask := plan.Ask(s); wants(ask) {
+	ask := plan.Ask(s)
+	if wants(ask) {
 		s.Observation = p.Observer.Observe(ctx, *s.Connection, ask)
+	}
+	if ask.Metrics != nil && p.Metrics != nil {
+		s.Facts = p.Metrics.Read(ctx, s, *ask.Metrics)
 	}
 	s.Now = p.Now()
 	return s
@@ -118,7 +124,7 @@ func (p *Planner) gateInputs(s rollout.Snapshot) map[string]rollout.GateInput {
 }
 
 func wants(a rollout.Ask) bool {
-	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.Closed) > 0 || a.Gate != nil
+	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil
 }
 
 // decideAll observes and decides for the given worker deployments of an environment.

@@ -52,6 +52,12 @@ type Helper interface {
 	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
 }
 
+// Metrics reads a metrics store.
+type Metrics interface {
+	// Read gives the metrics that are asked for about the snapshot's worker deployment, by name. Failures are in the facts.
+	Read(ctx context.Context, s rollout.Snapshot, ask rollout.MetricsAsk) map[string]rollout.Fact
+}
+
 // Inputs has the inputs of gates that come from ConfigMaps and Secrets.
 type Inputs interface {
 	// Digest stands for an input's content, which is read only when the gate starts.

@@ -213,10 +213,10 @@ func TestSteps(t *testing.T) {
 			var got []Progress
 			var gates []string
 			for _, s := range stepsOf(strategy, c.st) {
-				got, gates = append(got, s.Progress), append(gates, s.Gate)
+				got, gates = append(got, s.Progress), append(gates, s.GateBefore+">"+s.Gate)
 			}
 			require.Equal(t, c.want, got)
-			require.Equal(t, []string{"Smoke", "Deep", "", ""}, gates)
+			require.Equal(t, []string{"Smoke>", ">Deep", ">", ">"}, gates)
 		})
 	}
 }

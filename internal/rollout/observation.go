@@ -1,6 +1,10 @@
 package rollout
 
-import "time"
+import (
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
 
 // Answer has three values: Yes, No, and the zero value, which means that it is not known.
 type Answer string
@@ -84,6 +88,17 @@ func (r RoutingConfig) Same(o RoutingConfig) bool {
 		r.RampingChangedAt.Equal(o.RampingChangedAt) && r.PercentageChangedAt.Equal(o.PercentageChangedAt)
 }
 
+// MovedAt is when traffic was moved last, by the server's clock: the start of the cohorts that are compared. Zero: never.
+func (r RoutingConfig) MovedAt() time.Time {
+	latest := r.CurrentChangedAt
+	for _, t := range []time.Time{r.RampingChangedAt, r.PercentageChangedAt} {
+		if t.After(latest) {
+			latest = t
+		}
+	}
+	return latest
+}
+
 // SameTraffic reports whether both send traffic the same way.
 func (r RoutingConfig) SameTraffic(o RoutingConfig) bool {
 	return r.Current == o.Current && r.HasRamp == o.HasRamp && r.Ramping == o.Ramping && r.Percentage == o.Percentage
@@ -141,6 +156,7 @@ type ClosedCounts struct {
 	Known      bool      `json:"known"`
 	Reason     string    `json:"reason,omitempty"`
 	Since      time.Time `json:"since,omitzero"`
+	Until      time.Time `json:"until,omitzero"`
 	Completed  int64     `json:"completed,omitempty"`
 	Failed     int64     `json:"failed,omitempty"`
 	TimedOut   int64     `json:"timedOut,omitempty"`
@@ -151,13 +167,24 @@ type ClosedCounts struct {
 }
 
 // Stuck are running workflows on the deployment's task queues whose workflow task fails again and again. They are
-// counted under the wrong version, or none (source: what the server does, see docs/temporal.md).
+// counted under the wrong version, or none (source: what the server does, see docs/temporal.md). Samples say whose they are.
 type Stuck struct {
 	Since time.Time `json:"since,omitzero"`
-	// Unattributed: started since the ramp changed, at least 30 s ago, and not yet of any version.
-	Unattributed Count `json:"unattributed,omitzero"`
+	// Unattributed: started since the ramp changed, due for at least 30 s, and not yet of any version.
+	Unattributed       Count  `json:"unattributed,omitzero"`
+	UnattributedSample Sample `json:"unattributedSample,omitzero"`
 	// Problems: running with reported problems.
-	Problems Count `json:"problems,omitzero"`
+	Problems       Count  `json:"problems,omitzero"`
+	ProblemsSample Sample `json:"problemsSample,omitzero"`
+}
+
+// Sample says of some workflows on which version their workflow task fails.
+type Sample struct {
+	// Candidate counts those on the candidate, Others those that are not: on another version, or not stuck at all.
+	Candidate int64 `json:"candidate,omitempty"`
+	Others    int64 `json:"others,omitempty"`
+	// Workflow is one of those on the candidate.
+	Workflow string `json:"workflow,omitempty"`
 }
 
 // QueueType is the kind of tasks on a task queue.
@@ -222,6 +249,22 @@ type GateRun struct {
 	ClosedAt   time.Time `json:"closedAt,omitzero"`
 }
 
+// ClosedAsk asks for the closed workflows of a version that started in a span of time.
+type ClosedAsk struct {
+	BuildID string    `json:"buildID"`
+	Since   time.Time `json:"since"`
+	// Until is the end of the span, exclusive; zero: now.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// StuckAsk asks for stuck workflows on the task queues of the versions that are asked for.
+type StuckAsk struct {
+	// Candidate is the version that the samples are about.
+	Candidate string `json:"candidate"`
+	// Since is when traffic was moved last; zero: nothing of it is the candidate's yet, and only reported problems are counted.
+	Since time.Time `json:"since,omitzero"`
+}
+
 // Ask says what to observe of a worker deployment beside the one describe that gives nearly everything.
 type Ask struct {
 	Deployment        Name   `json:"deployment"`
@@ -230,8 +273,19 @@ type Ask struct {
 	Queues []string `json:"queues,omitempty"`
 	// OpenPinned lists build IDs whose open pinned workflows matter.
 	OpenPinned []string `json:"openPinned,omitempty"`
-	// Closed lists build IDs whose closed workflows since the last ramp change matter; with it the stuck ones are counted.
-	Closed []string `json:"closed,omitempty"`
+	// Closed lists the closed workflows that matter: at most one span of time for each version.
+	Closed []ClosedAsk `json:"closed,omitempty"`
+	// Stuck asks for workflows that no count by version shows; nil: not.
+	Stuck *StuckAsk `json:"stuck,omitempty"`
 	// Gate asks for the test workflows of a gate; nil: none.
 	Gate *GateSpec `json:"gate,omitempty"`
+	// Metrics asks a metrics store about the version that is judged; nil: nothing.
+	Metrics *MetricsAsk `json:"metrics,omitempty"`
+}
+
+// MetricsAsk asks for named metrics of a candidate.
+type MetricsAsk struct {
+	Candidate string            `json:"candidate"`
+	Current   string            `json:"current"`
+	Metrics   []v1alpha1.Metric `json:"metrics"`
 }

@@ -16,6 +16,8 @@ type Proposal struct {
 	State State `json:"state"`
 	// Actions in the order in which they are carried out, at most one of them moving traffic.
 	Actions []Action `json:"actions,omitempty"`
+	// Canary is what the version that has new traffic is judged by; nil: none is judged.
+	Canary *Canary `json:"canary,omitempty"`
 	// NextDue is when the answer changes by itself; zero: only something from outside changes it.
 	NextDue time.Time `json:"nextDue,omitzero"`
 }

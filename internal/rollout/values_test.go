@@ -118,3 +118,10 @@ func TestGateWorkflowID(t *testing.T) {
 	same.Timeout, same.OnFailure = time.Minute, v1alpha1.GateRollback
 	require.Equal(t, base.WorkflowID("orders"), same.WorkflowID("orders"), "what is done about it is not what it is")
 }
+
+func TestMovedAt(t *testing.T) {
+	at := func(h int) time.Time { return time.Date(2026, 3, 1, h, 0, 0, 0, time.UTC) }
+	require.True(t, rollout.RoutingConfig{}.MovedAt().IsZero())
+	require.Equal(t, at(3), rollout.RoutingConfig{CurrentChangedAt: at(1), RampingChangedAt: at(2), PercentageChangedAt: at(3)}.MovedAt())
+	require.Equal(t, at(4), rollout.RoutingConfig{CurrentChangedAt: at(4), RampingChangedAt: at(2), PercentageChangedAt: at(3)}.MovedAt())
+}

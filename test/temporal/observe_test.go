@@ -2,6 +2,7 @@ package temporal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/server/common/dynamicconfig"
 	"google.golang.org/grpc/codes"
@@ -35,7 +37,7 @@ func (e *env) queues(build string) []rollout.TaskQueue {
 func TestNothingThere(t *testing.T) {
 	e := newEnv(t)
 	before := time.Now()
-	obs := e.observe(rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1"}, Closed: []string{"v1"}, Gate: &rollout.GateSpec{BuildID: "v1"}})
+	obs := e.observe(rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1"}, Closed: closedSince(time.Now(), "v1"), Gate: &rollout.GateSpec{BuildID: "v1"}})
 	require.False(t, obs.At.Before(before))
 	require.Empty(t, cmp.Diff(rollout.Observation{
 		At: obs.At, Exists: rollout.No, Unlisted: map[string]rollout.Count{"v1": rollout.Counted(0)},
@@ -270,7 +272,7 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1")
 	e.raise(current("v1"))
-	ask := rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1", "gone"}, Closed: []string{"v1"}, Gate: &rollout.GateSpec{BuildID: "v1"}}
+	ask := rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1", "gone"}, Closed: closedSince(time.Now(), "v1"), Stuck: &rollout.StuckAsk{Candidate: "v1", Since: time.Now()}, Gate: &rollout.GateSpec{BuildID: "v1"}}
 
 	broken := func(method string) rollout.Observation {
 		defer e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})()
@@ -401,9 +403,8 @@ func TestClosed(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1")
 	e.start("app-fails", "v2")
-	obs := e.mustObserve(rollout.Ask{Closed: []string{"v1"}})
+	obs := e.mustObserve(rollout.Ask{Closed: closedSince(time.Time{}, "v1")})
 	require.False(t, obs.Version("v1").Closed.Known, "traffic was never moved")
-	require.False(t, obs.Stuck.Unattributed.Known)
 
 	e.raise(current("v1"))
 	e.workflow(temporalenv.Checkout, "v1")
@@ -413,9 +414,9 @@ func TestClosed(t *testing.T) {
 	e.workflow(temporalenv.Checkout, "v2")
 	e.workflow(temporalenv.Checkout, "v2")
 	require.NoError(t, e.client.TerminateWorkflow(e.ctx, e.workflow(temporalenv.Slow, "v1"), "", "test"))
+	from := e.mustObserve(rollout.Ask{}).Routing.PercentageChangedAt
 	e.eventually(func(context.Context) error {
-		obs := e.mustObserve(rollout.Ask{Closed: []string{"v1", "v2", "unheard"}})
-		from := obs.Routing.PercentageChangedAt
+		obs := e.mustObserve(rollout.Ask{Closed: closedSince(from, "v1", "v2", "unheard")})
 		got := map[string]rollout.ClosedCounts{"v1": obs.Version("v1").Closed, "v2": obs.Version("v2").Closed}
 		want := map[string]rollout.ClosedCounts{
 			// The one from before the ramp is not in the cohort.
@@ -427,6 +428,18 @@ func TestClosed(t *testing.T) {
 		}
 		return nil
 	})
+	// The other part of the time: what started before the ramp.
+	since := from.Add(-time.Hour)
+	past := e.mustObserve(rollout.Ask{Closed: []rollout.ClosedAsk{{BuildID: "v1", Since: since, Until: from}}})
+	require.Equal(t, rollout.ClosedCounts{Known: true, Since: since, Until: from, Completed: 1}, past.Version("v1").Closed)
+}
+
+func closedSince(since time.Time, builds ...string) []rollout.ClosedAsk {
+	var out []rollout.ClosedAsk
+	for _, b := range builds {
+		out = append(out, rollout.ClosedAsk{BuildID: b, Since: since})
+	}
+	return out
 }
 
 func TestStuck(t *testing.T) {
@@ -434,20 +447,56 @@ func TestStuck(t *testing.T) {
 	e.start("app", "v1")
 	e.raise(current("v1"))
 	// No such workflow in the image: its first workflow task fails for ever, and it belongs to no version.
-	e.workflow("Unheard", "")
+	unheard := e.workflow("Unheard", "")
 	e.workflow(temporalenv.Slow, "")
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
 	e.eventually(func(context.Context) error {
-		obs := e.mustObserve(rollout.Ask{Closed: []string{"v1"}})
-		want := rollout.Stuck{Since: obs.Routing.CurrentChangedAt, Unattributed: rollout.Counted(1), Problems: rollout.Counted(1)}
+		moved := e.mustObserve(rollout.Ask{}).Routing.CurrentChangedAt
+		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}})
+		on := rollout.Sample{Candidate: 1, Workflow: unheard}
+		want := rollout.Stuck{Since: moved, Unattributed: rollout.Counted(1), UnattributedSample: on, Problems: rollout.Counted(1), ProblemsSample: on}
 		if diff := cmp.Diff(want, obs.Stuck); diff != "" {
 			return fmt.Errorf("%s", diff)
 		}
 		return nil
 	})
-	obs := e.mustObserve(rollout.Ask{Closed: []string{"v1"}})
-	require.Nil(t, obs.Version("v1").Queues, "only for counting")
+	// Before a ramp only reported problems are counted, and to another candidate they are not due.
+	obs := e.mustObserve(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v2"}})
+	require.Equal(t, rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(1), ProblemsSample: rollout.Sample{Others: 1}}, obs.Stuck)
+}
+
+// An auto-upgrading workflow that cannot be replayed on the candidate is counted under the version that it comes from: the
+// sample says whose fault it is. One that begins later is not stuck.
+func TestStuckOnTheCandidate(t *testing.T) {
+	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
+	e.start("app", "v1")
+	e.raise(current("v1"))
+	follows := e.workflow(temporalenv.Follow, "")
+	e.eventually(func(ctx context.Context) error {
+		d, err := e.client.DescribeWorkflowExecution(ctx, follows, "")
+		if err == nil && d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion().GetBuildId() != "v1" {
+			err = errors.New("not on v1 yet")
+		}
+		return err
+	})
+	e.start("app-fails", "v2") // without that workflow: it cannot be replayed
+	e.raise(ramp("v2", 100))
+	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "later", TaskQueue: queue, StartDelay: time.Hour}, temporalenv.Slow)
+	require.NoError(t, err)
+	require.NoError(t, e.client.SignalWorkflow(e.ctx, follows, "", "wake", nil))
+	moved := e.mustObserve(rollout.Ask{}).Routing.MovedAt()
+	later := time.Now().Add(time.Minute)
+	e.pool = e.newPool(configAt(func() time.Time { return later }))
+	e.eventually(func(context.Context) error {
+		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1", "v2"}, Stuck: &rollout.StuckAsk{Candidate: "v2", Since: moved}})
+		want := rollout.Stuck{Since: moved, Unattributed: rollout.Counted(0), Problems: rollout.Counted(1),
+			ProblemsSample: rollout.Sample{Candidate: 1, Workflow: follows}}
+		if diff := cmp.Diff(want, obs.Stuck); diff != "" {
+			return fmt.Errorf("%s", diff)
+		}
+		return nil
+	})
 }
 
 // Whatever a task queue is called, the count is about that queue, or it is not known.
@@ -461,15 +510,16 @@ func TestOddQueueNames(t *testing.T) {
 		TaskQueue: &taskqueuepb.TaskQueue{Name: e.queues("v1")[0].Name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 	})
 	require.NoError(t, err)
+	moved := e.mustObserve(rollout.Ask{}).Routing.MovedAt()
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
 	e.eventually(func(context.Context) error {
-		if got := e.mustObserve(rollout.Ask{Closed: []string{"v1"}}).Stuck.Unattributed; got != rollout.Counted(1) {
+		if got := e.mustObserve(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}}).Stuck.Unattributed; got != rollout.Counted(1) {
 			return fmt.Errorf("%+v", got)
 		}
 		return nil
 	})
-	obs := e.mustObserve(rollout.Ask{Closed: []string{"v1", "v2"}})
+	obs := e.mustObserve(rollout.Ask{Queues: []string{"v1", "v2"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}})
 	require.False(t, obs.Stuck.Unattributed.Known)
 	require.Contains(t, obs.Stuck.Unattributed.Reason, "cannot ask for")
 }

@@ -73,6 +73,8 @@ type RoutingTarget struct {
 	Attempt int `json:"attempt"`
 	// Since is when it became the target.
 	Since Time `json:"since"`
+	// StuckBefore is how many workflows had reported problems before it got any traffic; nil: not known.
+	StuckBefore *int64 `json:"stuckBefore,omitempty"`
 }
 
 // RecordedVersion is one version with files in Git.

@@ -114,6 +114,8 @@ func enumOf(t reflect.Type) []string {
 		return values(GateRollback, GateHold)
 	case reflect.TypeFor[TooFewSamples]():
 		return values(SamplesHold, SamplesAdvance)
+	case reflect.TypeFor[FailedEnd]():
+		return values(EndFailed, EndTimedOut, EndTerminated, EndCanceled)
 	case reflect.TypeFor[ApprovalMode]():
 		return values(Direct, PullRequest)
 	case reflect.TypeFor[ApprovalScope]():

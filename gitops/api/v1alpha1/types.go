@@ -145,14 +145,39 @@ const (
 
 // Analysis configures the facts that policies judge a candidate by.
 type Analysis struct {
-	Window          Duration      `json:"window,omitempty"`
-	MinSamples      int           `json:"minSamples,omitempty"`
+	// Window is how long a step is looked at, at least, counted from the last ramp change. Default 10m.
+	Window Duration `json:"window,omitempty"`
+	// MinSamples of closed workflows of the candidate, fewer of which say nothing. Default 50.
+	MinSamples int `json:"minSamples,omitempty"`
+	// MaxWait for MinSamples, counted from the last ramp change. Default 2h.
 	MaxWait         Duration      `json:"maxWait,omitempty"`
 	OnTooFewSamples TooFewSamples `json:"onTooFewSamples,omitempty"`
-	Alpha           float64       `json:"alpha,omitempty"`
-	Bake            Duration      `json:"bake,omitempty"`
-	Metrics         []Metric      `json:"metrics,omitempty"`
+	// Alpha is the chance of turning a healthy candidate back over the whole rollout. Default 0.01.
+	Alpha float64 `json:"alpha,omitempty"`
+	// MaxFailureRate is what the candidate's failure rate may be at most, whatever the current version's is: a fraction
+	// above 0 and below 1; 0: no such ceiling.
+	MaxFailureRate float64 `json:"maxFailureRate,omitempty"`
+	// Failures are the ends of a workflow that count as failed. Default Failed, TimedOut and Terminated. Other ends but
+	// completion and continuing as new count neither way.
+	Failures []FailedEnd `json:"failures,omitempty"`
+	// Bake is for how long a promoted version is judged before the rollout is complete. Default 0s.
+	Bake    Duration `json:"bake,omitempty"`
+	Metrics []Metric `json:"metrics,omitempty"`
 }
+
+// FailedEnd is an end of a workflow that may count as a failure.
+type FailedEnd string
+
+// The ends of a workflow that may count as failures.
+const (
+	EndFailed     FailedEnd = "Failed"
+	EndTimedOut   FailedEnd = "TimedOut"
+	EndTerminated FailedEnd = "Terminated"
+	EndCanceled   FailedEnd = "Canceled"
+)
+
+// DefaultFailures are the ends that count as failures unless a spec says otherwise.
+func DefaultFailures() []FailedEnd { return []FailedEnd{EndFailed, EndTimedOut, EndTerminated} }
 
 // Metric is a named fact read from a metrics store.
 type Metric struct {

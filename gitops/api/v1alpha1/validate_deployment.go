@@ -180,6 +180,12 @@ func (v *validator) analysis(n *node, a *Analysis) {
 	if f := n.get("alpha"); f.present() && (a.Alpha <= 0 || a.Alpha > 0.5) {
 		v.errorf(f, "%s is not above 0 and at most 0.5", f.text)
 	}
+	if f := n.get("maxFailureRate"); f.present() && (a.MaxFailureRate <= 0 || a.MaxFailureRate >= 1) {
+		v.errorf(f, "%s is not above 0 and below 1", f.text)
+	}
+	if f := n.get("failures"); f.present() && len(f.items()) == 0 {
+		v.errorf(f, "has to name at least one end of a workflow that counts as a failure, such as Failed")
+	}
 	metrics := n.get("metrics")
 	v.unique(metrics.items(), "name", "metric")
 	for i, m := range metrics.items() {

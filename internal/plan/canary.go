@@ -1,0 +1,255 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/analysis"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// analysisOf are the settings of the spec, or the defaults. asked says that the spec has any: only then a rollout waits for
+// samples.
+func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
+	if v.spec != nil && v.spec.Spec.Rollout.Analysis != nil {
+		return *v.spec.Spec.Rollout.Analysis, true
+	}
+	return v1alpha1.Analysis{Alpha: v1alpha1.DefaultAlpha, MinSamples: v1alpha1.DefaultMinSamples,
+		Window: v1alpha1.Duration{Duration: v1alpha1.DefaultAnalysisWindow}}, false
+}
+
+// judged says which version is judged, against which, and over which spans of time; nil: none is.
+type judged struct {
+	phase              rollout.CanaryPhase
+	candidate, against rollout.ClosedAsk
+}
+
+func (v *view) judged() *judged {
+	if v.spec == nil || v.target == nil {
+		return nil
+	}
+	if since := v.actual.MovedAt(); v.actual.HasRamp && v.actual.Ramping != "" && !since.IsZero() {
+		return &judged{rollout.PhaseRamp, rollout.ClosedAsk{BuildID: v.actual.Ramping, Since: since},
+			rollout.ClosedAsk{BuildID: v.actual.Current, Since: since}}
+	}
+	since, before := v.actual.CurrentChangedAt, v.promotedAfter()
+	if v.actual.HasRamp || v.actual.Current == "" || before == "" || since.IsZero() {
+		return nil
+	}
+	phase := rollout.PhaseWindow
+	if v.now.Before(v.bakeEnd()) {
+		phase = rollout.PhaseBake
+	} else if !v.mayReturn(before) {
+		return nil
+	}
+	settings, _ := v.analysisOf()
+	span := max(settings.Window.Duration, settings.Bake.Duration)
+	return &judged{phase, rollout.ClosedAsk{BuildID: v.actual.Current, Since: since},
+		rollout.ClosedAsk{BuildID: before, Since: since.Add(-span), Until: since}}
+}
+
+// promotedAfter is the version that the current one was promoted after, "" if it did not come by a promotion.
+func (v *view) promotedAfter() string {
+	n := len(v.promotions)
+	if n < 2 || v.promotions[n-1].BuildID != v.actual.Current || v.promotions[n-2].LeftBy != v1alpha1.LeftByPromotion {
+		return ""
+	}
+	return v.promotions[n-2].BuildID
+}
+
+// bakeEnd is until when the current version is judged after its promotion; zero: it is not.
+func (v *view) bakeEnd() time.Time {
+	settings, _ := v.analysisOf()
+	if settings.Bake.Duration <= 0 || v.promotedAfter() == "" || v.actual.CurrentChangedAt.IsZero() {
+		return time.Time{}
+	}
+	return v.actual.CurrentChangedAt.Add(settings.Bake.Duration)
+}
+
+// canary judges the version that has new traffic.
+func (v *view) canary() *rollout.Canary {
+	j := v.judged()
+	if j == nil || !v.readable() {
+		return nil
+	}
+	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Against: j.against.BuildID, Since: j.candidate.Since, Stuck: v.stuck()}
+	var known [2]bool
+	out.CandidateCounts, known[0] = v.counts(j.candidate)
+	out.AgainstCounts, known[1] = v.counts(j.against)
+	switch {
+	case !known[0]:
+		out.Problem = v.uncounted(j.candidate.BuildID)
+		return out
+	case !known[1] && j.against.BuildID != "":
+		out.Problem = v.uncounted(j.against.BuildID)
+		return out
+	}
+	settings, _ := v.analysisOf()
+	in := analysis.Input{
+		Candidate: analysis.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
+		Current:   analysis.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed},
+		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples), Ceiling: settings.MaxFailureRate,
+	}
+	if j.phase == rollout.PhaseRamp {
+		in.Share = v.share(j.candidate.BuildID) / 100
+	}
+	r, err := analysis.Compare(in)
+	if err != nil {
+		out.Problem = err.Error()
+		return out
+	}
+	out.Enough, out.Worse, out.AboveCeiling = r.Enough, r.Worse, r.AboveCeiling
+	out.Evidence, out.CeilingEvidence, out.Bound = r.Evidence, r.CeilingEvidence, r.Bound
+	return out
+}
+
+// counts of a version's closed workflows, if they are of the span that is looked at.
+func (v *view) counts(ask rollout.ClosedAsk) (rollout.ArmCounts, bool) {
+	o := v.obs.Version(ask.BuildID)
+	if o == nil || !o.Closed.Known || !o.Closed.Since.Equal(ask.Since) || !o.Closed.Until.Equal(ask.Until) {
+		return rollout.ArmCounts{}, false
+	}
+	settings, _ := v.analysisOf()
+	failures := settings.Failures
+	if len(failures) == 0 {
+		failures = v1alpha1.DefaultFailures()
+	}
+	c := o.Closed
+	n := rollout.ArmCounts{Closed: c.Completed + c.ContinuedAsNew}
+	for end, count := range map[v1alpha1.FailedEnd]int64{v1alpha1.EndFailed: c.Failed, v1alpha1.EndTimedOut: c.TimedOut,
+		v1alpha1.EndTerminated: c.Terminated, v1alpha1.EndCanceled: c.Canceled} {
+		if slices.Contains(failures, end) {
+			n.Failed += count
+			n.Closed += count
+		}
+	}
+	return n, true
+}
+
+func (v *view) uncounted(buildID string) string {
+	reason := "they were not asked for"
+	if o := v.obs.Version(buildID); o == nil {
+		reason = "Temporal does not list it"
+	} else if o.Closed.Reason != "" {
+		reason = o.Closed.Reason
+	}
+	return fmt.Sprintf("the closed workflows of %s are not known: %s", buildID, reason)
+}
+
+// stuck weighs counts and samples of stuck workflows. Reported problems count only beyond those of before the ramp.
+func (v *view) stuck() rollout.StuckJudgement {
+	s := v.obs.Stuck
+	for _, c := range []rollout.Count{s.Unattributed, s.Problems} {
+		if !c.Known {
+			reason := c.Reason
+			if reason == "" {
+				reason = "they were not asked for"
+			}
+			return rollout.StuckJudgement{Problem: "the stuck workflows are not known: " + reason}
+		}
+	}
+	out := rollout.StuckJudgement{Candidate: s.UnattributedSample.Candidate + s.ProblemsSample.Candidate, Workflow: s.UnattributedSample.Workflow}
+	if out.Workflow == "" {
+		out.Workflow = s.ProblemsSample.Workflow
+	}
+	rest := func(n rollout.Count, sample rollout.Sample) int64 { return max(n.N-sample.Candidate-sample.Others, 0) }
+	out.Unresolved = rest(s.Unattributed, s.UnattributedSample)
+	before := int64(0)
+	if t := v.rec.Target; t != nil && t.StuckBefore != nil {
+		before = *t.StuckBefore
+	}
+	if s.Problems.N > before {
+		out.Unresolved += rest(s.Problems, s.ProblemsSample)
+	}
+	return out
+}
+
+// targetCanary judges the target's ramp; nil: it has none.
+func (v *view) targetCanary() *rollout.Canary {
+	if c := v.canary(); c != nil && c.Candidate == v.target.BuildID && c.Phase == rollout.PhaseRamp {
+		return c
+	}
+	return nil
+}
+
+// evidenceHeld holds a ramp at its step until what it is judged by is there.
+func evidenceHeld(v *view) (outcome, bool) {
+	c := v.targetCanary()
+	if c == nil {
+		return outcome{}, false
+	}
+	settings, asked := v.analysisOf()
+	if due := v.actual.PercentageChangedAt.Add(settings.Window.Duration); asked && !v.now.After(due) {
+		o := v.ramping(v.targetShare())
+		o.due = due
+		return o, true
+	}
+	if why := v.missing(c); why != "" {
+		return say(rollout.StaleFacts, "%s", why), true
+	}
+	if !asked || c.Enough {
+		return outcome{}, false
+	}
+	return v.tooFew(c, settings)
+}
+
+// missing says what has to be known before the ramp is raised and is not, "" if all is. Stuck workflows of which it is not known
+// whose they are hold always; the rest matters where the spec asks for an analysis.
+func (v *view) missing(c *rollout.Canary) string {
+	settings, asked := v.analysisOf()
+	switch {
+	case c.Stuck.Unresolved > 0:
+		return "there are workflows whose workflow task does not complete, and it is not known whether that is due to " + c.Candidate
+	case !asked:
+		return ""
+	case c.Stuck.Problem != "":
+		return c.Stuck.Problem
+	case c.Problem != "":
+		return c.Problem
+	}
+	return v.missingMetric(settings.Metrics)
+}
+
+// tooFew waits for samples, and then does what the spec says.
+func (v *view) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, bool) {
+	due := v.actual.PercentageChangedAt.Add(settings.MaxWait.Duration)
+	few := fmt.Sprintf("fewer than %d closed workflows of %s", settings.MinSamples, c.Candidate)
+	if !v.now.After(due) {
+		o := say(rollout.StaleFacts, "%s since its ramp changed: waiting for more, for %s at most", few, settings.MaxWait)
+		o.due = due
+		return o, true
+	}
+	if settings.OnTooFewSamples == v1alpha1.SamplesAdvance && c.Stuck.Problem == "" && c.Stuck.Candidate == 0 {
+		return outcome{}, false
+	}
+	return stalled(rollout.StaleFacts, "%s within %s. Send it more, or set analysis.onTooFewSamples: Advance", few, settings.MaxWait), true
+}
+
+// missingMetric names the first metric that cannot be relied on, "" if all can. Its words stay the same while it is away.
+func (v *view) missingMetric(metrics []v1alpha1.Metric) string {
+	for _, m := range metrics {
+		f, ok := v.s.Facts[m.Name]
+		switch {
+		case !ok:
+			return fmt.Sprintf("metric %s is not known: the bot reads no metrics", m.Name)
+		case f.Error != "":
+			return fmt.Sprintf("metric %s could not be read: %s", m.Name, f.Error)
+		case !f.Fresh(v.now):
+			return fmt.Sprintf("metric %s was observed at %s, which is more than %s ago", m.Name, f.ObservedAt.UTC().Format(time.RFC3339), m.MaxAge)
+		}
+	}
+	return ""
+}
+
+// baking is what there is to say of a target that was promoted and is still judged.
+func baking(v *view) (outcome, bool) {
+	if v.target.BuildID != v.actual.Current || !v.now.Before(v.bakeEnd()) {
+		return outcome{}, false
+	}
+	settings, _ := v.analysisOf()
+	o := say(rollout.Ramping, "%s is the current version, and judged for %s after its promotion", v.target.BuildID, settings.Bake)
+	o.due = v.bakeEnd()
+	return o, true
+}

@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func TestCanary(t *testing.T) {
+	ramps := rampsAt(10, time.Hour)
+	moved := ago(time.Hour)
+	for _, c := range []struct {
+		name  string
+		given change
+		want  func(*rollout.Canary) bool
+	}{
+		{"nothing ramps", all(), func(c *rollout.Canary) bool { return c == nil }},
+		{"healthy", all(ramps, closed("v1", 990, 10), closed("v2", 99, 1)), func(c *rollout.Canary) bool {
+			return c.Phase == rollout.PhaseRamp && c.Enough && !c.Worse && c.Since.Equal(moved) && named(c.Candidate+c.Against) == "v2v1" &&
+				c.CandidateCounts == rollout.ArmCounts{Closed: 100, Failed: 1} && c.AgainstCounts == rollout.ArmCounts{Closed: 1000, Failed: 10}
+		}},
+		{"worse", all(ramps, closed("v1", 990, 10), closed("v2", 70, 30)), func(c *rollout.Canary) bool { return c.Worse && c.Evidence >= c.Bound }},
+		{"better", all(ramps, closed("v1", 700, 300), closed("v2", 100, 0)), func(c *rollout.Canary) bool { return !c.Worse && !c.AboveCeiling }},
+		{"above a ceiling, as current is", all(ramps, analysed(func(a *v1alpha1.Analysis) { a.MaxFailureRate = 0.1 }), closed("v1", 700, 300), closed("v2", 70, 30)),
+			func(c *rollout.Canary) bool { return !c.Worse && c.AboveCeiling }},
+		{"timed out and terminated ones failed, canceled ones did not", all(ramps, closed("v1", 990, 10), closed("v2", 50, 1), func(g *given) {
+			o := &g.listed("v2").Closed
+			o.TimedOut, o.Terminated, o.Canceled, o.ContinuedAsNew = 2, 4, 8, 16
+		}), func(c *rollout.Canary) bool { return c.CandidateCounts == rollout.ArmCounts{Closed: 73, Failed: 7} }},
+		{"as the spec says", all(ramps, analysed(func(a *v1alpha1.Analysis) { a.Failures = []v1alpha1.FailedEnd{v1alpha1.EndCanceled} }), closed("v1", 990, 10), closed("v2", 50, 1),
+			func(g *given) { g.listed("v2").Closed.Canceled = 8 }), func(c *rollout.Canary) bool {
+			return c.CandidateCounts == rollout.ArmCounts{Closed: 58, Failed: 8} && c.AgainstCounts == rollout.ArmCounts{Closed: 990}
+		}},
+		{"not counted", all(ramps, closed("v1", 990, 10)), func(c *rollout.Canary) bool {
+			return c.Problem == "the closed workflows of "+id("v2")+" are not known: they were not asked for" && !c.Worse
+		}},
+		{"nothing to compare with", all(ramps, routes("", "v2", 10, time.Hour), analysed(func(a *v1alpha1.Analysis) { a.MaxFailureRate = 0.1 }), closed("v2", 10, 90)),
+			func(c *rollout.Canary) bool { return c.Against == "" && c.Problem == "" && !c.Worse && c.AboveCeiling }},
+		{"a ramp to unversioned workers", all(ramps, routes("v1", "", 0, time.Hour), func(g *given) { g.Observation.Routing.HasRamp = true }),
+			func(c *rollout.Canary) bool { return c == nil }},
+		{"baking", all(promoted(time.Minute), analysed(baked), closed("v2", 70, 30), before("v1", 990, 10)), func(c *rollout.Canary) bool {
+			return c.Phase == rollout.PhaseBake && c.Worse && named(c.Candidate+c.Against) == "v2v1"
+		}},
+		{"baking, compared with another time", all(promoted(time.Minute), analysed(baked), closed("v2", 70, 30), closed("v1", 990, 10)),
+			func(c *rollout.Canary) bool { return c.Problem != "" && !c.Worse }},
+		{"in the rollback window", all(promoted(time.Minute)), func(c *rollout.Canary) bool { return c.Phase == rollout.PhaseWindow }},
+		{"after it", all(promoted(time.Hour + 1)), func(c *rollout.Canary) bool { return c == nil }},
+		{"stuck", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
+			s.Unattributed, s.UnattributedSample = rollout.Counted(7), rollout.Sample{Candidate: 1, Others: 2, Workflow: "a"}
+			s.Problems, s.ProblemsSample = rollout.Counted(5), rollout.Sample{Candidate: 2, Others: 3, Workflow: "b"}
+		})), func(c *rollout.Canary) bool {
+			return c.Stuck == rollout.StuckJudgement{Candidate: 3, Workflow: "a", Unresolved: 4}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Propose(of(c.given)).Canary
+			require.True(t, c.want(got), "%+v", got)
+		})
+	}
+}
+
+// The problems that there were before the first ramp are written down with it, and stay while the build is the target.
+func TestStuckBefore(t *testing.T) {
+	first := decide(t, of(candidate(), stuck(func(s *rollout.Stuck) { s.Problems = rollout.Counted(4) })), allowed)
+	require.Equal(t, int64(4), *first.Record.Target.StuckBefore)
+	unknown := decide(t, of(candidate()), allowed)
+	require.Nil(t, unknown.Record.Target.StuckBefore)
+
+	four := int64(4)
+	later := of(rampsAt(10, time.Hour), closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) { s.Problems = rollout.Counted(3) }),
+		func(g *given) { g.rec.Target.StuckBefore = &four })
+	require.Equal(t, int64(4), *decide(t, later, allowed).Record.Target.StuckBefore)
+	other := of(rampsAt(10, time.Hour), func(g *given) { g.rec.Target.StuckBefore = &four }, asks("v3"))
+	require.Nil(t, decide(t, other, allowed).Record.Target.StuckBefore)
+}
+
+// A version stays while the one after it bakes, and may come back until that is over.
+func TestBakeKeepsTheVersionBefore(t *testing.T) {
+	long := func(a *v1alpha1.Analysis) { a.Bake = lasting(5 * time.Hour) }
+	given := all(promoted(4*time.Hour), analysed(long), drained("v1", 3*time.Hour))
+	require.Empty(t, sayAll(Propose(of(given)).Actions))
+	require.Equal(t, []string{"ScaleDown v1 x0"}, sayAll(Propose(of(promoted(4*time.Hour), drained("v1", 3*time.Hour))).Actions))
+	turned := decide(t, of(given), verdictOn(rollout.Continue, effect(rollout.RollbackEffect)))
+	require.Equal(t, []string{"Rollback v1 0->100 Verdict some.rule"}, sayAll(turned.Actions))
+}
