@@ -39,8 +39,12 @@ func takesInput() temporalenv.Image {
 // activitiesOnly is an image without a workflow.
 func activitiesOnly() temporalenv.Image {
 	return temporalenv.Image{TaskQueues: []string{queue}, ActivitiesOnly: true, Register: func(w worker.Registry) {
-		w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "Charge"})
+		registerCharge(w)
 	}}
+}
+
+func registerCharge(w worker.Registry) {
+	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: temporalenv.Charge})
 }
 
 func stepGates(first, second string) string {

@@ -84,6 +84,8 @@ type world struct {
 	started time.Time
 	clock   int
 	branch  string // of the output
+	// settings of the server for the world's namespace.
+	settings []temporalenv.Setting
 }
 
 // option changes a world before it begins.
@@ -127,14 +129,14 @@ func newWorld(t *testing.T, options ...option) *world {
 		o(w)
 	}
 	var err error
-	w.ns, err = w.server.Namespace(t.Context(), name)
+	w.ns, err = w.server.Namespace(t.Context(), name, w.settings...)
 	require.NoError(t, err)
 	w.client, err = w.ns.Client(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(w.client.Close)
 	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: map[string]temporalenv.Image{
 		"app:v1": temporalenv.DefaultImage(queue), "app:v2": temporalenv.DefaultImage(queue), "app:v3": temporalenv.DefaultImage(queue),
-		"app:bad": temporalenv.FailingImage(queue), "app:v4": takesInput(), "app:v5": activitiesOnly(),
+		"app:bad": temporalenv.FailingImage(queue), "app:v4": takesInput(), "app:v5": activitiesOnly(), "app:v6": panics(), "app:v7": changed(),
 	}})
 	t.Cleanup(w.fleet.Close)
 	ctx, stop := context.WithCancel(context.Background())
