@@ -174,6 +174,29 @@ spec:
 	w.repo.Fsck()
 }
 
+// A connection that changed reaches every version with workers, those with pinned workflows too.
+func TestConnectionChanges(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: allAtOnce})
+	w.awaitReady("app:v1")
+	run := w.startSlow("slow")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: allAtOnce})
+	w.awaitReady("app:v2")
+	v1, v2 := w.build("app:v1"), w.build("app:v2")
+	address := server.Address()
+	elsewhere := strings.Replace(address, "127.0.0.1", "localhost", 1)
+	require.NotEqual(t, address, elsewhere)
+	w.push("move Temporal", map[string]string{"workers/connection.yaml": strings.Replace(w.connection(), address, elsewhere, 1)})
+	w.eventually("both follow", func() bool {
+		return strings.Contains(w.manifest(v1), elsewhere) && strings.Contains(w.manifest(v2), elsewhere)
+	})
+	require.NotContains(t, w.manifest(v1)+w.manifest(v2), address)
+	w.finish(run) // on v1, whose workers came back
+	require.Equal(t, []string{"current v1", "current v2"}, w.calls())
+	require.Equal(t, "RolloutComplete", w.reason())
+}
+
 // A manifest that was edited by hand is put back, one that was deleted is brought back from history; nothing is routed.
 func TestManifestsEditedByHand(t *testing.T) {
 	w := newWorld(t)
