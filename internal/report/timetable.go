@@ -1,0 +1,121 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// WriteTimetable prints a simulation for a person: one row for each cycle that did something or found something changed.
+func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, t.Deployment.String()), t.Environment,
+		t.Start.UTC().Format(time.RFC3339), t.Interval)
+	rows := [][]string{{"AFTER", "TIME", "WHAT", "TRAFFIC", "STATE", "HELD BY"}}
+	for i, e := range t.Entries {
+		for j, what := range happened(e) {
+			row := []string{"", "", what, "", "", ""}
+			if j == 0 {
+				row = []string{e.After.String(), e.At.UTC().Format("2006-01-02 15:04:05"), what, traffic(e.Routing),
+					dash(string(e.State.Reason)), dash(strings.Join(heldBy(e.Held), ", "))}
+			}
+			rows = append(rows, row)
+		}
+		if message := stands(t.Entries, i); message != "" {
+			rows = append(rows, []string{"", "", message, "", "", ""})
+		}
+	}
+	if err := writeTable(&b, rows); err != nil {
+		return err
+	}
+	b.WriteString("\n" + conclusion(t, style) + "\n")
+	_, err := io.WriteString(w, trimLines(b.String()))
+	return err
+}
+
+// happened are an entry's events and what was done, one line each.
+func happened(e rollout.TimetableEntry) []string {
+	var out []string
+	for _, event := range e.Events {
+		out = append(out, cut(oneLine(event), 120))
+	}
+	for _, line := range e.Commit {
+		out = append(out, cut("commit: "+oneLine(line), 120))
+	}
+	for _, a := range e.Actions {
+		if len(e.Commit) == 0 || a.Kind == rollout.DeleteVersion {
+			out = append(out, cut(oneLine(title(a)), 120))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "-")
+	}
+	return out
+}
+
+// stands says why a rollout stands still, where that changes and no commit says it.
+func stands(entries []rollout.TimetableEntry, i int) string {
+	e := entries[i]
+	if !e.State.Stalled || i > 0 && entries[i-1].State == e.State {
+		return ""
+	}
+	message := cut(oneLine(e.State.Message), 120)
+	if slices.ContainsFunc(e.Commit, func(line string) bool { return strings.Contains(line, e.State.Message) }) {
+		return ""
+	}
+	return "because " + message
+}
+
+// traffic says how new workflows are shared out.
+func traffic(r rollout.RoutingConfig) string {
+	if r.Current == "" && !r.HasRamp {
+		return "-"
+	}
+	out := []string{unversioned(r.Current) + " " + percent(asWritten(r.Share(r.Current)))}
+	if r.HasRamp {
+		out = append(out, unversioned(r.Ramping)+" "+percent(asWritten(r.Percentage)))
+	}
+	return oneLine(strings.Join(out, ", "))
+}
+
+// heldBy are the rules that hold something, sorted.
+func heldBy(held []rollout.Held) []string {
+	var out []string
+	for _, h := range held {
+		for _, f := range h.Verdict.Findings {
+			if f.Waived == "" && f.Effect.Strictness() >= rollout.RequireApproval.Strictness() {
+				out = append(out, oneLine(f.Rule))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// conclusion says in one line how a simulation ended.
+func conclusion(t rollout.Timetable, style Style) string {
+	end := Age(t.End.Sub(t.Start))
+	switch t.Outcome {
+	case rollout.OutcomeComplete:
+		return fmt.Sprintf("%s after %s: %s. Nothing more happens after %s.", style.paint(green, "Complete"), Age(t.CompletedAt().Sub(t.Start)),
+			oneLine(t.State.Message), end)
+	case rollout.OutcomeTurnedBack:
+		return fmt.Sprintf("%s: %s", style.paint(red, "Turned back"), oneLine(t.State.Message))
+	case rollout.OutcomeHeld:
+		return fmt.Sprintf("%s after %s, and nothing goes on by itself: %s: %s", style.paint(red, "Held"), end, t.State.Reason, oneLine(t.State.Message))
+	}
+	return fmt.Sprintf("%s after %s: %s: %s", style.paint(red, "The time is up"), end, t.State.Reason, oneLine(t.State.Message))
+}
+
+// trimLines takes spaces off the ends of lines.
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
