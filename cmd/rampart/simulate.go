@@ -127,7 +127,7 @@ func (a *app) script(ask simulation) (v1alpha1.SimulationSpec, error) {
 		script.At = v1alpha1.NewTime(at)
 	}
 	if script.At.IsZero() {
-		script.At = v1alpha1.NewTime(a.now().Truncate(time.Second))
+		script.At = v1alpha1.NewTime(a.now().Add(time.Second - 1).Truncate(time.Second)) // not before what was committed just now
 	}
 	return script, nil
 }

@@ -30,7 +30,7 @@ func WriteMermaid(w io.Writer, t rollout.Timetable) error {
 			if bar.tag != "" {
 				tag = bar.tag + ", "
 			}
-			fmt.Fprintf(&b, "    %s :%s%s, %s\n", plainText(bar.text), tag, mermaidTime(bar.from), mermaidTime(bar.to))
+			fmt.Fprintf(&b, "    %s :%s%s, %s\n", bar.text, tag, mermaidTime(bar.from), mermaidTime(bar.to))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -40,7 +40,7 @@ func WriteMermaid(w io.Writer, t rollout.Timetable) error {
 func ended(t rollout.Timetable) string {
 	switch t.Outcome {
 	case rollout.OutcomeComplete:
-		return "complete after " + Age(t.CompletedAt().Sub(t.Start))
+		return "complete after " + after(t, t.CompletedAt())
 	case rollout.OutcomeTurnedBack:
 		return "turned back"
 	case rollout.OutcomeHeld:
@@ -98,7 +98,8 @@ func newChart(t rollout.Timetable) *chart {
 			if e.Routing.HasRamp && e.Routing.Ramping == build {
 				tag = "active"
 			}
-			byBuild[build].add(bar{percent(share), tag, e.At, to})
+			// Mermaid takes a line whose second character is a percent sign, such as 5%, for a comment.
+			byBuild[build].add(bar{"at " + percent(share), tag, e.At, to})
 		}
 		text, tag := stateBar(e)
 		state.add(bar{text, tag, e.At, to})
@@ -136,7 +137,7 @@ func stateBar(e rollout.TimetableEntry) (text, tag string) {
 	if e.State.Stalled {
 		tag = "crit"
 	}
-	return text, tag
+	return plainText(text), tag
 }
 
 // bars is what the chart shows of an entry.
@@ -145,10 +146,10 @@ func bars(e rollout.TimetableEntry) string {
 	return traffic(e.Routing) + text + tag
 }
 
-// plainText makes text fit for a Mermaid chart, whose lines end names at colons and take hashes and semicolons as its own.
+// plainText makes text fit for a Mermaid chart, where a colon ends a name, and hashes, semicolons and percent signs have a meaning of their own.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-/%()", r) {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-/()", r) {
 			return r
 		}
 		return ' '

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -16,7 +17,7 @@ func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
 	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, t.Deployment.String()), t.Environment,
 		t.Start.UTC().Format(time.RFC3339), t.Interval)
 	rows := [][]string{{"AFTER", "TIME", "WHAT", "TRAFFIC", "STATE", "HELD BY"}}
-	for i, e := range t.Entries {
+	for _, e := range t.Entries {
 		for j, what := range happened(e) {
 			row := []string{"", "", what, "", "", ""}
 			if j == 0 {
@@ -24,9 +25,6 @@ func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
 					dash(string(e.State.Reason)), dash(strings.Join(heldBy(e.Held), ", "))}
 			}
 			rows = append(rows, row)
-		}
-		if message := stands(t.Entries, i); message != "" {
-			rows = append(rows, []string{"", "", message, "", "", ""})
 		}
 	}
 	if err := writeTable(&b, rows); err != nil {
@@ -57,19 +55,6 @@ func happened(e rollout.TimetableEntry) []string {
 	return out
 }
 
-// stands says why a rollout stands still, where that changes and no commit says it.
-func stands(entries []rollout.TimetableEntry, i int) string {
-	e := entries[i]
-	if !e.State.Stalled || i > 0 && entries[i-1].State == e.State {
-		return ""
-	}
-	message := cut(oneLine(e.State.Message), 120)
-	if slices.ContainsFunc(e.Commit, func(line string) bool { return strings.Contains(line, e.State.Message) }) {
-		return ""
-	}
-	return "because " + message
-}
-
 // traffic says how new workflows are shared out.
 func traffic(r rollout.RoutingConfig) string {
 	if r.Current == "" && !r.HasRamp {
@@ -98,17 +83,22 @@ func heldBy(held []rollout.Held) []string {
 
 // conclusion says in one line how a simulation ended.
 func conclusion(t rollout.Timetable, style Style) string {
-	end := Age(t.End.Sub(t.Start))
+	end := after(t, t.End)
 	switch t.Outcome {
 	case rollout.OutcomeComplete:
-		return fmt.Sprintf("%s after %s: %s. Nothing more happens after %s.", style.paint(green, "Complete"), Age(t.CompletedAt().Sub(t.Start)),
-			oneLine(t.State.Message), end)
+		return fmt.Sprintf("%s after %s: %s. The last thing happens after %s.", style.paint(green, "Complete"),
+			after(t, t.CompletedAt()), oneLine(t.State.Message), t.Entries[len(t.Entries)-1].After)
 	case rollout.OutcomeTurnedBack:
 		return fmt.Sprintf("%s: %s", style.paint(red, "Turned back"), oneLine(t.State.Message))
 	case rollout.OutcomeHeld:
 		return fmt.Sprintf("%s after %s, and nothing goes on by itself: %s: %s", style.paint(red, "Held"), end, t.State.Reason, oneLine(t.State.Message))
 	}
 	return fmt.Sprintf("%s after %s: %s: %s", style.paint(red, "The time is up"), end, t.State.Reason, oneLine(t.State.Message))
+}
+
+// after is how long after a simulation's start something is.
+func after(t rollout.Timetable, at time.Time) string {
+	return v1alpha1.Duration{Duration: at.Sub(t.Start)}.String()
 }
 
 // trimLines takes spaces off the ends of lines.

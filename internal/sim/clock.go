@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // happen makes the pushes that are due at t, and tells what else happened since the cycle before.
@@ -38,10 +37,6 @@ func (s *simulation) happen(t time.Time) ([]string, error) {
 func (s *simulation) next(ctx context.Context, t time.Time, d decision) (time.Time, bool) {
 	if d.acted {
 		return t.Add(s.script.Interval.Duration), true
-	}
-	if len(s.pushes) > 0 && s.pushes[0].at.IsZero() && d.state.Reason == rollout.RolloutComplete {
-		s.pushes[0].at = s.after(t, t)
-		return s.pushes[0].at, true
 	}
 	horizon, something := s.end.Add(1), false
 	sooner := func(c time.Time) {

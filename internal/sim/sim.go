@@ -46,26 +46,32 @@ func Run(ctx context.Context, in Input) (rollout.Timetable, error) {
 		return rollout.Timetable{}, err
 	}
 	s := newSimulation(in)
-	t := s.start
-	for n := 0; !t.After(s.end); n++ {
-		if n > maxCycles {
-			return s.table, fmt.Errorf("simulate %s: %w: more than %d cycles did something until %s", in.Snapshot.Deployment,
-				ErrRestless, maxCycles, t.Sub(s.start))
-		}
+	return s.play(ctx, s.next)
+}
+
+// play goes from cycle to cycle. next gives the time of the next one that matters; false: nothing ever happens any more.
+func (s *simulation) play(ctx context.Context, next func(context.Context, time.Time, decision) (time.Time, bool)) (rollout.Timetable, error) {
+	name := s.snapshot.Deployment
+	for t, n := s.start, 0; !t.After(s.end); {
 		d, err := s.cycle(ctx, t)
 		if err != nil {
-			return s.table, fmt.Errorf("simulate %s: after %s: %w", in.Snapshot.Deployment, t.Sub(s.start), err)
+			return s.table, fmt.Errorf("simulate %s: after %s: %w", name, t.Sub(s.start), err)
 		}
-		next, ok := s.next(ctx, t, d)
+		if d.acted {
+			n++
+		}
+		if n > maxCycles {
+			return s.table, fmt.Errorf("simulate %s: %w: more than %d cycles did something in %s", name, ErrRestless, maxCycles, t.Sub(s.start))
+		}
+		s.last = d
+		at, ok := next(ctx, t, d)
 		if !ok {
-			s.table.End = t
-			s.conclude(d)
+			s.conclude(t)
 			return s.table, ctx.Err()
 		}
-		s.last, t = d, next
+		t = at
 	}
-	s.table.End = s.end
-	s.conclude(s.last)
+	s.conclude(s.end)
 	if s.table.Outcome == rollout.OutcomeHeld {
 		s.table.Outcome = rollout.OutcomeTimeIsUp
 	}
@@ -239,6 +245,9 @@ func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 	}
 	d.acted = d.acted || committed || len(d.plan.Gates) > 0 || d.plan.Raise != nil
 	s.ask(t, d)
+	if len(s.pushes) > 0 && s.pushes[0].at.IsZero() && d.state.Reason == rollout.RolloutComplete && !d.acted {
+		s.pushes[0].at = s.after(t, t)
+	}
 	s.tell(t, d, events, committed)
 	return d, nil
 }
@@ -324,8 +333,9 @@ func known(d decision) string {
 }
 
 // conclude fills in how it ended.
-func (s *simulation) conclude(d decision) {
-	s.table.Target, s.table.State = s.target(), d.state
+func (s *simulation) conclude(end time.Time) {
+	d := s.last
+	s.table.End, s.table.Target, s.table.State = end, s.target(), d.state
 	switch {
 	case d.state.Reason == rollout.RolloutComplete && !d.state.Stalled && len(s.pushes) == 0:
 		s.table.Outcome = rollout.OutcomeComplete
