@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -39,7 +41,7 @@ func TestExampleSimulations(t *testing.T) {
 						code = exitPending
 					}
 					require.Equal(t, code, codeOf(t.Context(), a.printTimetable(format, table)))
-					archive.Files = append(archive.Files, txtar.File{Name: format, Data: []byte(out.String())})
+					archive.Files = append(archive.Files, txtar.File{Name: format, Data: bytes.Clone(out.Bytes())})
 				}
 				return txtar.Format(archive)
 			}
@@ -66,4 +68,20 @@ func TestSimulationBeginsNow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, script.At.Time)
 	}
+}
+
+// The world in docs/simulate.md is the one that is there without any.
+func TestDocumentedWorld(t *testing.T) {
+	page, err := os.ReadFile("../../docs/simulate.md")
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	a, _ := testApp(t)
+	a.in = strings.NewReader(block)
+	world, err := a.readWorld("-")
+	require.NoError(t, err)
+	require.False(t, world.At.IsZero())
+	world.At = v1alpha1.Time{}
+	require.Equal(t, v1alpha1.DefaultSimulation(), world)
 }
