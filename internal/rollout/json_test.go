@@ -88,6 +88,7 @@ func TestJSON(t *testing.T) {
 	t.Run("Verdicts", survives[rollout.Verdicts])
 	t.Run("Plan", survives[rollout.Plan])
 	t.Run("Ask", survives[rollout.Ask])
+	t.Run("Timetable", survives[rollout.Timetable])
 }
 
 // TestKnownZero: what is known to be zero is not the same as what is not known.

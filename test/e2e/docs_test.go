@@ -39,7 +39,7 @@ func pages(t *testing.T) map[string]string {
 var (
 	prompt  = regexp.MustCompile(`(?m)^ *\$ ((?:.*\\\n)*.*)$`)
 	inline  = regexp.MustCompile("`(rampart [^`]+)`")
-	pending = regexp.MustCompile(`^rampart (plan|wait)\b`)
+	pending = regexp.MustCompile(`^rampart (plan|wait|simulate)\b`)
 	yaml    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
 
@@ -90,7 +90,8 @@ func TestDocumentedCommands(t *testing.T) {
 	replace := strings.NewReplacer(
 		"https://git.example.com/platform/workers.git", repo.URL(), "temporal.example.com:7233", server.Address(),
 		"…", repo.URL(), "-C clone", "-C "+filepath.Join(dir, "clone"), "NAMESPACE/NAME", "payments/checkout",
-		"examples/quickstart", absolute(t, filepath.Join(repositoryRoot, "examples/quickstart")))
+		"examples/quickstart", absolute(t, filepath.Join(repositoryRoot, "examples/quickstart")),
+		"examples/simulations", absolute(t, filepath.Join(repositoryRoot, "examples/simulations")))
 	shell := func(line string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+replace.Replace(line))
 		cmd.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1", "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"),

@@ -14,8 +14,8 @@ type Document struct {
 	File string
 	// Line on which the object begins, from 1.
 	Line int
-	// Object is a *WorkerDeployment, *Connection, *WorkerResourceTemplate, *Config, *Waiver or *Routing. It is nil if the
-	// document is foreign, and if one of its problems is an Error: an Object is always valid and has its defaults.
+	// Object is a *WorkerDeployment, *Connection, *WorkerResourceTemplate, *Config, *Waiver, *Routing or *Simulation. It is nil
+	// if the document is foreign, and if one of its problems is an Error: an Object is always valid and has its defaults.
 	Object any
 	// What the document says it is, "" for what it does not say.
 	APIVersion, Kind, Namespace, Name string
@@ -127,7 +127,7 @@ func kindsOf(apiVersion string) []string {
 		return []string{KindWorkerDeployment, KindTemporalWorkerDeployment, KindConnection, KindTemporalConnection,
 			KindWorkerResourceTemplate}
 	case RampartAPIVersion:
-		return []string{KindConfig, KindWaiver, KindRouting}
+		return []string{KindConfig, KindWaiver, KindRouting, KindSimulation}
 	}
 	return nil
 }
@@ -283,6 +283,11 @@ func build(r *report, kind string, n *node) any {
 		w := new(Waiver)
 		a.object(n, s.waiver, w)
 		v.waiver(n, w)
+		return w
+	case KindSimulation:
+		w := new(Simulation)
+		a.object(n, s.simulation, w)
+		v.simulation(n, &w.Spec)
 		return w
 	default:
 		w := new(Routing)

@@ -74,7 +74,7 @@ func TestDecodeWorkerDeployment(t *testing.T) {
 func TestSamples(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, names, 7)
+	require.Len(t, names, 8)
 	var got strings.Builder
 	for _, name := range names {
 		for _, d := range decodeFile(t, filepath.Base(name)) {
@@ -121,6 +121,8 @@ func roundTrip(t *testing.T, object any) {
 		second = new(v1alpha1.Waiver)
 	case *v1alpha1.Routing:
 		second = new(v1alpha1.Routing)
+	case *v1alpha1.Simulation:
+		second = new(v1alpha1.Simulation)
 	}
 	require.NoError(t, json.Unmarshal(encoded, second))
 	// Raw JSON that is no pod template is kept by encoding/json as it comes: escaped for HTML.

@@ -55,6 +55,14 @@ func presetOf(t reflect.Type) func(reflect.Value) {
 		return preset(presetEnvironment)
 	case reflect.TypeFor[Approval]():
 		return preset(presetApproval)
+	case reflect.TypeFor[SimulationSpec]():
+		return preset(presetSimulation)
+	case reflect.TypeFor[SimulatedTraffic]():
+		return preset(presetTraffic)
+	case reflect.TypeFor[SimulatedApprovals]():
+		return preset(presetApprovals)
+	case reflect.TypeFor[SimulatedGate]():
+		return preset(presetSimulatedGate)
 	case reflect.TypeFor[Hold]():
 		// Who adds a hold by hand is a person.
 		return preset(func(h *Hold) { h.Kind = HoldManual })

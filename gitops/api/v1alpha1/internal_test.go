@@ -54,7 +54,7 @@ func TestShapes(t *testing.T) {
 	}
 	all := shapes()
 	for _, s := range []*shape{all.workerDeployment, all.connection, all.resourceTemplate, all.config, all.waiver, all.routing,
-		all.status, all.spec, all.routingSpec, all.podTemplate} {
+		all.simulation, all.status, all.spec, all.routingSpec, all.podTemplate} {
 		walk(s)
 	}
 	require.Greater(t, len(seen), 200)

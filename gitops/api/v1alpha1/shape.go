@@ -68,7 +68,7 @@ func (s *shape) names() []string {
 
 // shapeSet are the shapes of everything that is decoded.
 type shapeSet struct {
-	workerDeployment, connection, resourceTemplate, config, waiver, routing, status *shape
+	workerDeployment, connection, resourceTemplate, config, waiver, routing, simulation, status *shape
 	// spec, routingSpec are what digests are made over.
 	spec, routingSpec *shape
 	podTemplate       *shape
@@ -84,6 +84,7 @@ var shapes = sync.OnceValue(func() *shapeSet {
 		config:           b.shape(reflect.TypeFor[Config]()),
 		waiver:           b.shape(reflect.TypeFor[Waiver]()),
 		routing:          b.shape(reflect.TypeFor[Routing]()),
+		simulation:       b.shape(reflect.TypeFor[Simulation]()),
 		status:           b.shape(reflect.TypeFor[WorkerDeploymentStatus]()),
 		spec:             b.shape(reflect.TypeFor[WorkerDeploymentSpec]()),
 		routingSpec:      b.shape(reflect.TypeFor[RoutingSpec]()),
@@ -134,6 +135,10 @@ func enumOf(t reflect.Type) []string {
 		return values(HoldManual, HoldDrift)
 	case reflect.TypeFor[LeftBy]():
 		return values(LeftByPromotion, LeftByRollback, LeftByOutside)
+	case reflect.TypeFor[ApprovalAnswer]():
+		return values(AnswerApprove, AnswerNone)
+	case reflect.TypeFor[GateOutcome]():
+		return values(GateCompletes, GateFails, GateTimesOut, GateCancels, GateEnds)
 	case reflect.TypeFor[ConditionStatus]():
 		return values(True, False, Unknown)
 	}

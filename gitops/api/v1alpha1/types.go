@@ -22,6 +22,7 @@ const (
 	KindConfig                   = "Config"
 	KindWaiver                   = "Waiver"
 	KindRouting                  = "Routing"
+	KindSimulation               = "Simulation"
 )
 
 // ObjectMeta is the part of Kubernetes' object metadata that a person writes. Fields that a server fills in

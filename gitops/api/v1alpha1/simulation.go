@@ -1,0 +1,149 @@
+package v1alpha1
+
+import "time"
+
+// Simulation is a scripted world for rampart simulate: what Temporal, workers and people do while a rollout goes on. What
+// is left out goes well. The bot never reads it.
+type Simulation struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   ObjectMeta     `json:"metadata,omitempty"`
+	Spec       SimulationSpec `json:"spec"`
+}
+
+// SimulationSpec is the script. Durations that say when something happens count from its beginning.
+type SimulationSpec struct {
+	// At is when the simulation begins, on its own clock; zero: now.
+	At Time `json:"at,omitzero"`
+	// For is how long it lasts at most. Defaults to two weeks.
+	For Duration `json:"for,omitempty"`
+	// Interval between two cycles of the bot. Defaults to 10s.
+	Interval Duration `json:"interval,omitempty"`
+	// PollersAfter is how long after the commit of a version's files its workers begin to poll. Defaults to 20s.
+	PollersAfter Duration            `json:"pollersAfter,omitempty"`
+	Traffic      SimulatedTraffic    `json:"traffic,omitempty"`
+	Approvals    SimulatedApprovals  `json:"approvals,omitempty"`
+	Gates        []SimulatedGate     `json:"gates,omitempty"`
+	Failures     []SimulatedFailures `json:"failures,omitempty"`
+	Outages      []SimulatedOutage   `json:"outages,omitempty"`
+	Pushes       []SimulatedPush     `json:"pushes,omitempty"`
+}
+
+// SimulatedTraffic is a steady stream of new workflows, all pinned to the version that they start on.
+type SimulatedTraffic struct {
+	// WorkflowsPerMinute of the worker deployment, shared out as the routing says. Defaults to 60.
+	WorkflowsPerMinute float64 `json:"workflowsPerMinute"`
+	// Duration of each workflow. Defaults to 30s.
+	Duration Duration `json:"duration,omitempty"`
+}
+
+// ApprovalAnswer is what people do about an action that waits for their approval.
+type ApprovalAnswer string
+
+// The answers to a request for approval.
+const (
+	AnswerApprove ApprovalAnswer = "Approve"
+	AnswerNone    ApprovalAnswer = "None"
+)
+
+// SimulatedApprovals say what people do about actions that wait for approval.
+type SimulatedApprovals struct {
+	// Answer defaults to Approve.
+	Answer ApprovalAnswer `json:"answer,omitempty"`
+	// After is how long they take. Defaults to 10m.
+	After Duration `json:"after,omitempty"`
+}
+
+// GateOutcome is how a gate's test workflow ends.
+type GateOutcome string
+
+// The ends of a gate's test workflow.
+const (
+	GateCompletes GateOutcome = "Completed"
+	GateFails     GateOutcome = "Failed"
+	GateTimesOut  GateOutcome = "TimedOut"
+	GateCancels   GateOutcome = "Canceled"
+	GateEnds      GateOutcome = "Terminated"
+)
+
+// SimulatedGate says how the test workflows of gates end. The first one that fits counts; without any they complete.
+type SimulatedGate struct {
+	// Point is first (the gate before any traffic) or step-<n>; "" fits every gate.
+	Point string `json:"point,omitempty"`
+	// BuildID that is tested; "" fits all.
+	BuildID string `json:"buildID,omitempty"`
+	// Takes is how long they run. Defaults to 1m.
+	Takes Duration `json:"takes,omitempty"`
+	// Outcome defaults to Completed.
+	Outcome GateOutcome `json:"outcome,omitempty"`
+}
+
+// SimulatedFailures are workflows that fail. Where several fit, the last one counts.
+type SimulatedFailures struct {
+	// BuildID whose workflows fail; "" is the candidate, the newest build that was pushed.
+	BuildID string `json:"buildID,omitempty"`
+	// Percentage of the workflows that close which fail, 0 to 100.
+	Percentage float64 `json:"percentage"`
+	// From and To are when it begins and ends; To zero: never.
+	From Duration `json:"from,omitzero"`
+	To   Duration `json:"to,omitzero"`
+}
+
+// SimulatedOutage is a time in which the bot cannot read Temporal. The workers go on.
+type SimulatedOutage struct {
+	From Duration `json:"from,omitzero"`
+	// To zero: it does not end.
+	To Duration `json:"to,omitzero"`
+}
+
+// SimulatedPush is a commit that changes the image of the spec's first container.
+type SimulatedPush struct {
+	After Duration `json:"after,omitempty"`
+	Image string   `json:"image"`
+}
+
+// The defaults and the bounds of a simulation.
+const (
+	DefaultSimulationFor      = 14 * 24 * time.Hour
+	DefaultSimulationInterval = 10 * time.Second
+	DefaultPollersAfter       = 20 * time.Second
+	DefaultWorkflowsPerMinute = 60
+	DefaultWorkflowDuration   = 30 * time.Second
+	DefaultApprovalAfter      = 10 * time.Minute
+	DefaultGateTakes          = time.Minute
+
+	// MaxSimulationFor is how long a simulation may last.
+	MaxSimulationFor = 366 * 24 * time.Hour
+	// MinSimulationInterval and MaxSimulationInterval bound the time between two cycles.
+	MinSimulationInterval = time.Second
+	MaxSimulationInterval = time.Hour
+
+	maxWorkflowsPerMinute = 1e6
+	maxSimulatedItems     = 100
+)
+
+// DefaultSimulation is a world in which all goes well.
+func DefaultSimulation() SimulationSpec {
+	var s SimulationSpec
+	presetSimulation(&s)
+	return s
+}
+
+func presetSimulation(s *SimulationSpec) {
+	s.For, s.Interval = Duration{DefaultSimulationFor}, Duration{DefaultSimulationInterval}
+	s.PollersAfter = Duration{DefaultPollersAfter}
+	presetTraffic(&s.Traffic)
+	presetApprovals(&s.Approvals)
+}
+
+func presetTraffic(t *SimulatedTraffic) {
+	t.WorkflowsPerMinute, t.Duration = DefaultWorkflowsPerMinute, Duration{DefaultWorkflowDuration}
+}
+
+func presetApprovals(a *SimulatedApprovals) {
+	a.Answer, a.After = AnswerApprove, Duration{DefaultApprovalAfter}
+}
+
+func presetSimulatedGate(g *SimulatedGate) {
+	g.Takes, g.Outcome = Duration{DefaultGateTakes}, GateCompletes
+}

@@ -1,0 +1,347 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+// Judge is policy.
+type Judge interface {
+	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts
+}
+
+// Input is what a simulation is made of.
+type Input struct {
+	// Snapshot of the worker deployment as the repository has it, without an observation.
+	Snapshot rollout.Snapshot
+	// World is the script; its At must be set.
+	World v1alpha1.SimulationSpec
+	Judge Judge
+}
+
+// maxCycles that do something, in one simulation. A rollout has some ten.
+const maxCycles = 2000
+
+// ErrRestless is what a simulation ends with in which something is done over and over again.
+var ErrRestless = errors.New("it does not come to rest")
+
+// Run plays the rollout of a worker deployment's spec.
+//
+// Without a script's own pushes the rollout is the next one: of the spec as it is, where the record says that another version
+// is current; of a made-up next image, where the spec's version is current already, or, with no record, once its first version is.
+//
+// The errors are those of a worker deployment that cannot be simulated (no usable spec, a record that cannot be read or that
+// tells of a time after the start), of a context that ended, ErrRestless, and a plan that must not be (a defect of Rampart).
+func Run(ctx context.Context, in Input) (rollout.Timetable, error) {
+	if err := check(in); err != nil {
+		return rollout.Timetable{}, err
+	}
+	s := newSimulation(in)
+	return s.play(ctx, s.next)
+}
+
+// play goes from cycle to cycle. next gives the time of the next one that matters; false: nothing ever happens any more.
+func (s *simulation) play(ctx context.Context, next func(context.Context, time.Time, decision) (time.Time, bool)) (rollout.Timetable, error) {
+	name := s.snapshot.Deployment
+	for t, n := s.start, 0; !t.After(s.end); {
+		d, err := s.cycle(ctx, t)
+		if err != nil {
+			return s.table, fmt.Errorf("simulate %s: after %s: %w", name, t.Sub(s.start), err)
+		}
+		if d.acted {
+			n++
+		}
+		if n > maxCycles {
+			return s.table, fmt.Errorf("simulate %s: %w: more than %d cycles did something in %s", name, ErrRestless, maxCycles, t.Sub(s.start))
+		}
+		s.last = d
+		at, ok := next(ctx, t, d)
+		if !ok {
+			s.conclude(t)
+			return s.table, ctx.Err()
+		}
+		t = at
+	}
+	s.conclude(s.end)
+	if s.table.Outcome == rollout.OutcomeHeld {
+		s.table.Outcome = rollout.OutcomeTimeIsUp
+	}
+	return s.table, ctx.Err()
+}
+
+// simulation is one run.
+type simulation struct {
+	judge      Judge
+	script     v1alpha1.SimulationSpec
+	start, end time.Time
+	// snapshot is what is in Git.
+	snapshot rollout.Snapshot
+	temporal *temporal
+	pushes   []push
+	// asked are when people approve actions that wait for it, by the action's ID.
+	asked map[string]approval
+	// seen is until when the events of the world were told.
+	seen  time.Time
+	last  decision
+	table rollout.Timetable
+}
+
+// push is a change of the spec. One without a time comes when the rollout before it is complete.
+type push struct {
+	at    time.Time
+	image string
+}
+
+type approval struct {
+	at     time.Time
+	action rollout.Action
+}
+
+func newSimulation(in Input) *simulation {
+	s := &simulation{judge: in.Judge, script: in.World, start: in.World.At.Time, end: in.World.At.Add(in.World.For.Duration), snapshot: in.Snapshot,
+		temporal: newTemporal(in), asked: map[string]approval{}}
+	s.seen = s.start.Add(-1)
+	if s.snapshot.Limits == (rollout.Limits{}) {
+		s.snapshot.Limits = rollout.DefaultLimits()
+	}
+	s.table = rollout.Timetable{Deployment: in.Snapshot.Deployment, Environment: in.Snapshot.Environment.Name, Start: s.start, Interval: s.script.Interval}
+	s.temporal.candidate = s.target()
+	for _, p := range in.World.Pushes {
+		s.pushes = append(s.pushes, push{s.start.Add(p.After.Duration), p.Image})
+	}
+	slices.SortStableFunc(s.pushes, func(a, b push) int { return a.at.Compare(b.at) })
+	if len(s.pushes) == 0 {
+		s.pushes = s.nextPush()
+	}
+	return s
+}
+
+// nextPush makes up a push where the spec as it is leaves nothing to roll out.
+func (s *simulation) nextPush() []push {
+	r := s.temporal.routing
+	next := push{image: nextImage(s.snapshot.Spec.Spec.Template.FirstImage)}
+	switch {
+	case s.snapshot.Spec.Spec.Template.FirstImage == "":
+	case r.Current == "":
+		return []push{next}
+	case r.Current == s.target() && !r.HasRamp:
+		next.at = s.start
+		return []push{next}
+	}
+	return nil
+}
+
+// target is the build ID that the spec asks for.
+func (s *simulation) target() string {
+	var recorded []v1alpha1.RecordedVersion
+	if r := s.snapshot.Record.Routing; r != nil {
+		recorded = r.Spec.Versions
+	}
+	id, _ := rollout.BuildIDFor(s.snapshot.Spec.Spec, recorded)
+	return id
+}
+
+// decision is what is decided in one cycle, and on what.
+type decision struct {
+	snapshot rollout.Snapshot
+	plan     rollout.Plan
+	state    rollout.State
+	// counts says that workflows were counted: what policy says may change by itself.
+	counts bool
+	// acted says that the cycle did something.
+	acted bool
+}
+
+// secondRead is how long after the first read of a cycle the second one is made.
+const secondRead = time.Second
+
+// decide is the pure part of a cycle at t. It changes nothing, so cycles to come can be tried.
+func (s *simulation) decide(ctx context.Context, t time.Time) decision {
+	d := s.resolve(ctx, s.look(t))
+	if d.plan.SecondRead {
+		first := d.snapshot.Observation
+		again := s.look(t.Add(secondRead))
+		again.FirstRead = &first
+		d = s.resolve(ctx, again)
+	}
+	return d
+}
+
+// look is what a cycle sees: what one describe gives, then what the rows will look at.
+func (s *simulation) look(t time.Time) rollout.Snapshot {
+	seen := s.snapshot
+	seen.Now = t
+	seen.Observation = s.temporal.observe(t, plan.Ask(seen))
+	if seen.Observation.Problem == nil {
+		seen.Observation = s.temporal.observe(t, plan.Ask(seen))
+	}
+	return seen
+}
+
+func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decision {
+	p := plan.Propose(seen)
+	for i := range p.Actions {
+		if a, ok := s.asked[p.Actions[i].ID]; ok && !seen.Now.Before(a.at) {
+			p.Actions[i].Approved = true
+		}
+	}
+	d := decision{snapshot: seen, plan: plan.Resolve(seen, p, s.judge.Judge(ctx, seen, p)), state: p.State}
+	d.counts = len(plan.Ask(seen).Closed) > 0
+	if st := d.plan.Status; st != nil {
+		for _, c := range st.Conditions {
+			switch c.Type {
+			case v1alpha1.ConditionReady:
+				d.state.Reason, d.state.Message = rollout.Reason(c.Reason), c.Message
+			case v1alpha1.ConditionStalled:
+				d.state.Stalled = c.Status == v1alpha1.True
+			}
+		}
+	}
+	return d
+}
+
+// cycle is one cycle of the bot: decide, lower, delete, commit, start gates, raise.
+func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
+	events, err := s.happen(t)
+	if err != nil {
+		return decision{}, err
+	}
+	d := s.decide(ctx, t)
+	if err := ctx.Err(); err != nil {
+		return d, err
+	}
+	if never := plan.Never(d.snapshot, d.plan); len(never) > 0 {
+		return d, fmt.Errorf("the plan was refused, which is a defect of Rampart: %s", never[0])
+	}
+	if d.plan.Lower != nil {
+		d.acted = s.temporal.call(t, *d.plan.Lower) == nil
+	}
+	for _, id := range d.plan.Deletions {
+		d.acted = true
+		d.snapshot.Deletions = append(d.snapshot.Deletions, rollout.Deletion{BuildID: id, Refused: s.temporal.remove(t, id)})
+	}
+	if len(d.snapshot.Deletions) > 0 {
+		d = s.resolve(ctx, d.snapshot)
+		d.acted = true
+	}
+	committed, err := s.commit(t, d)
+	if err != nil {
+		return d, err
+	}
+	for _, g := range d.plan.Gates {
+		s.temporal.startGate(t, g)
+	}
+	if d.plan.Raise != nil {
+		_ = s.temporal.call(t, *d.plan.Raise) // one that is refused is decided again
+	}
+	d.acted = d.acted || committed || len(d.plan.Gates) > 0 || d.plan.Raise != nil
+	s.ask(t, d)
+	if len(s.pushes) > 0 && s.pushes[0].at.IsZero() && d.state.Reason == rollout.RolloutComplete && !d.acted {
+		s.pushes[0].at = s.after(t, t)
+	}
+	s.tell(t, d, events, committed)
+	return d, nil
+}
+
+// commit writes what the plan leads to.
+func (s *simulation) commit(t time.Time, d decision) (bool, error) {
+	changes, err := render.Files(d.plan, s.snapshot.Record)
+	if err != nil || len(changes) == 0 {
+		return false, err
+	}
+	if s.snapshot.Record, err = commit(s.snapshot.Record, changes); err != nil {
+		return false, err
+	}
+	if r := s.snapshot.Record.Routing; r != nil {
+		s.temporal.apply(t, r.Spec.Versions)
+	}
+	return true, nil
+}
+
+// ask hands what waits for approval to the people of the script, and forgets what does not any more.
+func (s *simulation) ask(t time.Time, d decision) {
+	waiting := map[string]bool{}
+	for _, h := range d.plan.Held {
+		waits := h.Verdict.Effect == rollout.RequireApproval && !h.Action.Kind.Removes() && h.Action.Kind != rollout.DriftAction
+		if !waits || s.script.Approvals.Answer != v1alpha1.AnswerApprove {
+			continue
+		}
+		waiting[h.Action.ID] = true
+		if _, there := s.asked[h.Action.ID]; !there {
+			s.asked[h.Action.ID] = approval{t.Add(s.script.Approvals.After.Duration), h.Action}
+		}
+	}
+	for _, a := range d.plan.Actions {
+		delete(s.asked, a.ID)
+	}
+	if d.snapshot.Observation.Problem != nil {
+		return // nothing is proposed then
+	}
+	for id, a := range s.asked {
+		if _, proposed := d.plan.Verdicts.Actions[id]; !proposed || !waiting[id] && t.Before(a.at) {
+			delete(s.asked, id)
+		}
+	}
+}
+
+// tell makes an entry of a cycle in which something happened.
+func (s *simulation) tell(t time.Time, d decision, events []string, committed bool) {
+	e := rollout.TimetableEntry{At: t, After: v1alpha1.Duration{Duration: t.Sub(s.start)}, Events: events, Row: d.plan.Row, Actions: d.plan.Actions,
+		Held: d.plan.Held, Routing: s.temporal.routing, State: d.state, NextDue: d.plan.NextDue}
+	if committed {
+		e.Commit = d.plan.Summary
+	}
+	if n := len(s.table.Entries); n == 0 || d.acted || len(events) > 0 || standing(e) != standing(s.table.Entries[n-1]) {
+		s.table.Entries = append(s.table.Entries, e)
+	}
+}
+
+// standing is where a rollout stands, in short: two entries with the same differ by what was done.
+func standing(e rollout.TimetableEntry) string {
+	return fmt.Sprintf("%s %v%s", e.State.Reason, e.State.Stalled, heldBack(e.Held))
+}
+
+func heldBack(held []rollout.Held) string {
+	var b strings.Builder
+	for _, h := range held {
+		fmt.Fprintf(&b, "\n%s %s", h.Action.ID, h.Verdict.Effect)
+		for _, f := range h.Verdict.Findings {
+			fmt.Fprintf(&b, " %s", f.Rule)
+		}
+	}
+	return b.String()
+}
+
+// known is what is decided, in short: two cycles with the same would tell the same.
+func known(d decision) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %v", d.plan.Row, d.state.Reason, d.state.Stalled)
+	for _, a := range d.plan.Actions {
+		fmt.Fprintf(&b, "\n%s", a.ID)
+	}
+	b.WriteString(heldBack(d.plan.Held))
+	return b.String()
+}
+
+// conclude fills in how it ended.
+func (s *simulation) conclude(end time.Time) {
+	d := s.last
+	s.table.End, s.table.Target, s.table.State = end, s.target(), d.state
+	switch {
+	case d.state.Reason == rollout.RolloutComplete && !d.state.Stalled && len(s.pushes) == 0:
+		s.table.Outcome = rollout.OutcomeComplete
+	case d.state.Reason == rollout.RolledBack:
+		s.table.Outcome = rollout.OutcomeTurnedBack
+	default:
+		s.table.Outcome = rollout.OutcomeHeld
+	}
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// newTemporal is Temporal as a record says that it is: the routing that was decided last has been made, versions that had
+// traffic drain, those that were scaled down have no workers any more.
+func newTemporal(in Input) *temporal {
+	m := &temporal{script: in.World, start: in.World.At.Time, queue: in.Snapshot.Deployment.Name,
+		versions: map[string]*version{}, gates: map[string]gateRun{}}
+	if in.Snapshot.Record.Routing == nil {
+		return m
+	}
+	rec := in.Snapshot.Record.Routing.Spec
+	if rec.Basis != nil {
+		m.routing, m.manager, m.token = routingOf(rec, m.start), in.Snapshot.Environment.ManagerIdentity, 1
+	}
+	for _, r := range rec.Versions {
+		m.versions[r.BuildID] = m.recorded(r, rec.Promotions)
+	}
+	return m
+}
+
+// routingOf is the routing that a record's last decision leads to: its basis, moved at the start if it was not moved yet.
+func routingOf(rec v1alpha1.RoutingSpec, start time.Time) rollout.RoutingConfig {
+	r := rollout.RoutingConfig{Current: rec.Basis.Current, Revision: rec.Basis.Revision, CurrentChangedAt: rec.Basis.CurrentChangedAt.Time,
+		RampingChangedAt: rec.Basis.RampingChangedAt.Time, PercentageChangedAt: rec.Basis.PercentageChangedAt.Time}
+	setRamp(&r, rec.Basis.Ramping)
+	decided := rec.Desired
+	if rec.Decided != nil {
+		decided = *rec.Decided
+	}
+	to := r
+	to.Current = decided.Current
+	setRamp(&to, decided.Ramping)
+	if to.SameTraffic(r) {
+		return r
+	}
+	to.Revision++
+	if to.Current != r.Current {
+		to.CurrentChangedAt = start
+	}
+	if to.HasRamp != r.HasRamp || to.Ramping != r.Ramping {
+		to.RampingChangedAt = start
+	}
+	if to.HasRamp != r.HasRamp || to.Ramping != r.Ramping || to.Percentage != r.Percentage {
+		to.PercentageChangedAt = start
+	}
+	return to
+}
+
+func setRamp(r *rollout.RoutingConfig, ramp *v1alpha1.DesiredRamp) {
+	r.HasRamp, r.Ramping, r.Percentage = ramp != nil, "", 0
+	if ramp != nil {
+		r.Ramping, r.Percentage = ramp.BuildID, float32(ramp.Percentage)
+	}
+}
+
+// recorded is a version that Git has files of.
+func (m *temporal) recorded(r v1alpha1.RecordedVersion, promotions []v1alpha1.Promotion) *version {
+	v := &version{VersionObservation: rollout.VersionObservation{BuildID: r.BuildID, CreatedAt: r.CreatedAt.Add(m.script.PollersAfter.Duration),
+		FirstActivatedAt: r.RoutedAt.Time}, replicas: 1, share: 100}
+	if r.Replicas != nil {
+		v.replicas = int(*r.Replicas)
+	}
+	if v.replicas == 0 {
+		v.lastPoll = r.RetiredAt.Time
+	} else {
+		v.workers, v.polls = r.CreatedAt.Time, v.CreatedAt
+	}
+	for _, p := range promotions {
+		if p.BuildID == r.BuildID {
+			v.BecameCurrentAt, v.DeactivatedAt = p.At.Time, p.LeftAt.Time
+		}
+	}
+	switch {
+	case routed(m.routing, r.BuildID):
+		v.DeactivatedAt = time.Time{}
+	case v.DeactivatedAt.IsZero() && !r.RoutedAt.IsZero():
+		v.DeactivatedAt = slices.MaxFunc([]time.Time{m.routing.RampingChangedAt, r.RoutedAt.Time}, time.Time.Compare)
+	}
+	return v
+}
+
+// check refuses what cannot be simulated.
+func check(in Input) error {
+	s := in.Snapshot
+	switch {
+	case s.Record.RoutingProblem != nil:
+		return fmt.Errorf("simulate %s: %s", s.Deployment, s.Record.RoutingProblem.Message)
+	case len(s.Problems) > 0:
+		return fmt.Errorf("simulate %s: %s", s.Deployment, s.Problems[0].Message)
+	case s.Spec == nil:
+		return fmt.Errorf("simulate %s: its spec is gone from Git: there is nothing to roll out", s.Deployment)
+	case in.World.At.IsZero():
+		return fmt.Errorf("simulate %s: no time to begin at", s.Deployment)
+	}
+	if last := lastWritten(s.Record); last.After(in.World.At.Time) {
+		return fmt.Errorf("simulate %s: it cannot begin at %s: Git's record tells of %s", s.Deployment,
+			in.World.At.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// lastWritten is the latest time that a record tells of.
+func lastWritten(record rollout.Record) time.Time {
+	var last time.Time
+	if record.Routing == nil {
+		return last
+	}
+	rec := record.Routing.Spec
+	times := make([]v1alpha1.Time, 0, 8)
+	if b := rec.Basis; b != nil {
+		times = append(times, b.CurrentChangedAt, b.RampingChangedAt, b.PercentageChangedAt)
+	}
+	if rec.Target != nil {
+		times = append(times, rec.Target.Since)
+	}
+	for _, v := range rec.Versions {
+		times = append(times, v.CreatedAt, v.RoutedAt, v.RetiredAt)
+	}
+	for _, p := range rec.Promotions {
+		times = append(times, p.At, p.LeftAt)
+	}
+	for _, t := range times {
+		if t.After(last) {
+			last = t.Time
+		}
+	}
+	return last
+}
