@@ -16,7 +16,9 @@ import (
 
 // table is a simulation with all that an entry can have, and with text that wants to be something else.
 func table() rollout.Timetable {
-	at := func(d time.Duration) (time.Time, v1alpha1.Duration) { return now.Add(d), v1alpha1.Duration{Duration: d} }
+	at := func(d time.Duration) (time.Time, v1alpha1.Duration) {
+		return now.Add(d), v1alpha1.Duration{Duration: d}
+	}
 	freeze := rollout.Finding{Rule: "rollout.freeze", Effect: rollout.HoldEffect, Message: "weekend"}
 	waived := rollout.Finding{Rule: "rollout.steps", Effect: rollout.HoldEffect, Message: "too far", Waived: "hotfix"}
 	warning := rollout.Finding{Rule: "canary.rate", Effect: rollout.Warn, Message: "0.4% fail"}

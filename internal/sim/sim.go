@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -180,11 +181,37 @@ func (s *simulation) decide(ctx context.Context, t time.Time) decision {
 func (s *simulation) look(t time.Time) rollout.Snapshot {
 	seen := s.snapshot
 	seen.Now = t
+	if seen.Spec != nil {
+		seen.GateInputs = inputs(seen)
+	}
 	seen.Observation = s.temporal.observe(t, plan.Ask(seen))
 	if seen.Observation.Problem == nil {
-		seen.Observation = s.temporal.observe(t, plan.Ask(seen))
+		ask := plan.Ask(seen)
+		seen.Observation = s.temporal.observe(t, ask)
+		seen.Facts = facts(t, ask.Metrics)
 	}
 	return seen
+}
+
+// inputs of gates from outside are there: the script says how the gates end.
+func inputs(s rollout.Snapshot) map[string]rollout.GateInput {
+	out := map[string]rollout.GateInput{}
+	for _, in := range rollout.GateInputs(s.Deployment.Namespace, s.Spec.Spec.Rollout) {
+		out[in.String()] = rollout.GateInput{Digest: "simulated"}
+	}
+	return out
+}
+
+// facts: metrics are there and 0, since the script says nothing of them.
+func facts(t time.Time, ask *rollout.MetricsAsk) map[string]rollout.Fact {
+	if ask == nil {
+		return nil
+	}
+	out := map[string]rollout.Fact{}
+	for _, m := range ask.Metrics {
+		out[m.Name] = rollout.Fact{Value: json.RawMessage("0"), ObservedAt: t, MaxAge: m.MaxAge.Duration, Source: "simulated"}
+	}
+	return out
 }
 
 func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decision {

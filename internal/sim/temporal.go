@@ -102,18 +102,23 @@ func (m *temporal) flow(share float32, d time.Duration) int64 {
 // whole cuts off the fraction, but not one that rounding left.
 func whole(n float64) int64 { return int64(n + 1e-6) }
 
-// closed counts the workflows of a version that started since the routing changed last and have ended.
-func (m *temporal) closed(id string, t time.Time) rollout.ClosedCounts {
-	since := changedAt(m.routing)
-	out := rollout.ClosedCounts{Known: true, Since: since}
-	from := since.Add(m.script.Traffic.Duration.Duration)
-	if !t.After(from) {
+// closed counts the workflows of a version that started in a span of time, at the share that it has or had last, and have ended.
+func (m *temporal) closed(ask rollout.ClosedAsk, t time.Time) rollout.ClosedCounts {
+	out := rollout.ClosedCounts{Known: true, Since: ask.Since, Until: ask.Until}
+	id, share := ask.BuildID, m.routing.Share(ask.BuildID)
+	from, to := ask.Since.Add(m.script.Traffic.Duration.Duration), t
+	if !ask.Until.IsZero() {
+		if end := ask.Until.Add(m.script.Traffic.Duration.Duration); end.Before(to) {
+			to = end
+		}
+		share = m.versions[id].share
+	}
+	if !to.After(from) {
 		return out
 	}
-	share := m.routing.Share(id)
-	all := m.flow(share, t.Sub(from))
+	all := m.flow(share, to.Sub(from))
 	failed := 0.0
-	for _, span := range m.spans(from, t) {
+	for _, span := range m.spans(from, to) {
 		part := m.script.Traffic.WorkflowsPerMinute * span.to.Sub(span.from).Minutes() * float64(share) / 100
 		failed += float64(part * m.failing(id, span.from) / 100)
 	}
@@ -158,10 +163,6 @@ func during(at time.Duration, from, to v1alpha1.Duration) bool {
 	return at >= from.Duration && (to.Duration == 0 || at < to.Duration)
 }
 
-func changedAt(r rollout.RoutingConfig) time.Time {
-	return slices.MaxFunc([]time.Time{r.CurrentChangedAt, r.RampingChangedAt, r.PercentageChangedAt}, time.Time.Compare)
-}
-
 func (m *temporal) away(t time.Time) bool {
 	return slices.ContainsFunc(m.script.Outages, func(o v1alpha1.SimulatedOutage) bool { return during(t.Sub(m.start), o.From, o.To) })
 }
@@ -187,8 +188,8 @@ func (m *temporal) observe(t time.Time, ask rollout.Ask) rollout.Observation {
 			o.Unlisted[id] = rollout.Counted(0)
 		}
 	}
-	if len(ask.Closed) > 0 {
-		o.Stuck = rollout.Stuck{Since: changedAt(m.routing), Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
+	if ask.Stuck != nil {
+		o.Stuck = rollout.Stuck{Since: ask.Stuck.Since, Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
 	}
 	if g := ask.Gate; g != nil {
 		id := g.WorkflowID(m.queue)
@@ -220,8 +221,10 @@ func (m *temporal) describe(id string, t time.Time, ask rollout.Ask) rollout.Ver
 	if slices.Contains(ask.OpenPinned, id) {
 		out.OpenPinned = rollout.Counted(m.open(id, v, t))
 	}
-	if slices.Contains(ask.Closed, id) {
-		out.Closed = m.closed(id, t)
+	for _, c := range ask.Closed {
+		if c.BuildID == id {
+			out.Closed = m.closed(c, t)
+		}
 	}
 	return out
 }

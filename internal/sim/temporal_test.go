@@ -33,7 +33,12 @@ func ramp(id string, p float32) rollout.RoutingStep {
 	return rollout.RoutingStep{Kind: rollout.SetRamp, BuildID: id, Percentage: p}
 }
 
-var all = rollout.Ask{Queues: []string{"v1", "v2"}, OpenPinned: []string{"v1", "v2", "v3"}, Closed: []string{"v1", "v2"}}
+// all asks for everything, with counts of what started since the routing changed last.
+func all(m *temporal) rollout.Ask {
+	since := m.routing.MovedAt()
+	return rollout.Ask{Queues: []string{"v1", "v2"}, OpenPinned: []string{"v1", "v2", "v3"}, Stuck: &rollout.StuckAsk{Candidate: "v2", Since: since},
+		Closed: []rollout.ClosedAsk{{BuildID: "v1", Since: since}, {BuildID: "v2", Since: since}}}
+}
 
 func TestRouting(t *testing.T) {
 	m := server(v1alpha1.DefaultSimulation())
@@ -46,7 +51,7 @@ func TestRouting(t *testing.T) {
 	require.Equal(t, rollout.RoutingConfig{Current: "v2", CurrentChangedAt: nine.Add(3 * time.Minute), RampingChangedAt: nine.Add(3 * time.Minute),
 		PercentageChangedAt: nine.Add(3 * time.Minute), Revision: 4}, m.routing)
 
-	o := m.observe(nine.Add(4*time.Minute), all)
+	o := m.observe(nine.Add(4*time.Minute), all(m))
 	require.Equal(t, []byte("4"), o.ConflictToken)
 	require.Equal(t, "me", o.ManagerIdentity)
 	v1, v2 := o.Version("v1"), o.Version("v2")
@@ -55,7 +60,7 @@ func TestRouting(t *testing.T) {
 	require.Equal(t, []any{rollout.Drainage(""), nine.Add(time.Minute), nine.Add(3 * time.Minute), time.Time{}},
 		[]any{v2.Drainage, v2.FirstActivatedAt, v2.BecameCurrentAt, v2.DeactivatedAt})
 	route(t, m, nine.Add(5*time.Minute), ramp("v1", 5), rollout.RoutingStep{Kind: rollout.ClearRamp})
-	require.Equal(t, nine.Add(5*time.Minute), m.observe(nine.Add(6*time.Minute), all).Versions[0].DeactivatedAt, "drains anew")
+	require.Equal(t, nine.Add(5*time.Minute), m.observe(nine.Add(6*time.Minute), all(m)).Versions[0].DeactivatedAt, "drains anew")
 
 	basis := m.routing
 	for name, call := range map[string]rollout.RoutingCall{
@@ -78,7 +83,7 @@ func TestDrainage(t *testing.T) {
 		route(t, m, nine, current("v1"))
 		left := nine.Add(10 * time.Minute)
 		route(t, m, left, current("v2"))
-		at := func(d time.Duration) rollout.VersionObservation { return m.observe(left.Add(d), all).Versions[0] }
+		at := func(d time.Duration) rollout.VersionObservation { return m.observe(left.Add(d), all(m)).Versions[0] }
 		require.Equal(t, rollout.Draining, at(want-1).Drainage, duration)
 		require.Equal(t, left, at(want-1).DrainageChangedAt)
 		require.Equal(t, rollout.Drained, at(want).Drainage, duration)
@@ -98,8 +103,8 @@ func TestPollersAndRemoval(t *testing.T) {
 	two, zero := int32(2), int32(0)
 	versions := []v1alpha1.RecordedVersion{{BuildID: "v1"}, {BuildID: "v2"}, {BuildID: "v3", Replicas: &two}}
 	m.apply(nine, versions)
-	require.Len(t, m.observe(nine.Add(20*time.Second-1), all).Versions, 2)
-	require.Equal(t, map[string]rollout.Count{"v3": rollout.Counted(0)}, m.observe(nine, all).Unlisted)
+	require.Len(t, m.observe(nine.Add(20*time.Second-1), all(m)).Versions, 2)
+	require.Equal(t, map[string]rollout.Count{"v3": rollout.Counted(0)}, m.observe(nine, all(m)).Unlisted)
 	came := nine.Add(20 * time.Second)
 	o := m.observe(came, rollout.Ask{Queues: []string{"v3"}})
 	require.Equal(t, []rollout.TaskQueue{
@@ -141,10 +146,10 @@ func TestCounts(t *testing.T) {
 	m := server(script)
 	route(t, m, nine, current("v1"))
 	closed := func(id string, after float64) []int64 {
-		o := m.observe(nine.Add(minutes(after).Duration), all)
+		o := m.observe(nine.Add(minutes(after).Duration), all(m))
 		c := o.Version(id).Closed
 		require.True(t, c.Known)
-		require.Equal(t, changedAt(m.routing), c.Since)
+		require.Equal(t, m.routing.MovedAt(), c.Since)
 		return []int64{c.Completed, c.Failed}
 	}
 	require.Equal(t, []int64{0, 0}, closed("v1", 0.5))
@@ -159,7 +164,7 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, []int64{735, 0}, closed("v1", 30))
 	require.Equal(t, []int64{735, 30}, closed("v1", 31))
 	require.Equal(t, rollout.Stuck{Since: nine.Add(5 * time.Minute), Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)},
-		m.observe(nine.Add(time.Hour), all).Stuck)
+		m.observe(nine.Add(time.Hour), all(m)).Stuck)
 }
 
 func TestGates(t *testing.T) {
@@ -196,7 +201,7 @@ func TestOutage(t *testing.T) {
 	route(t, m, nine, current("v1"))
 	for after, want := range map[time.Duration]bool{0: false, time.Minute - 1: false, time.Minute: true, 2*time.Minute - 1: true, 2 * time.Minute: false} {
 		at := nine.Add(after)
-		o := m.observe(at, all)
+		o := m.observe(at, all(m))
 		require.Equal(t, want, o.Problem != nil, after)
 		if !want {
 			continue

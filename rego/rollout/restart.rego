@@ -1,7 +1,6 @@
 package rampart.rollout
 
 import data.rampart.config.rollout.restart
-import data.rampart.library.match
 
 # METADATA
 # title: Restarting versions with pinned workflows
@@ -13,12 +12,10 @@ import data.rampart.library.match
 #   rule: rollout.restart
 #   parameters:
 #     draining: allow (the default) or hold
-#     environments: patterns of environments in which hold holds; none means all
 hold contains {"rule": "rollout.restart", "msg": msg} if {
 	input.action.kind == "UpdateVersion"
 	input.action.update == "Connection"
 	restart.draining == "hold"
-	match.scope(restart)
 	some version in input.versions
 	version.buildID == input.action.buildID
 	version.drainage == "Draining"
