@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -15,6 +16,7 @@ import (
 // read about a queue fails, nothing about its pollers is known.
 func (o *observer) readPollers(ctx context.Context) {
 	names := map[string]bool{}
+	polls := polls{versions: map[string][]*taskqueuepb.PollerInfo{}}
 	var builds []string
 	for i := range o.obs.Versions {
 		v := &o.obs.Versions[i]
@@ -33,7 +35,55 @@ func (o *observer) readPollers(ctx context.Context) {
 			o.log.WarnContext(ctx, "pollers not read", "taskQueue", name, "error", err)
 		}
 		o.fillPollers(name, seen, err)
+		polls.add(seen, err)
 	}
+	o.fillWorkers(polls)
+}
+
+// polls are all polls of versions, on whichever queue.
+type polls struct {
+	versions map[string][]*taskqueuepb.PollerInfo
+	// err is why some could not be read.
+	err error
+}
+
+func (p *polls) add(seen map[rollout.QueueType]queuePollers, err error) {
+	if err != nil {
+		p.err = err
+	}
+	for _, at := range seen {
+		for build, infos := range at.versions {
+			p.versions[build] = append(p.versions[build], infos...)
+		}
+	}
+}
+
+// fillWorkers says which of the Kubernetes Deployments that were asked for have pods that poll.
+func (o *observer) fillWorkers(seen polls) {
+	for i := range o.obs.Versions {
+		v := &o.obs.Versions[i]
+		if v.QueuesKnown != rollout.Yes || len(o.ask.Workers) == 0 {
+			continue
+		}
+		v.Workers = map[string]rollout.Pollers{}
+		for _, name := range o.ask.Workers {
+			own := pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]), func(p *taskqueuepb.PollerInfo) bool {
+				return !strings.HasPrefix(hostOf(p.GetIdentity()), name+"-")
+			}))
+			if own.Count == 0 && seen.err != nil {
+				own = rollout.Pollers{Reason: seen.err.Error()}
+			}
+			v.Workers[name] = own
+		}
+	}
+}
+
+// hostOf is the host in a worker's identity: process@host by default, with more behind it in some SDKs. In a pod the host is the
+// pod's name.
+func hostOf(identity string) string {
+	_, rest, _ := strings.Cut(identity, "@")
+	host, _, _ := strings.Cut(rest, "@")
+	return host
 }
 
 // typesOf are the types under which any of the versions that were asked for has the queue.

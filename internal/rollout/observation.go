@@ -143,6 +143,9 @@ type VersionObservation struct {
 	// Queues of the version, sorted by name and type; only where they were asked for and QueuesKnown says so.
 	Queues      []TaskQueue `json:"queues,omitempty"`
 	QueuesKnown Answer      `json:"queuesKnown,omitempty"`
+	// Workers are the polls by the pods of the Kubernetes Deployments that were asked for, by name: a worker's identity ends
+	// with the name of its host, unless its code says otherwise.
+	Workers map[string]Pollers `json:"workers,omitempty"`
 	// TurnedBack is the mark in the version's metadata that a rollback left; "" if there is none or it was not asked for.
 	TurnedBack string `json:"turnedBack,omitempty"`
 	// OpenPinned counts workflows pinned to the version that are not known to be closed.
@@ -271,6 +274,8 @@ type Ask struct {
 	TemporalNamespace string `json:"temporalNamespace"`
 	// Queues lists build IDs whose task queues and pollers matter.
 	Queues []string `json:"queues,omitempty"`
+	// Workers lists Kubernetes Deployments whose pods' polls matter, of whichever of these versions.
+	Workers []string `json:"workers,omitempty"`
 	// OpenPinned lists build IDs whose open pinned workflows matter.
 	OpenPinned []string `json:"openPinned,omitempty"`
 	// Closed lists the closed workflows that matter: at most one span of time for each version.

@@ -72,7 +72,7 @@ func (p *pod) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read client options from the environment: %w", err)
 	}
-	opts.Identity = p.name
+	opts.Identity = "1@" + p.name // as the SDKs have it by default: process and host, which is the pod
 	opts.Logger = log.NewStructuredLogger(p.fleet.cfg.Log)
 	c, err := client.DialContext(ctx, opts)
 	if err != nil {
