@@ -43,6 +43,8 @@ var rules = map[string]rule{
 	"internal/report":    {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
 	"internal/sim":       {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/gittest":   {never: []string{opa, sdk, cobra}},
+	"internal/metrics":   {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
+	"internal/promtest":  {never: []string{opa, sdk, cobra}},
 	"internal/archtest":  {},
 	"cmd":                {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
 }

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -113,20 +112,6 @@ type FileChange struct {
 	// Blob restores a content that Git had earlier, by its blob hash.
 	Blob   string `json:"blob,omitempty"`
 	Delete bool   `json:"delete,omitempty"`
-}
-
-// Fact is something observed that policies may judge by. It is fresh if it has no error and is not older than MaxAge.
-type Fact struct {
-	Value      json.RawMessage `json:"value,omitempty"`
-	ObservedAt time.Time       `json:"observedAt"`
-	MaxAge     time.Duration   `json:"maxAge"`
-	Source     string          `json:"source"`
-	Error      string          `json:"error,omitempty"`
-}
-
-// Fresh reports whether the fact may be relied on at now.
-func (f Fact) Fresh(now time.Time) bool {
-	return f.Error == "" && len(f.Value) > 0 && !f.ObservedAt.IsZero() && now.Sub(f.ObservedAt) <= f.MaxAge
 }
 
 // Deletion is what became of asking the server to delete a version.

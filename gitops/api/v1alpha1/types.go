@@ -187,7 +187,7 @@ type Metric struct {
 	MaxAge     Duration         `json:"maxAge,omitempty"`
 }
 
-// PrometheusQuery is an instant query; {{ .BuildID }} and its like are filled in.
+// PrometheusQuery is an instant query; {{ .BuildID }} and its like are filled in (see ParseQuery).
 type PrometheusQuery struct {
 	Query string `json:"query"`
 }

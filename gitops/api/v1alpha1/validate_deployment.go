@@ -187,17 +187,30 @@ func (v *validator) analysis(n *node, a *Analysis) {
 		v.errorf(f, "has to name at least one end of a workflow that counts as a failure, such as Failed")
 	}
 	metrics := n.get("metrics")
+	if len(metrics.items()) > MaxMetrics {
+		v.errorf(metrics, "more than %d metrics", MaxMetrics)
+		return
+	}
 	v.unique(metrics.items(), "name", "metric")
 	for i, m := range metrics.items() {
 		if name := v.text(m, "name"); name != nil {
 			v.matches(name, metricPattern(), "a metric's name: letters, digits and _, not a digit first, at most 63")
 		}
 		if p := v.require(m, "prometheus"); p != nil {
-			v.text(p, "query")
+			v.query(v.text(p, "query"))
 		}
 		if i < len(a.Metrics) {
 			v.positive(m.get("maxAge"), a.Metrics[i].MaxAge)
 		}
+	}
+}
+
+func (v *validator) query(n *node) {
+	if n == nil {
+		return
+	}
+	if _, err := ParseQuery(n.str()); err != nil {
+		v.errorf(n, "%s", err)
 	}
 }
 

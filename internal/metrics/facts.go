@@ -1,0 +1,162 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+const (
+	// parallel queries at a time, over all worker deployments.
+	parallel = 4
+	// patience is how many queries in a row get no answer before the rest of a call is not asked, so that a server that is away
+	// costs a cycle one time-out and not one for each query.
+	patience = parallel
+	// lookback is how far back a selector looks by Prometheus' default.
+	lookback = 5 * time.Minute
+)
+
+// Ask is the metrics of one worker deployment.
+type Ask struct {
+	Metrics []v1alpha1.Metric
+	Values  Values
+}
+
+// Values are what the placeholders of a query stand for. One that is empty is an error for the queries that need it.
+type Values struct {
+	Deployment        rollout.Name
+	BuildID           string // the candidate
+	CurrentBuildID    string
+	TemporalNamespace string
+	Environment       string
+}
+
+func (v Values) byName() map[string]string {
+	return map[string]string{
+		"BuildID": v.BuildID, "CurrentBuildID": v.CurrentBuildID, "Deployment": v.Deployment.String(), "Environment": v.Environment,
+		"Name": v.Deployment.Name, "Namespace": v.Deployment.Namespace, "TemporalNamespace": v.TemporalNamespace,
+	}
+}
+
+// question is a rendered query. Equal ones are asked once in a call of Facts.
+type question struct {
+	query string
+	// lookback in whole seconds, as a server parses it.
+	lookback time.Duration
+}
+
+// Facts reads the metrics of worker deployments: for each Ask, in their order, a fact for each metric by its name. There is
+// no error beside: what could not be read is a fact that says so.
+func (c *Client) Facts(ctx context.Context, asks []Ask) []map[string]rollout.Fact {
+	out := make([]map[string]rollout.Fact, len(asks))
+	var all batch
+	for i, ask := range asks {
+		out[i] = make(map[string]rollout.Fact, len(ask.Metrics))
+		values := ask.Values.byName()
+		for _, m := range ask.Metrics {
+			all.add(m, values, out[i])
+		}
+	}
+	answers := c.answers(ctx, all.questions)
+	for _, w := range all.waiting {
+		w.into[w.metric.Name] = factOf(w.metric, all.questions[w.question], answers[w.question])
+	}
+	return out
+}
+
+// batch collects what has to be asked.
+type batch struct {
+	questions []question
+	index     map[question]int
+	waiting   []waiting
+}
+
+// waiting is a metric that waits for an answer.
+type waiting struct {
+	metric   v1alpha1.Metric
+	question int
+	into     map[string]rollout.Fact
+}
+
+func (b *batch) add(m v1alpha1.Metric, values map[string]string, into map[string]rollout.Fact) {
+	query, err := render(m, values)
+	if err != nil {
+		into[m.Name] = failed(m, "prometheus", err.Error())
+		return
+	}
+	q := question{query: query, lookback: max(time.Second, min(m.MaxAge.Truncate(time.Second), lookback))}
+	i, known := b.index[q]
+	if !known {
+		if b.index == nil {
+			b.index = map[question]int{}
+		}
+		i = len(b.questions)
+		b.index[q] = i
+		b.questions = append(b.questions, q)
+	}
+	b.waiting = append(b.waiting, waiting{metric: m, question: i, into: into})
+}
+
+func render(m v1alpha1.Metric, values map[string]string) (string, error) {
+	if m.Prometheus == nil {
+		return "", fmt.Errorf("it has no query for Prometheus")
+	}
+	q, err := v1alpha1.ParseQuery(m.Prometheus.Query)
+	if err != nil {
+		return "", err
+	}
+	return q.Render(values)
+}
+
+// answers asks questions, a few at a time.
+func (c *Client) answers(ctx context.Context, questions []question) []answer {
+	out := make([]answer, len(questions))
+	var silent atomic.Int32
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, q := range questions {
+		group.Go(func() error {
+			if silent.Load() >= patience {
+				out[i] = answer{problem: "it was not asked, since Prometheus did not answer the queries before"}
+				return nil
+			}
+			out[i] = c.ask(ctx, q)
+			if out[i].silent {
+				silent.Add(1)
+			} else {
+				silent.Store(0)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // its functions give no errors
+	return out
+}
+
+func failed(m v1alpha1.Metric, source, problem string) rollout.Fact {
+	return rollout.Fact{MaxAge: m.MaxAge.Duration, Source: source, Error: fmt.Sprintf("query %s: %s", m.Name, problem)}
+}
+
+func factOf(m v1alpha1.Metric, q question, a answer) rollout.Fact {
+	source := "prometheus: " + q.query
+	if a.problem != "" {
+		return failed(m, source, a.problem)
+	}
+	// The two clocks may differ by as much as a value may be old; further ahead, no age could be told.
+	if a.at.Sub(a.received) > m.MaxAge.Duration {
+		return failed(m, source, "the server's time is ahead of ours by more than maxAge ("+m.MaxAge.String()+"): look at both clocks")
+	}
+	at := a.at
+	if at.After(a.received) {
+		at = a.received
+	}
+	return rollout.Fact{Value: json.RawMessage(strconv.FormatFloat(a.value, 'g', -1, 64)), ObservedAt: at.UTC(), MaxAge: m.MaxAge.Duration, Source: source}
+}

@@ -1,0 +1,314 @@
+package metrics_test
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/promtest"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// fake is a server that does what a real one does not.
+func fake(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// answer is the body of an answer with one series.
+func answer(at time.Time, value string) string {
+	return fmt.Sprintf(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%.3f,%q]}]}}`,
+		float64(at.UnixMilli())/1000, value)
+}
+
+func says(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
+}
+
+func TestNotAValue(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"500": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "request 4711 failed", http.StatusInternalServerError)
+		}, "Prometheus failed: server error: 500"},
+		"503 API":   {status(503, `{"status":"error","errorType":"timeout","error":"query timed out"}`), "it took Prometheus too long: query timed out"},
+		"422 API":   {status(422, `{"status":"error","errorType":"execution","error":"many-to-many\nmatching"}`), "Prometheus failed: many-to-many matching"},
+		"401":       {status(401, `who?`), "refuses: client error: 401 (look at the address and the credential)"},
+		"404":       {status(404, `<html>`), "refuses: client error: 404 (look at the address"},
+		"login":     {says("<html>Please log in</html>"), "the answer is text, or not from Prometheus' API at all"},
+		"empty":     {says(""), "not from Prometheus' API at all"},
+		"cut":       {says(answer(time.Now(), "1")[:60]), "not from Prometheus' API at all"},
+		"a word":    {says(answer(time.Now(), "one")), "not from Prometheus' API at all"},
+		"null":      {says("null"), "the answer is nothing that is known"},
+		"no result": {says(`{"status":"success"}`), "the answer is nothing that is known"},
+		"histogram": {says(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"1","sum":"1","buckets":[]}]}]}}`),
+			"the answer is a histogram, expected a number"},
+		"warning": {says(strings.Replace(answer(time.Now(), "1"), "{", `{"warnings":["store b is away","a"],`, 1)), "Prometheus warns: a; store b is away"},
+		"ahead": {says(answer(time.Now().Add(2*time.Minute), "1")),
+			"the server's time is ahead of ours by more than maxAge (1m): look at both clocks"},
+		"large":       {says(strings.Repeat("x", 2<<20)), "the answer is larger than 1 MiB"},
+		"large error": {status(400, strings.Repeat("x", 2<<20)), "the answer is larger than 1 MiB"},
+		"loop": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		},
+			"it redirects again and again"},
+		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "Prometheus cannot be reached: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fake(t, c.handler)
+			f := read(t, client(t, metrics.Config{Address: s.URL}), metric("error_rate", "sum(x)", time.Minute), checkout)
+			require.Contains(t, f.Error, "query error_rate: ")
+			require.Contains(t, f.Error, c.want)
+			require.Less(t, len(f.Error), 400)
+		})
+	}
+}
+
+func status(code int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// TestClocks: the time of an answer is the server's, and never later than our own.
+func TestClocks(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, -time.Second, 30 * time.Second} {
+		at := time.Now().Add(skew).Truncate(time.Millisecond)
+		s := fake(t, says(answer(at, "1")))
+		f := read(t, client(t, metrics.Config{Address: s.URL}), metric("a", "sum(x)", time.Minute), checkout)
+		require.Empty(t, f.Error)
+		if skew < 0 {
+			require.Equal(t, at.UTC(), f.ObservedAt)
+		}
+		require.False(t, f.ObservedAt.After(time.Now()))
+		require.Equal(t, skew > -time.Minute, f.Fresh(time.Now()))
+	}
+}
+
+// hanging is a server that answers nothing until the test ends.
+func hanging(t *testing.T, asked *atomic.Int64) *httptest.Server {
+	t.Helper()
+	end := make(chan struct{})
+	s := fake(t, func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(end) }) // before the server is closed
+	return s
+}
+
+func TestSilence(t *testing.T) {
+	var asked atomic.Int64
+	c := client(t, metrics.Config{Address: hanging(t, &asked).URL, Timeout: 50 * time.Millisecond})
+	var ask metrics.Ask
+	for i := range 20 {
+		ask.Metrics = append(ask.Metrics, metric(fmt.Sprint("m", i), fmt.Sprintf("sum(x%d)", i), time.Minute))
+	}
+	facts := c.Facts(t.Context(), []metrics.Ask{ask})[0]
+	require.Equal(t, "query m0: no answer within 50ms", facts["m0"].Error)
+	require.Equal(t, "query m19: it was not asked, since Prometheus did not answer the queries before", facts["m19"].Error)
+	require.Less(t, asked.Load(), int64(12), "one server that is away is not waited for again and again")
+	for name, f := range facts {
+		require.NotEmpty(t, f.Error, name)
+	}
+	// The next call asks again.
+	before := asked.Load()
+	c.Facts(t.Context(), []metrics.Ask{ask})
+	require.Greater(t, asked.Load(), before)
+}
+
+// TestSomeSilence: queries without an answer do not keep those with one from being asked, however many there are.
+func TestSomeSilence(t *testing.T) {
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.FormValue("query"), "sum(bad") {
+			panic(http.ErrAbortHandler)
+		}
+		says(answer(time.Now(), "1"))(w, r)
+	})
+	var ask metrics.Ask
+	for i := range 60 {
+		name := map[bool]string{true: "bad", false: "good"}[i%6 == 0] + fmt.Sprint(i)
+		ask.Metrics = append(ask.Metrics, metric(name, "sum("+name+")", time.Minute))
+	}
+	for name, f := range client(t, metrics.Config{Address: s.URL}).Facts(t.Context(), []metrics.Ask{ask})[0] {
+		if strings.HasPrefix(name, "good") {
+			require.Empty(t, f.Error)
+		} else {
+			require.Equal(t, "query "+name+": Prometheus cannot be reached: EOF", f.Error)
+		}
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	f := read(t, client(t, metrics.Config{Address: s.URL}), metric("a", "sum(x)", time.Minute), checkout)
+	require.Equal(t, "query a: Prometheus cannot be reached: dial: connection refused", f.Error)
+	f = read(t, client(t, metrics.Config{Address: "http://prometheus.invalid"}), metric("a", "sum(x)", time.Minute), checkout)
+	require.Equal(t, "query a: Prometheus cannot be reached: its name is not known to DNS, or DNS cannot be asked", f.Error)
+}
+
+// TestOneQuestionOnce: equal queries are asked once, no more than four at a time, and each metric gets its answer.
+func TestOneQuestionOnce(t *testing.T) {
+	var mu sync.Mutex
+	asked, now, most := map[string]int{}, 0, 0
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.FormValue("query")+" "+r.FormValue("lookback_delta")]++
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		time.Sleep(time.Millisecond) // so that some meet
+		mu.Lock()
+		now--
+		mu.Unlock()
+		_, _ = fmt.Fprint(w, answer(time.Now(), fmt.Sprint(len(r.FormValue("query")))))
+	})
+	var asks []metrics.Ask
+	for i := range 40 {
+		v := checkout
+		v.BuildID = strings.Repeat("x", 1+i%10)
+		asks = append(asks, metrics.Ask{Values: v, Metrics: []v1alpha1.Metric{
+			metric("same", "sum(up)", 90*time.Second+time.Millisecond), metric("same_again", "sum(up)", 90*time.Second),
+			metric("older", "sum(up)", time.Hour), metric("own", `sum(x{b="{{ .BuildID }}"})`, time.Minute)}})
+	}
+	facts := client(t, metrics.Config{Address: s.URL}).Facts(t.Context(), asks)
+	want := map[string]int{"sum(up) 1m30s": 1, "sum(up) 5m0s": 1}
+	for i, f := range facts {
+		require.Len(t, f, 4)
+		query := `sum(x{b="` + asks[i].Values.BuildID + `"})`
+		want[query+" 1m0s"] = 1
+		require.JSONEq(t, "7", string(f["same"].Value))
+		require.JSONEq(t, fmt.Sprint(len(query)), string(f["own"].Value))
+		require.Equal(t, "prometheus: "+query, f["own"].Source)
+		require.Equal(t, time.Hour, f["older"].MaxAge)
+	}
+	require.Equal(t, want, asked)
+	require.LessOrEqual(t, most, 4)
+	require.Greater(t, most, 1)
+	require.Empty(t, client(t, metrics.Config{Address: s.URL}).Facts(t.Context(), nil))
+}
+
+// tokenFile is a file with a token.
+func tokenFile(t *testing.T, token string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(token), 0o600))
+	return file
+}
+
+// TestCredential: over TLS, to the configured server alone, as it is in its file now.
+func TestCredential(t *testing.T) {
+	server := promtest.Start(t)
+	target, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	token := "first"
+	s := httptest.NewTLSServer(http.StripPrefix("/prefix", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})))
+	t.Cleanup(s.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	file := tokenFile(t, "first\n")
+	m := metric("a", "vector(1)", time.Minute)
+
+	c := client(t, metrics.Config{Address: s.URL + "/prefix/", BearerTokenFile: file, CAFile: ca})
+	require.Empty(t, read(t, c, m, checkout).Error)
+	token = "second"
+	require.Contains(t, read(t, c, m, checkout).Error, "client error: 401")
+	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
+	require.Empty(t, read(t, c, m, checkout).Error, "a rotated token is read anew")
+	require.NoError(t, os.Remove(file))
+	require.Contains(t, read(t, c, m, checkout).Error, "query a: the token: open ")
+
+	require.Contains(t, read(t, client(t, metrics.Config{Address: s.URL + "/prefix"}), m, checkout).Error,
+		"its certificate is signed by nobody who is trusted")
+	require.Contains(t, read(t, client(t, metrics.Config{Address: strings.Replace(s.URL, "127.0.0.1", "localhost", 1), CAFile: ca}), m, checkout).Error,
+		"its certificate is for another name")
+	require.Contains(t, read(t, client(t, metrics.Config{Address: strings.Replace(server.URL, "http:", "https:", 1)}), m, checkout).Error,
+		"it does not speak TLS")
+}
+
+// TestRedirects: within the server they are followed, and to another one neither query nor credential goes.
+func TestRedirects(t *testing.T) {
+	var elsewhere []rollout.Fact
+	var reached atomic.Int64
+	other := fake(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	for _, code := range []int{301, 302, 307, 308} {
+		s := fake(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+r.URL.Path, code) })
+		c := client(t, metrics.Config{Address: s.URL, BearerTokenFile: tokenFile(t, "secret")})
+		elsewhere = append(elsewhere, read(t, c, metric("a", "sum(x)", time.Minute), checkout))
+	}
+	for _, f := range elsewhere {
+		require.Equal(t, "query a: Prometheus redirects to "+other.URL+", where no query is sent: configure the address that answers", f.Error)
+	}
+	require.Zero(t, reached.Load())
+
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/new") {
+			http.Redirect(w, r, "/new"+r.URL.Path, http.StatusPermanentRedirect)
+			return
+		}
+		require.Equal(t, "Bearer secret", r.Header.Get("Authorization"))
+		require.Equal(t, "sum(x)", r.FormValue("query"))
+		says(answer(time.Now(), "1"))(w, r)
+	})
+	c := client(t, metrics.Config{Address: s.URL, BearerTokenFile: tokenFile(t, "secret")})
+	require.Empty(t, read(t, c, metric("a", "sum(x)", time.Minute), checkout).Error)
+}
+
+func TestConfigRefused(t *testing.T) {
+	token, nothing := tokenFile(t, "t"), tokenFile(t, " \n")
+	for want, c := range map[string]metrics.Config{
+		"is not an http or https URL":      {Address: "prometheus:9090"},
+		" is not an http or https":         {},
+		"ftp://a is not an http":           {Address: "ftp://a"},
+		"http:///x is not an http":         {Address: "http:///x"},
+		"it is not a URL":                  {Address: "http://a:secret@b:c"},
+		"http://a:xxxxx@b holds a user":    {Address: "http://a:secret@b"},
+		"has a query or a fragment":        {Address: "http://a?b=c"},
+		"over which anybody on the way":    {Address: "http://prometheus.example.com", BearerTokenFile: token},
+		"http://10.0.0.1 is plain HTTP":    {Address: "http://10.0.0.1", BearerTokenFile: token},
+		"certificates are given for it":    {Address: "http://a", CAFile: token},
+		"holds no certificate in PEM":      {Address: "https://a", CAFile: token},
+		"certificates for Prometheus: ope": {Address: "https://a", CAFile: token + "x"},
+		"credential for Prometheus: open":  {Address: "https://a", BearerTokenFile: token + "x"},
+		"does not hold one token":          {Address: "https://a", BearerTokenFile: nothing},
+		"timeout -1s of Prometheus":        {Address: "https://a", Timeout: -time.Second},
+	} {
+		_, err := metrics.New(c)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	for _, address := range []string{"http://localhost:9090", "http://127.0.0.1:9090/x", "http://[::1]", "https://prometheus.example.com"} {
+		_, err := metrics.New(metrics.Config{Address: address, BearerTokenFile: token})
+		require.NoError(t, err, address)
+	}
+}

@@ -1,0 +1,26 @@
+package rollout
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Fact is something observed that policies may judge by. It has a value or an error, never both; its name is its key in
+// Snapshot.Facts.
+type Fact struct {
+	// Value as JSON; a metric's is a number.
+	Value json.RawMessage `json:"value,omitempty"`
+	// ObservedAt is when the value was true, as far as its source can tell; zero if there is none.
+	ObservedAt time.Time     `json:"observedAt"`
+	MaxAge     time.Duration `json:"maxAge"`
+	// Source says where it is from, for a person: which store, which query.
+	Source string `json:"source"`
+	// Error says in words why there is no value.
+	Error string `json:"error,omitempty"`
+}
+
+// Fresh reports whether the fact may be relied on at now: it has a value that is not older than its limit. What cannot be
+// relied on holds a rollout and never advances it.
+func (f Fact) Fresh(now time.Time) bool {
+	return f.Error == "" && len(f.Value) > 0 && !f.ObservedAt.IsZero() && now.Sub(f.ObservedAt) <= f.MaxAge
+}
