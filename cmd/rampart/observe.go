@@ -40,7 +40,11 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 			}
 			defer func() { err = errors.Join(err, pool.Close()) }()
 			// Deciding as well shows where a second read is wanted.
-			world, decided, err := a.planner(source, pool, server).Plan(cmd.Context())
+			planner, err := a.planner(source, pool, server)
+			if err != nil {
+				return err
+			}
+			world, decided, err := planner.Plan(cmd.Context())
 			if err != nil {
 				return err
 			}

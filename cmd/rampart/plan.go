@@ -72,7 +72,11 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 		return world, nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	return a.planner(source, pool, server).Plan(ctx)
+	planner, err := a.planner(source, pool, server)
+	if err != nil {
+		return world, nil, err
+	}
+	return planner.Plan(ctx)
 }
 
 // decideSnapshot decides on what was observed earlier.

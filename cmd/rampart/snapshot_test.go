@@ -79,7 +79,9 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	for i, obs := range seen {
 		var err error
 		reads := 0
-		world, decided, err = a.planner(folder{a.dir}, scene{obs, &reads}, temporalFlags{}).Plan(t.Context())
+		planner, err := a.planner(folder{a.dir}, scene{obs, &reads}, temporalFlags{})
+		require.NoError(t, err)
+		world, decided, err = planner.Plan(t.Context())
 		require.NoError(t, err)
 		if i == len(seen)-1 {
 			break

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/metrics"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -185,6 +186,7 @@ type temporalFlags struct {
 	mode                                choice
 	connections                         string
 	gateInputs                          string
+	prometheus                          metrics.Config
 }
 
 func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
@@ -200,6 +202,10 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	fs.StringVar(&f.connections, "temporal-connections", "", "YAML file: address and credentials for each connection, by namespace/name or host:port")
 	fs.StringVar(&f.gateInputs, "gate-inputs", "",
 		"folder with the inputs of gates that come from a ConfigMap or Secret: <namespace>/configmaps|secrets/<name>/<key>")
+	fs.StringVar(&f.prometheus.Address, "prometheus-address", "", "Prometheus that analysis.metrics of specs are asked of, such as https://prometheus.example.com")
+	fs.StringVar(&f.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with a bearer token for it")
+	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "", "authorities to trust for it instead of the system's, PEM")
+	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query")
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
 }
 
@@ -285,14 +291,18 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 // parallel is how many worker deployments are observed at once: the calls' budget is what bounds them.
 const parallel = 16
 
-func (a *app) planner(source reconcile.Source, observer reconcile.Observer, f temporalFlags) *reconcile.Planner {
+func (a *app) planner(source reconcile.Source, observer reconcile.Observer, f temporalFlags) (*reconcile.Planner, error) {
 	judges := newJudges()
+	store, err := f.metrics()
+	if err != nil {
+		return nil, err
+	}
 	var inputs reconcile.Inputs
 	if f.gateInputs != "" {
 		inputs = gateInputs{f.gateInputs}
 	}
-	return &reconcile.Planner{Inputs: inputs, Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
-		Parallel: parallel, JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return judges.engine(env) }}
+	return &reconcile.Planner{Inputs: inputs, Metrics: store, Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
+		Parallel: parallel, JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return judges.engine(env) }}, nil
 }
 
 // bot wires a Reconciler. close gives its mirror and its connections back.
@@ -309,8 +319,12 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconc
 	if err != nil {
 		return nil, nil, errors.Join(err, pool.Close())
 	}
+	planner, err := a.planner(a.only(repo), pool, server)
+	if err != nil {
+		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
+	}
 	port := temporalPort{pool, gateInputs{server.gateInputs}, a.log}
-	return &reconcile.Reconciler{Planner: a.planner(a.only(repo), pool, server), Committer: repo, Router: port, Helper: port, Lister: pool},
+	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool},
 		func() error { return errors.Join(repo.Close(), pool.Close()) }, nil
 }
 

@@ -16,7 +16,7 @@ func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
 	if v.spec != nil && v.spec.Spec.Rollout.Analysis != nil {
 		return *v.spec.Spec.Rollout.Analysis, true
 	}
-	return v1alpha1.Analysis{Alpha: v1alpha1.DefaultAlpha, MinSamples: v1alpha1.DefaultMinSamples,
+	return v1alpha1.Analysis{Alpha: v1alpha1.DefaultAlpha, Tolerance: v1alpha1.DefaultTolerance, MinSamples: v1alpha1.DefaultMinSamples,
 		Window: v1alpha1.Duration{Duration: v1alpha1.DefaultAnalysisWindow}}, false
 }
 
@@ -91,6 +91,7 @@ func (v *view) canary() *rollout.Canary {
 		Candidate: analysis.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
 		Current:   analysis.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed},
 		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples), Ceiling: settings.MaxFailureRate,
+		Tolerance: settings.Tolerance,
 	}
 	if j.phase == rollout.PhaseRamp {
 		in.Share = v.share(j.candidate.BuildID) / 100

@@ -93,14 +93,24 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	s.Observation = p.Observer.Observe(ctx, *s.Connection, plan.Ask(s))
 	s.Now = p.Now()
 	ask := plan.Ask(s)
+	facts := p.metrics(ctx, s, ask.Metrics)
 	if wants(ask) {
 		s.Observation = p.Observer.Observe(ctx, *s.Connection, ask)
 	}
-	if ask.Metrics != nil && p.Metrics != nil {
-		s.Facts = p.Metrics.Read(ctx, s, *ask.Metrics)
-	}
+	s.Facts = <-facts
 	s.Now = p.Now()
 	return s
+}
+
+// metrics reads a metrics store while Temporal is read.
+func (p *Planner) metrics(ctx context.Context, s rollout.Snapshot, ask *rollout.MetricsAsk) <-chan map[string]rollout.Fact {
+	out := make(chan map[string]rollout.Fact, 1)
+	if ask == nil || p.Metrics == nil {
+		out <- nil
+		return out
+	}
+	go func() { out <- p.Metrics.Read(ctx, s, *ask) }()
+	return out
 }
 
 // gateInputs are digests of the inputs that the spec's gates have from outside.

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"go.temporal.io/server/common/dynamicconfig"
 
+	"github.com/rampart-gitops/rampart/internal/promtest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -149,4 +150,40 @@ func TestReplayErrorOnTheCandidate(t *testing.T) {
 	w.awaitReason("RolledBack")
 	require.Equal(t, []string{"current v1", "ramp v7 50", "ramp none"}, w.calls())
 	require.Contains(t, w.barReason(), "are stuck on v7-")
+}
+
+// A metric goes away in mid-ramp: held at its step, never advanced, and said so. When it is back and bad, policy turns the build
+// back.
+func TestMetricsOfTheCandidate(t *testing.T) {
+	store := promtest.Start(t)
+	w := newWorld(t)
+	store.Expose(`errors{build="other"} 0.01`)
+	w.start("--prometheus-address", store.URL)
+	const strategy = `{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1h}],
+    analysis: {window: 1s, minSamples: 1, maxWait: 1s, onTooFewSamples: Advance,
+      metrics: [{name: error_rate, maxAge: 1m, prometheus: {query: 'errors{build="{{ .BuildID }}"}'}}]}%s}`
+	w.push("policies", map[string]string{
+		"rampart.yaml": `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - {name: default, specs: ["workers/**"], output: {path: deploy}, data: [limits.yaml]}
+`,
+		"limits.yaml": `rampart: {config: {rollout: {metrics: {thresholds: [{metric: error_rate, max: 0.05, onBreach: rollback}]}}}}
+`})
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: strategy})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: strategy})
+	w.awaitReason("StaleFacts")
+	require.Contains(t, w.status().Conditions[0].Message, "metric error_rate")
+	w.settle()
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
+
+	series := func(value string) { store.Expose(`errors{build="` + w.build("app:v2") + `"} ` + value) }
+	series("0.01")
+	w.eventually("it goes on", func() bool { return len(w.calls()) == 3 })
+	series("0.2")
+	w.awaitReason("RolledBack")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "ramp none"}, w.calls())
+	require.Equal(t, "error_rate is 0.2, more than 0.05", w.barReason())
 }

@@ -18,6 +18,7 @@ const (
 	DefaultMinSamples     = 50
 	DefaultMaxWait        = 2 * time.Hour
 	DefaultAlpha          = 0.01
+	DefaultTolerance      = 0.1
 	DefaultMetricMaxAge   = 2 * time.Minute
 )
 
@@ -89,7 +90,7 @@ func presetSunset(s *SunsetStrategy) {
 
 func presetAnalysis(a *Analysis) {
 	a.Window, a.MaxWait = Duration{DefaultAnalysisWindow}, Duration{DefaultMaxWait}
-	a.MinSamples, a.OnTooFewSamples, a.Alpha = DefaultMinSamples, SamplesHold, DefaultAlpha
+	a.MinSamples, a.OnTooFewSamples, a.Alpha, a.Tolerance = DefaultMinSamples, SamplesHold, DefaultAlpha, DefaultTolerance
 }
 
 func presetApproval(a *Approval) { a.Mode, a.Scope = Direct, ScopeStep }

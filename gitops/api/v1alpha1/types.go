@@ -155,10 +155,13 @@ type Analysis struct {
 	OnTooFewSamples TooFewSamples `json:"onTooFewSamples,omitempty"`
 	// Alpha is the chance of turning a healthy candidate back over the whole rollout. Default 0.01.
 	Alpha float64 `json:"alpha,omitempty"`
+	// Tolerance is how much larger the candidate's odds of failing may be than the current version's: 0.1 is a tenth. Default
+	// 0.1.
+	Tolerance float64 `json:"tolerance"`
 	// MaxFailureRate is what the candidate's failure rate may be at most, whatever the current version's is: a fraction
 	// above 0 and below 1; 0: no such ceiling.
 	MaxFailureRate float64 `json:"maxFailureRate,omitempty"`
-	// Failures are the ends of a workflow that count as failed. Default Failed, TimedOut and Terminated. Other ends but
+	// Failures are the ends of a workflow that count as failed. Default Failed and TimedOut. Other ends but
 	// completion and continuing as new count neither way.
 	Failures []FailedEnd `json:"failures,omitempty"`
 	// Bake is for how long a promoted version is judged before the rollout is complete. Default 0s.
@@ -178,7 +181,7 @@ const (
 )
 
 // DefaultFailures are the ends that count as failures unless a spec says otherwise.
-func DefaultFailures() []FailedEnd { return []FailedEnd{EndFailed, EndTimedOut, EndTerminated} }
+func DefaultFailures() []FailedEnd { return []FailedEnd{EndFailed, EndTimedOut} }
 
 // Metric is a named fact read from a metrics store.
 type Metric struct {

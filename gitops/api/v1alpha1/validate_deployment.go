@@ -180,6 +180,9 @@ func (v *validator) analysis(n *node, a *Analysis) {
 	if f := n.get("alpha"); f.present() && (a.Alpha <= 0 || a.Alpha > 0.5) {
 		v.errorf(f, "%s is not above 0 and at most 0.5", f.text)
 	}
+	if f := n.get("tolerance"); f.present() && (a.Tolerance < 0 || a.Tolerance > 10) {
+		v.errorf(f, "%s is not between 0 and 10", f.text)
+	}
 	if f := n.get("maxFailureRate"); f.present() && (a.MaxFailureRate <= 0 || a.MaxFailureRate >= 1) {
 		v.errorf(f, "%s is not above 0 and below 1", f.text)
 	}

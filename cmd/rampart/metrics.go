@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// metricsPort fits a Prometheus to what a cycle asks of metrics.
+type metricsPort struct{ client *metrics.Client }
+
+var _ reconcile.Metrics = metricsPort{}
+
+// metrics gives the metrics store of the bot's own configuration, nil if there is none.
+func (f temporalFlags) metrics() (reconcile.Metrics, error) {
+	if f.prometheus.Address == "" {
+		return nil, nil
+	}
+	cfg := f.prometheus
+	cfg.Proxy = http.ProxyFromEnvironment
+	client, err := metrics.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return metricsPort{client}, nil
+}
+
+func (p metricsPort) Read(ctx context.Context, s rollout.Snapshot, ask rollout.MetricsAsk) map[string]rollout.Fact {
+	values := metrics.Values{Deployment: s.Deployment, BuildID: ask.Candidate, CurrentBuildID: ask.Current, Environment: s.Environment.Name}
+	if s.Spec != nil {
+		values.TemporalNamespace = s.Spec.Spec.WorkerOptions.TemporalNamespace
+	}
+	return p.client.Facts(ctx, []metrics.Ask{{Metrics: ask.Metrics, Values: values}})[0]
+}
