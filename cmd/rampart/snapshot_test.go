@@ -79,7 +79,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	for i, obs := range seen {
 		var err error
 		reads := 0
-		world, decided, err = a.planner(folder{a.dir}, scene{obs, &reads}).Plan(t.Context())
+		world, decided, err = a.planner(folder{dir: a.dir}, scene{obs, &reads}).Plan(t.Context())
 		require.NoError(t, err)
 		if i == len(seen)-1 {
 			break
