@@ -71,6 +71,8 @@ func heldBack(t *rapid.T, s rollout.Snapshot) {
 		require.False(t, plan.SecondRead)
 		for _, w := range plan.Versions {
 			require.Contains(t, []rollout.WriteOp{rollout.EditVersion, rollout.RestoreFiles}, w.Op)
+			restored := slices.ContainsFunc(plan.Actions, func(a rollout.Action) bool { return a.Kind == rollout.Restore && a.BuildID == w.BuildID })
+			require.True(t, restored || len(w.Resources) == 0, "objects change though policy holds")
 			require.Equal(t, v1alpha1.GuardOn, w.Guard)
 		}
 		lowered := Resolve(s, p, allowed(p)).Lower
@@ -105,8 +107,9 @@ func event(t *rapid.T, w *world) {
 		"connection": func() {
 			w.given.Connection = rapid.SampledFrom([]*v1alpha1.Connection{nil, steady().Connection, other()}).Draw(t, "connection")
 		},
-		"invalid": func() { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
-		"server":  func() { w.server.down = rapid.Bool().Draw(t, "down") },
+		"invalid":   func() { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
+		"templates": func() { changeTemplates(t, w) },
+		"server":    func() { w.server.down = rapid.Bool().Draw(t, "down") },
 		"lie": func() {
 			w.server.lies = rapid.SampledFrom(lies(rapid.SampledFrom(tags()).Draw(t, "about"))).Draw(t, "lie")
 		},
