@@ -234,7 +234,8 @@ func lies(tag string) [][]func(*rollout.Observation) {
 // TestOddSnapshots: what no bot wrote and no server said leads to no panic, and to nothing that must not be.
 func TestOddSnapshots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := of(rapid.SampledFrom([]change{none, candidate(), rampsAt(10, time.Hour), promoted(time.Minute), inactive(time.Hour)}).Draw(t, "start"))
+		s := of(rapid.SampledFrom([]change{none, candidate(), rampsAt(10, time.Hour), promoted(time.Minute), inactive(time.Hour),
+			all(rampsAt(10, time.Hour), templates(tmpl("hpa"), tmpl("pdb", v1alpha1.StateCurrent)), carries("v1", "pdb"))}).Draw(t, "start"))
 		var fields map[string]any
 		data, err := json.Marshal(s)
 		require.NoError(t, err)
