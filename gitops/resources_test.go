@@ -84,7 +84,7 @@ func TestReadTemplates(t *testing.T) {
 			"deploy/shop/x/routing.yaml": withObject("x", "a")}, want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:3: metadata.namespace: is required"}},
 		{name: "two of one name", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": templateYAML("a", "x"), "u.yaml": templateYAML("a", "y")},
 			want: map[string]string{"x": "a*", "y": "a*"}, problem: []string{"u.yaml:3: metadata.name: shop/a is already the name of the template in t.yaml: neither is used"}},
-		{name: "with an error, and in use", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": strings.Replace(templateYAML("a", "x"), "Current", "Curent", 1),
+		{name: "with an error, and in use", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": strings.Replace(templateYAML("a", "x"), "Current", "Currentt", 1),
 			"deploy/shop/x/routing.yaml": withObject("x", "a")}, want: map[string]string{"x": "a*", "y": ""}, problem: []string{"t.yaml:6: spec.versions[0]: "}},
 		{name: "no YAML", files: map[string]string{"x.yaml": x, "t.yaml": notYAML}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml:"}},
 		{name: "a kind that could be it", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "ResourceTemplate", "ResourceTemplat", 1)},
@@ -124,7 +124,7 @@ func TestReadTemplates(t *testing.T) {
 // TestReadTemplate: what a snapshot holds of a template.
 func TestReadTemplate(t *testing.T) {
 	files := []rollout.TextFile{{Path: "x.yaml", Text: specYAML("shop", "x", "i:1")}, {Path: "t.yaml", Text: templateYAML("a", "x")},
-		{Path: "u.yaml", Text: strings.Replace(templateYAML("b", "x"), "Current", "Curent", 1)}, {Path: "deploy/shop/x/routing.yaml", Text: withObject("x", "b")}}
+		{Path: "u.yaml", Text: strings.Replace(templateYAML("b", "x"), "Current", "Currentt", 1)}, {Path: "deploy/shop/x/routing.yaml", Text: withObject("x", "b")}}
 	w, err := ReadFiles(files)
 	require.NoError(t, err)
 	got := w.Environments[0].Deployments[0].Resources
@@ -132,7 +132,7 @@ func TestReadTemplate(t *testing.T) {
 		{Name: "a", Path: "t.yaml", Versions: []v1alpha1.VersionState{v1alpha1.StateCurrent}, Hash: got[0].Hash,
 			Object: []byte(`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"maxUnavailable":1,"selector":{"matchLabels":{}}}}`)},
 		{Name: "b", Path: "u.yaml", Problem: &rollout.Problem{Reason: rollout.InvalidSpec,
-			Message: `u.yaml:6: spec.versions[0]: "Curent" is none of Target, Current, Ramping, Draining, Drained, Inactive, NotRegistered (did you mean Current?)`}},
+			Message: `u.yaml:6: spec.versions[0]: "Currentt" is none of Target, Current, Ramping, Draining, Drained, Inactive, NotRegistered (did you mean Current?)`}},
 	}
 	require.Empty(t, cmp.Diff(want, got))
 	require.Len(t, got[0].Hash, 64)
