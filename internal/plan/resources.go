@@ -106,9 +106,6 @@ func (v *view) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 // version without its scaler could not bear the traffic.
 func (v *view) unready() *rollout.Problem {
 	for i := range v.rec.Versions {
-		if retired(&v.rec.Versions[i]) {
-			continue
-		}
 		for _, have := range v.rec.Versions[i].Resources {
 			at := slices.IndexFunc(v.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == have.Template })
 			if at < 0 && v.s.ResourcesProblem != nil {

@@ -93,6 +93,10 @@ func TestResources(t *testing.T) {
 		{"a scaler's template cannot be used", all(templates(unusable("hpa")), carries("v1", "hpa"), askedFor(replicas(7))), nil},
 		{"the spec asks for none", all(templates(tmpl("hpa"), tmpl("pdb")), carries("v1", "hpa", "pdb"), askedFor(replicas(0))), []string{"UpdateResources v1 -hpa"}},
 		{"the spec asks for none, and the scaler is gone", all(templates(tmpl("hpa")), func(g *given) { g.version("v1").Replicas = nil }, askedFor(replicas(0))), []string{"ScaleVersion v1 x0"}},
+		{"the spec asks for none, of a draining one too", all(promoted(100*time.Hour), templates(tmpl("hpa")), askedFor(replicas(0)), func(g *given) {
+			g.version("v1").Replicas, g.version("v2").Replicas = replicas(0), replicas(0)
+		}), nil},
+		{"its object is not known", all(templates(rollout.ResourceTemplate{Name: "pdb", Hash: "another"}), carries("v1", "pdb")), nil},
 		{"selected: target", all(only(v1alpha1.StateTarget), candidate(), noPollers("v2")), []string{"UpdateResources v2 +pdb"}},
 		{"selected: current", all(only(current), candidate(), noPollers("v2")), []string{"UpdateResources v1 +pdb"}},
 		{"selected: not any more", all(only(current), promoted(time.Minute), carries("v1", "pdb"), carries("v2", "pdb")), []string{"UpdateResources v1 -pdb"}},
@@ -111,6 +115,7 @@ func TestResources(t *testing.T) {
 		{"scaled down, while its template is gone", all(old, carries("v1", "pdb")), []string{"ScaleDown v1 x0 -pdb", "UpdateResources v1 -pdb"}},
 		{"scaled down, whatever selects it", all(old, scaledDown("v1", time.Minute), only(drainedState)), nil},
 		{"restored", all(old, scaledDown("v1", time.Hour), drains("v1"), templates(tmpl("hpa"), tmpl("pdb")), carries("v2", "hpa", "pdb")), []string{"Restore v1 +hpa +pdb"}},
+		{"restored from 0 replicas", all(templates(tmpl("pdb")), func(g *given) { g.version("v1").Replicas = replicas(0) }), []string{"Restore v1 x2 +pdb"}},
 		{"restored as the target", all(templates(tmpl("hpa")), scaledDown("v1", time.Hour)), []string{"Restore v1 +hpa"}},
 		{"restored with a scaler that cannot be used", all(old, scaledDown("v1", time.Hour), drains("v1"), templates(unusable("hpa"))), []string{"Restore v1 x2"}},
 		{"beside a new pod template", all(custom("v1"), asks("v2"), templates(tmpl("pdb"))), []string{"UpdateVersion v1 Template x2", "UpdateResources v1 +pdb"}},
@@ -159,6 +164,9 @@ func TestResourcesInTheRecord(t *testing.T) {
 			[]v1alpha1.RecordedResource{has(hpa), has(pdb)}, nil},
 		{"updated", "v1", all(templates(pdb), carries("v1", "hpa")),
 			rollout.VersionWrite{Op: rollout.WriteResources, Guard: v1alpha1.GuardOn, Resources: []rollout.ResourceWrite{{Template: "hpa"}, object(pdb)}},
+			[]v1alpha1.RecordedResource{has(pdb)}, []string{"deployment.yaml"}},
+		{"beside a number", "v1", templates(pdb),
+			rollout.VersionWrite{Op: rollout.WriteResources, Replicas: replicas(2), Guard: v1alpha1.GuardOn, Resources: []rollout.ResourceWrite{object(pdb)}},
 			[]v1alpha1.RecordedResource{has(pdb)}, []string{"deployment.yaml"}},
 		{"with replicas", "v1", all(templates(pdb), askedFor(replicas(5))),
 			rollout.VersionWrite{Op: rollout.EditVersion, Replicas: replicas(5), Guard: v1alpha1.GuardOn, Resources: []rollout.ResourceWrite{object(pdb)}},
