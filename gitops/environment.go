@@ -30,6 +30,7 @@ type environment struct {
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
 	connections map[rollout.Name]*v1alpha1.Connection
 	waivers     []v1alpha1.Waiver
+	resources   resourceTemplates
 }
 
 // specAt is a spec and where it is.
@@ -82,8 +83,10 @@ func (e *environment) file(f found, owners map[string]string) error {
 	e.world.Problems = append(e.world.Problems, d.problems...)
 	if v1alpha1.HasErrors(d.problems) {
 		e.broken[f.path] = d.problems
+		e.resources.unread(f, d)
 	}
-	for _, doc := range d.documents {
+	for i := range d.documents {
+		doc := &d.documents[i]
 		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
 		switch object := doc.Object.(type) {
 		case *v1alpha1.WorkerDeployment:
@@ -92,9 +95,14 @@ func (e *environment) file(f found, owners map[string]string) error {
 			e.connections[name] = object
 		case *v1alpha1.Waiver:
 			e.waivers = append(e.waivers, *object)
+		case *v1alpha1.WorkerResourceTemplate:
+			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
 				e.specs[name] = append(e.specs[name], specAt{file: f, line: doc.Line, problems: doc.Problems})
+			}
+			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
+				e.template(templateAt{name: name, doc: doc, problem: firstError(doc.Problems)})
 			}
 		}
 	}
@@ -163,6 +171,7 @@ func (e *environment) deployments() error {
 	for n := range records {
 		names[n] = true
 	}
+	e.assign(names)
 	recorded := sortedNames(records)
 	for _, n := range sortedNames(names) {
 		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: e.git, Waivers: e.waivers, Record: records[n]}
@@ -170,6 +179,7 @@ func (e *environment) deployments() error {
 			s.Record.Dir = path.Join(e.world.Environment.Output.Path, n.Namespace, n.Name)
 		}
 		e.chooseSpec(&s)
+		e.chooseResources(&s)
 		s.TakenNames = takenNames(n, recorded, records)
 		e.world.Deployments = append(e.world.Deployments, s)
 	}

@@ -13,7 +13,7 @@ import (
 
 // ReadFiles reads files that were gathered from anywhere as if they were all there is of a repository: no Git, no disk, no
 // network. Paths are as in a repository (slashes, no leading one, no ".."); the last of two files with the same path counts.
-func ReadFiles(files []rollout.TextFile) (rollout.World, error) {
+func ReadFiles(files []rollout.TextFile, options ...Option) (rollout.World, error) {
 	t := gathered{dirs: map[string][]entry{}, files: map[string]string{}}
 	for _, f := range files {
 		if err := mirror.CheckPath(f.Path); err != nil {
@@ -21,7 +21,7 @@ func ReadFiles(files []rollout.TextFile) (rollout.World, error) {
 		}
 		t.add(f)
 	}
-	var r Reader
+	r := newReader(options)
 	return r.read(t, func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
 

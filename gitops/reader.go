@@ -24,6 +24,7 @@ type Reader struct {
 	files   map[fileKey]decoded
 	dirs    map[string]*listing
 	records map[string]rollout.Record
+	options options
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -37,6 +38,8 @@ type fileKey struct{ path, hash string }
 type decoded struct {
 	documents []v1alpha1.Document
 	problems  []v1alpha1.Problem
+	// resources says what the WorkerResourceTemplates among the documents make, by their index.
+	resources map[int]v1alpha1.Resource
 }
 
 // listing is a directory as it was listed: all files below it, by paths from the root.
@@ -49,8 +52,8 @@ type listing struct {
 type found struct{ path, hash string }
 
 // ReadFolder reads a plain folder: no Git, no network. Records are read too, if they are there.
-func ReadFolder(dir string) (rollout.World, error) {
-	var r Reader
+func ReadFolder(dir string, options ...Option) (rollout.World, error) {
+	r := newReader(options)
 	t := folder{dir}
 	return r.read(t, func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }, rollout.GitContext{})
 }
@@ -65,6 +68,7 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		return world, err
 	}
 	owners := map[string]string{}
+	var adrift adrift
 	for _, env := range config.Spec.Environments {
 		out, base, err := outputs(env)
 		if err != nil {
@@ -76,7 +80,9 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 			return world, fmt.Errorf("environment %s: %w", env.Name, err)
 		}
 		world.Environments = append(world.Environments, e.world)
+		adrift.add(&e)
 	}
+	adrift.report(&world)
 	r.end()
 	return world, nil
 }
@@ -152,6 +158,7 @@ func (r *Reader) decode(t tree, f found) (decoded, error) {
 	var d decoded
 	if v1alpha1.MayHoldObjects(data) {
 		d.documents, d.problems = v1alpha1.Decode(f.path, data)
+		d.resources = resourcesIn(d.documents)
 	}
 	if f.hash != "" {
 		r.files[key] = d

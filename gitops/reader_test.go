@@ -213,13 +213,15 @@ func (m memoryTree) read(file, _ string) ([]byte, error) { return []byte(m[file]
 // Reading on top of what was read before gives what reading anew gives, whatever changed.
 func TestReadAgainIsReadAnew(t *testing.T) {
 	paths := []string{"a/x.yaml", "a/b/y.yaml", "a/b/c/z.yaml", "w.yaml", "deploy/shop/x/routing.yaml", "deploy/shop/y/routing.yaml",
-		"deploy/shop/x/status.yaml", "workers/connection.yaml"}
+		"deploy/shop/x/status.yaml", "workers/connection.yaml", "x-pdb.yaml", "y-pdb.yaml"}
 	content := func(path string, n int) string {
 		switch {
 		case strings.HasSuffix(path, "routing.yaml"):
 			return routingYAML(strings.Split(path, "/")[2], paths[n%4])
 		case strings.HasSuffix(path, "connection.yaml"):
 			return connectionYAML
+		case strings.HasSuffix(path, "pdb.yaml"):
+			return templateYAML("pdb", []string{"x", "y", "nobody"}[n%3])
 		}
 		return specYAML("shop", strings.TrimSuffix(filepath.Base(path), ".yaml"), "i:"+string(rune('0'+n)))
 	}

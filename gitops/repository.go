@@ -31,6 +31,8 @@ type Config struct {
 	Auth     mirror.Auth
 	// Author and Email of commits.
 	Author, Email string
+	// ResourceKinds are the kinds that a WorkerResourceTemplate may make; nil: v1alpha1.DefaultResourceKinds.
+	ResourceKinds []string
 	Log           *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
@@ -65,7 +67,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{cfg: cfg, mirror: m}, nil
+	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds}}}, nil
 }
 
 // Close gives the mirror back.

@@ -40,8 +40,8 @@ func contract() map[string][]ruleSet {
 // asked names the package that is asked about an action; "" for a kind that no package knows, which is held.
 func asked(kind rollout.ActionKind) string {
 	switch kind {
-	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.StartGate,
-		rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue:
+	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.UpdateResources,
+		rollout.StartGate, rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue:
 		return packageRollout
 	case rollout.ScaleDown, rollout.DeleteVersion, rollout.RemoveFiles, rollout.SetAsideKind:
 		return packageSunset

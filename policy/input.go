@@ -21,7 +21,8 @@ import (
 //	now          the snapshot's time
 //	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
-//	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved
+//	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
+//	             resources, what changes of the objects made from templates: template, removes, scales
 //	versions     of Git and Temporal, each with its record, drainage, queues, counts; target says which one is asked for
 //	routing      as it was read: known, fresh, current, hasRamp, ramping, percentage, …
 //	firstRead    routing and versions of the first of two reads in one cycle
@@ -181,6 +182,13 @@ func actionOf(a *rollout.Action) ast.Value {
 		o.integer("replicas", int64(*a.Replicas))
 	}
 	o.texts("queues", a.Queues)
+	if len(a.Resources) > 0 {
+		o.put("resources", list(a.Resources, func(o *object, w rollout.ResourceWrite) {
+			o.text("template", w.Template)
+			o.flag("removes", w.Removes())
+			o.flag("scales", w.Scales)
+		}))
+	}
 	o.flag("raises", a.Raises())
 	o.flag("lowers", a.Lowers())
 	o.flag("removes", a.Kind.Removes())

@@ -58,13 +58,17 @@ func TestInput(t *testing.T) {
 	unread.Spec, unread.Record.Routing, unread.Facts = nil, nil, nil
 	drift := rollout.Action{ID: "drift", Kind: rollout.DriftAction, Drift: &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftHigher, Recorded: "a", Actual: "b"}}
 
+	objects := rollout.Action{ID: "objects", Kind: rollout.UpdateResources, BuildID: "v3", Resources: []rollout.ResourceWrite{
+		{Template: "hpa", Object: json.RawMessage(`{"kind":"HorizontalPodAutoscaler"}`), Hash: "aa", Scales: true}, {Template: "pdb"}}}
+
 	got := new(txtar.Archive)
 	for _, tc := range []struct {
 		name string
 		s    rollout.Snapshot
 		p    rollout.Proposal
 		a    rollout.Action
-	}{{"full.json", full, proposal(gate, ramp()), gate}, {"unread.json", unread, rollout.Proposal{Row: "unreadable"}, drift}} {
+	}{{"full.json", full, proposal(gate, ramp()), gate}, {"unread.json", unread, rollout.Proposal{Row: "unreadable"}, drift},
+		{"objects.json", unread, rollout.Proposal{Row: "unreadable"}, objects}} {
 		v, err := Input(tc.s, tc.p, tc.a)
 		require.NoError(t, err)
 		got.Files = append(got.Files, txtar.File{Name: tc.name, Data: indented(t, v)})

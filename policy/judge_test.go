@@ -179,8 +179,8 @@ deny contains {"rule": "a.keep", "msg": "keep"}
 			require.Equal(t, rollout.Warn, f.Effect)
 		}
 	}
-	for _, kind := range []rollout.ActionKind{rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.StartGate,
-		rollout.Promote, rollout.Continue} {
+	for _, kind := range []rollout.ActionKind{rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.UpdateResources,
+		rollout.StartGate, rollout.Promote, rollout.Continue} {
 		require.Equal(t, rollout.RollbackEffect, judge(t, e, rollout.Action{ID: "x", Kind: kind, BuildID: "v3"}).Effect, kind)
 	}
 	for _, kind := range []rollout.ActionKind{rollout.ScaleDown, rollout.DeleteVersion, rollout.RemoveFiles} {

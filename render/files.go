@@ -124,6 +124,9 @@ func (f *filer) writeVersion(w rollout.VersionWrite) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.Op, err)
 	}
+	if err := f.writeResources(w, f.versions[at].Deployment, hashes); err != nil {
+		return fmt.Errorf("%s: %w", w.Op, err)
+	}
 	f.versions[at].Files = hashes
 	return nil
 }
@@ -154,13 +157,15 @@ func (f *filer) versionFiles(w rollout.VersionWrite, v v1alpha1.RecordedVersion)
 		hashes := cloneHashes(v.Files)
 		hashes[deploymentFile] = f.put(dir+deploymentFile, data)
 		return hashes, nil
+	case rollout.WriteResources:
+		return cloneHashes(v.Files), nil
 	case rollout.RestoreFiles:
 		return f.restoreVersion(w, v)
 	}
 	return nil, fmt.Errorf("%q is no way to write a version", w.Op)
 }
 
-// renderVersion renders a version anew. What it had before and has no longer goes.
+// renderVersion renders a version anew. What it had before and has no longer goes, but for the objects of its templates.
 func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
 	if f.plan.Spec == nil {
 		return nil, fmt.Errorf("the plan has no spec")
@@ -181,8 +186,13 @@ func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion
 	for name, data := range rendered {
 		hashes[name] = f.put(dir+name, data)
 	}
+	for _, x := range v.Resources {
+		if hash, there := v.Files[rollout.ResourceFile(x.Template)]; there {
+			hashes[rollout.ResourceFile(x.Template)] = hash
+		}
+	}
 	for name := range f.recordedFiles(w.BuildID) {
-		if _, still := rendered[name]; !still {
+		if _, still := hashes[name]; !still {
 			f.remove(dir + name)
 		}
 	}

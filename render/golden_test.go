@@ -183,6 +183,7 @@ var goldens = map[string]func(t *testing.T, show show){
 		s.write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{deploymentFile: lost}})
 		show("restored", s.commit())
 	},
+	"resources": playResources,
 	"status off": func(t *testing.T, show show) {
 		s := newScene(t, checkoutSpec, noAuth())
 		s.plan.Environment.Status = v1alpha1.StatusOff

@@ -172,6 +172,7 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 		}
 		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash,
 			Deployment: rollout.DeploymentName(s.Deployment.Name, id, taken)})
+		at = len(versions) - 1
 		write.Op = rollout.RenderVersion
 	case versions[at].TemplateHash != hash:
 		versions[at].TemplateHash = hash
@@ -179,9 +180,30 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	case versions[at].ConnectionHash != s.Connection.Spec.Hash():
 		write.Op = rollout.ReconnectVersion
 	}
+	write.Resources = targetResources(&s, record, versions[at])
+	versions[at].Resources = rollout.WithResources(versions[at].Resources, write.Resources)
+	if rollout.Scaled(versions[at].Resources) {
+		write.Replicas = nil
+	}
 	record.Versions = versions
 	return rollout.Plan{Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Record: &record,
 		Versions: []rollout.VersionWrite{write}, Spec: s.Spec, Connection: s.Connection}
+}
+
+// targetResources are the changes of the target's objects made from templates. What it is beside the target is what the
+// record desires.
+func targetResources(s *rollout.Snapshot, record v1alpha1.RoutingSpec, target v1alpha1.RecordedVersion) []rollout.ResourceWrite {
+	of := rollout.ResourceSubject{Have: target.Resources, States: []v1alpha1.VersionState{v1alpha1.StateTarget}, Pods: rollout.PodsWanted}
+	if record.Desired.Current == target.BuildID {
+		of.States = append(of.States, v1alpha1.StateCurrent)
+	}
+	if ramp := record.Desired.Ramping; ramp != nil && ramp.BuildID == target.BuildID {
+		of.States = append(of.States, v1alpha1.StateRamping)
+	}
+	if n := s.Spec.Spec.Replicas; n != nil && *n == 0 {
+		of.Pods = rollout.PodsUnscaled
+	}
+	return s.ResourceWrites(of)
 }
 
 func (a *app) printManifests(format string, manifests []manifest) error {

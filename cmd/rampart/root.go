@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
 
@@ -29,7 +30,12 @@ type app struct {
 	dir, env, config    string
 	logLevel, logFormat choice
 	noColor             bool
+	// resourceKinds are the kinds that a WorkerResourceTemplate may make.
+	resourceKinds []string
 }
+
+// allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
+func (a *app) allowedKinds() []string { return append([]string{}, a.resourceKinds...) }
 
 // run runs the program and gives its exit code.
 func run(args []string) int {
@@ -99,6 +105,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	f.StringVarP(&a.dir, "dir", "C", ".", "repository or folder to work on")
 	f.StringVar(&a.env, "env", "", "look at one environment only")
 	f.StringVar(&a.config, "config", "", "YAML file with flags by their names")
+	f.StringSliceVar(&a.resourceKinds, "allowed-resource-kinds", v1alpha1.DefaultResourceKinds(),
+		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
 	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.list())
 	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.list())
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")

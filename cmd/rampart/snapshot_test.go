@@ -79,7 +79,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	for i, obs := range seen {
 		var err error
 		reads := 0
-		planner, err := a.planner(folder{a.dir}, scene{obs, &reads}, temporalFlags{})
+		planner, err := a.planner(folder{dir: a.dir}, scene{obs, &reads}, temporalFlags{})
 		require.NoError(t, err)
 		world, decided, err = planner.Plan(t.Context())
 		require.NoError(t, err)

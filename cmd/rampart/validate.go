@@ -136,7 +136,26 @@ func around(s specs, d rollout.Snapshot) []v1alpha1.Problem {
 		p.Line, p.Column = s.place(d, field)
 		out = append(out, p)
 	}
+	if n := replicasOf(d); n != nil && *n > 0 {
+		for _, t := range d.Resources {
+			if t.Scales && t.Problem == nil {
+				const field = "spec.replicas"
+				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.show(d.SpecPath), Path: field, Message: fmt.Sprintf(
+					"%s (%s) scales the versions and owns the number: it is left out of their manifests. Remove it here", t.Name, s.show(t.Path))}
+				p.Line, p.Column = s.place(d, field)
+				out = append(out, p)
+			}
+		}
+	}
 	return out
+}
+
+// replicasOf is the number of replicas that a spec asks for, nil for none.
+func replicasOf(d rollout.Snapshot) *int32 {
+	if d.Spec == nil {
+		return nil
+	}
+	return d.Spec.Spec.Replicas
 }
 
 // findings are the rules that fired on a spec. What is broken in the policies themselves is reported once, not for each spec.

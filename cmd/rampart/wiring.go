@@ -105,7 +105,7 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 		dir = filepath.Join(user, "rampart")
 	}
 	return gitops.Open(gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
-		Log: a.log, Now: a.now, OnWrite: onWrite})
+		ResourceKinds: a.allowedKinds(), Log: a.log, Now: a.now, OnWrite: onWrite})
 }
 
 // source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
@@ -114,7 +114,7 @@ func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() e
 		if err := isFolder(a.dir); err != nil {
 			return nil, nil, err
 		}
-		return a.only(folder{a.dir}), func() error { return nil }, nil
+		return a.only(folder{a.dir, a.allowedKinds()}), func() error { return nil }, nil
 	}
 	repo, err := a.repository(f, nil)
 	var locked *mirror.LockedError
@@ -137,9 +137,14 @@ func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() e
 }
 
 // folder is a Source that reads a folder as it is on disk.
-type folder struct{ dir string }
+type folder struct {
+	dir   string
+	kinds []string
+}
 
-func (f folder) Read(context.Context) (rollout.World, error) { return gitops.ReadFolder(f.dir) }
+func (f folder) Read(context.Context) (rollout.World, error) {
+	return gitops.ReadFolder(f.dir, gitops.AllowKinds(f.kinds))
+}
 
 // only is a source for --env.
 func (a *app) only(s reconcile.Source) reconcile.Source {

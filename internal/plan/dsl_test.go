@@ -362,6 +362,9 @@ func said(a rollout.Action) string {
 	if a.Replicas != nil && !a.Routes() {
 		out += fmt.Sprintf(" x%d", *a.Replicas)
 	}
+	for _, w := range a.Resources {
+		out += map[bool]string{true: " -", false: " +"}[w.Removes()] + w.Template
+	}
 	if len(a.Queues) > 0 {
 		out += fmt.Sprintf(" on %v", a.Queues)
 	}

@@ -32,6 +32,7 @@ func forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 		o.raises()
 	}
 	o.records()
+	o.objects()
 	return o.found
 }
 

@@ -44,13 +44,15 @@ func (v *view) needed(r *v1alpha1.RecordedVersion) string {
 	return ""
 }
 
-func (v *view) restore(buildID, why string) rollout.Action {
-	a := rollout.Action{Kind: rollout.Restore, BuildID: buildID, Replicas: v.specReplicas(),
-		Reason: fmt.Sprintf("%s is scaled up and guarded: %s", buildID, why)}
-	if isZero(a.Replicas) && (v.target == nil || v.target.BuildID != buildID) {
+func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
+	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(),
+		Reason: fmt.Sprintf("%s is scaled up and guarded: %s", r.BuildID, why)}
+	if isZero(a.Replicas) && !v.isTarget(r.BuildID) {
 		one := int32(1)
 		a.Replicas = &one
 	}
+	a.Resources = v.s.ResourceWrites(v.resourceSubject(r))
+	a.Replicas = replicasWith(a.Replicas, rollout.WithResources(r.Resources, a.Resources))
 	return a
 }
 
@@ -73,7 +75,7 @@ func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if r.Guard == v1alpha1.GuardOn && v.spec != nil && isZero(v.spec.Spec.Replicas) {
 		return outcome{}, false
 	}
-	return outcome{}.with(v.restore(r.BuildID, why))
+	return outcome{}.with(v.restore(r, why))
 }
 
 func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
@@ -83,18 +85,22 @@ func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}.with(v.reconnect(r))
 }
 
-// needsReplicas follows the spec's replicas where a version has traffic; a draining one keeps what it has.
+// needsReplicas follows the spec's replicas where a version has traffic, unless an object of its own scales it; a draining one
+// keeps what it has.
 func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	st := v.status(r.BuildID)
-	if st != rollout.StatusCurrent && st != rollout.StatusRamping || equal(r.Replicas, v.spec.Spec.Replicas) {
+	if equal(r.Replicas, v.wantedReplicas(r)) {
 		return outcome{}, false
 	}
-	return outcome{}.with(v.scale(r.BuildID))
+	return outcome{}.with(v.scale(r))
 }
 
-func (v *view) scale(buildID string) rollout.Action {
-	return rollout.Action{Kind: rollout.ScaleVersion, BuildID: buildID, Replicas: v.spec.Spec.Replicas,
-		Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", buildID)}
+func (v *view) scale(r *v1alpha1.RecordedVersion) rollout.Action {
+	a := rollout.Action{Kind: rollout.ScaleVersion, BuildID: r.BuildID, Replicas: v.wantedReplicas(r),
+		Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", r.BuildID)}
+	if rollout.Scaled(r.Resources) {
+		a.Reason = fmt.Sprintf("%s has an object that scales it, which owns its replicas", r.BuildID)
+	}
+	return a
 }
 
 func equal(a, b *int32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
@@ -182,7 +188,7 @@ func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		return say("", "%s is kept: %s", r.BuildID, e.why), true
 	}
 	zero := int32(0)
-	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Replicas: &zero,
+	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Replicas: &zero, Resources: rollout.RemoveResources(r.Resources),
 		Reason: fmt.Sprintf("%s is %s, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
 }
 

@@ -71,6 +71,8 @@ func heldBack(t *rapid.T, s rollout.Snapshot) {
 		require.False(t, plan.SecondRead)
 		for _, w := range plan.Versions {
 			require.Contains(t, []rollout.WriteOp{rollout.EditVersion, rollout.RestoreFiles}, w.Op)
+			restored := slices.ContainsFunc(plan.Actions, func(a rollout.Action) bool { return a.Kind == rollout.Restore && a.BuildID == w.BuildID })
+			require.True(t, restored || len(w.Resources) == 0, "objects change though policy holds")
 			require.Equal(t, v1alpha1.GuardOn, w.Guard)
 		}
 		lowered := Resolve(s, p, allowed(p)).Lower
@@ -105,8 +107,9 @@ func event(t *rapid.T, w *world) {
 		"connection": func() {
 			w.given.Connection = rapid.SampledFrom([]*v1alpha1.Connection{nil, steady().Connection, other()}).Draw(t, "connection")
 		},
-		"invalid": func() { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
-		"server":  func() { w.server.down = rapid.Bool().Draw(t, "down") },
+		"invalid":   func() { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
+		"templates": func() { changeTemplates(t, w) },
+		"server":    func() { w.server.down = rapid.Bool().Draw(t, "down") },
 		"lie": func() {
 			w.server.lies = rapid.SampledFrom(lies(rapid.SampledFrom(tags()).Draw(t, "about"))).Draw(t, "lie")
 		},
@@ -231,7 +234,8 @@ func lies(tag string) [][]func(*rollout.Observation) {
 // TestOddSnapshots: what no bot wrote and no server said leads to no panic, and to nothing that must not be.
 func TestOddSnapshots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := of(rapid.SampledFrom([]change{none, candidate(), rampsAt(10, time.Hour), promoted(time.Minute), inactive(time.Hour)}).Draw(t, "start"))
+		s := of(rapid.SampledFrom([]change{none, candidate(), rampsAt(10, time.Hour), promoted(time.Minute), inactive(time.Hour),
+			all(rampsAt(10, time.Hour), templates(tmpl("hpa"), tmpl("pdb", v1alpha1.StateCurrent)), carries("v1", "pdb"))}).Draw(t, "start"))
 		var fields map[string]any
 		data, err := json.Marshal(s)
 		require.NoError(t, err)

@@ -18,6 +18,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 		p.Canary = v.canary()
 		v.proposeContinue(&p)
 		v.proposeOthers(&p)
+		v.proposeResources(&p)
 	}
 	for i := range p.Actions {
 		p.Actions[i].ID = actionID(p.Actions[i])
@@ -82,8 +83,8 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			continue
 		}
 		if v.target != nil && r.BuildID == v.target.BuildID {
-			if p.Row != "spec-unusable" && len(files(p.Actions, r.BuildID)) == 0 && !equal(r.Replicas, v.spec.Spec.Replicas) {
-				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r.BuildID)}})
+			if p.Row != "spec-unusable" && len(files(p.Actions, r.BuildID)) == 0 && !equal(r.Replicas, v.wantedReplicas(r)) {
+				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r)}})
 			}
 			continue
 		}

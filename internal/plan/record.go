@@ -173,7 +173,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 		ver := find(next.Versions, a.BuildID)
 		switch a.Kind {
 		case rollout.CreateVersion:
-			next.Versions = append(next.Versions, r.newVersion())
+			next.Versions = append(next.Versions, r.newVersion(a))
 			write(a.BuildID, rollout.RenderVersion).Replicas = a.Replicas
 		case rollout.UpdateVersion:
 			ver.Replicas, ver.Guard = a.Replicas, v1alpha1.GuardOn
@@ -196,6 +196,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 		case rollout.DriftAction:
 			r.nextManifest(a, ver, write)
 		}
+		r.nextResources(next, a, write)
 	}
 	for _, id := range sortedKeys(writes) {
 		plan.Versions = append(plan.Versions, *writes[id])
@@ -221,11 +222,11 @@ func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion,
 	w.Replicas, w.Guard = ver.Replicas, ver.Guard
 }
 
-func (r *resolver) newVersion() v1alpha1.RecordedVersion {
+func (r *resolver) newVersion(a rollout.Action) v1alpha1.RecordedVersion {
 	t := r.target
 	return v1alpha1.RecordedVersion{
 		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash, ConnectionHash: r.s.Connection.Spec.Hash(),
-		Deployment: t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: r.spec.Spec.Replicas, Guard: v1alpha1.GuardOn,
+		Deployment: t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: a.Replicas, Guard: v1alpha1.GuardOn,
 	}
 }
 

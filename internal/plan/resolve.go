@@ -335,6 +335,8 @@ func headline(a rollout.Action) string {
 		return fmt.Sprintf("update %s in place (%s)", a.BuildID, strings.ToLower(string(a.Update)))
 	case rollout.ScaleVersion:
 		return "scale " + a.BuildID
+	case rollout.UpdateResources:
+		return fmt.Sprintf("update objects of %s: %s", a.BuildID, sayResources(a.Resources))
 	case rollout.Restore:
 		return "restore " + a.BuildID
 	case rollout.StartGate:

@@ -47,6 +47,7 @@ func targetRows() []row {
 		{"drift", aboutRouting, drifted},
 		{"held", aboutRouting, held},
 		{"barred", aboutRouting, barred},
+		{"resources-unready", aboutFiles, resourcesUnready},
 		{"create", aboutFiles, create},
 		{"restore", aboutFiles, restoreTarget},
 		{"update-template", aboutFiles, updateTemplate},
@@ -240,8 +241,9 @@ func create(v *view) (outcome, bool) {
 		return stalled(rollout.VersionLimitReached, "%d versions of at most %d are still needed, so %s is not created: %s",
 			len(blockers), v.s.Limits.MaxVersions, t.BuildID, list(blockers)), true
 	}
-	a := rollout.Action{Kind: rollout.CreateVersion, BuildID: t.BuildID, Replicas: v.spec.Spec.Replicas,
-		Reason: fmt.Sprintf("the spec asks for %s, which has no files yet", t.BuildID)}
+	resources := v.newResources()
+	a := rollout.Action{Kind: rollout.CreateVersion, BuildID: t.BuildID, Resources: resources,
+		Replicas: replicasWith(v.spec.Spec.Replicas, rollout.WithResources(nil, resources)), Reason: fmt.Sprintf("the spec asks for %s, which has no files yet", t.BuildID)}
 	return say(rollout.WaitingForPollers, "workers of %s have to start", t.BuildID).with(a)
 }
 
@@ -252,7 +254,7 @@ func restoreTarget(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	return say(rollout.WaitingForPollers, "workers of %s have to start again", r.BuildID).with(
-		v.restore(r.BuildID, "the spec asks for it again"))
+		v.restore(r, "the spec asks for it again"))
 }
 
 func isZero(n *int32) bool { return n != nil && *n == 0 }
@@ -262,7 +264,7 @@ func updateTemplate(v *view) (outcome, bool) {
 	if r.TemplateHash == v.target.TemplateHash {
 		return outcome{}, false
 	}
-	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.spec.Spec.Replicas,
+	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.wantedReplicas(r),
 		Reason: fmt.Sprintf("the template changed under the build ID %s: a rolling update in place", r.BuildID)}
 	o := say(v.afterUpdate(), "%s", a.Reason)
 	if v.actual.HasRamp && v.actual.Ramping == r.BuildID {

@@ -29,13 +29,18 @@ type settled struct {
 
 // inputs are all that a decision depends on beside Temporal and the time.
 type inputs struct {
-	record, blob, connection, policies, environment string
+	record, blob, connection, resources, policies, environment string
 }
 
 func inputsOf(s rollout.Snapshot, shared sharedInputs) inputs {
 	in := inputs{record: s.Record.Tree, blob: s.Git.SpecBlob, policies: shared.policies, environment: shared.environment}
 	if s.Connection != nil {
 		in.connection = s.Connection.Spec.Hash()
+	}
+	if len(s.Resources) > 0 || s.ResourcesProblem != nil {
+		if b, err := json.Marshal([]any{s.Resources, s.ResourcesProblem}); err == nil {
+			in.resources = string(b)
+		}
 	}
 	return in
 }

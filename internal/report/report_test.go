@@ -173,7 +173,8 @@ func TestTitles(t *testing.T) {
 		{Kind: rollout.Rollback, BuildID: "v1"}, {Kind: rollout.Continue, BuildID: "v1", From: 95}, {Kind: rollout.DriftAction, Drift: drift},
 		{Kind: rollout.DriftAction, Drift: &rollout.Drift{Kind: rollout.DriftManifest, Path: "versions/v1/deployment.yaml"}},
 		{Kind: rollout.ScaleDown, BuildID: "v1"}, {Kind: rollout.DeleteVersion, BuildID: "v1"}, {Kind: rollout.RemoveFiles, BuildID: "v1"},
-		{Kind: rollout.SetAsideKind, BuildID: "v1"}, {Kind: "Unheard", BuildID: "v1"},
+		{Kind: rollout.SetAsideKind, BuildID: "v1"},
+		{Kind: rollout.UpdateResources, BuildID: "v1", Resources: []rollout.ResourceWrite{{Template: "hpa", Object: []byte("{}")}, {Template: "pdb"}}}, {Kind: "Unheard", BuildID: "v1"},
 	} {
 		got = append(got, title(a))
 	}
@@ -181,7 +182,8 @@ func TestTitles(t *testing.T) {
 		"create version v1", "update v1 in place (connection)", "scale v1 to 3 replicas", "restore v1, replicas left to its autoscaler",
 		"start gate Smoke on v1", "ramp v1 from 0% to 12.5% (step 1 of 2)", "ramp v1 from 9% to 4%", "promote v1",
 		"take traffic back from unversioned workers", "roll back to v1", "leave v1 with 95%", "drift of the routing: v1 recorded, v2 found",
-		"drift of versions/v1/deployment.yaml", "scale down v1", "delete version v1 in Temporal", "remove the files of v1", "set aside v1", "Unheard v1",
+		"drift of versions/v1/deployment.yaml", "scale down v1", "delete version v1 in Temporal", "remove the files of v1", "set aside v1",
+		"update objects of v1: hpa, without pdb", "Unheard v1",
 	}, got))
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), len(got))
 }

@@ -20,6 +20,8 @@ func title(a rollout.Action) string {
 		return "scale " + build + replicas(a.Replicas)
 	case rollout.Restore:
 		return "restore " + build + replicas(a.Replicas)
+	case rollout.UpdateResources:
+		return "update objects of " + build + ": " + resources(a.Resources)
 	case rollout.StartGate:
 		if a.Gate == nil {
 			return "start the gate on " + build
@@ -64,6 +66,19 @@ func replicas(n *int32) string {
 		return ", replicas left to its autoscaler"
 	}
 	return fmt.Sprintf(" to %d replicas", *n)
+}
+
+// resources names the templates whose objects change.
+func resources(writes []rollout.ResourceWrite) string {
+	var out []string
+	for _, w := range writes {
+		name := w.Template
+		if w.Removes() {
+			name = "without " + name
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ", ")
 }
 
 // asWritten is a percentage of the server's precision as a person writes it.

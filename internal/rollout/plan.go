@@ -120,6 +120,8 @@ type VersionWrite struct {
 	Guard    v1alpha1.Guard `json:"guard,omitempty"`
 	// Blobs to put back, by path below versions/<build ID>/, with RestoreFiles.
 	Blobs map[string]string `json:"blobs,omitempty"`
+	// Resources are changes of its objects made from WorkerResourceTemplates, with any Op but RestoreFiles and RemoveVersion.
+	Resources []ResourceWrite `json:"resources,omitempty"`
 }
 
 // WriteOp is a way to write a version's files.
@@ -130,6 +132,7 @@ const (
 	RenderVersion    WriteOp = "Render"     // from the spec: a new version, or a changed template
 	EditVersion      WriteOp = "Edit"       // replicas and guard, nothing else
 	ReconnectVersion WriteOp = "Reconnect"  // what a changed connection demands, with replicas and guard
+	WriteResources   WriteOp = "Resources"  // objects made from templates; the Deployment is not touched
 	RestoreFiles     WriteOp = "RestoreOld" // bytes that Git had earlier
 	RemoveVersion    WriteOp = "Remove"
 )

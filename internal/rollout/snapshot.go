@@ -31,7 +31,11 @@ type Snapshot struct {
 	// Connection that the spec names; nil: not found.
 	Connection *v1alpha1.Connection `json:"connection,omitempty"`
 	Waivers    []v1alpha1.Waiver    `json:"waivers,omitempty"`
-	Record     Record               `json:"record"`
+	// Resources are the WorkerResourceTemplates of the worker deployment, sorted by name.
+	Resources []ResourceTemplate `json:"resources,omitempty"`
+	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.
+	ResourcesProblem *Problem `json:"resourcesProblem,omitempty"`
+	Record           Record   `json:"record"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
 	TakenNames  []string        `json:"takenNames,omitempty"`
 	Observation Observation     `json:"observation"`

@@ -101,6 +101,8 @@ type RecordedVersion struct {
 	RoutedAt Time `json:"routedAt,omitzero"`
 	// RetiredAt is when it was scaled down; zero: not.
 	RetiredAt Time `json:"retiredAt,omitzero"`
+	// Resources are its objects made from WorkerResourceTemplates, sorted by template. Their files are among Files.
+	Resources []RecordedResource `json:"resources,omitempty"`
 	// Files are the Git blob hashes of its files by their name below versions/<build-id>/, as the bot wrote them.
 	Files map[string]string `json:"files"`
 }

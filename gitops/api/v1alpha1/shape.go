@@ -133,6 +133,8 @@ func enumOf(t reflect.Type) []string {
 		return values(BuildIDTemplate, BuildIDCustom)
 	case reflect.TypeFor[HoldKind]():
 		return values(HoldManual, HoldDrift)
+	case reflect.TypeFor[VersionState]():
+		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
 	case reflect.TypeFor[LeftBy]():
 		return values(LeftByPromotion, LeftByRollback, LeftByOutside)
 	case reflect.TypeFor[ApprovalAnswer]():

@@ -285,4 +285,6 @@ type WorkerResourceTemplateSpec struct {
 	WorkerDeploymentRef         *ConnectionRef  `json:"workerDeploymentRef,omitempty"`
 	TemporalWorkerDeploymentRef *ConnectionRef  `json:"temporalWorkerDeploymentRef,omitempty"`
 	Template                    json.RawMessage `json:"template"`
+	// Versions are the states in which a version gets the object; none: each version, until it is scaled down.
+	Versions []VersionState `json:"versions,omitempty"`
 }

@@ -76,6 +76,7 @@ func (v *validator) resourceTemplate(n *node, _ *WorkerResourceTemplate) {
 	if ref.present() {
 		v.reference(ref, "a worker deployment's name")
 	}
+	v.versionStates(spec.get("versions"))
 	template := v.require(spec, "template")
 	if template == nil {
 		return
@@ -95,6 +96,7 @@ func (v *validator) resourceTemplate(n *node, _ *WorkerResourceTemplate) {
 		}
 	}
 	v.injected(template.get("spec"))
+	v.resourceHints(template)
 }
 
 // injected checks the places of a template that are filled in for every version: they are marked by an empty value, and

@@ -67,6 +67,12 @@ func (v *validator) versions(list *node) {
 		v.replicas(n.get("turnedBack"))
 		v.require(n, "guard")
 		v.require(n, "buildIDFrom")
+		v.unique(n.get("resources").items(), "template", "template")
+		for _, r := range n.get("resources").items() {
+			if name := v.text(r, "template"); name != nil && v.subdomain(name, "a name") {
+				v.taken(name)
+			}
+		}
 		for _, file := range n.get("files").fields() {
 			if !isInside(file.key) {
 				v.errorf(file, "not the name of a file inside the version's folder")

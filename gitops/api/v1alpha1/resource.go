@@ -1,0 +1,137 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// VersionState is a state in which a version gets the object of a WorkerResourceTemplate.
+type VersionState string
+
+// The states of a version. Target is the version that the spec asks for, whatever it is beside that.
+const (
+	StateTarget        VersionState = "Target"
+	StateCurrent       VersionState = "Current"
+	StateRamping       VersionState = "Ramping"
+	StateDraining      VersionState = "Draining"
+	StateDrained       VersionState = "Drained"
+	StateInactive      VersionState = "Inactive"
+	StateNotRegistered VersionState = "NotRegistered"
+)
+
+// RecordedResource is one object of a version that was made from a WorkerResourceTemplate.
+type RecordedResource struct {
+	// Template is the WorkerResourceTemplate's name; the object's file is <template>.yaml.
+	Template string `json:"template"`
+	// Hash of the template that the file was rendered from.
+	Hash string `json:"hash"`
+	// Scales says that the object scales the version's Deployment, whose replicas are left out then.
+	Scales bool `json:"scales,omitempty"`
+}
+
+// DefaultResourceKinds are the kinds that a WorkerResourceTemplate may make unless the bot's own configuration says
+// otherwise: what scales a version's workers or keeps some of them running.
+func DefaultResourceKinds() []string {
+	return []string{"HorizontalPodAutoscaler", "PodDisruptionBudget", "ScaledObject"}
+}
+
+// AllowsKind says whether a list of kinds has an object's kind, in capitals or not. An entry is a kind, of any API group,
+// or Kind.group.
+func AllowsKind(kinds []string, apiVersion, kind string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	for _, k := range kinds {
+		wantKind, wantGroup, hasGroup := strings.Cut(strings.TrimSpace(k), ".")
+		if strings.EqualFold(wantKind, kind) && kind != "" && (!hasGroup || grouped && strings.EqualFold(wantGroup, group)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Deployment is the name of the worker deployment that the template is for.
+func (s WorkerResourceTemplateSpec) Deployment() string {
+	switch {
+	case s.WorkerDeploymentRef != nil:
+		return s.WorkerDeploymentRef.Name
+	case s.TemporalWorkerDeploymentRef != nil:
+		return s.TemporalWorkerDeploymentRef.Name
+	}
+	return ""
+}
+
+// RefPath is the path of the field that names the worker deployment.
+func (s WorkerResourceTemplateSpec) RefPath() string {
+	if s.WorkerDeploymentRef == nil && s.TemporalWorkerDeploymentRef != nil {
+		return "spec.temporalWorkerDeploymentRef.name"
+	}
+	return "spec.workerDeploymentRef.name"
+}
+
+// Resource is what there is to know of the object that a template makes.
+type Resource struct {
+	APIVersion, Kind string
+	// Hash is the hex of SHA-256 over the canonical JSON of the template as the user wrote it: no library's types are in it,
+	// so no upgrade changes it.
+	Hash string
+	// Scales says that it has a scaleTargetRef that is filled in: the object scales the version's Deployment.
+	Scales bool
+	// MetricLabels says that it selects an external metric by labels that are filled in.
+	MetricLabels bool
+}
+
+// Resource looks at a decoded template.
+func (s WorkerResourceTemplateSpec) Resource() Resource {
+	sum := sha256.Sum256(s.Template)
+	r := Resource{Hash: hex.EncodeToString(sum[:])}
+	var object struct {
+		APIVersion string          `json:"apiVersion"`
+		Kind       string          `json:"kind"`
+		Spec       json.RawMessage `json:"spec"`
+	}
+	if json.Unmarshal(s.Template, &object) != nil {
+		return r // it was not decoded by Decode
+	}
+	r.APIVersion, r.Kind = object.APIVersion, object.Kind
+	var spec any
+	if len(object.Spec) > 0 && json.Unmarshal(object.Spec, &spec) == nil {
+		r.Scales = hasScaleTarget(spec)
+	}
+	var metrics struct {
+		Metrics []struct {
+			External struct {
+				Metric struct {
+					Selector struct {
+						MatchLabels map[string]json.RawMessage `json:"matchLabels"`
+					} `json:"selector"`
+				} `json:"metric"`
+			} `json:"external"`
+		} `json:"metrics"`
+	}
+	if json.Unmarshal(object.Spec, &metrics) == nil {
+		for _, m := range metrics.Metrics {
+			r.MetricLabels = r.MetricLabels || m.External.Metric.Selector.MatchLabels != nil
+		}
+	}
+	return r
+}
+
+// hasScaleTarget reports whether there is a scaleTargetRef: {} at any depth.
+func hasScaleTarget(v any) bool {
+	switch x := v.(type) {
+	case map[string]any:
+		for key, value := range x {
+			if m, ok := value.(map[string]any); ok && key == "scaleTargetRef" && len(m) == 0 || hasScaleTarget(value) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range x {
+			if hasScaleTarget(item) {
+				return true
+			}
+		}
+	}
+	return false
+}

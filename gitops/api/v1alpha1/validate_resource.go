@@ -1,0 +1,64 @@
+package v1alpha1
+
+import "strings"
+
+// versionStates checks the states in which a version gets the object.
+func (v *validator) versionStates(n *node) {
+	if !n.present() {
+		return
+	}
+	if len(n.items()) == 0 {
+		v.errorf(n, "names no state: leave it out for every version that has pods")
+	}
+	seen := map[string]*node{}
+	for _, state := range n.items() {
+		if first := seen[state.str()]; first != nil {
+			v.errorf(state, "%s is there already, on line %d", quote(state.str()), first.line)
+		}
+		seen[state.str()] = state
+	}
+}
+
+// resourceHints warns of objects that Kubernetes takes and that do not do what they are for.
+func (v *validator) resourceHints(template *node) {
+	spec := template.get("spec")
+	switch template.get("kind").str() {
+	case "HorizontalPodAutoscaler", "ScaledObject":
+		if spec.get("scaleTargetRef") == nil {
+			v.warnf(orParent(spec, template), "scales no version: it needs scaleTargetRef: {}")
+		}
+	case "PodDisruptionBudget":
+		if spec.at("selector", "matchLabels") == nil {
+			v.warnf(orParent(spec, template), "is for no version's pods: it needs selector: {matchLabels: {}}")
+		}
+	}
+	if template.get("kind").str() == "ScaledObject" {
+		v.scaleToZero(spec)
+	}
+	for _, a := range template.at("metadata", "annotations").fields() {
+		guards := a.key == "argocd.argoproj.io/sync-options" && strings.Contains(a.str(), "Prune=false") ||
+			a.key == "kustomize.toolkit.fluxcd.io/prune" && a.str() == "disabled"
+		if guards {
+			v.warnf(a, "keeps the object in the cluster when its version is scaled down or goes: remove it")
+		}
+	}
+}
+
+func (v *validator) scaleToZero(spec *node) {
+	const why = "a version without pods has no pollers, and its rollout waits for them"
+	switch f := spec.get("minReplicaCount"); {
+	case f == nil || f.kind == nullNode:
+		if spec != nil {
+			v.warnf(spec, "minReplicaCount is 0 where it is left out: %s", why)
+		}
+	case f.kind == numberNode && f.text == "0":
+		v.warnf(f, "0 means no pods while there is nothing to do: %s", why)
+	}
+}
+
+func orParent(n, parent *node) *node {
+	if n == nil {
+		return parent
+	}
+	return n
+}

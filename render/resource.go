@@ -1,0 +1,153 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// resource is everything that an object of a version is rendered from, beside its template.
+type resource struct {
+	name              rollout.Name
+	buildID           string
+	deployment        string // the Deployment's name
+	temporalNamespace string
+}
+
+// The labels by which an external metric is selected, and what a KEDA trigger of Temporal is told, for one version.
+const (
+	labelMetricDeployment = "temporal_worker_deployment_name"
+	labelMetricBuildID    = "temporal_worker_build_id"
+	labelMetricNamespace  = "temporal_namespace"
+
+	triggerTemporal   = "temporal"
+	triggerDeployment = "workerDeploymentName"
+	triggerBuildID    = "workerDeploymentBuildId"
+	triggerNamespace  = "namespace"
+)
+
+// metricLabels are the labels by which a version's external metrics are selected. A label's value has no slash, so the
+// worker deployment's name has an underscore for it.
+func metricLabels(name rollout.Name, buildID, temporalNamespace string) map[string]string {
+	return map[string]string{
+		labelMetricDeployment: name.Namespace + "_" + name.Name, labelMetricBuildID: buildID, labelMetricNamespace: temporalNamespace,
+	}
+}
+
+// manifest renders the object. Its name, its namespace and the version's labels are set, whatever the template says, and
+// what stands empty in it is filled in. There is no prune guard: a scaler must be able to go.
+func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
+	raw, err := decodeJSON(w.Object)
+	if err != nil {
+		return "", err
+	}
+	object, ok := raw.(map[string]any)
+	if !ok {
+		return "", errors.New("not an object")
+	}
+	meta, err := objectIn(object, "metadata")
+	if err != nil {
+		return "", err
+	}
+	labels, err := objectIn(meta, "labels")
+	if err != nil {
+		return "", fmt.Errorf("metadata.%w", err)
+	}
+	for k, v := range rollout.SelectorLabels(r.name.Name, r.buildID) {
+		labels[k] = v
+	}
+	meta["name"], meta["namespace"] = rollout.ResourceName(r.name.Name, w.Template, r.buildID), r.name.Namespace
+	if spec, ok := object["spec"].(map[string]any); ok {
+		r.fill(spec)
+	}
+	data, err := YAML(object)
+	return string(data), err
+}
+
+// fill fills in the places of a spec that the in-cluster controller fills in. What has another shape there is of a kind
+// that has other fields of these names, and is left alone.
+func (r resource) fill(spec map[string]any) {
+	r.fillScaleTargets(spec)
+	if selector, ok := spec["selector"].(map[string]any); ok {
+		if labels, ok := selector["matchLabels"].(map[string]any); ok && len(labels) == 0 {
+			for k, v := range rollout.SelectorLabels(r.name.Name, r.buildID) {
+				labels[k] = v
+			}
+		}
+	}
+	for _, m := range objects(spec["metrics"]) {
+		if labels, err := objectAt(m, "external", "metric", "selector", "matchLabels"); err == nil {
+			for k, v := range metricLabels(r.name, r.buildID, r.temporalNamespace) {
+				labels[k] = v
+			}
+		}
+	}
+	for _, t := range objects(spec["triggers"]) {
+		metadata, ok := t["metadata"].(map[string]any)
+		if !ok || t["type"] != triggerTemporal {
+			continue
+		}
+		for key, value := range map[string]string{
+			triggerDeployment: r.name.String(), triggerBuildID: r.buildID, triggerNamespace: r.temporalNamespace,
+		} {
+			if metadata[key] == "" {
+				metadata[key] = value
+			}
+		}
+	}
+}
+
+// fillScaleTargets fills in each scaleTargetRef: {}, at any depth.
+func (r resource) fillScaleTargets(v any) {
+	switch x := v.(type) {
+	case map[string]any:
+		for key, value := range x {
+			if m, ok := value.(map[string]any); ok && key == "scaleTargetRef" && len(m) == 0 {
+				m["apiVersion"], m["kind"], m["name"] = "apps/v1", "Deployment", r.deployment
+				continue
+			}
+			r.fillScaleTargets(value)
+		}
+	case []any:
+		for _, item := range x {
+			r.fillScaleTargets(item)
+		}
+	}
+}
+
+// objects are the objects in a list.
+func objects(v any) []map[string]any {
+	list, _ := v.([]any)
+	var out []map[string]any
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// writeResources changes a version's objects and their hashes. Nothing else of the version is touched.
+func (f *filer) writeResources(w rollout.VersionWrite, deployment string, hashes map[string]string) error {
+	r := resource{name: f.plan.Deployment, buildID: w.BuildID, deployment: deployment, temporalNamespace: f.plan.Record.TemporalNamespace}
+	for _, x := range w.Resources {
+		file := rollout.ResourceFile(x.Template)
+		if !fs.ValidPath(file) || strings.Contains(file, "/") || file == deploymentFile || file == kustomizationFile {
+			return fmt.Errorf("template %q has no name for a file", x.Template)
+		}
+		if x.Removes() {
+			f.remove(versionDir(w.BuildID) + file)
+			delete(hashes, file)
+			continue
+		}
+		data, err := r.manifest(x)
+		if err != nil {
+			return fmt.Errorf("template %s: %w", x.Template, err)
+		}
+		hashes[file] = f.put(versionDir(w.BuildID)+file, data)
+	}
+	return nil
+}
