@@ -239,6 +239,9 @@ func takenNames(n rollout.Name, sorted []rollout.Name, records map[rollout.Name]
 		if r, ok := records[other]; ok && r.Routing != nil {
 			for _, v := range r.Routing.Spec.Versions {
 				taken = append(taken, v.Deployment)
+				for _, p := range v.Pools {
+					taken = append(taken, p.Deployment)
+				}
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func BenchmarkEdit(b *testing.B) {
 	data, w := s.manifest(), rollout.VersionWrite{Replicas: replicas(0), Guard: v1alpha1.GuardOff}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := editManifest(data, w, nil); err != nil {
+		if _, err := editManifest(data, edit{w.Replicas, w.Guard, nil}); err != nil {
 			b.Fatal(err)
 		}
 	}

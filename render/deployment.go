@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -24,6 +25,9 @@ type version struct {
 	wiring       wiring
 	replicas     *int32
 	guard        v1alpha1.Guard
+	pools        []v1alpha1.RecordedPool
+	// pool is the name of the pool that this is the Deployment of, "" for the version's first one.
+	pool string
 }
 
 // files renders the version, by file name below versions/<build ID>/.
@@ -36,7 +40,34 @@ func (v version) files() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{deploymentFile: string(data)}, nil
+	out := map[string]string{deploymentFile: string(data)}
+	for _, p := range v.pools {
+		of, err := v.ofPool(p)
+		if err != nil {
+			return nil, err
+		}
+		d, err := of.object()
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
+		}
+		data, err := YAML(d)
+		if err != nil {
+			return nil, err
+		}
+		out[rollout.PoolFile(p.Name)] = string(data)
+	}
+	return out, nil
+}
+
+// ofPool is the version with a pool's template, name and replicas in place of its first Deployment's.
+func (v version) ofPool(p v1alpha1.RecordedPool) (version, error) {
+	at := slices.IndexFunc(v.spec.Pools, func(s v1alpha1.Pool) bool { return s.Name == p.Name })
+	if at < 0 {
+		return version{}, fmt.Errorf("pool %s is not in the spec", p.Name)
+	}
+	v.pool, v.pools, v.deployment, v.replicas = p.Name, nil, p.Deployment, p.Replicas
+	v.spec.Template = v.spec.Pools[at].Template
+	return v, nil
 }
 
 // object is the Deployment. The user's labels go to the pods only, the user's annotations to both.
@@ -75,7 +106,11 @@ func (v version) object() (map[string]any, error) {
 
 func (v version) labels() map[string]any {
 	labels := map[string]any{}
-	for k, l := range rollout.SelectorLabels(v.name.Name, v.buildID) {
+	of := rollout.SelectorLabels(v.name.Name, v.buildID)
+	if v.pool != "" {
+		of = rollout.PoolLabels(v.name.Name, v.pool, v.buildID)
+	}
+	for k, l := range of {
 		labels[k] = l
 	}
 	return labels
@@ -120,9 +155,16 @@ func setReplicas(spec map[string]any, replicas *int32) {
 
 func count(n int32) json.Number { return json.Number(strconv.Itoa(int(n))) }
 
-// editManifest changes the replicas and the guard of a manifest, and with rewire set, what a changed connection
-// demands. Every other value stays. If there is nothing to change, the manifest is given back byte for byte.
-func editManifest(data string, v rollout.VersionWrite, rewire *wiring) (string, error) {
+// edit is what changes in a manifest: replicas, guard, and with rewire set, what a changed connection demands.
+type edit struct {
+	replicas *int32
+	guard    v1alpha1.Guard
+	rewire   *wiring
+}
+
+// editManifest makes an edit. Every other value stays. If there is nothing to change, the manifest is given back byte for
+// byte.
+func editManifest(data string, e edit) (string, error) {
 	d, err := parseManifest(data)
 	if err != nil {
 		return "", err
@@ -139,13 +181,13 @@ func editManifest(data string, v rollout.VersionWrite, rewire *wiring) (string, 
 	if err != nil {
 		return "", fmt.Errorf("spec.%w", err)
 	}
-	if rewire != nil {
-		if err := rewire.rewire(template); err != nil {
+	if e.rewire != nil {
+		if err := e.rewire.rewire(template); err != nil {
 			return "", fmt.Errorf("pod template: %w", err)
 		}
 	}
-	setReplicas(spec, v.Replicas)
-	if err := editGuard(d, template, v.Guard); err != nil {
+	setReplicas(spec, e.replicas)
+	if err := editGuard(d, template, e.guard); err != nil {
 		return "", err
 	}
 	after, err := YAML(d)

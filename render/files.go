@@ -133,36 +133,47 @@ func (f *filer) writeVersion(w rollout.VersionWrite) error {
 
 // versionFiles writes a version's files and gives the hashes of all it has then, by name below its folder.
 func (f *filer) versionFiles(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
-	dir := versionDir(w.BuildID)
 	switch w.Op {
 	case rollout.RenderVersion:
 		return f.renderVersion(w, v)
 	case rollout.EditVersion, rollout.ReconnectVersion:
-		old, there := f.record.Files[dir+deploymentFile]
-		if !there || old.Data == "" {
-			return nil, fmt.Errorf("%s is not in the record", dir+deploymentFile)
-		}
-		var rewire *wiring
-		if w.Op == rollout.ReconnectVersion {
-			wiring, err := f.wiring(w.BuildID)
-			if err != nil {
-				return nil, err
-			}
-			rewire = &wiring
-		}
-		data, err := editManifest(old.Data, w, rewire)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", dir+deploymentFile, err)
-		}
-		hashes := cloneHashes(v.Files)
-		hashes[deploymentFile] = f.put(dir+deploymentFile, data)
-		return hashes, nil
+		return f.editVersion(w, v)
 	case rollout.WriteResources:
 		return cloneHashes(v.Files), nil
 	case rollout.RestoreFiles:
 		return f.restoreVersion(w, v)
 	}
 	return nil, fmt.Errorf("%q is no way to write a version", w.Op)
+}
+
+// editVersion changes the manifests of a version's Deployments: the first one's and those of its pools.
+func (f *filer) editVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
+	var rewire *wiring
+	if w.Op == rollout.ReconnectVersion {
+		wiring, err := f.wiring(w.BuildID)
+		if err != nil {
+			return nil, err
+		}
+		rewire = &wiring
+	}
+	edits := map[string]edit{deploymentFile: {w.Replicas, w.Guard, rewire}}
+	for _, p := range w.Pools {
+		edits[rollout.PoolFile(p.Name)] = edit{p.Replicas, w.Guard, rewire}
+	}
+	hashes := cloneHashes(v.Files)
+	for _, name := range slices.Sorted(maps.Keys(edits)) {
+		file := versionDir(w.BuildID) + name
+		old, there := f.record.Files[file]
+		if !there || old.Data == "" {
+			return nil, fmt.Errorf("%s is not in the record", file)
+		}
+		data, err := editManifest(old.Data, edits[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		hashes[name] = f.put(file, data)
+	}
+	return hashes, nil
 }
 
 // renderVersion renders a version anew. What it had before and has no longer goes, but for the objects of its templates.
@@ -176,7 +187,7 @@ func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion
 	}
 	rendered, err := version{
 		name: f.plan.Deployment, buildID: w.BuildID, deployment: v.Deployment, templateHash: v.TemplateHash,
-		spec: f.plan.Spec.Spec, wiring: wiring, replicas: w.Replicas, guard: w.Guard,
+		spec: f.plan.Spec.Spec, wiring: wiring, replicas: w.Replicas, guard: w.Guard, pools: w.Pools,
 	}.files()
 	if err != nil {
 		return nil, err

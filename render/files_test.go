@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -213,26 +212,6 @@ func TestTransitionKey(t *testing.T) {
 		require.NotEqual(t, TransitionKey(base()), TransitionKey(s), name)
 	}
 	require.Empty(t, TransitionKey(nil))
-}
-
-func TestTargetIsWhatAFirstPlanRenders(t *testing.T) {
-	s := newScene(t, checkoutSpec, mutualTLS("client"))
-	s.plan.Environment.Output.Path = "deploy/prod"
-	got, err := Target(TargetInput{Environment: s.plan.Environment, Spec: *s.plan.Spec, Connection: *s.plan.Connection})
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(manifestOnly(s.commit()), got))
-
-	env := s.plan.Environment
-	env.Namespace = "fallback"
-	spec := *s.plan.Spec
-	spec.Metadata.Namespace = ""
-	got, err = Target(TargetInput{Environment: env, Spec: spec, Connection: *s.plan.Connection, TakenNames: []string{"checkout-v2-3-0-59bab86e"}})
-	require.NoError(t, err)
-	require.Len(t, got, 1)
-	require.Equal(t, "deploy/prod/fallback/checkout/versions/v2.3.0-59bab86e/deployment.yaml", got[0].Path)
-	require.Contains(t, got[0].Data, "\n  namespace: fallback\n")
-
-	require.NotContains(t, got[0].Data, "\n  name: checkout-v2-3-0-59bab86e\n")
 }
 
 // TestBlobHash compares with what git hash-object prints.

@@ -173,6 +173,28 @@ var goldens = map[string]func(t *testing.T, show show){
 		s.write(rollout.VersionWrite{BuildID: first, Op: rollout.RemoveVersion})
 		show("removed", s.commit())
 	},
+	"pools": func(t *testing.T, show show) {
+		pooled := checkoutSpec + `  pools:
+  - name: activities
+    replicas: 4
+    template:
+      metadata: {labels: {app: checkout-activities}}
+      spec: {containers: [{name: worker, image: "registry.example.com/payments/activities:v7"}]}
+`
+		s := newScene(t, pooled, mutualTLS("client"))
+		show("created", s.commit())
+		none := s.plan.Record.Versions[0].Pools
+		none[0].Replicas = replicas(0)
+		s.write(rollout.VersionWrite{Op: rollout.EditVersion, Replicas: replicas(0), Guard: v1alpha1.GuardOff, Pools: none})
+		show("retired", manifestOnly(s.commit()))
+		s.plan.Connection = connection(apiKey("cloud", "key"))
+		s.write(rollout.VersionWrite{Op: rollout.ReconnectVersion, Replicas: replicas(0), Guard: v1alpha1.GuardOff, Pools: none})
+		show("reconnected", manifestOnly(s.commit()))
+		s.ask(checkoutSpec)
+		s.plan.Record.Versions = s.plan.Record.Versions[1:]
+		s.plan.Versions = append(s.plan.Versions, rollout.VersionWrite{BuildID: s.record.Routing.Spec.Versions[0].BuildID, Op: rollout.RemoveVersion})
+		show("removed, and a version without pools", s.commit())
+	},
 	"restored": func(t *testing.T, show show) {
 		s := newScene(t, checkoutSpec, noAuth())
 		s.commit()

@@ -57,7 +57,7 @@ spec:
 
 func TestReconnectTakenOver(t *testing.T) {
 	w := wiring{connection: apiKey("key", "token"), namespace: "other", deployment: "other/name", buildID: "other", names: v1alpha1.EnvWithLegacyNames}
-	got, err := editManifest(takenOver, rollout.VersionWrite{Replicas: replicas(2), Guard: v1alpha1.GuardOn}, &w)
+	got, err := editManifest(takenOver, edit{replicas(2), v1alpha1.GuardOn, &w})
 	require.NoError(t, err)
 	want := `apiVersion: apps/v1
 kind: Deployment
@@ -127,7 +127,7 @@ func TestReconnectOlderEra(t *testing.T) {
 		{"name":"A","value":"b"},{"name":"TEMPORAL_HOST_PORT","value":"old:1"},{"name":"TEMPORAL_NAMESPACE","value":"n"},
 		{"name":"TEMPORAL_DEPLOYMENT_NAME","value":"ns/x"},{"name":"WORKER_BUILD_ID","value":"b1"}]},{"name":"added"}]}}}}`
 	w := wiring{connection: noAuth(), namespace: "n", deployment: "ns/x", buildID: "b1", names: v1alpha1.EnvCurrent}
-	got, err := editManifest(older, rollout.VersionWrite{Guard: v1alpha1.GuardOff}, &w)
+	got, err := editManifest(older, edit{nil, v1alpha1.GuardOff, &w})
 	require.NoError(t, err)
 	require.Contains(t, got, "spec:\n  template:")
 	d, err := parseManifest(got)
@@ -147,7 +147,7 @@ func TestReconnectOlderEra(t *testing.T) {
 
 func TestEditWithoutChangeKeepsTheBytes(t *testing.T) {
 	guarded := strings.Replace(takenOver, "Replace=true}", "'Replace=true, Prune=false', kustomize.toolkit.fluxcd.io/prune: disabled}", 1)
-	got, err := editManifest(guarded, rollout.VersionWrite{Replicas: replicas(2), Guard: v1alpha1.GuardOn}, nil)
+	got, err := editManifest(guarded, edit{replicas(2), v1alpha1.GuardOn, nil})
 	require.NoError(t, err)
 	require.Equal(t, guarded, got)
 }
@@ -188,7 +188,7 @@ func TestEditRefuses(t *testing.T) {
 			`volume "temporal-tls" is the connection's`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := editManifest(tt.data, tt.write, tt.rewire)
+			_, err := editManifest(tt.data, edit{tt.write.Replicas, tt.write.Guard, tt.rewire})
 			require.ErrorContains(t, err, tt.want)
 		})
 	}

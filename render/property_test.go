@@ -105,13 +105,13 @@ func TestEditAndBack(t *testing.T) {
 		there := rollout.VersionWrite{Replicas: replicasGen.Draw(rt, "replicas"), Guard: guardGen.Draw(rt, "guard")}
 		back := rollout.VersionWrite{Replicas: v.replicas, Guard: v.guard}
 
-		edited := edit(rt, original, there, nil)
+		got := edited(rt, original, there, nil)
 		changed := v
 		changed.replicas, changed.guard = there.Replicas, there.Guard
-		if diff := cmp.Diff(render(rt, changed), edited); diff != "" {
+		if diff := cmp.Diff(render(rt, changed), got); diff != "" {
 			rt.Fatalf("edited otherwise than rendered (-rendered +edited):\n%s", diff)
 		}
-		if diff := cmp.Diff(original, edit(rt, edited, back, nil)); diff != "" {
+		if diff := cmp.Diff(original, edited(rt, got, back, nil)); diff != "" {
 			rt.Fatalf("there and back (-original +got):\n%s", diff)
 		}
 	})
@@ -136,7 +136,7 @@ func TestReconnectIsRender(t *testing.T) {
 		old, now := v, v
 		old.wiring.connection = from
 		now.wiring.connection, now.replicas, now.guard = to, w.Replicas, w.Guard
-		if diff := cmp.Diff(render(t, now), edit(t, render(t, old), w, &now.wiring)); diff != "" {
+		if diff := cmp.Diff(render(t, now), edited(t, render(t, old), w, &now.wiring)); diff != "" {
 			t.Fatalf("%+v -> %+v (-rendered +reconnected):\n%s", from, to, diff)
 		}
 	}
@@ -222,9 +222,9 @@ func render(t fataler, v version) string {
 	return files[deploymentFile]
 }
 
-func edit(t fataler, data string, w rollout.VersionWrite, rewire *wiring) string {
+func edited(t fataler, data string, w rollout.VersionWrite, rewire *wiring) string {
 	t.Helper()
-	got, err := editManifest(data, w, rewire)
+	got, err := editManifest(data, edit{w.Replicas, w.Guard, rewire})
 	if err != nil {
 		t.Fatalf("edit: %v\n%s", err, data)
 	}

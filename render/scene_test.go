@@ -136,9 +136,13 @@ func (s *scene) ask(spec string) {
 	r.Versions = slices.Clone(r.Versions)
 	v := &r.Versions[i]
 	v.TemplateHash, v.ConnectionHash = hash, s.plan.Connection.Spec.Hash()
-	v.Replicas, v.Guard = w.Spec.Replicas, v1alpha1.GuardOn
+	v.Replicas, v.Guard, v.Pools = w.Spec.Replicas, v1alpha1.GuardOn, nil
+	for _, p := range w.Spec.Pools {
+		v.Pools = append(v.Pools, v1alpha1.RecordedPool{Name: p.Name, Replicas: p.Replicas,
+			Deployment: rollout.PoolDeploymentName(w.Metadata.Name, id, p.Name, nil)})
+	}
 	s.plan.Record = &r
-	s.plan.Versions = []rollout.VersionWrite{{BuildID: id, Op: rollout.RenderVersion, Replicas: w.Spec.Replicas, Guard: v1alpha1.GuardOn}}
+	s.plan.Versions = []rollout.VersionWrite{{BuildID: id, Op: rollout.RenderVersion, Replicas: w.Spec.Replicas, Guard: v1alpha1.GuardOn, Pools: v.Pools}}
 }
 
 // write asks for one write of the target.

@@ -19,6 +19,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	if moving {
 		add(&a.Queues, v.target.BuildID, v.actual.Current)
 		a.Gate = v.pointGate()
+		v.askWorkers(&a)
 	}
 	if v.actual.HasRamp {
 		add(&a.Queues, v.actual.Ramping, v.actual.Current)

@@ -172,6 +172,7 @@ func (n *never) raise(c rollout.RoutingCall) {
 		n.ready(step.BuildID)
 		n.oneStep(step)
 		n.known(step.BuildID)
+		n.pooled(step.BuildID)
 	}
 }
 
@@ -210,6 +211,23 @@ func (n *never) ready(id string) {
 
 func (n *never) askedZero() bool {
 	return n.s.Spec != nil && n.s.Spec.Spec.Replicas != nil && *n.s.Spec.Spec.Replicas == 0
+}
+
+// pooled: no raise to a version without workers of each of its pools, as far as pools can be told apart.
+func (n *never) pooled(id string) {
+	was, o := n.recorded(id), n.s.Observation.Version(id)
+	if was == nil || o == nil || n.s.Spec == nil {
+		return
+	}
+	for _, p := range n.s.Spec.Spec.Pools {
+		at := findPool(was.Pools, p.Name)
+		if at == nil || isZero(p.Replicas) || len(p.TaskQueues) > 0 {
+			continue
+		}
+		if own := o.Workers[at.Deployment]; own.Count == 0 || n.s.Now.Sub(own.LastAccess) > n.s.Limits.PollerMaxAge {
+			n.add("traffic would be raised to %s without a worker of its pool %s", id, p.Name)
+		}
+	}
 }
 
 // oneStep: a progressive rollout goes up by one step of its spec at most.

@@ -45,7 +45,7 @@ func (v *view) needed(r *v1alpha1.RecordedVersion) string {
 }
 
 func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
-	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(),
+	a := rollout.Action{Kind: rollout.Restore, BuildID: r.BuildID, Replicas: v.specReplicas(), Pools: v.restoredPools(r),
 		Reason: fmt.Sprintf("%s is scaled up and guarded: %s", r.BuildID, why)}
 	if isZero(a.Replicas) && !v.isTarget(r.BuildID) {
 		one := int32(1)
@@ -88,14 +88,14 @@ func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 // needsReplicas follows the spec's replicas where a version has traffic, unless an object of its own scales it; a draining one
 // keeps what it has.
 func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	if equal(r.Replicas, v.wantedReplicas(r)) {
+	if equal(r.Replicas, v.wantedReplicas(r)) && samePools(r.Pools, v.wantedPools(r)) {
 		return outcome{}, false
 	}
 	return outcome{}.with(v.scale(r))
 }
 
 func (v *view) scale(r *v1alpha1.RecordedVersion) rollout.Action {
-	a := rollout.Action{Kind: rollout.ScaleVersion, BuildID: r.BuildID, Replicas: v.wantedReplicas(r),
+	a := rollout.Action{Kind: rollout.ScaleVersion, BuildID: r.BuildID, Replicas: v.wantedReplicas(r), Pools: v.wantedPools(r),
 		Reason: fmt.Sprintf("the spec's replicas changed, and %s has traffic", r.BuildID)}
 	if rollout.Scaled(r.Resources) {
 		a.Reason = fmt.Sprintf("%s has an object that scales it, which owns its replicas", r.BuildID)
@@ -188,7 +188,7 @@ func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		return say("", "%s is kept: %s", r.BuildID, e.why), true
 	}
 	zero := int32(0)
-	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Replicas: &zero, Resources: rollout.RemoveResources(r.Resources),
+	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Replicas: &zero, Pools: idlePools(r), Resources: rollout.RemoveResources(r.Resources),
 		Reason: fmt.Sprintf("%s is %s, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
 }
 

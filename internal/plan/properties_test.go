@@ -101,6 +101,10 @@ func event(t *rapid.T, w *world) {
 			gate(rapid.SampledFrom([]v1alpha1.OnGateFailure{v1alpha1.GateHold, v1alpha1.GateRollback}).Draw(t, "answer"))(w.given)
 		},
 		"gates end": func() { endGates(t, w) },
+		"pools": func() {
+			w.spec().Pools = rapid.SampledFrom([][]v1alpha1.Pool{nil, {{Name: "activities", Replicas: replicas(3), Template: template("a1")}},
+				{{Name: "activities", Template: template("a2")}, {Name: "slow", Replicas: replicas(0), Template: template("s1")}}}).Draw(t, "pools")
+		},
 		"replicas": func() {
 			w.spec().Replicas = rapid.SampledFrom([]*int32{nil, replicas(0), replicas(3)}).Draw(t, "replicas")
 		},

@@ -83,7 +83,7 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			continue
 		}
 		if v.target != nil && r.BuildID == v.target.BuildID {
-			if p.Row != "spec-unusable" && len(files(p.Actions, r.BuildID)) == 0 && !equal(r.Replicas, v.wantedReplicas(r)) {
+			if p.Row != "spec-unusable" && len(files(p.Actions, r.BuildID)) == 0 && (!equal(r.Replicas, v.wantedReplicas(r)) || !samePools(r.Pools, v.wantedPools(r))) {
 				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r)}})
 			}
 			continue

@@ -176,7 +176,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 			next.Versions = append(next.Versions, r.newVersion(a))
 			write(a.BuildID, rollout.RenderVersion).Replicas = a.Replicas
 		case rollout.UpdateVersion:
-			ver.Replicas, ver.Guard = a.Replicas, v1alpha1.GuardOn
+			ver.Replicas, ver.Guard, ver.Pools = a.Replicas, v1alpha1.GuardOn, a.Pools
 			ver.ConnectionHash = r.s.Connection.Spec.Hash()
 			op := rollout.ReconnectVersion
 			if a.Update == rollout.UpdateTemplate {
@@ -184,10 +184,10 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 			}
 			write(a.BuildID, op).Replicas = a.Replicas
 		case rollout.Restore, rollout.ScaleVersion:
-			ver.Replicas, ver.Guard, ver.RetiredAt = a.Replicas, v1alpha1.GuardOn, v1alpha1.Time{}
+			ver.Replicas, ver.Guard, ver.RetiredAt, ver.Pools = a.Replicas, v1alpha1.GuardOn, v1alpha1.Time{}, a.Pools
 			write(a.BuildID, rollout.EditVersion).Replicas = a.Replicas
 		case rollout.ScaleDown:
-			ver.Replicas, ver.Guard, ver.RetiredAt = a.Replicas, v1alpha1.GuardOff, v1alpha1.NewTime(r.now)
+			ver.Replicas, ver.Guard, ver.RetiredAt, ver.Pools = a.Replicas, v1alpha1.GuardOff, v1alpha1.NewTime(r.now), a.Pools
 			w := write(a.BuildID, rollout.EditVersion)
 			w.Replicas, w.Guard = a.Replicas, v1alpha1.GuardOff
 		case rollout.RemoveFiles:
@@ -199,6 +199,9 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 		r.nextResources(next, a, write)
 	}
 	for _, id := range sortedKeys(writes) {
+		if ver := find(next.Versions, id); ver != nil {
+			writes[id].Pools = ver.Pools
+		}
 		plan.Versions = append(plan.Versions, *writes[id])
 	}
 	r.stamp(next)
@@ -227,6 +230,7 @@ func (r *resolver) newVersion(a rollout.Action) v1alpha1.RecordedVersion {
 	return v1alpha1.RecordedVersion{
 		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash, ConnectionHash: r.s.Connection.Spec.Hash(),
 		Deployment: t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: a.Replicas, Guard: v1alpha1.GuardOn,
+		Pools: a.Pools,
 	}
 }
 

@@ -175,6 +175,10 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 				q.Pollers.Count, q.Pollers.LastAccess = 1, v.lastPoll
 			}
 			seen.Queues, seen.QueuesKnown, seen.TurnedBack = []rollout.TaskQueue{q}, rollout.Yes, v.TurnedBack
+			seen.Workers = map[string]rollout.Pollers{}
+			for _, name := range ask.Workers {
+				seen.Workers[name] = q.Pollers
+			}
 		}
 		if slices.Contains(ask.OpenPinned, id) {
 			seen.OpenPinned = rollout.Counted(v.open)

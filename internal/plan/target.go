@@ -242,7 +242,7 @@ func create(v *view) (outcome, bool) {
 			len(blockers), v.s.Limits.MaxVersions, t.BuildID, list(blockers)), true
 	}
 	resources := v.newResources()
-	a := rollout.Action{Kind: rollout.CreateVersion, BuildID: t.BuildID, Resources: resources,
+	a := rollout.Action{Kind: rollout.CreateVersion, BuildID: t.BuildID, Resources: resources, Pools: v.newPools(),
 		Replicas: replicasWith(v.spec.Spec.Replicas, rollout.WithResources(nil, resources)), Reason: fmt.Sprintf("the spec asks for %s, which has no files yet", t.BuildID)}
 	return say(rollout.WaitingForPollers, "workers of %s have to start", t.BuildID).with(a)
 }
@@ -264,7 +264,7 @@ func updateTemplate(v *view) (outcome, bool) {
 	if r.TemplateHash == v.target.TemplateHash {
 		return outcome{}, false
 	}
-	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.wantedReplicas(r),
+	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.wantedReplicas(r), Pools: v.newPools(),
 		Reason: fmt.Sprintf("the template changed under the build ID %s: a rolling update in place", r.BuildID)}
 	o := say(v.afterUpdate(), "%s", a.Reason)
 	if v.actual.HasRamp && v.actual.Ramping == r.BuildID {
@@ -297,7 +297,7 @@ func updateConnection(v *view) (outcome, bool) {
 }
 
 func (v *view) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
-	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection, Replicas: r.Replicas,
+	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection, Replicas: r.Replicas, Pools: r.Pools,
 		Reason: fmt.Sprintf("connection %s changed", v.s.Connection.Metadata.Name)}
 }
 
@@ -307,6 +307,9 @@ func waitForPollers(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	e := v.serves(id, v.actual.Current)
+	if e.answer == rollout.Yes {
+		e = v.poolsServe()
+	}
 	switch e.answer {
 	case rollout.Yes:
 		if !v.fresh() {

@@ -91,6 +91,9 @@ func (v *view) takenNames() []string {
 	taken := slices.Clone(v.s.TakenNames)
 	for _, r := range v.rec.Versions {
 		taken = append(taken, r.Deployment)
+		for _, p := range r.Pools {
+			taken = append(taken, p.Deployment)
+		}
 	}
 	return taken
 }

@@ -33,7 +33,7 @@ var (
 func TemplateHash(spec v1alpha1.WorkerDeploymentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Template.Raw)
-	for _, p := range spec.Pools {
+	for _, p := range slices.SortedFunc(slices.Values(spec.Pools), func(a, b v1alpha1.Pool) int { return strings.Compare(a.Name, b.Name) }) {
 		fmt.Fprintf(h, "\n%s\n%s", p.Name, p.Template.Raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -131,6 +131,25 @@ func prefixOf(s string, n int) string {
 
 func dnsName(s string) string { return strings.ToLower(notDNS.ReplaceAllString(s, "-")) }
 
+// PoolDeploymentName is the name of the Kubernetes Deployment of a version's pool.
+func PoolDeploymentName(name, buildID, pool string, taken []string) string {
+	return DeploymentName(name, buildID+"-"+pool, taken)
+}
+
+// PoolLabels are the labels by which a pool's Deployment and its pods are found. The name label differs from that of the
+// version's first Deployment, whose selector must not find them, and has a dot, so that it is no other worker deployment's.
+func PoolLabels(name, pool, buildID string) map[string]string {
+	n := dnsName(name)
+	if room := 63 - len(pool) - 1; len(n) > room {
+		sum := sha256.Sum256([]byte(n))
+		n = strings.Trim(prefixOf(n, max(room-9, 1)), "-") + "-" + hex.EncodeToString(sum[:])[:8]
+	}
+	return map[string]string{LabelDeploymentName: n + "." + pool, LabelBuildID: buildID, LabelPool: pool}
+}
+
+// PoolFile is the name of a pool's file below a version's folder.
+func PoolFile(pool string) string { return pool + ".yaml" }
+
 // SelectorLabels are the two labels by which a version's Deployment, its pods and its resources are found.
 func SelectorLabels(name, buildID string) map[string]string {
 	n := dnsName(name)
@@ -144,6 +163,7 @@ func SelectorLabels(name, buildID string) map[string]string {
 const (
 	LabelDeploymentName       = "temporal.io/deployment-name"
 	LabelBuildID              = "temporal.io/build-id"
+	LabelPool                 = "rampart.dev/pool"
 	AnnotationConnectionHash  = "temporal.io/connection-spec-hash"
 	AnnotationPodTemplateHash = "temporal.io/pod-template-spec-hash"
 )

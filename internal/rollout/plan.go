@@ -118,6 +118,8 @@ type VersionWrite struct {
 	// Replicas and Guard of the manifest after the write.
 	Replicas *int32         `json:"replicas,omitempty"`
 	Guard    v1alpha1.Guard `json:"guard,omitempty"`
+	// Pools of the version after the write.
+	Pools []v1alpha1.RecordedPool `json:"pools,omitempty"`
 	// Blobs to put back, by path below versions/<build ID>/, with RestoreFiles.
 	Blobs map[string]string `json:"blobs,omitempty"`
 	// Resources are changes of its objects made from WorkerResourceTemplates, with any Op but RestoreFiles and RemoveVersion.

@@ -112,6 +112,8 @@ type Action struct {
 	Update UpdateKind `json:"update,omitempty"`
 	// Replicas to set; nil: leave the field out.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Pools of the version as they are afterwards, where the action writes its files.
+	Pools []v1alpha1.RecordedPool `json:"pools,omitempty"`
 	// Resources are changes of the version's objects made from WorkerResourceTemplates.
 	Resources []ResourceWrite `json:"resources,omitempty"`
 	// Gate to start, on Queues.

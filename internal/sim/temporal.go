@@ -214,6 +214,10 @@ func (m *temporal) describe(id string, t time.Time, ask rollout.Ask) rollout.Ver
 	}
 	if slices.Contains(ask.Queues, id) {
 		out.QueuesKnown, out.TurnedBack = rollout.Yes, v.TurnedBack
+		out.Workers = map[string]rollout.Pollers{}
+		for _, name := range ask.Workers {
+			out.Workers[name] = v.pollers(t)
+		}
 		for _, kind := range []rollout.QueueType{rollout.QueueActivity, rollout.QueueWorkflow} {
 			out.Queues = append(out.Queues, rollout.TaskQueue{Name: m.queue, Type: kind, Unversioned: rollout.No, Pollers: v.pollers(t)})
 		}

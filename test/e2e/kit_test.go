@@ -137,6 +137,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: map[string]temporalenv.Image{
 		"app:v1": temporalenv.DefaultImage(queue), "app:v2": temporalenv.DefaultImage(queue), "app:v3": temporalenv.DefaultImage(queue),
 		"app:bad": temporalenv.FailingImage(queue), "app:v4": takesInput(), "app:v5": activitiesOnly(), "app:v6": panics(), "app:v7": changed(),
+		"pool:v1": chargesOnly(), "pool:v2": chargesOnly(),
 	}})
 	t.Cleanup(w.fleet.Close)
 	ctx, stop := context.WithCancel(context.Background())

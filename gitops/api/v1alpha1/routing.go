@@ -91,6 +91,8 @@ type RecordedVersion struct {
 	CreatedAt  Time   `json:"createdAt"`
 	// Replicas in the manifest; nil: left out.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Pools are its further Deployments, sorted by name. Their files are among Files.
+	Pools []RecordedPool `json:"pools,omitempty"`
 	// Guard says whether the manifest is guarded against pruning.
 	Guard Guard `json:"guard"`
 	// Attempts is how often this build was the target.
@@ -105,6 +107,16 @@ type RecordedVersion struct {
 	Resources []RecordedResource `json:"resources,omitempty"`
 	// Files are the Git blob hashes of its files by their name below versions/<build-id>/, as the bot wrote them.
 	Files map[string]string `json:"files"`
+}
+
+// RecordedPool is a further Deployment of a version. It is guarded, scaled down and removed with the version's first.
+type RecordedPool struct {
+	// Name of the pool in the spec.
+	Name string `json:"name"`
+	// Deployment is the Kubernetes Deployment's name.
+	Deployment string `json:"deployment"`
+	// Replicas in the manifest; nil: left out.
+	Replicas *int32 `json:"replicas,omitempty"`
 }
 
 // BuildIDSource says where a build ID comes from.

@@ -244,6 +244,9 @@ type Pool struct {
 	Name     string      `json:"name"`
 	Replicas *int32      `json:"replicas,omitempty"`
 	Template PodTemplate `json:"template"`
+	// TaskQueues that the pool's workers poll. Without them a pool counts as there once a worker polls whose identity has the
+	// name of one of its pods, which is what the SDKs give it unless its code says otherwise.
+	TaskQueues []string `json:"taskQueues,omitempty"`
 }
 
 // Connection is where Temporal is and which Secret the pods use: what TemporalConnection and Connection decode to.

@@ -322,6 +322,14 @@ func (v *validator) pools(n *node) {
 			v.taken(name)
 		}
 		v.replicas(pool.get("replicas"))
+		seen := map[string]bool{}
+		for _, q := range pool.get("taskQueues").items() {
+			v.printable(q)
+			if seen[q.str()] {
+				v.errorf(q, "%s is there already", quote(q.str()))
+			}
+			seen[q.str()] = true
+		}
 		v.podTemplate(v.require(pool, "template"))
 	}
 }

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Pools are further Deployments of a version. They have no life of their own: what happens to the version's first
+// Deployment happens to them, in the same commit.
+
+// newPools are the pools that the target is rendered with. One that it has already keeps its Deployment.
+func (v *view) newPools() []v1alpha1.RecordedPool {
+	var out []v1alpha1.RecordedPool
+	taken := v.takenNames()
+	for _, p := range v.spec.Spec.Pools {
+		pool := v1alpha1.RecordedPool{Name: p.Name, Replicas: p.Replicas}
+		if had := findPool(v.poolsOf(v.target.BuildID), p.Name); had != nil {
+			pool.Deployment = had.Deployment
+		} else {
+			pool.Deployment = rollout.PoolDeploymentName(v.s.Deployment.Name, v.target.BuildID, p.Name, taken)
+		}
+		taken = append(taken, pool.Deployment)
+		out = append(out, pool)
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.RecordedPool) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {
+	if r := v.recorded(buildID); r != nil {
+		return r.Pools
+	}
+	return nil
+}
+
+func findPool(pools []v1alpha1.RecordedPool, name string) *v1alpha1.RecordedPool {
+	for i := range pools {
+		if pools[i].Name == name {
+			return &pools[i]
+		}
+	}
+	return nil
+}
+
+// specPool is a pool as the spec has it now, nil if it has none of that name.
+func (v *view) specPool(name string) *v1alpha1.Pool {
+	if v.spec == nil {
+		return nil
+	}
+	for i := range v.spec.Spec.Pools {
+		if v.spec.Spec.Pools[i].Name == name {
+			return &v.spec.Spec.Pools[i]
+		}
+	}
+	return nil
+}
+
+// wantedPools are a version's pools with the spec's replicas, where the version follows these.
+func (v *view) wantedPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
+	out := slices.Clone(r.Pools)
+	for i := range out {
+		if p := v.specPool(out[i].Name); p != nil && v.followsSpec(r.BuildID) {
+			out[i].Replicas = p.Replicas
+		}
+	}
+	return out
+}
+
+// restoredPools are a version's pools when it gets its workers back.
+func (v *view) restoredPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
+	out := slices.Clone(r.Pools)
+	for i := range out {
+		one := int32(1)
+		switch p := v.specPool(out[i].Name); {
+		case p != nil && (!isZero(p.Replicas) || v.isTarget(r.BuildID)):
+			out[i].Replicas = p.Replicas
+		case p != nil || isZero(out[i].Replicas):
+			out[i].Replicas = &one
+		}
+	}
+	return out
+}
+
+// idlePools are a version's pools without workers.
+func idlePools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool {
+	out := slices.Clone(r.Pools)
+	for i := range out {
+		zero := int32(0)
+		out[i].Replicas = &zero
+	}
+	return out
+}
+
+func samePools(a, b []v1alpha1.RecordedPool) bool {
+	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
+}
+
+// poolsServe answers whether workers of each of the target's pools poll: of the queues that the pool declares, or else of
+// whichever queue.
+func (v *view) poolsServe() evidence {
+	o := v.obs.Version(v.target.BuildID)
+	for _, pool := range v.poolsOf(v.target.BuildID) {
+		p := v.specPool(pool.Name)
+		if p == nil || isZero(p.Replicas) {
+			continue
+		}
+		if e := v.poolServes(o, p, pool.Deployment); e.answer != rollout.Yes {
+			return e
+		}
+	}
+	return yes()
+}
+
+func (v *view) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deployment string) evidence {
+	for _, name := range p.TaskQueues {
+		at := slices.IndexFunc(o.Queues, func(q rollout.TaskQueue) bool { return q.Name == name })
+		if at < 0 {
+			return no("version %s does not serve task queue %s yet, which its pool %s declares", o.BuildID, name, p.Name)
+		}
+		if e := v.polled(o.BuildID, o.Queues[at]); e.answer != rollout.Yes {
+			return e
+		}
+	}
+	if len(p.TaskQueues) > 0 {
+		return yes()
+	}
+	own := o.Workers[deployment]
+	switch {
+	case !own.Known:
+		return unknown("the pollers of pool %s could not be read: %s", p.Name, own.Reason)
+	case !own.Fresh(v.now, v.s.Limits.PollerMaxAge):
+		return no("no worker of pool %s (Deployment %s) polled in the last %s. If its workers have identities of their own, declare its taskQueues",
+			p.Name, deployment, v.s.Limits.PollerMaxAge)
+	}
+	return yes()
+}
+
+// askWorkers asks for the polls of the target's pools that declare no task queues.
+func (v *view) askWorkers(a *rollout.Ask) {
+	for _, pool := range v.poolsOf(v.target.BuildID) {
+		if p := v.specPool(pool.Name); p != nil && len(p.TaskQueues) == 0 {
+			a.Workers = append(a.Workers, pool.Deployment)
+		}
+	}
+}
