@@ -118,6 +118,14 @@ func queueOf(q *rollout.TaskQueue) ast.Value {
 	o.text("type", string(q.Type))
 	o.answer("unversioned", q.Unversioned)
 	o.texts("otherDeployments", q.OtherDeployments)
+	if b := q.Backlog; b.Known {
+		backlog := newObject()
+		backlog.integer("count", b.Count)
+		backlog.number("ageSeconds", b.Age.Seconds())
+		backlog.number("addRate", b.AddRate)
+		backlog.number("dispatchRate", b.DispatchRate)
+		o.put("backlog", backlog.value())
+	}
 	p := newObject()
 	p.flag("known", q.Pollers.Known)
 	p.text("reason", q.Pollers.Reason)

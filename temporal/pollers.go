@@ -111,7 +111,7 @@ func (o *observer) fillPollers(name string, seen map[rollout.QueueType]queuePoll
 				q.Pollers = rollout.Pollers{Reason: err.Error()}
 			default:
 				at := seen[q.Type]
-				q.Pollers = pollersOf(at.versions[v.BuildID])
+				q.Pollers, q.Backlog = pollersOf(at.versions[v.BuildID]), at.backlogs[v.BuildID]
 				q.Unversioned, q.OtherDeployments = rollout.No, sortedKeys(at.others)
 				if at.unversioned {
 					q.Unversioned = rollout.Yes
@@ -125,6 +125,8 @@ func (o *observer) fillPollers(name string, seen map[rollout.QueueType]queuePoll
 type queuePollers struct {
 	// versions of the deployment, by build ID.
 	versions map[string][]*taskqueuepb.PollerInfo
+	// backlogs of these versions.
+	backlogs map[string]rollout.Backlog
 	// others are the other deployments.
 	others      map[string]bool
 	unversioned bool
@@ -154,9 +156,10 @@ func (r queueReader) read(ctx context.Context) (map[rollout.QueueType]queuePolle
 		if !slices.Contains(r.types, t.pb) {
 			continue
 		}
-		at := queuePollers{versions: map[string][]*taskqueuepb.PollerInfo{}, others: map[string]bool{}}
+		at := queuePollers{versions: map[string][]*taskqueuepb.PollerInfo{}, backlogs: map[string]rollout.Backlog{}, others: map[string]bool{}}
 		for _, build := range r.builds {
-			at.versions[build] = pollersIn(all, versionName(r.deployment, build), t.pb)
+			name := versionName(r.deployment, build)
+			at.versions[build], at.backlogs[build] = pollersIn(all, name, t.pb), backlogIn(all, name, t.pb)
 		}
 		at.unversioned = len(pollersIn(all, "", t.pb)) > 0
 		if err := r.rootPartition(ctx, t.pb, &at); err != nil {
@@ -175,8 +178,18 @@ func pollersIn(resp *workflowservice.DescribeTaskQueueResponse, name string, kin
 	return resp.GetVersionsInfo()[name].GetTypesInfo()[int32(kind)].GetPollers()
 }
 
+func backlogIn(resp *workflowservice.DescribeTaskQueueResponse, name string, kind enumspb.TaskQueueType) rollout.Backlog {
+	//nolint:staticcheck // deprecated: see allPartitions.
+	s := resp.GetVersionsInfo()[name].GetTypesInfo()[int32(kind)].GetStats()
+	if s == nil {
+		return rollout.Backlog{}
+	}
+	return rollout.Backlog{Known: true, Count: s.GetApproximateBacklogCount(), Age: s.GetApproximateBacklogAge().AsDuration(),
+		AddRate: float64(s.GetTasksAddRate()), DispatchRate: float64(s.GetTasksDispatchRate())}
+}
+
 // allPartitions uses the enhanced mode. It is deprecated, and what the server itself uses before it deletes a version;
-// nothing else asks all partitions at once. Statistics are asked for too, although nobody looks at them here: an answer
+// nothing else asks all partitions at once. Statistics are asked for too, not just for the backlog: an answer
 // without them in the server's cache would switch its own check for missing task queues off for five seconds.
 func (r queueReader) allPartitions(ctx context.Context) (*workflowservice.DescribeTaskQueueResponse, error) {
 	names := make([]string, len(r.builds))

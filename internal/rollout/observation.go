@@ -206,10 +206,24 @@ type TaskQueue struct {
 	Type QueueType `json:"type"`
 	// Pollers of this version.
 	Pollers Pollers `json:"pollers"`
+	// Backlog of the version on the queue. For current and ramping versions the server splits the default queue's by the
+	// ramp: weak evidence about a candidate.
+	Backlog Backlog `json:"backlog,omitzero"`
 	// Unversioned says whether pollers without versioning are on the queue.
 	Unversioned Answer `json:"unversioned,omitempty"`
 	// OtherDeployments that poll the queue, sorted.
 	OtherDeployments []string `json:"otherDeployments,omitempty"`
+}
+
+// Backlog is what waits on a task queue, approximately. The zero value is "not known".
+type Backlog struct {
+	Known bool  `json:"known"`
+	Count int64 `json:"count,omitempty"`
+	// Age of the oldest task.
+	Age time.Duration `json:"age,omitempty"`
+	// AddRate and DispatchRate are tasks per second over the last half minute.
+	AddRate      float64 `json:"addRate,omitempty"`
+	DispatchRate float64 `json:"dispatchRate,omitempty"`
 }
 
 // Pollers of one version on one task queue. The zero value is "not known".
