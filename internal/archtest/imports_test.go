@@ -42,6 +42,7 @@ var rules = map[string]rule{
 	"internal/reconcile": {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/report":    {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
 	"internal/gittest":   {never: []string{opa, sdk, cobra}},
+	"internal/parity":    {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":  {},
 	"cmd":                {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
 }
