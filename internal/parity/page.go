@@ -28,7 +28,8 @@ from tests (` + "`TestParity`" + ` in the packages named below) and compared wit
 In the tables, text in ` + "`code`" + ` is what the case gives, word for word. For the planner that is the reason of the condition
 ` + "`Ready`" + ` (` + "`stalled`" + `: waiting will not help), then the actions (` + "`Ramp v2 0->10 step 1/2`" + `), the calls to Temporal with when they
 are made, the files that are written with replicas and prune guard, and when the answer changes by itself. v1 is the version
-that was there, v2 the one that the spec asks for. "same" means that traffic, workers and versions end up the same way.
+that was there, v2 the one that the spec asks for. "same" means that traffic, workers and versions end up the same way, and that Ready and Progressing say so; the conditions
+Reconciling and Stalled, for kstatus, are Rampart's own.
 `
 
 // section is one part of the page. It is written by TestParity of one package.

@@ -151,6 +151,8 @@ func createParity() []parity.Case {
 		{Scenario: "the target's Deployment exists", Controller: "creates nothing", Got: plans(), Want: "RolloutComplete"},
 		{Scenario: "the target's Deployment is missing", Controller: "creates it", Got: plans(asks("v2")), Want: "WaitingForPollers; CreateVersion v2 x2; render files of v2 x2, guard on"},
 		{Scenario: "without spec.replicas", Controller: "creates it without replicas", Got: plans(asks("v2"), scales(nil), runs("v1", nil)), Want: "WaitingForPollers; CreateVersion v2; render files of v2 without replicas, guard on"},
+		{Scenario: "gone after its sunset, and asked for again", Controller: "creates it again, under the same build ID", Want: "WaitingForPollers; CreateVersion v1 x2; render files of v1 x2, guard on",
+			Got: plans(promoted(100*time.Hour), wants("v1"), unlisted("v1"), func(g *given) { g.rec.Versions = g.rec.Versions[1:] })},
 		{Scenario: "default limit, 75", Controller: "creates nothing from 75 on, of deprecated versions that may not go yet", Want: "VersionLimitReached (stalled)",
 			Got: plans(asks("v2"), others(75)), Why: "every version counts that Git or Temporal knows, since all of them count at the server, which allows 100"},
 		{Scenario: "one version below the limit, and a current one", Controller: "creates it: the current version does not count", Want: "VersionLimitReached (stalled)",

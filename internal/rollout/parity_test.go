@@ -46,7 +46,7 @@ func otherOptions(image string) v1alpha1.WorkerDeploymentSpec {
 	return s
 }
 
-const wider = "the same prefix; the suffix is eight digits of SHA-256 over the template as it is written, not one of 10000"
+const wider = "the hash is eight digits of SHA-256 over the template as it is written, not one of 10000"
 
 func buildIDParity() []parity.Case {
 	noContainer := v1alpha1.WorkerDeploymentSpec{Template: v1alpha1.PodTemplate{Raw: []byte(`{"spec":{"containers":[]}}`)}}
