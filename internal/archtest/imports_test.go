@@ -45,6 +45,7 @@ var rules = map[string]rule{
 	"internal/gittest":   {never: []string{opa, sdk, cobra}},
 	"internal/metrics":   {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/promtest":  {never: []string{opa, sdk, cobra}},
+	"internal/parity":    {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":  {},
 	"cmd":                {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
 }

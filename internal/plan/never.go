@@ -88,7 +88,7 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 	}
 	v := obs.Version(id)
 	was := n.recorded(id)
-	routed := was != nil && !was.RoutedAt.IsZero() || n.promoted(id)
+	routed := was != nil && !was.RoutedAt.IsZero() || n.promotedSince(was, id)
 	switch {
 	case gone && v != nil:
 		return "Temporal still knows it"
@@ -118,6 +118,20 @@ func (n *never) recorded(id string) *v1alpha1.RecordedVersion {
 // promoted reports whether the version was current by Git's promotion order.
 func (n *never) promoted(id string) bool {
 	return n.s.Record.Routing != nil && lastPromotion(n.s.Record.Routing.Spec.Promotions, id) >= 0
+}
+
+// promotedSince reports whether the version was current since its files were made: before, it was another one of that name,
+// which was removed.
+func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
+	if was == nil {
+		return n.promoted(id)
+	}
+	for _, p := range n.s.Record.Routing.Spec.Promotions {
+		if p.BuildID == id && (p.LeftAt.IsZero() || !p.LeftAt.Time.Before(was.CreatedAt.Time)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *never) foreign() bool {

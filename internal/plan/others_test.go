@@ -81,8 +81,11 @@ func otherCases() []otherCase {
 			but: func(g *given) { g.listed("v1").FirstActivatedAt = ago(time.Hour) }, then: "routed"},
 		{row: "scale-down", name: "never routed, young", given: inactive(24 * time.Hour), due: noon, but: func(g *given) { g.version("v1").RoutedAt = stamp(noon) }, then: "routed"},
 		{row: "scale-down", name: "never routed, but promoted by Git", given: inactive(25 * time.Hour), actions: []string{"ScaleDown v1 x0"}, but: func(g *given) {
-			g.rec.Promotions = append([]v1alpha1.Promotion{{BuildID: id("v1"), LeftAt: stamp(ago(400 * time.Hour)), LeftBy: v1alpha1.LeftByPromotion}}, g.rec.Promotions...)
+			g.rec.Promotions = append([]v1alpha1.Promotion{{BuildID: id("v1"), LeftAt: stamp(ago(24 * time.Hour)), LeftBy: v1alpha1.LeftByPromotion}}, g.rec.Promotions...)
 		}, then: "routed"},
+		{row: "scale-down", name: "promoted in an earlier life", given: all(inactive(25*time.Hour), func(g *given) {
+			g.rec.Promotions = append([]v1alpha1.Promotion{{BuildID: id("v1"), LeftAt: stamp(ago(400 * time.Hour)), LeftBy: v1alpha1.LeftByPromotion}}, g.rec.Promotions...)
+		}), actions: []string{"ScaleDown v1 x0"}, but: func(g *given) { g.rec.Promotions[0].LeftAt = v1alpha1.Time{} }, then: "routed"},
 		{row: "scale-down", name: "superseded before it polled", given: all(inactive(25*time.Hour), unlisted("v1"), counted("v1", 0)), actions: []string{"ScaleDown v1 x0"},
 			but: func(g *given) { g.version("v1").RoutedAt = stamp(noon) }, then: "routed"},
 		{row: "delete", given: down, actions: []string{"DeleteVersion v1"}, but: func(g *given) { g.version("v1").Guard = v1alpha1.GuardOn }, then: "scale-down"},

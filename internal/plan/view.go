@@ -142,12 +142,19 @@ func retired(r *v1alpha1.RecordedVersion) bool {
 	return r != nil && r.Guard == v1alpha1.GuardOff && r.Replicas != nil && *r.Replicas == 0
 }
 
+// earlierLife reports whether a promotion is over since before the version's files were made: it was removed, which took proof
+// that nothing needed it, and asked for again.
+func (v *view) earlierLife(p v1alpha1.Promotion) bool {
+	r := v.recorded(p.BuildID)
+	return r != nil && !p.LeftAt.IsZero() && p.LeftAt.Time.Before(r.CreatedAt.Time)
+}
+
 // everRouted reports whether the version had traffic at any time, by Git or by Temporal.
 func (v *view) everRouted(buildID string) bool {
 	if r := v.recorded(buildID); r != nil && !r.RoutedAt.IsZero() {
 		return true
 	}
-	if slices.ContainsFunc(v.promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == buildID }) {
+	if slices.ContainsFunc(v.promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == buildID && !v.earlierLife(p) }) {
 		return true
 	}
 	o := v.obs.Version(buildID)
