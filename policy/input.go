@@ -25,7 +25,7 @@ import (
 //	versions     of Git and Temporal, each with its record, drainage, queues, counts; target says which one is asked for
 //	routing      as it was read: known, fresh, current, hasRamp, ramping, percentage, …
 //	firstRead    routing and versions of the first of two reads in one cycle
-//	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside
+//	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside, retire
 //	facts        by name: value, observedAt, maxAge, fresh, source, error
 //	canary       raw counts of candidate and current, and the stuck workflows
 //	gate         runs of the gate

@@ -38,6 +38,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	o.describeVersions(ctx)
 	o.readPollers(ctx)
 	o.countOpen(ctx)
+	o.countInUse(ctx)
 	o.countClosed(ctx)
 	o.readGates(ctx)
 	return o.obs

@@ -132,6 +132,8 @@ type VersionObservation struct {
 	TurnedBack string `json:"turnedBack,omitempty"`
 	// OpenPinned counts workflows pinned to the version that are not known to be closed.
 	OpenPinned Count `json:"openPinned,omitzero"`
+	// InUse counts workflows of the version that are not known to be closed, or were started since Ask.InUseSince.
+	InUse Count `json:"inUse,omitzero"`
 	// Closed counts closed workflows attributed to the version since the last ramp change, by status.
 	Closed ClosedCounts `json:"closed,omitzero"`
 }
@@ -230,6 +232,9 @@ type Ask struct {
 	Queues []string `json:"queues,omitempty"`
 	// OpenPinned lists build IDs whose open pinned workflows matter.
 	OpenPinned []string `json:"openPinned,omitempty"`
+	// InUse lists build IDs of which it matters whether anything still uses them, since InUseSince.
+	InUse      []string  `json:"inUse,omitempty"`
+	InUseSince time.Time `json:"inUseSince,omitzero"`
 	// Closed lists build IDs whose closed workflows since the last ramp change matter; with it the stuck ones are counted.
 	Closed []string `json:"closed,omitempty"`
 	// Gate asks for the test workflows of a gate; nil: none.
