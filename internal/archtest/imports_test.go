@@ -34,6 +34,7 @@ var rules = map[string]rule{
 	"gitops":             {ours: []string{"gitops/api", "gitops/mirror", "internal/rollout"}, never: []string{opa, sdk, cobra}},
 	"internal/rollout":   {ours: []string{"gitops/api"}, never: pure},
 	"internal/plan":      {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
+	"internal/operate":   {ours: []string{"gitops/api", "internal/rollout", "internal/plan"}, never: pure},
 	"render":             {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
 	"rego":               {never: []string{opa, sdk, git, cobra}},
 	"policy":             {ours: []string{"gitops/api", "internal/rollout", "rego"}, never: []string{"os", sdk, git, cobra}},
