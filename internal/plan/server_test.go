@@ -176,6 +176,9 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 			}
 			seen.Queues, seen.QueuesKnown, seen.TurnedBack = []rollout.TaskQueue{q}, rollout.Yes, v.TurnedBack
 		}
+		if slices.Contains(ask.InUse, id) {
+			seen.InUse = rollout.Counted(v.open)
+		}
 		if slices.Contains(ask.OpenPinned, id) {
 			seen.OpenPinned = rollout.Counted(v.open)
 		}

@@ -75,7 +75,7 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 		if err != nil {
 			return TakenBack{}, err
 		}
-		if w.BuildID == "" && !v.mayReturn(back) {
+		if w.BuildID+w.To == "" && !v.mayReturn(back) {
 			return TakenBack{}, fmt.Errorf("%s is current, and the rollback window in which %s comes back without further ado is over. "+
 				"If it is meant: rampart rollback %s --build %[1]s", id, back, v.s.Deployment)
 		}
