@@ -34,7 +34,7 @@ func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	case from != nil && *from != has:
 		return Owner{}, fmt.Errorf("the routing of %s belongs to %s, not to %s: nothing was taken over", s.Deployment, orNobody(has), orNobody(*from))
 	case from == nil && has != "" && has != own:
-		return Owner{}, fmt.Errorf("the routing of %s belongs to %s. To take it from there: rampart adopt %[1]s --from %q", s.Deployment, orNobody(has), has)
+		return Owner{}, fmt.Errorf("the routing of %s belongs to %s. To take it from there: rampart adopt %[1]s --from %[3]q", s.Deployment, orNobody(has), has)
 	}
 	out := Owner{Change: Change{Record: rec}, From: obs.ManagerIdentity, To: own}
 	released := rec.Hold != nil && rec.Hold.Kind == v1alpha1.HoldReleased

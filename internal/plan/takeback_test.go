@@ -186,3 +186,14 @@ func TestTakeBackBesideTheBot(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkIsLifted: a mark that Git never heard of is void once it is written down that its attempt is over, with a bar or without.
+func TestMarkIsLifted(t *testing.T) {
+	over := func(g *given) { g.version("v2").TurnedBack = 1 }
+	require.Equal(t, "barred", Propose(of(all(candidate(), marked("v2", "1 timeouts")))).Row)
+	p := decide(t, of(all(candidate(), marked("v2", "1 timeouts"), over)), allowed)
+	require.Equal(t, "first-step", p.Row)
+	require.Equal(t, 2, p.Record.Target.Attempt)
+	require.Empty(t, p.Record.Bars)
+	require.Equal(t, "barred", Propose(of(all(candidate(), marked("v2", "2 timeouts"), over))).Row, "a mark of the next attempt counts")
+}

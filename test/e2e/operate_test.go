@@ -155,9 +155,11 @@ func TestRollbackThatGitNeverHeardOf(t *testing.T) {
 	require.Error(t, cmd.Run())
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.calls())
 	require.Empty(t, w.routing().Bars, "Git does not know")
-	// A retry before any bot wrote the mark down.
-	w.say("retry")
 	w.start()
+	w.awaitReason("RolledBack")
+	require.Equal(t, []string{"mark"}, barredBy(w.routing()), "the bot writes down what it finds in Temporal")
+	require.Len(t, w.calls(), 3)
+	w.say("retry")
 	w.eventually("v2 starts anew", func() bool { return len(w.calls()) == 4 })
 	require.Equal(t, "ramp v2 10", w.calls()[3])
 	require.Empty(t, w.routing().Bars)
