@@ -145,7 +145,15 @@ func (o *operator) find(ctx context.Context) (found, error) {
 	return found{}, fmt.Errorf("environment %s is gone", s.Environment.Name)
 }
 
-// again runs an attempt until it is not overtaken any more, by a push or by a change of the routing.
+// errBusy says that Temporal was too busy to answer.
+var errBusy = errors.New("Temporal is busy") //nolint:staticcheck // a name
+
+// overtaken reports whether an attempt may do better the next time: somebody else pushed or moved the routing, or Temporal was busy.
+func overtaken(err error) bool {
+	return errors.Is(err, rollout.ErrMoved) || errors.Is(err, rollout.ErrStale) || errors.Is(err, errBusy) || temporal.Busy(err)
+}
+
+// again runs an attempt until it is not overtaken any more.
 func (o *operator) again(ctx context.Context, attempt func() error) error {
 	var err error
 	for try := range reconcile.MaxTries {
@@ -155,7 +163,7 @@ func (o *operator) again(ctx context.Context, attempt func() error) error {
 				return err
 			}
 		}
-		if err = attempt(); !errors.Is(err, rollout.ErrMoved) && !errors.Is(err, rollout.ErrStale) {
+		if err = attempt(); err == nil || !overtaken(err) {
 			return err
 		}
 		o.log.InfoContext(ctx, "overtaken: starting over", "try", try+1, "error", err)
@@ -219,6 +227,9 @@ func (o *operator) observe(ctx context.Context, pool *temporal.Pool, s rollout.S
 	for _, ask := range asks {
 		s.Observation = pool.Observe(ctx, *s.Connection, ask(s))
 		s.Now = o.now()
+		if p := s.Observation.Problem; p != nil && p.Busy {
+			return s, fmt.Errorf("%w: %s", errBusy, p.Message)
+		}
 	}
 	return s, ctx.Err()
 }

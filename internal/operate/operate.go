@@ -168,13 +168,9 @@ func lastAttempt(rec v1alpha1.RoutingSpec, ver *v1alpha1.RecordedVersion) int {
 	return n
 }
 
-// routed reports whether a build has, or shall have, traffic.
+// routed reports whether a build shall have traffic.
 func routed(rec v1alpha1.RoutingSpec, build string) bool {
-	if rec.Desired.Current == build || rec.Desired.Ramping != nil && rec.Desired.Ramping.BuildID == build {
-		return true
-	}
-	b := rec.Basis
-	return b != nil && (b.Current == build || b.Ramping != nil && b.Ramping.BuildID == build)
+	return rec.Desired.Current == build || rec.Desired.Ramping != nil && rec.Desired.Ramping.BuildID == build
 }
 
 func versionOf(rec v1alpha1.RoutingSpec, build string) *v1alpha1.RecordedVersion {

@@ -103,10 +103,10 @@ func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}, v.needed(r) != ""
 }
 
-// windowOpen keeps a version while it may have to take its traffic back.
+// windowOpen keeps a version while it may have to take its traffic back: not one that a person retires, or all of them.
 func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	in, end := v.inWindow(r.BuildID, v.spec.Spec.Rollout.Rollback.Window.Duration)
-	if !in || retired(r) || r.Retire != nil {
+	if !in || retired(r) || r.Retire != nil || v.retire != nil {
 		return outcome{}, false
 	}
 	return outcome{due: end}, true

@@ -46,6 +46,7 @@ missing contains "it is not known that no open workflow is pinned to it" if {
 missing contains sprintf("the rollback window (%s) is not over", [window]) if {
 	some promotion in promotions
 	not record.retire
+	not input.record.retire
 	not over(promotion)
 }
 

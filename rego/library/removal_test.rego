@@ -221,4 +221,6 @@ test_a_retired_worker_deployment_has_no_target if {
 	without := object.remove(doc("ScaleDown", drained), ["plan"])
 	missing(without, later) == {"it is not known which version the spec asks for"}
 	missing(object.union(without, {"record": {"retire": {"current": "Keep"}}}), later) == set()
+	"the rollback window (30m) is not over" in missing(without, "2026-02-28T12:00:01Z")
+	not "the rollback window (30m) is not over" in missing(object.union(without, {"record": {"retire": {"current": "Keep"}}}), "2026-02-28T12:00:01Z")
 }
