@@ -26,7 +26,7 @@ func (n *never) unroutes() {
 	}
 	elsewhere := v.QueuesKnown == rollout.Yes && len(v.Queues) > 0 &&
 		!slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Unversioned != rollout.Yes })
-	rested := n.s.Now.After(asked.At.Add(n.s.Spec.Spec.Sunset.ScaledownDelay.Duration))
+	rested := n.s.Now.After(asked.At.Add(max(n.s.Spec.Spec.Sunset.ScaledownDelay.Duration, leastQuiet)))
 	if !elsewhere && !(rested && v.InUse.None()) {
 		n.add("%s would lose its new workflows, and it is not known that nobody needs it", current)
 	}
