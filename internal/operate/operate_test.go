@@ -98,7 +98,9 @@ func TestCommands(t *testing.T) {
 	}
 	noHold := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Hold = nil }
 	lifted := func(n int) change {
-		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Bars, r.Versions[2].TurnedBack = []v1alpha1.Bar{}, n }
+		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
+			r.Bars, r.Versions[2].TurnedBack = []v1alpha1.Bar{}, n
+		}
 	}
 	ends := func(c v1alpha1.RetireCurrent) change {
 		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
@@ -230,7 +232,9 @@ func TestAdopt(t *testing.T) {
 		{name: "from someone else by now", given: []change{ownedBy("twc")}, from: text("eve"), err: `belongs to "twc", not to "eve": nothing was taken over`},
 		{name: "from nobody any more", given: []change{ownedBy("")}, from: text("twc"), err: `belongs to nobody, not to "twc"`},
 		{name: "without an identity", given: []change{func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Environment.ManagerIdentity = "" }}, err: "no managerIdentity"},
-		{name: "not read", given: []change{func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Observation.Problem = &rollout.Problem{Message: "no key"} }}, err: "read Temporal: no key"},
+		{name: "not read", given: []change{func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) {
+			s.Observation.Problem = &rollout.Problem{Message: "no key"}
+		}}, err: "read Temporal: no key"},
 		{name: "nothing there", given: []change{func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Observation.Exists = rollout.No }}, err: "does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,7 +278,9 @@ func TestRelease(t *testing.T) {
 		{name: "what is not there", given: []change{ownedBy(""), func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Observation.Exists = rollout.No }}, to: "", did: "release: "},
 		{name: "what is not ours", given: []change{ownedBy("twc")}, err: `belongs to "twc", not to "rampart/prod"`},
 		{name: "to ourselves", to: "rampart/prod", err: "own identity"},
-		{name: "not read", given: []change{func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Observation.Problem = &rollout.Problem{Message: "no key"} }}, err: "no key"},
+		{name: "not read", given: []change{func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) {
+			s.Observation.Problem = &rollout.Problem{Message: "no key"}
+		}}, err: "no key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Release(of(c.given...), ada, c.to)

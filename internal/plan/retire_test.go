@@ -139,7 +139,9 @@ func TestNeverRetire(t *testing.T) {
 		want  string
 	}{
 		{"nobody asked", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire = nil }, "which nobody asked for"},
-		{"asked to keep it", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire.Current = v1alpha1.KeepCurrent }, "which nobody asked for"},
+		{"asked to keep it", proven, func(s *rollout.Snapshot, _ *rollout.Plan) {
+			s.Record.Routing.Spec.Retire.Current = v1alpha1.KeepCurrent
+		}, "which nobody asked for"},
 		{"in use", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.N = 1 }, "not known that nobody needs it"},
 		{"use not known", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.Known = false }, "not known that nobody needs it"},
 		{"asked lately", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire.At = stamp(ago(time.Hour)) }, "not known that nobody needs it"},

@@ -39,8 +39,8 @@ func pages(t *testing.T) map[string]string {
 }
 
 var (
-	prompt  = regexp.MustCompile(`(?m)^ *\$ ((?:.*\\\n)*.*)$`)
-	inline  = regexp.MustCompile("`(rampart [^`]+)`")
+	prompt = regexp.MustCompile(`(?m)^ *\$ ((?:.*\\\n)*.*)$`)
+	inline = regexp.MustCompile("`(rampart [^`]+)`")
 	// said are the command lines by which a person says something: each leaves the world another one.
 	said    = regexp.MustCompile(`^rampart (rollback|hold|resume|retry|retire|adopt|release) `)
 	pending = regexp.MustCompile(`^rampart (plan|wait)\b`)
