@@ -179,6 +179,7 @@ func (e *environment) deployments() error {
 			s.Record.Dir = path.Join(e.world.Environment.Output.Path, n.Namespace, n.Name)
 		}
 		e.chooseSpec(&s)
+		e.lastSpec(&s)
 		e.chooseResources(&s)
 		s.TakenNames = takenNames(n, recorded, records)
 		e.world.Deployments = append(e.world.Deployments, s)
@@ -210,6 +211,19 @@ func (e *environment) chooseSpec(s *rollout.Snapshot) {
 	if c.spec != nil {
 		s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: c.spec.Spec.WorkerOptions.ConnectionRef.Name}]
 	}
+}
+
+// lastSpec takes the spec of a worker deployment that is retired from its status once its own file is gone: what is left of it
+// has to be found and ended.
+func (e *environment) lastSpec(s *rollout.Snapshot) {
+	routing, last := s.Record.Routing, s.Record.Status
+	if s.Spec != nil || s.SpecPath != "" || len(s.Problems) > 0 || routing == nil || routing.Spec.Retire == nil || last == nil {
+		return
+	}
+	spec := *last
+	spec.Status = nil
+	s.Spec = &spec
+	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: spec.Spec.WorkerOptions.ConnectionRef.Name}]
 }
 
 func asProblems(problems []v1alpha1.Problem) []rollout.Problem {

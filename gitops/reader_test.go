@@ -76,6 +76,19 @@ func TestReadCases(t *testing.T) {
 				require.Empty(t, e.Deployments[0].Problems)
 				require.NotNil(t, e.Deployments[0].Record.Routing)
 			}},
+		{name: "a record that is retired, and whose spec is gone", files: map[string]string{
+			"deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml") + "  retire: {current: Keep, by: me, at: \"2026-01-01T00:00:00Z\"}\n",
+			"deploy/shop/x/status.yaml":  specYAML("shop", "x", "i:1") + "status: {}\n",
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			d := e.Deployments[0]
+			require.Equal(t, "i:1", d.Spec.Spec.Template.FirstImage)
+			require.Nil(t, d.Spec.Status)
+			require.Empty(t, d.SpecPath)
+			require.Equal(t, "localhost:7233", d.Connection.Spec.HostPort)
+		}},
+		{name: "a record whose spec is gone, with a status, and that nobody retired", files: map[string]string{
+			"deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"), "deploy/shop/x/status.yaml": specYAML("shop", "x", "i:1") + "status: {}\n",
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Spec) }},
 		{name: "a record that cannot be read", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "specPath", "specPth", 1),
 		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {

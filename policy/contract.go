@@ -41,7 +41,7 @@ func contract() map[string][]ruleSet {
 func asked(kind rollout.ActionKind) string {
 	switch kind {
 	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.UpdateResources,
-		rollout.StartGate, rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue:
+		rollout.StartGate, rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue, rollout.Unroute:
 		return packageRollout
 	case rollout.ScaleDown, rollout.DeleteVersion, rollout.RemoveFiles, rollout.SetAsideKind:
 		return packageSunset

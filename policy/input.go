@@ -26,7 +26,7 @@ import (
 //	versions     of Git and Temporal, each with its record, drainage, queues, counts; target says which one is asked for
 //	routing      as it was read: known, fresh, current, hasRamp, ramping, percentage, …
 //	firstRead    routing and versions of the first of two reads in one cycle
-//	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside
+//	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside, retire
 //	facts        by name: value, observedAt, maxAge, fresh, source, error
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound

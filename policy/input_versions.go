@@ -177,6 +177,13 @@ func recordedOf(r *v1alpha1.RecordedVersion) ast.Value {
 	o.count("attempts", r.Attempts)
 	o.time("routedAt", r.RoutedAt.Time)
 	o.time("retiredAt", r.RetiredAt.Time)
+	if a := r.Retire; a != nil {
+		asked := newObject()
+		asked.text("by", a.By)
+		asked.text("reason", a.Reason)
+		asked.time("at", a.At.Time)
+		o.put("retire", asked.value())
+	}
 	return o.value()
 }
 
@@ -212,6 +219,14 @@ func recordOf(s *rollout.Snapshot) ast.Value {
 		hold.text("reason", h.Reason)
 		hold.time("at", h.At.Time)
 		o.put("hold", hold.value())
+	}
+	if a := r.Retire; a != nil {
+		asked := newObject()
+		asked.text("current", string(a.Current))
+		asked.text("by", a.By)
+		asked.text("reason", a.Reason)
+		asked.time("at", a.At.Time)
+		o.put("retire", asked.value())
 	}
 	o.put("promotions", list(r.Promotions, func(o *object, p v1alpha1.Promotion) {
 		o.text("buildID", p.BuildID)

@@ -42,7 +42,11 @@ func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, erro
 		versions: slices.Clone(plan.Record.Versions),
 		changes:  map[string]rollout.FileChange{},
 	}
-	for _, step := range []func() error{f.writeVersions, f.writeRouting, f.writeStatus, f.writeKustomization} {
+	steps := []func() error{f.writeVersions, f.writeRouting, f.writeStatus, f.writeKustomization}
+	if plan.Remove {
+		steps = []func() error{f.removeRecord}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("render %s: %w", plan.Deployment, err)
 		}
@@ -232,6 +236,17 @@ func (f *filer) removeVersion(buildID string) {
 	for name := range f.recordedFiles(buildID) {
 		f.remove(versionDir(buildID) + name)
 	}
+}
+
+// removeRecord removes the folder of a worker deployment that was retired. One that still has workers stays.
+func (f *filer) removeRecord() error {
+	for name := range f.record.Files {
+		if strings.HasPrefix(name, versionsDir) {
+			return fmt.Errorf("remove the record: %s is still there", name)
+		}
+		f.remove(name)
+	}
+	return nil
 }
 
 // recordedFiles are the files of a version as they were recorded before this plan.

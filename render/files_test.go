@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -218,4 +219,22 @@ func TestTransitionKey(t *testing.T) {
 func TestBlobHash(t *testing.T) {
 	require.Equal(t, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", blobHash(""))
 	require.Equal(t, "ce013625030ba8dba906f756967f9e9ca394464a", blobHash("hello\n"))
+}
+
+// A worker deployment that was retired leaves nothing behind; one that has workers stays.
+func TestRecordIsRemoved(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	s.plan.Remove = true
+	for _, name := range []string{"routing.yaml", "status.yaml", "kustomization.yaml"} {
+		s.record.Files[name] = rollout.File{Hash: "x", Data: "x"}
+	}
+	changes, err := Files(s.plan, s.record)
+	require.NoError(t, err)
+	dir := s.plan.Dir + "/"
+	want := []rollout.FileChange{{Path: dir + "kustomization.yaml", Delete: true}, {Path: dir + "routing.yaml", Delete: true}, {Path: dir + "status.yaml", Delete: true}}
+	require.Empty(t, cmp.Diff(want, changes))
+
+	s.record.Files["versions/v1/deployment.yaml"] = rollout.File{Hash: "x", Data: "x"}
+	_, err = Files(s.plan, s.record)
+	require.ErrorContains(t, err, "versions/v1/deployment.yaml is still there")
 }

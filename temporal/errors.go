@@ -94,9 +94,13 @@ func problem(err error) *rollout.Problem {
 	case errors.As(err, &connect):
 		reason = rollout.TemporalClientCreationFailed
 	}
+	return &rollout.Problem{Reason: reason, Message: err.Error(), Busy: Busy(err)}
+}
+
+// Busy reports whether nothing is wrong but that there was too much to ask at once: the same can be asked again.
+func Busy(err error) bool {
 	var budget *BudgetError
-	busy := errors.As(err, &budget) || codeOf(err) == codes.ResourceExhausted
-	return &rollout.Problem{Reason: reason, Message: err.Error(), Busy: busy}
+	return errors.As(err, &budget) || codeOf(err) == codes.ResourceExhausted
 }
 
 // serviceError gives a gRPC error its type. Errors of our own interceptor stay what they are.

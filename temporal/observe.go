@@ -37,6 +37,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	o.describeVersions(ctx)
 	o.readPollers(ctx)
 	o.countOpen(ctx)
+	o.countInUse(ctx)
 	o.countClosed(ctx)
 	o.countStuck(ctx)
 	o.readGates(ctx)

@@ -116,24 +116,32 @@ func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() e
 		}
 		return a.only(folder{a.dir, a.allowedKinds()}), func() error { return nil }, nil
 	}
-	repo, err := a.repository(f, nil)
-	var locked *mirror.LockedError
-	if errors.As(err, &locked) {
-		// The bot works on the same mirror: a short-lived one does as well.
-		dir, tempErr := os.MkdirTemp("", "rampart-mirror-")
-		if tempErr != nil {
-			return nil, nil, errors.Join(err, tempErr)
-		}
-		f.cacheDir = dir
-		if repo, err = a.repository(f, nil); err != nil {
-			return nil, nil, errors.Join(err, os.RemoveAll(dir))
-		}
-		return a.only(repo), func() error { return errors.Join(repo.Close(), os.RemoveAll(dir)) }, nil
-	}
+	repo, closeRepo, err := a.shortLived(f, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.only(repo), repo.Close, nil
+	return a.only(repo), closeRepo, nil
+}
+
+// shortLived opens the repository for one command, with a mirror for the time being where the bot works on the other one.
+func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
+	repo, err := a.repository(f, onWrite)
+	var locked *mirror.LockedError
+	if !errors.As(err, &locked) {
+		if err != nil {
+			return nil, nil, err
+		}
+		return repo, repo.Close, nil
+	}
+	dir, err := os.MkdirTemp("", "rampart-mirror-")
+	if err != nil {
+		return nil, nil, errors.Join(locked, err)
+	}
+	f.cacheDir = dir
+	if repo, err = a.repository(f, onWrite); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return repo, func() error { return errors.Join(repo.Close(), os.RemoveAll(dir)) }, nil
 }
 
 // folder is a Source that reads a folder as it is on disk.

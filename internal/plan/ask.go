@@ -30,6 +30,10 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	}
 	v.askJudged(&a, moving)
 	add(&a.Queues, v.wantedBack())
+	if left := v.leaving(); left != "" && v.retire.Current != v1alpha1.KeepCurrent {
+		add(&a.Queues, left)
+		a.InUse, a.InUseSince = []string{left}, v.now.Add(-v.quiet())
+	}
 	for i := range v.rec.Versions {
 		r := &v.rec.Versions[i]
 		if !v.mayGo(r) {
@@ -75,7 +79,7 @@ func add(to *[]string, ids ...string) {
 
 // mayGo reports whether the next stage of a version's sunset could be due by what is known without counting.
 func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
-	if v.spec == nil || v.target == nil || r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
+	if v.spec == nil || v.target == nil && v.retire == nil || v.target != nil && r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
 		return false
 	}
 	from := v.sunsetFrom(r)

@@ -13,6 +13,7 @@ func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.removals()
 	n.resources()
+	n.ends()
 	if n.foreign() && len(p.Gates) > 0 {
 		n.add("a gate would start on a worker deployment of %q", s.Observation.ManagerIdentity)
 	}
@@ -108,17 +109,18 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 	return ""
 }
 
-func (n *never) recorded(id string) *v1alpha1.RecordedVersion {
+// routing is the record as Git has it, its zero value if there is none.
+func (n *never) routing() v1alpha1.RoutingSpec {
 	if n.s.Record.Routing == nil {
-		return nil
+		return v1alpha1.RoutingSpec{}
 	}
-	return find(n.s.Record.Routing.Spec.Versions, id)
+	return n.s.Record.Routing.Spec
 }
 
+func (n *never) recorded(id string) *v1alpha1.RecordedVersion { return find(n.routing().Versions, id) }
+
 // promoted reports whether the version was current by Git's promotion order.
-func (n *never) promoted(id string) bool {
-	return n.s.Record.Routing != nil && lastPromotion(n.s.Record.Routing.Spec.Promotions, id) >= 0
-}
+func (n *never) promoted(id string) bool { return lastPromotion(n.routing().Promotions, id) >= 0 }
 
 // promotedSince reports whether the version was current since its files were made: before, it was another one of that name,
 // which was removed.
@@ -136,7 +138,8 @@ func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
 
 func (n *never) foreign() bool {
 	id := n.s.Observation.ManagerIdentity
-	return id != "" && id != n.s.Environment.ManagerIdentity
+	h := n.routing().Hold
+	return id != "" && id != n.s.Environment.ManagerIdentity || h != nil && h.Kind == v1alpha1.HoldReleased
 }
 
 func (n *never) call(what string, c rollout.RoutingCall) {
@@ -181,6 +184,10 @@ func (n *never) raise(c rollout.RoutingCall) {
 	}
 	for _, step := range c.Steps {
 		if step.Kind == rollout.ClearRamp {
+			continue
+		}
+		if step.Kind == rollout.SetCurrent && step.BuildID == "" {
+			n.unroutes()
 			continue
 		}
 		n.ready(step.BuildID)

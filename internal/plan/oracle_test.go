@@ -65,6 +65,8 @@ func (o *oracle) writes() {
 	obs := o.s.Observation
 	calls := []*rollout.RoutingCall{o.p.Lower, o.p.Raise}
 	touches := o.p.Lower != nil || o.p.Raise != nil || len(o.p.Gates)+len(o.p.Deletions) > 0
+	released := o.rec.Hold != nil && o.rec.Hold.Kind == v1alpha1.HoldReleased
+	o.check(!touches || !released, "touches what was released")
 	mine := obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity
 	o.check(!touches || mine, "touches what %s owns", obs.ManagerIdentity)
 	o.check(!touches || obs.Problem == nil && obs.Exists != "", "touches what was not read")
@@ -203,6 +205,10 @@ func (o *oracle) raises() {
 	obs := o.s.Observation
 	was, is := obs.Routing, then(obs.Routing, o.p.Raise.Steps)
 	target := o.p.Target
+	if is.Current == "" && was.Current != "" {
+		o.unroutes(is)
+		return
+	}
 	o.check(o.s.Now.Sub(obs.At) <= time.Minute, "raises on an old read")
 	o.check(o.s.Spec != nil && len(o.s.Problems) == 0 && target != nil, "raises without a spec")
 	if target == nil || o.s.Spec == nil {
@@ -230,6 +236,31 @@ func (o *oracle) raises() {
 	o.check(edited || rollout.Strategy != v1alpha1.Manual, "raises though the strategy is Manual")
 	h := o.rec.Hold
 	o.check(h == nil || edited || h.Kind == v1alpha1.HoldDrift && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
+}
+
+// unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned workers that
+// are there, or when nothing uses it, unless the person did without that.
+func (o *oracle) unroutes(is rollout.RoutingConfig) {
+	obs := o.s.Observation
+	o.check(is == rollout.RoutingConfig{CurrentChangedAt: is.CurrentChangedAt, RampingChangedAt: is.RampingChangedAt,
+		PercentageChangedAt: is.PercentageChangedAt, Revision: is.Revision}, "unroutes and ramps")
+	o.check(o.s.Now.Sub(obs.At) <= time.Minute, "unroutes on an old read")
+	r := o.rec.Retire
+	if r == nil || r.Current == v1alpha1.KeepCurrent {
+		o.check(false, "unroutes, which nobody asked for")
+		return
+	}
+	v := listedIn(obs, obs.Routing.Current)
+	if r.Current == v1alpha1.UnrouteAnyway || v == nil {
+		o.check(v != nil, "unroutes what is not listed")
+		return
+	}
+	elsewhere := len(v.Queues) > 0
+	for _, q := range v.Queues {
+		elsewhere = elsewhere && q.Unversioned == rollout.Yes
+	}
+	unused := v.InUse.Known && v.InUse.N == 0 && o.s.Now.Sub(r.At.Time) > time.Minute
+	o.check(elsewhere || unused, "unroutes what may be needed")
 }
 
 // newTemplate: the spec asks for something else than when the record was written.

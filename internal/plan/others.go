@@ -109,10 +109,10 @@ func routedNow(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}, v.needed(r) != ""
 }
 
-// windowOpen keeps a version while it may have to take its traffic back.
+// windowOpen keeps a version while it may have to take its traffic back: not one that a person retires, or all of them.
 func windowOpen(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	in, end := v.inWindow(r.BuildID, v.returnWindow())
-	if !in || retired(r) {
+	if !in || retired(r) || r.Retire != nil || v.retire != nil {
 		return outcome{}, false
 	}
 	return outcome{due: end}, true
@@ -136,7 +136,11 @@ func setAside(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 func (v *view) restsUntil(buildID string) time.Time {
 	for _, a := range v.rec.SetAside {
 		if a.BuildID == buildID {
-			return a.At.Add(max(v.sunset().DeleteDelay.Duration, time.Minute) << min(max(a.Times, 1)-1, 6))
+			rest := v.sunset().DeleteDelay.Duration
+			if r := v.recorded(buildID); r != nil && r.Retire != nil {
+				rest = 0
+			}
+			return a.At.Add(max(rest, time.Minute) << min(max(a.Times, 1)-1, 6))
 		}
 	}
 	return time.Time{}
@@ -145,8 +149,11 @@ func (v *view) restsUntil(buildID string) time.Time {
 func (v *view) sunset() v1alpha1.SunsetStrategy { return v.spec.Spec.Sunset }
 
 // sunsetFrom is when a version may be scaled down, by its state; both delays count from when it became drained, or,
-// for one that was never routed, from when it was created.
+// for one that was never routed, from when it was created. For one that a person asked to retire there are none.
 func (v *view) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
+	if r.Retire != nil {
+		return time.Time{}
+	}
 	if o := v.obs.Version(r.BuildID); o != nil && o.Drainage == rollout.Drained {
 		return o.DrainageChangedAt.Add(v.sunset().ScaledownDelay.Duration)
 	}
@@ -154,6 +161,9 @@ func (v *view) sunsetFrom(r *v1alpha1.RecordedVersion) time.Time {
 }
 
 func (v *view) deleteFrom(r *v1alpha1.RecordedVersion) time.Time {
+	if r.Retire != nil {
+		return time.Time{}
+	}
 	if o := v.obs.Version(r.BuildID); o != nil && o.Drainage == rollout.Drained {
 		return o.DrainageChangedAt.Add(v.sunset().DeleteDelay.Duration)
 	}

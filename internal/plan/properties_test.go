@@ -169,7 +169,7 @@ func editAnything(t *rapid.T, w *world) {
 		return
 	}
 	w.edit(func(r *v1alpha1.RoutingSpec) {
-		switch rapid.SampledFrom([]string{"ramp", "current", "no ramp", "resume", "retry", "hold"}).Draw(t, "edit") {
+		switch rapid.SampledFrom([]string{"ramp", "current", "no ramp", "resume", "retry", "hold", "release", "retire", "retire one", "unretire"}).Draw(t, "edit") {
 		case "ramp":
 			r.Desired.Ramping = &v1alpha1.DesiredRamp{BuildID: id(tag(t)), Percentage: rapid.SampledFrom([]float64{0, 0.1, 5, 30, 100}).Draw(t, "to")}
 		case "current":
@@ -180,6 +180,17 @@ func editAnything(t *rapid.T, w *world) {
 			r.Hold = nil
 		case "retry":
 			r.Bars = nil
+		case "retire":
+			r.Retire = &v1alpha1.Retire{Current: rapid.SampledFrom([]v1alpha1.RetireCurrent{v1alpha1.KeepCurrent, v1alpha1.UnrouteProven,
+				v1alpha1.UnrouteAnyway}).Draw(t, "current"), By: "ada", At: stamp(w.server.now)}
+		case "retire one":
+			if ver := find(r.Versions, id(tag(t))); ver != nil {
+				ver.Retire = &v1alpha1.Asked{By: "ada", At: stamp(w.server.now)}
+			}
+		case "unretire":
+			r.Retire = nil
+		case "release":
+			r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldReleased, By: "ada", Reason: "lunch", At: stamp(w.server.now)}
 		case "hold":
 			r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, By: "ada", Reason: "lunch", At: stamp(w.server.now)}
 		}

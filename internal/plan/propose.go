@@ -48,14 +48,25 @@ func (v *view) proposeTarget(p *rollout.Proposal) {
 		}
 		break
 	}
-	if v.foreign() && v.readable() {
+	if v.foreign() && v.readable() && p.Row != "retire" {
 		if p.Row == "" {
 			p.Row = "owned-by-another"
 		}
-		p.State = rollout.State{Reason: rollout.OwnedByAnother, Stalled: true, Message: fmt.Sprintf(
-			"the routing of %s belongs to %q, not to %q: files are rendered, routing does not move",
-			v.s.Deployment, v.obs.ManagerIdentity, v.s.Environment.ManagerIdentity)}
+		p.State = rollout.State{Reason: rollout.OwnedByAnother, Stalled: true, Message: v.ownership() + ": files are rendered, routing does not move"}
 	}
+}
+
+// ownership says whose the routing is, and how to take it.
+func (v *view) ownership() string {
+	name := v.s.Deployment
+	switch h := v.rec.Hold; {
+	case v.released():
+		return fmt.Sprintf("the routing of %s was released by %s (%s; to take it back: rampart adopt %[1]s)", name, h.By, h.Reason)
+	case v.s.Environment.ManagerIdentity == "":
+		return fmt.Sprintf("environment %s has no manager identity, so the routing of %s is not its own", v.s.Environment.Name, name)
+	}
+	return fmt.Sprintf("the routing of %s belongs to %q, not to %q (to take it over: rampart adopt %[1]s)",
+		name, v.obs.ManagerIdentity, v.s.Environment.ManagerIdentity)
 }
 
 // proposeContinue asks policy about everything that has traffic, in every cycle: a rollback does not wait for a pause

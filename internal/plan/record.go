@@ -35,6 +35,7 @@ func (r *resolver) record(plan *rollout.Plan) {
 	r.nextBars(&next)
 	r.nextHold(&next)
 	r.nextVersions(&next, plan)
+	r.nextRetire(&next)
 	r.nextSetAside(&next)
 	if len(plan.Versions) > 0 || !reflect.DeepEqual(next, r.before()) {
 		next.SpecPath = r.s.SpecPath
@@ -101,7 +102,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 		if next.Basis == nil || !desiredConfig(next.Desired).SameTraffic(to) || !basisConfig(*next.Basis).Same(r.actual) {
 			next.Desired, next.Basis = desiredOf(to), basisOf(r.actual)
 		}
-	case r.edited && !r.answered(), r.routingDrift() != nil && !r.adopt:
+	case r.retire == nil && (r.edited && !r.answered() || r.routingDrift() != nil && !r.adopt):
 		return
 	case r.desired.SameTraffic(r.actual) && next.Basis != nil:
 	default:
@@ -120,6 +121,8 @@ func (r *resolver) after(move rollout.Action) rollout.RoutingConfig {
 		return rollout.RoutingConfig{Current: r.actual.Current, HasRamp: true, Ramping: move.BuildID, Percentage: float32(move.To)}
 	case rollout.ResetRamp:
 		return rollout.RoutingConfig{Current: r.actual.Current}
+	case rollout.Unroute:
+		return rollout.RoutingConfig{}
 	}
 	return rollout.RoutingConfig{Current: move.BuildID}
 }

@@ -28,6 +28,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	}
 	r.calls(&plan)
 	r.record(&plan)
+	plan.Remove = plan.Record != nil && r.ended()
 	r.status(&plan)
 	plan.Summary = r.summary()
 	plan.Settled = r.settled(&plan)
@@ -63,7 +64,7 @@ func (r *resolver) sort(a rollout.Action) {
 		r.sortRemoval(a, verdict)
 	case a.Kind == rollout.Restore || a.Kind == rollout.SetAsideKind:
 		r.taken = append(r.taken, a)
-	case verdict.Effect == rollout.RollbackEffect && a.Raises():
+	case verdict.Effect == rollout.RollbackEffect && a.Raises() && a.Kind != rollout.Unroute:
 		by, why := strictest(verdict)
 		r.taken = append(r.taken, r.turnBack(a.BuildID, rollout.CauseVerdict, by, why))
 		r.blocked(rollout.RolledBack, fmt.Sprintf("%s was turned back by %s: %s", a.BuildID, by, why))
@@ -100,7 +101,7 @@ func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
 // holds keeps an action from being carried out. For the target that is what there is to say.
 func (r *resolver) holds(a rollout.Action, verdict rollout.Verdict, reason rollout.Reason, why string) {
 	r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
-	if r.isTarget(a.BuildID) {
+	if r.isTarget(a.BuildID) || a.Kind == rollout.Unroute {
 		r.blocked(reason, why)
 	}
 }
@@ -281,6 +282,8 @@ func (r *resolver) calls(plan *rollout.Plan) {
 			call.Steps = append(call.Steps, clear)
 		}
 		call.Steps = append(call.Steps, rollout.RoutingStep{Kind: rollout.SetCurrent, BuildID: a.BuildID})
+	case rollout.Unroute:
+		call.Steps = []rollout.RoutingStep{{Kind: rollout.SetCurrent}}
 	}
 	if a.Bar != "" && a.Cause != rollout.CauseBarred {
 		id := r.barred(*a)
@@ -351,6 +354,8 @@ func headline(a rollout.Action) string {
 		return fmt.Sprintf("roll back to %s: %s", orUnversioned(a.BuildID), a.Reason)
 	case rollout.DriftAction:
 		return fmt.Sprintf("drift: %s", a.Reason)
+	case rollout.Unroute:
+		return fmt.Sprintf("take new workflows from %s: %s", a.BuildID, a.Reason)
 	case rollout.ScaleDown:
 		return "scale down " + a.BuildID
 	case rollout.RemoveFiles:

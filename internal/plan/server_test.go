@@ -180,6 +180,9 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 				seen.Workers[name] = q.Pollers
 			}
 		}
+		if slices.Contains(ask.InUse, id) {
+			seen.InUse = rollout.Counted(v.open)
+		}
 		if slices.Contains(ask.OpenPinned, id) {
 			seen.OpenPinned = rollout.Counted(v.open)
 		}

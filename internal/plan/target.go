@@ -37,6 +37,7 @@ func targetRows() []row {
 		{"record-unreadable", aboutInput, recordUnreadable},
 		{"spec-unusable", aboutInput, specUnusable},
 		{"temporal-unreadable", aboutInput, temporalUnreadable},
+		{"retire", aboutInput, retiring},
 		{"reset-ramp", aboutRouting, resetRamp},
 		{"rollback-barred", aboutRouting, rollbackBarred},
 		{"rollback", aboutRouting, rollbackTo},
@@ -100,16 +101,20 @@ func specUnusable(v *view) (outcome, bool) {
 	case len(v.s.Problems) > 0:
 		return stalled(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message), true
 	case v.spec == nil:
+		if v.retire != nil {
+			return stalled(rollout.InvalidSpec, "the spec of %s is gone from Git, and so is the status.yaml that would say where its Temporal is: "+
+				"bring the spec back until all is retired", v.s.Deployment), true
+		}
 		return stalled(rollout.InvalidSpec, "the spec of %s is gone from Git: everything is kept; "+
-			"bring it back, or retire the worker deployment", v.s.Deployment), true
+			"bring it back, or end the worker deployment: rampart retire %[1]s", v.s.Deployment), true
 	case v.s.Connection == nil:
 		return stalled(v.connectionReason(), "connection %s/%s is not in the repository",
 			v.s.Deployment.Namespace, v.spec.Spec.WorkerOptions.ConnectionRef.Name), true
 	case !v.plannable():
 		return stalled(rollout.InvalidSpec, "spec.rollout has no strategy, or strategy Progressive without steps"), true
-	case v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace:
+	case v.retire == nil && v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace:
 		return stalled(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: its workflows would be left behind. "+
-			"Retire %s there first, then add it anew", v.rec.TemporalNamespace, v.spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment), true
+			"To end it there first: rampart retire %s. It is then made anew", v.rec.TemporalNamespace, v.spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment), true
 	}
 	return outcome{}, false
 }
@@ -220,7 +225,7 @@ func held(v *view) (outcome, bool) {
 	if h == nil || v.edited { // an edit after a hold is a newer wish
 		return outcome{}, false
 	}
-	return stalled(rollout.ManualHold, "held by %s: %s. To go on, remove spec.hold from routing.yaml", h.By, h.Reason), true
+	return stalled(rollout.ManualHold, "held by %s: %s. To go on: rampart resume %s", h.By, h.Reason, v.s.Deployment), true
 }
 
 func barred(v *view) (outcome, bool) {
@@ -228,8 +233,8 @@ func barred(v *view) (outcome, bool) {
 	if bar == nil {
 		return outcome{}, false
 	}
-	return stalled(rollout.RolledBack, "%s was turned back by %s: %s. Push another build, or remove its entry in spec.bars of routing.yaml",
-		bar.BuildID, bar.By, bar.Reason), true
+	return stalled(rollout.RolledBack, "%s was turned back by %s: %s. Push another build, or try it again: rampart retry %s",
+		bar.BuildID, bar.By, bar.Reason, v.s.Deployment), true
 }
 
 func create(v *view) (outcome, bool) {

@@ -364,7 +364,7 @@ func rampsTo(percentage float32) change {
 
 func TestTargetRows(t *testing.T) {
 	tested := map[string]bool{}
-	for _, group := range [][]rowCase{inputRows(), retreatRows(), raiseRows(), resourceRows()} {
+	for _, group := range [][]rowCase{inputRows(), retireRows(), retreatRows(), raiseRows(), resourceRows()} {
 		for _, c := range group {
 			t.Run(c.row+"/"+c.name, func(t *testing.T) {
 				s := of(c.given)

@@ -24,6 +24,8 @@ type view struct {
 	promotions []v1alpha1.Promotion
 	// edited says that a person changed the desired routing in Git, and was not answered yet.
 	edited bool
+	// retire is the wish that the worker deployment ends, nil for none.
+	retire *v1alpha1.Retire
 }
 
 func newView(s *rollout.Snapshot) *view {
@@ -41,6 +43,7 @@ func newView(s *rollout.Snapshot) *view {
 		v.edited = v.readable() && d != nil && !desiredConfig(*d).SameTraffic(v.desired)
 	}
 	v.promotions = v.seenPromotions()
+	v.retire = v.retirement()
 	v.target = v.findTarget()
 	return v
 }
@@ -62,14 +65,17 @@ func (v *view) readable() bool {
 	return v.obs.Problem == nil && !v.obs.At.IsZero() && v.obs.Exists != ""
 }
 
-// foreign reports whether the worker deployment is owned by someone else. Who has no identity owns nothing.
+// foreign reports whether the worker deployment is owned by someone else, or was released. Who has no identity owns nothing.
 func (v *view) foreign() bool {
 	own := v.s.Environment.ManagerIdentity
-	return own == "" || v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != own
+	return own == "" || v.released() || v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != own
 }
 
+// released reports whether a person handed the routing back.
+func (v *view) released() bool { return v.rec.Hold != nil && v.rec.Hold.Kind == v1alpha1.HoldReleased }
+
 func (v *view) findTarget() *rollout.Target {
-	if v.spec == nil || len(v.s.Problems) > 0 {
+	if v.spec == nil || len(v.s.Problems) > 0 || v.retire != nil {
 		return nil
 	}
 	id, from := rollout.BuildIDFor(v.spec.Spec, v.rec.Versions)

@@ -39,11 +39,15 @@ func Compose(env rollout.EnvironmentWorld, decisions []Decision) (parts []Part, 
 	for _, d := range decisions {
 		part := Render(d)
 		parts = append(parts, part)
-		if part.Refused == "" && d.Plan.Record != nil {
-			dirs = append(dirs, d.Plan.Deployment.String())
+		switch name := d.Plan.Deployment.String(); {
+		case part.Refused != "" || d.Plan.Record == nil:
+		case d.Plan.Remove:
+			dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == name })
+		default:
+			dirs = append(dirs, name)
 		}
 	}
-	if len(dirs) == 0 {
+	if len(dirs) == 0 && len(env.Roots) == 0 {
 		return parts, nil, nil
 	}
 	file, err := render.Root(env.Environment, dirs)

@@ -256,7 +256,7 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 	}
 	specs := map[string]string{}
 	for _, d := range decisions {
-		if d.Plan.Raise != nil {
+		if d.Plan.Raise != nil && d.Snapshot.SpecPath != "" {
 			specs[d.Snapshot.SpecPath] = d.Snapshot.Git.SpecBlob
 		}
 	}

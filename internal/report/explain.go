@@ -94,10 +94,10 @@ func NewExplanation(s rollout.Snapshot) Explanation {
 	}
 	for _, b := range rec.Bars {
 		e.Bars = append(e.Bars, Notice{BuildID: b.BuildID, By: b.By, Reason: b.Reason, At: b.At.UTC(),
-			Lift: fmt.Sprintf("push another build, or remove its entry in spec.bars of %s", e.RecordPath)})
+			Lift: fmt.Sprintf("push another build, or: rampart retry %s --build %s", e.Status.Name, b.BuildID)})
 	}
 	if h := rec.Hold; h != nil {
-		e.Hold = &Notice{BuildID: h.BuildID, By: h.By, Reason: h.Reason, At: h.At.UTC(), Lift: liftHold(*h, e.RecordPath)}
+		e.Hold = &Notice{BuildID: h.BuildID, By: h.By, Reason: h.Reason, At: h.At.UTC(), Lift: liftHold(*h, e.Status.Name)}
 	}
 	var status v1alpha1.WorkerDeploymentStatus
 	if s.Record.Status != nil && s.Record.Status.Status != nil {
@@ -115,12 +115,14 @@ func NewExplanation(s rollout.Snapshot) Explanation {
 	return e
 }
 
-func liftHold(h v1alpha1.Hold, file string) string {
-	lift := "remove spec.hold from " + file
-	if h.Kind == v1alpha1.HoldDrift {
-		lift += ", or push another build"
+func liftHold(h v1alpha1.Hold, name string) string {
+	switch h.Kind {
+	case v1alpha1.HoldReleased:
+		return "rampart adopt " + name
+	case v1alpha1.HoldDrift:
+		return "rampart resume " + name + ", or push another build"
 	}
-	return lift
+	return "rampart resume " + name
 }
 
 func sunsetOf(s rollout.Snapshot) v1alpha1.SunsetStrategy {

@@ -49,6 +49,8 @@ func title(a rollout.Action) string {
 			return "drift of " + a.Drift.Path
 		}
 		return fmt.Sprintf("drift of the %s: %s recorded, %s found", strings.ToLower(string(a.Drift.Kind)), a.Drift.Recorded, a.Drift.Actual)
+	case rollout.Unroute:
+		return "take new workflows from " + build
 	case rollout.ScaleDown:
 		return "scale down " + build
 	case rollout.DeleteVersion:

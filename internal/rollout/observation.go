@@ -150,6 +150,8 @@ type VersionObservation struct {
 	TurnedBack string `json:"turnedBack,omitempty"`
 	// OpenPinned counts workflows pinned to the version that are not known to be closed.
 	OpenPinned Count `json:"openPinned,omitzero"`
+	// InUse counts workflows of the version that are not known to be closed, or were started since Ask.InUseSince.
+	InUse Count `json:"inUse,omitzero"`
 	// Closed counts closed workflows attributed to the version since the last ramp change, by status.
 	Closed ClosedCounts `json:"closed,omitzero"`
 }
@@ -292,6 +294,9 @@ type Ask struct {
 	Workers []string `json:"workers,omitempty"`
 	// OpenPinned lists build IDs whose open pinned workflows matter.
 	OpenPinned []string `json:"openPinned,omitempty"`
+	// InUse lists build IDs of which it matters whether anything still uses them, since InUseSince.
+	InUse      []string  `json:"inUse,omitempty"`
+	InUseSince time.Time `json:"inUseSince,omitzero"`
 	// Closed lists the closed workflows that matter: at most one span of time for each version.
 	Closed []ClosedAsk `json:"closed,omitempty"`
 	// Stuck asks for workflows that no count by version shows; nil: not.

@@ -28,6 +28,8 @@ type Plan struct {
 	Record *v1alpha1.RoutingSpec `json:"record,omitempty"`
 	// Versions to write.
 	Versions []VersionWrite `json:"versions,omitempty"`
+	// Remove says that the record goes, with its folder: the worker deployment was retired and nothing of it is left.
+	Remove bool `json:"remove,omitempty"`
 	// Status is the content of status.yaml, nil: nothing is written.
 	Status *v1alpha1.WorkerDeploymentStatus `json:"status,omitempty"`
 	// Spec and Connection that files are rendered from.

@@ -79,6 +79,7 @@ const (
 	DeleteVersion ActionKind = "DeleteVersion" // delete the server's record of a version
 	RemoveFiles   ActionKind = "RemoveFiles"   // remove a version's files
 	SetAsideKind  ActionKind = "SetAside"      // the server refuses to delete the version
+	Unroute       ActionKind = "Unroute"       // leave a worker deployment that is retired without a current version
 )
 
 // Lowers reports whether actions of the kind can only take traffic back: policy may comment and cannot stop them.
@@ -127,8 +128,10 @@ type Action struct {
 // Lowers reports whether the action can only take traffic back.
 func (a Action) Lowers() bool { return a.Kind.Lowers() || a.Kind == Ramp && a.To < a.From }
 
-// Raises reports whether the action gives a version more traffic.
-func (a Action) Raises() bool { return a.Kind == Promote || a.Kind == Ramp && a.To >= a.From }
+// Raises reports whether the action gives a version more traffic, or, with Unroute, workers without versions.
+func (a Action) Raises() bool {
+	return a.Kind == Promote || a.Kind == Ramp && a.To >= a.From || a.Kind == Unroute
+}
 
 // Routes reports whether the action changes Temporal's routing.
 func (a Action) Routes() bool { return a.Lowers() || a.Raises() }

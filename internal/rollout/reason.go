@@ -28,4 +28,5 @@ const (
 	StaleFacts          Reason = "StaleFacts"
 	VersionLimitReached Reason = "VersionLimitReached"
 	ManualHold          Reason = "ManualHold"
+	Retiring            Reason = "Retiring"
 )

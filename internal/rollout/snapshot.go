@@ -24,7 +24,8 @@ type Snapshot struct {
 	Git         GitContext           `json:"git"`
 	// Spec is nil when the spec's file is gone or cannot be used; Problems say why.
 	Spec *v1alpha1.WorkerDeployment `json:"spec,omitempty"`
-	// SpecPath is where the spec is, from the repository's root.
+	// SpecPath is where the spec is, from the repository's root; "" if its file is gone. A worker deployment that is retired
+	// has the spec of its status then.
 	SpecPath string `json:"specPath,omitempty"`
 	// Problems make the spec unusable.
 	Problems []Problem `json:"problems,omitempty"`

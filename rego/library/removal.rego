@@ -16,7 +16,10 @@ missing contains "an earlier read of this cycle failed" if {
 	not input.firstRead.routing.known
 }
 
-missing contains "it is not known which version the spec asks for" if not input.plan.target
+missing contains "it is not known which version the spec asks for" if {
+	not input.plan.target
+	not input.record.retire
+}
 
 missing contains "the spec asks for it" if input.plan.target.buildID == build
 
@@ -42,6 +45,8 @@ missing contains "it is not known that no open workflow is pinned to it" if {
 
 missing contains sprintf("the rollback window (%s) is not over", [window]) if {
 	some promotion in promotions
+	not record.retire
+	not input.record.retire
 	not over(promotion)
 }
 
@@ -133,8 +138,13 @@ drained_delay := delete_delay if input.action.kind == "DeleteVersion"
 
 delete_delay := longer("deleteDelay", evidence.minDeleteDelay)
 
+# A person who asked for the end of one version goes without the spec's delays, not without the environment's.
+delays := input.deployment.spec.sunset if not record.retire
+
+delays := {"scaledownDelay": "0s", "deleteDelay": "0s"} if record.retire
+
 longer(name, floor) := max([
-	time.parse_duration_ns(input.deployment.spec.sunset[name]),
+	time.parse_duration_ns(delays[name]),
 	time.parse_duration_ns(floor),
 ])
 

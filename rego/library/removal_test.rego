@@ -201,3 +201,26 @@ test_files_stay_while_listed if {
 test_files_stay_while_scaled_up if {
 	missing(doc("RemoveFiles", object.union(gone, {"record": {"guard": "On"}})), later) == {"it has not been scaled down"}
 }
+
+asked := {"record": {"retire": {"by": "ada", "at": "2026-03-01T12:00:00Z"}}}
+
+test_one_that_a_person_retires_goes_without_delays_and_window if {
+	missing(doc("ScaleDown", object.union(drained, asked)), "2026-03-01T12:00:00Z") == set()
+	now := "2026-02-28T12:00:01Z"
+	"the rollback window (30m) is not over" in missing(doc("ScaleDown", drained), now)
+	not "the rollback window (30m) is not over" in missing(doc("ScaleDown", object.union(drained, asked)), now)
+	missing(object.union(never_routed, {"versions": [object.union(unused, asked)], "firstRead": {"versions": [object.union(unused, asked)]}}), "2026-03-01T12:00:00Z") == set()
+}
+
+test_one_that_a_person_retires_keeps_the_environments_delays if {
+	got := missing(doc("ScaleDown", object.union(drained, asked)), "2026-03-01T12:30:00Z") with data.rampart.config.sunset.evidence.minScaledownDelay as "1h"
+	got == {"it has not been drained, or unused, for long enough"}
+}
+
+test_a_retired_worker_deployment_has_no_target if {
+	without := object.remove(doc("ScaleDown", drained), ["plan"])
+	missing(without, later) == {"it is not known which version the spec asks for"}
+	missing(object.union(without, {"record": {"retire": {"current": "Keep"}}}), later) == set()
+	"the rollback window (30m) is not over" in missing(without, "2026-02-28T12:00:01Z")
+	not "the rollback window (30m) is not over" in missing(object.union(without, {"record": {"retire": {"current": "Keep"}}}), "2026-02-28T12:00:01Z")
+}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
 // crashConfig lets a policy in the repository be changed.
@@ -42,6 +44,7 @@ type story struct {
 func stories() map[string]story {
 	return map[string]story{
 		"Rollout":  {sites: map[string]int{"push": 10, "SetManager": 1, "StartGate": 1, "SetCurrent": 2, "SetRamp": 1, "DeleteVersion": 1}, play: playRollout, check: checkRollout},
+		"Retire":   {sites: map[string]int{"push": 5, "SetCurrent": 1}, play: playRetire, check: checkRetire},
 		"Rollback": {sites: map[string]int{"push": 1, "MarkTurnedBack": 1, "ClearRamp": 1}, play: playRollback, check: checkRollback},
 	}
 }
@@ -88,6 +91,23 @@ func checkRollback(w *world) {
 	require.Equal(w.t, []string{"test.bad"}, onlyRules(barredBy(w.routing())))
 	require.Equal(w.t, "RolledBack", w.reason())
 	require.NotEmpty(w.t, w.build("app:v2"), "its files stay")
+}
+
+func playRetire(w *world, cycle func()) {
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: oneStep})
+	w.eventually("v1 ready", func() bool { w.once(); return w.reason() == "RolloutComplete" })
+	w.say("retire", "--unroute", "--force")
+	w.commit(gittest.Commit{Delete: []string{specFile}, Message: "no checkout any more"})
+	w.eventually("nothing is left", func() bool { cycle(); return w.file(recordDir+"/routing.yaml") == "" })
+}
+
+func checkRetire(w *world) {
+	require.Equal(w.t, []string{"current v1", "current unversioned"}, w.calls())
+	for path := range w.repo.Files("main") {
+		require.NotContains(w.t, path, recordDir)
+	}
+	w.once()
+	require.Empty(w.t, w.file(recordDir+"/routing.yaml"), "and it does not come back")
 }
 
 // onlyRules leaves out who recorded the bar: the rule, or the mark that the rule left in Temporal.

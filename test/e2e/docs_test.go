@@ -3,10 +3,12 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,8 +39,10 @@ func pages(t *testing.T) map[string]string {
 }
 
 var (
-	prompt  = regexp.MustCompile(`(?m)^ *\$ ((?:.*\\\n)*.*)$`)
-	inline  = regexp.MustCompile("`(rampart [^`]+)`")
+	prompt = regexp.MustCompile(`(?m)^ *\$ ((?:.*\\\n)*.*)$`)
+	inline = regexp.MustCompile("`(rampart [^`]+)`")
+	// said are the command lines by which a person says something: each leaves the world another one.
+	said    = regexp.MustCompile(`^rampart (rollback|hold|resume|retry|retire|adopt|release) `)
 	pending = regexp.MustCompile(`^rampart (plan|wait|simulate)\b`)
 	yaml    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
@@ -132,6 +136,9 @@ func TestDocumentedCommands(t *testing.T) {
 			if strings.HasPrefix(line, "rampart run") && !strings.Contains(line, "--once") {
 				continue // the bot that runs all the while
 			}
+			if said.MatchString(line) {
+				continue // after the others
+			}
 			cmd := shell(line)
 			cmd.Env = append(cmd.Env, "RAMPART_CACHE_DIR="+t.TempDir())
 			if !strings.Contains(line, " -C ") {
@@ -151,6 +158,30 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 	}
 	require.Greater(t, ran, 8)
+
+	spoken := 0
+	for _, page := range slices.Sorted(maps.Keys(documents)) {
+		for _, line := range commandLines(documents[page]) {
+			if !said.MatchString(line) {
+				continue
+			}
+			line = strings.ReplaceAll(line, "BUILD", "v0.9.0-00000000")
+			cmd := shell(line)
+			cmd.Env = append(cmd.Env, "RAMPART_CACHE_DIR="+t.TempDir(), "RAMPART_REPO="+repo.URL(), "RAMPART_AUTHOR=ada")
+			cmd.Dir = filepath.Join(dir, "clone")
+			out, err := cmd.CombinedOutput()
+			switch {
+			case strings.HasPrefix(line, "rampart rollback"):
+				require.Contains(t, string(out), "can take its traffic", "%s: %s", page, line)
+			case strings.Contains(line, "--version"):
+				require.Contains(t, string(out), "has no version", "%s: %s", page, line)
+			default:
+				require.NoError(t, err, "%s: %s\n%s", page, line, out)
+			}
+			spoken++
+		}
+	}
+	require.Greater(t, spoken, 8)
 }
 
 // dedent moves fenced blocks within lists to the left.

@@ -2,7 +2,9 @@ package temporalenv_test
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
@@ -91,12 +94,19 @@ kind: Connection
 metadata: {name: temporal, namespace: payments}
 spec: `+connection))
 	require.Empty(t, problems)
-	files, err := render.Target(render.TargetInput{
-		Spec: *documents[0].Object.(*v1alpha1.WorkerDeployment), Connection: *documents[1].Object.(*v1alpha1.Connection),
-		Environment: v1alpha1.Environment{Name: "prod", WorkerEnv: v1alpha1.EnvCurrent},
-	})
+	spec, buildID := documents[0].Object.(*v1alpha1.WorkerDeployment), "v1"
+	files, err := render.Files(rollout.Plan{
+		Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, Dir: "deploy/payments/checkout",
+		Environment: v1alpha1.Environment{Name: "prod", WorkerEnv: v1alpha1.EnvCurrent}, Spec: spec,
+		Connection: documents[1].Object.(*v1alpha1.Connection),
+		Record: &v1alpha1.RoutingSpec{WorkerDeployment: "payments/checkout", TemporalNamespace: "prod",
+			Versions: []v1alpha1.RecordedVersion{{BuildID: buildID, Deployment: "checkout-v1", Guard: v1alpha1.GuardOn}}},
+		Versions: []rollout.VersionWrite{{BuildID: buildID, Op: rollout.RenderVersion, Guard: v1alpha1.GuardOn}},
+	}, rollout.Record{})
 	require.NoError(t, err)
-	objects, err := temporalenv.ParseManifests([]byte(files[0].Data))
+	at := slices.IndexFunc(files, func(f rollout.FileChange) bool { return path.Base(f.Path) == "deployment.yaml" })
+	require.GreaterOrEqual(t, at, 0)
+	objects, err := temporalenv.ParseManifests([]byte(files[at].Data))
 	require.NoError(t, err)
 	require.NotNil(t, objects[0].Deployment)
 	return objects[0].Deployment

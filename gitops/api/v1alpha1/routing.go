@@ -39,6 +39,8 @@ type RoutingSpec struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// SetAside are versions that the server refuses to delete.
 	SetAside []SetAside `json:"setAside,omitempty"`
+	// Retire asks for the end of the worker deployment; nil: nobody does.
+	Retire *Retire `json:"retire,omitempty"`
 }
 
 // DesiredRouting is what Temporal shall route.
@@ -105,6 +107,8 @@ type RecordedVersion struct {
 	RetiredAt Time `json:"retiredAt,omitzero"`
 	// Resources are its objects made from WorkerResourceTemplates, sorted by template. Their files are among Files.
 	Resources []RecordedResource `json:"resources,omitempty"`
+	// Retire asks for the end of this version, without the delays of its sunset; nil: nobody does.
+	Retire *Asked `json:"retire,omitempty"`
 	// Files are the Git blob hashes of its files by their name below versions/<build-id>/, as the bot wrote them.
 	Files map[string]string `json:"files"`
 }
@@ -171,9 +175,11 @@ type Bar struct {
 type HoldKind string
 
 // The kinds of holds: one by a person ends when a person resumes, one after drift also when the spec asks for another build.
+// A worker deployment that was released is left alone altogether, as if somebody else owned it, until a person adopts it.
 const (
-	HoldManual HoldKind = "Manual"
-	HoldDrift  HoldKind = "Drift"
+	HoldManual   HoldKind = "Manual"
+	HoldDrift    HoldKind = "Drift"
+	HoldReleased HoldKind = "Released"
 )
 
 // Hold stops every raise until a person resumes.
@@ -193,4 +199,30 @@ type SetAside struct {
 	At      Time   `json:"at"`
 	// Times counts the refusals: each time it is left alone for longer.
 	Times int `json:"times,omitempty"`
+}
+
+// Asked is what a person asked for: who, why and when.
+type Asked struct {
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	At     Time   `json:"at"`
+}
+
+// RetireCurrent says what becomes of the current version of a worker deployment that is retired.
+type RetireCurrent string
+
+// What becomes of the current version: it keeps its traffic until a person sees to that; it loses it once it is proven that
+// nobody needs it; it loses it without that proof.
+const (
+	KeepCurrent   RetireCurrent = "Keep"
+	UnrouteProven RetireCurrent = "Unroute"
+	UnrouteAnyway RetireCurrent = "UnrouteAnyway"
+)
+
+// Retire is the wish that a worker deployment ends.
+type Retire struct {
+	Current RetireCurrent `json:"current"`
+	By      string        `json:"by"`
+	Reason  string        `json:"reason,omitempty"`
+	At      Time          `json:"at"`
 }

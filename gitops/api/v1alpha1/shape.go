@@ -132,9 +132,11 @@ func enumOf(t reflect.Type) []string {
 	case reflect.TypeFor[BuildIDSource]():
 		return values(BuildIDTemplate, BuildIDCustom)
 	case reflect.TypeFor[HoldKind]():
-		return values(HoldManual, HoldDrift)
+		return values(HoldManual, HoldDrift, HoldReleased)
 	case reflect.TypeFor[VersionState]():
 		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
+	case reflect.TypeFor[RetireCurrent]():
+		return values(KeepCurrent, UnrouteProven, UnrouteAnyway)
 	case reflect.TypeFor[LeftBy]():
 		return values(LeftByPromotion, LeftByRollback, LeftByOutside)
 	case reflect.TypeFor[ApprovalAnswer]():

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
+	"github.com/rampart-gitops/rampart/temporal"
+)
+
+// operatorFlags are those of every command by which a person says something about one worker deployment.
+type operatorFlags struct {
+	output     choice
+	repository repositoryFlags
+	server     temporalFlags
+	reason     string
+}
+
+func (a *app) addOperator(cmd *cobra.Command, f *operatorFlags) {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgsFunction = a.completeName
+	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	f.repository.addReading(cmd)
+	f.repository.addPerson(cmd)
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why: is recorded, and shown to everybody who asks")
+}
+
+// operator carries out what a person says.
+type operator struct {
+	*app
+	command, name, format string
+	repo                  *gitops.Repository
+	source                reconcile.Source
+	hooks                 writeHooks
+	person                operate.Person
+}
+
+// told is what a command did.
+type told struct {
+	Command     string `json:"command"`
+	Name        string `json:"name"`
+	Environment string `json:"environment"`
+	// Changed says whether anything was changed, in Git or in Temporal.
+	Changed bool `json:"changed"`
+	// Commit that says so, "" if there was nothing to commit.
+	Commit string   `json:"commit,omitempty"`
+	Did    string   `json:"did,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+// operate runs one command, and prints what it did.
+func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(context.Context, *operator) (told, error)) (err error) {
+	if f.repository.url == "" {
+		return fmt.Errorf("%s needs a repository: --repo URL, or RAMPART_REPO", cmd.Name())
+	}
+	if err := a.whoSpeaks(&f.repository); err != nil {
+		return err
+	}
+	hooks, err := a.faults()
+	if err != nil {
+		return err
+	}
+	repo, closeRepo, err := a.shortLived(f.repository, hooks.push)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeRepo()) }()
+	o := &operator{app: a, command: cmd.Name(), name: name, format: f.output.value, repo: repo, source: a.only(repo), hooks: hooks,
+		person: operate.Person{Name: inOneLine(f.repository.author), Reason: inOneLine(f.reason), At: a.now()}}
+	t, err := do(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	return o.print(t)
+}
+
+// inOneLine makes what a person typed one printable line: it goes into messages of commits, and to terminals.
+func inOneLine(s string) string {
+	printable := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(printable), " ")
+}
+
+func (o *operator) print(t told) error {
+	if o.format != formatText {
+		return o.encode(o.format, t)
+	}
+	line := t.Did
+	if !t.Changed {
+		line = "nothing to do"
+	}
+	if _, err := fmt.Fprintf(o.out, "%s: %s\n", t.Name, line); err != nil {
+		return err
+	}
+	for _, n := range t.Notes {
+		if _, err := fmt.Fprintf(o.out, "  %s\n", n); err != nil {
+			return err
+		}
+	}
+	if t.Commit != "" {
+		_, err := fmt.Fprintf(o.out, "  commit %s\n", t.Commit)
+		return err
+	}
+	return nil
+}
+
+// found is a worker deployment at the tip, and the environment that it is in.
+type found struct {
+	rollout.Snapshot
+	base string
+}
+
+// find reads the tip.
+func (o *operator) find(ctx context.Context) (found, error) {
+	world, err := o.source.Read(ctx)
+	if err != nil {
+		return found{}, err
+	}
+	s, err := deployment(world, o.name)
+	if err != nil {
+		return found{}, o.because(world, err)
+	}
+	for _, env := range world.Environments {
+		if env.Environment.Name == s.Environment.Name {
+			return found{s, env.Base}, nil
+		}
+	}
+	return found{}, fmt.Errorf("environment %s is gone", s.Environment.Name)
+}
+
+// errBusy says that Temporal was too busy to answer.
+var errBusy = errors.New("Temporal is busy") //nolint:staticcheck // a name
+
+// overtaken reports whether an attempt may do better the next time: somebody else pushed or moved the routing, or Temporal was busy.
+func overtaken(err error) bool {
+	return errors.Is(err, rollout.ErrMoved) || errors.Is(err, rollout.ErrStale) || errors.Is(err, errBusy) || temporal.Busy(err)
+}
+
+// again runs an attempt until it is not overtaken any more.
+func (o *operator) again(ctx context.Context, attempt func() error) error {
+	var err error
+	for try := range reconcile.MaxTries {
+		if try > 0 {
+			pause := 50 * time.Millisecond << try
+			if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+				return err
+			}
+		}
+		if err = attempt(); err == nil || !overtaken(err) {
+			return err
+		}
+		o.log.InfoContext(ctx, "overtaken: starting over", "try", try+1, "error", err)
+	}
+	return fmt.Errorf("gave up after %d tries: %w", reconcile.MaxTries, err)
+}
+
+// change changes the record at the tip.
+func (o *operator) change(ctx context.Context, do func(rollout.Snapshot) (operate.Change, error)) (told, error) {
+	var out told
+	err := o.again(ctx, func() error {
+		at, err := o.find(ctx)
+		if err != nil {
+			return err
+		}
+		c, err := do(at.Snapshot)
+		if err != nil {
+			return err
+		}
+		out, err = o.commit(ctx, at, c)
+		return err
+	})
+	return out, err
+}
+
+// commit pushes one change of a record, written as the bot writes it.
+func (o *operator) commit(ctx context.Context, at found, c operate.Change) (told, error) {
+	t := told{Command: o.command, Name: at.Deployment.String(), Environment: at.Environment.Name, Did: c.Did, Notes: c.Notes, Changed: c.Did != ""}
+	if c.Did == "" {
+		return t, nil
+	}
+	files, err := render.Files(rollout.Plan{Deployment: at.Deployment, Environment: at.Environment, Dir: at.Record.Dir, Record: &c.Record}, at.Record)
+	files = slices.DeleteFunc(files, func(f rollout.FileChange) bool { return path.Base(f.Path) != "routing.yaml" }) // the rest is the bot's
+	if err != nil || len(files) == 0 {
+		return t, err
+	}
+	message := fmt.Sprintf("rampart(%s): %s: %s\n\n%s\n  said by %s", at.Environment.Name, at.Deployment, c.Did, at.Deployment, o.person.Name)
+	if o.person.Reason != "" {
+		message += "\n  because " + o.person.Reason
+	}
+	t.Commit, err = o.repo.Commit(ctx, rollout.Commit{Environment: at.Environment, Base: at.base, Changes: files, Message: message + "\n"})
+	return t, err
+}
+
+// temporal connects to Temporal for one command.
+func (o *operator) temporal(f temporalFlags) (*temporal.Pool, error) {
+	return o.pool(f, o.hooks.temporal)
+}
+
+// observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.
+func (o *operator) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot, asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
+	s.Limits, s.Now = rollout.DefaultLimits(), o.now()
+	switch {
+	case len(s.Problems) > 0:
+		return s, errors.New(s.Problems[0].Message)
+	case s.Spec == nil:
+		return s, fmt.Errorf("the spec of %s is gone from Git: it says where its Temporal is", s.Deployment)
+	case s.Connection == nil:
+		return s, fmt.Errorf("connection %s/%s is not in the repository", s.Deployment.Namespace, s.Spec.Spec.WorkerOptions.ConnectionRef.Name)
+	}
+	for _, ask := range asks {
+		s.Observation = pool.Observe(ctx, *s.Connection, ask(s))
+		s.Now = o.now()
+		if p := s.Observation.Problem; p != nil && p.Busy {
+			return s, fmt.Errorf("%w: %s", errBusy, p.Message)
+		}
+	}
+	return s, ctx.Err()
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// operatorCommands are what an operator says.
+func (a *app) operatorCommands() []*cobra.Command {
+	return []*cobra.Command{a.rollbackCommand(), a.holdCommand(), a.resumeCommand(), a.retryCommand(), a.retireCommand(),
+		a.adoptCommand(), a.releaseCommand()}
+}
+
+// record makes a command that changes the record and asks nobody else.
+func (a *app) record(cmd *cobra.Command, change func(rollout.Snapshot, operate.Person) (operate.Change, error)) *cobra.Command {
+	f := new(operatorFlags)
+	a.addOperator(cmd, f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operator) (told, error) {
+			return o.change(ctx, func(s rollout.Snapshot) (operate.Change, error) { return change(s, o.person) })
+		})
+	}
+	return cmd
+}
+
+func (a *app) holdCommand() *cobra.Command {
+	return a.record(&cobra.Command{
+		Use:   "hold NAME",
+		Short: "Let nothing be raised until it is resumed",
+		Long: `Hold stops every raise of a worker deployment's traffic until rampart resume. What has traffic keeps it; traffic is still taken
+back where policy, a gate or the spec says so. It is a commit with your name; Temporal is not asked.`,
+		Example: `  rampart hold payments/checkout --reason "incident 4711" --repo https://git.example.com/team/workers.git`,
+	}, operate.Hold)
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return a.record(&cobra.Command{
+		Use:   "resume NAME",
+		Short: "Take away a hold",
+		Long: `Resume takes away the hold of a person, and the one that follows when traffic was lowered outside of Git or routing.yaml was
+edited. The rollout goes on from where traffic is. Exit code 0 also where nothing was held.`,
+		Example: `  rampart resume payments/checkout --repo https://git.example.com/team/workers.git`,
+	}, operate.Resume)
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	var build string
+	cmd := a.record(&cobra.Command{
+		Use:   "retry NAME",
+		Short: "Try a build again that was turned back, or whose gate failed",
+		Long: `Retry takes away the bar against the build that the spec asks for (or --build): it starts anew, as another attempt, at its first
+gate and first step. A build that is not barred and has no traffic starts anew too: its failed gate runs again. The mark that
+the rollback left in Temporal is void with it.`,
+		Example: `  rampart retry payments/checkout --reason "the database is back" --repo https://git.example.com/team/workers.git`,
+	}, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) { return operate.Retry(s, p, build) })
+	cmd.Flags().StringVar(&build, "build", "", "build ID to try again (default: the one that the spec asks for)")
+	return cmd
+}
+
+// retireFlags say what is retired, and how.
+type retireFlags struct {
+	version                string
+	unroute, force, cancel bool
+}
+
+func (a *app) retireCommand() *cobra.Command {
+	f := new(retireFlags)
+	cmd := a.record(&cobra.Command{
+		Use:   "retire NAME",
+		Short: "End a worker deployment, or one version of it",
+		Long: `Retire ends a worker deployment: its ramp is cleared, no new version comes, and each version is scaled down, deleted in Temporal
+and removed as ever: once it has drained, no open workflow is pinned to it, and its delays are over. When nothing is left and
+the spec's file is gone, its folder goes too.
+
+The current version keeps its traffic, since new workflows need somewhere to go. With --unroute it loses that once
+unversioned workers poll all of its task queues, or once nothing was open or started on it for the sunset's scaledownDelay
+(1m at least); with --unroute --force at once: then workflows that are started later, and open ones that are not pinned,
+wait for unversioned workers. A pinned workflow always finishes on its version.
+
+With --version one version goes, without the delays and the rollback window, on the same proof.`,
+		Example: `  rampart retire payments/checkout --reason "moved to billing" --repo https://git.example.com/team/workers.git
+  rampart retire payments/checkout --unroute
+  rampart retire payments/checkout --cancel
+  rampart retire payments/checkout --version v1.0.0-b676227c`,
+	}, f.change)
+	cmd.Flags().StringVar(&f.version, "version", "", "build ID of the one version to end")
+	cmd.Flags().BoolVar(&f.unroute, "unroute", false, "take new workflows from the current version, once nobody needs it")
+	cmd.Flags().BoolVar(&f.force, "force", false, "with --unroute: at once, without proof")
+	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take it back")
+	cmd.MarkFlagsMutuallyExclusive("version", "unroute", "cancel")
+	return cmd
+}
+
+func (f *retireFlags) change(s rollout.Snapshot, p operate.Person) (operate.Change, error) {
+	switch {
+	case f.force && !f.unroute:
+		return operate.Change{}, errors.New("--force goes with --unroute")
+	case f.version != "":
+		return operate.RetireVersion(s, p, f.version)
+	case f.cancel:
+		return operate.Unretire(s, p)
+	case f.force:
+		return operate.Retire(s, p, v1alpha1.UnrouteAnyway)
+	case f.unroute:
+		return operate.Retire(s, p, v1alpha1.UnrouteProven)
+	}
+	return operate.Retire(s, p, v1alpha1.KeepCurrent)
+}
