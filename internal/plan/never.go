@@ -129,7 +129,7 @@ func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
 		return n.promoted(id)
 	}
 	for _, p := range n.s.Record.Routing.Spec.Promotions {
-		if p.BuildID == id && (p.LeftAt.IsZero() || !p.LeftAt.Time.Before(was.CreatedAt.Time)) {
+		if p.BuildID == id && (p.LeftAt.IsZero() || !p.LeftAt.Before(was.CreatedAt.Time)) {
 			return true
 		}
 	}

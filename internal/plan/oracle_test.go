@@ -90,7 +90,7 @@ func (o *oracle) idle(obs rollout.Observation, id string) (ok, gone bool) {
 	down := g.Guard == v1alpha1.GuardOff && g.Replicas != nil && *g.Replicas == 0
 	routed := !g.RoutedAt.IsZero()
 	for _, p := range o.rec.Promotions {
-		before := !p.LeftAt.IsZero() && p.LeftAt.Time.Before(g.CreatedAt.Time) // another version of that name, removed since
+		before := !p.LeftAt.IsZero() && p.LeftAt.Before(g.CreatedAt.Time) // another version of that name, removed since
 		routed = routed || p.BuildID == id && !before
 	}
 	v := listedIn(obs, id)

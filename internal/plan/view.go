@@ -152,7 +152,7 @@ func retired(r *v1alpha1.RecordedVersion) bool {
 // that nothing needed it, and asked for again.
 func (v *view) earlierLife(p v1alpha1.Promotion) bool {
 	r := v.recorded(p.BuildID)
-	return r != nil && !p.LeftAt.IsZero() && p.LeftAt.Time.Before(r.CreatedAt.Time)
+	return r != nil && !p.LeftAt.IsZero() && p.LeftAt.Before(r.CreatedAt.Time)
 }
 
 // everRouted reports whether the version had traffic at any time, by Git or by Temporal.
