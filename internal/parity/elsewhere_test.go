@@ -106,7 +106,7 @@ func cluster() []Case {
 		none("webhooks: registered, served, failing", "validating webhooks, off by default", "rampart validate checks in CI what the bot checks when it reads"),
 		none("leader election", "one of two replicas", "two bots are harmless: each push is compare-and-swap, each routing call has its token"),
 		{Scenario: "deletion: routing cleared, versions deleted skipping drainage, finalizers", Controller: "a manifest that is deleted unroutes and deletes all versions",
-			Want: "a spec that is gone keeps everything", Tests: []string{"internal/plan TestSpecGone"}, Why: "a file can go by mistake; retiring a worker deployment as a wish of its own is open"},
+			Want: "a spec that is gone keeps everything", Tests: []string{"internal/plan TestSpecGone"}, Why: "a file can go by mistake; retiring is a wish of its own: rampart retire"},
 		none("server-side apply, field managers", "for rendered resources", "the CD tool applies"),
 		none("Helm values, RBAC, metrics proxy", "of the chart", "there is no chart: one process that reads Git"),
 	}

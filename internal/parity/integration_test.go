@@ -76,8 +76,9 @@ func rest() []Case {
 			Tests: []string{"test/e2e TestTemporalDownInMidRamp", "test/e2e TestGateInputFromSecret", "test/e2e TestTwoSpecsOfOneName"}},
 		{Scenario: "rate limit: ten worker deployments, one request in a second", Controller: "all end well", Want: "the whole namespace is asked less, and goes on",
 			Tests: []string{"test/temporal TestRateLimitedByTheServer", "temporal TestExhaustedSlowsTheWholeNamespaceDown"}, Why: "no end-to-end test has as many at once under a limit"},
-		{Scenario: "deletion: unversioned, and finalizers", Controller: "routing is cleared, versions are deleted", Want: Open,
-			Why: "a spec that is gone keeps everything; retiring a worker deployment as a wish of its own is not there yet"},
+		{Scenario: "deletion: unversioned, and finalizers", Controller: "routing is cleared, versions are deleted, drained or not",
+			Want: "retired by a person: drained first, nothing skipped", Tests: []string{"test/e2e TestRetireAWorkerDeployment"},
+			Why: "a spec that is gone keeps everything; workflows that run for months end first"},
 	}
 }
 
