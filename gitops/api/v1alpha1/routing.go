@@ -101,6 +101,8 @@ type RecordedVersion struct {
 	RoutedAt Time `json:"routedAt,omitzero"`
 	// RetiredAt is when it was scaled down; zero: not.
 	RetiredAt Time `json:"retiredAt,omitzero"`
+	// Evacuations are the stages of freeing it of the workflows that stay on it, in the order of their beginning.
+	Evacuations []RecordedEvacuation `json:"evacuations,omitempty"`
 	// Files are the Git blob hashes of its files by their name below versions/<build-id>/, as the bot wrote them.
 	Files map[string]string `json:"files"`
 }

@@ -134,6 +134,10 @@ func enumOf(t reflect.Type) []string {
 		return values(HoldManual, HoldDrift)
 	case reflect.TypeFor[LeftBy]():
 		return values(LeftByPromotion, LeftByRollback, LeftByOutside)
+	case reflect.TypeFor[EvacuationStage]():
+		return values(EvacuateBySignal, EvacuateByMove, EvacuateByCancel, EvacuateByTermination)
+	case reflect.TypeFor[EvacuationState]():
+		return values(EvacuationProposed, EvacuationApproved, EvacuationDeclined, EvacuationRunning, EvacuationCompleted, EvacuationFailed)
 	case reflect.TypeFor[ConditionStatus]():
 		return values(True, False, Unknown)
 	}
