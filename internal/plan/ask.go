@@ -31,6 +31,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	add(&a.Queues, v.wantedBack())
 	for i := range v.rec.Versions {
 		r := &v.rec.Versions[i]
+		v.askEvacuation(&a, r)
 		if !v.mayGo(r) {
 			continue
 		}

@@ -12,6 +12,8 @@ import (
 func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.removals()
+	n.batches()
+	n.approved()
 	if n.foreign() && len(p.Gates) > 0 {
 		n.add("a gate would start on a worker deployment of %q", s.Observation.ManagerIdentity)
 	}

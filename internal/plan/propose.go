@@ -18,6 +18,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 		p.Canary = v.canary()
 		v.proposeContinue(&p)
 		v.proposeOthers(&p)
+		v.proposeEvacuations(&p)
 	}
 	for i := range p.Actions {
 		p.Actions[i].ID = actionID(p.Actions[i])

@@ -36,6 +36,7 @@ func (r *resolver) record(plan *rollout.Plan) {
 	r.nextHold(&next)
 	r.nextVersions(&next, plan)
 	r.nextSetAside(&next)
+	r.nextEvacuations(&next)
 	if len(plan.Versions) > 0 || !reflect.DeepEqual(next, r.before()) {
 		next.SpecPath = r.s.SpecPath
 	}
