@@ -45,6 +45,8 @@ type scene struct {
 	commits []rollout.Commit
 	calls   []string
 	obs     rollout.Observation
+	// batchError is what starting a batch job ends with.
+	batchError error
 }
 
 func newScene(t *testing.T) *scene {
