@@ -223,3 +223,109 @@ func TestEvacuation(t *testing.T) {
 		})
 	}
 }
+
+// TestNeverEvacuates spoils plans that evacuate, or what they were made on: each has to be refused.
+func TestNeverEvacuates(t *testing.T) {
+	approved := func(stage v1alpha1.EvacuationStage) change {
+		return all(stays(3), ended(v1alpha1.EvacuateBySignal, v1alpha1.EvacuateByCancel), inRecord(stage, v1alpha1.EvacuationApproved))
+	}
+	signal, move, terminate := stays(3), approved(v1alpha1.EvacuateByMove), all(approved(v1alpha1.EvacuateByTermination), inRecord(v1alpha1.EvacuateByMove, v1alpha1.EvacuationDeclined))
+	obs := func(change func(*rollout.Observation)) func(*rollout.Snapshot, *rollout.Plan) {
+		return func(s *rollout.Snapshot, _ *rollout.Plan) { change(&s.Observation) }
+	}
+	of1 := func(tag string, change func(*rollout.VersionObservation)) func(*rollout.Snapshot, *rollout.Plan) {
+		return func(s *rollout.Snapshot, _ *rollout.Plan) { change(s.Observation.Version(id(tag))) }
+	}
+	was := func(change func(*v1alpha1.RecordedEvacuation)) func(*rollout.Snapshot, *rollout.Plan) {
+		return func(s *rollout.Snapshot, p *rollout.Plan) {
+			change(jobIn(find(s.Record.Routing.Spec.Versions, id("v1")).Evacuations, p.Batches[0].Job.JobID))
+		}
+	}
+	will := func(change func(*v1alpha1.RecordedEvacuation)) func(*rollout.Snapshot, *rollout.Plan) {
+		return func(_ *rollout.Snapshot, p *rollout.Plan) {
+			change(jobIn(find(p.Record.Versions, id("v1")).Evacuations, p.Batches[0].Job.JobID))
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		given change
+		spoil func(*rollout.Snapshot, *rollout.Plan)
+		want  string
+	}{
+		{"current", signal, obs(func(o *rollout.Observation) { o.Routing.Current = id("v1") }), "has traffic"},
+		{"ramping", signal, obs(func(o *rollout.Observation) { o.Routing.HasRamp, o.Routing.Ramping = true, id("v1") }), "has traffic"},
+		{"gets traffic", signal, func(_ *rollout.Snapshot, p *rollout.Plan) {
+			p.Lower = &rollout.RoutingCall{Steps: []rollout.RoutingStep{{Kind: rollout.SetCurrent, BuildID: id("v1")}}}
+		}, "has traffic"},
+		{"asked for", signal, func(_ *rollout.Snapshot, p *rollout.Plan) { p.Target = &rollout.Target{BuildID: id("v1")} }, "has traffic"},
+		{"no spec", signal, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec = nil }, "has traffic"},
+		{"owner", signal, obs(func(o *rollout.Observation) { o.ManagerIdentity = "another" }), `of "another"`},
+		{"identity", signal, func(_ *rollout.Snapshot, p *rollout.Plan) { p.Batches[0].Identity = "another" }, `by "another"`},
+		{"not counted", signal, of1("v1", func(v *rollout.VersionObservation) { v.OpenPinned = rollout.Count{} }), "that any stay"},
+		{"none", signal, of1("v1", func(v *rollout.VersionObservation) { v.OpenPinned = rollout.Counted(0) }), "that any stay"},
+		{"no drainage", signal, of1("v1", func(v *rollout.VersionObservation) { v.Drainage = "" }), "that any stay"},
+		{"stale", signal, obs(func(o *rollout.Observation) { o.At = ago(61 * time.Second) }), "1m1s old"},
+		{"not read", signal, obs(func(o *rollout.Observation) { o.Problem = &rollout.Problem{} }), "on facts"},
+		{"others run", signal, obs(func(o *rollout.Observation) { o.Batches.OthersRun = rollout.Yes }), "no other batch job"},
+		{"others unknown", signal, obs(func(o *rollout.Observation) { o.Batches.OthersRun = "" }), "no other batch job"},
+		{"started before", signal, obs(func(o *rollout.Observation) { o.Batches.Jobs[0].State = rollout.BatchRunning }), "not started before"},
+		{"not known whether it was", signal, obs(func(o *rollout.Observation) { o.Batches.Jobs = nil }), "not started before"},
+		{"two", signal, func(_ *rollout.Snapshot, p *rollout.Plan) { p.Batches = append(p.Batches, p.Batches[0]) }, "at once"},
+		{"not in the record", signal, func(_ *rollout.Snapshot, p *rollout.Plan) { p.Record = nil }, "the record does not name"},
+		{"another stage", signal, will(func(e *v1alpha1.RecordedEvacuation) { e.Stage = v1alpha1.EvacuateByCancel }), "the record does not name"},
+		{"another signal", signal, will(func(e *v1alpha1.RecordedEvacuation) { e.Signal = "stop" }), "the record does not name"},
+		{"another target", move, will(func(e *v1alpha1.RecordedEvacuation) { e.Target = id("v1") }), "the record does not name"},
+		{"only proposed", move, will(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "the record does not name"},
+		{"moved, not approved", move, was(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "nobody approved"},
+		{"terminated, not approved", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "nobody approved"},
+		{"terminated, not proposed", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.ProposedAt = v1alpha1.Time{} }), "nobody approved"},
+		{"terminated, another was approved", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.Stage = v1alpha1.EvacuateByMove }), "nobody approved"},
+		{"target without files", move, func(s *rollout.Snapshot, _ *rollout.Plan) {
+			s.Record.Routing.Spec.Versions = s.Record.Routing.Spec.Versions[:1]
+		}, "not in Git"},
+		{"target scaled down", move, func(s *rollout.Snapshot, _ *rollout.Plan) {
+			find(s.Record.Routing.Spec.Versions, id("v2")).Guard = v1alpha1.GuardOff
+		}, "not in Git"},
+		{"target without workers", move, of1("v2", func(v *rollout.VersionObservation) { v.Queues[0].Pollers.Count = 0 }), "no fresh poller"},
+		{"target with old pollers", move, of1("v2", func(v *rollout.VersionObservation) { v.Queues[0].Pollers.LastAccess = ago(91 * time.Second) }), "no fresh poller"},
+		{"target on another queue", move, of1("v2", func(v *rollout.VersionObservation) { v.Queues[0].Name = "other" }), "does not serve"},
+		{"target's queues unknown", move, of1("v2", func(v *rollout.VersionObservation) { v.QueuesKnown = "" }), "task queues of both"},
+		{"its own queues unknown", move, of1("v1", func(v *rollout.VersionObservation) { v.QueuesKnown = "" }), "task queues of both"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := of(c.given)
+			p := decide(t, s, allowed)
+			require.Len(t, p.Batches, 1)
+			c.spoil(&s, &p)
+			require.Contains(t, strings.Join(Never(s, p), "\n"), c.want)
+		})
+	}
+}
+
+// What is asked: the jobs that could be acted on, and for a move the workers on both sides.
+func TestAskForEvacuation(t *testing.T) {
+	jobs := func(c change) []string {
+		var out []string
+		for _, b := range Ask(of(c)).Batches {
+			require.Equal(t, id("v1"), b.BuildID)
+			out = append(out, b.JobID)
+		}
+		return out
+	}
+	job := func(stage v1alpha1.EvacuationStage) string { return stageOf(stage, 1).JobID }
+	require.Empty(t, jobs(promoted(lostTraffic)))
+	require.Equal(t, []string{job(v1alpha1.EvacuateBySignal)}, jobs(stays(3)))
+	require.Equal(t, []string{job(v1alpha1.EvacuateBySignal)}, jobs(all(stays(3), inRecord(v1alpha1.EvacuateBySignal, v1alpha1.EvacuationRunning))))
+	next := all(stays(3), ended(v1alpha1.EvacuateBySignal))
+	require.Equal(t, []string{job(v1alpha1.EvacuateByMove), job(v1alpha1.EvacuateByCancel)}, jobs(next))
+	require.Equal(t, []string{id("v1"), id("v2")}, Ask(of(next)).Queues)
+	require.Empty(t, jobs(all(stays(3), ended(everyStage...))))
+	require.Empty(t, jobs(all(stays(3), foreign())))
+}
+
+// A stage that is not due says when it will be, and keeps the deployment from being left alone.
+func TestEvacuationIsDue(t *testing.T) {
+	s := of(stays(3), func(g *given) { g.listed("v1").DeactivatedAt = ago(23 * time.Hour) })
+	require.Equal(t, noon.Add(time.Hour), Propose(s).NextDue)
+	require.False(t, decide(t, s, allowed).Settled)
+}
