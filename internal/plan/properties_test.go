@@ -68,6 +68,7 @@ func heldBack(t *rapid.T, s rollout.Snapshot) {
 		require.Nil(t, plan.Raise)
 		require.Empty(t, plan.Gates)
 		require.Empty(t, plan.Deletions)
+		require.Empty(t, plan.Batches)
 		require.False(t, plan.SecondRead)
 		for _, w := range plan.Versions {
 			require.Contains(t, []rollout.WriteOp{rollout.EditVersion, rollout.RestoreFiles}, w.Op)
@@ -121,6 +122,7 @@ func event(t *rapid.T, w *world) {
 		"lost mark":   func() { w.noMarks = rapid.Bool().Draw(t, "lost") },
 		"workers go":  func() { w.server.poll(id(tag(t)), false) },
 		"workflows":   func() { openWorkflows(t, w) },
+		"evacuation":  func() { evacuateEvents(t, w) },
 		"nothing new": func() {},
 	}
 	events[rapid.SampledFrom(sortedKeys(events)).Draw(t, "event")]()
