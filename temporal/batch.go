@@ -95,7 +95,7 @@ func (o *observer) runningBatch(ctx context.Context) (string, error) {
 
 // StartBatch starts a batch job about the open workflows that are pinned to a version. It describes the worker deployment
 // again: where the version has traffic by now it changes nothing and gives a rollout.ErrStale, where somebody else owns it an
-// OwnerError. A job that was started before, in whatever state it is now, is no error. While the namespace runs as many jobs
+// OwnerError. Moving needs a server of at least 1.32. A job that was started before, in whatever state it is now, is no error. While the namespace runs as many jobs
 // as it takes, the error is rollout.ErrBatchBusy.
 func (p *Pool) StartBatch(ctx context.Context, target Target, start rollout.BatchStart) error {
 	if err := p.startBatch(ctx, target, start); err != nil {
@@ -113,6 +113,11 @@ func (p *Pool) startBatch(ctx context.Context, target Target, start rollout.Batc
 	req, err := s.batchRequest(deployment, start)
 	if err != nil {
 		return err
+	}
+	if start.Job.Stage == v1alpha1.EvacuateByMove {
+		if err := s.movesOnce(ctx); err != nil {
+			return err
+		}
 	}
 	now, err := s.describeDeployment(ctx, deployment)
 	if err != nil {
@@ -145,6 +150,29 @@ func (p *Pool) startBatch(ctx context.Context, target Target, start rollout.Batc
 		return fmt.Errorf("%w: %w", rollout.ErrBatchBusy, err)
 	}
 	return err
+}
+
+// movesOnce reports, as an error, a server that does not know one-time overrides: it would not see the field, and take the
+// override for an empty one.
+func (s *session) movesOnce(ctx context.Context) error {
+	const major, minor = 1, 32
+	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return fmt.Errorf("read the server's version: %w", err)
+	}
+	return atLeast(info.GetServerVersion(), major, minor)
+}
+
+// atLeast reports, as an error, a server that is older than major.minor, or whose version is not understood.
+func atLeast(version string, major, minor int) error {
+	var gotMajor, gotMinor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &gotMajor, &gotMinor); err != nil {
+		return fmt.Errorf("moving workflows needs Temporal %d.%d, and this server's version is %q", major, minor, version)
+	}
+	if gotMajor < major || gotMajor == major && gotMinor < minor {
+		return fmt.Errorf("moving workflows needs Temporal %d.%d or later, this server is %s: upgrade it, or leave moveTo out", major, minor, version)
+	}
+	return nil
 }
 
 func (s *session) batchRequest(deployment string, start rollout.BatchStart) (*workflowservice.StartBatchOperationRequest, error) {
