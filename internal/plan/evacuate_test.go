@@ -32,6 +32,16 @@ func stays(open int64) change {
 	})
 }
 
+// alsoStays is v0, older than v1, with a signal's job in a state.
+func alsoStays(state rollout.BatchState) change {
+	return all(inGit("v0"), up("v0"), drains("v0"), func(g *given) {
+		g.version("v0").RoutedAt = stamp(ago(300 * time.Hour))
+		g.listed("v0").DeactivatedAt, g.listed("v0").OpenPinned = ago(lostTraffic), rollout.Counted(1)
+		job := rollout.EvacuationJobID(g.Deployment, id("v0"), stageOf(v1alpha1.EvacuateBySignal, 1))
+		g.Observation.Batches.Jobs = append(g.Observation.Batches.Jobs, rollout.BatchJob{JobID: job, State: state})
+	})
+}
+
 var everyStage = []v1alpha1.EvacuationStage{v1alpha1.EvacuateBySignal, v1alpha1.EvacuateByMove, v1alpha1.EvacuateByCancel, v1alpha1.EvacuateByTermination}
 
 // stageOf is a stage as the spec of stays has it.
@@ -108,7 +118,11 @@ func evacuated(s rollout.Snapshot, p rollout.Plan) []string {
 	for _, v := range p.Status.DeprecatedVersions {
 		for _, e := range v.Evacuation {
 			if e.State == "Held" || e.State == "Waiting" {
-				out = append(out, fmt.Sprintf("%s %s: %s", e.Stage, e.State, e.Message))
+				text := fmt.Sprintf("%s %s: %s", e.Stage, e.State, e.Message)
+				if v.BuildID != id("v1") {
+					text = v.BuildID + ": " + text
+				}
+				out = append(out, text)
 			}
 		}
 	}
@@ -207,6 +221,21 @@ func TestEvacuation(t *testing.T) {
 		{"wanted again", all(stays(3), wants("v1")), nil, []string{""}},
 		{"drained, and some are paused", all(stays(3), drained("v1", 90*time.Hour), func(g *given) { g.listed("v1").OpenPinned = rollout.Counted(2) }), nil,
 			[]string{"start Signal go of 2", "Signal Running"}},
+		{"traffic has to go back to it, and cannot yet", all(stays(3), barsBuild("v2"), func(g *given) {
+			g.Spec.Spec.Rollout.Rollback.Window, g.listed("v1").Queues[0].Pollers.Count = lasting(200*time.Hour), 0
+		}), nil, []string{""}},
+		{"traffic goes back to it now", all(stays(3), func(g *given) { g.Spec.Spec.Rollout.Rollback.Window = lasting(200 * time.Hour) }),
+			verdictOn(rollout.Continue, effect(rollout.RollbackEffect)), []string{""}},
+		{"another version's job starts first", all(stays(3), alsoStays(rollout.BatchMissing)), nil,
+			[]string{"start Signal go of 3", "Signal Running", "v0: Signal Waiting: a batch job of this worker deployment runs"}},
+		{"another version's job runs", all(stays(3), alsoStays(rollout.BatchRunning)), nil,
+			[]string{"Signal Waiting: a batch job of this worker deployment runs"}},
+		{"a move to a build that was turned back", all(moves, inGit("v3"), up("v3"), barsBuild("v3"), func(g *given) {
+			e := stageOf(move, 1)
+			e.Target = id("v3")
+			g.Spec.Spec.Sunset.Evacuate.MoveTo.Target = e.Target
+			g.Observation.Batches.Jobs = []rollout.BatchJob{{JobID: rollout.EvacuationJobID(g.Deployment, id("v1"), e), State: rollout.BatchMissing}}
+		}), nil, []string{"Signal Completed", "Move Waiting: version v3, which workflows are to be moved to, was turned back: too many failures"}},
 		{"Git's memory", all(stays(3), func(g *given) { g.listed("v1").DeactivatedAt = time.Time{} }), nil, []string{"start Signal go of 3", "Signal Running"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
