@@ -110,30 +110,43 @@ func (o *oracle) evacuates() {
 
 func evacuateEvents(t *rapid.T, w *world) {
 	draw := func(d ...time.Duration) v1alpha1.Duration { return lasting(rapid.SampledFrom(d).Draw(t, "after")) }
-	switch rapid.SampledFrom([]string{"spec", "answer", "end", "other"}).Draw(t, "evacuation") {
+	switch rapid.SampledFrom([]string{"spec", "end", "other"}).Draw(t, "evacuation") {
 	case "spec":
 		w.spec().Sunset.Evacuate = &v1alpha1.Evacuation{CancelAfter: draw(0, time.Minute), TerminateAfter: draw(0, time.Hour),
 			ContinueAsNewSignal: &v1alpha1.EvacuationSignal{Name: "go", After: draw(0, time.Minute)},
 			MoveTo:              &v1alpha1.EvacuationMove{Target: rapid.SampledFrom([]string{"Current", id("v1"), id("v3")}).Draw(t, "to"), After: draw(0, time.Hour)}}
-	case "answer":
-		if w.record().Routing == nil {
-			return
-		}
-		answer := rapid.SampledFrom([]v1alpha1.EvacuationState{v1alpha1.EvacuationApproved, v1alpha1.EvacuationDeclined}).Draw(t, "answer")
-		w.edit(func(r *v1alpha1.RoutingSpec) {
-			for i := range r.Versions {
-				for j := range r.Versions[i].Evacuations {
-					if e := &r.Versions[i].Evacuations[j]; e.State == v1alpha1.EvacuationProposed {
-						e.State = answer
-					}
-				}
-			}
-		})
 	case "end":
 		w.server.endBatch(rapid.SampledFrom([]rollout.BatchState{rollout.BatchCompleted, rollout.BatchFailed}).Draw(t, "how"), rapid.Int64Range(0, 2).Draw(t, "left"))
 	case "other":
 		w.server.jobs.other = rapid.SampledFrom([]string{"", "cleanup"}).Draw(t, "other")
 	}
+}
+
+func answerProposals(t *rapid.T, w *world) {
+	if w.record().Routing == nil {
+		return
+	}
+	answer := rapid.SampledFrom([]v1alpha1.EvacuationState{v1alpha1.EvacuationApproved, v1alpha1.EvacuationDeclined, v1alpha1.EvacuationRunning}).Draw(t, "answer")
+	w.edit(func(r *v1alpha1.RoutingSpec) {
+		for i := range r.Versions {
+			for j := range r.Versions[i].Evacuations {
+				if e := &r.Versions[i].Evacuations[j]; e.State == v1alpha1.EvacuationProposed {
+					e.State = answer
+				}
+			}
+		}
+	})
+}
+
+// strandedOnV1 is v2 current, with workflows that stay on v1 and a spec that wants them moved at once and the rest done later.
+func strandedOnV1(t require.TestingT) *world {
+	w := currentV1(t)
+	w.server.versions[id("v1")].open = 2
+	w.push("v2")
+	w.run(40 * time.Minute)
+	w.spec().Sunset.Evacuate = &v1alpha1.Evacuation{MoveTo: &v1alpha1.EvacuationMove{Target: moveToCurrent},
+		ContinueAsNewSignal: &v1alpha1.EvacuationSignal{Name: "go", After: lasting(3 * time.Hour)}, CancelAfter: lasting(4 * time.Hour), TerminateAfter: lasting(4 * time.Hour)}
+	return w
 }
 
 // TestEvacuationToTheEnd is v1's workflows from the promotion of v2 to their end: signalled, then terminated after a person's yes.
