@@ -43,7 +43,8 @@ func asked(kind rollout.ActionKind) string {
 	case rollout.CreateVersion, rollout.UpdateVersion, rollout.ScaleVersion, rollout.Restore, rollout.UpdateResources,
 		rollout.StartGate, rollout.Ramp, rollout.Promote, rollout.ResetRamp, rollout.Rollback, rollout.Continue, rollout.Unroute:
 		return packageRollout
-	case rollout.ScaleDown, rollout.DeleteVersion, rollout.RemoveFiles, rollout.SetAsideKind:
+	case rollout.ScaleDown, rollout.DeleteVersion, rollout.RemoveFiles, rollout.SetAsideKind,
+		rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows:
 		return packageSunset
 	case rollout.DriftAction:
 		return packageDrift

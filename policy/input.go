@@ -22,7 +22,8 @@ import (
 //	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
-//	             resources, what changes of the objects made from templates: template, removes, scales
+//	             resources, what changes of the objects made from templates: template, removes, scales;
+//	             evacuation (stage, attempt, since, after, target, signal, jobID, count of open workflows) of those that stay
 //	versions     of Git and Temporal, each with its record, drainage, queues, counts; target says which one is asked for
 //	routing      as it was read: known, fresh, current, hasRamp, ramping, percentage, …
 //	firstRead    routing and versions of the first of two reads in one cycle
@@ -211,6 +212,24 @@ func actionOf(a *rollout.Action) ast.Value {
 		drift.text("actual", d.Actual)
 		o.put("drift", drift.value())
 	}
+	if e := a.Evacuation; e != nil {
+		o.put("evacuation", evacuationOf(e))
+	}
+	return o.value()
+}
+
+// evacuationOf is a stage of freeing a version of the workflows that stay on it. How old they are is not known; since is when
+// their version lost its traffic.
+func evacuationOf(e *rollout.Evacuation) ast.Value {
+	o := newObject()
+	o.text("stage", string(e.Stage))
+	o.count("attempt", e.Attempt)
+	o.time("since", e.Since)
+	o.duration("after", e.After)
+	o.text("target", e.Target)
+	o.text("signal", e.Signal)
+	o.text("jobID", e.JobID)
+	o.integer("count", e.Open)
 	return o.value()
 }
 

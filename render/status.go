@@ -161,7 +161,11 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		Deprecated                []string
 	}{Conditions: conditions}
 	for _, v := range status.DeprecatedVersions {
-		key.Deprecated = append(key.Deprecated, fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible))
+		text := fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible)
+		for _, e := range v.Evacuation {
+			text += fmt.Sprintf(" %s %s", e.JobID, e.State)
+		}
+		key.Deprecated = append(key.Deprecated, text)
 	}
 	if t := status.TargetVersion; t != nil {
 		key.Target, key.Step = t.BuildID, t.RampPercent

@@ -57,13 +57,14 @@ const (
 	SiteMarkTurnedBack Site = "MarkTurnedBack"
 	SiteStartGate      Site = "StartGate"
 	SiteDeleteVersion  Site = "DeleteVersion"
+	SiteStartBatch     Site = "StartBatch"
 )
 
 // Sites lists every Site.
 func Sites() []Site {
 	return []Site{
 		SiteSetManager, SiteSetCurrent, SiteSetRamp, SiteClearRamp, SiteMarkTurnedBack, SiteStartGate,
-		SiteDeleteVersion,
+		SiteDeleteVersion, SiteStartBatch,
 	}
 }
 

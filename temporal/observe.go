@@ -36,6 +36,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	}
 	o.describeVersions(ctx)
 	o.readPollers(ctx)
+	o.readBatches(ctx)
 	o.countOpen(ctx)
 	o.countInUse(ctx)
 	o.countClosed(ctx)

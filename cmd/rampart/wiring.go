@@ -386,6 +386,10 @@ func (t temporalPort) DeleteVersion(ctx context.Context, on reconcile.Subject, b
 	return t.pool.DeleteVersion(ctx, targetOf(on), temporal.VersionCall{BuildID: buildID, Identity: on.Identity})
 }
 
+func (t temporalPort) StartBatch(ctx context.Context, on reconcile.Subject, start rollout.BatchStart) error {
+	return t.pool.StartBatch(ctx, targetOf(on), start)
+}
+
 // judges compiles policies once for each content. It is safe for concurrent use.
 type judges struct {
 	mu      sync.Mutex

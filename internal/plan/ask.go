@@ -36,6 +36,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	}
 	for i := range v.rec.Versions {
 		r := &v.rec.Versions[i]
+		v.askEvacuation(&a, r)
 		if !v.mayGo(r) {
 			continue
 		}

@@ -14,6 +14,8 @@ func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n.removals()
 	n.resources()
 	n.ends()
+	n.batches()
+	n.approved()
 	if n.foreign() && len(p.Gates) > 0 {
 		n.add("a gate would start on a worker deployment of %q", s.Observation.ManagerIdentity)
 	}

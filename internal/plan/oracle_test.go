@@ -31,6 +31,7 @@ func forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 	if p.Raise != nil {
 		o.raises()
 	}
+	o.evacuates()
 	o.records()
 	o.objects()
 	return o.found
@@ -64,7 +65,7 @@ func listedIn(obs rollout.Observation, id string) *rollout.VersionObservation {
 func (o *oracle) writes() {
 	obs := o.s.Observation
 	calls := []*rollout.RoutingCall{o.p.Lower, o.p.Raise}
-	touches := o.p.Lower != nil || o.p.Raise != nil || len(o.p.Gates)+len(o.p.Deletions) > 0
+	touches := o.p.Lower != nil || o.p.Raise != nil || len(o.p.Gates)+len(o.p.Deletions)+len(o.p.Batches) > 0
 	released := o.rec.Hold != nil && o.rec.Hold.Kind == v1alpha1.HoldReleased
 	o.check(!touches || !released, "touches what was released")
 	mine := obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity

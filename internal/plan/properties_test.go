@@ -18,8 +18,8 @@ import (
 // bot comes to rest when the world does.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		start := rapid.SampledFrom([]string{"nothing", "current", "ramping", "promoted"}).Draw(t, "start")
-		w := map[string]func(require.TestingT) *world{"nothing": newWorld, "current": currentV1, "ramping": rampingV2, "promoted": currentV2}[start](t)
+		start := rapid.SampledFrom([]string{"nothing", "current", "ramping", "promoted", "stranded"}).Draw(t, "start")
+		w := map[string]func(require.TestingT) *world{"nothing": newWorld, "current": currentV1, "ramping": rampingV2, "promoted": currentV2, "stranded": strandedOnV1}[start](t)
 		w.after = func(s rollout.Snapshot, p rollout.Plan) {
 			require.Empty(t, forbidden(s, p), "row %s, record %+v", p.Row, s.Record.Routing)
 			again(t, w, s, p)
@@ -34,6 +34,7 @@ func TestProperties(t *testing.T) {
 		}
 		w.dies, w.refusePush = "", false
 		w.settle()
+		require.Zero(t, w.server.jobs.again, "a batch job is started twice")
 	})
 }
 
@@ -68,6 +69,7 @@ func heldBack(t *rapid.T, s rollout.Snapshot) {
 		require.Nil(t, plan.Raise)
 		require.Empty(t, plan.Gates)
 		require.Empty(t, plan.Deletions)
+		require.Empty(t, plan.Batches)
 		require.False(t, plan.SecondRead)
 		for _, w := range plan.Versions {
 			require.Contains(t, []rollout.WriteOp{rollout.EditVersion, rollout.RestoreFiles}, w.Op)
@@ -128,6 +130,8 @@ func event(t *rapid.T, w *world) {
 		"lost mark":   func() { w.noMarks = rapid.Bool().Draw(t, "lost") },
 		"workers go":  func() { w.server.poll(id(tag(t)), false) },
 		"workflows":   func() { openWorkflows(t, w) },
+		"evacuation":  func() { evacuateEvents(t, w) },
+		"answers":     func() { answerProposals(t, w) },
 		"nothing new": func() {},
 	}
 	events[rapid.SampledFrom(sortedKeys(events)).Draw(t, "event")]()

@@ -19,6 +19,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 		v.proposeContinue(&p)
 		v.proposeOthers(&p)
 		v.proposeResources(&p)
+		v.proposeEvacuations(&p)
 	}
 	for i := range p.Actions {
 		p.Actions[i].ID = actionID(p.Actions[i])

@@ -37,6 +37,7 @@ func (r *resolver) record(plan *rollout.Plan) {
 	r.nextVersions(&next, plan)
 	r.nextRetire(&next)
 	r.nextSetAside(&next)
+	r.nextEvacuations(&next)
 	if len(plan.Versions) > 0 || !reflect.DeepEqual(next, r.before()) {
 		next.SpecPath = r.s.SpecPath
 	}

@@ -21,6 +21,8 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 		r.sort(a)
 	}
 	r.oneMove()
+	r.oneJob()
+	r.noteWaits()
 	plan := rollout.Plan{
 		Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Target: p.Target, Row: p.Row,
 		Actions: r.taken, Held: r.held, Verdicts: verdicts, Spec: s.Spec, Connection: s.Connection,
@@ -48,12 +50,19 @@ type resolver struct {
 	quiet map[string]rollout.Verdict
 	// adopt says that the routing as it is becomes the desired one.
 	adopt bool
+	// proposals are stages of evacuations that wait for a person, notes what there is to say of others, lines what the commit
+	// says of them.
+	proposals []rollout.Action
+	notes     []note
+	lines     []string
 }
 
 func (r *resolver) sort(a rollout.Action) {
 	verdict := r.verdicts.Of(a.ID)
 	switch {
 	case a.Kind == rollout.Continue:
+	case a.Evacuation != nil:
+		r.sortEvacuation(a, verdict)
 	case a.Kind == rollout.DriftAction && a.Drift.Kind == rollout.DriftRouting:
 		r.sortRoutingDrift(a, verdict)
 	case a.Kind == rollout.DriftAction:
@@ -251,6 +260,8 @@ func (r *resolver) move() *rollout.Action {
 func (r *resolver) calls(plan *rollout.Plan) {
 	for _, a := range r.taken {
 		switch a.Kind {
+		case rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows:
+			plan.Batches = append(plan.Batches, rollout.BatchStart{BuildID: a.BuildID, Job: *a.Evacuation, Identity: r.s.Environment.ManagerIdentity})
 		case rollout.StartGate:
 			for _, q := range a.Queues {
 				plan.Gates = append(plan.Gates, rollout.GateStart{Gate: *a.Gate, TaskQueue: q})
@@ -313,7 +324,7 @@ func (r *resolver) settled(plan *rollout.Plan) bool {
 	}
 	return !slices.ContainsFunc(r.rec.Versions, func(ver v1alpha1.RecordedVersion) bool {
 		other := ver.BuildID != r.target.BuildID
-		return other && (r.needed(&ver) != "" || r.mayGo(&ver))
+		return other && (r.needed(&ver) != "" || r.mayGo(&ver) || r.evacuating(&ver))
 	})
 }
 
@@ -324,6 +335,7 @@ func (r *resolver) summary() []string {
 			out = append(out, line)
 		}
 	}
+	out = append(out, r.lines...)
 	if len(out) == 0 {
 		out = append(out, fmt.Sprintf("%s: %s", r.state.Reason, r.state.Message))
 	}
@@ -362,6 +374,8 @@ func headline(a rollout.Action) string {
 		return "remove " + a.BuildID
 	case rollout.SetAsideKind:
 		return "set aside " + a.BuildID
+	case rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows:
+		return evacuationHeadline(a)
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ type server struct {
 	token    int
 	versions map[string]*serverVersion
 	gates    map[string]rollout.GateState
+	jobs     jobs
 	// calls are the routing changes that were accepted.
 	calls []string
 	// down: it cannot be read.
@@ -165,6 +166,7 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 	if len(s.versions) == 0 {
 		o = rollout.Observation{At: s.now, Exists: rollout.No, ConflictToken: o.ConflictToken}
 	}
+	s.observeBatches(&ask, &o)
 	for _, id := range slices.Sorted(maps.Keys(s.versions)) {
 		v := s.versions[id]
 		seen := v.VersionObservation

@@ -69,6 +69,7 @@ func (r *resolver) versionStatus(ver v1alpha1.RecordedVersion) v1alpha1.VersionS
 	if r.target == nil || ver.BuildID != r.target.BuildID {
 		eligible := retired(&ver)
 		vs.Eligible = &eligible
+		vs.Evacuation = r.shownEvacuation(ver)
 		if o := r.obs.Version(ver.BuildID); o != nil && o.Drainage == rollout.Drained {
 			since := v1alpha1.NewTime(o.DrainageChangedAt)
 			vs.DrainedSince = &since

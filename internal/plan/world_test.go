@@ -179,6 +179,9 @@ func (w *world) cycle() rollout.Plan {
 			w.server.gates[id] = rollout.GateRunning
 		}
 	}
+	for _, b := range plan.Batches {
+		w.server.start(b)
+	}
 	if plan.Raise != nil {
 		_ = w.server.call(*plan.Raise, !w.noMarks) // one that is refused is decided again
 	}

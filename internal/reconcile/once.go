@@ -242,6 +242,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 				r.Log.InfoContext(ctx, "raised traffic", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
 			}
 		}
+		failed = r.startBatches(ctx, d, report) || failed
 		if !failed && d.Plan.Row != "" {
 			delete(r.failures, d.Plan.Deployment)
 		}
@@ -256,7 +257,7 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 	}
 	specs := map[string]string{}
 	for _, d := range decisions {
-		if d.Plan.Raise != nil && d.Snapshot.SpecPath != "" {
+		if (d.Plan.Raise != nil || len(d.Plan.Batches) > 0) && d.Snapshot.SpecPath != "" {
 			specs[d.Snapshot.SpecPath] = d.Snapshot.Git.SpecBlob
 		}
 	}

@@ -45,6 +45,8 @@ type scene struct {
 	commits []rollout.Commit
 	calls   []string
 	obs     rollout.Observation
+	// batchError is what starting a batch job ends with.
+	batchError error
 }
 
 func newScene(t *testing.T) *scene {
@@ -132,6 +134,11 @@ func (s *scene) Raise(_ context.Context, _ Subject, c rollout.RoutingCall) error
 }
 
 func (s *scene) StartGate(context.Context, Subject, rollout.GateStart) error { return nil }
+
+func (s *scene) StartBatch(context.Context, Subject, rollout.BatchStart) error {
+	s.calls = append(s.calls, "batch")
+	return s.batchError
+}
 
 func (s *scene) DeleteVersion(context.Context, Subject, string) (rollout.Deletion, error) {
 	return rollout.Deletion{}, errors.New("unexpected")

@@ -134,7 +134,7 @@ func (p *Planner) gateInputs(s rollout.Snapshot) map[string]rollout.GateInput {
 }
 
 func wants(a rollout.Ask) bool {
-	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil
+	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || len(a.Batches) > 0
 }
 
 // decideAll observes and decides for the given worker deployments of an environment.

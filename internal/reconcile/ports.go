@@ -50,6 +50,9 @@ type Router interface {
 type Helper interface {
 	StartGate(ctx context.Context, on Subject, gate rollout.GateStart) error
 	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
+	// StartBatch starts a batch job; one that was started before is no error. It ends with rollout.ErrBatchBusy while the
+	// namespace takes no other.
+	StartBatch(ctx context.Context, on Subject, start rollout.BatchStart) error
 }
 
 // Metrics reads a metrics store.

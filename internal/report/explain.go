@@ -75,6 +75,8 @@ type Version struct {
 	Waits string `json:"waits,omitempty"`
 	// WaitsUntil is when that comes by itself.
 	WaitsUntil *time.Time `json:"waitsUntil,omitempty"`
+	// Evacuation are the stages of freeing it of the workflows that stay on it.
+	Evacuation []v1alpha1.EvacuationStatus `json:"evacuation,omitempty"`
 }
 
 // NewExplanation explains what Git says of a worker deployment.
@@ -186,7 +188,7 @@ func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 	}
 	for _, k := range known {
 		if k.BuildID == v.BuildID {
-			out.Status = k.Status
+			out.Status, out.Evacuation = k.Status, k.Evacuation
 			if k.DrainedSince != nil {
 				drained = k.DrainedSince.Time
 			}

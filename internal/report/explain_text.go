@@ -135,5 +135,33 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
 		}
 		rows = append(rows, []string{v.BuildID, dash(v.Status), replicas, string(v.Guard), waits})
 	}
-	return writeTable(b, rows)
+	if err := writeTable(b, rows); err != nil {
+		return err
+	}
+	e.writeEvacuations(b, now)
+	return nil
+}
+
+// writeEvacuations says what is done about the workflows that stay on old versions.
+func (e Explanation) writeEvacuations(b *strings.Builder, now time.Time) {
+	first := true
+	for _, v := range e.Versions {
+		for _, s := range v.Evacuation {
+			if first {
+				b.WriteString("\nWorkflows that stay on old versions\n")
+				first = false
+			}
+			fmt.Fprintf(b, "  %s: %s %s", oneLine(v.BuildID), s.Stage, oneLine(s.State))
+			switch {
+			case !s.EndedAt.IsZero():
+				fmt.Fprintf(b, " %s, %d of %d workflows", when(s.EndedAt.Time, now), s.Done, s.Total)
+			case !s.StartedAt.IsZero():
+				fmt.Fprintf(b, " since %s", when(s.StartedAt.Time, now))
+			}
+			if s.Message != "" {
+				fmt.Fprintf(b, ": %s", oneLine(s.Message))
+			}
+			b.WriteString("\n")
+		}
+	}
 }

@@ -51,6 +51,8 @@ type Deployment struct {
 	Routing *RoutingChange  `json:"routing,omitempty"`
 	// Gates are task queues on which a test workflow is started.
 	Gates []string `json:"gates,omitempty"`
+	// Batches are IDs of batch jobs that are started on workflows that stay on old versions.
+	Batches []string `json:"batches,omitempty"`
 	// Deletions are build IDs whose version the server is asked to delete.
 	Deletions    []string   `json:"deletions,omitempty"`
 	Files        []File     `json:"files,omitempty"`
@@ -175,11 +177,14 @@ func newDeployment(d Decided) Deployment {
 	for _, g := range d.Plan.Gates {
 		out.Gates = append(out.Gates, g.TaskQueue)
 	}
+	for _, b := range d.Plan.Batches {
+		out.Batches = append(out.Batches, b.Job.JobID)
+	}
 	for _, c := range d.Files {
 		was, exists := recorded(d.Snapshot.Record, c.Path)
 		out.Files = append(out.Files, newFile(c, was, exists))
 	}
-	out.Pending = len(out.Files)+len(out.Gates)+len(out.Deletions) > 0 || out.Routing != nil
+	out.Pending = len(out.Files)+len(out.Gates)+len(out.Batches)+len(out.Deletions) > 0 || out.Routing != nil
 	return out
 }
 

@@ -108,6 +108,9 @@ func (d Deployment) writeDetails(b *strings.Builder, style Style) {
 	for _, q := range d.Gates {
 		line("gate", "started on task queue %s, after the push", oneLine(q))
 	}
+	for _, id := range d.Batches {
+		line("batch", "job %s is started after the push", oneLine(id))
+	}
 	for _, id := range d.Deletions {
 		line("delete", "version %s in Temporal", id)
 	}

@@ -152,6 +152,7 @@ func TestPendingIsWhatWouldBeDone(t *testing.T) {
 		"lowered": {lowering(), true},
 		"refused": {refused(), false},
 		"gate":    {Decided{Plan: rollout.Plan{Gates: []rollout.GateStart{{TaskQueue: "q"}}}}, true},
+		"batch":   {Decided{Plan: rollout.Plan{Batches: []rollout.BatchStart{{BuildID: "v1"}}}}, true},
 		"delete":  {Decided{Plan: rollout.Plan{Deletions: []string{"v1"}}}, true},
 		"files":   {Decided{Files: []rollout.FileChange{{Path: "x"}}}, true},
 	} {
@@ -174,7 +175,11 @@ func TestTitles(t *testing.T) {
 		{Kind: rollout.DriftAction, Drift: &rollout.Drift{Kind: rollout.DriftManifest, Path: "versions/v1/deployment.yaml"}},
 		{Kind: rollout.ScaleDown, BuildID: "v1"}, {Kind: rollout.DeleteVersion, BuildID: "v1"}, {Kind: rollout.RemoveFiles, BuildID: "v1"},
 		{Kind: rollout.SetAsideKind, BuildID: "v1"},
-		{Kind: rollout.UpdateResources, BuildID: "v1", Resources: []rollout.ResourceWrite{{Template: "hpa", Object: []byte("{}")}, {Template: "pdb"}}}, {Kind: "Unheard", BuildID: "v1"},
+		{Kind: rollout.UpdateResources, BuildID: "v1", Resources: []rollout.ResourceWrite{{Template: "hpa", Object: []byte("{}")}, {Template: "pdb"}}},
+		{Kind: rollout.SignalWorkflows, BuildID: "v1", Evacuation: &rollout.Evacuation{Open: 3}},
+		{Kind: rollout.MoveWorkflows, BuildID: "v1", Evacuation: &rollout.Evacuation{Open: 3, Target: "v2"}},
+		{Kind: rollout.CancelWorkflows, BuildID: "v1", Evacuation: &rollout.Evacuation{Open: 3}}, {Kind: rollout.TerminateWorkflows, BuildID: "v1"},
+		{Kind: "Unheard", BuildID: "v1"},
 	} {
 		got = append(got, title(a))
 	}
@@ -183,7 +188,9 @@ func TestTitles(t *testing.T) {
 		"start gate Smoke on v1", "ramp v1 from 0% to 12.5% (step 1 of 2)", "ramp v1 from 9% to 4%", "promote v1",
 		"take traffic back from unversioned workers", "roll back to v1", "leave v1 with 95%", "drift of the routing: v1 recorded, v2 found",
 		"drift of versions/v1/deployment.yaml", "scale down v1", "delete version v1 in Temporal", "remove the files of v1", "set aside v1",
-		"update objects of v1: hpa, without pdb", "Unheard v1",
+		"update objects of v1: hpa, without pdb",
+		"signal 3 workflows on v1",
+		"move 3 workflows on v1 to v2", "cancel 3 workflows on v1", "terminate workflows on v1", "Unheard v1",
 	}, got))
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), len(got))
 }

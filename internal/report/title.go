@@ -59,8 +59,24 @@ func title(a rollout.Action) string {
 		return "remove the files of " + build
 	case rollout.SetAsideKind:
 		return "set aside " + build
+	case rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows:
+		return evacuation(a, build)
 	}
 	return string(a.Kind) + " " + build
+}
+
+// evacuation says what is done about the workflows that stay on a version.
+func evacuation(a rollout.Action, build string) string {
+	what := map[rollout.ActionKind]string{rollout.SignalWorkflows: "signal", rollout.MoveWorkflows: "move", rollout.CancelWorkflows: "cancel",
+		rollout.TerminateWorkflows: "terminate"}[a.Kind]
+	if a.Evacuation == nil {
+		return fmt.Sprintf("%s workflows on %s", what, build)
+	}
+	out := fmt.Sprintf("%s %d workflows on %s", what, a.Evacuation.Open, build)
+	if a.Evacuation.Target != "" {
+		out += " to " + a.Evacuation.Target
+	}
+	return out
 }
 
 func replicas(n *int32) string {

@@ -53,6 +53,8 @@ type Observation struct {
 	Gates []GateRun `json:"gates,omitempty"`
 	// Stuck counts workflows that no count by version shows.
 	Stuck Stuck `json:"stuck,omitzero"`
+	// Batches are the batch jobs that were asked for.
+	Batches Batches `json:"batches,omitzero"`
 }
 
 // Version finds a listed version by its build ID, nil if the server does not list it.
@@ -303,6 +305,8 @@ type Ask struct {
 	Stuck *StuckAsk `json:"stuck,omitempty"`
 	// Gate asks for the test workflows of a gate; nil: none.
 	Gate *GateSpec `json:"gate,omitempty"`
+	// Batches asks for batch jobs.
+	Batches []BatchAsk `json:"batches,omitempty"`
 	// Metrics asks a metrics store about the version that is judged; nil: nothing.
 	Metrics *MetricsAsk `json:"metrics,omitempty"`
 }

@@ -42,6 +42,8 @@ type Plan struct {
 	Raise *RoutingCall `json:"raise,omitempty"`
 	// Gates to start.
 	Gates []GateStart `json:"gates,omitempty"`
+	// Batches to start, after the push.
+	Batches []BatchStart `json:"batches,omitempty"`
 	// Deletions of server records, each only after a second read.
 	Deletions []string `json:"deletions,omitempty"`
 	// SecondRead asks for another observation in this cycle: something is to be removed.

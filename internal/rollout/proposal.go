@@ -80,6 +80,11 @@ const (
 	RemoveFiles   ActionKind = "RemoveFiles"   // remove a version's files
 	SetAsideKind  ActionKind = "SetAside"      // the server refuses to delete the version
 	Unroute       ActionKind = "Unroute"       // leave a worker deployment that is retired without a current version
+
+	SignalWorkflows    ActionKind = "SignalWorkflows"    // ask the workflows that stay on a version to continue as new
+	MoveWorkflows      ActionKind = "MoveWorkflows"      // move them to another version
+	CancelWorkflows    ActionKind = "CancelWorkflows"    // cancel them
+	TerminateWorkflows ActionKind = "TerminateWorkflows" // terminate them
 )
 
 // Lowers reports whether actions of the kind can only take traffic back: policy may comment and cannot stop them.
@@ -121,6 +126,8 @@ type Action struct {
 	Gate   *GateSpec `json:"gate,omitempty"`
 	Queues []string  `json:"queues,omitempty"`
 	Drift  *Drift    `json:"drift,omitempty"`
+	// Evacuation to carry out on the open workflows pinned to BuildID.
+	Evacuation *Evacuation `json:"evacuation,omitempty"`
 	// Approved says that a person asked for it in Git.
 	Approved bool `json:"approved,omitempty"`
 }

@@ -91,6 +91,8 @@ func (m *memory) Raise(_ context.Context, on reconcile.Subject, call rollout.Rou
 
 func (m *memory) StartGate(context.Context, reconcile.Subject, rollout.GateStart) error { return nil }
 
+func (m *memory) StartBatch(context.Context, reconcile.Subject, rollout.BatchStart) error { return nil }
+
 func (m *memory) DeleteVersion(_ context.Context, _ reconcile.Subject, id string) (rollout.Deletion, error) {
 	return rollout.Deletion{BuildID: id}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
@@ -43,9 +44,10 @@ type story struct {
 // stories reach every site at which something is written.
 func stories() map[string]story {
 	return map[string]story{
-		"Rollout":  {sites: map[string]int{"push": 10, "SetManager": 1, "StartGate": 1, "SetCurrent": 2, "SetRamp": 1, "DeleteVersion": 1}, play: playRollout, check: checkRollout},
-		"Retire":   {sites: map[string]int{"push": 5, "SetCurrent": 1}, play: playRetire, check: checkRetire},
-		"Rollback": {sites: map[string]int{"push": 1, "MarkTurnedBack": 1, "ClearRamp": 1}, play: playRollback, check: checkRollback},
+		"Rollout":    {sites: map[string]int{"push": 10, "SetManager": 1, "StartGate": 1, "SetCurrent": 2, "SetRamp": 1, "DeleteVersion": 1}, play: playRollout, check: checkRollout},
+		"Retire":     {sites: map[string]int{"push": 5, "SetCurrent": 1}, play: playRetire, check: checkRetire},
+		"Evacuation": {sites: map[string]int{"push": 3, "StartBatch": 1}, play: playEvacuation, check: checkEvacuation},
+		"Rollback":   {sites: map[string]int{"push": 1, "MarkTurnedBack": 1, "ClearRamp": 1}, play: playRollback, check: checkRollback},
 	}
 }
 
@@ -108,6 +110,26 @@ func checkRetire(w *world) {
 	}
 	w.once()
 	require.Empty(w.t, w.file(recordDir+"/routing.yaml"), "and it does not come back")
+}
+
+func playEvacuation(w *world, cycle func()) {
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: oneStep})
+	w.eventually("v1 ready", func() bool { w.once(); return w.reason() == "RolloutComplete" })
+	w.startSlow("slow")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: oneStep})
+	w.eventually("v2 ready", func() bool {
+		w.once()
+		return w.reason() == "RolloutComplete" && w.status().CurrentVersion.BuildID == w.build("app:v2")
+	})
+	w.pushSpec("evacuate", specText{image: "app:v2", strategy: oneStep, evacuate: "{continueAsNewSignal: {name: finish, after: 1s}}"})
+	w.eventually("v1 removed", func() bool { cycle(); return w.build("app:v1") == "" })
+}
+
+func checkEvacuation(w *world) {
+	require.Equal(w.t, []string{"current v1", "ramp v2 10", "current v2"}, w.calls())
+	require.Len(w.t, w.batchStarts(), 1, "its own job is found again")
+	require.Equal(w.t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, w.ended("slow"))
+	require.Len(w.t, w.routing().Versions, 1)
 }
 
 // onlyRules leaves out who recorded the bar: the rule, or the mark that the rule left in Temporal.

@@ -171,7 +171,7 @@ func (w *world) dump() {
 
 // specText is a spec in YAML.
 type specText struct {
-	name, image, strategy, gate, buildID, extra string
+	name, image, strategy, gate, buildID, evacuate, extra string
 }
 
 func (s specText) String() string {
@@ -188,6 +188,10 @@ func (s specText) String() string {
 	if s.gate != "" {
 		gate = ", gate: " + s.gate
 	}
+	evacuate := ""
+	if s.evacuate != "" {
+		evacuate = ", evacuate: " + s.evacuate
+	}
 	custom := ""
 	if s.buildID != "" {
 		custom = ", unsafeCustomBuildID: " + s.buildID
@@ -199,12 +203,12 @@ spec:
   replicas: 1
   workerOptions: {connectionRef: {name: temporal}, temporalNamespace: NAMESPACE%s}
   rollout: %s
-  sunset: {scaledownDelay: 1s, deleteDelay: 2s}
+  sunset: {scaledownDelay: 1s, deleteDelay: 2s%s}
   template:
     spec:
       containers:
         - {name: worker, image: "%s"}
-%s`, s.name, kubeNamespace, custom, fmt.Sprintf(s.strategy, gate), s.image, s.extra)
+%s`, s.name, kubeNamespace, custom, fmt.Sprintf(s.strategy, gate), evacuate, s.image, s.extra)
 }
 
 func (w *world) connection() string {

@@ -109,6 +109,8 @@ type RecordedVersion struct {
 	Resources []RecordedResource `json:"resources,omitempty"`
 	// Retire asks for the end of this version, without the delays of its sunset; nil: nobody does.
 	Retire *Asked `json:"retire,omitempty"`
+	// Evacuations are the stages of freeing it of the workflows that stay on it, in the order of their beginning.
+	Evacuations []RecordedEvacuation `json:"evacuations,omitempty"`
 	// Files are the Git blob hashes of its files by their name below versions/<build-id>/, as the bot wrote them.
 	Files map[string]string `json:"files"`
 }

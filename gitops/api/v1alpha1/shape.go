@@ -143,6 +143,10 @@ func enumOf(t reflect.Type) []string {
 		return values(AnswerApprove, AnswerNone)
 	case reflect.TypeFor[GateOutcome]():
 		return values(GateCompletes, GateFails, GateTimesOut, GateCancels, GateEnds)
+	case reflect.TypeFor[EvacuationStage]():
+		return values(EvacuateBySignal, EvacuateByMove, EvacuateByCancel, EvacuateByTermination)
+	case reflect.TypeFor[EvacuationState]():
+		return values(EvacuationProposed, EvacuationApproved, EvacuationDeclined, EvacuationRunning, EvacuationCompleted, EvacuationFailed)
 	case reflect.TypeFor[ConditionStatus]():
 		return values(True, False, Unknown)
 	}

@@ -23,6 +23,8 @@ type VersionStatus struct {
 	DrainedSince *Time        `json:"drainedSince,omitempty"`
 	Gates        []GateStatus `json:"testWorkflows,omitempty"`
 	Eligible     *bool        `json:"eligibleForDeletion,omitempty"`
+	// Evacuation are the stages of freeing the version of the workflows that stay on it.
+	Evacuation []EvacuationStatus `json:"evacuation,omitempty"`
 }
 
 // ObjectRef names an object in the worker deployment's namespace.

@@ -66,6 +66,7 @@ func (v *validator) versions(list *node) {
 		v.replicas(n.get("attempts"))
 		v.replicas(n.get("turnedBack"))
 		v.require(n, "guard")
+		v.evacuations(n.get("evacuations"))
 		v.require(n, "buildIDFrom")
 		v.unique(n.get("resources").items(), "template", "template")
 		for _, r := range n.get("resources").items() {

@@ -1,0 +1,87 @@
+package v1alpha1
+
+// EvacuationStage is one way to free a version of the workflows that stay on it.
+type EvacuationStage string
+
+// The stages, from the mildest to the strongest.
+const (
+	EvacuateBySignal      EvacuationStage = "Signal"
+	EvacuateByMove        EvacuationStage = "Move"
+	EvacuateByCancel      EvacuationStage = "Cancel"
+	EvacuateByTermination EvacuationStage = "Terminate"
+)
+
+// EvacuationState is where a stage stands.
+type EvacuationState string
+
+// The states of a stage. A person sets Approved or Declined in place of Proposed; all others are the bot's.
+const (
+	EvacuationProposed  EvacuationState = "Proposed"
+	EvacuationApproved  EvacuationState = "Approved"
+	EvacuationDeclined  EvacuationState = "Declined"
+	EvacuationRunning   EvacuationState = "Running"
+	EvacuationCompleted EvacuationState = "Completed"
+	EvacuationFailed    EvacuationState = "Failed"
+)
+
+// RecordedEvacuation is one stage of freeing one version of its workflows. A person may edit its state.
+type RecordedEvacuation struct {
+	Stage EvacuationStage `json:"stage"`
+	// Attempt counts how often the version lost its traffic and was then evacuated, from 1.
+	Attempt int `json:"attempt"`
+	// Since is when the version lost its traffic: the times of the stages count from it.
+	Since Time `json:"since"`
+	// Target is the build ID that workflows are moved to, with Move.
+	Target string `json:"target,omitempty"`
+	// Signal is what workflows are sent, with Signal.
+	Signal string `json:"signal,omitempty"`
+	// JobID of the batch job in Temporal.
+	JobID string          `json:"jobID"`
+	State EvacuationState `json:"state"`
+	// ProposedAt is when approval was asked for, ApprovedAt when the bot saw it.
+	ProposedAt Time `json:"proposedAt,omitzero"`
+	ApprovedAt Time `json:"approvedAt,omitzero"`
+	StartedAt  Time `json:"startedAt,omitzero"`
+	EndedAt    Time `json:"endedAt,omitzero"`
+	// Total, Done and Failed are how many workflows the job was about, reached, and did not reach: known once it ended.
+	Total  int64 `json:"total,omitempty"`
+	Done   int64 `json:"done,omitempty"`
+	Failed int64 `json:"failed,omitempty"`
+	// Message says why it failed.
+	Message string `json:"message,omitempty"`
+}
+
+// Ended reports whether nothing more comes of the stage.
+func (e RecordedEvacuation) Ended() bool {
+	return e.State == EvacuationCompleted || e.State == EvacuationFailed || e.State == EvacuationDeclined
+}
+
+// EvacuationStatus is one stage in a status.
+type EvacuationStatus struct {
+	Stage EvacuationStage `json:"stage"`
+	// State is that of the record; Held while policy holds the stage, Waiting while something else does.
+	State     string `json:"state"`
+	Target    string `json:"target,omitempty"`
+	JobID     string `json:"jobID,omitempty"`
+	StartedAt Time   `json:"startedAt,omitzero"`
+	EndedAt   Time   `json:"endedAt,omitzero"`
+	Total     int64  `json:"total,omitempty"`
+	Done      int64  `json:"done,omitempty"`
+	Failed    int64  `json:"failed,omitempty"`
+	// Message says what it waits for, and what a person can do.
+	Message string `json:"message,omitempty"`
+}
+
+// evacuations checks the stages of a version that a person may have edited.
+func (v *validator) evacuations(list *node) {
+	for _, n := range list.items() {
+		v.require(n, "stage")
+		v.require(n, "state")
+		v.printable(v.text(n, "jobID"))
+		v.buildID(n.get("target"))
+		v.printable(n.get("signal"))
+		for _, key := range []string{"attempt", "total", "done", "failed"} {
+			v.replicas(n.get(key))
+		}
+	}
+}

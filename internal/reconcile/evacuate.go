@@ -1,0 +1,30 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// startBatches starts the batch jobs of a plan, after the push. It reports whether one could not be started. One that the
+// namespace has no room for is no failure: the record says that it is to run, and the next cycle tries again.
+func (r *Reconciler) startBatches(ctx context.Context, d Decision, report *Report) (failed bool) {
+	if r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
+		return false // decided again in the next cycle
+	}
+	for _, b := range d.Plan.Batches {
+		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
+		switch err := r.Helper.StartBatch(ctx, subject(d), b); {
+		case err == nil:
+			log.InfoContext(ctx, "started batch job", "stage", string(b.Job.Stage), "workflows", b.Job.Open)
+		case errors.Is(err, rollout.ErrBatchBusy):
+			log.InfoContext(ctx, "batch job waits", "error", err)
+		default:
+			r.refused(ctx, d, report, fmt.Errorf("evacuate version %s: %w", b.BuildID, err))
+			failed = true
+		}
+	}
+	return failed
+}
