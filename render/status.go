@@ -158,8 +158,8 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		Action, From, To, Verdict string
 		Rules                     []string
 		SpecDigest, PullRequest   string
-		Deprecated                []string
-	}{Conditions: conditions}
+		Deprecated, Unrecorded    []string
+	}{Conditions: conditions, Unrecorded: status.UnrecordedVersions}
 	for _, v := range status.DeprecatedVersions {
 		text := fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible)
 		for _, e := range v.Evacuation {

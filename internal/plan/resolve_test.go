@@ -424,3 +424,10 @@ func setOf(in []string) map[string]bool {
 	}
 	return out
 }
+
+// Versions that Temporal knows and Git does not are said in the status, each once and in order.
+func TestUnrecordedVersions(t *testing.T) {
+	p := decide(t, of(up("v9"), up("v8")), allowed)
+	require.Equal(t, []string{id("v8"), id("v9")}, p.Status.UnrecordedVersions)
+	require.Empty(t, decide(t, of(promoted(time.Minute)), allowed).Status.UnrecordedVersions)
+}

@@ -45,6 +45,12 @@ func (r *resolver) status(plan *rollout.Plan) {
 		}
 		return 1
 	})
+	for _, o := range r.obs.Versions {
+		if find(plan.Record.Versions, o.BuildID) == nil {
+			st.UnrecordedVersions = append(st.UnrecordedVersions, o.BuildID)
+		}
+	}
+	slices.Sort(st.UnrecordedVersions)
 	plan.Status = st
 }
 

@@ -24,6 +24,8 @@ type Explanation struct {
 	Hold        *Notice    `json:"hold,omitempty"`
 	// Versions with files in Git, in the order of their creation.
 	Versions []Version `json:"versions,omitempty"`
+	// Unrecorded are build IDs that Temporal knows and Git has no files of.
+	Unrecorded []string `json:"unrecorded,omitempty"`
 	// Decision is what is decided anew from a snapshot; nil where there is none.
 	Decision *Deployment `json:"decision,omitempty"`
 }
@@ -104,6 +106,7 @@ func NewExplanation(s rollout.Snapshot) Explanation {
 	var status v1alpha1.WorkerDeploymentStatus
 	if s.Record.Status != nil && s.Record.Status.Status != nil {
 		status = *s.Record.Status.Status
+		e.Unrecorded = status.UnrecordedVersions
 	}
 	if t := status.TargetVersion; t != nil {
 		for _, g := range t.Gates {

@@ -138,6 +138,9 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
 	if err := writeTable(b, rows); err != nil {
 		return err
 	}
+	if len(e.Unrecorded) > 0 {
+		fmt.Fprintf(b, "\nTemporal knows versions that Git has no files of: %s\n", oneLine(strings.Join(e.Unrecorded, ", ")))
+	}
 	e.writeEvacuations(b, now)
 	return nil
 }

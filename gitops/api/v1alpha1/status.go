@@ -6,9 +6,11 @@ type WorkerDeploymentStatus struct {
 	TargetVersion      *VersionStatus  `json:"targetVersion,omitempty"`
 	CurrentVersion     *VersionStatus  `json:"currentVersion,omitempty"`
 	DeprecatedVersions []VersionStatus `json:"deprecatedVersions,omitempty"`
-	ManagerIdentity    string          `json:"managerIdentity,omitempty"`
-	Conditions         []Condition     `json:"conditions"`
-	Decision           *Decision       `json:"decision,omitempty"`
+	// UnrecordedVersions are build IDs that Temporal knows and Git has no files of, sorted: nobody here looks after them.
+	UnrecordedVersions []string    `json:"unrecordedVersions,omitempty"`
+	ManagerIdentity    string      `json:"managerIdentity,omitempty"`
+	Conditions         []Condition `json:"conditions"`
+	Decision           *Decision   `json:"decision,omitempty"`
 }
 
 // VersionStatus is one version in a status.
