@@ -60,6 +60,12 @@ fuzz: ## each fuzz target for FUZZTIME
 	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; done
 
+# How many random worlds make soak plays: hours of what make test plays a hundred of.
+WORLDS ?= 10000
+.PHONY: soak
+soak: ## the planner's properties over WORLDS random worlds
+	$(GO) test -run '^TestProperties$$' -timeout 0 ./internal/plan -rapid.checks=$(WORLDS)
+
 .PHONY: bench
 bench: ## time and memory of single steps and of whole cycles
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...

@@ -39,7 +39,7 @@ func (v *view) proposeTarget(p *rollout.Proposal) {
 		if !fits {
 			continue
 		}
-		p.Row, p.State = r.name, o.state
+		p.Row, p.State, p.Due = r.name, o.state, o.due
 		if foreign {
 			o.actions = slices.DeleteFunc(o.actions, rollout.Action.Routes)
 		}

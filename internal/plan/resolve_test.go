@@ -431,3 +431,10 @@ func TestUnrecordedVersions(t *testing.T) {
 	require.Equal(t, []string{id("v8"), id("v9")}, p.Status.UnrecordedVersions)
 	require.Empty(t, decide(t, of(promoted(time.Minute)), allowed).Status.UnrecordedVersions)
 }
+
+// The next step's time is the target's own, whatever is due for other versions before it.
+func TestNextStepIsTheTargets(t *testing.T) {
+	p := decide(t, of(rampsAt(10, time.Minute), inGit("v0"), up("v0"), drained("v0", 59*time.Minute)), allowed)
+	require.Equal(t, ago(time.Minute).Add(10*time.Minute), p.Status.Decision.NextStepAt.Time)
+	require.Equal(t, noon.Add(time.Minute), p.NextDue, "v0 may be scaled down before")
+}

@@ -150,7 +150,7 @@ func (r *resolver) decision(plan *rollout.Plan) *v1alpha1.Decision {
 	if r.spec == nil && r.s.Record.Status != nil && r.s.Record.Status.Status != nil && r.s.Record.Status.Status.Decision != nil {
 		d.SpecDigest = r.s.Record.Status.Status.Decision.SpecDigest
 	}
-	if due := r.nextStep(plan); !due.IsZero() && r.state.Reason == rollout.Ramping {
+	if due := r.nextStep(); !due.IsZero() && r.state.Reason == rollout.Ramping {
 		at := v1alpha1.NewTime(due)
 		d.NextStepAt = &at
 	}
@@ -186,11 +186,11 @@ func (r *resolver) heldForTarget() *rollout.Held {
 }
 
 // nextStep is when the pause of the step is over that the target is at, or is given now.
-func (r *resolver) nextStep(plan *rollout.Plan) time.Time {
+func (r *resolver) nextStep() time.Time {
 	if move := r.move(); move != nil && move.Kind == rollout.Ramp && move.Step > 0 {
 		return r.now.Add(r.steps()[move.Step-1].PauseDuration.Duration)
 	}
-	return plan.NextDue
+	return r.p.Due
 }
 
 // standing names the last move towards the target, made or seen. What takes traffic from it leaves nothing to name: the

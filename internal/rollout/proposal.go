@@ -18,6 +18,8 @@ type Proposal struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Canary is what the version that has new traffic is judged by; nil: none is judged.
 	Canary *Canary `json:"canary,omitempty"`
+	// Due is when what there is to do about the target changes by itself; zero: not by itself.
+	Due time.Time `json:"due,omitzero"`
 	// NextDue is when the answer changes by itself; zero: only something from outside changes it.
 	NextDue time.Time `json:"nextDue,omitzero"`
 }
