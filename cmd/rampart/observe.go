@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -29,22 +28,8 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			source, closeSource, err := a.source(repository)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, closeSource()) }()
-			pool, err := a.pool(server, nil)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, pool.Close()) }()
 			// Deciding as well shows where a second read is wanted.
-			planner, err := a.planner(source, pool, server)
-			if err != nil {
-				return err
-			}
-			world, decided, err := planner.Plan(cmd.Context())
+			world, decided, err := a.decideLive(cmd.Context(), repository, server)
 			if err != nil {
 				return err
 			}

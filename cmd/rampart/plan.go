@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -76,7 +78,28 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 	if err != nil {
 		return world, nil, err
 	}
-	return planner.Plan(ctx)
+	return patiently(ctx, planner, time.Second)
+}
+
+// busyTries is how often a busy Temporal is asked, with pauses that double. The bot asks it again in the next cycle.
+const busyTries = 4
+
+// patiently plans, again where Temporal was too busy to answer.
+func patiently(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]reconcile.Decision, error) {
+	for try := 1; ; try++ {
+		world, decided, err := planner.Plan(ctx)
+		busy := slices.ContainsFunc(slices.Concat(decided...), func(d reconcile.Decision) bool {
+			p := d.Snapshot.Observation.Problem
+			return p != nil && p.Busy
+		})
+		if err != nil || !busy || try == busyTries {
+			return world, decided, err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return world, decided, err
+		}
+		pause *= 2
+	}
 }
 
 // decideSnapshot decides on what was observed earlier.

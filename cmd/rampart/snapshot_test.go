@@ -224,3 +224,24 @@ func TestColoursAreForTerminals(t *testing.T) {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.app.style()) })
 	}
 }
+
+// A server that is too busy is asked again, and not for ever.
+func TestBusyServerIsAskedAgain(t *testing.T) {
+	a, _ := testApp(t)
+	require.NoError(t, os.WriteFile(filepath.Join(a.dir, "spec.yaml"), []byte(testSpec), 0o644))
+	// A read that works is followed by one of what the rows look at.
+	for _, c := range []struct{ busy, reads int }{{0, 2}, {2, 4}, {99, busyTries}} {
+		reads := 0
+		planner, err := a.planner(folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation {
+			if reads <= c.busy {
+				return rollout.Observation{Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "too many requests", Busy: true}}
+			}
+			return rollout.Observation{Exists: rollout.No}
+		}, &reads}, temporalFlags{})
+		require.NoError(t, err)
+		_, decided, err := patiently(t.Context(), planner, time.Millisecond)
+		require.NoError(t, err)
+		require.Equal(t, c.reads, reads)
+		require.Equal(t, c.busy >= busyTries, decided[0][0].Snapshot.Observation.Problem != nil)
+	}
+}

@@ -129,12 +129,14 @@ func (e *env) moved(o *workflowpb.VersioningOverride) {
 	require.Equal(e.t, int64(1), e.awaitJob("move").GetCompleteOperationCount())
 }
 
-// tasked gives a workflow a task and returns when a worker of the build has completed it.
+// tasked gives a workflow tasks until a worker of the build has completed one: routing takes a moment to reach the queues.
 func (e *env) tasked(workflow, build string) *workflowpb.WorkflowExecutionVersioningInfo {
 	e.t.Helper()
-	require.NoError(e.t, e.client.SignalWorkflow(e.ctx, workflow, "", nudge, nil))
 	var got *workflowpb.WorkflowExecutionVersioningInfo
-	e.eventually(func(context.Context) error {
+	e.eventually(func(ctx context.Context) error {
+		if err := e.client.SignalWorkflow(ctx, workflow, "", nudge, nil); err != nil {
+			return err
+		}
 		if got = e.versioning(workflow); got.GetDeploymentVersion().GetBuildId() != build {
 			return fmt.Errorf("its last task was on %s", got.GetDeploymentVersion().GetBuildId())
 		}

@@ -157,7 +157,7 @@ func TestFactEnhancedModeReportsPollersOfAVersion(t *testing.T) {
 	require.NoError(t, old.Start())
 	t.Cleanup(old.Stop)
 	want := map[string]map[string][]string{
-		deployment + ":v1": {"Workflow": {"checkout-v1-1"}, "Activity": {"checkout-v1-1"}, "Nexus": nil},
+		deployment + ":v1": {"Workflow": {"1@checkout-v1-1"}, "Activity": {"1@checkout-v1-1"}, "Nexus": nil},
 		"":                 {"Workflow": {"old-style"}, "Activity": {"old-style"}, "Nexus": nil},
 	}
 	e.eventually(func(context.Context) error {
@@ -168,7 +168,7 @@ func TestFactEnhancedModeReportsPollersOfAVersion(t *testing.T) {
 	})
 	e.eventually(func(context.Context) error {
 		want := map[string]map[string][]string{
-			deployment + ":v1": {"Workflow": {"checkout-v1-1"}, "Activity": {"checkout-v1-1"}, "Nexus": nil},
+			deployment + ":v1": {"Workflow": {"1@checkout-v1-1"}, "Activity": {"1@checkout-v1-1"}, "Nexus": nil},
 			"":                 {"Workflow": nil, "Activity": nil, "Nexus": nil},
 		}
 		if diff := cmp.Diff(want, e.pollers(queue2, "v1")); diff != "" {

@@ -42,7 +42,7 @@ func TestFleetRunsAsManyWorkersAsReplicas(t *testing.T) {
 	require.NoError(t, e.fleet.Apply([]byte(m)))
 	require.NoError(t, e.fleet.WaitReady(e.ctx))
 	e.eventually(func(context.Context) error {
-		want := []string{"checkout-v1-1", "checkout-v1-2", "checkout-v1-3"}
+		want := []string{"1@checkout-v1-1", "1@checkout-v1-2", "1@checkout-v1-3"}
 		return diff(want, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
 	})
 	// An autoscaler takes over; later syncs of a manifest without a number leave it alone, but the first one does not.
@@ -53,7 +53,7 @@ func TestFleetRunsAsManyWorkersAsReplicas(t *testing.T) {
 	require.NoError(t, e.fleet.WaitReady(e.ctx))
 	require.Equal(t, []temporalenv.Status{{Object: object, Replicas: 2, Ready: 2, Image: "app"}}, e.fleet.Status())
 	e.eventually(func(context.Context) error {
-		return diff([]string{"checkout-v1-1", "checkout-v1-4"}, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
+		return diff([]string{"1@checkout-v1-1", "1@checkout-v1-4"}, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
 	})
 	require.NoError(t, e.fleet.Apply(nil))
 	require.NoError(t, e.fleet.WaitReady(e.ctx))
@@ -83,7 +83,7 @@ func TestFleetRestartsWhenTheTemplateChanges(t *testing.T) {
 	e.start("app-both", "v1")
 	require.Equal(t, []temporalenv.Status{{Object: object, Replicas: 1, Ready: 1, Image: "app-both"}}, e.fleet.Status())
 	e.eventually(func(context.Context) error {
-		return diff([]string{"checkout-v1-2"}, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
+		return diff([]string{"1@checkout-v1-2"}, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
 	})
 	e.apply() // the same again
 	require.Empty(t, cmp.Diff([]temporalenv.Event{
