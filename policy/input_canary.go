@@ -29,7 +29,7 @@ func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	o.text("phase", string(c.Phase))
 	o.time("since", c.Since)
 	o.text("problem", c.Problem)
-	if c.Problem != "" {
+	if !compared(c) {
 		return o.value()
 	}
 	o.flag("enough", c.Enough)
@@ -53,7 +53,7 @@ func putSide(o *object, key string, s *rollout.Snapshot, c *rollout.Canary) {
 	}
 	side := closedOf(v.Closed)
 	side.text("buildID", buildID)
-	if c.Phase != "" && c.Problem == "" {
+	if compared(c) && v.Closed.Known {
 		counted := newObject()
 		counted.integer("closed", n.Closed)
 		counted.integer("failed", n.Failed)
@@ -75,9 +75,10 @@ func stuckOf(s *rollout.Snapshot) *object {
 
 func judgeStuck(o *object, j rollout.StuckJudgement) {
 	o.text("problem", j.Problem)
-	if j.Problem == "" {
-		o.integer("candidate", j.Candidate)
-		o.text("workflow", j.Workflow)
-		o.integer("unresolved", j.Unresolved)
-	}
+	o.integer("candidate", j.Candidate)
+	o.text("workflow", j.Workflow)
+	o.integer("unresolved", j.Unresolved)
 }
+
+// compared reports whether the test had anything to say; it may although one side is not known.
+func compared(c *rollout.Canary) bool { return c.Bound > 0 }

@@ -226,3 +226,16 @@ func TestQueries(t *testing.T) {
 		require.Error(t, err, "%q", bad)
 	}
 }
+
+func TestPodOf(t *testing.T) {
+	o := &observer{ask: rollout.Ask{Workers: []string{"app-v1-gpu", "app-v1-gpu-big"}}}
+	for host, want := range map[string]string{
+		"app-v1-gpu-7d9fb-abcde": "app-v1-gpu", "app-v1-gpu-big-7d9fb-abcde": "app-v1-gpu-big", "app-v1-gpu-0": "app-v1-gpu",
+		"app-v1-gpu-small-7d9fb-abcde": "", "app-v1-7d9fb-abcde": "", "app-v1-gpu": "", "": "",
+	} {
+		require.Equal(t, want, o.podOf(host), host)
+	}
+	for identity, want := range map[string]string{"1@pod": "pod", "1@pod@queue@x": "pod", "worker": "", "": ""} {
+		require.Equal(t, want, hostOf(identity), identity)
+	}
+}

@@ -68,7 +68,7 @@ func (o *observer) fillWorkers(seen polls) {
 		v.Workers = map[string]rollout.Pollers{}
 		for _, name := range o.ask.Workers {
 			own := pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]), func(p *taskqueuepb.PollerInfo) bool {
-				return !strings.HasPrefix(hostOf(p.GetIdentity()), name+"-")
+				return o.podOf(hostOf(p.GetIdentity())) != name
 			}))
 			if own.Count == 0 && seen.err != nil {
 				own = rollout.Pollers{Reason: seen.err.Error()}
@@ -76,6 +76,19 @@ func (o *observer) fillWorkers(seen polls) {
 			v.Workers[name] = own
 		}
 	}
+}
+
+// podOf is the Deployment, of those that were asked for, whose pod a host is: <Deployment>-<ReplicaSet>-<pod>, cut to 63
+// characters. The longest name that fits counts, since one may begin with another.
+func (o *observer) podOf(host string) string {
+	best := ""
+	for _, name := range o.ask.Workers {
+		rest, ok := strings.CutPrefix(host, name+"-")
+		if ok && strings.Count(rest, "-") <= 1 && len(name) > len(best) {
+			best = name
+		}
+	}
+	return best
 }
 
 // hostOf is the host in a worker's identity: process@host by default, with more behind it in some SDKs. In a pod the host is the

@@ -109,6 +109,8 @@ func (o *observer) countAndSample(ctx context.Context, query string, err error) 
 			}
 		case whoseOther:
 			out.Others++
+		default:
+			out.Unknown++
 		}
 	}
 	return n, out

@@ -75,25 +75,23 @@ func (v *view) canary() *rollout.Canary {
 		return nil
 	}
 	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Against: j.against.BuildID, Since: j.candidate.Since, Stuck: v.stuck()}
-	var known [2]bool
-	out.CandidateCounts, known[0] = v.counts(j.candidate)
-	out.AgainstCounts, known[1] = v.counts(j.against)
-	switch {
-	case !known[0]:
+	var known bool
+	if out.CandidateCounts, known = v.counts(j.candidate); !known {
 		out.Problem = v.uncounted(j.candidate.BuildID)
 		return out
-	case !known[1] && j.against.BuildID != "":
-		out.Problem = v.uncounted(j.against.BuildID)
-		return out
+	}
+	if out.AgainstCounts, known = v.counts(j.against); !known && j.against.BuildID != "" {
+		out.Problem = v.uncounted(j.against.BuildID) // a ceiling needs no other side
 	}
 	settings, _ := v.analysisOf()
 	in := analysis.Input{
 		Candidate: analysis.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
-		Current:   analysis.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed},
 		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples), Ceiling: settings.MaxFailureRate,
 		Tolerance: settings.Tolerance,
 	}
 	if j.phase == rollout.PhaseRamp {
+		// Only side by side: what closed before a promotion and what closed since are of different ages.
+		in.Current = analysis.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed}
 		in.Share = v.share(j.candidate.BuildID) / 100
 	}
 	r, err := analysis.Compare(in)
@@ -139,32 +137,42 @@ func (v *view) uncounted(buildID string) string {
 	return fmt.Sprintf("the closed workflows of %s are not known: %s", buildID, reason)
 }
 
-// stuck weighs counts and samples of stuck workflows. Reported problems count only beyond those of before the ramp.
+// stuck weighs counts and samples of stuck workflows, each by itself: what is known of one is not lost with the other. Reported
+// problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's fault.
 func (v *view) stuck() rollout.StuckJudgement {
 	s := v.obs.Stuck
-	for _, c := range []rollout.Count{s.Unattributed, s.Problems} {
-		if !c.Known {
-			reason := c.Reason
+	var out rollout.StuckJudgement
+	add := func(n rollout.Count, sample rollout.Sample, before int64) {
+		if !n.Known {
+			reason := n.Reason
 			if reason == "" {
 				reason = "they were not asked for"
 			}
-			return rollout.StuckJudgement{Problem: "the stuck workflows are not known: " + reason}
+			out.Problem = "the stuck workflows are not known: " + reason
+			return
+		}
+		more := max(n.N-before, 0)
+		out.Candidate += min(sample.Candidate, more)
+		if out.Workflow == "" {
+			out.Workflow = sample.Workflow
+		}
+		if more > 0 && !v.idleUnversioned(sample) {
+			out.Unresolved += max(n.N-sample.Candidate-sample.Others, 0)
 		}
 	}
-	out := rollout.StuckJudgement{Candidate: s.UnattributedSample.Candidate + s.ProblemsSample.Candidate, Workflow: s.UnattributedSample.Workflow}
-	if out.Workflow == "" {
-		out.Workflow = s.ProblemsSample.Workflow
-	}
-	rest := func(n rollout.Count, sample rollout.Sample) int64 { return max(n.N-sample.Candidate-sample.Others, 0) }
-	out.Unresolved = rest(s.Unattributed, s.UnattributedSample)
+	add(s.Unattributed, s.UnattributedSample, 0)
 	before := int64(0)
 	if t := v.rec.Target; t != nil && t.StuckBefore != nil {
 		before = *t.StuckBefore
 	}
-	if s.Problems.N > before {
-		out.Unresolved += rest(s.Problems, s.ProblemsSample)
-	}
+	add(s.Problems, s.ProblemsSample, before)
 	return out
+}
+
+// idleUnversioned reports whether a sample shows nothing but workflows that wait for nothing, beside unversioned workers: theirs
+// have no version for all of their lives.
+func (v *view) idleUnversioned(sample rollout.Sample) bool {
+	return v.actual.Current == "" && sample.Others > 0 && sample.Candidate == 0 && sample.Unknown == 0
 }
 
 // targetCanary judges the target's ramp; nil: it has none.

@@ -42,13 +42,33 @@ func TestCanary(t *testing.T) {
 			func(c *rollout.Canary) bool { return c.Against == "" && c.Problem == "" && !c.Worse && c.AboveCeiling }},
 		{"a ramp to unversioned workers", all(ramps, routes("v1", "", 0, time.Hour), func(g *given) { g.Observation.Routing.HasRamp = true }),
 			func(c *rollout.Canary) bool { return c == nil }},
-		{"baking", all(promoted(time.Minute), analysed(baked), closed("v2", 70, 30), before("v1", 990, 10)), func(c *rollout.Canary) bool {
-			return c.Phase == rollout.PhaseBake && c.Worse && named(c.Candidate+c.Against) == "v2v1"
+		{"baking, judged by the ceiling alone: what closed before is of another age", all(promoted(time.Minute), analysed(baked, ceiling), closed("v2", 70, 30), before("v1", 990, 10)), func(c *rollout.Canary) bool {
+			return c.Phase == rollout.PhaseBake && !c.Worse && c.AboveCeiling && named(c.Candidate+c.Against) == "v2v1"
+		}},
+		{"above a ceiling, though current is not known", all(ramps, analysed(ceiling), closed("v2", 0, 100)), func(c *rollout.Canary) bool {
+			return c.Problem != "" && c.AboveCeiling && !c.Worse
 		}},
 		{"baking, compared with another time", all(promoted(time.Minute), analysed(baked), closed("v2", 70, 30), closed("v1", 990, 10)),
 			func(c *rollout.Canary) bool { return c.Problem != "" && !c.Worse }},
 		{"in the rollback window", all(promoted(time.Minute)), func(c *rollout.Canary) bool { return c.Phase == rollout.PhaseWindow }},
 		{"after it", all(promoted(time.Hour + 1)), func(c *rollout.Canary) bool { return c == nil }},
+		{"stuck, with one count that failed", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
+			s.Unattributed, s.UnattributedSample, s.Problems = rollout.Counted(30), rollout.Sample{Candidate: 20, Workflow: "a"}, rollout.Count{Reason: "away"}
+		})), func(c *rollout.Canary) bool {
+			return c.Stuck == rollout.StuckJudgement{Problem: "the stuck workflows are not known: away", Candidate: 20, Workflow: "a", Unresolved: 10}
+		}},
+		{"stuck since before the ramp", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuckBefore(1), stuck(func(s *rollout.Stuck) {
+			s.Problems, s.ProblemsSample = rollout.Counted(1), rollout.Sample{Candidate: 1, Workflow: "poison"}
+		})), func(c *rollout.Canary) bool { return c.Stuck.Candidate == 0 && c.Stuck.Unresolved == 0 }},
+		{"one more than before the ramp", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuckBefore(1), stuck(func(s *rollout.Stuck) {
+			s.Problems, s.ProblemsSample = rollout.Counted(2), rollout.Sample{Candidate: 2, Workflow: "poison"}
+		})), func(c *rollout.Canary) bool { return c.Stuck.Candidate == 1 && c.Stuck.Unresolved == 0 }},
+		{"beside idle workflows of unversioned workers", all(ramps, routes("", "v2", 10, time.Hour), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
+			s.Unattributed, s.UnattributedSample = rollout.Counted(500), rollout.Sample{Others: 20}
+		})), func(c *rollout.Canary) bool { return c.Stuck == rollout.StuckJudgement{} }},
+		{"beside unversioned workers, some not known", all(ramps, routes("", "v2", 10, time.Hour), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
+			s.Unattributed, s.UnattributedSample = rollout.Counted(500), rollout.Sample{Others: 19, Unknown: 1}
+		})), func(c *rollout.Canary) bool { return c.Stuck.Unresolved == 481 }},
 		{"stuck", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(7), rollout.Sample{Candidate: 1, Others: 2, Workflow: "a"}
 			s.Problems, s.ProblemsSample = rollout.Counted(5), rollout.Sample{Candidate: 2, Others: 3, Workflow: "b"}
@@ -62,6 +82,10 @@ func TestCanary(t *testing.T) {
 		})
 	}
 }
+
+func ceiling(a *v1alpha1.Analysis) { a.MaxFailureRate = 0.1 }
+
+func stuckBefore(n int64) change { return func(g *given) { g.rec.Target.StuckBefore = &n } }
 
 // The problems that there were before the first ramp are written down with it, and stay while the build is the target.
 func TestStuckBefore(t *testing.T) {

@@ -148,6 +148,11 @@ func notAStep(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	a := v.ramp(v.steps()[max(at, 0)].RampPercentage)
+	if a.To > a.From {
+		if o, fits := evidenceHeld(v); fits {
+			return o, true
+		}
+	}
 	return v.ramping(a.To).with(a)
 }
 

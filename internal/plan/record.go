@@ -80,12 +80,12 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 func (r *resolver) stuckBefore() *int64 {
 	was := r.rec.Target
 	same := was != nil && was.BuildID == r.target.BuildID && was.TemplateHash == r.target.TemplateHash && was.Attempt == r.target.Attempt
+	if same && was.StuckBefore != nil {
+		return was.StuckBefore
+	}
 	if move := r.move(); move != nil && move.Raises() && move.From == 0 && r.obs.Stuck.Problems.Known {
 		n := r.obs.Stuck.Problems.N
 		return &n
-	}
-	if same {
-		return was.StuckBefore
 	}
 	return nil
 }

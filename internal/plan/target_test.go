@@ -300,6 +300,10 @@ func raiseRows() []rowCase {
 		{row: "gate", name: "of a version without workflows", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateRollback), func(g *given) {
 			g.listed("v1").Queues[0].Type, g.listed("v2").Queues[0].Type = rollout.QueueActivity, rollout.QueueActivity
 		}), reason: rollout.GateHasFailed, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Steps[1].Gate = nil }, then: "last-step"},
+		{row: "not-a-step", name: "up to the first step, as any raise", given: all(rampsAt(5, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0)),
+			reason: rollout.StaleFacts, but: closed("v2", 50, 0), then: "not-a-step"},
+		{row: "not-a-step", name: "down to a step, at once", given: all(rampsAt(20, time.Hour), analysed()),
+			reason: rollout.Ramping, actions: []string{"Ramp v2 20->10 step 1/2"}, but: all(rampsAt(10, time.Minute), desires("v1", "v2", 10)), then: "pause"},
 		{row: "not-a-step", name: "a step's gate is for that step", given: all(rampsAt(20, time.Hour), stepGate(1, v1alpha1.GateRollback)),
 			reason: rollout.Ramping, actions: []string{"Ramp v2 20->10 step 1/2"}, but: all(routes("v1", "v2", 10, time.Minute), desires("v1", "v2", 10)), then: "gate"},
 		{row: "gate-input", given: all(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateCompleted, 1), stepGate(2, v1alpha1.GateHold), secretInput()),

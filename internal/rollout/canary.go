@@ -9,7 +9,7 @@ type CanaryPhase string
 const (
 	// PhaseRamp: it ramps, and is compared with the current version over the time since traffic was moved last.
 	PhaseRamp CanaryPhase = "Ramp"
-	// PhaseBake: it was promoted, and is compared with the version before it, as that was before the promotion.
+	// PhaseBake: it was promoted, and is judged by itself: nothing else has workflows of the same age.
 	PhaseBake CanaryPhase = "Bake"
 	// PhaseWindow: it was promoted and nobody asked for a bake, but the version before it may still come back.
 	PhaseWindow CanaryPhase = "Window"

@@ -190,6 +190,8 @@ type Sample struct {
 	// Candidate counts those on the candidate, Others those that are not: on another version, or not stuck at all.
 	Candidate int64 `json:"candidate,omitempty"`
 	Others    int64 `json:"others,omitempty"`
+	// Unknown counts those of which it could not be told.
+	Unknown int64 `json:"unknown,omitempty"`
 	// Workflow is one of those on the candidate.
 	Workflow string `json:"workflow,omitempty"`
 }

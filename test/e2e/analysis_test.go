@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -48,19 +47,14 @@ func TestFailingCandidateIsTurnedBack(t *testing.T) {
 	require.Regexp(t, `^\d+ of \d+ workflows of bad-\w+ failed, 0 of \d+ of v1-\w+$`, w.barReason())
 }
 
-// What fails after its promotion goes back to the version before it, compared with how that did before.
+// What fails after its promotion goes back to the version before it.
 func TestBakingVersionIsTurnedBack(t *testing.T) {
 	w := newWorld(t)
-	const strategy = "{strategy: AllAtOnce, rollback: {window: 1s}, analysis: {bake: 1h, window: 5s, minSamples: 5}%s}"
+	const strategy = "{strategy: AllAtOnce, rollback: {window: 1s}, analysis: {bake: 1h, window: 5s, minSamples: 5, maxFailureRate: 0.3}%s}"
 	w.start()
 	w.pushSpec("add checkout", specText{image: "app:v1", strategy: strategy})
 	w.awaitReady("app:v1")
 	w.traffic()
-	w.eventually("v1 has done something", func() bool {
-		n, err := w.client.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
-			Namespace: w.ns.Name(), Query: "ExecutionStatus = 'Completed'"})
-		return err == nil && n.GetCount() > 30
-	})
 	w.pushSpec("a bad one", specText{image: "app:bad", strategy: strategy})
 	w.awaitReason("RolledBack")
 	require.Equal(t, []string{"current v1", "current bad", "current v1"}, w.calls())
