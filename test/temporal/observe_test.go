@@ -449,11 +449,14 @@ func TestStuck(t *testing.T) {
 	// No such workflow in the image: its first workflow task fails for ever, and it belongs to no version.
 	unheard := e.workflow("Unheard", "")
 	e.workflow(temporalenv.Slow, "")
+	moved := e.mustObserve(rollout.Ask{}).Routing.CurrentChangedAt
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
 	e.eventually(func(context.Context) error {
-		moved := e.mustObserve(rollout.Ask{}).Routing.CurrentChangedAt
-		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}})
+		obs := e.observe(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}})
+		if obs.Problem != nil {
+			return errors.New(obs.Problem.Message) // asked too often
+		}
 		on := rollout.Sample{Candidate: 1, Workflow: unheard}
 		want := rollout.Stuck{Since: moved, Unattributed: rollout.Counted(1), UnattributedSample: on, Problems: rollout.Counted(1), ProblemsSample: on}
 		if diff := cmp.Diff(want, obs.Stuck); diff != "" {
@@ -484,12 +487,18 @@ func TestStuckOnTheCandidate(t *testing.T) {
 	e.raise(ramp("v2", 100))
 	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "later", TaskQueue: queue, StartDelay: time.Hour}, temporalenv.Slow)
 	require.NoError(t, err)
-	require.NoError(t, e.client.SignalWorkflow(e.ctx, follows, "", "wake", nil))
 	moved := e.mustObserve(rollout.Ask{}).Routing.MovedAt()
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
-	e.eventually(func(context.Context) error {
-		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1", "v2"}, Stuck: &rollout.StuckAsk{Candidate: "v2", Since: moved}})
+	e.eventually(func(ctx context.Context) error {
+		// Again: the routing takes a moment to reach the queue, and a task before that is v1's.
+		if err := e.client.SignalWorkflow(ctx, follows, "", "wake", nil); err != nil {
+			return err
+		}
+		obs := e.observe(rollout.Ask{Queues: []string{"v1", "v2"}, Stuck: &rollout.StuckAsk{Candidate: "v2", Since: moved}})
+		if obs.Problem != nil {
+			return errors.New(obs.Problem.Message) // asked too often
+		}
 		want := rollout.Stuck{Since: moved, Unattributed: rollout.Counted(0), Problems: rollout.Counted(1),
 			ProblemsSample: rollout.Sample{Candidate: 1, Workflow: follows}}
 		if diff := cmp.Diff(want, obs.Stuck); diff != "" {
