@@ -217,17 +217,22 @@ func TestAdoptAndRelease(t *testing.T) {
 
 func (w *world) manager() string {
 	w.t.Helper()
-	d, err := w.ns.Service().DescribeWorkerDeployment(w.t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{
-		Namespace: w.ns.Name(), DeploymentName: deployment})
-	require.NoError(w.t, err)
+	var d *workflowservice.DescribeWorkerDeploymentResponse
+	w.served(func() (err error) {
+		d, err = w.ns.Service().DescribeWorkerDeployment(w.t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{
+			Namespace: w.ns.Name(), DeploymentName: deployment})
+		return err
+	})
 	return d.GetWorkerDeploymentInfo().GetManagerIdentity()
 }
 
 func (w *world) setRampAs(identity, buildID string, percentage float32) {
 	w.t.Helper()
-	_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
-		Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: identity})
-	require.NoError(w.t, err)
+	w.served(func() error {
+		_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
+			Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: identity})
+		return err
+	})
 }
 
 // A whole worker deployment ends: its ramp goes, its current version goes once nobody uses it, a pinned workflow keeps its

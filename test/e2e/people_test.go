@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
@@ -17,26 +19,45 @@ import (
 // managerIdentity is the bot's in the default environment.
 const managerIdentity = "rampart/default"
 
+// served makes a call of a person's, again while the server says that it is asked too often.
+func (w *world) served(call func() error) {
+	w.t.Helper()
+	w.eventually("the server answers", func() bool {
+		err := call()
+		if status.Code(err) == codes.ResourceExhausted {
+			return false
+		}
+		require.NoError(w.t, err)
+		return true
+	})
+}
+
 func (w *world) setCurrent(buildID string) {
 	w.t.Helper()
-	_, err := w.ns.Service().SetWorkerDeploymentCurrentVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentCurrentVersionRequest{
-		Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Identity: managerIdentity})
-	require.NoError(w.t, err)
+	w.served(func() error {
+		_, err := w.ns.Service().SetWorkerDeploymentCurrentVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentCurrentVersionRequest{
+			Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Identity: managerIdentity})
+		return err
+	})
 }
 
 func (w *world) setRamp(buildID string, percentage float32) {
 	w.t.Helper()
-	_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
-		Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: managerIdentity})
-	require.NoError(w.t, err)
+	w.served(func() error {
+		_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
+			Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: managerIdentity})
+		return err
+	})
 }
 
 func (w *world) setManager(identity string) {
 	w.t.Helper()
-	_, err := w.ns.Service().SetWorkerDeploymentManager(w.t.Context(), &workflowservice.SetWorkerDeploymentManagerRequest{
-		Namespace: w.ns.Name(), DeploymentName: deployment, Identity: managerIdentity,
-		NewManagerIdentity: &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: identity}})
-	require.NoError(w.t, err)
+	w.served(func() error {
+		_, err := w.ns.Service().SetWorkerDeploymentManager(w.t.Context(), &workflowservice.SetWorkerDeploymentManagerRequest{
+			Namespace: w.ns.Name(), DeploymentName: deployment, Identity: managerIdentity,
+			NewManagerIdentity: &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: identity}})
+		return err
+	})
 }
 
 // gateStarts are the accepted starts of gates.
