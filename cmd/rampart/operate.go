@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -158,8 +156,7 @@ func (o *operator) again(ctx context.Context, attempt func() error) error {
 	var err error
 	for try := range reconcile.MaxTries {
 		if try > 0 {
-			pause := 50 * time.Millisecond << try
-			if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+			if err := sleep(ctx, reconcile.Backoff(try)); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/operate"
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
 )
@@ -93,8 +94,7 @@ func (o *operator) own(ctx context.Context, server temporalFlags, do func(rollou
 		if owner.From == owner.To || owner.Did == "" {
 			return nil
 		}
-		on := temporal.Target{Connection: *s.Connection, TemporalNamespace: plan.Ask(s).TemporalNamespace, Deployment: s.Deployment}
-		return pool.SetManager(ctx, on, temporal.ManagerCall{From: owner.From, To: owner.To, Identity: s.Environment.ManagerIdentity,
+		return pool.SetManager(ctx, targetOf(reconcile.SubjectOf(s)), temporal.ManagerCall{From: owner.From, To: owner.To, Identity: s.Environment.ManagerIdentity,
 			Token: s.Observation.ConflictToken})
 	})
 	if err != nil && commit != "" {

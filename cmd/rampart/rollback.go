@@ -69,9 +69,7 @@ func (o *operator) rollback(ctx context.Context, server temporalFlags, w plan.Ta
 		if never := plan.Never(s, taken.Plan); len(never) > 0 {
 			return fmt.Errorf("traffic was not taken back: %s", never[0])
 		}
-		on := reconcile.Subject{Connection: *s.Connection, Deployment: s.Deployment, TemporalNamespace: plan.Ask(s).TemporalNamespace,
-			Identity: s.Environment.ManagerIdentity}
-		if err := router.Lower(ctx, on, *taken.Plan.Lower); err != nil {
+		if err := router.Lower(ctx, reconcile.SubjectOf(s), *taken.Plan.Lower); err != nil {
 			return fmt.Errorf("take traffic back: %w", err)
 		}
 		moved = true

@@ -11,7 +11,7 @@ import (
 // only for what a row will look at: counts are dear.
 func Ask(s rollout.Snapshot) rollout.Ask {
 	v := newView(&s)
-	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: temporalNamespace(&s)}
+	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s)}
 	if !v.readable() || v.foreign() {
 		return a
 	}
@@ -96,8 +96,8 @@ func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
 	return v.now.After(from)
 }
 
-// temporalNamespace is where the worker deployment is: once there are versions, where these are.
-func temporalNamespace(s *rollout.Snapshot) string {
+// TemporalNamespace is where the worker deployment is: once there are versions, where these are.
+func TemporalNamespace(s rollout.Snapshot) string {
 	if r := s.Record.Routing; r != nil && r.Spec.TemporalNamespace != "" && (len(r.Spec.Versions) > 0 || s.Spec == nil) {
 		return r.Spec.TemporalNamespace
 	}

@@ -177,7 +177,7 @@ func (v *view) idleUnversioned(sample rollout.Sample) bool {
 
 // targetCanary judges the target's ramp; nil: it has none.
 func (v *view) targetCanary() *rollout.Canary {
-	if c := v.canary(); c != nil && c.Candidate == v.target.BuildID && c.Phase == rollout.PhaseRamp {
+	if c := v.candidate; c != nil && c.Candidate == v.target.BuildID && c.Phase == rollout.PhaseRamp {
 		return c
 	}
 	return nil

@@ -12,10 +12,11 @@ import (
 // Propose says what the rollout rules would do next, and why, before policy is asked.
 func Propose(s rollout.Snapshot) rollout.Proposal {
 	v := newView(&s)
+	v.candidate = v.canary()
 	p := rollout.Proposal{Target: v.target}
 	v.proposeTarget(&p)
 	if v.s.Record.RoutingProblem == nil && v.readable() {
-		p.Canary = v.canary()
+		p.Canary = v.candidate
 		v.proposeContinue(&p)
 		v.proposeOthers(&p)
 		v.proposeResources(&p)

@@ -22,6 +22,8 @@ type view struct {
 	actual, desired rollout.RoutingConfig
 	// promotions are the recorded ones and what is seen to be current.
 	promotions []v1alpha1.Promotion
+	// candidate judges the version that has new traffic; nil: none is judged. Propose makes it, once for all rows.
+	candidate *rollout.Canary
 	// edited says that a person changed the desired routing in Git, and was not answered yet.
 	edited bool
 	// retire is the wish that the worker deployment ends, nil for none.

@@ -16,7 +16,7 @@ func (r *Reconciler) startBatches(ctx context.Context, d Decision, report *Repor
 	}
 	for _, b := range d.Plan.Batches {
 		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
-		switch err := r.Helper.StartBatch(ctx, subject(d), b); {
+		switch err := r.Helper.StartBatch(ctx, SubjectOf(d.Snapshot), b); {
 		case err == nil:
 			log.InfoContext(ctx, "started batch job", "stage", string(b.Job.Stage), "workflows", b.Job.Open)
 		case errors.Is(err, rollout.ErrBatchBusy):

@@ -74,7 +74,7 @@ func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWor
 	var err error
 	for try := range MaxTries {
 		if try > 0 {
-			if err := sleep(ctx, backoff(try)); err != nil {
+			if err := sleep(ctx, Backoff(try)); err != nil {
 				return err
 			}
 			world, err := r.Source.Read(ctx)
@@ -151,9 +151,10 @@ func (r *Reconciler) check(ctx context.Context, decisions []Decision, report *Re
 	return out
 }
 
-func subject(d Decision) Subject {
-	return Subject{Connection: *d.Snapshot.Connection, Deployment: d.Plan.Deployment, TemporalNamespace: plan.Ask(d.Snapshot).TemporalNamespace,
-		Identity: d.Plan.Environment.ManagerIdentity}
+// SubjectOf is the worker deployment of a snapshot that has a connection, as calls to Temporal name it.
+func SubjectOf(s rollout.Snapshot) Subject {
+	return Subject{Connection: *s.Connection, Deployment: s.Deployment, TemporalNamespace: plan.TemporalNamespace(s),
+		Identity: s.Environment.ManagerIdentity}
 }
 
 // lower takes traffic back, before anything is committed. A plan whose lowering did not work is dropped: it is not true.
@@ -161,7 +162,7 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 	var out []Decision
 	for _, d := range decisions {
 		if d.Plan.Lower != nil {
-			if err := r.Router.Lower(ctx, subject(d), *d.Plan.Lower); err != nil {
+			if err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower); err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
 				continue
 			}
@@ -176,7 +177,7 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) {
 	for i, d := range decisions {
 		for _, id := range d.Plan.Deletions {
-			done, err := r.Helper.DeleteVersion(ctx, subject(d), id)
+			done, err := r.Helper.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
 			if err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("delete version %s: %w", id, err))
 				continue
@@ -224,7 +225,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 	for _, d := range decisions {
 		failed := false
 		for _, g := range d.Plan.Gates {
-			if err := r.Helper.StartGate(ctx, subject(d), g); err != nil {
+			if err := r.Helper.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
 				failed = true
 			}
@@ -235,7 +236,7 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 			continue
 		}
 		if d.Plan.Raise != nil {
-			if err := r.Router.Raise(ctx, subject(d), *d.Plan.Raise); err != nil {
+			if err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise); err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
 				failed = true
 			} else {
@@ -307,8 +308,8 @@ func (r *Reconciler) fail(ctx context.Context, d Decision, report *Report, p rol
 	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
 }
 
-// backoff doubles from 50 ms, with jitter so that two writers do not keep meeting.
-func backoff(try int) time.Duration {
+// Backoff is the pause before a try, from 1: it doubles from 50 ms, with jitter so that two writers do not keep meeting.
+func Backoff(try int) time.Duration {
 	d := 50 * time.Millisecond << try
 	return d/2 + rand.N(d/2)
 }
