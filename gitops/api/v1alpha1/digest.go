@@ -7,7 +7,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Digest names what the user asks for: sha256: and the hex of SHA-256 over the canonical JSON of metadata.name,
@@ -137,15 +139,16 @@ func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 }
 
 func appendFields(b []byte, s *shape, v reflect.Value) []byte {
-	unwritten := reflect.New(s.typ).Elem()
+	var unwritten reflect.Value
 	if s.preset != nil {
+		unwritten = reflect.New(s.typ).Elem()
 		s.preset(unwritten)
 	}
 	b = append(b, '{')
 	first := true
 	for _, f := range s.fields {
 		field := v.FieldByIndex(f.index)
-		if same(f.shape, field, unwritten.FieldByIndex(f.index)) {
+		if s.preset == nil && isUnwritten(f.shape, field) || s.preset != nil && same(f.shape, field, unwritten.FieldByIndex(f.index)) {
 			continue
 		}
 		if !first {
@@ -156,6 +159,15 @@ func appendFields(b []byte, s *shape, v reflect.Value) []byte {
 		b = appendDifferent(b, f.shape, field)
 	}
 	return append(b, '}')
+}
+
+// isUnwritten is same with a field that has no default.
+func isUnwritten(s *shape, v reflect.Value) bool {
+	switch s.form {
+	case formMap, formList, formRaw:
+		return v.Len() == 0
+	}
+	return v.IsZero()
 }
 
 // same compares a field with the same field of an unwritten object. An empty list or map is as good as none.
@@ -169,9 +181,27 @@ func same(s *shape, a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
 // appendValue writes what has a JSON form of its own. Its raw parts may have come by another way than Decode, so they are
 // brought into canonical form. What has no JSON form at all can't have been decoded; it is written as null.
 func appendValue(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.Bool:
+		return strconv.AppendBool(b, v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if !v.Type().Implements(marshaler) {
+			return strconv.AppendInt(b, v.Int(), 10)
+		}
+	}
+	switch x := v.Interface().(type) {
+	case Time:
+		if !x.IsZero() {
+			return append(x.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+		}
+	case Duration:
+		return appendString(b, x.String())
+	}
 	data, err := json.Marshal(v.Interface())
 	if err == nil {
 		data, err = CanonicalJSON(data)
