@@ -84,30 +84,6 @@ func (s *server) observeBatches(ask *rollout.Ask, o *rollout.Observation) {
 	}
 }
 
-// evacuates: workflows are touched only where they were counted just now on a version without traffic that nobody asks for, and
-// moved or ended by force only after a person's yes.
-func (o *oracle) evacuates() {
-	obs := o.s.Observation
-	o.check(len(o.p.Batches) <= 1, "starts %d jobs", len(o.p.Batches))
-	for _, b := range o.p.Batches {
-		v := listedIn(obs, b.BuildID)
-		o.check(v != nil && v.OpenPinned.Known && v.OpenPinned.N > 0, "evacuates what nobody counted")
-		o.check(part(obs.Routing, b.BuildID) == 0 && obs.Routing.Ramping != b.BuildID, "evacuates what has traffic")
-		o.check(o.p.Target != nil && o.p.Target.BuildID != b.BuildID, "evacuates what is asked for")
-		o.check(obs.Problem == nil && o.s.Now.Sub(obs.At) <= time.Minute, "evacuates on an old read")
-		o.check(obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity, "evacuates what is somebody else's")
-		o.check(b.Job.Stage != v1alpha1.EvacuateByMove || o.served(b.Job.Target), "moves to %s, which is not served", b.Job.Target)
-		if b.Job.Stage == v1alpha1.EvacuateBySignal || b.Job.Stage == v1alpha1.EvacuateByCancel {
-			continue
-		}
-		yes := false
-		for _, e := range o.git(b.BuildID).Evacuations {
-			yes = yes || e.JobID == b.Job.JobID && (e.State == v1alpha1.EvacuationApproved || !e.ApprovedAt.IsZero())
-		}
-		o.check(yes, "a person said nothing of %s", b.Job.Stage)
-	}
-}
-
 func evacuateEvents(t *rapid.T, w *world) {
 	draw := func(d ...time.Duration) v1alpha1.Duration { return lasting(rapid.SampledFrom(d).Draw(t, "after")) }
 	switch rapid.SampledFrom([]string{"spec", "end", "other"}).Draw(t, "evacuation") {

@@ -32,6 +32,19 @@ func otherRows() []otherRow {
 	}
 }
 
+// otherRow is the first row that fits a version, "" if none does.
+func (v *view) otherRow(r *v1alpha1.RecordedVersion, onlyKeep bool) (string, outcome) {
+	for _, row := range otherRows() {
+		if onlyKeep && !row.always {
+			continue
+		}
+		if o, fits := row.fits(v, r); fits {
+			return row.name, o
+		}
+	}
+	return "", outcome{}
+}
+
 // needed says why the version is needed, "" if nothing says so: by what Temporal says, or because traffic goes back to it.
 func (v *view) needed(r *v1alpha1.RecordedVersion) string {
 	switch st := v.status(r.BuildID); st {

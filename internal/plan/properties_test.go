@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -21,7 +22,7 @@ func TestProperties(t *testing.T) {
 		start := rapid.SampledFrom([]string{"nothing", "current", "ramping", "promoted", "stranded"}).Draw(t, "start")
 		w := map[string]func(require.TestingT) *world{"nothing": newWorld, "current": currentV1, "ramping": rampingV2, "promoted": currentV2, "stranded": strandedOnV1}[start](t)
 		w.after = func(s rollout.Snapshot, p rollout.Plan) {
-			require.Empty(t, forbidden(s, p), "row %s, record %+v", p.Row, s.Record.Routing)
+			require.Empty(t, oracle.Forbidden(s, p), "row %s, record %+v", p.Row, s.Record.Routing)
 			again(t, w, s, p)
 			heldBack(t, s)
 		}

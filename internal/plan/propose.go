@@ -101,15 +101,8 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			}
 			continue
 		}
-		for _, row := range otherRows() {
-			if !row.always && (p.Row == "spec-unusable" || v.foreign()) {
-				continue
-			}
-			if o, fits := row.fits(v, r); fits {
-				propose(p, row.name, o)
-				break
-			}
-		}
+		row, o := v.otherRow(r, p.Row == "spec-unusable" || v.foreign())
+		propose(p, row, o)
 	}
 }
 

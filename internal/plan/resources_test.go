@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -134,7 +135,7 @@ func TestResources(t *testing.T) {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 			p := decide(t, twice(s), allowed)
-			require.Empty(t, forbidden(twice(s), p))
+			require.Empty(t, oracle.Forbidden(twice(s), p))
 			if len(p.Versions) > 0 {
 				require.False(t, p.Settled)
 			}
@@ -279,31 +280,5 @@ func changeTemplates(t *rapid.T, w *world) {
 	w.given.Resources, w.given.ResourcesProblem = list, nil
 	if rapid.IntRange(0, 3).Draw(t, "missed") == 0 {
 		missed()(w.given)
-	}
-}
-
-// objects: a version that is scaled down has none, so that nothing scales it up again; one whose replicas are a number has no
-// scaler that was there before; and none is lost that may be there still.
-func (o *oracle) objects() {
-	if o.p.Record == nil {
-		return
-	}
-	for _, v := range o.p.Record.Versions {
-		down := v.Guard == v1alpha1.GuardOff && v.Replicas != nil && *v.Replicas == 0
-		was := o.git(v.BuildID)
-		moved := was == nil || was.Guard != v.Guard
-		o.check(!down || !moved || len(v.Resources) == 0, "%s is scaled down and keeps its objects", v.BuildID)
-		for _, r := range v.Resources {
-			o.check(v.Replicas == nil || !r.Scales || !moved, "%s has a number of replicas and a scaler", v.BuildID)
-			o.check(r.Template != "deployment", "an object in the Deployment's place")
-		}
-		if was == nil || down {
-			continue
-		}
-		for _, r := range was.Resources {
-			kept := slices.ContainsFunc(v.Resources, func(x v1alpha1.RecordedResource) bool { return x.Template == r.Template })
-			at := slices.IndexFunc(o.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == r.Template })
-			o.check(kept || at >= 0 && o.s.Resources[at].Problem == nil || at < 0 && o.s.ResourcesProblem == nil, "%s loses %s", v.BuildID, r.Template)
-		}
 	}
 }

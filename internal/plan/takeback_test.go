@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -69,7 +70,7 @@ func TestTakeBack(t *testing.T) {
 			if got.Plan.Lower != nil {
 				require.Equal(t, c.marks, got.Plan.Lower.TurnedBack)
 				require.Empty(t, Never(s, got.Plan))
-				require.Empty(t, forbidden(s, got.Plan))
+				require.Empty(t, oracle.Forbidden(s, got.Plan))
 			}
 		})
 	}

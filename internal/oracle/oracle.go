@@ -1,4 +1,6 @@
-package plan
+// Package oracle finds what a plan does that must never happen, for tests of the planner. It is written from the rules and the
+// facts alone: it knows nothing of the planner, and of its last check before a write.
+package oracle
 
 import (
 	"fmt"
@@ -9,8 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// oracle finds what a plan does that must never happen. It is written from the design and the facts alone: nothing of the
-// planner is called here.
+// oracle is one plan, what it was made on, and what was found in it.
 type oracle struct {
 	s     rollout.Snapshot
 	p     rollout.Plan
@@ -18,7 +19,8 @@ type oracle struct {
 	found []string
 }
 
-func forbidden(s rollout.Snapshot, p rollout.Plan) []string {
+// Forbidden lists what the plan does that must never happen, empty for one that may be carried out.
+func Forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 	o := oracle{s: s, p: p}
 	if s.Record.Routing != nil {
 		o.rec = s.Record.Routing.Spec
@@ -297,5 +299,55 @@ func (o *oracle) records() {
 	}
 	for _, b := range o.rec.Bars {
 		o.check(slices.Contains(next.Bars, b), "forgets the bar of %s", b.BuildID)
+	}
+}
+
+// evacuates: workflows are touched only where they were counted just now on a version without traffic that nobody asks for, and
+// moved or ended by force only after a person's yes.
+func (o *oracle) evacuates() {
+	obs := o.s.Observation
+	o.check(len(o.p.Batches) <= 1, "starts %d jobs", len(o.p.Batches))
+	for _, b := range o.p.Batches {
+		v := listedIn(obs, b.BuildID)
+		o.check(v != nil && v.OpenPinned.Known && v.OpenPinned.N > 0, "evacuates what nobody counted")
+		o.check(part(obs.Routing, b.BuildID) == 0 && obs.Routing.Ramping != b.BuildID, "evacuates what has traffic")
+		o.check(o.p.Target != nil && o.p.Target.BuildID != b.BuildID, "evacuates what is asked for")
+		o.check(obs.Problem == nil && o.s.Now.Sub(obs.At) <= time.Minute, "evacuates on an old read")
+		o.check(obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity, "evacuates what is somebody else's")
+		o.check(b.Job.Stage != v1alpha1.EvacuateByMove || o.served(b.Job.Target), "moves to %s, which is not served", b.Job.Target)
+		if b.Job.Stage == v1alpha1.EvacuateBySignal || b.Job.Stage == v1alpha1.EvacuateByCancel {
+			continue
+		}
+		yes := false
+		for _, e := range o.git(b.BuildID).Evacuations {
+			yes = yes || e.JobID == b.Job.JobID && (e.State == v1alpha1.EvacuationApproved || !e.ApprovedAt.IsZero())
+		}
+		o.check(yes, "a person said nothing of %s", b.Job.Stage)
+	}
+}
+
+// objects: a version that is scaled down has none, so that nothing scales it up again; one whose replicas are a number has no
+// scaler that was there before; and none is lost that may be there still.
+func (o *oracle) objects() {
+	if o.p.Record == nil {
+		return
+	}
+	for _, v := range o.p.Record.Versions {
+		down := v.Guard == v1alpha1.GuardOff && v.Replicas != nil && *v.Replicas == 0
+		was := o.git(v.BuildID)
+		moved := was == nil || was.Guard != v.Guard
+		o.check(!down || !moved || len(v.Resources) == 0, "%s is scaled down and keeps its objects", v.BuildID)
+		for _, r := range v.Resources {
+			o.check(v.Replicas == nil || !r.Scales || !moved, "%s has a number of replicas and a scaler", v.BuildID)
+			o.check(r.Template != "deployment", "an object in the Deployment's place")
+		}
+		if was == nil || down {
+			continue
+		}
+		for _, r := range was.Resources {
+			kept := slices.ContainsFunc(v.Resources, func(x v1alpha1.RecordedResource) bool { return x.Template == r.Template })
+			at := slices.IndexFunc(o.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == r.Template })
+			o.check(kept || at >= 0 && o.s.Resources[at].Problem == nil || at < 0 && o.s.ResourcesProblem == nil, "%s loses %s", v.BuildID, r.Template)
+		}
 	}
 }
