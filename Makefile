@@ -60,11 +60,13 @@ fuzz: ## each fuzz target for FUZZTIME
 	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; done
 
-# How many random worlds make soak plays: hours of what make test plays a hundred of.
-WORLDS ?= 10000
+# How many random worlds make soak plays, of which make test plays a hundred: a seventh from each start. SEED=0 is another
+# seed each time. From 10000 worlds on, it also requires that they came by every row and every place to die.
+WORLDS ?= 100000
+SEED   ?= 0
 .PHONY: soak
 soak: ## the planner's properties over WORLDS random worlds
-	$(GO) test -run '^TestProperties$$' -timeout 0 ./internal/plan -rapid.checks=$(WORLDS)
+	$(GO) test -run '^TestProperties$$' -v -timeout 0 ./internal/plan -rapid.checks=$$(( ($(WORLDS) + 6) / 7 )) -rapid.seed=$(SEED) -rapid.nofailfile
 
 .PHONY: bench
 bench: ## time and memory of single steps and of whole cycles

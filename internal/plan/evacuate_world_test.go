@@ -28,6 +28,15 @@ type modelJob struct {
 	buildID string
 }
 
+func (j jobs) copy() jobs {
+	c := jobs{other: j.other, started: slices.Clone(j.started), again: j.again, byID: map[string]*modelJob{}}
+	for id, job := range j.byID {
+		one := *job
+		c.byID[id] = &one
+	}
+	return c
+}
+
 // start accepts a job once, and one at a time.
 func (s *server) start(b rollout.BatchStart) {
 	if s.jobs.byID == nil {
@@ -86,11 +95,14 @@ func (s *server) observeBatches(ask *rollout.Ask, o *rollout.Observation) {
 
 func evacuateEvents(t *rapid.T, w *world) {
 	draw := func(d ...time.Duration) v1alpha1.Duration { return lasting(rapid.SampledFrom(d).Draw(t, "after")) }
-	switch rapid.SampledFrom([]string{"spec", "end", "other"}).Draw(t, "evacuation") {
+	switch rapid.SampledFrom([]string{"end", "spec", "force", "other"}).Draw(t, "evacuation") {
 	case "spec":
 		w.spec().Sunset.Evacuate = &v1alpha1.Evacuation{CancelAfter: draw(0, time.Minute), TerminateAfter: draw(0, time.Hour),
 			ContinueAsNewSignal: &v1alpha1.EvacuationSignal{Name: "go", After: draw(0, time.Minute)},
 			MoveTo:              &v1alpha1.EvacuationMove{Target: rapid.SampledFrom([]string{"Current", id("v1"), id("v3")}).Draw(t, "to"), After: draw(0, time.Hour)}}
+	case "force":
+		w.spec().Sunset.Evacuate = rapid.SampledFrom([]*v1alpha1.Evacuation{{TerminateAfter: lasting(time.Minute)}, {CancelAfter: lasting(time.Minute)},
+			{MoveTo: &v1alpha1.EvacuationMove{Target: moveToCurrent}}}).Draw(t, "stage")
 	case "end":
 		w.server.endBatch(rapid.SampledFrom([]rollout.BatchState{rollout.BatchCompleted, rollout.BatchFailed}).Draw(t, "how"), rapid.Int64Range(0, 2).Draw(t, "left"))
 	case "other":
@@ -99,10 +111,13 @@ func evacuateEvents(t *rapid.T, w *world) {
 }
 
 func answerProposals(t *rapid.T, w *world) {
-	if w.record().Routing == nil {
+	proposed := func(v v1alpha1.RecordedVersion) bool {
+		return slices.ContainsFunc(v.Evacuations, func(e v1alpha1.RecordedEvacuation) bool { return e.State == v1alpha1.EvacuationProposed })
+	}
+	if !slices.ContainsFunc(w.routing().Versions, proposed) {
 		return
 	}
-	answer := rapid.SampledFrom([]v1alpha1.EvacuationState{v1alpha1.EvacuationApproved, v1alpha1.EvacuationDeclined, v1alpha1.EvacuationRunning}).Draw(t, "answer")
+	answer := mostly(t, v1alpha1.EvacuationApproved, v1alpha1.EvacuationDeclined, v1alpha1.EvacuationRunning)
 	w.edit(func(r *v1alpha1.RoutingSpec) {
 		for i := range r.Versions {
 			for j := range r.Versions[i].Evacuations {
@@ -122,6 +137,17 @@ func strandedOnV1(t require.TestingT) *world {
 	w.run(40 * time.Minute)
 	w.spec().Sunset.Evacuate = &v1alpha1.Evacuation{MoveTo: &v1alpha1.EvacuationMove{Target: moveToCurrent},
 		ContinueAsNewSignal: &v1alpha1.EvacuationSignal{Name: "go", After: lasting(3 * time.Hour)}, CancelAfter: lasting(4 * time.Hour), TerminateAfter: lasting(4 * time.Hour)}
+	return w
+}
+
+// proposedForV1 is v2 current, with workflows on v1 whose end by force is proposed.
+func proposedForV1(t require.TestingT) *world {
+	w := currentV1(t)
+	w.server.versions[id("v1")].open = 2
+	w.spec().Sunset.Evacuate = &v1alpha1.Evacuation{TerminateAfter: lasting(time.Minute)}
+	w.push("v2")
+	w.run(40 * time.Minute)
+	require.Equal(t, v1alpha1.EvacuationProposed, w.routing().Versions[0].Evacuations[0].State)
 	return w
 }
 

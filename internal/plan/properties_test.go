@@ -2,12 +2,15 @@ package plan
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -15,29 +18,90 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestProperties lets people, servers and clocks do what they like, and checks each plan with the oracle. Whatever happened, the
-// bot comes to rest when the world does.
+// TestProperties lets people, servers and clocks do what they like, and lets the bot die between any two writes. It checks each
+// plan with the oracle, and whatever happened, the bot comes to rest when the world does. A long run also shows that the worlds
+// get everywhere: see tally.
 func TestProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		start := rapid.SampledFrom([]string{"nothing", "current", "ramping", "promoted", "stranded"}).Draw(t, "start")
-		w := map[string]func(require.TestingT) *world{"nothing": newWorld, "current": currentV1, "ramping": rampingV2, "promoted": currentV2, "stranded": strandedOnV1}[start](t)
-		w.after = func(s rollout.Snapshot, p rollout.Plan) {
-			require.Empty(t, oracle.Forbidden(s, p), "row %s, record %+v", p.Row, s.Record.Routing)
+	gc := debug.SetGCPercent(1600) // many small objects, none of which lives long
+	t.Cleanup(func() { debug.SetGCPercent(gc) })
+	if checks := flag.Lookup("rapid.checks").Value; checks.String() == flag.Lookup("rapid.checks").DefValue {
+		require.NoError(t, checks.Set("15"))
+		t.Cleanup(func() { _ = checks.Set(flag.Lookup("rapid.checks").DefValue) })
+	}
+	seen := newTally()
+	t.Cleanup(func() { seen.check(t) })
+	for name, start := range starts(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) { play(t, start.copy(t), seen) })
+		})
+	}
+}
+
+func everything(rollout.Plan) bool    { return true }
+func nothing(rollout.Plan) bool       { return false }
+func nothingRare(p rollout.Plan) bool { return !slices.ContainsFunc(p.Actions, rare) }
+
+func rare(a rollout.Action) bool {
+	return slices.Contains([]rollout.ActionKind{rollout.Rollback, rollout.Unroute, rollout.DriftAction, rollout.SetAsideKind, rollout.Restore,
+		rollout.DeleteVersion, rollout.SignalWorkflows, rollout.MoveWorkflows, rollout.CancelWorkflows, rollout.TerminateWorkflows}, a.Kind)
+}
+
+// starts are the worlds that the others go on from.
+func starts(t *testing.T) map[string]*world {
+	return map[string]*world{"nothing": newWorld(t), "current": currentV1(t), "ramping": rampingV2(t), "promoted": currentV2(t),
+		"gated": gatedV2(t), "stranded": strandedOnV1(t), "proposed": proposedForV1(t)}
+}
+
+// gatedV2 is v2 at the first step, whose gate runs and turns it back if it fails.
+func gatedV2(t require.TestingT) *world {
+	w := currentV1(t)
+	stepGate(1, v1alpha1.GateRollback)(w.given)
+	w.push("v2")
+	w.run(90 * time.Second)
+	require.Len(t, w.server.gates, 1)
+	require.Equal(t, []string{"v2 10"}, w.server.calls)
+	return w
+}
+
+// play lets a number of things happen in a world, with a cycle after each.
+func play(t *rapid.T, w *world, seen *tally) {
+	mine := newTally()
+	plans := 0
+	w.after = func(s rollout.Snapshot, p rollout.Plan) {
+		require.Empty(t, oracle.Forbidden(s, p), "row %s", p.Row)
+		mine.rows[p.Row]++
+		if plans++; plans%8 == 0 {
+			mine.others(s, p)
+		}
+		if plans%16 == 0 { // these take as long as all the rest
 			again(t, w, s, p)
 			heldBack(t, s)
 		}
-		for range rapid.IntRange(5, 40).Draw(t, "events") {
-			event(t, w)
-			w.cycle()
-			w.pods()
-			w.server.tick(rapid.SampledFrom([]time.Duration{0, 10 * time.Second, time.Minute, 11 * time.Minute, 2 * time.Hour, 26 * time.Hour}).Draw(t, "pass"))
-			w.pods()
-		}
-		w.dies, w.refusePush = "", false
-		w.settle()
-		require.Zero(t, w.server.jobs.again, "a batch job is started twice")
-	})
+	}
+	w.died = mine.died
+	length := rapid.SampledFrom([]int{200, 5, 200, 20, 210, 60, 100, 200}).Draw(t, "events")
+	for range length {
+		event(t, w)
+		w.dies = rapid.SampledFrom(sites()).Draw(t, "dies")
+		w.lives = rapid.SampledFrom(lives).Draw(t, "lives")
+		w.cycle()
+		w.pods()
+		w.server.tick(rapid.SampledFrom(passes).Draw(t, "pass"))
+		w.pods()
+	}
+	w.dies, w.lives, w.refusePush = "", nil, false
+	w.settle()
+	require.Zero(t, w.server.jobs.again, "a batch job is started twice")
+	mine.lengths = []int{length}
+	seen.add(mine)
 }
+
+var (
+	passes = []time.Duration{0, 10 * time.Second, time.Minute, 11 * time.Minute, 2 * time.Hour, 26 * time.Hour}
+	// lives: in two of three cycles the bot lives, in one only if it does nothing rare.
+	lives = []func(rollout.Plan) bool{everything, nothingRare, nothing}
+)
 
 // again: the same snapshot gives the same plan, also one that was written to a file.
 func again(t *rapid.T, w *world, s rollout.Snapshot, p rollout.Plan) {
@@ -85,62 +149,128 @@ func heldBack(t *rapid.T, s rollout.Snapshot) {
 	}
 }
 
-// event is one thing that happens.
-func event(t *rapid.T, w *world) {
-	events := map[string]func(){
-		"push": func() { w.push(tag(t)) },
-		"custom build ID": func() {
-			w.spec().WorkerOptions.UnsafeCustomBuildID = rapid.SampledFrom([]string{"", "mine", id("v2")}).Draw(t, "custom")
-		},
-		"strategy": func() {
-			w.spec().Rollout = steady().Spec.Spec.Rollout
-			strategy(rapid.SampledFrom([]v1alpha1.RolloutKind{v1alpha1.Progressive, v1alpha1.AllAtOnce, v1alpha1.Manual}).Draw(t, "strategy"))(w.given)
-		},
-		"steps": func() {
-			strategy(v1alpha1.Progressive)(w.given)
-			steps(rapid.SampledFrom(someSteps()).Draw(t, "steps")...)(w.given)
-		},
-		"gate": func() {
-			gate(rapid.SampledFrom([]v1alpha1.OnGateFailure{v1alpha1.GateHold, v1alpha1.GateRollback}).Draw(t, "answer"))(w.given)
-		},
-		"gates end": func() { endGates(t, w) },
-		"pools": func() {
-			w.spec().Pools = rapid.SampledFrom([][]v1alpha1.Pool{nil, {{Name: "activities", Replicas: replicas(3), Template: template("a1")}},
-				{{Name: "activities", Template: template("a2")}, {Name: "slow", Replicas: replicas(0), Template: template("s1")}}}).Draw(t, "pools")
-		},
-		"replicas": func() {
-			w.spec().Replicas = rapid.SampledFrom([]*int32{nil, replicas(0), replicas(3)}).Draw(t, "replicas")
-		},
-		"connection": func() {
-			w.given.Connection = rapid.SampledFrom([]*v1alpha1.Connection{nil, steady().Connection, other()}).Draw(t, "connection")
-		},
-		"invalid":   func() { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
-		"templates": func() { changeTemplates(t, w) },
-		"server":    func() { w.server.down = rapid.Bool().Draw(t, "down") },
-		"lie": func() {
-			w.server.lies = rapid.SampledFrom(lies(rapid.SampledFrom(tags()).Draw(t, "about"))).Draw(t, "lie")
-		},
-		"owner":    func() { w.server.manager = rapid.SampledFrom([]string{"", owner, "someone/else"}).Draw(t, "owner") },
-		"outside":  func() { outside(t, w) },
-		"edit":     func() { editAnything(t, w) },
-		"verdicts": func() { w.judge = rapid.SampledFrom(judges()).Draw(t, "verdicts") },
-		"die": func() {
-			w.dies = rapid.SampledFrom([]site{beforeLower, afterLower, afterDelete, afterCommit}).Draw(t, "site")
-		},
-		"push race":   func() { w.refusePush = true },
-		"lost mark":   func() { w.noMarks = rapid.Bool().Draw(t, "lost") },
-		"workers go":  func() { w.server.poll(id(tag(t)), false) },
-		"workflows":   func() { openWorkflows(t, w) },
-		"evacuation":  func() { evacuateEvents(t, w) },
-		"answers":     func() { answerProposals(t, w) },
-		"nothing new": func() {},
-	}
-	events[rapid.SampledFrom(sortedKeys(events)).Draw(t, "event")]()
+// events are what may happen, by name. Most of what is bad ends soon, so that rollouts go somewhere.
+var events = map[string]func(*rapid.T, *world){
+	"push": func(t *rapid.T, w *world) { w.push(tag(t)) },
+	"custom build ID": func(t *rapid.T, w *world) {
+		w.spec().WorkerOptions.UnsafeCustomBuildID = mostly(t, "", "mine", id("v2"))
+	},
+	"strategy": func(t *rapid.T, w *world) {
+		w.spec().Rollout = steady().Spec.Spec.Rollout
+		strategy(mostly(t, v1alpha1.Progressive, v1alpha1.AllAtOnce, v1alpha1.Manual))(w.given)
+	},
+	"steps": func(t *rapid.T, w *world) {
+		strategy(v1alpha1.Progressive)(w.given)
+		steps(rapid.SampledFrom(someSteps).Draw(t, "steps")...)(w.given)
+	},
+	"gate":      someGate,
+	"gates end": endGates,
+	"analysis": func(t *rapid.T, w *world) {
+		w.spec().Rollout.Analysis = nil
+		if rapid.Bool().Draw(t, "analysis") {
+			analysed(rapid.SampledFrom([]func(*v1alpha1.Analysis){baked, func(*v1alpha1.Analysis) {}}).Draw(t, "bake"))(w.given)
+		}
+	},
+	"closed workflows": closeWorkflows,
+	"stuck workflows": func(t *rapid.T, w *world) {
+		w.server.stuck.Unattributed = mostly(t, rollout.Counted(0), rollout.Counted(2), rollout.Count{Reason: "visibility is away"})
+		w.server.stuck.UnattributedSample = rollout.Sample{Candidate: mostly[int64](t, 0, 1), Unknown: mostly[int64](t, 0, 1)}
+	},
+	"pools": func(t *rapid.T, w *world) {
+		w.spec().Pools = mostly(t, nil, []v1alpha1.Pool{{Name: "activities", Replicas: replicas(3), Template: template("a1")}},
+			[]v1alpha1.Pool{{Name: "activities", Template: template("a2")}, {Name: "slow", Replicas: replicas(0), Template: template("s1")}})
+	},
+	"replicas": func(t *rapid.T, w *world) { w.spec().Replicas = mostly(t, replicas(3), nil, replicas(0)) },
+	"connection": func(t *rapid.T, w *world) {
+		w.given.Connection = mostly(t, steady().Connection, nil, other())
+	},
+	"kind": func(_ *rapid.T, w *world) { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
+	"broken spec": func(t *rapid.T, w *world) {
+		w.given.Problems = mostly(t, nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}})
+	},
+	"no spec":   func(t *rapid.T, w *world) { w.specGone = mostly(t, false, true) },
+	"no record": func(t *rapid.T, w *world) { w.unreadable = mostly(t, false, true) },
+	"templates": changeTemplates,
+	"server":    func(t *rapid.T, w *world) { w.server.down = mostly(t, false, true) },
+	"lie": func(t *rapid.T, w *world) {
+		w.server.lies = mostly(t, nil, lies(rapid.SampledFrom(tags()).Draw(t, "about"))...)
+	},
+	"owner":     func(t *rapid.T, w *world) { w.server.manager = mostly(t, owner, "", "someone/else") },
+	"keeps":     func(t *rapid.T, w *world) { w.server.keeps = mostly(t, false, true) },
+	"sharing":   func(t *rapid.T, w *world) { w.server.others = mostly(t, nil, []string{"payments/refunds"}) },
+	"outside":   outside,
+	"edit":      editAnything,
+	"verdicts":  func(t *rapid.T, w *world) { w.judge = mostly(t, allowed, judges()...) },
+	"calls":     func(t *rapid.T, w *world) { w.server.fails = mostly(t, "", callRefused, answerLost) },
+	"clock":     func(t *rapid.T, w *world) { w.skew = mostly(t, 0, -10*time.Minute, 10*time.Minute) },
+	"push race": func(_ *rapid.T, w *world) { w.refusePush = true },
+	"lost mark": func(t *rapid.T, w *world) { w.noMarks = rapid.Bool().Draw(t, "lost") },
+	"unversioned": func(t *rapid.T, w *world) {
+		w.server.unversioned = mostly(t, rollout.No, rollout.Yes, "")
+	},
+	"workers go": func(t *rapid.T, w *world) { w.server.poll(id(tag(t)), false) },
+	"workflows":  openWorkflows,
+	"evacuation": evacuateEvents,
+	"answers":    answerProposals,
+	"resume": func(_ *rapid.T, w *world) {
+		if r := w.record().Routing; r != nil && (r.Spec.Hold != nil || r.Spec.Retire != nil) {
+			w.edit(func(r *v1alpha1.RoutingSpec) { r.Hold, r.Retire = nil, nil })
+		}
+	},
+	"nothing new": func(*rapid.T, *world) {},
+	"all is well": func(_ *rapid.T, w *world) {
+		w.unreadable, w.specGone, w.noMarks, w.judge = false, false, false, allowed
+		w.skew, w.server.fails = 0, ""
+		w.given.Problems, w.given.Connection, w.given.ResourcesProblem = nil, steady().Connection, nil
+		s := w.server
+		s.down, s.lies, s.manager, s.others, s.unversioned = false, nil, owner, nil, rollout.No
+		s.stuck.Unattributed, s.stuck.UnattributedSample = rollout.Counted(0), rollout.Sample{}
+	},
 }
 
-func tags() []string         { return []string{"v1", "v2", "v3"} }
-func tag(t *rapid.T) string  { return rapid.SampledFrom(tags()).Draw(t, "tag") }
-func someSteps() [][]float64 { return [][]float64{{10, 50}, {0.1, 0.2, 30}, {99}, {5, 25, 75}} }
+var someEvent = rapid.SampledFrom(slices.Concat(sortedKeys(events), slices.Repeat([]string{"nothing new", "all is well"}, 12),
+	slices.Repeat([]string{"push", "resume", "workflows", "evacuation", "answers", "gates end", "keeps"}, 3)))
+
+// event is one thing that happens.
+func event(t *rapid.T, w *world) { events[someEvent.Draw(t, "event")](t, w) }
+
+// mostly draws the first in two of three cases, else one of the others.
+func mostly[T any](t *rapid.T, first T, others ...T) T {
+	return rapid.SampledFrom(append(slices.Repeat([]T{first}, 2*len(others)), others...)).Draw(t, "which")
+}
+
+func someGate(t *rapid.T, w *world) {
+	answer := rapid.SampledFrom([]v1alpha1.OnGateFailure{v1alpha1.GateHold, v1alpha1.GateRollback}).Draw(t, "answer")
+	switch rapid.SampledFrom([]string{"none", "first", "step", "input"}).Draw(t, "which") {
+	case "none":
+		w.spec().Rollout.Gate = nil
+	case "first":
+		gate(answer)(w.given)
+	case "step":
+		if len(w.spec().Rollout.Steps) > 0 {
+			stepGate(1, answer)(w.given)
+		}
+	case "input":
+		gate(answer)(w.given)
+		w.spec().Rollout.Gate.InputFrom = &v1alpha1.GateInputSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "smoke"}, Key: "in"}}
+		ref := rollout.InputOf(w.given.Deployment.Namespace, w.spec().Rollout.Gate).String()
+		w.given.GateInputs = map[string]rollout.GateInput{ref: mostly(t, rollout.GateInput{Digest: "abc"}, rollout.GateInput{Problem: "no such file"})}
+	}
+}
+
+func closeWorkflows(t *rapid.T, w *world) {
+	if v := w.server.versions[id(tag(t))]; v != nil {
+		v.closed = mostly(t, rollout.ClosedCounts{Known: true, Completed: 1000}, rollout.ClosedCounts{Known: true, Completed: 10},
+			rollout.ClosedCounts{Known: true, Completed: 60, Failed: 40}, rollout.ClosedCounts{Reason: "visibility is away"})
+	}
+}
+
+func tags() []string        { return []string{"v1", "v2", "v3"} }
+func tag(t *rapid.T) string { return rapid.SampledFrom(tags()).Draw(t, "tag") }
+
+var someSteps = [][]float64{{10, 50}, {0.1, 0.2, 30}, {99}, {5, 25, 75}}
+
 func other() *v1alpha1.Connection {
 	c := steady().Connection
 	c.Spec.HostPort = "elsewhere:7233"
@@ -148,7 +278,7 @@ func other() *v1alpha1.Connection {
 }
 
 func endGates(t *rapid.T, w *world) {
-	state := rapid.SampledFrom([]rollout.GateState{rollout.GateCompleted, rollout.GateFailed, rollout.GateUnread}).Draw(t, "end")
+	state := rapid.SampledFrom([]rollout.GateState{rollout.GateFailed, rollout.GateCompleted, rollout.GateUnread}).Draw(t, "end")
 	for _, g := range sortedKeys(w.server.gates) {
 		w.server.gates[g] = state
 	}
@@ -161,6 +291,10 @@ func openWorkflows(t *rapid.T, w *world) {
 }
 
 func outside(t *rapid.T, w *world) {
+	if bars := w.routing().Bars; len(bars) > 0 && rapid.Bool().Draw(t, "barred") {
+		_ = w.server.move(rollout.RoutingStep{Kind: rollout.SetCurrent, BuildID: bars[0].BuildID})
+		return
+	}
 	step := rollout.RoutingStep{Kind: rapid.SampledFrom([]rollout.RoutingStepKind{rollout.SetCurrent, rollout.SetRamp, rollout.ClearRamp}).Draw(t, "move")}
 	if step.Kind != rollout.ClearRamp {
 		step.BuildID = id(tag(t))
@@ -174,11 +308,16 @@ func editAnything(t *rapid.T, w *world) {
 		return
 	}
 	w.edit(func(r *v1alpha1.RoutingSpec) {
-		switch rapid.SampledFrom([]string{"ramp", "current", "no ramp", "resume", "retry", "hold", "release", "retire", "retire one", "unretire"}).Draw(t, "edit") {
+		switch rapid.SampledFrom([]string{"ramp", "current", "no ramp", "resume", "retry", "hold", "release", "retire", "retire one", "unretire", "unretire", "resume", "retry", "done"}).Draw(t, "edit") {
 		case "ramp":
 			r.Desired.Ramping = &v1alpha1.DesiredRamp{BuildID: id(tag(t)), Percentage: rapid.SampledFrom([]float64{0, 0.1, 5, 30, 100}).Draw(t, "to")}
 		case "current":
 			r.Desired.Current = rapid.SampledFrom([]string{id("v1"), id("v2"), id("v3"), ""}).Draw(t, "to")
+		case "done":
+			r.Desired = v1alpha1.DesiredRouting{Current: w.server.routing.Current}
+			if w.server.routing.HasRamp {
+				r.Desired.Ramping = &v1alpha1.DesiredRamp{BuildID: w.server.routing.Ramping, Percentage: percent(w.server.routing.Percentage)}
+			}
 		case "no ramp":
 			r.Desired.Ramping = nil
 		case "resume":

@@ -24,13 +24,32 @@ type server struct {
 	down bool
 	// lies are what it gets wrong in the next reads.
 	lies []func(*rollout.Observation)
+	// fails is what becomes of calls that change the routing.
+	fails failure
+	// keeps: it refuses to delete versions.
+	keeps bool
+	// others is another worker deployment that polls the task queue, and unversioned says whether unversioned workers do.
+	others      []string
+	unversioned rollout.Answer
+	// stuck are workflows that no count by version shows.
+	stuck rollout.Stuck
 }
+
+// failure says how calls fail, "" for not at all.
+type failure string
+
+const (
+	callRefused failure = "refused"
+	answerLost  failure = "the answer is lost" // what was asked for is done
+)
 
 type serverVersion struct {
 	rollout.VersionObservation
 	polling  bool
 	lastPoll time.Time
 	open     int64
+	// closed are its workflows that closed since any time.
+	closed rollout.ClosedCounts
 }
 
 const (
@@ -39,7 +58,20 @@ const (
 )
 
 func newServer(now time.Time) *server {
-	return &server{now: now, versions: map[string]*serverVersion{}, gates: map[string]rollout.GateState{}}
+	return &server{now: now, versions: map[string]*serverVersion{}, gates: map[string]rollout.GateState{}, unversioned: rollout.No,
+		stuck: rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}}
+}
+
+func (s *server) copy() *server {
+	c := *s
+	c.gates, c.calls = maps.Clone(s.gates), slices.Clone(s.calls)
+	c.versions = make(map[string]*serverVersion, len(s.versions))
+	for id, v := range s.versions {
+		one := *v
+		c.versions[id] = &one
+	}
+	c.jobs = s.jobs.copy()
+	return &c
 }
 
 // tick moves the clock.
@@ -62,7 +94,8 @@ func (s *server) poll(id string, on bool) {
 		if !on {
 			return
 		}
-		v = &serverVersion{VersionObservation: rollout.VersionObservation{BuildID: id, CreatedAt: s.now}}
+		v = &serverVersion{VersionObservation: rollout.VersionObservation{BuildID: id, CreatedAt: s.now},
+			closed: rollout.ClosedCounts{Known: true, Completed: 100}}
 		s.versions[id] = v
 	}
 	if v.polling = on; on {
@@ -121,9 +154,9 @@ func (s *server) move(step rollout.RoutingStep) error {
 	return nil
 }
 
-// call carries out a bot's routing call, if nobody moved the routing since it was decided.
-func (s *server) call(c rollout.RoutingCall, mark bool) error {
-	if s.down {
+// call carries out a bot's routing call, if nobody moved the routing since it was decided; cut: only the first write of it.
+func (s *server) call(c rollout.RoutingCall, mark, cut bool) error {
+	if s.down || s.fails == callRefused {
 		return fmt.Errorf("unavailable")
 	}
 	if string(c.Token) != fmt.Sprint(s.token) || !c.Basis.Same(s.routing) || s.manager != "" && s.manager != c.Identity {
@@ -134,11 +167,18 @@ func (s *server) call(c rollout.RoutingCall, mark bool) error {
 			v.TurnedBack = text
 		}
 	}
+	claimed := s.manager != ""
 	s.manager = c.Identity
+	if cut && !claimed {
+		return nil
+	}
 	for _, step := range c.Steps {
-		if err := s.move(step); err != nil {
+		if err := s.move(step); err != nil || cut {
 			return err
 		}
+	}
+	if s.fails == answerLost {
+		return fmt.Errorf("deadline exceeded")
 	}
 	return nil
 }
@@ -151,7 +191,7 @@ func (s *server) remove(id string) string {
 		return ""
 	case s.routing.Current == id || s.routing.Ramping == id || v.Drainage == rollout.Draining:
 		return "it is routed or draining"
-	case s.now.Sub(v.lastPoll) < pollersFor:
+	case s.now.Sub(v.lastPoll) < pollersFor || s.keeps:
 		return "it has pollers"
 	}
 	delete(s.versions, id)
@@ -172,7 +212,7 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 		seen := v.VersionObservation
 		seen.TurnedBack = ""
 		if slices.Contains(ask.Queues, id) {
-			q := rollout.TaskQueue{Name: "orders", Type: rollout.QueueWorkflow, Unversioned: rollout.No, Pollers: rollout.Pollers{Known: true}}
+			q := rollout.TaskQueue{Name: "orders", Type: rollout.QueueWorkflow, Unversioned: s.unversioned, OtherDeployments: s.others, Pollers: rollout.Pollers{Known: true}}
 			if s.now.Sub(v.lastPoll) < pollersFor {
 				q.Pollers.Count, q.Pollers.LastAccess = 1, v.lastPoll
 			}
@@ -188,6 +228,12 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 		if slices.Contains(ask.OpenPinned, id) {
 			seen.OpenPinned = rollout.Counted(v.open)
 		}
+		for _, a := range ask.Closed {
+			if a.BuildID == id {
+				seen.Closed = v.closed
+				seen.Closed.Since, seen.Closed.Until = a.Since, a.Until
+			}
+		}
 		o.Versions = append(o.Versions, seen)
 	}
 	for _, id := range ask.OpenPinned {
@@ -197,6 +243,10 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 			}
 			o.Unlisted[id] = rollout.Counted(0)
 		}
+	}
+	if ask.Stuck != nil {
+		o.Stuck = s.stuck
+		o.Stuck.Since = ask.Stuck.Since
 	}
 	if ask.Gate != nil {
 		run := rollout.GateRun{WorkflowID: ask.Gate.WorkflowID("orders"), TaskQueue: "orders", State: rollout.GateMissing}

@@ -168,7 +168,7 @@ func TestTakeBackBesideTheBot(t *testing.T) {
 				s.Observation = w.server.observe(AskTakeBack(s, adasWish))
 				taken, err := DecideTakeBack(s, adasWish)
 				require.NoError(t, err)
-				require.NoError(t, w.server.call(*taken.Plan.Lower, true))
+				require.NoError(t, w.server.call(*taken.Plan.Lower, true, false))
 				back := len(w.server.calls)
 				w.cycle()
 				w.cycle()

@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha1"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,24 +17,40 @@ import (
 
 // world is Git, Temporal, a cluster and a bot without any memory, on a clock of its own.
 type world struct {
-	t      require.TestingT
-	server *server
-	given  *given // where the spec, the configuration and the names are from
-	files  map[string]string
-	read   *rollout.Record // what files say; nil: they changed since
+	t       require.TestingT
+	server  *server
+	given   *given // where the spec, the configuration and the names are from
+	files   map[string]string
+	read    *rollout.Record    // what files say; nil: they changed since
+	decoded map[string]decoded // by file
 	// commits are their first lines.
 	commits []string
 	judge   func(rollout.Proposal) rollout.Verdicts
 	// dies says where the bot dies in the next cycle.
 	dies site
+	// lives, if it is there, spares the bot with some plans.
+	lives func(rollout.Plan) bool
 	// noMarks: marks do not reach Temporal.
 	noMarks bool
 	// refusePush: somebody else pushed first.
 	refusePush bool
-	started    map[string]time.Time
-	broken     string // the build whose workers crash
+	// unreadable: somebody broke routing.yaml.
+	unreadable bool
+	// skew is how far the bot's clock is ahead.
+	skew time.Duration
+	// specGone: the spec's file is not there.
+	specGone bool
+	started  map[string]time.Time
+	broken   string // the build whose workers crash
 	// after is called with every plan and what it was made on, before it is carried out.
 	after func(rollout.Snapshot, rollout.Plan)
+	// died is called with the plan that the bot died with.
+	died func(site, rollout.Plan)
+}
+
+type decoded struct {
+	data   string
+	object any
 }
 
 // site is a place between two remote writes.
@@ -41,14 +58,34 @@ type site string
 
 const (
 	beforeLower  site = "before lowering"
+	midLower     site = "in lowering" // after the first of its calls
 	afterLower   site = "after lowering"
+	midDelete    site = "in deleting" // after the first of several
 	afterDelete  site = "after deleting"
 	afterCommit  site = "after the commit"
-	podsStartFor      = 20 * time.Second
+	afterGates   site = "after gates"
+	afterBatches site = "after batch jobs"
+	midRaise     site = "in raising" // after the first of its calls
 )
 
+func sites() []site {
+	return []site{beforeLower, midLower, afterLower, midDelete, afterDelete, afterCommit, afterGates, afterBatches, midRaise}
+}
+
+const podsStartFor = 20 * time.Second
+
+// copy is another world that goes on from here.
+func (w *world) copy(t require.TestingT) *world {
+	c := newWorld(t)
+	c.server, c.files, c.started = w.server.copy(), maps.Clone(w.files), maps.Clone(w.started)
+	spec := *w.given.Spec
+	spec.Spec.Rollout.Steps = slices.Clone(spec.Spec.Rollout.Steps)
+	c.given.Spec = &spec
+	return c
+}
+
 func newWorld(t require.TestingT) *world {
-	w := &world{t: t, server: newServer(noon), given: steady(), files: map[string]string{}, judge: allowed, started: map[string]time.Time{}}
+	w := &world{t: t, server: newServer(noon), given: steady(), files: map[string]string{}, decoded: map[string]decoded{}, judge: allowed, started: map[string]time.Time{}}
 	w.given.Spec.Spec.Replicas = replicas(1)
 	return w
 }
@@ -78,9 +115,7 @@ func (w *world) readFiles() rollout.Record {
 		if !ok {
 			continue
 		}
-		docs, problems := v1alpha1.Decode(name, []byte(data))
-		require.Empty(w.t, problems)
-		switch o := docs[0].Object.(type) {
+		switch o := w.decode(name, data).(type) {
 		case *v1alpha1.Routing:
 			rec.Routing = o
 		case *v1alpha1.WorkerDeployment:
@@ -88,6 +123,17 @@ func (w *world) readFiles() rollout.Record {
 		}
 	}
 	return rec
+}
+
+// decode reads a file, unless it is as it was.
+func (w *world) decode(name, data string) any {
+	if was := w.decoded[name]; was.data == data {
+		return was.object
+	}
+	docs, problems := v1alpha1.Decode(name, []byte(data))
+	require.Empty(w.t, problems)
+	w.decoded[name] = decoded{data, docs[0].Object}
+	return docs[0].Object
 }
 
 func (w *world) routing() v1alpha1.RoutingSpec {
@@ -120,6 +166,7 @@ func (w *world) reason() string {
 // edit changes routing.yaml as a person does.
 func (w *world) edit(change func(*v1alpha1.RoutingSpec)) {
 	r := *w.record().Routing
+	delete(w.decoded, "routing.yaml") // what change writes to is in there
 	change(&r.Spec)
 	data, err := render.YAML(r)
 	require.NoError(w.t, err)
@@ -128,11 +175,24 @@ func (w *world) edit(change func(*v1alpha1.RoutingSpec)) {
 
 func (w *world) look() rollout.Snapshot {
 	s := w.given.Snapshot
-	s.Now, s.Record, s.Observation = w.server.now, w.record(), rollout.Observation{}
+	s.Now, s.Record, s.Observation = w.server.now.Add(w.skew), w.record(), rollout.Observation{}
+	if w.unreadable {
+		s.Record.Routing, s.Record.RoutingProblem = nil, &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "routing.yaml: line 1"}
+	}
+	if w.specGone { // a worker deployment that is retired has the spec of its status then
+		s.Spec, s.SpecPath = nil, ""
+		if rec := s.Record; rec.Routing != nil && rec.Routing.Spec.Retire != nil && rec.Status != nil {
+			s.Spec = rec.Status
+		}
+	}
+	if s.Spec == nil || s.Connection == nil {
+		return s // and nobody is asked
+	}
 	s.Observation = w.server.observe(Ask(s))
 	if s.Observation.Problem == nil {
 		s.Observation = w.server.observe(Ask(s))
 	}
+	s.Observation.At = s.Observation.At.Add(w.skew)
 	return s
 }
 
@@ -148,7 +208,7 @@ func (w *world) decide(s rollout.Snapshot) rollout.Plan {
 
 // cycle is one cycle of the bot, without any memory of the one before.
 func (w *world) cycle() rollout.Plan {
-	dies := w.dies
+	death := w.dies
 	w.dies = ""
 	s := w.look()
 	plan := w.decide(s)
@@ -159,19 +219,31 @@ func (w *world) cycle() rollout.Plan {
 		s.FirstRead = &first
 		plan = w.decide(s)
 	}
-	if dies == beforeLower {
+	dies := func(at ...site) bool {
+		if !slices.Contains(at, death) || w.lives != nil && w.lives(plan) {
+			return false
+		}
+		if w.died != nil {
+			w.died(death, plan)
+		}
+		return true
+	}
+	if dies(beforeLower) {
 		return plan
 	}
-	if plan.Lower != nil && w.server.call(*plan.Lower, !w.noMarks) != nil || dies == afterLower {
+	if plan.Lower != nil && w.server.call(*plan.Lower, !w.noMarks, death == midLower) != nil || dies(midLower, afterLower) {
 		return plan
 	}
 	for _, id := range plan.Deletions {
 		s.Deletions = append(s.Deletions, rollout.Deletion{BuildID: id, Refused: w.server.remove(id)})
+		if dies(midDelete) {
+			return plan
+		}
 	}
 	if len(s.Deletions) > 0 {
 		plan = w.decide(s)
 	}
-	if dies == afterDelete || !w.commit(plan, s.Record) || dies == afterCommit {
+	if dies(midDelete, afterDelete) || !w.commit(plan, s.Record) || dies(afterCommit) {
 		return plan
 	}
 	for _, g := range plan.Gates {
@@ -179,12 +251,19 @@ func (w *world) cycle() rollout.Plan {
 			w.server.gates[id] = rollout.GateRunning
 		}
 	}
+	if dies(afterGates) {
+		return plan
+	}
 	for _, b := range plan.Batches {
 		w.server.start(b)
 	}
-	if plan.Raise != nil {
-		_ = w.server.call(*plan.Raise, !w.noMarks) // one that is refused is decided again
+	if dies(afterBatches) {
+		return plan
 	}
+	if plan.Raise != nil {
+		_ = w.server.call(*plan.Raise, !w.noMarks, death == midRaise) // one that is refused is decided again
+	}
+	dies(midRaise)
 	return plan
 }
 
