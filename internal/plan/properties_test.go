@@ -18,15 +18,19 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+const checksFlag = "rapid.checks" // how many worlds, of each start
+
 // TestProperties lets people, servers and clocks do what they like, and lets the bot die between any two writes. It checks each
 // plan with the oracle, and whatever happened, the bot comes to rest when the world does. A long run also shows that the worlds
 // get everywhere: see tally.
 func TestProperties(t *testing.T) {
 	gc := debug.SetGCPercent(1600) // many small objects, none of which lives long
 	t.Cleanup(func() { debug.SetGCPercent(gc) })
-	if checks := flag.Lookup("rapid.checks").Value; checks.String() == flag.Lookup("rapid.checks").DefValue {
-		require.NoError(t, checks.Set("15"))
-		t.Cleanup(func() { _ = checks.Set(flag.Lookup("rapid.checks").DefValue) })
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == checksFlag })
+	if checks := flag.Lookup(checksFlag); !given {
+		require.NoError(t, checks.Value.Set("15"))
+		t.Cleanup(func() { require.NoError(t, checks.Value.Set(checks.DefValue)) })
 	}
 	seen := newTally()
 	t.Cleanup(func() { seen.check(t) })
@@ -93,8 +97,25 @@ func play(t *rapid.T, w *world, seen *tally) {
 	w.dies, w.lives, w.refusePush = "", nil, false
 	w.settle()
 	require.Zero(t, w.server.jobs.again, "a batch job is started twice")
+	if rapid.IntRange(0, 7).Draw(t, "rest") == 0 {
+		rests(t, w)
+	}
 	mine.lengths = []int{length}
 	seen.add(mine)
+}
+
+// rests: once nothing is wrong any more and whatever was under way had its time, nothing is written, however long it lasts.
+func rests(t *rapid.T, w *world) {
+	events["all is well"](t, w)
+	w.server.keeps = false
+	for range 40 {
+		w.cycle()
+		w.pods()
+		w.server.endBatch(rollout.BatchCompleted, 0)
+		w.server.tick(4 * time.Hour)
+		w.pods()
+	}
+	w.quiet(8, 26*time.Hour)
 }
 
 var (
