@@ -34,10 +34,14 @@ func TestProperties(t *testing.T) {
 	}
 	seen := newTally()
 	t.Cleanup(func() { seen.check(t) })
-	for name, start := range starts(t) {
+	all := starts(t)
+	for i, name := range sortedKeys(all) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { play(t, start.copy(t), seen) })
+			rapid.Check(t, func(t *rapid.T) {
+				rapid.SliceOfN(rapid.Byte(), i, i).Draw(t, "other events than from another start")
+				play(t, all[name].copy(t), seen)
+			})
 		})
 	}
 }

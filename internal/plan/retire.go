@@ -145,7 +145,7 @@ func (v *view) strays() []string {
 // ended reports whether nothing is left of a worker deployment that was retired but its record.
 func (v *view) ended() bool {
 	return v.retire != nil && v.readable() && !v.foreign() && !v.actual.HasRamp && len(v.rec.Versions) == 0 &&
-		v.s.SpecPath == "" && v.s.Record.Routing != nil && len(v.strays()) == 0
+		v.s.SpecPath == "" && len(v.s.Problems) == 0 && v.s.Record.Routing != nil && len(v.strays()) == 0
 }
 
 // nextRetire writes down a wish of the spec's, and forgets one for a version that is wanted again.

@@ -254,3 +254,10 @@ func TestAskedIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordStaysWithABrokenSpec: where a file cannot be read, it is not known that the spec is gone.
+func TestRecordStaysWithABrokenSpec(t *testing.T) {
+	broken := func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}} }
+	require.True(t, decide(t, of(all(ended(), specGone)), allowed).Remove)
+	require.False(t, decide(t, of(all(ended(), specGone, broken)), allowed).Remove)
+}
