@@ -116,7 +116,10 @@ func rests(t *rapid.T, w *world) {
 		w.cycle()
 		w.pods()
 		w.server.endBatch(rollout.BatchCompleted, 0)
-		w.server.tick(4 * time.Hour)
+		for g := range w.server.gates {
+			w.server.gates[g] = rollout.GateCompleted
+		}
+		w.server.tick(5 * 24 * time.Hour) // a version that could not be deleted may rest for two months
 		w.pods()
 	}
 	w.quiet(8, 26*time.Hour)
