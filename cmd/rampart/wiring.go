@@ -218,7 +218,7 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	fs.StringVar(&f.prometheus.Address, "prometheus-address", "", "Prometheus that analysis.metrics of specs are asked of, such as https://prometheus.example.com")
 	fs.StringVar(&f.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with a bearer token for it")
 	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "", "authorities to trust for it instead of the system's, PEM")
-	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query")
+	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query; all of a cycle get twice as much together")
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
 }
 
