@@ -131,6 +131,9 @@ func (e *environment) template(t templateAt) {
 	case !v1alpha1.AllowsKind(e.options.allowed(), t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make here; the bot's configuration allows %s "+
 			"(--allowed-resource-kinds)", t.resource.Kind, orNone(e.options.allowed()))
+	case e.world.Environment.ResourceKinds != nil && !v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
+		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make in environment %s, which allows %s "+
+			"(resourceKinds in %s)", t.resource.Kind, e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), ConfigFile)
 	}
 	e.resources.named[t.name]++
 	e.resources.all = append(e.resources.all, &t)

@@ -78,6 +78,15 @@ func TestReadTemplates(t *testing.T) {
 			want: map[string]string{"x": "a*"}, problem: []string{"the bot's configuration allows none"}},
 		{name: "another is allowed", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1)},
 			options: []Option{AllowKinds([]string{"secret"})}, want: map[string]string{"x": "a"}},
+		{name: "a kind that the environment does not allow", files: map[string]string{"rampart.yaml": withKinds("[ScaledObject]"), "x.yaml": x, "t.yaml": templateYAML("a", "x")},
+			want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:9: spec.template.kind: PodDisruptionBudget is no kind that a template may make in environment a, " +
+				"which allows ScaledObject (resourceKinds in rampart.yaml)"}},
+		{name: "the environment allows none", files: map[string]string{"rampart.yaml": withKinds("[]"), "x.yaml": x, "t.yaml": templateYAML("a", "x")},
+			want: map[string]string{"x": "a*"}, problem: []string{"which allows none"}},
+		{name: "a kind that the environment allows", files: map[string]string{"rampart.yaml": withKinds("[PodDisruptionBudget.policy]"), "x.yaml": x, "t.yaml": templateYAML("a", "x")},
+			want: map[string]string{"x": "a"}},
+		{name: "a kind that only the environment allows", files: map[string]string{"rampart.yaml": withKinds("[Secret]"), "x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1)},
+			want: map[string]string{"x": "a*"}, problem: []string{"the bot's configuration allows HorizontalPodAutoscaler, PodDisruptionBudget, ScaledObject (--allowed-resource-kinds)"}},
 		{name: "no namespace", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), ", namespace: shop", "", 1)},
 			want: map[string]string{"x": ""}, problem: []string{"t.yaml:3: metadata.namespace: is required"}},
 		{name: "no namespace any more", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), ", namespace: shop", "", 1),
@@ -119,6 +128,11 @@ func TestReadTemplates(t *testing.T) {
 			require.Equal(t, len(c.problem) > 0 && c.name != "not among some files", v1alpha1.HasErrors(w.Environments[0].Problems))
 		})
 	}
+}
+
+// withKinds is a rampart.yaml with an environment that narrows the kinds of templates.
+func withKinds(kinds string) string {
+	return "{apiVersion: rampart.dev/v1alpha1, kind: Config, spec: {environments: [{name: a, specs: [\"**\"], output: {path: deploy}, resourceKinds: " + kinds + "}]}}"
 }
 
 // TestReadTemplate: what a snapshot holds of a template.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -87,6 +88,9 @@ func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) 
 		default:
 			return f, shapeError("an object without an action (revert, adopt or hold)")
 		}
+	}
+	if until, ok := text(o, "until"); ok {
+		f.Until, _ = time.Parse(time.RFC3339, until) // what is no time says nothing
 	}
 	f.Evidence = evidence(o)
 	return f, nil

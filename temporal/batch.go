@@ -18,7 +18,7 @@ import (
 )
 
 // readBatches reads the batch jobs that were asked for. Where one is missing it may be started: then its version's open
-// pinned workflows are counted too, and the jobs that run are listed.
+// pinned workflows are counted too, the jobs that run are listed, and for a move the server is asked for its version.
 func (o *observer) readBatches(ctx context.Context) {
 	missing := false
 	for _, ask := range o.ask.Batches {
@@ -27,6 +27,11 @@ func (o *observer) readBatches(ctx context.Context) {
 		if job.State == rollout.BatchMissing {
 			missing = true
 			o.ask.OpenPinned = append(slices.Clone(o.ask.OpenPinned), ask.BuildID)
+		}
+		if job.State == rollout.BatchMissing && ask.Stage == v1alpha1.EvacuateByMove && o.obs.Batches.CannotMove == "" {
+			if err := o.movesOnce(ctx); err != nil {
+				o.obs.Batches.CannotMove = err.Error()
+			}
 		}
 	}
 	slices.SortFunc(o.obs.Batches.Jobs, func(a, b rollout.BatchJob) int { return strings.Compare(a.JobID, b.JobID) })

@@ -1,9 +1,17 @@
 package temporal
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 func TestAtLeast(t *testing.T) {
@@ -15,5 +23,47 @@ func TestAtLeast(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, "needs Temporal 1.32", version)
 		}
+	}
+}
+
+// oldServer is a server of a version that is not at hand, without any batch job.
+type oldServer struct {
+	workflowservice.WorkflowServiceClient
+	version string
+	asked   int
+}
+
+func (*oldServer) DescribeBatchOperation(context.Context, *workflowservice.DescribeBatchOperationRequest, ...grpc.CallOption) (*workflowservice.DescribeBatchOperationResponse, error) {
+	return nil, serviceerror.NewNotFound("no such job")
+}
+
+func (*oldServer) ListBatchOperations(context.Context, *workflowservice.ListBatchOperationsRequest, ...grpc.CallOption) (*workflowservice.ListBatchOperationsResponse, error) {
+	return &workflowservice.ListBatchOperationsResponse{}, nil
+}
+
+func (s *oldServer) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest, ...grpc.CallOption) (*workflowservice.GetSystemInfoResponse, error) {
+	s.asked++
+	return &workflowservice.GetSystemInfoResponse{ServerVersion: s.version}, nil
+}
+
+// A server that cannot move workflows is known before a move is started, and asked only where there is one to start.
+func TestOldServerCannotMove(t *testing.T) {
+	for _, c := range []struct {
+		version, want string
+		asks          []rollout.BatchAsk
+		asked         int
+	}{
+		{"1.31.4", "moving workflows needs Temporal 1.32 or later, this server is 1.31.4: upgrade it, or leave moveTo out",
+			[]rollout.BatchAsk{{BuildID: "v1", JobID: "a", Stage: v1alpha1.EvacuateByMove}, {BuildID: "v2", JobID: "b", Stage: v1alpha1.EvacuateByMove}}, 1},
+		{"1.32.0", "", []rollout.BatchAsk{{BuildID: "v1", JobID: "a", Stage: v1alpha1.EvacuateByMove}}, 1},
+		{"1.31.4", "", []rollout.BatchAsk{{BuildID: "v1", JobID: "a", Stage: v1alpha1.EvacuateByCancel}}, 0},
+	} {
+		server := &oldServer{version: c.version}
+		o := &observer{session: &session{pool: New(Config{}), conn: &connection{service: server}, limits: newLimiter("shop", Budget{}), namespace: "shop"},
+			ask: rollout.Ask{Batches: c.asks}, log: slog.New(slog.DiscardHandler)}
+		o.readBatches(t.Context())
+		require.Equal(t, c.want, o.obs.Batches.CannotMove)
+		require.Equal(t, rollout.BatchMissing, o.obs.Batches.Job("a").State)
+		require.Equal(t, c.asked, server.asked)
 	}
 }

@@ -53,16 +53,13 @@ func openQuery(deployment, build string, listed rollout.Answer) (string, error) 
 
 var errNoSpan = errors.New("there is no time to count from")
 
-// closedQuery groups a version's workflows that started in a span of time by their state.
+// closedQuery groups a version's workflows that started since a time by their state.
 func closedQuery(deployment string, ask rollout.ClosedAsk) (string, error) {
 	if ask.Since.IsZero() {
 		return "", errNoSpan
 	}
 	on, err := onVersion(deployment, ask.BuildID)
 	on += " AND StartTime >= " + quoteTime(ask.Since)
-	if !ask.Until.IsZero() {
-		on += " AND StartTime < " + quoteTime(ask.Until)
-	}
 	return on + " GROUP BY ExecutionStatus", err
 }
 
@@ -113,7 +110,7 @@ func (o *observer) closed(ctx context.Context, ask rollout.ClosedAsk) rollout.Cl
 		o.log.WarnContext(ctx, "closed workflows not counted", "buildID", ask.BuildID, "error", err)
 		out = rollout.ClosedCounts{Reason: err.Error()}
 	}
-	out.Since, out.Until = ask.Since, ask.Until
+	out.Since = ask.Since
 	return out
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,11 +20,35 @@ import (
 // maxGateInput bounds the input of a gate: Temporal takes no more in one start.
 const maxGateInput = 1 << 20
 
+// minGateKey is the least length of a gate key: 32 bytes, as `openssl rand -hex 16` gives them, have 128 bits.
+const minGateKey = 32
+
 // gateInputs are the inputs of gates that the bot is given as files, <namespace>/configmaps|secrets/<name>/<key> below a
 // folder. That a Secret is there is what allows gates of its namespace to use it; nothing outside the folder is ever read.
-type gateInputs struct{ dir string }
+type gateInputs struct {
+	dir string
+	// key of the digests of Secrets; nil: there is none, and Secrets are not used.
+	key []byte
+}
 
 var _ reconcile.Inputs = gateInputs{}
+
+// gateInputs gives the inputs of the bot's own configuration.
+func (f temporalFlags) gateInputs() (gateInputs, error) {
+	if f.gateKey == "" {
+		return gateInputs{dir: f.gateInputDir}, nil
+	}
+	data, err := os.ReadFile(f.gateKey)
+	if err != nil {
+		return gateInputs{}, fmt.Errorf("--gate-key-file: %w", err)
+	}
+	key := bytes.TrimSpace(data)
+	if len(key) < minGateKey {
+		return gateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more that nobody can guess, such as those of: openssl rand -hex 32",
+			f.gateKey, len(key), minGateKey)
+	}
+	return gateInputs{f.gateInputDir, key}, nil
+}
 
 // read gives an input's content, which is one JSON value.
 func (g gateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err error) {
@@ -52,12 +78,23 @@ func (g gateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err err
 	return data, nil
 }
 
-// digestOf stands for the content, together with where it comes from.
-func digestOf(in rollout.GateInputRef, data []byte) string {
+// errNoGateKey keeps Secrets from being used without a key: their plain hash would be in the ID of a workflow, and what is short
+// could be guessed from it.
+var errNoGateKey = errors.New("an input from a Secret needs --gate-key-file")
+
+// digestOf stands for the content, together with where it comes from. That of a Secret has a key of the bot's own, so that who
+// sees it cannot try contents.
+func (g gateInputs) digestOf(in rollout.GateInputRef, data []byte) (string, error) {
 	h := sha256.New()
+	if in.Kind == rollout.InputSecret {
+		if g.key == nil {
+			return "", fmt.Errorf("%s: %w", in, errNoGateKey)
+		}
+		h = hmac.New(sha256.New, g.key)
+	}
 	fmt.Fprintf(h, "%s\n", in)
 	h.Write(data)
-	return hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Digest stands for an input's content.
@@ -66,7 +103,7 @@ func (g gateInputs) Digest(in rollout.GateInputRef) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return digestOf(in, data), nil
+	return g.digestOf(in, data)
 }
 
 // StartGate starts a gate, with its input read only now. An input that changed since it was decided on is decided again.
@@ -76,7 +113,11 @@ func (t temporalPort) StartGate(ctx context.Context, on reconcile.Subject, start
 		if err != nil {
 			return err
 		}
-		if digestOf(*in, data) != start.Gate.InputDigest {
+		digest, err := t.inputs.digestOf(*in, data)
+		if err != nil {
+			return err
+		}
+		if digest != start.Gate.InputDigest {
 			return fmt.Errorf("%s changed meanwhile: %w", in, rollout.ErrStale)
 		}
 		start.Content = data

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +18,7 @@ func TestGateInputs(t *testing.T) {
 	dir := t.TempDir()
 	in := rollout.GateInputRef{Kind: rollout.InputSecret, Namespace: "payments", Name: "smoke", Key: "input.json"}
 	file := filepath.Join(dir, "payments", "secrets", "smoke", "input.json")
-	inputs := gateInputs{dir}
+	inputs := gateInputs{dir, []byte("0123456789abcdef0123456789abcdef")}
 	put := func(text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		require.NoError(t, os.RemoveAll(file))
@@ -56,6 +58,53 @@ func TestGateInputs(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, os.Symlink(outside, file))
 	fails("escapes")
-	_, err = gateInputs{filepath.Join(dir, "missing")}.Digest(in)
+	_, err = gateInputs{dir: filepath.Join(dir, "missing")}.Digest(in)
 	require.ErrorContains(t, err, "--gate-inputs")
+}
+
+// The digest of a Secret depends on the bot's key alone beside the content: it is the same for every bot that has the key, and says
+// nothing to who has not. That of a ConfigMap is the plain one.
+func TestGateKey(t *testing.T) {
+	dir := t.TempDir()
+	for _, kind := range []string{"configmaps", "secrets"} {
+		folder := filepath.Join(dir, "payments", kind, "smoke")
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "pin"), []byte("1234"), 0o600))
+	}
+	secret := rollout.GateInputRef{Kind: rollout.InputSecret, Namespace: "payments", Name: "smoke", Key: "pin"}
+	public := secret
+	public.Kind = rollout.InputConfigMap
+	keyFile := func(text string) string {
+		file := filepath.Join(t.TempDir(), "key")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	digest := func(keyFile string, in rollout.GateInputRef) string {
+		t.Helper()
+		inputs, err := temporalFlags{gateInputDir: dir, gateKey: keyFile}.gateInputs()
+		require.NoError(t, err)
+		out, err := inputs.Digest(in)
+		require.NoError(t, err)
+		return out
+	}
+	plain := func(in rollout.GateInputRef) string {
+		return fmt.Sprintf("%x", sha256.Sum256([]byte(in.String()+"\n1234")))
+	}
+	one, other := keyFile(strings.Repeat("k", 32)), keyFile(strings.Repeat("l", 32))
+	require.Equal(t, digest(one, secret), digest(keyFile(strings.Repeat("k", 32)+"\n"), secret), "after a restart, and for another bot")
+	require.NotEqual(t, digest(one, secret), digest(other, secret))
+	require.NotEqual(t, plain(secret), digest(one, secret))
+	require.Equal(t, plain(public), digest(one, public))
+	require.Equal(t, plain(public), digest("", public))
+
+	_, err := gateInputs{dir: dir}.Digest(secret)
+	require.EqualError(t, err, "key pin of Secret payments/smoke: an input from a Secret needs --gate-key-file")
+	err = temporalPort{inputs: gateInputs{dir: dir}}.StartGate(t.Context(), reconcile.Subject{},
+		rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &secret, InputDigest: plain(secret)}})
+	require.ErrorIs(t, err, errNoGateKey)
+	_, err = temporalFlags{gateKey: keyFile(strings.Repeat("k", 31) + "\n")}.gateInputs()
+	require.ErrorContains(t, err, "has 31 bytes, expected 32 or more")
+	require.NotContains(t, err.Error(), "kkk")
+	_, err = temporalFlags{gateKey: filepath.Join(dir, "missing")}.gateInputs()
+	require.ErrorContains(t, err, "--gate-key-file: open ")
 }

@@ -28,10 +28,15 @@ func (f temporalFlags) metrics() (reconcile.Metrics, error) {
 	return metricsPort{client}, nil
 }
 
-func (p metricsPort) Read(ctx context.Context, s rollout.Snapshot, ask rollout.MetricsAsk) map[string]rollout.Fact {
-	values := metrics.Values{Deployment: s.Deployment, BuildID: ask.Candidate, CurrentBuildID: ask.Current, Environment: s.Environment.Name}
-	if s.Spec != nil {
-		values.TemporalNamespace = s.Spec.Spec.WorkerOptions.TemporalNamespace
+func (p metricsPort) Read(ctx context.Context, questions []reconcile.MetricsQuestion) []map[string]rollout.Fact {
+	asks := make([]metrics.Ask, len(questions))
+	for i, q := range questions {
+		values := metrics.Values{Deployment: q.Snapshot.Deployment, BuildID: q.Ask.Candidate, CurrentBuildID: q.Ask.Current,
+			Environment: q.Snapshot.Environment.Name}
+		if spec := q.Snapshot.Spec; spec != nil {
+			values.TemporalNamespace = spec.Spec.WorkerOptions.TemporalNamespace
+		}
+		asks[i] = metrics.Ask{Metrics: q.Ask.Metrics, Values: values}
 	}
-	return p.client.Facts(ctx, []metrics.Ask{{Metrics: ask.Metrics, Values: values}})[0]
+	return p.client.Facts(ctx, asks)
 }

@@ -198,7 +198,7 @@ type temporalFlags struct {
 	certFile, keyFile, caFile, keyInput string
 	mode                                choice
 	connections                         string
-	gateInputs                          string
+	gateInputDir, gateKey               string
 	prometheus                          metrics.Config
 }
 
@@ -213,12 +213,14 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	fs.StringVar(&f.serverName, "temporal-tls-server-name", "", "name to expect in the server's certificate")
 	fs.StringVar(&f.keyInput, "temporal-api-key-file", "", "file with an API key (or "+variableAPIKey+")")
 	fs.StringVar(&f.connections, "temporal-connections", "", "YAML file: address and credentials for each connection, by namespace/name or host:port")
-	fs.StringVar(&f.gateInputs, "gate-inputs", "",
+	fs.StringVar(&f.gateInputDir, "gate-inputs", "",
 		"folder with the inputs of gates that come from a ConfigMap or Secret: <namespace>/configmaps|secrets/<name>/<key>")
+	fs.StringVar(&f.gateKey, "gate-key-file", "",
+		"file with a key, 32 bytes or more, that is the same for every run: gates with an input from a Secret need it")
 	fs.StringVar(&f.prometheus.Address, "prometheus-address", "", "Prometheus that analysis.metrics of specs are asked of, such as https://prometheus.example.com")
 	fs.StringVar(&f.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with a bearer token for it")
 	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "", "authorities to trust for it instead of the system's, PEM")
-	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query")
+	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query; all of a cycle get twice as much together")
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
 }
 
@@ -311,8 +313,10 @@ func (a *app) planner(source reconcile.Source, observer reconcile.Observer, f te
 		return nil, err
 	}
 	var inputs reconcile.Inputs
-	if f.gateInputs != "" {
-		inputs = gateInputs{f.gateInputs}
+	if f.gateInputDir != "" {
+		if inputs, err = f.gateInputs(); err != nil {
+			return nil, err
+		}
 	}
 	return &reconcile.Planner{Inputs: inputs, Metrics: store, Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
 		Parallel: parallel, JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return judges.engine(env) }}, nil
@@ -336,7 +340,11 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconc
 	if err != nil {
 		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
 	}
-	port := temporalPort{pool, gateInputs{server.gateInputs}, a.log}
+	inputs, err := server.gateInputs()
+	if err != nil {
+		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
+	}
+	port := temporalPort{pool, inputs, a.log}
 	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool},
 		func() error { return errors.Join(repo.Close(), pool.Close()) }, nil
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // SSHServer is the system's sshd on loopback, for the user who runs the test and one key.
@@ -36,11 +38,7 @@ func (s *SSHServer) URL(r *Repo) string { return "ssh://" + s.User + "@" + s.Add
 // Connections is how many connections were made so far.
 func (s *SSHServer) Connections() int { return int(s.connections.Load()) }
 
-// requireAll is the variable that says that no test may be skipped for what is not installed: CI sets it.
-const requireAll = "RAMPART_TEST_ALL"
-
-// ServeSSH runs sshd until the test ends, one process for each connection. Where there is none, the test is skipped, unless
-// the variable RAMPART_TEST_ALL is set: a machine with Go and git alone can run the others.
+// ServeSSH runs sshd until the test ends, one process for each connection. Where there is none: testneed.Missing.
 func ServeSSH(tb testing.TB) *SSHServer {
 	tb.Helper()
 	sshd := findSSHD(tb)
@@ -122,11 +120,7 @@ func findSSHD(tb testing.TB) string {
 	}
 	path, err := exec.LookPath("sshd")
 	if err != nil {
-		const missing = "sshd is needed and not installed (Debian: apt-get install openssh-server)"
-		if os.Getenv(requireAll) != "" {
-			tb.Fatal(missing)
-		}
-		tb.Skip(missing)
+		testneed.Missing(tb, "sshd is needed and not installed (Debian: apt-get install openssh-server)")
 	}
 	return path
 }

@@ -20,8 +20,8 @@ type answer struct {
 	at       time.Time
 	received time.Time // by our clock
 	problem  string
-	// silent says that there was no answer at all.
-	silent bool
+	// away says that there was no answer in time, or nobody to give one.
+	away bool
 }
 
 // ask puts one question. Both clocks of an answer are read as near to each other as can be.
@@ -50,8 +50,8 @@ func (c *Client) query(ctx context.Context, text string, at time.Time, lookback 
 	// The server gives up a little before us, so that it says itself what took so long.
 	v, warnings, _, err := c.api.Query(ctx, text, at, prometheus.WithTimeout(c.timeout*9/10), prometheus.WithLookbackDelta(lookback))
 	if err != nil {
-		problem, silent := c.words(err)
-		return 0, time.Time{}, answer{problem: problem, silent: silent}
+		problem, away := c.words(err)
+		return 0, time.Time{}, answer{problem: problem, away: away}
 	}
 	if len(warnings) > 0 {
 		return 0, time.Time{}, answer{problem: "Prometheus warns: " + text200(strings.Join(slices.Sorted(slices.Values(warnings)), "; "))}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -28,17 +29,20 @@ type Config struct {
 	BearerTokenFile string
 	// CAFile holds the certificates, in PEM, that may sign the server's; "": the system's.
 	CAFile string
-	// Timeout of one query; 0: DefaultTimeout.
+	// Timeout of one query; 0: DefaultTimeout. All of one call of Facts take twice as long at most.
 	Timeout time.Duration
 	// Proxy chooses a proxy; nil: none. http.ProxyFromEnvironment is the usual one.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
-// Client asks one Prometheus.
+// Client asks one Prometheus. It remembers whether that is away, and where a call ran out of time.
 type Client struct {
 	api       prometheus.API
 	transport *http.Transport
 	timeout   time.Duration
+	breaker   breaker
+	// first is the question that a call begins with.
+	first atomic.Int64
 }
 
 // New checks a configuration and gives a client. It does not connect yet.
@@ -78,7 +82,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of Prometheus: %w", err)
 	}
-	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout}, nil
+	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout, breaker: breaker{pause: timeout / 2}}, nil
 }
 
 // Close lets go of idle connections.

@@ -3,7 +3,9 @@ package metrics
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,9 +19,8 @@ import (
 const (
 	// parallel queries at a time, over all worker deployments.
 	parallel = 4
-	// patience is how many queries in a row get no answer before the rest of a call is not asked, so that a server that is away
-	// costs a cycle one time-out and not one for each query.
-	patience = parallel
+	// callTimeouts is how many time-outs of one query all queries of a call may take together.
+	callTimeouts = 2
 	// lookback is how far back a selector looks by Prometheus' default.
 	lookback = 5 * time.Minute
 )
@@ -116,29 +117,68 @@ func render(m v1alpha1.Metric, values map[string]string) (string, error) {
 	return q.Render(values)
 }
 
-// answers asks questions, a few at a time.
+// answers asks questions, a few at a time, until the server turns out to be away, or the time for a call is over. What is asked of
+// a server that is away has the same words whether or not it was tried.
 func (c *Client) answers(ctx context.Context, questions []question) []answer {
+	if why := c.breaker.closed(time.Now()); why != nil {
+		return slices.Repeat([]answer{{problem: why.Error()}}, len(questions))
+	}
+	ctx, end := context.WithTimeoutCause(ctx, callTimeouts*c.timeout, &noTimeError{callTimeouts * c.timeout})
+	defer end()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	over := func() bool { return ctx.Err() != nil }
 	out := make([]answer, len(questions))
-	var silent atomic.Int32
+	got := make([]bool, len(questions))
+	first := int(c.first.Load())
+	var answered atomic.Int32
 	var group errgroup.Group
 	group.SetLimit(parallel)
-	for i, q := range questions {
+	for n := range questions {
+		i := (first + n) % len(questions)
 		group.Go(func() error {
-			if silent.Load() >= patience {
-				out[i] = answer{problem: "it was not asked, since Prometheus did not answer the queries before"}
+			if over() {
 				return nil
 			}
-			out[i] = c.ask(ctx, q)
-			if out[i].silent {
-				silent.Add(1)
-			} else {
-				silent.Store(0)
+			before := answered.Load()
+			a := c.ask(ctx, questions[i])
+			switch {
+			case a.problem != "" && over(): // it was cut off
+				return nil
+			case !a.away:
+				answered.Add(1)
+			case answered.Load() == before: // nobody got an answer meanwhile
+				stop(&awayError{a.problem})
+				return nil
 			}
+			out[i], got[i] = a, true
 			return nil
 		})
 	}
 	_ = group.Wait() // its functions give no errors
+	c.conclude(context.Cause(ctx), int(answered.Load()))
+	for i := range out {
+		if !got[i] {
+			out[i].problem = unasked(context.Cause(ctx))
+		}
+	}
 	return out
+}
+
+// conclude remembers what a call ended with, nil if all was asked, for the next one.
+func (c *Client) conclude(cause error, answered int) {
+	var away *awayError
+	var late *noTimeError
+	switch {
+	case errors.As(cause, &away):
+		c.breaker.trip(away, time.Now())
+		return
+	case errors.As(cause, &late):
+		c.first.Add(int64(answered)) // the next call begins with those that had no turn
+	}
+	if answered > 0 {
+		c.breaker.reset()
+	}
 }
 
 func failed(m v1alpha1.Metric, source, problem string) rollout.Fact {

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -104,12 +105,17 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// hanging is a server that answers nothing until the test ends.
-func hanging(t *testing.T, asked *atomic.Int64) *httptest.Server {
+// hanging is a server that answers nothing until the test ends, while it hangs.
+func hanging(t *testing.T, asked *atomic.Int64, hangs func(*http.Request) bool) *httptest.Server {
 	t.Helper()
 	end := make(chan struct{})
-	s := fake(t, func(_ http.ResponseWriter, r *http.Request) {
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
+		if !hangs(r) {
+			time.Sleep(10 * time.Millisecond)
+			says(answer(time.Now(), "1"))(w, r)
+			return
+		}
 		select {
 		case <-end:
 		case <-r.Context().Done():
@@ -119,23 +125,113 @@ func hanging(t *testing.T, asked *atomic.Int64) *httptest.Server {
 	return s
 }
 
-func TestSilence(t *testing.T) {
+func always(*http.Request) bool { return true }
+
+// many are asks of that many worker deployments, with a query each.
+func many(n int) []metrics.Ask {
+	asks := make([]metrics.Ask, n)
+	for i := range asks {
+		asks[i].Metrics = []v1alpha1.Metric{metric("m", fmt.Sprintf("sum(x%d)", i), time.Minute)}
+	}
+	return asks
+}
+
+// TestHanging: a server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one time-out again.
+func TestHanging(t *testing.T) {
+	const timeout = 400 * time.Millisecond
 	var asked atomic.Int64
-	c := client(t, metrics.Config{Address: hanging(t, &asked).URL, Timeout: 50 * time.Millisecond})
-	var ask metrics.Ask
-	for i := range 20 {
-		ask.Metrics = append(ask.Metrics, metric(fmt.Sprint("m", i), fmt.Sprintf("sum(x%d)", i), time.Minute))
+	c := client(t, metrics.Config{Address: hanging(t, &asked, always).URL, Timeout: timeout})
+	call := func() (took time.Duration, queries int64) {
+		start, before := time.Now(), asked.Load()
+		for i, facts := range c.Facts(t.Context(), many(200)) {
+			require.Equal(t, map[string]rollout.Fact{"m": {MaxAge: time.Minute, Source: fmt.Sprintf("prometheus: sum(x%d)", i),
+				Error: "query m: not asked again: no answer within 400ms"}}, facts, "the words do not tell who was tried")
+		}
+		return time.Since(start), asked.Load() - before
 	}
-	facts := c.Facts(t.Context(), []metrics.Ask{ask})[0]
-	require.Equal(t, "query m0: no answer within 50ms", facts["m0"].Error)
-	require.Equal(t, "query m19: it was not asked, since Prometheus did not answer the queries before", facts["m19"].Error)
-	require.Less(t, asked.Load(), int64(12), "one server that is away is not waited for again and again")
-	for name, f := range facts {
-		require.NotEmpty(t, f.Error, name)
+	took, queries := call()
+	require.Less(t, took, 2*timeout)
+	require.LessOrEqual(t, queries, int64(4))
+	took, queries = call()
+	require.Less(t, took, timeout/2)
+	require.Zero(t, queries)
+	time.Sleep(timeout/2 + 50*time.Millisecond)
+	took, queries = call()
+	require.GreaterOrEqual(t, took, timeout)
+	require.Less(t, took, 2*timeout)
+	require.NotZero(t, queries)
+	time.Sleep(timeout/2 + 50*time.Millisecond)
+	_, queries = call()
+	require.Zero(t, queries, "the second pause is longer")
+}
+
+// TestBackAgain: a server that was away is asked again, and one answer is enough for all to be asked.
+func TestBackAgain(t *testing.T) {
+	var asked atomic.Int64
+	var well atomic.Bool
+	s := hanging(t, &asked, func(*http.Request) bool { return !well.Load() })
+	c := client(t, metrics.Config{Address: s.URL, Timeout: 200 * time.Millisecond})
+	require.NotEmpty(t, c.Facts(t.Context(), many(1))[0]["m"].Error)
+	well.Store(true)
+	require.Eventually(t, func() bool {
+		for _, f := range c.Facts(t.Context(), many(50)) {
+			if f["m"].Error != "" {
+				return false
+			}
+		}
+		return true
+	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// TestSlow: a server that answers slowly has two time-outs for a call; the next call begins with those that had no turn.
+func TestSlow(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(timeout / 2)
+		says(answer(time.Now(), "1"))(w, r)
+	})
+	c := client(t, metrics.Config{Address: s.URL, Timeout: timeout})
+	answered := map[int]int{}
+	for range 3 {
+		start := time.Now()
+		for i, f := range c.Facts(t.Context(), many(36)) {
+			if f["m"].Error == "" {
+				answered[i]++
+				continue
+			}
+			require.Equal(t, "query m: no time was left for it: all queries together may take 1s", f["m"].Error)
+		}
+		require.Less(t, time.Since(start), 3*timeout)
 	}
-	// The next call asks again.
+	require.Greater(t, len(answered), 24, "each call has another part")
+	for i, n := range answered {
+		require.LessOrEqual(t, n, 2, i)
+	}
+}
+
+// TestOneSlowQuery: one query without an answer is no server without one.
+func TestOneSlowQuery(t *testing.T) {
+	var asked atomic.Int64
+	s := hanging(t, &asked, func(r *http.Request) bool { return r.FormValue("query") == "sum(x0)" })
+	for i, f := range client(t, metrics.Config{Address: s.URL, Timeout: 100 * time.Millisecond}).Facts(t.Context(), many(40)) {
+		want := map[bool]string{true: "query m: no answer within 100ms"}[i == 0]
+		require.Equal(t, want, f["m"].Error, i)
+	}
+}
+
+// TestEndedCycle: a call that is cut short says so, and is no server that is away.
+func TestEndedCycle(t *testing.T) {
+	var asked atomic.Int64
+	c := client(t, metrics.Config{Address: hanging(t, &asked, always).URL, Timeout: 10 * time.Second})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for _, f := range c.Facts(ctx, many(20)) {
+		require.Equal(t, "query m: the cycle ended before the answer", f["m"].Error)
+	}
 	before := asked.Load()
-	c.Facts(t.Context(), []metrics.Ask{ask})
+	again, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	c.Facts(again, many(1))
 	require.Greater(t, asked.Load(), before)
 }
 
@@ -165,9 +261,9 @@ func TestNobodyThere(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	f := read(t, client(t, metrics.Config{Address: s.URL}), metric("a", "sum(x)", time.Minute), checkout)
-	require.Equal(t, "query a: Prometheus cannot be reached: dial: connection refused", f.Error)
+	require.Equal(t, "query a: not asked again: Prometheus cannot be reached: dial: connection refused", f.Error)
 	f = read(t, client(t, metrics.Config{Address: "http://prometheus.invalid"}), metric("a", "sum(x)", time.Minute), checkout)
-	require.Equal(t, "query a: Prometheus cannot be reached: its name is not known to DNS, or DNS cannot be asked", f.Error)
+	require.Equal(t, "query a: not asked again: Prometheus cannot be reached: its name is not known to DNS, or DNS cannot be asked", f.Error)
 }
 
 // TestOneQuestionOnce: equal queries are asked once, no more than four at a time, and each metric gets its answer.

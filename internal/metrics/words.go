@@ -15,14 +15,17 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
-// words says what went wrong, and whether there was no answer at all. It leaves out what changes from one time to the
+// words says what went wrong, and whether there was no answer in time, or nobody to give one. It leaves out what changes from one time to the
 // next (ports, times, bodies of foreign error pages).
-func (c *Client) words(err error) (problem string, silent bool) {
+func (c *Client) words(err error) (problem string, away bool) {
 	var (
 		redirect   *redirectError
 		credential *credentialError
 		tooLarge   *http.MaxBytesError
 		answered   *prometheus.Error
+		late       net.Error
+		name       *net.DNSError
+		op         *net.OpError
 	)
 	switch {
 	case errors.As(err, &redirect):
@@ -37,10 +40,11 @@ func (c *Client) words(err error) (problem string, silent bool) {
 		return said(answered), false
 	case errors.Is(err, context.Canceled):
 		return "the cycle ended before the answer", true
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &late) && late.Timeout():
 		return "no answer within " + c.timeout.String(), true
 	}
-	return "Prometheus cannot be reached: " + network(err), true
+	away = errors.As(err, &name) || errors.As(err, &op) && op.Op == "dial"
+	return "Prometheus cannot be reached: " + network(err), away
 }
 
 // said is an error that the server gave. The client library reads the API's own words only with the states 400 and 422; a

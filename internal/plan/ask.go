@@ -56,14 +56,10 @@ func (v *view) askJudged(a *rollout.Ask, moving bool) {
 	j := v.judged()
 	switch {
 	case j != nil:
-		for _, c := range []rollout.ClosedAsk{j.candidate, j.against} {
-			if c.BuildID != "" {
-				a.Closed = append(a.Closed, c)
-			}
-		}
+		a.Closed = j.asks()
 		a.Stuck = &rollout.StuckAsk{Candidate: j.candidate.BuildID, Since: j.candidate.Since}
 		if settings, _ := v.analysisOf(); len(settings.Metrics) > 0 && j.phase != rollout.PhaseWindow {
-			a.Metrics = &rollout.MetricsAsk{Candidate: j.candidate.BuildID, Current: j.against.BuildID, Metrics: settings.Metrics}
+			a.Metrics = &rollout.MetricsAsk{Candidate: j.candidate.BuildID, Current: j.before, Metrics: settings.Metrics}
 		}
 	case moving && len(v.steps()) > 0 && v.obs.Version(v.target.BuildID) != nil:
 		a.Stuck = &rollout.StuckAsk{Candidate: v.target.BuildID}

@@ -20,10 +20,21 @@ func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
 		Window: v1alpha1.Duration{Duration: v1alpha1.DefaultAnalysisWindow}}, false
 }
 
-// judged says which version is judged, against which, and over which spans of time; nil: none is.
+// judged says which version is judged, and by what of it; nil: none is.
 type judged struct {
-	phase              rollout.CanaryPhase
-	candidate, against rollout.ClosedAsk
+	phase     rollout.CanaryPhase
+	candidate rollout.ClosedAsk
+	// before is the current version while the candidate ramps, then the one that it was promoted after.
+	before string
+}
+
+// asks are the closed workflows that it is judged by. Only a ramp has two sides: what closed before a promotion and what closed
+// since are of different ages.
+func (j *judged) asks() []rollout.ClosedAsk {
+	if j.phase != rollout.PhaseRamp || j.before == "" {
+		return []rollout.ClosedAsk{j.candidate}
+	}
+	return []rollout.ClosedAsk{j.candidate, {BuildID: j.before, Since: j.candidate.Since}}
 }
 
 func (v *view) judged() *judged {
@@ -31,8 +42,7 @@ func (v *view) judged() *judged {
 		return nil
 	}
 	if since := v.actual.MovedAt(); v.actual.HasRamp && v.actual.Ramping != "" && !since.IsZero() {
-		return &judged{rollout.PhaseRamp, rollout.ClosedAsk{BuildID: v.actual.Ramping, Since: since},
-			rollout.ClosedAsk{BuildID: v.actual.Current, Since: since}}
+		return &judged{rollout.PhaseRamp, rollout.ClosedAsk{BuildID: v.actual.Ramping, Since: since}, v.actual.Current}
 	}
 	since, before := v.actual.CurrentChangedAt, v.promotedAfter()
 	if v.actual.HasRamp || v.actual.Current == "" || before == "" || since.IsZero() {
@@ -44,10 +54,7 @@ func (v *view) judged() *judged {
 	} else if !v.mayReturn(before) {
 		return nil
 	}
-	settings, _ := v.analysisOf()
-	span := max(settings.Window.Duration, settings.Bake.Duration)
-	return &judged{phase, rollout.ClosedAsk{BuildID: v.actual.Current, Since: since},
-		rollout.ClosedAsk{BuildID: before, Since: since.Add(-span), Until: since}}
+	return &judged{phase, rollout.ClosedAsk{BuildID: v.actual.Current, Since: since}, before}
 }
 
 // promotedAfter is the version that the current one was promoted after, "" if it did not come by a promotion.
@@ -74,14 +81,17 @@ func (v *view) canary() *rollout.Canary {
 	if j == nil || !v.readable() {
 		return nil
 	}
-	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Against: j.against.BuildID, Since: j.candidate.Since, Stuck: v.stuck()}
+	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Since: j.candidate.Since, Stuck: v.stuck()}
 	var known bool
 	if out.CandidateCounts, known = v.counts(j.candidate); !known {
 		out.Problem = v.uncounted(j.candidate.BuildID)
 		return out
 	}
-	if out.AgainstCounts, known = v.counts(j.against); !known && j.against.BuildID != "" {
-		out.Problem = v.uncounted(j.against.BuildID) // a ceiling needs no other side
+	if asks := j.asks(); len(asks) > 1 {
+		out.Against = asks[1].BuildID
+		if out.AgainstCounts, known = v.counts(asks[1]); !known {
+			out.Problem = v.uncounted(out.Against) // a ceiling needs no other side
+		}
 	}
 	settings, _ := v.analysisOf()
 	in := analysis.Input{
@@ -90,7 +100,6 @@ func (v *view) canary() *rollout.Canary {
 		Tolerance: settings.Tolerance,
 	}
 	if j.phase == rollout.PhaseRamp {
-		// Only side by side: what closed before a promotion and what closed since are of different ages.
 		in.Current = analysis.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed}
 		in.Share = v.share(j.candidate.BuildID) / 100
 	}
@@ -107,7 +116,7 @@ func (v *view) canary() *rollout.Canary {
 // counts of a version's closed workflows, if they are of the span that is looked at.
 func (v *view) counts(ask rollout.ClosedAsk) (rollout.ArmCounts, bool) {
 	o := v.obs.Version(ask.BuildID)
-	if o == nil || !o.Closed.Known || !o.Closed.Since.Equal(ask.Since) || !o.Closed.Until.Equal(ask.Until) {
+	if o == nil || !o.Closed.Known || !o.Closed.Since.Equal(ask.Since) {
 		return rollout.ArmCounts{}, false
 	}
 	settings, _ := v.analysisOf()

@@ -42,14 +42,14 @@ func TestCanary(t *testing.T) {
 			func(c *rollout.Canary) bool { return c.Against == "" && c.Problem == "" && !c.Worse && c.AboveCeiling }},
 		{"a ramp to unversioned workers", all(ramps, routes("v1", "", 0, time.Hour), func(g *given) { g.Observation.Routing.HasRamp = true }),
 			func(c *rollout.Canary) bool { return c == nil }},
-		{"baking, judged by the ceiling alone: what closed before is of another age", all(promoted(time.Minute), analysed(baked, ceiling), closed("v2", 70, 30), before("v1", 990, 10)), func(c *rollout.Canary) bool {
-			return c.Phase == rollout.PhaseBake && !c.Worse && c.AboveCeiling && named(c.Candidate+c.Against) == "v2v1"
+		{"baking, judged by the ceiling alone: what closed before is of another age", all(promoted(time.Minute), analysed(baked, ceiling), closed("v2", 70, 30), closed("v1", 990, 10)), func(c *rollout.Canary) bool {
+			return c.Phase == rollout.PhaseBake && !c.Worse && c.AboveCeiling && named(c.Candidate+c.Against) == "v2" && c.AgainstCounts == rollout.ArmCounts{}
 		}},
 		{"above a ceiling, though current is not known", all(ramps, analysed(ceiling), closed("v2", 0, 100)), func(c *rollout.Canary) bool {
 			return c.Problem != "" && c.AboveCeiling && !c.Worse
 		}},
-		{"baking, compared with another time", all(promoted(time.Minute), analysed(baked), closed("v2", 70, 30), closed("v1", 990, 10)),
-			func(c *rollout.Canary) bool { return c.Problem != "" && !c.Worse }},
+		{"baking, the version before not counted", all(promoted(time.Minute), analysed(baked), closed("v2", 70, 30)),
+			func(c *rollout.Canary) bool { return c.Problem == "" && !c.Worse && c.Enough }},
 		{"in the rollback window", all(promoted(time.Minute)), func(c *rollout.Canary) bool { return c.Phase == rollout.PhaseWindow }},
 		{"after it", all(promoted(time.Hour + 1)), func(c *rollout.Canary) bool { return c == nil }},
 		{"stuck, with one count that failed", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
@@ -110,4 +110,12 @@ func TestBakeKeepsTheVersionBefore(t *testing.T) {
 	require.Equal(t, []string{"ScaleDown v1 x0"}, sayAll(Propose(of(promoted(4*time.Hour), drained("v1", 3*time.Hour))).Actions))
 	turned := decide(t, of(given), verdictOn(rollout.Continue, effect(rollout.RollbackEffect)))
 	require.Equal(t, []string{"Rollback v1 0->100 Verdict some.rule"}, sayAll(turned.Actions))
+}
+
+// Queries may name the version that the candidate is beside, or came after.
+func TestMetricsNameTheVersionBefore(t *testing.T) {
+	for name, given := range map[string]change{"ramp": rampsAt(10, time.Minute), "bake": promoted(time.Minute)} {
+		ask := Ask(of(all(given, analysed(baked, func(a *v1alpha1.Analysis) { a.Metrics = []v1alpha1.Metric{{Name: "errors"}} }))))
+		require.Equal(t, &rollout.MetricsAsk{Candidate: id("v2"), Current: id("v1"), Metrics: []v1alpha1.Metric{{Name: "errors"}}}, ask.Metrics, name)
+	}
 }

@@ -323,14 +323,6 @@ func closed(tag string, completed, failed int64) change {
 	}
 }
 
-// before are closed workflows of a version that started in the half hour before the promotion.
-func before(tag string, completed, failed int64) change {
-	return func(g *given) {
-		until := g.Observation.Routing.CurrentChangedAt
-		g.listed(tag).Closed = rollout.ClosedCounts{Known: true, Since: until.Add(-30 * time.Minute), Until: until, Completed: completed, Failed: failed}
-	}
-}
-
 func baked(a *v1alpha1.Analysis) { a.Bake = lasting(30 * time.Minute) }
 
 func stuck(change func(*rollout.Stuck)) change {

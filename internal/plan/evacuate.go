@@ -161,7 +161,7 @@ func (v *view) next(r *v1alpha1.RecordedVersion) (due []rollout.Evacuation, late
 func (v *view) askEvacuation(a *rollout.Ask, r *v1alpha1.RecordedVersion) {
 	due, _ := v.next(r)
 	for _, e := range due {
-		a.Batches = append(a.Batches, rollout.BatchAsk{BuildID: r.BuildID, JobID: e.JobID})
+		a.Batches = append(a.Batches, rollout.BatchAsk{BuildID: r.BuildID, JobID: e.JobID, Stage: e.Stage})
 		if e.Stage == v1alpha1.EvacuateByMove {
 			add(&a.Queues, r.BuildID, e.Target)
 		}
@@ -211,7 +211,7 @@ func forgotten(e v1alpha1.RecordedEvacuation, now time.Time) bool {
 }
 
 // mayEvacuate answers whether everything is known that a stage needs: how many workflows there are and, for a move, that the
-// target takes them.
+// server and the target take them.
 func (v *view) mayEvacuate(r *v1alpha1.RecordedVersion, e rollout.Evacuation) evidence {
 	if c := openPinned(v.obs, r.BuildID); !c.Known {
 		return unknown("the open workflows pinned to %s could not be counted: %s", r.BuildID, c.Reason)
@@ -221,6 +221,9 @@ func (v *view) mayEvacuate(r *v1alpha1.RecordedVersion, e rollout.Evacuation) ev
 	}
 	if e.Stage != v1alpha1.EvacuateByMove {
 		return yes()
+	}
+	if why := v.obs.Batches.CannotMove; why != "" {
+		return no("%s", why)
 	}
 	to := v.recorded(e.Target)
 	if to == nil {

@@ -42,6 +42,9 @@ func alsoStays(state rollout.BatchState) change {
 	})
 }
 
+// cannotMove is a server that moves no workflows.
+func cannotMove(g *given) { g.Observation.Batches.CannotMove = "it is too old" }
+
 var everyStage = []v1alpha1.EvacuationStage{v1alpha1.EvacuateBySignal, v1alpha1.EvacuateByMove, v1alpha1.EvacuateByCancel, v1alpha1.EvacuateByTermination}
 
 // stageOf is a stage as the spec of stays has it.
@@ -199,6 +202,8 @@ func TestEvacuation(t *testing.T) {
 			[]string{"Signal Completed", "Move Approved"}},
 		{"approved, and the target serves another queue", all(withState(moves, move, v1alpha1.EvacuationApproved), v2(func(v *rollout.VersionObservation) { v.Queues[0].Name = "other" })), nil,
 			[]string{"Signal Completed", "Move Approved"}},
+		{"a server that cannot move", all(moves, cannotMove), nil, []string{"Signal Completed", "Move Waiting: it is too old"}},
+		{"approved, on a server that cannot move", all(withState(moves, move, v1alpha1.EvacuationApproved), cannotMove), nil, []string{"Signal Completed", "Move Approved"}},
 		{"a move to itself is none", all(moves, func(g *given) { g.Spec.Spec.Sunset.Evacuate.MoveTo.Target = id("v1") }), nil, []string{"Signal Completed"}},
 		{"a termination is proposed", terminates, nil, append(done, "Terminate Proposed")},
 		{"a termination waits", withState(terminates, terminate, v1alpha1.EvacuationProposed), nil, append(done, "Terminate Proposed")},

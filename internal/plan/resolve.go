@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -26,7 +27,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	plan := rollout.Plan{
 		Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Target: p.Target, Row: p.Row,
 		Actions: r.taken, Held: r.held, Verdicts: verdicts, Spec: s.Spec, Connection: s.Connection,
-		PolicyHash: verdicts.PolicyDigest, SecondRead: r.secondRead, NextDue: p.NextDue,
+		PolicyHash: verdicts.PolicyDigest, SecondRead: r.secondRead, NextDue: earlier(p.NextDue, r.heldUntil()),
 	}
 	r.calls(&plan)
 	r.record(&plan)
@@ -319,13 +320,45 @@ func (r *resolver) barred(a rollout.Action) string {
 // settled reports whether only a person, a changed routing, or time changes the answer. Drainage, pollers and counts show
 // in no list: as long as another version waits for one of them there is more to look at.
 func (r *resolver) settled(plan *rollout.Plan) bool {
-	if len(r.taken) > 0 || plan.SecondRead || r.state.Reason != rollout.RolloutComplete || len(r.held) > 0 {
+	complete := r.state.Reason == rollout.RolloutComplete && len(r.held) == 0
+	if len(r.taken) > 0 || plan.SecondRead || !complete && !r.frozen() {
 		return false
 	}
 	return !slices.ContainsFunc(r.rec.Versions, func(ver v1alpha1.RecordedVersion) bool {
-		other := ver.BuildID != r.target.BuildID
+		other := ver.BuildID != r.target.BuildID && ver.BuildID != r.actual.Current
 		return other && (r.needed(&ver) != "" || r.mayGo(&ver) || r.evacuating(&ver))
 	})
+}
+
+// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is judged.
+func (r *resolver) frozen() bool {
+	return r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
+		return until(h.Verdict, r.now).IsZero()
+	})
+}
+
+// heldUntil is when the first of what policy holds may be held no more; zero: it does not say.
+func (r *resolver) heldUntil() time.Time {
+	var first time.Time
+	for _, h := range r.held {
+		first = earlier(first, until(h.Verdict, r.now))
+	}
+	return first
+}
+
+// until is when a verdict changes by itself; zero: not by itself, or nobody knows.
+func until(v rollout.Verdict, now time.Time) time.Time {
+	var first time.Time
+	for _, f := range v.Findings {
+		switch {
+		case f.Waived != "" || f.Effect.Strictness() < rollout.RequireApproval.Strictness():
+		case !f.Until.After(now):
+			return time.Time{}
+		default:
+			first = earlier(first, f.Until)
+		}
+	}
+	return first
 }
 
 func (r *resolver) summary() []string {

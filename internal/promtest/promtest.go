@@ -19,10 +19,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// requireAll is the variable that says that no test may be skipped for what is not installed: CI sets it.
-const requireAll = "RAMPART_TEST_ALL"
+	"github.com/rampart-gitops/rampart/internal/testneed"
+)
 
 // patience is how long a test waits for what should take moments.
 const patience = 60 * time.Second
@@ -35,8 +34,7 @@ type Server struct {
 	exposed atomic.Pointer[string]
 }
 
-// Start runs a Prometheus until the test ends, and gives it when it answers. Where there is none, the test is skipped, unless
-// the variable RAMPART_TEST_ALL is set.
+// Start runs a Prometheus until the test ends, and gives it when it answers. Where there is none: testneed.Missing.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	binary := find(tb)
@@ -66,11 +64,7 @@ func find(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
-		const missing = "prometheus is needed and not installed (Debian: apt-get install --no-install-recommends prometheus)"
-		if os.Getenv(requireAll) != "" {
-			tb.Fatal(missing)
-		}
-		tb.Skip(missing)
+		testneed.Missing(tb, "prometheus is needed and not installed (Debian: apt-get install --no-install-recommends prometheus)")
 	}
 	return path
 }

@@ -105,12 +105,10 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
 	}
-	decisions, err := r.decideAll(ctx, env, snapshots)
+	decisions, err := r.decideAndLower(ctx, env, snapshots, report)
 	if err != nil {
 		return err
 	}
-	decisions = r.check(ctx, decisions, report)
-	decisions = r.lower(ctx, decisions, report)
 	r.delete(ctx, env, decisions, report)
 	commit, decisions, err := r.compose(ctx, env, decisions, report)
 	if err != nil {
@@ -135,6 +133,19 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}
 	return nil
+}
+
+// decideAndLower decides for worker deployments and takes traffic back: what is urgent before metrics are waited for.
+func (r *Reconciler) decideAndLower(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot, report *Report) ([]Decision, error) {
+	urgent, rest, err := r.decideEarly(ctx, env, snapshots)
+	if err != nil {
+		return nil, err
+	}
+	urgent = r.lower(ctx, r.check(ctx, urgent, report), report)
+	if rest, err = r.decideLate(ctx, env, rest); err != nil {
+		return nil, err
+	}
+	return inOrder(urgent, r.lower(ctx, r.check(ctx, rest, report), report)), nil
 }
 
 // check drops plans that would do what must never happen. That is a defect of ours: it is reported loudly, and nothing
@@ -281,11 +292,9 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 		return nil
 	}
 	for _, env := range r.last.Environments {
-		decisions, err := r.decideAll(ctx, env, env.Deployments)
-		if err != nil {
+		if _, err := r.decideAndLower(ctx, env, env.Deployments, report); err != nil {
 			return err
 		}
-		r.lower(ctx, r.check(ctx, decisions, report), report)
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +51,7 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 		if err != nil {
 			return rollout.World{}, err
 		}
-		env.Deployments = snapshots
+		env.Deployments = p.measure(ctx, snapshots)
 		out.Environments[i] = env
 	}
 	return out, nil
@@ -62,9 +65,14 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]Decision, error)
 	}
 	out := make([][]Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		if out[i], err = p.decideAll(ctx, env, env.Deployments); err != nil {
+		urgent, rest, err := p.decideEarly(ctx, env, env.Deployments)
+		if err != nil {
 			return world, nil, err
 		}
+		if rest, err = p.decideLate(ctx, env, rest); err != nil {
+			return world, nil, err
+		}
+		out[i] = inOrder(urgent, rest)
 	}
 	return world, out, nil
 }
@@ -92,25 +100,54 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	s.GateInputs = p.gateInputs(s)
 	s.Observation = p.Observer.Observe(ctx, *s.Connection, plan.Ask(s))
 	s.Now = p.Now()
-	ask := plan.Ask(s)
-	facts := p.metrics(ctx, s, ask.Metrics)
-	if wants(ask) {
+	if ask := plan.Ask(s); wants(ask) {
 		s.Observation = p.Observer.Observe(ctx, *s.Connection, ask)
 	}
-	s.Facts = <-facts
 	s.Now = p.Now()
 	return s
 }
 
-// metrics reads a metrics store while Temporal is read.
-func (p *Planner) metrics(ctx context.Context, s rollout.Snapshot, ask *rollout.MetricsAsk) <-chan map[string]rollout.Fact {
-	out := make(chan map[string]rollout.Fact, 1)
-	if ask == nil || p.Metrics == nil {
-		out <- nil
-		return out
+// withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs, it
+// costs once.
+func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []Decision) []Decision {
+	snapshots := make([]rollout.Snapshot, len(decisions))
+	for i, d := range decisions {
+		snapshots[i] = d.Snapshot
 	}
-	go func() { out <- p.Metrics.Read(ctx, s, *ask) }()
+	out := slices.Clone(decisions)
+	for i, s := range p.measure(ctx, snapshots) {
+		if s.Facts != nil {
+			out[i] = Decide(ctx, judge, s)
+		}
+	}
 	return out
+}
+
+// measure reads the metrics that the snapshots' worker deployments are judged by.
+func (p *Planner) measure(ctx context.Context, snapshots []rollout.Snapshot) []rollout.Snapshot {
+	var asks []MetricsQuestion
+	var from []int
+	for i, s := range snapshots {
+		if ask := p.metricsOf(s); ask != nil {
+			asks, from = append(asks, MetricsQuestion{s, *ask}), append(from, i)
+		}
+	}
+	if len(asks) == 0 {
+		return snapshots
+	}
+	out := slices.Clone(snapshots)
+	for i, facts := range p.Metrics.Read(ctx, asks) {
+		out[from[i]].Facts, out[from[i]].Now = facts, p.Now()
+	}
+	return out
+}
+
+// metricsOf are the metrics to read for a snapshot; nil: none.
+func (p *Planner) metricsOf(s rollout.Snapshot) *rollout.MetricsAsk {
+	if p.Metrics == nil || s.Spec == nil || s.Spec.Spec.Rollout.Analysis == nil {
+		return nil
+	}
+	return plan.Ask(s).Metrics
 }
 
 // gateInputs are digests of the inputs that the spec's gates have from outside.
@@ -137,24 +174,63 @@ func wants(a rollout.Ask) bool {
 	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || len(a.Batches) > 0
 }
 
-// decideAll observes and decides for the given worker deployments of an environment.
-func (p *Planner) decideAll(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) ([]Decision, error) {
+// decideEarly observes, and decides without metrics. What takes traffic back on that is urgent: it need not wait for anything.
+// The rest goes through decideLate.
+func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []Decision, err error) {
 	judge := p.JudgeFor(env)
 	seen, err := p.observe(ctx, snapshots)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := make([]Decision, len(seen))
-	for i, s := range seen {
-		d := Decide(ctx, judge, s)
-		if d.Plan.SecondRead {
-			again := p.look(ctx, withoutObservation(s))
-			again.FirstRead = &s.Observation
-			d = Decide(ctx, judge, again)
+	for _, s := range seen {
+		if d := Decide(ctx, judge, s); p.urgent(d) {
+			urgent = append(urgent, d)
+		} else {
+			rest = append(rest, d)
 		}
-		out[i] = d
+	}
+	return urgent, rest, ctx.Err()
+}
+
+// canaryRule is the rule of the library that judges a candidate by its workflows, and looks at no metric.
+const canaryRule = "rollout.canary"
+
+// urgent reports whether a decision that was made without metrics takes traffic back, and would whatever they are: none are
+// asked for, or it is the rows', which no policy stops. Of policies only the library's rule is known to look at none: another may
+// turn back for a metric that is missing.
+func (p *Planner) urgent(d Decision) bool {
+	switch {
+	case d.Plan.Lower == nil:
+		return false
+	case p.metricsOf(d.Snapshot) == nil:
+		return true
+	}
+	move := d.Plan.Actions[slices.IndexFunc(d.Plan.Actions, rollout.Action.Lowers)]
+	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
+}
+
+// decideLate decides again what metrics and second reads bear on.
+func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []Decision) ([]Decision, error) {
+	judge := p.JudgeFor(env)
+	out := p.withMetrics(ctx, judge, rest)
+	for i, d := range out {
+		if d.Plan.SecondRead {
+			again := p.look(ctx, withoutObservation(d.Snapshot))
+			again.FirstRead = &d.Snapshot.Observation
+			out[i] = Decide(ctx, judge, again)
+		}
 	}
 	return out, ctx.Err()
+}
+
+// inOrder puts decisions together in the order of names.
+func inOrder(a, b []Decision) []Decision {
+	out := slices.Concat(a, b)
+	slices.SortFunc(out, func(a, b Decision) int {
+		return cmp.Or(strings.Compare(a.Plan.Deployment.Namespace, b.Plan.Deployment.Namespace),
+			strings.Compare(a.Plan.Deployment.Name, b.Plan.Deployment.Name))
+	})
+	return out
 }
 
 func withoutObservation(s rollout.Snapshot) rollout.Snapshot {

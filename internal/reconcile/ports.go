@@ -57,8 +57,15 @@ type Helper interface {
 
 // Metrics reads a metrics store.
 type Metrics interface {
-	// Read gives the metrics that are asked for about the snapshot's worker deployment, by name. Failures are in the facts.
-	Read(ctx context.Context, s rollout.Snapshot, ask rollout.MetricsAsk) map[string]rollout.Fact
+	// Read gives for each question, in their order, its metrics by name. It takes no longer than a cycle may wait for it.
+	// Failures are in the facts.
+	Read(ctx context.Context, questions []MetricsQuestion) []map[string]rollout.Fact
+}
+
+// MetricsQuestion asks for metrics of a snapshot's worker deployment.
+type MetricsQuestion struct {
+	Snapshot rollout.Snapshot
+	Ask      rollout.MetricsAsk
 }
 
 // Inputs has the inputs of gates that come from ConfigMaps and Secrets.

@@ -1,7 +1,9 @@
 package reconcile
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,4 +29,52 @@ func TestTemplatesAreInputs(t *testing.T) {
 	} {
 		require.NotEqual(t, same, inputsOf(with(change), sharedInputs{}), name)
 	}
+}
+
+// lister lists nothing, which proves nothing.
+type lister struct{}
+
+func (lister) List(context.Context, v1alpha1.Connection, string) (map[string]rollout.RoutingConfig, error) {
+	return nil, nil
+}
+
+// window is a policy that holds promotions until a time, and says so.
+type window struct {
+	*scene
+	until time.Time
+}
+
+func (w window) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	v := w.scene.Judge(ctx, s, p)
+	for _, a := range p.Actions {
+		if a.Kind == rollout.Promote && s.Now.Before(w.until) {
+			v.Actions[a.ID] = rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "rampart.rollout", Rule: "rollout.freeze",
+				Effect: rollout.HoldEffect, Message: "frozen", Until: w.until}}}
+		}
+	}
+	return v
+}
+
+// A worker deployment in a freeze window is left alone until the window's end, but for a look every few minutes.
+func TestFrozenIsLeftAlone(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	w := window{s, s.now.Add(7 * time.Minute)}
+	r.JudgeFor, r.Lister = func(rollout.EnvironmentWorld) Judge { return w }, lister{}
+	s.once(r)
+	s.once(r) // what was committed is looked at once more
+	looked := []time.Duration{}
+	for start := s.now; s.now.Before(start.Add(8 * time.Minute)); s.now = s.now.Add(30 * time.Second) {
+		s.ready()
+		if report := s.once(r); len(report.Decisions) > 0 {
+			looked = append(looked, s.now.Sub(start))
+			if s.now.Before(w.until) {
+				require.Equal(t, w.until, report.NextDue)
+			}
+		}
+	}
+	require.Equal(t, []time.Duration{5 * time.Minute, 7 * time.Minute, 7*time.Minute + 30*time.Second}, looked)
+	require.Equal(t, []string{"raise SetCurrent"}, s.calls[:1])
 }

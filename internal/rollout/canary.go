@@ -18,7 +18,7 @@ const (
 // Canary is what the candidate is judged by: counts, and what follows from them.
 type Canary struct {
 	Phase CanaryPhase `json:"phase"`
-	// Candidate and Against are build IDs; Against is "" where there is nothing to compare with.
+	// Candidate and Against are build IDs; Against is "" where there is nothing to compare with, as after a promotion.
 	Candidate string `json:"candidate"`
 	Against   string `json:"against,omitempty"`
 	// Since is when the stage began, by the server's clock.

@@ -66,10 +66,11 @@ type BatchStart struct {
 }
 
 // BatchAsk asks for the batch job of one stage. Where Temporal does not know it, what is needed to start it is read too: the
-// version's open pinned workflows, and whether another job runs.
+// version's open pinned workflows, whether another job runs, and for a move whether the server knows how to.
 type BatchAsk struct {
-	BuildID string `json:"buildID"`
-	JobID   string `json:"jobID"`
+	BuildID string                   `json:"buildID"`
+	JobID   string                   `json:"jobID"`
+	Stage   v1alpha1.EvacuationStage `json:"stage"`
 }
 
 // BatchState is the state of a batch job.
@@ -103,6 +104,8 @@ type Batches struct {
 	// OthersRun says whether a job runs in the namespace that was not asked for; Other is its ID.
 	OthersRun Answer `json:"othersRun,omitempty"`
 	Other     string `json:"other,omitempty"`
+	// CannotMove says why the server moves no workflows, or that it is not known whether it does; "" if nothing stands against it.
+	CannotMove string `json:"cannotMove,omitempty"`
 }
 
 // Job finds a job by its ID; one that was not read is Unknown.

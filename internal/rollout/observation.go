@@ -163,7 +163,6 @@ type ClosedCounts struct {
 	Known      bool      `json:"known"`
 	Reason     string    `json:"reason,omitempty"`
 	Since      time.Time `json:"since,omitzero"`
-	Until      time.Time `json:"until,omitzero"`
 	Completed  int64     `json:"completed,omitempty"`
 	Failed     int64     `json:"failed,omitempty"`
 	TimedOut   int64     `json:"timedOut,omitempty"`
@@ -272,12 +271,10 @@ type GateRun struct {
 	ClosedAt   time.Time `json:"closedAt,omitzero"`
 }
 
-// ClosedAsk asks for the closed workflows of a version that started in a span of time.
+// ClosedAsk asks for the closed workflows of a version that started since a time.
 type ClosedAsk struct {
 	BuildID string    `json:"buildID"`
 	Since   time.Time `json:"since"`
-	// Until is the end of the span, exclusive; zero: now.
-	Until time.Time `json:"until,omitzero"`
 }
 
 // StuckAsk asks for stuck workflows on the task queues of the versions that are asked for.
@@ -301,7 +298,7 @@ type Ask struct {
 	// InUse lists build IDs of which it matters whether anything still uses them, since InUseSince.
 	InUse      []string  `json:"inUse,omitempty"`
 	InUseSince time.Time `json:"inUseSince,omitzero"`
-	// Closed lists the closed workflows that matter: at most one span of time for each version.
+	// Closed lists the closed workflows that matter, each version once.
 	Closed []ClosedAsk `json:"closed,omitempty"`
 	// Stuck asks for workflows that no count by version shows; nil: not.
 	Stuck *StuckAsk `json:"stuck,omitempty"`

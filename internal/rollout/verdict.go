@@ -1,6 +1,9 @@
 package rollout
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Effect is what a finding asks for, from the mildest to the strictest.
 type Effect string
@@ -37,6 +40,8 @@ type Finding struct {
 	Rule    string `json:"rule"`
 	Effect  Effect `json:"effect"`
 	Message string `json:"message"`
+	// Until is when the rule says that it will not find it any more; zero: it says nothing.
+	Until time.Time `json:"until,omitzero"`
 	// Evidence are the rule's further keys.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 	// Location of a rule that could not be evaluated, file:line.

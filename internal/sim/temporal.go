@@ -102,17 +102,11 @@ func (m *temporal) flow(share float32, d time.Duration) int64 {
 // whole cuts off the fraction, but not one that rounding left.
 func whole(n float64) int64 { return int64(n + 1e-6) }
 
-// closed counts the workflows of a version that started in a span of time, at the share that it has or had last, and have ended.
+// closed counts the workflows of a version that started since a time, at the share that it has, and have ended.
 func (m *temporal) closed(ask rollout.ClosedAsk, t time.Time) rollout.ClosedCounts {
-	out := rollout.ClosedCounts{Known: true, Since: ask.Since, Until: ask.Until}
+	out := rollout.ClosedCounts{Known: true, Since: ask.Since}
 	id, share := ask.BuildID, m.routing.Share(ask.BuildID)
 	from, to := ask.Since.Add(m.script.Traffic.Duration.Duration), t
-	if !ask.Until.IsZero() {
-		if end := ask.Until.Add(m.script.Traffic.Duration.Duration); end.Before(to) {
-			to = end
-		}
-		share = m.versions[id].share
-	}
 	if !to.After(from) {
 		return out
 	}

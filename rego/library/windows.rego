@@ -42,6 +42,23 @@ inside(window, today, now, from, to) if {
 	named(window, today - day_ns)
 }
 
+# METADATA
+# title: Until when a window that is open stays so
+# description: >-
+#   As RFC 3339. Of whole or partial days the end of the part that is open now; where clocks change before it, up to an hour off.
+until(window, _) := window.end if window.end
+
+until(window, zone) := time.format(minute + (left * 60000000000)) if {
+	not window.end
+	now := minutes_now(object.get(window, "timezone", zone))
+	left := remaining(now, minutes(object.get(window, "to", "24:00")))
+	minute := time.now_ns() - (time.now_ns() % 60000000000)
+}
+
+remaining(now, to) := to - now if to > now
+
+remaining(now, to) := (to + (24 * 60)) - now if to <= now
+
 # noon is midday of the local date, taken as UTC: a point from which days can be counted without daylight saving.
 noon(tz) := time.parse_rfc3339_ns(sprintf("%04d-%02d-%02dT12:00:00Z", time.date([time.now_ns(), tz])))
 

@@ -61,6 +61,25 @@ test_dates if {
 	not open_at(holidays, "UTC", "2026-12-26T00:00:00Z")
 }
 
+# ends says until when a window that is open at a time stays open, and checks that it is open up to then.
+ends(window, zone, text) := end if {
+	open_at(window, zone, text)
+	end := windows.until(window, zone) with time.now_ns as at(text)
+	last := at(end) - 1
+	windows.open(window, zone) with time.now_ns as last
+}
+
+test_until if {
+	ends(span, "UTC", "2026-12-24T12:00:00Z") == "2027-01-06T00:00:00+01:00"
+	ends(weekend, "UTC", "2026-03-07T12:34:56.789Z") == "2026-03-07T23:00:00Z" # Sunday 00:00 in Berlin
+	ends(office, "UTC", "2026-03-02T08:30:00Z") == "2026-03-02T17:00:00Z"
+	ends(office, "Asia/Kolkata", "2026-03-02T08:30:30Z") == "2026-03-02T11:30:00Z"
+	ends(night, "UTC", "2026-03-06T22:00:00Z") == "2026-03-07T06:00:00Z"
+	ends(night, "UTC", "2026-03-07T05:59:59Z") == "2026-03-07T06:00:00Z"
+	ends(holidays, "UTC", "2026-12-25T10:00:00Z") == "2026-12-26T00:00:00Z"
+	ends({"name": "day", "days": ["Fri"], "from": "08:00", "to": "08:00"}, "UTC", "2026-03-06T08:00:00Z") == "2026-03-07T08:00:00Z"
+}
+
 test_words if {
 	windows.describe(span) == "christmas (until 2027-01-06T00:00:00+01:00)"
 	windows.describe(weekend) == "weekend (Sat, Sun; Europe/Berlin)"

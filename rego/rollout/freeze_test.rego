@@ -13,7 +13,7 @@ frozen(document, windows) := got if {
 }
 
 test_frozen if {
-	frozen(rolling("Ramp", 0, 5), [weekend]) == {{"rule": "rollout.freeze", "msg": "frozen: weekend (Sat, Sun)", "window": "weekend"}}
+	frozen(rolling("Ramp", 0, 5), [weekend]) == {{"rule": "rollout.freeze", "msg": "frozen: weekend (Sat, Sun)", "window": "weekend", "until": "2026-03-08T00:00:00Z"}}
 }
 
 test_off_by_default if {

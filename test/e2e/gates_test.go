@@ -20,6 +20,9 @@ import (
 // secretInput is what SmokeSecret wants to be started with.
 const secretInput = "hunter2-hunter2"
 
+// gateKey is the key of the bots' digests.
+const gateKey = "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd6"
+
 // takesInput is an image with a gate that completes only with the secret as its input.
 func takesInput() temporalenv.Image {
 	image := temporalenv.DefaultImage(queue)
@@ -83,27 +86,37 @@ func TestGateOnEachStep(t *testing.T) {
 func TestGateInputFromSecret(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
-	bot := w.start("--gate-inputs", dir)
-	const gate = "{workflowType: SmokeSecret, inputFrom: {secretKeyRef: {name: smoke, key: input.json}}}"
-	w.pushSpec("add checkout", specText{image: "app:v4", gate: gate})
-	w.awaitReason("PlanGenerationFailed")
-	require.Contains(t, w.status().Conditions[0].Message, "shop/secrets/smoke/input.json")
-	require.Empty(t, w.gateStarts())
-
 	file := filepath.Join(dir, "shop", "secrets", "smoke", "input.json")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	require.NoError(t, os.WriteFile(file, []byte(`{"Token": "`+"wrong-"+secretInput+`"}`), 0o600))
+	keyless := w.start("--gate-inputs", dir)
+	const gate = "{workflowType: SmokeSecret, inputFrom: {secretKeyRef: {name: smoke, key: input.json}}}"
+	w.pushSpec("add checkout", specText{image: "app:v4", gate: gate})
+	w.awaitReason("PlanGenerationFailed")
+	require.Contains(t, w.status().Conditions[0].Message, "needs --gate-key-file")
+	require.Empty(t, w.gateStarts())
+	keyless.stop()
+
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(gateKey), 0o600))
+	first := w.start("--gate-inputs", dir, "--gate-key-file", key)
 	w.awaitReason("GateFailed")
+	first.stop()
+	bot := w.start("--gate-inputs", dir, "--gate-key-file", key)
+	w.settle()
+	require.Len(t, w.gateStarts(), 1, "a restarted bot finds its own")
 	require.NoError(t, os.WriteFile(file, []byte(`{"Token": "`+secretInput+`"}`), 0o600))
 	w.awaitReady("app:v4") // the input changed: it runs anew
 	require.Len(t, w.gateStarts(), 2)
 
 	bot.stop()
-	require.NotContains(t, bot.log.String(), secretInput)
-	require.NotContains(t, w.repo.Git("log", "-p", "--all"), secretInput)
-	out, err := w.command(t.Context(), binary, "observe", "--repo", w.url, "--cache-dir", t.TempDir(), "--gate-inputs", dir).CombinedOutput()
+	out, err := w.command(t.Context(), binary, "observe", "--repo", w.url, "--cache-dir", t.TempDir(), "--gate-inputs", dir, "--gate-key-file", key).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.NotContains(t, string(out), secretInput)
+	for _, secret := range []string{secretInput, gateKey} {
+		require.NotContains(t, first.log.String()+bot.log.String(), secret)
+		require.NotContains(t, w.repo.Git("log", "-p", "--all"), secret)
+		require.NotContains(t, string(out), secret)
+	}
 }
 
 // A version that serves no workflows cannot pass a gate: that is said, and it is not turned back for it.

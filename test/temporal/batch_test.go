@@ -60,7 +60,7 @@ func (e *env) startBatch(b rollout.BatchStart) error { return e.pool.StartBatch(
 // batches reads the job of an evacuation, and what is needed to start it.
 func (e *env) batches(b rollout.BatchStart) (rollout.Batches, rollout.Count) {
 	e.t.Helper()
-	obs := e.mustObserve(rollout.Ask{Batches: []rollout.BatchAsk{{BuildID: b.BuildID, JobID: b.Job.JobID}}})
+	obs := e.mustObserve(rollout.Ask{Batches: []rollout.BatchAsk{{BuildID: b.BuildID, JobID: b.Job.JobID, Stage: b.Job.Stage}}})
 	return obs.Batches, obs.Version(b.BuildID).OpenPinned
 }
 

@@ -34,6 +34,9 @@ type Environment struct {
 	WorkerEnv WorkerEnv `json:"workerEnv"`
 	// Status says whether status.yaml is applied to the cluster.
 	Status StatusMode `json:"status"`
+	// ResourceKinds narrows the kinds that a WorkerResourceTemplate may make to those of the list, each a Kind or Kind.group; nil:
+	// all that the bot's own configuration allows, which no list goes beyond.
+	ResourceKinds []string `json:"resourceKinds,omitzero"`
 }
 
 // Output is where an environment's manifests are written.

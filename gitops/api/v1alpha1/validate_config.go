@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"path"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -59,7 +60,18 @@ func (v *validator) environment(n *node, e *Environment) {
 		v.label(namespace, "a namespace")
 	}
 	v.printable(n.get("managerIdentity"))
+	kinds := n.get("resourceKinds")
+	if kinds.present() && e.ResourceKinds == nil {
+		e.ResourceKinds = []string{} // none, which is not the same as no list
+	}
+	for _, kind := range kinds.items() {
+		if kind.present() && !resourceKind.MatchString(kind.str()) {
+			v.errorf(kind, "%s is not a kind, or Kind.group", quote(kind.str()))
+		}
+	}
 }
+
+var resourceKind = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
 
 // glob checks a pattern of paths inside the repository.
 func (v *validator) glob(n *node) {

@@ -236,7 +236,7 @@ func (v *validator) sunset(n *node, s *SunsetStrategy) {
 	down, del := n.get("scaledownDelay"), n.get("deleteDelay")
 	v.notNegative(down, s.ScaledownDelay)
 	v.notNegative(del, s.DeleteDelay)
-	if (down.present() || del.present()) && s.DeleteDelay.Duration < s.ScaledownDelay.Duration {
+	if (down.present() || del.present()) && 0 <= s.DeleteDelay.Duration && s.DeleteDelay.Duration < s.ScaledownDelay.Duration {
 		at := del
 		if !at.present() {
 			at = down

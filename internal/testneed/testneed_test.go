@@ -1,0 +1,34 @@
+package testneed
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recorder notes how a test ends.
+type recorder struct {
+	testing.TB
+	ended string
+}
+
+func (r *recorder) Helper()           {}
+func (r *recorder) Fatal(args ...any) { r.end("failed", args) }
+func (r *recorder) Skip(args ...any)  { r.end("skipped", args) }
+
+func (r *recorder) end(how string, args []any) {
+	r.ended = how + ": " + args[0].(string)
+	runtime.Goexit()
+}
+
+func TestMissing(t *testing.T) {
+	for value, want := range map[string]string{"": "skipped: no sshd", "1": "failed: no sshd"} {
+		t.Setenv(all, value)
+		r := &recorder{}
+		done := make(chan struct{})
+		go func() { defer close(done); Missing(r, "no sshd") }()
+		<-done
+		require.Equal(t, want, r.ended)
+	}
+}
