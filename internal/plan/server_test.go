@@ -231,7 +231,7 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 		for _, a := range ask.Closed {
 			if a.BuildID == id {
 				seen.Closed = v.closed
-				seen.Closed.Since, seen.Closed.Until = a.Since, a.Until
+				seen.Closed.Since = a.Since
 			}
 		}
 		o.Versions = append(o.Versions, seen)
