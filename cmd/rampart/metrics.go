@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -29,9 +30,7 @@ func (f temporalFlags) metrics() (reconcile.Metrics, error) {
 }
 
 func (p metricsPort) Read(ctx context.Context, s rollout.Snapshot, ask rollout.MetricsAsk) map[string]rollout.Fact {
-	values := metrics.Values{Deployment: s.Deployment, BuildID: ask.Candidate, CurrentBuildID: ask.Current, Environment: s.Environment.Name}
-	if s.Spec != nil {
-		values.TemporalNamespace = s.Spec.Spec.WorkerOptions.TemporalNamespace
-	}
+	values := metrics.Values{Deployment: s.Deployment, BuildID: ask.Candidate, CurrentBuildID: ask.Current, Environment: s.Environment.Name,
+		TemporalNamespace: plan.TemporalNamespace(s)}
 	return p.client.Facts(ctx, []metrics.Ask{{Metrics: ask.Metrics, Values: values}})[0]
 }

@@ -51,7 +51,9 @@ func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
 		one := int32(1)
 		a.Replicas = &one
 	}
-	a.Resources = v.s.ResourceWrites(v.resourceSubject(r))
+	if v.unusable == nil {
+		a.Resources = v.s.ResourceWrites(v.resourceSubject(r))
+	}
 	a.Replicas = replicasWith(a.Replicas, rollout.WithResources(r.Resources, a.Resources))
 	return a
 }

@@ -50,6 +50,8 @@ type resolver struct {
 	quiet map[string]rollout.Verdict
 	// adopt says that the routing as it is becomes the desired one.
 	adopt bool
+	// fell says how traffic was lowered outside of Git, "" if it was not.
+	fell string
 	// proposals are stages of evacuations that wait for a person, notes what there is to say of others, lines what the commit
 	// says of them.
 	proposals []rollout.Action
@@ -119,8 +121,12 @@ func (r *resolver) isTarget(buildID string) bool {
 	return r.target != nil && r.target.BuildID == buildID
 }
 
-// blocked says why the target does not go on.
+// blocked says why the target does not go on. A spec that cannot be used stays what there is to say first.
 func (r *resolver) blocked(reason rollout.Reason, why string) {
+	if r.unusable != nil {
+		r.state = r.beside(why)
+		return
+	}
 	r.state = rollout.State{Reason: reason, Message: why, Stalled: true}
 }
 
@@ -162,7 +168,7 @@ func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 	}
 	switch {
 	case a.Drift.Direction == rollout.DriftLower:
-		r.adopt = true
+		r.adopt, r.fell = true, a.Reason
 		r.taken = append(r.taken, a)
 		r.blocked(rollout.ManualHold, a.Reason)
 	case answer == rollout.DriftHold:
@@ -170,7 +176,9 @@ func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 	case answer == rollout.DriftAdopt:
 		r.adopt = true
 		r.taken = append(r.taken, a)
-		r.state = rollout.State{Reason: rollout.RoutingDrift, Message: a.Reason}
+		if r.unusable == nil {
+			r.state = rollout.State{Reason: rollout.RoutingDrift, Message: a.Reason}
+		}
 	default:
 		r.revertRouting(a, verdict)
 	}

@@ -24,9 +24,10 @@ const leastQuiet = time.Minute
 // with the spec.
 func (v *view) retirement() *v1alpha1.Retire {
 	r := v.rec.Retire
-	annotated := v.spec != nil && v.spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
+	spec := v.s.Spec
+	annotated := spec != nil && spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
 	switch {
-	case r != nil && (r.By != byAnnotation || annotated || v.spec == nil):
+	case r != nil && (r.By != byAnnotation || annotated || spec == nil):
 		return r
 	case annotated:
 		return &v1alpha1.Retire{Current: v1alpha1.KeepCurrent, By: byAnnotation, At: v1alpha1.NewTime(v.now)}
@@ -144,7 +145,7 @@ func (v *view) strays() []string {
 
 // ended reports whether nothing is left of a worker deployment that was retired but its record.
 func (v *view) ended() bool {
-	return v.retire != nil && v.readable() && !v.foreign() && !v.actual.HasRamp && len(v.rec.Versions) == 0 &&
+	return v.retire != nil && v.unusable == nil && v.readable() && !v.foreign() && !v.actual.HasRamp && len(v.rec.Versions) == 0 &&
 		v.s.SpecPath == "" && v.s.Record.Routing != nil && len(v.strays()) == 0
 }
 
