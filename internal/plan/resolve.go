@@ -217,7 +217,7 @@ func (r *resolver) sortManifestDrift(a rollout.Action, verdict rollout.Verdict) 
 
 // sortRemoval takes a removal only on the evidence of two reads.
 func (r *resolver) sortRemoval(a rollout.Action, verdict rollout.Verdict) {
-	if verdict.Effect.Strictness() >= rollout.RequireApproval.Strictness() {
+	if verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() || verdict.Effect == rollout.RequireApproval && !a.Approved {
 		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
 		return
 	}

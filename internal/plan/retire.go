@@ -50,6 +50,9 @@ func retiring(v *view) (outcome, bool) {
 		return v.unroute(left)
 	case len(v.rec.Versions) > 0:
 		return say(rollout.Retiring, "%s is retired by %s: these versions are left: %s", v.s.Deployment, v.retire.By, list(v.recordedIDs())), true
+	case v.s.SpecPath != "" && v.retire.By == byAnnotation:
+		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s; without the annotation it is made anew",
+			v.s.Deployment, v.retire.By, v.s.SpecPath), true
 	case v.s.SpecPath != "":
 		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s",
 			v.s.Deployment, v.retire.By, v.s.SpecPath), true
