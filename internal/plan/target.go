@@ -54,6 +54,7 @@ func targetRows() []row {
 		{"restore", aboutFiles, restoreTarget},
 		{"update-template", aboutFiles, updateTemplate},
 		{"update-connection", aboutFiles, updateConnection},
+		{"lost", aboutRouting, lostRouting},
 		{"wait-for-pollers", aboutRouting, waitForPollers},
 		{"queue-shared", aboutRouting, queueShared},
 		{"gate-input", aboutRouting, gateInput},

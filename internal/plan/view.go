@@ -135,7 +135,7 @@ func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
 // asked for.
 func (v *view) seenPromotions() []v1alpha1.Promotion {
 	order := slices.Clone(v.rec.Promotions)
-	if !v.readable() {
+	if !v.readable() || v.lost() != "" {
 		return order
 	}
 	changed := v1alpha1.NewTime(v.actual.CurrentChangedAt)

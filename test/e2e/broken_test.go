@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
 // message of the Ready condition.
@@ -154,5 +155,35 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	left, err := w.ns.Service().DescribeWorkerDeployment(t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{Namespace: w.ns.Name(), DeploymentName: deployment})
 	require.NoError(t, err)
 	require.Empty(t, left.GetWorkerDeploymentInfo().GetVersionSummaries())
+	w.repo.Fsck()
+}
+
+// Temporal is another one that knows nothing: the workers go there, and the version that was current is made current again. Nobody
+// lowered anything, so nothing is held, and in mid-ramp the candidate does not get all traffic because nothing else has any.
+func TestAnotherTemporal(t *testing.T) {
+	w := newWorld(t)
+	second := temporalenv.Start(t, temporalenv.Options{})
+	ns, err := second.Namespace(t.Context(), w.ns.Name())
+	require.NoError(t, err)
+	w.start()
+	w.ramping(slowSteps)
+	v1, v2 := w.build("app:v1"), w.build("app:v2")
+	w.push("another Temporal", map[string]string{"workers/connection.yaml": strings.ReplaceAll(w.connection(), w.server.Address(), second.Address())})
+	w.eventually("the workers are there", func() bool {
+		d, err := ns.Service().DescribeWorkerDeployment(t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{Namespace: ns.Name(), DeploymentName: deployment})
+		return err == nil && len(d.GetWorkerDeploymentInfo().GetVersionSummaries()) == 2
+	})
+	w.awaitReason("RoutingDrift")
+	require.Contains(t, w.message(), "in which "+v1+" was current")
+	looks := func() int { return ns.Counts()["DescribeWorkerDeployment"] }
+	from := looks()
+	w.eventually("the bot looked again", func() bool { return looks() > from+6 })
+	require.Empty(t, ns.RoutingCalls(deployment), v2+" is not made current")
+	require.Equal(t, v1, w.routing().Desired.Current)
+	require.Nil(t, w.routing().Hold)
+
+	w.pushSpec("back to v1", specText{image: "app:v1", strategy: slowSteps})
+	w.eventually("as it was", func() bool { return slices.Equal(ns.RoutingCalls(deployment), []string{"current " + v1}) })
+	w.awaitReady("app:v1")
 	w.repo.Fsck()
 }
