@@ -180,6 +180,7 @@ func (e *environment) deployments() error {
 		}
 		e.chooseSpec(&s)
 		e.lastSpec(&s)
+		e.lastConnection(&s)
 		e.chooseResources(&s)
 		s.TakenNames = takenNames(n, recorded, records)
 		e.world.Deployments = append(e.world.Deployments, s)
@@ -224,6 +225,19 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	spec.Status = nil
 	s.Spec = &spec
 	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: spec.Spec.WorkerOptions.ConnectionRef.Name}]
+}
+
+// lastConnection is by which Temporal is asked while the spec cannot be used: the one that the last good spec had, as it is now.
+func (e *environment) lastConnection(s *rollout.Snapshot) {
+	routing, last := s.Record.Routing, s.Record.Status
+	if s.Spec != nil || routing == nil || last == nil {
+		return
+	}
+	name := last.Spec.WorkerOptions.ConnectionRef.Name
+	if c := routing.Spec.Connection; c != nil {
+		name = c.Name
+	}
+	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
 }
 
 func asProblems(problems []v1alpha1.Problem) []rollout.Problem {

@@ -88,7 +88,30 @@ func TestReadCases(t *testing.T) {
 		}},
 		{name: "a record whose spec is gone, with a status, and that nobody retired", files: map[string]string{
 			"deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"), "deploy/shop/x/status.yaml": specYAML("shop", "x", "i:1") + "status: {}\n",
-		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Spec) }},
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Nil(t, e.Deployments[0].Spec)
+			require.Equal(t, "localhost:7233", e.Deployments[0].Connection.Spec.HostPort, "the last good spec's")
+		}},
+		{name: "an invalid spec beside a status", files: map[string]string{
+			"a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), "AllAtOnce", "AllAtOne", 1), "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"),
+			"deploy/shop/x/status.yaml": specYAML("shop", "x", "i:1") + "status: {}\n",
+		}, names: []string{"shop/x"}, problems: []string{"a.yaml:6: spec.rollout.strategy"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Nil(t, e.Deployments[0].Spec)
+			require.Equal(t, "localhost:7233", e.Deployments[0].Connection.Spec.HostPort)
+			require.Equal(t, "i:1", e.Deployments[0].Record.Status.Spec.Template.FirstImage)
+		}},
+		{name: "an invalid spec beside a status: the recorded connection is the one that counts", files: map[string]string{
+			"a.yaml": "apiVersion: temporal.io/v1alpha1\nkind: [\n", "b.yaml": strings.NewReplacer("name: temporal,", "name: other,", "localhost", "other").Replace(connectionYAML),
+			"deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "  desired:", "  connection: {name: other, spec: {hostPort: \"was:7233\"}}\n  desired:", 1),
+			"deploy/shop/x/status.yaml":  specYAML("shop", "x", "i:1") + "status: {}\n",
+		}, names: []string{"shop/x"}, problems: []string{"a.yaml:"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Equal(t, "other:7233", e.Deployments[0].Connection.Spec.HostPort)
+			require.Equal(t, "was:7233", e.Deployments[0].Record.Routing.Spec.Connection.Spec.HostPort)
+		}},
+		{name: "a spec whose connection is gone names none", files: map[string]string{
+			"a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), "connectionRef: {name: temporal}", "connectionRef: {name: gone}", 1), "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"),
+			"deploy/shop/x/status.yaml": specYAML("shop", "x", "i:1") + "status: {}\n",
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Connection) }},
 		{name: "a record that cannot be read", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "specPath", "specPth", 1),
 		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {

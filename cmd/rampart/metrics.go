@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -31,12 +32,8 @@ func (f temporalFlags) metrics() (reconcile.Metrics, error) {
 func (p metricsPort) Read(ctx context.Context, questions []reconcile.MetricsQuestion) []map[string]rollout.Fact {
 	asks := make([]metrics.Ask, len(questions))
 	for i, q := range questions {
-		values := metrics.Values{Deployment: q.Snapshot.Deployment, BuildID: q.Ask.Candidate, CurrentBuildID: q.Ask.Current,
-			Environment: q.Snapshot.Environment.Name}
-		if spec := q.Snapshot.Spec; spec != nil {
-			values.TemporalNamespace = spec.Spec.WorkerOptions.TemporalNamespace
-		}
-		asks[i] = metrics.Ask{Metrics: q.Ask.Metrics, Values: values}
+		asks[i] = metrics.Ask{Metrics: q.Ask.Metrics, Values: metrics.Values{Deployment: q.Snapshot.Deployment, BuildID: q.Ask.Candidate,
+			CurrentBuildID: q.Ask.Current, Environment: q.Snapshot.Environment.Name, TemporalNamespace: plan.TemporalNamespace(q.Snapshot)}}
 	}
 	return p.client.Facts(ctx, asks)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
@@ -213,16 +214,18 @@ func (o *operator) temporal(f temporalFlags) (*temporal.Pool, error) {
 // observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.
 func (o *operator) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot, asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
 	s.Limits, s.Now = rollout.DefaultLimits(), o.now()
+	conn := plan.ConnectionOf(s)
 	switch {
+	case conn != nil:
 	case len(s.Problems) > 0:
 		return s, errors.New(s.Problems[0].Message)
 	case s.Spec == nil:
 		return s, fmt.Errorf("the spec of %s is gone from Git: it says where its Temporal is", s.Deployment)
-	case s.Connection == nil:
+	default:
 		return s, fmt.Errorf("connection %s/%s is not in the repository", s.Deployment.Namespace, s.Spec.Spec.WorkerOptions.ConnectionRef.Name)
 	}
 	for _, ask := range asks {
-		s.Observation = pool.Observe(ctx, *s.Connection, ask(s))
+		s.Observation = pool.Observe(ctx, *conn, ask(s))
 		s.Now = o.now()
 		if p := s.Observation.Problem; p != nil && p.Busy {
 			return s, fmt.Errorf("%w: %s", errBusy, p.Message)

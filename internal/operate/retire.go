@@ -30,7 +30,11 @@ func Retire(s rollout.Snapshot, p Person, current v1alpha1.RetireCurrent) (Chang
 		out.Did += fmt.Sprintf("; %s loses its traffic at once", is)
 		out.Notes = append(out.Notes, "workflows that are started from now on, and open ones that are not pinned, wait for unversioned workers")
 	}
-	if s.SpecPath != "" {
+	switch {
+	case s.SpecPath != "" && s.Spec != nil && rec.TemporalNamespace != "" && s.Spec.Spec.WorkerOptions.TemporalNamespace != rec.TemporalNamespace:
+		out.Notes = append(out.Notes, fmt.Sprintf("once nothing of it is left in %s, it is made anew in %s, as %s says",
+			rec.TemporalNamespace, s.Spec.Spec.WorkerOptions.TemporalNamespace, s.SpecPath))
+	case s.SpecPath != "":
 		out.Notes = append(out.Notes, fmt.Sprintf("delete %s when it has gone, or now: it goes all the same", s.SpecPath))
 	}
 	if rec.Hold != nil && rec.Hold.Kind == v1alpha1.HoldReleased {

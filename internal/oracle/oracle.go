@@ -26,6 +26,7 @@ func Forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 		o.rec = s.Record.Routing.Spec
 	}
 	o.writes()
+	o.unusable()
 	o.takesAway()
 	if p.Lower != nil {
 		o.check(!o.givesMore(*p.Lower), "lowering gives more: %v", p.Lower.Steps)
@@ -84,6 +85,18 @@ func (o *oracle) writes() {
 	}
 }
 
+// unusable: while nobody knows what is asked for, traffic only goes down.
+func (o *oracle) unusable() {
+	if o.s.Spec != nil && len(o.s.Problems) == 0 && o.s.Connection != nil {
+		return
+	}
+	o.check(o.p.Raise == nil, "raises without a spec that can be used")
+	o.check(len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0 && !o.p.Remove, "does more than lowering without a spec that can be used")
+	for _, w := range o.p.Versions {
+		o.check(o.git(w.BuildID) != nil && w.Op != rollout.RemoveVersion && w.Op != rollout.RenderVersion, "changes %s without a spec that can be used", w.BuildID)
+	}
+}
+
 // idle: one read shows that the version has no traffic, does not drain, and nothing is pinned to it.
 func (o *oracle) idle(obs rollout.Observation, id string) (ok, gone bool) {
 	r, g := obs.Routing, o.git(id)
@@ -129,7 +142,11 @@ func (o *oracle) takesAway() {
 			continue
 		}
 		zero := w.Replicas != nil && *w.Replicas == 0
-		asked := o.s.Spec != nil && o.s.Spec.Spec.Replicas != nil && *o.s.Spec.Spec.Replicas == 0
+		spec := o.s.Spec
+		if (spec == nil || len(o.s.Problems) > 0) && o.s.Record.Status != nil {
+			spec = o.s.Record.Status // the last that could be used
+		}
+		asked := spec != nil && spec.Spec.Replicas != nil && *spec.Spec.Replicas == 0
 		o.check(idle || w.Guard == was.Guard && (!zero || asked || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
 	}
 	for _, id := range o.p.Deletions {

@@ -76,7 +76,7 @@ func add(to *[]string, ids ...string) {
 
 // mayGo reports whether the next stage of a version's sunset could be due by what is known without counting.
 func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
-	if v.spec == nil || v.target == nil && v.retire == nil || v.target != nil && r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
+	if v.spec == nil || v.unusable != nil || v.target == nil && v.retire == nil || v.target != nil && r.BuildID == v.target.BuildID || v.needed(r) != "" || !v.idle(v.obs, r) {
 		return false
 	}
 	from := v.sunsetFrom(r)
@@ -90,15 +90,4 @@ func (v *view) mayGo(r *v1alpha1.RecordedVersion) bool {
 		}
 	}
 	return v.now.After(from)
-}
-
-// TemporalNamespace is where the worker deployment is: once there are versions, where these are.
-func TemporalNamespace(s rollout.Snapshot) string {
-	if r := s.Record.Routing; r != nil && r.Spec.TemporalNamespace != "" && (len(r.Spec.Versions) > 0 || s.Spec == nil) {
-		return r.Spec.TemporalNamespace
-	}
-	if s.Spec != nil {
-		return s.Spec.Spec.WorkerOptions.TemporalNamespace
-	}
-	return ""
 }

@@ -12,7 +12,7 @@ import (
 // routingDrift compares the routing as it is with the desired one and the basis of the last decision: what is neither
 // was moved by somebody else. Nil: no drift. A routing.yaml that a person edited is no drift.
 func (v *view) routingDrift() *rollout.Drift {
-	if v.rec.Basis == nil || v.edited || v.actual.SameTraffic(v.desired) || basisConfig(*v.rec.Basis).Same(v.actual) {
+	if v.rec.Basis == nil || v.edited || v.lost() != "" || v.actual.SameTraffic(v.desired) || basisConfig(*v.rec.Basis).Same(v.actual) {
 		return nil
 	}
 	d := &rollout.Drift{

@@ -91,6 +91,10 @@ func (r *resolver) answered() bool {
 	if !r.edited || r.foreign() {
 		return false
 	}
+	if r.unusable != nil {
+		move := r.move()
+		return move != nil && move.Row == "edited-down"
+	}
 	switch r.p.Row {
 	case "edited-done", "edited-refused":
 		return true

@@ -61,7 +61,7 @@ func (v *view) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
 
 // leftBehind reports whether a version is one that workflows are evacuated from: it had traffic, lost it, and gets none back.
 func (v *view) leftBehind(r *v1alpha1.RecordedVersion) bool {
-	if v.spec == nil || v.target == nil || !v.readable() || v.foreign() || r.BuildID == v.target.BuildID || retired(r) ||
+	if v.spec == nil || v.unusable != nil || v.target == nil || !v.readable() || v.foreign() || r.BuildID == v.target.BuildID || retired(r) ||
 		v.wantedBack() == r.BuildID || v.lostTrafficAt(r).IsZero() {
 		return false
 	}
@@ -250,7 +250,7 @@ func evacuationReason(buildID string, e rollout.Evacuation) string {
 
 // proposeEvacuations looks at every version that was left behind, beside what comes next for its files.
 func (v *view) proposeEvacuations(p *rollout.Proposal) {
-	if p.Row == "spec-unusable" {
+	if v.unusable != nil {
 		return
 	}
 	for i := range v.rec.Versions {

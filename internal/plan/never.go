@@ -11,6 +11,7 @@ import (
 // written, derives everything from the raw facts again, and is empty for a plan that may be carried out.
 func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
+	n.onlyLowers()
 	n.removals()
 	n.resources()
 	n.ends()
@@ -232,8 +233,13 @@ func (n *never) ready(id string) {
 	}
 }
 
+// askedZero reports whether the spec asks for no replicas: the last one that could be used, where it cannot be.
 func (n *never) askedZero() bool {
-	return n.s.Spec != nil && n.s.Spec.Spec.Replicas != nil && *n.s.Spec.Spec.Replicas == 0
+	spec := n.s.Spec
+	if (spec == nil || len(n.s.Problems) > 0) && n.s.Record.Status != nil {
+		spec = n.s.Record.Status
+	}
+	return spec != nil && isZero(spec.Spec.Replicas)
 }
 
 // pooled: no raise to a version without workers of each of its pools, as far as pools can be told apart.

@@ -64,7 +64,9 @@ func (v *view) restore(r *v1alpha1.RecordedVersion, why string) rollout.Action {
 		one := int32(1)
 		a.Replicas = &one
 	}
-	a.Resources = v.s.ResourceWrites(v.resourceSubject(r))
+	if v.unusable == nil {
+		a.Resources = v.s.ResourceWrites(v.resourceSubject(r))
+	}
 	a.Replicas = replicasWith(a.Replicas, rollout.WithResources(r.Resources, a.Resources))
 	return a
 }
@@ -200,6 +202,9 @@ func (v *view) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool 
 	return false
 }
 
+// askedToGo reports whether a person asked for the end of a version, or of all of them: that approves what takes it away.
+func (v *view) askedToGo(r *v1alpha1.RecordedVersion) bool { return r.Retire != nil || v.retire != nil }
+
 func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if retired(r) || !v.idle(v.obs, r) {
 		return outcome{}, false
@@ -211,7 +216,7 @@ func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		return say("", "%s is kept: %s", r.BuildID, e.why), true
 	}
 	zero := int32(0)
-	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Replicas: &zero, Pools: idlePools(r), Resources: rollout.RemoveResources(r.Resources),
+	return outcome{}.with(rollout.Action{Kind: rollout.ScaleDown, BuildID: r.BuildID, Approved: v.askedToGo(r), Replicas: &zero, Pools: idlePools(r), Resources: rollout.RemoveResources(r.Resources),
 		Reason: fmt.Sprintf("%s is %s, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
 }
 
@@ -227,7 +232,7 @@ func deleteRecord(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 			return say("", "%s is kept: %s", r.BuildID, e.why), true
 		}
 	}
-	return outcome{}.with(rollout.Action{Kind: rollout.DeleteVersion, BuildID: r.BuildID,
+	return outcome{}.with(rollout.Action{Kind: rollout.DeleteVersion, BuildID: r.BuildID, Approved: v.askedToGo(r),
 		Reason: fmt.Sprintf("%s is %s, its workers are gone, and no open workflow is pinned to it", r.BuildID, v.status(r.BuildID))})
 }
 
@@ -243,7 +248,7 @@ func removeFiles(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if e := unpinned(v.obs, r.BuildID); e.answer != rollout.Yes {
 		return say("", "the files of %s are kept: %s", r.BuildID, e.why), true
 	}
-	return outcome{}.with(rollout.Action{Kind: rollout.RemoveFiles, BuildID: r.BuildID,
+	return outcome{}.with(rollout.Action{Kind: rollout.RemoveFiles, BuildID: r.BuildID, Approved: v.askedToGo(r),
 		Reason: fmt.Sprintf("Temporal no longer knows %s", r.BuildID)})
 }
 

@@ -15,6 +15,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	v.candidate = v.canary()
 	p := rollout.Proposal{Target: v.target}
 	v.proposeTarget(&p)
+	v.proposeLowering(&p)
 	if v.s.Record.RoutingProblem == nil && v.readable() {
 		p.Canary = v.candidate
 		v.proposeContinue(&p)
@@ -33,7 +34,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 func (v *view) proposeTarget(p *rollout.Proposal) {
 	for _, r := range targetRows() {
 		foreign := r.about != aboutInput && v.foreign()
-		if foreign && r.about == aboutRouting {
+		if foreign && (r.about == aboutRouting || r.about == aboutRetreat) {
 			continue
 		}
 		o, fits := r.fits(v)
@@ -95,13 +96,13 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			v.proposeManifests(p, r, drift)
 			continue
 		}
-		if v.target != nil && r.BuildID == v.target.BuildID {
-			if p.Row != "spec-unusable" && len(files(p.Actions, r.BuildID)) == 0 && (!equal(r.Replicas, v.wantedReplicas(r)) || !samePools(r.Pools, v.wantedPools(r))) {
+		if v.isTarget(r.BuildID) && v.unusable == nil {
+			if len(files(p.Actions, r.BuildID)) == 0 && (!equal(r.Replicas, v.wantedReplicas(r)) || !samePools(r.Pools, v.wantedPools(r))) {
 				propose(p, "replicas", outcome{actions: []rollout.Action{v.scale(r)}})
 			}
 			continue
 		}
-		row, o := v.otherRow(r, p.Row == "spec-unusable" || v.foreign())
+		row, o := v.otherRow(r, v.unusable != nil || v.foreign())
 		propose(p, row, o)
 	}
 }

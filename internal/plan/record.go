@@ -39,7 +39,7 @@ func (r *resolver) record(plan *rollout.Plan) {
 	r.nextSetAside(&next)
 	r.nextEvacuations(&next)
 	if len(plan.Versions) > 0 || !reflect.DeepEqual(next, r.before()) {
-		next.SpecPath = r.s.SpecPath
+		r.nextSource(&next)
 	}
 	plan.Record = &next
 }
@@ -70,9 +70,20 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	if next.TemporalNamespace == "" && r.spec != nil {
 		next.TemporalNamespace = r.spec.Spec.WorkerOptions.TemporalNamespace
 	}
-	if r.target != nil && r.p.Row != "spec-unusable" {
+	if r.target != nil && r.unusable == nil {
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
 			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.stuckBefore()}
+	}
+}
+
+// nextSource writes down where the spec and its connection are. Those that cannot be used do not replace the last that could.
+func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
+	if r.unusable != nil {
+		return
+	}
+	next.SpecPath = r.s.SpecPath
+	if c := r.s.Connection; c != nil {
+		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec}
 	}
 }
 
@@ -104,6 +115,11 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 			next.Desired, next.Basis = desiredOf(to), basisOf(r.actual)
 		}
 	case r.retire == nil && (r.edited && !r.answered() || r.routingDrift() != nil && !r.adopt):
+		return
+	case r.retire == nil && r.lost() != "":
+		if r.answered() { // by putting it back
+			next.Desired = *next.Decided
+		}
 		return
 	case r.desired.SameTraffic(r.actual) && next.Basis != nil:
 	default:
@@ -154,8 +170,11 @@ func (r *resolver) nextHold(next *v1alpha1.RoutingSpec) {
 	switch {
 	case r.answered():
 		h.Kind, h.By = v1alpha1.HoldManual, "an edit of routing.yaml"
-	case next.Hold == nil && r.adopt && r.state.Reason == rollout.ManualHold:
-		h.Kind, h.By = v1alpha1.HoldDrift, "drift"
+		if r.unusable != nil {
+			h.Reason = r.editReason()
+		}
+	case next.Hold == nil && r.fell != "":
+		h.Kind, h.By, h.Reason = v1alpha1.HoldDrift, "drift", r.fell
 	default:
 		return
 	}

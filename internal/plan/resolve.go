@@ -51,6 +51,8 @@ type resolver struct {
 	quiet map[string]rollout.Verdict
 	// adopt says that the routing as it is becomes the desired one.
 	adopt bool
+	// fell says how traffic was lowered outside of Git, "" if it was not.
+	fell string
 	// proposals are stages of evacuations that wait for a person, notes what there is to say of others, lines what the commit
 	// says of them.
 	proposals []rollout.Action
@@ -120,8 +122,12 @@ func (r *resolver) isTarget(buildID string) bool {
 	return r.target != nil && r.target.BuildID == buildID
 }
 
-// blocked says why the target does not go on.
+// blocked says why the target does not go on. A spec that cannot be used stays what there is to say first.
 func (r *resolver) blocked(reason rollout.Reason, why string) {
+	if r.unusable != nil {
+		r.state = r.beside(why)
+		return
+	}
 	r.state = rollout.State{Reason: reason, Message: why, Stalled: true}
 }
 
@@ -163,7 +169,7 @@ func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 	}
 	switch {
 	case a.Drift.Direction == rollout.DriftLower:
-		r.adopt = true
+		r.adopt, r.fell = true, a.Reason
 		r.taken = append(r.taken, a)
 		r.blocked(rollout.ManualHold, a.Reason)
 	case answer == rollout.DriftHold:
@@ -171,7 +177,9 @@ func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 	case answer == rollout.DriftAdopt:
 		r.adopt = true
 		r.taken = append(r.taken, a)
-		r.state = rollout.State{Reason: rollout.RoutingDrift, Message: a.Reason}
+		if r.unusable == nil {
+			r.state = rollout.State{Reason: rollout.RoutingDrift, Message: a.Reason}
+		}
 	default:
 		r.revertRouting(a, verdict)
 	}
@@ -210,7 +218,7 @@ func (r *resolver) sortManifestDrift(a rollout.Action, verdict rollout.Verdict) 
 
 // sortRemoval takes a removal only on the evidence of two reads.
 func (r *resolver) sortRemoval(a rollout.Action, verdict rollout.Verdict) {
-	if verdict.Effect.Strictness() >= rollout.RequireApproval.Strictness() {
+	if verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() || verdict.Effect == rollout.RequireApproval && !a.Approved {
 		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
 		return
 	}

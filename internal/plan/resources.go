@@ -16,7 +16,7 @@ import (
 // proposeResources gives each version the objects that its templates say. What is read while the spec cannot be used, or of
 // versions of somebody else, changes nothing.
 func (v *view) proposeResources(p *rollout.Proposal) {
-	if p.Row == "spec-unusable" {
+	if v.unusable != nil {
 		return
 	}
 	for i := range v.rec.Versions {

@@ -24,9 +24,10 @@ const leastQuiet = time.Minute
 // with the spec.
 func (v *view) retirement() *v1alpha1.Retire {
 	r := v.rec.Retire
-	annotated := v.spec != nil && v.spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
+	spec := v.s.Spec
+	annotated := spec != nil && spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
 	switch {
-	case r != nil && (r.By != byAnnotation || annotated || v.spec == nil):
+	case r != nil && (r.By != byAnnotation || annotated || spec == nil):
 		return r
 	case annotated:
 		return &v1alpha1.Retire{Current: v1alpha1.KeepCurrent, By: byAnnotation, At: v1alpha1.NewTime(v.now)}
@@ -49,6 +50,9 @@ func retiring(v *view) (outcome, bool) {
 		return v.unroute(left)
 	case len(v.rec.Versions) > 0:
 		return say(rollout.Retiring, "%s is retired by %s: these versions are left: %s", v.s.Deployment, v.retire.By, list(v.recordedIDs())), true
+	case v.s.SpecPath != "" && v.retire.By == byAnnotation:
+		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s; without the annotation it is made anew",
+			v.s.Deployment, v.retire.By, v.s.SpecPath), true
 	case v.s.SpecPath != "":
 		return stalled(rollout.Retiring, "%s is retired by %s, and nothing of it runs. To finish, delete its spec in %s",
 			v.s.Deployment, v.retire.By, v.s.SpecPath), true
@@ -144,8 +148,8 @@ func (v *view) strays() []string {
 
 // ended reports whether nothing is left of a worker deployment that was retired but its record.
 func (v *view) ended() bool {
-	return v.retire != nil && v.readable() && !v.foreign() && !v.actual.HasRamp && len(v.rec.Versions) == 0 &&
-		v.s.SpecPath == "" && len(v.s.Problems) == 0 && v.s.Record.Routing != nil && len(v.strays()) == 0
+	return v.retire != nil && v.unusable == nil && v.readable() && !v.foreign() && !v.actual.HasRamp && len(v.rec.Versions) == 0 &&
+		v.s.SpecPath == "" && v.s.Record.Routing != nil && len(v.strays()) == 0
 }
 
 // nextRetire writes down a wish of the spec's, and forgets one for a version that is wanted again.

@@ -87,15 +87,15 @@ func askedCases() []otherCase {
 	down := all(fresh, scaledDown("v1", time.Minute), noPollers("v1"))
 	forget := func(g *given) { g.version("v1").Retire = nil }
 	return []otherCase{
-		{row: "scale-down", name: "asked for, in the window", given: all(fresh, asked), actions: []string{"ScaleDown v1 x0"}, but: forget, then: "window"},
-		{row: "scale-down", name: "asked for, never routed", given: all(inactive(time.Minute), asked), actions: []string{"ScaleDown v1 x0"}, but: drains("v1"), then: "routed"},
+		{row: "scale-down", name: "asked for, in the window", given: all(fresh, asked), actions: []string{"ScaleDown v1 approved x0"}, but: forget, then: "window"},
+		{row: "scale-down", name: "asked for, never routed", given: all(inactive(time.Minute), asked), actions: []string{"ScaleDown v1 approved x0"}, but: drains("v1"), then: "routed"},
 		{row: "scale-down", name: "asked for, and pinned", given: all(fresh, asked, func(g *given) { g.listed("v1").OpenPinned = rollout.Counted(1) }), but: forget, then: "window"},
 		{row: "routed", name: "asked for, and draining", given: all(promoted(time.Minute), asked), but: drained("v1", time.Second), then: "scale-down"},
 		{row: "scale-down", name: "all of it is retired: no window", given: all(promoted(100*time.Minute), drained("v1", 61*time.Minute), func(g *given) {
 			g.Spec.Spec.Rollout.Rollback.Window = lasting(48 * time.Hour)
 			retires(v1alpha1.KeepCurrent, time.Minute)(g)
-		}), actions: []string{"ScaleDown v1 x0"}, but: func(g *given) { g.rec.Retire = nil }, then: "window"},
-		{row: "delete", name: "asked for", given: all(down, asked), actions: []string{"DeleteVersion v1"}, but: forget, then: "delete"},
+		}), actions: []string{"ScaleDown v1 approved x0"}, but: func(g *given) { g.rec.Retire = nil }, then: "window"},
+		{row: "delete", name: "asked for", given: all(down, asked), actions: []string{"DeleteVersion v1 approved"}, but: forget, then: "delete"},
 		{row: "set-aside", name: "asked for, rests a minute", given: all(down, asked, aside("v1", time.Second, 1)), due: noon.Add(59 * time.Second),
 			but: aside("v1", time.Minute, 1), then: "delete"},
 	}

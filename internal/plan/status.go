@@ -13,10 +13,8 @@ func (r *resolver) status(plan *rollout.Plan) {
 	if plan.Record == nil {
 		return
 	}
-	if plan.Spec == nil && r.s.Record.Status != nil {
-		was := *r.s.Record.Status
-		was.Status = nil
-		plan.Spec = &was
+	if r.unusable != nil && r.spec != nil { // the last that could be used is kept
+		plan.Spec = r.spec
 	}
 	if plan.Spec == nil {
 		return
@@ -25,7 +23,7 @@ func (r *resolver) status(plan *rollout.Plan) {
 		r.blocked(f.Reason, f.Message)
 	}
 	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
-	st.Decision = r.decision(plan)
+	st.Decision = r.decision()
 	for _, ver := range plan.Record.Versions {
 		vs := r.versionStatus(ver)
 		switch {
@@ -145,10 +143,12 @@ func (r *resolver) slow() bool { return r.state.Stalled && r.state.Reason == rol
 
 // decision explains where the rollout stands. It is the same right after a step was committed and while its pause
 // lasts, so that a pause costs no commit.
-func (r *resolver) decision(plan *rollout.Plan) *v1alpha1.Decision {
-	d := &v1alpha1.Decision{SpecDigest: plan.Spec.Digest(), Verdict: string(rollout.Allow)}
-	if r.spec == nil && r.s.Record.Status != nil && r.s.Record.Status.Status != nil && r.s.Record.Status.Status.Decision != nil {
-		d.SpecDigest = r.s.Record.Status.Status.Decision.SpecDigest
+func (r *resolver) decision() *v1alpha1.Decision {
+	d := &v1alpha1.Decision{Verdict: string(rollout.Allow)}
+	if r.s.Spec != nil {
+		d.SpecDigest = r.s.Spec.Digest()
+	} else if was := r.s.Record.Status; was != nil && was.Status != nil && was.Status.Decision != nil {
+		d.SpecDigest = was.Status.Decision.SpecDigest
 	}
 	if due := r.nextStep(); !due.IsZero() && r.state.Reason == rollout.Ramping {
 		at := v1alpha1.NewTime(due)

@@ -29,6 +29,7 @@ const (
 	aboutInput   about = "input" // what was read can't be used: nothing else is decided
 	aboutFiles   about = "files"
 	aboutRouting about = "routing"
+	aboutRetreat about = "retreat" // the routing too: it goes down, or stays for now. So while the spec cannot be used
 )
 
 // targetRows are what comes next for the version that the spec asks for, from the top.
@@ -38,21 +39,22 @@ func targetRows() []row {
 		{"spec-unusable", aboutInput, specUnusable},
 		{"temporal-unreadable", aboutInput, temporalUnreadable},
 		{"retire", aboutInput, retiring},
-		{"reset-ramp", aboutRouting, resetRamp},
-		{"rollback-barred", aboutRouting, rollbackBarred},
-		{"rollback", aboutRouting, rollbackTo},
-		{"gate-failed", aboutRouting, gateFailed},
+		{"reset-ramp", aboutRetreat, resetRamp},
+		{"rollback-barred", aboutRetreat, rollbackBarred},
+		{"rollback", aboutRetreat, rollbackTo},
+		{"gate-failed", aboutRetreat, gateFailed},
 		{"edited-done", aboutRouting, editedDone},
-		{"edited-down", aboutRouting, editedDown},
+		{"edited-down", aboutRetreat, editedDown},
 		{"edited-refused", aboutRouting, editedRefused},
-		{"drift", aboutRouting, drifted},
-		{"held", aboutRouting, held},
-		{"barred", aboutRouting, barred},
+		{"drift", aboutRetreat, drifted},
+		{"held", aboutRetreat, held},
+		{"barred", aboutRetreat, barred},
 		{"resources-unready", aboutFiles, resourcesUnready},
 		{"create", aboutFiles, create},
 		{"restore", aboutFiles, restoreTarget},
 		{"update-template", aboutFiles, updateTemplate},
 		{"update-connection", aboutFiles, updateConnection},
+		{"lost", aboutRouting, lostRouting},
 		{"wait-for-pollers", aboutRouting, waitForPollers},
 		{"queue-shared", aboutRouting, queueShared},
 		{"gate-input", aboutRouting, gateInput},
@@ -97,43 +99,10 @@ func recordUnreadable(v *view) (outcome, bool) {
 }
 
 func specUnusable(v *view) (outcome, bool) {
-	switch {
-	case len(v.s.Problems) > 0:
-		return stalled(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message), true
-	case v.spec == nil:
-		if v.retire != nil {
-			return stalled(rollout.InvalidSpec, "the spec of %s is gone from Git, and so is the status.yaml that would say where its Temporal is: "+
-				"bring the spec back until all is retired", v.s.Deployment), true
-		}
-		return stalled(rollout.InvalidSpec, "the spec of %s is gone from Git: everything is kept; "+
-			"bring it back, or end the worker deployment: rampart retire %[1]s", v.s.Deployment), true
-	case v.s.Connection == nil:
-		return stalled(v.connectionReason(), "connection %s/%s is not in the repository",
-			v.s.Deployment.Namespace, v.spec.Spec.WorkerOptions.ConnectionRef.Name), true
-	case !v.plannable():
-		return stalled(rollout.InvalidSpec, "spec.rollout has no strategy, or strategy Progressive without steps"), true
-	case v.retire == nil && v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace:
-		return stalled(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: its workflows would be left behind. "+
-			"To end it there first: rampart retire %s. It is then made anew", v.rec.TemporalNamespace, v.spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment), true
+	if v.unusable == nil {
+		return outcome{}, false
 	}
-	return outcome{}, false
-}
-
-// plannable reports whether the rows know what to do with the strategy.
-func (v *view) plannable() bool {
-	switch v.spec.Spec.Rollout.Strategy {
-	case v1alpha1.Manual, v1alpha1.AllAtOnce:
-		return true
-	}
-	return len(v.steps()) > 0
-}
-
-// connectionReason is the in-cluster controller's reason for a missing connection, which differs by kind.
-func (v *view) connectionReason() rollout.Reason {
-	if v.spec.Kind == v1alpha1.KindTemporalWorkerDeployment {
-		return rollout.TemporalConnectionNotFound
-	}
-	return rollout.ConnectionNotFound
+	return outcome{state: *v.unusable}, true
 }
 
 func temporalUnreadable(v *view) (outcome, bool) {

@@ -10,12 +10,15 @@ import (
 
 // view is what the rows look at: a snapshot and what follows from it.
 type view struct {
-	s    *rollout.Snapshot
-	now  time.Time
+	s   *rollout.Snapshot
+	now time.Time
+	// spec is the one to judge by; nil: there is none.
 	spec *v1alpha1.WorkerDeployment
+	// unusable says why the spec, or its connection, cannot be used: then traffic is only lowered. Nil: they can.
+	unusable *rollout.State
 	// rec is the record; its zero value if there is none.
 	rec v1alpha1.RoutingSpec
-	// target is nil when the spec cannot be used.
+	// target is what spec asks for; nil: nothing.
 	target *rollout.Target
 	obs    *rollout.Observation
 	// actual is the routing as Temporal has it, desired as the record has it (actual, if there is no record).
@@ -37,7 +40,11 @@ func newView(s *rollout.Snapshot) *view {
 		v.rec = s.Record.Routing.Spec
 	}
 	if v.startsAnew() {
-		v.rec = v1alpha1.RoutingSpec{Hold: v.rec.Hold}
+		v.rec = v1alpha1.RoutingSpec{Hold: v.personsHold()}
+	}
+	v.retire = v.retirement()
+	if v.unusable = v.unusableSpec(); v.unusable != nil {
+		v.spec = v.lastGood()
 	}
 	if v.rec.Basis != nil {
 		v.desired = desiredConfig(v.rec.Desired)
@@ -45,15 +52,23 @@ func newView(s *rollout.Snapshot) *view {
 		v.edited = v.readable() && d != nil && !desiredConfig(*d).SameTraffic(v.desired)
 	}
 	v.promotions = v.seenPromotions()
-	v.retire = v.retirement()
 	v.target = v.findTarget()
 	return v
 }
 
-// startsAnew reports whether a record that has no versions is about another Temporal namespace than the spec is now: then
-// nothing was left behind there, and nothing it says of the routing is about this one.
+// startsAnew reports whether a record that has no versions is about another Temporal namespace than the spec in Git is now: then
+// nothing was left behind there, and nothing that it says of builds and the routing is about this one.
 func (v *view) startsAnew() bool {
-	return v.spec != nil && len(v.rec.Versions) == 0 && v.rec.TemporalNamespace != v.spec.Spec.WorkerOptions.TemporalNamespace
+	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 &&
+		v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
+}
+
+// personsHold is a hold by a person, nil for none: one that followed drift is about the routing as it was.
+func (v *view) personsHold() *v1alpha1.Hold {
+	if h := v.rec.Hold; h != nil && h.Kind != v1alpha1.HoldDrift {
+		return h
+	}
+	return nil
 }
 
 // newSpec reports whether the spec asks for something else than when the record was written.
@@ -77,7 +92,7 @@ func (v *view) foreign() bool {
 func (v *view) released() bool { return v.rec.Hold != nil && v.rec.Hold.Kind == v1alpha1.HoldReleased }
 
 func (v *view) findTarget() *rollout.Target {
-	if v.spec == nil || len(v.s.Problems) > 0 || v.retire != nil {
+	if v.spec == nil || v.retire != nil {
 		return nil
 	}
 	id, from := rollout.BuildIDFor(v.spec.Spec, v.rec.Versions)
@@ -120,7 +135,7 @@ func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
 // asked for.
 func (v *view) seenPromotions() []v1alpha1.Promotion {
 	order := slices.Clone(v.rec.Promotions)
-	if !v.readable() {
+	if !v.readable() || v.lost() != "" {
 		return order
 	}
 	changed := v1alpha1.NewTime(v.actual.CurrentChangedAt)

@@ -185,7 +185,7 @@ func (w *world) look() rollout.Snapshot {
 			s.Spec = rec.Status
 		}
 	}
-	if s.Spec == nil || s.Connection == nil {
+	if ConnectionOf(s) == nil {
 		return s // and nobody is asked
 	}
 	s.Observation = w.server.observe(Ask(s))

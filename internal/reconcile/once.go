@@ -162,9 +162,9 @@ func (r *Reconciler) check(ctx context.Context, decisions []Decision, report *Re
 	return out
 }
 
-// SubjectOf is the worker deployment of a snapshot that has a connection, as calls to Temporal name it.
+// SubjectOf is the worker deployment of a snapshot that Temporal was asked about, as calls to Temporal name it.
 func SubjectOf(s rollout.Snapshot) Subject {
-	return Subject{Connection: *s.Connection, Deployment: s.Deployment, TemporalNamespace: plan.TemporalNamespace(s),
+	return Subject{Connection: *plan.ConnectionOf(s), Deployment: s.Deployment, TemporalNamespace: plan.TemporalNamespace(s),
 		Identity: s.Environment.ManagerIdentity}
 }
 

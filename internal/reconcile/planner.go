@@ -94,14 +94,15 @@ func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]
 // look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
 func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot {
 	s.Limits, s.Now = p.Limits, p.Now()
-	if s.Connection == nil || s.Spec == nil {
+	conn := plan.ConnectionOf(s)
+	if conn == nil {
 		return s
 	}
-	s.GateInputs = p.gateInputs(s)
-	s.Observation = p.Observer.Observe(ctx, *s.Connection, plan.Ask(s))
+	s.GateInputs = p.gateInputs(plan.Judged(s))
+	s.Observation = p.Observer.Observe(ctx, *conn, plan.Ask(s))
 	s.Now = p.Now()
 	if ask := plan.Ask(s); wants(ask) {
-		s.Observation = p.Observer.Observe(ctx, *s.Connection, ask)
+		s.Observation = p.Observer.Observe(ctx, *conn, ask)
 	}
 	s.Now = p.Now()
 	return s
@@ -241,5 +242,5 @@ func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
 // Decide is the pure part of a cycle: what to do about one snapshot.
 func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
 	proposal := plan.Propose(s)
-	return Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, s, proposal))}
+	return Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, plan.Judged(s), proposal))}
 }

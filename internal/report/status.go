@@ -110,7 +110,10 @@ func (st *Status) readState(s rollout.Snapshot) {
 	case s.Record.RoutingProblem != nil:
 		st.Reason, st.Message, st.Observed = string(s.Record.RoutingProblem.Reason), s.Record.RoutingProblem.Message, false
 	case len(s.Problems) > 0:
-		st.Reason, st.Message, st.Observed = string(s.Problems[0].Reason), s.Problems[0].Message, false
+		st.Reason, st.Observed = string(s.Problems[0].Reason), false
+		if !strings.HasPrefix(st.Message, s.Problems[0].Message) { // else it says more
+			st.Message = s.Problems[0].Message
+		}
 	case s.Spec == nil && st.Reason == "":
 		st.Reason, st.Message = string(rollout.InvalidSpec), "the spec is gone from Git"
 	case s.Spec != nil && !st.Observed && was == nil:

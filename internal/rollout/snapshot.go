@@ -29,7 +29,7 @@ type Snapshot struct {
 	SpecPath string `json:"specPath,omitempty"`
 	// Problems make the spec unusable.
 	Problems []Problem `json:"problems,omitempty"`
-	// Connection that the spec names; nil: not found.
+	// Connection that the spec names, or, where that cannot be used, the last one that could; nil: not found.
 	Connection *v1alpha1.Connection `json:"connection,omitempty"`
 	Waivers    []v1alpha1.Waiver    `json:"waivers,omitempty"`
 	// Resources are the WorkerResourceTemplates of the worker deployment, sorted by name.

@@ -221,7 +221,7 @@ func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decisio
 			p.Actions[i].Approved = true
 		}
 	}
-	d := decision{snapshot: seen, plan: plan.Resolve(seen, p, s.judge.Judge(ctx, seen, p)), state: p.State}
+	d := decision{snapshot: seen, plan: plan.Resolve(seen, p, s.judge.Judge(ctx, plan.Judged(seen), p)), state: p.State}
 	d.counts = len(plan.Ask(seen).Closed) > 0
 	if st := d.plan.Status; st != nil {
 		for _, c := range st.Conditions {

@@ -20,6 +20,8 @@ type RoutingSpec struct {
 	TemporalNamespace string `json:"temporalNamespace"`
 	// SpecPath is where the spec was last seen.
 	SpecPath string `json:"specPath"`
+	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Nil: not known.
+	Connection *RecordedConnection `json:"connection,omitempty"`
 	// Desired routing. A person may edit it.
 	Desired DesiredRouting `json:"desired"`
 	// Decided is Desired as the bot decided it last: where the two differ, a person edited Desired and it was not answered
@@ -41,6 +43,12 @@ type RoutingSpec struct {
 	SetAside []SetAside `json:"setAside,omitempty"`
 	// Retire asks for the end of the worker deployment; nil: nobody does.
 	Retire *Retire `json:"retire,omitempty"`
+}
+
+// RecordedConnection is a connection in the worker deployment's namespace as it was. It names Secrets, and holds none.
+type RecordedConnection struct {
+	Name string         `json:"name"`
+	Spec ConnectionSpec `json:"spec"`
 }
 
 // DesiredRouting is what Temporal shall route.

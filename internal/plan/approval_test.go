@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// TestRemovalApproved: a policy that wants approval for what takes a version away gets it from the person who retires the version,
+// or all of them; one that holds, holds all the same. Approved or not, it takes two reads.
+func TestRemovalApproved(t *testing.T) {
+	old := promoted(100 * time.Hour)
+	for _, c := range []struct {
+		kind  rollout.ActionKind
+		given change
+		done  func(rollout.Plan) bool
+	}{
+		{rollout.ScaleDown, all(old, drained("v1", 99*time.Hour)), func(p rollout.Plan) bool { return len(p.Versions) == 1 && p.Versions[0].Guard == v1alpha1.GuardOff }},
+		{rollout.DeleteVersion, all(old, drained("v1", 99*time.Hour), scaledDown("v1", 98*time.Hour), noPollers("v1")),
+			func(p rollout.Plan) bool { return len(p.Deletions) == 1 }},
+		{rollout.RemoveFiles, all(old, unlisted("v1"), counted("v1", 0), scaledDown("v1", 98*time.Hour)),
+			func(p rollout.Plan) bool { return len(p.Versions) == 1 && p.Versions[0].Op == rollout.RemoveVersion }},
+	} {
+		for _, asked := range []struct {
+			name     string
+			change   change
+			approved bool
+		}{
+			{"nobody asked", none, false},
+			{"the version is retired", func(g *given) { g.version("v1").Retire = &v1alpha1.Asked{By: "ada", At: stamp(ago(time.Minute))} }, true},
+			{"another version is retired", func(g *given) { g.version("v2").Retire = &v1alpha1.Asked{By: "ada", At: stamp(ago(time.Minute))} }, false},
+			{"all of it is retired", retires(v1alpha1.KeepCurrent, time.Minute), true},
+			{"retired by annotation", annotated("true"), true},
+		} {
+			for effect, verdict := range map[string]rollout.Verdict{"approval": effect(rollout.RequireApproval), "hold": effect(rollout.HoldEffect), "none": {}} {
+				t.Run(string(c.kind)+"/"+asked.name+"/"+effect, func(t *testing.T) {
+					s := of(c.given, asked.change)
+					judge := verdictOn(c.kind, verdict)
+					want := effect == "approval" && asked.approved
+					once := decide(t, s, judge)
+					require.Equal(t, want, once.SecondRead)
+					require.False(t, c.done(once), "on one read")
+					require.Equal(t, want, len(once.Held) == 0)
+					require.Equal(t, want, c.done(decide(t, twice(s), judge)))
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// A Temporal that knows no routing, and of no version that it ever had one, where Git saw a version current, has lost it, or is
+// another Temporal. That is no lowering: nobody made it, so nothing of it is written down. The version that was current becomes
+// so again like any first version, if it is what the spec asks for; no other one gets all the traffic because nothing else has any.
+
+// lost is the version that Git saw current in a routing that Temporal knows nothing of, "" if it knows or there is none.
+func (v *view) lost() string {
+	n := len(v.rec.Promotions)
+	if n == 0 || !v.rec.Promotions[n-1].LeftAt.IsZero() || !v.readable() {
+		return ""
+	}
+	r := v.actual
+	routed := slices.ContainsFunc(v.obs.Versions, func(o rollout.VersionObservation) bool {
+		return o.Drainage != "" || !o.FirstActivatedAt.IsZero() || !o.BecameCurrentAt.IsZero() || !o.DeactivatedAt.IsZero()
+	})
+	if routed || r.Current != "" || r.HasRamp || !r.CurrentChangedAt.IsZero() || !r.RampingChangedAt.IsZero() {
+		return ""
+	}
+	return v.rec.Promotions[n-1].BuildID
+}
+
+// lostRouting holds while the version that was current is not the one that the spec asks for, or is not there yet.
+func lostRouting(v *view) (outcome, bool) {
+	was := v.lost()
+	if was == "" || was == v.target.BuildID && v.obs.Version(was) != nil {
+		return outcome{}, false
+	}
+	o := stalled(rollout.RoutingDrift, "Temporal knows nothing of the routing of %s, in which %s was current: it was lost, or this is not the Temporal that it was in",
+		v.s.Deployment, was)
+	if was != v.target.BuildID {
+		o.state.Message += ". If it was lost, make " + was + " current in Temporal, or ask for it in the spec; " + v.target.BuildID + " is not made current in its place"
+	}
+	return o, true
+}

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// forgets is a Temporal that does not know the worker deployment.
+func forgets(g *given) { g.Observation = rollout.Observation{At: noon, Exists: rollout.No} }
+
+// returns is one that knows versions again, since their workers poll, and has no routing.
+func returns(tags ...string) change {
+	return func(g *given) {
+		g.Observation = rollout.Observation{At: noon, Exists: rollout.Yes, ConflictToken: []byte("new")}
+		for _, tag := range tags {
+			up(tag)(g)
+		}
+	}
+}
+
+// lostRows are about a routing that Temporal has lost.
+func lostRows() []rowCase {
+	known := func(c func(*rollout.Observation)) change {
+		return func(g *given) { c(&g.Observation) }
+	}
+	settled := promoted(100 * time.Hour)
+	mid := rampsAt(10, time.Minute)
+	seen := ago(time.Hour)
+	return []rowCase{
+		{row: "lost", name: "the worker deployment", given: all(settled, forgets), reason: rollout.RoutingDrift, stalled: true, but: returns("v1", "v2"), then: "first-version"},
+		{row: "lost", name: "the first version", given: forgets, reason: rollout.RoutingDrift, stalled: true, but: returns("v1"), then: "first-version"},
+		{row: "lost", name: "only another version is back", given: all(settled, returns("v1")), reason: rollout.RoutingDrift, stalled: true, but: returns("v1", "v2"), then: "first-version"},
+		{row: "lost", name: "in mid-ramp", given: all(mid, returns("v1", "v2")), reason: rollout.RoutingDrift, stalled: true, but: asks("v1"), then: "first-version"},
+		{row: "lost", name: "and made current by a person", given: all(mid, returns("v1", "v2")), reason: rollout.RoutingDrift, stalled: true,
+			but: known(func(o *rollout.Observation) { o.Routing.Current, o.Routing.CurrentChangedAt = id("v1"), seen }), then: "drift"},
+		{row: "lost", name: "before a new build", given: all(candidate(), returns("v1", "v2")), reason: rollout.RoutingDrift, stalled: true,
+			but: func(g *given) { g.rec.Promotions = nil }, then: "first-version"},
+		{row: "drift", name: "a person left it without a current version", given: all(settled, routes("", "", 0, time.Minute)), reason: rollout.RoutingDrift, stalled: true,
+			actions: []string{"Drift v2 Lower"}, but: returns("v1", "v2"), then: "first-version"},
+		{row: "drift", name: "and the server does not say when", given: all(settled, routes("", "", 0, time.Minute), func(g *given) {
+			g.rec.Basis.Current, g.Observation.Routing = id("v1"), rollout.RoutingConfig{}
+		}), reason: rollout.RoutingDrift, stalled: true, actions: []string{"Drift v2 Lower"},
+			but: func(g *given) { g.listed("v1").Drainage = "" }, then: "first-version"},
+	}
+}
+
+// TestLostRouting: it is no lowering of anybody's. Git keeps what it knows, everything is kept, and the version that was current
+// becomes so again, with policy's consent; no other one gets all the traffic since nothing else has any.
+func TestLostRouting(t *testing.T) {
+	for name, given := range map[string]change{
+		"all of it": all(promoted(100*time.Hour), forgets), "in mid-ramp": all(rampsAt(10, time.Minute), forgets), "the first version": forgets,
+		"versions that are back": all(rampsAt(10, time.Minute), returns("v1", "v2")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(given)
+			for _, s := range []rollout.Snapshot{s, twice(s)} {
+				p := decide(t, s, allowed)
+				require.Nil(t, p.Raise)
+				require.Nil(t, p.Lower)
+				require.Empty(t, p.Versions)
+				require.False(t, p.SecondRead)
+				require.Equal(t, s.Record.Routing.Spec, *p.Record)
+				require.Contains(t, condition(p.Status, v1alpha1.ConditionReady).Message, "Temporal knows nothing of the routing of payments/checkout, in which")
+			}
+		})
+	}
+	s := of(promoted(100*time.Hour), returns("v1", "v2"))
+	p := decide(t, s, allowed)
+	require.Equal(t, []string{"SetCurrent v2 0"}, sayCall(p.Raise))
+	require.Equal(t, rollout.ClaimNeeded, p.Raise.Claim)
+	require.Equal(t, s.Record.Routing.Spec.Promotions, p.Record.Promotions)
+	held := decide(t, s, verdictOn(rollout.Promote, effect(rollout.HoldEffect)))
+	require.Nil(t, held.Raise)
+	require.Equal(t, s.Record.Routing.Spec, *held.Record)
+	require.Nil(t, decide(t, of(promoted(100*time.Hour), returns("v1", "v2"), noPollers("v2")), allowed).Raise)
+	require.Nil(t, decide(t, of(promoted(100*time.Hour), returns("v1", "v2"), barsBuild("v2")), allowed).Raise)
+
+	// An edit is put back, once.
+	s = of(rampsAt(10, time.Minute), returns("v1", "v2"), edits("v2", "", 0), barsBuild("v2"))
+	p = decide(t, s, allowed)
+	require.Equal(t, *s.Record.Routing.Spec.Decided, p.Record.Desired)
+	require.Equal(t, v1alpha1.HoldManual, p.Record.Hold.Kind)
+}
+
+// TestLostStory: Temporal comes back with nothing, and all is as Git has it.
+func TestLostStory(t *testing.T) {
+	w := currentV2(t)
+	w.run(time.Hour)
+	was := w.routing()
+	w.server.routing, w.server.manager = rollout.RoutingConfig{}, ""
+	for id := range w.server.versions {
+		delete(w.server.versions, id)
+	}
+	w.cycle()
+	require.Equal(t, "RoutingDrift", w.reason())
+	w.started = map[string]time.Time{}
+	w.run(5 * time.Minute)
+	require.Equal(t, []string{"v2 current"}, w.server.calls)
+	require.Equal(t, "RolloutComplete*", w.reason())
+	require.Equal(t, was.Promotions, w.routing().Promotions)
+	require.Nil(t, w.routing().Hold)
+	w.settle()
+}

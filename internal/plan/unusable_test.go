@@ -1,0 +1,474 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// recorded writes down the spec and its connection as they are: the last that could be used.
+func recorded(g *given) {
+	last := *g.Spec
+	g.Record.Status = &last
+	g.rec.Connection = &v1alpha1.RecordedConnection{Name: g.Connection.Metadata.Name, Spec: g.Connection.Spec}
+}
+
+// condition of a status; its zero value if it has none of that type.
+func condition(st *v1alpha1.WorkerDeploymentStatus, kind string) v1alpha1.Condition {
+	for _, c := range st.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return v1alpha1.Condition{}
+}
+
+// breaks are the ways in which a spec stops being one that can be used.
+func breaks() map[string]struct {
+	change
+	reason rollout.Reason
+	says   string
+} {
+	return map[string]struct {
+		change
+		reason rollout.Reason
+		says   string
+	}{
+		"invalid": {all(recorded, func(g *given) {
+			g.Spec, g.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3: no"}}
+		}), rollout.InvalidSpec, "line 3: no"},
+		"refused": {all(recorded, func(g *given) {
+			bad := *g.Spec
+			bad.Spec.Template = template("v4")
+			g.Spec, g.Problems = &bad, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "not allowed"}}
+		}), rollout.InvalidSpec, "not allowed"},
+		"gone":          {all(recorded, func(g *given) { g.Spec, g.SpecPath = nil, "" }), rollout.InvalidSpec, "is gone from Git"},
+		"no connection": {all(recorded, func(g *given) { g.Connection = nil }), rollout.ConnectionNotFound, "connection payments/temporal is not in the repository"},
+		"no connection, and none recorded": {all(recorded, func(g *given) { g.Connection, g.rec.Connection = nil, nil }), rollout.ConnectionNotFound,
+			"connection payments/temporal is not in the repository"},
+		"another namespace": {all(recorded, func(g *given) {
+			moved := *g.Spec
+			moved.Spec.WorkerOptions.TemporalNamespace, moved.Spec.Template = "other", template("v4")
+			g.Spec = &moved
+		}), rollout.InvalidSpec, "temporalNamespace changed from prod to other"},
+		"no strategy": {all(recorded, func(g *given) {
+			bad := *g.Spec
+			bad.Spec.Rollout = v1alpha1.RolloutStrategy{}
+			g.Spec = &bad
+		}), rollout.InvalidSpec, "no strategy"},
+	}
+}
+
+// TestUnusableLowers: whatever makes a spec unusable, traffic is taken back as it is with one that can be used, and what is
+// broken is said first.
+func TestUnusableLowers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		given change
+		judge func(rollout.Proposal) rollout.Verdicts
+		lower []string
+		says  string
+		bars  []string
+		hold  string
+	}{
+		{name: "a bar, in mid-ramp", given: all(rampsAt(10, time.Minute), barsBuild("v2")), lower: []string{"ClearRamp  0"}, says: "v2 was turned back: too many failures", bars: []string{"v2 canary"}},
+		{name: "a mark, in mid-ramp", given: all(rampsAt(10, time.Minute), func(g *given) { g.listed("v2").TurnedBack = "1 errors" }), lower: []string{"ClearRamp  0"},
+			says: "v2 was turned back: errors", bars: []string{"v2 mark"}},
+		{name: "a ramp to what is not asked for", given: all(rampsAt(10, time.Minute), wants("v1")), lower: []string{"ClearRamp  0"}, says: "the spec asks for v1, not for v2"},
+		{name: "policy, in mid-ramp", given: rampsAt(10, time.Minute), judge: turnsBack, lower: []string{"ClearRamp  0"},
+			says: "v2 was turned back by some.rule: says so", bars: []string{"v2 some.rule"}},
+		{name: "policy, of a current version", given: promoted(10 * time.Minute), judge: turnsBack, lower: []string{"SetCurrent v1 0"},
+			says: "v2 was turned back by some.rule: says so", bars: []string{"v2 some.rule"}},
+		{name: "a bar of a current version", given: all(promoted(5*time.Hour), barsBuild("v2")), lower: []string{"SetCurrent v1 0"}, says: "v2 was turned back: too many failures",
+			bars: []string{"v2 canary"}},
+		{name: "a spec that was reverted before", given: all(promoted(10*time.Minute), wants("v1")), lower: []string{"SetCurrent v1 0"}, says: "the spec asks for v1 again"},
+		{name: "a step's gate", given: all(rampsAt(10, time.Minute), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateFailed)), lower: []string{"ClearRamp  0"},
+			says: "v2 was turned back: gate Smoke failed", bars: []string{"v2 gate Smoke"}},
+		{name: "an edit", given: all(rampsAt(50, time.Minute), edits("v1", "v2", 10)), lower: []string{"SetRamp v2 10"}, says: "routing.yaml was edited",
+			hold: "Manual an edit of routing.yaml: routing.yaml was edited: current v1, v2 ramping at 10%"},
+		{name: "an edit, of a promotion", given: all(promoted(5*time.Hour), edits("v1", "", 0)), lower: []string{"SetCurrent v1 0"}, says: "routing.yaml was edited",
+			hold: "Manual an edit of routing.yaml: routing.yaml was edited: current v1"},
+		{name: "raised outside of Git", given: all(rampsAt(10, time.Minute), routes("v1", "v2", 50, time.Second)), lower: []string{"SetRamp v2 10"}, says: "the routing was changed outside of Git"},
+		{name: "retired, in mid-ramp", given: all(rampsAt(10, time.Minute), retires(v1alpha1.UnrouteAnyway, time.Hour)), lower: []string{"ClearRamp  0"}, says: "its ramp goes first"},
+		{name: "held", given: all(rampsAt(10, time.Minute), holds(v1alpha1.HoldManual, "v2")), says: "held by ada", hold: "Manual ada: lunch"},
+		{name: "turned back before", given: all(candidate(), barsBuild("v2")), says: "v2 was turned back by canary: too many failures. Push another build", bars: []string{"v2 canary"}},
+		{name: "lowered outside of Git", given: all(rampsAt(50, time.Minute), routes("v1", "v2", 10, time.Second)), says: "the routing was changed outside of Git",
+			hold: "Drift drift: the routing was changed outside of Git: current v1, v2 ramping at 50% is recorded, current v1, v2 ramping at 10% is in Temporal"},
+	} {
+		for name, b := range breaks() {
+			if name == "another namespace" && strings.HasPrefix(c.name, "retired") {
+				continue // then it is where it was, and can be used
+			}
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				judge := c.judge
+				if judge == nil {
+					judge = allowed
+				}
+				s := of(c.given, b.change)
+				p := decide(t, s, judge)
+				require.Equal(t, "spec-unusable", p.Row)
+				require.Equal(t, c.lower, sayCall(p.Lower))
+				require.Nil(t, p.Raise)
+				require.Empty(t, p.Versions)
+				ready := condition(p.Status, v1alpha1.ConditionReady)
+				require.Equal(t, string(b.reason), ready.Reason)
+				broken, meanwhile, _ := strings.Cut(named(ready.Message), ". Meanwhile: ")
+				require.Contains(t, broken, b.says)
+				require.Contains(t, meanwhile, c.says)
+				require.Equal(t, v1alpha1.True, condition(p.Status, v1alpha1.ConditionStalled).Status)
+				var bars []string
+				for _, x := range p.Record.Bars {
+					bars = append(bars, named(x.BuildID)+" "+x.By)
+				}
+				require.Equal(t, c.bars, bars)
+				hold := ""
+				if h := p.Record.Hold; h != nil {
+					hold = named(fmt.Sprintf("%s %s: %s", h.Kind, h.By, h.Reason))
+				}
+				require.Equal(t, c.hold, hold)
+				was := s.Record.Routing.Spec
+				require.Equal(t, []any{was.Target, was.SpecPath, was.Connection, was.TemporalNamespace, was.Retire},
+					[]any{p.Record.Target, p.Record.SpecPath, p.Record.Connection, p.Record.TemporalNamespace, p.Record.Retire}, "what is asked for is not known")
+			})
+		}
+	}
+}
+
+// TestUnusableKeeps: nothing is raised, created, started, changed or taken away, which each of these does with a spec that can be used.
+func TestUnusableKeeps(t *testing.T) {
+	proposed := all(stays(3), inRecord(v1alpha1.EvacuateByMove, v1alpha1.EvacuationProposed))
+	for name, given := range map[string]change{
+		"create":          asks("v2"),
+		"first gate":      all(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateMissing, 1)),
+		"step gate":       all(rampsAt(10, time.Hour), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateMissing)),
+		"first step":      candidate(),
+		"next step":       rampsAt(10, time.Hour),
+		"promotion":       rampsAt(50, time.Hour),
+		"all at once":     all(candidate(), strategy(v1alpha1.AllAtOnce)),
+		"an edit upward":  all(rampsAt(10, time.Minute), edits("v1", "v2", 50)),
+		"an edit refused": all(rampsAt(10, time.Minute), edits("v2", "v1", 50)),
+		"replicas":        func(g *given) { g.Spec.Spec.Replicas = replicas(7) },
+		"connection":      func(g *given) { g.version("v1").ConnectionHash = "other" },
+		"template":        all(candidate(), func(g *given) { g.version("v2").TemplateHash = "other" }),
+		"restore":         all(candidate(), scaledDown("v2", time.Minute)),
+		"scale down":      twiceRead(all(promoted(100*time.Hour), drained("v1", 99*time.Hour))),
+		"delete":          twiceRead(all(promoted(100*time.Hour), drained("v1", 99*time.Hour), scaledDown("v1", 98*time.Hour), noPollers("v1"))),
+		"remove":          twiceRead(all(promoted(100*time.Hour), unlisted("v1"), counted("v1", 0), scaledDown("v1", 98*time.Hour))),
+		"evacuate":        stays(3),
+		"a proposal":      proposed,
+		"objects":         all(rampsAt(10, time.Minute), templates(tmpl("hpa"))),
+		"unroute":         all(retires(v1alpha1.UnrouteAnyway, time.Hour), used("v1", 0)),
+		"end":             ended(),
+		"end, spec gone":  all(ended(), specGone),
+	} {
+		t.Run(name, func(t *testing.T) {
+			usable := of(given)
+			p := Propose(usable)
+			did := Resolve(usable, p, allowed(p))
+			if name != "a proposal" && name != "end" {
+				require.True(t, did.Raise != nil || len(did.Gates)+len(did.Versions)+len(did.Deletions)+len(did.Batches) > 0 || did.Remove ||
+					!cmp.Equal(did.Record.Desired, usable.Record.Routing.Spec.Desired), "nothing happens anyway")
+			}
+			for kind, b := range breaks() {
+				if usable.Record.Routing.Spec.Retire != nil && (kind == "another namespace" || kind == "gone" && name == "unroute") {
+					continue
+				}
+				t.Run(kind, func(t *testing.T) {
+					s := of(given, b.change)
+					plan := decide(t, s, allowed)
+					require.Equal(t, "spec-unusable", plan.Row)
+					require.Nil(t, plan.Lower)
+					require.Nil(t, plan.Raise)
+					require.False(t, plan.SecondRead)
+					require.False(t, plan.Remove)
+					require.False(t, plan.Settled)
+					require.Empty(t, len(plan.Gates)+len(plan.Versions)+len(plan.Deletions)+len(plan.Batches))
+					want := s.Record.Routing.Spec
+					want.Promotions = plan.Record.Promotions // what was seen is written down
+					require.Equal(t, want, *plan.Record)
+				})
+			}
+		})
+	}
+}
+
+// twiceRead gives a snapshot its first read.
+func twiceRead(c change) change {
+	return func(g *given) {
+		c(g)
+		g.Snapshot = twice(g.Snapshot)
+	}
+}
+
+// TestUnusableKeepsNeeded: what was written of a version that is needed comes back, also while nobody knows what is asked for.
+func TestUnusableKeepsNeeded(t *testing.T) {
+	for name, b := range breaks() {
+		t.Run(name, func(t *testing.T) {
+			lost := func(g *given) { delete(g.Record.Files, versionFile(id("v1"), "deployment.yaml")) }
+			p := decide(t, of(rampsAt(10, time.Minute), lost, b.change), allowed)
+			require.Equal(t, []rollout.WriteOp{rollout.RestoreFiles}, ops(p))
+			down := func(g *given) { g.version("v2").Replicas = replicas(0) }
+			p = decide(t, of(rampsAt(10, time.Minute), templates(tmpl("hpa")), down, b.change), allowed)
+			require.Equal(t, []rollout.WriteOp{rollout.EditVersion}, ops(p))
+			require.Equal(t, replicas(2), p.Versions[0].Replicas)
+			require.Empty(t, p.Versions[0].Resources)
+		})
+	}
+}
+
+func ops(p rollout.Plan) []rollout.WriteOp {
+	var out []rollout.WriteOp
+	for _, w := range p.Versions {
+		out = append(out, w.Op)
+	}
+	return out
+}
+
+// TestUnusableUnjudged: without Temporal, without a spec that could be used once, or under another owner nothing is lowered, and
+// what is broken is said all the same.
+func TestUnusableUnjudged(t *testing.T) {
+	failing := all(rampsAt(10, time.Minute), barsBuild("v2"))
+	unread := func(g *given) {
+		g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Reason: rollout.AuthSecretInvalid, Message: "no key"}}
+	}
+	forgotten := func(g *given) { g.Record.Status, g.rec.Connection = nil, nil }
+	for name, b := range breaks() {
+		for _, c := range []struct {
+			name  string
+			given change
+			says  string
+			reads bool
+		}{
+			{"Temporal cannot be read", unread, ". Meanwhile: Temporal could not be read: no key", true},
+			{"Temporal was not asked", func(g *given) { g.Observation = rollout.Observation{} }, "", true},
+			{"owned by another", foreign(), "", true},
+			{"released", holds(v1alpha1.HoldReleased, "v2"), "", true},
+			{"none recorded", forgotten, "", false},
+		} {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				if c.name == "none recorded" && strings.HasPrefix(name, "no connection") {
+					t.Skip("the spec is there")
+				}
+				s := of(failing, b.change, c.given)
+				require.Equal(t, c.reads && name != "no connection, and none recorded", ConnectionOf(s) != nil)
+				p := decide(t, s, allowed)
+				require.Equal(t, "spec-unusable", p.Row)
+				require.Nil(t, p.Lower)
+				if p.Status != nil {
+					ready := condition(p.Status, v1alpha1.ConditionReady)
+					require.Equal(t, string(b.reason), ready.Reason)
+					require.Contains(t, ready.Message, b.says)
+					require.Contains(t, ready.Message, c.says)
+				}
+				require.Equal(t, s.Record.Routing.Spec.Desired, p.Record.Desired)
+			})
+		}
+	}
+}
+
+// TestUnusableFirstCommit: nothing is recorded, so Temporal is not asked, and nothing is written but that a connection is missing.
+func TestUnusableFirstCommit(t *testing.T) {
+	first := func(g *given) {
+		g.Record, g.Observation = rollout.Record{Dir: g.Record.Dir}, rollout.Observation{}
+	}
+	for name, b := range breaks() {
+		if name == "another namespace" {
+			continue // there is no other
+		}
+		t.Run(name, func(t *testing.T) {
+			s := of(b.change, first)
+			require.Nil(t, ConnectionOf(of(b.change, first, func(g *given) { g.Connection = nil })))
+			p := decide(t, s, allowed)
+			require.Equal(t, "spec-unusable", p.Row)
+			require.Empty(t, p.Versions)
+			require.Equal(t, strings.HasPrefix(name, "no connection"), p.Record != nil && p.Status != nil)
+		})
+	}
+}
+
+// TestJudgedByTheLastGoodSpec: steps, settings of the canary and what policy sees are those of the last spec that could be used.
+func TestJudgedByTheLastGoodSpec(t *testing.T) {
+	for name, b := range breaks() {
+		t.Run(name, func(t *testing.T) {
+			s := of(rampsAt(10, time.Minute), analysed(func(a *v1alpha1.Analysis) { a.MinSamples = 77 }), closed("v1", 100, 0), closed("v2", 1, 30), b.change)
+			judged := Judged(s)
+			require.Equal(t, 77, int(judged.Spec.Spec.Rollout.Analysis.MinSamples))
+			require.Equal(t, template("v2"), judged.Spec.Spec.Template)
+			canary := Propose(s).Canary
+			require.NotNil(t, canary)
+			require.True(t, canary.Worse)
+			ask := Ask(s)
+			require.Equal(t, "prod", ask.TemporalNamespace)
+			require.Len(t, ask.Closed, 2)
+			require.Contains(t, ask.Queues, id("v2"))
+			plan := decide(t, s, allowed)
+			require.Equal(t, template("v2"), plan.Spec.Spec.Template, "status.yaml keeps it")
+			require.Equal(t, "prod", plan.Spec.Spec.WorkerOptions.TemporalNamespace)
+		})
+	}
+}
+
+// TestConnectionOf: the connection in Git counts; where it is gone, the one that was recorded.
+func TestConnectionOf(t *testing.T) {
+	s := of(recorded)
+	require.Equal(t, s.Connection, ConnectionOf(s))
+	moved := of(recorded, func(g *given) { g.Connection = other() })
+	require.Equal(t, "elsewhere:7233", ConnectionOf(moved).Spec.HostPort)
+	gone := ConnectionOf(of(recorded, func(g *given) { g.Connection = nil }))
+	require.Equal(t, v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion, Kind: v1alpha1.KindConnection,
+		Metadata: v1alpha1.ObjectMeta{Name: "temporal", Namespace: "payments"}, Spec: v1alpha1.ConnectionSpec{HostPort: "temporal:7233"}}, *gone)
+	require.Nil(t, ConnectionOf(of(func(g *given) { g.Connection = nil })))
+}
+
+// TestConnectionIsRecorded with the first change, and is no change by itself.
+func TestConnectionIsRecorded(t *testing.T) {
+	require.Nil(t, decide(t, of(), allowed).Record.Connection)
+	p := decide(t, of(asks("v2")), allowed)
+	require.Equal(t, &v1alpha1.RecordedConnection{Name: "temporal", Spec: v1alpha1.ConnectionSpec{HostPort: "temporal:7233"}}, p.Record.Connection)
+	p = decide(t, of(recorded, func(g *given) { g.Connection = other() }), allowed)
+	require.Equal(t, "elsewhere:7233", p.Record.Connection.Spec.HostPort)
+}
+
+// TestTakeBackUnusable: a person takes traffic back, whatever became of the spec.
+func TestTakeBackUnusable(t *testing.T) {
+	for name, b := range breaks() {
+		t.Run(name, func(t *testing.T) {
+			s := of(rampsAt(10, time.Minute), b.change)
+			w := TakeBack{By: "Ada", Reason: "timeouts"}
+			require.Contains(t, AskTakeBack(s, w).Queues, id("v2"))
+			got, err := DecideTakeBack(s, w)
+			require.NoError(t, err)
+			require.Empty(t, Never(s, got.Plan))
+			require.Equal(t, []string{"ClearRamp  0"}, sayCall(got.Plan.Lower))
+			next := got.Record(s.Record.Routing.Spec)
+			require.Equal(t, id("v2"), next.Bars[0].BuildID)
+			require.Nil(t, next.Desired.Ramping)
+
+			s = of(promoted(10*time.Minute), b.change)
+			got, err = DecideTakeBack(s, w)
+			require.NoError(t, err)
+			require.Empty(t, Never(s, got.Plan))
+			require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(got.Plan.Lower))
+
+			_, err = DecideTakeBack(of(rampsAt(10, time.Minute), b.change, foreign()), w)
+			require.ErrorContains(t, err, "belongs to")
+		})
+	}
+}
+
+// TestNeverWhileUnusable: what a defect could do while the spec cannot be used.
+func TestNeverWhileUnusable(t *testing.T) {
+	for what, spoil := range map[string]func(*rollout.Plan){
+		"traffic would be raised":       func(p *rollout.Plan) { p.Raise = &rollout.RoutingCall{} },
+		"a gate would start":            func(p *rollout.Plan) { p.Gates = []rollout.GateStart{{}} },
+		"workflows would be evacuated":  func(p *rollout.Plan) { p.Batches = []rollout.BatchStart{{}} },
+		"a version would be deleted":    func(p *rollout.Plan) { p.Deletions = []string{"x"} },
+		"the record would be removed":   func(p *rollout.Plan) { p.Remove = true },
+		"would be changed (Render)":     writes(rollout.VersionWrite{Op: rollout.RenderVersion}),
+		"would be changed (Reconnect)":  writes(rollout.VersionWrite{Op: rollout.ReconnectVersion}),
+		"would be changed (Resources)":  writes(rollout.VersionWrite{Op: rollout.WriteResources}),
+		"would be changed (Remove)":     writes(rollout.VersionWrite{Op: rollout.RemoveVersion}),
+		"would be changed (Edit)":       writes(rollout.VersionWrite{Op: rollout.EditVersion, Guard: v1alpha1.GuardOff}),
+		"would be changed (Edit) ":      writes(rollout.VersionWrite{Op: rollout.EditVersion, Guard: v1alpha1.GuardOn, Replicas: replicas(0)}),
+		"would be changed (RestoreOld)": writes(rollout.VersionWrite{Op: rollout.RestoreFiles, Resources: []rollout.ResourceWrite{{}}}),
+	} {
+		for name, b := range breaks() {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				s := of(rampsAt(10, time.Minute), b.change)
+				p := decide(t, s, allowed)
+				spoil(&p)
+				require.True(t, slices.ContainsFunc(Never(s, p), func(why string) bool {
+					return strings.Contains(why, strings.TrimSpace(what)) && strings.Contains(why, "although ")
+				}), "%v", Never(s, p))
+				usable := of(rampsAt(10, time.Minute))
+				for _, why := range Never(usable, p) {
+					require.NotContains(t, why, "although ")
+				}
+			})
+		}
+	}
+}
+
+func writes(w rollout.VersionWrite) func(*rollout.Plan) {
+	return func(p *rollout.Plan) {
+		w.BuildID = id("v2")
+		p.Versions = []rollout.VersionWrite{w}
+	}
+}
+
+// spoils breaks the spec of a world in mid-ramp, and gives what mends it.
+func (w *world) spoils(how string) (mend func()) {
+	good := *w.given
+	switch how {
+	case "invalid":
+		w.given.Spec, w.given.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3: no"}}
+	case "gone":
+		w.given.Spec, w.given.SpecPath = nil, ""
+	case "no connection":
+		w.given.Connection = nil
+	case "another namespace":
+		moved := *w.given.Spec
+		moved.Spec.WorkerOptions.TemporalNamespace = "other"
+		w.given.Spec = &moved
+	}
+	return func() { *w.given = good }
+}
+
+// TestUnusableStory: in mid-ramp a push breaks the spec, the candidate fails and is turned back; when it is mended, the build stays barred
+// and another one goes its way.
+func TestUnusableStory(t *testing.T) {
+	for _, how := range []string{"invalid", "gone", "no connection", "another namespace"} {
+		for _, dies := range []site{"", beforeLower, afterLower, afterCommit} {
+			t.Run(how+string(dies), func(t *testing.T) {
+				w := rampingV2(t)
+				mend := w.spoils(how)
+				w.run(time.Hour)
+				require.Empty(t, w.server.calls, "nothing is raised")
+				require.Len(t, w.commits, 1, "and what is broken is said once")
+				w.judge, w.dies = turnsBack, dies
+				w.run(time.Minute)
+				w.judge = allowed
+				w.run(time.Hour)
+				require.Equal(t, []string{"clear"}, w.server.calls)
+				ready := condition(w.status(), v1alpha1.ConditionReady)
+				require.Contains(t, []string{"InvalidSpec", "ConnectionNotFound"}, ready.Reason)
+				require.Contains(t, named(ready.Message), "Meanwhile: v2 was turned back")
+				w.settle()
+				w.quiet(20, time.Minute)
+
+				mend()
+				w.run(time.Hour)
+				require.Equal(t, "RolledBack", w.reason())
+				require.Equal(t, []string{"clear"}, w.server.calls)
+				w.push("v3")
+				w.run(time.Hour)
+				require.Equal(t, []string{"clear", "v3 10", "v3 50", "v3 current"}, w.server.calls)
+			})
+		}
+	}
+}
+
+// TestUnusableAndMended: a rollout goes on where it was.
+func TestUnusableAndMended(t *testing.T) {
+	for _, how := range []string{"invalid", "gone", "no connection", "another namespace"} {
+		t.Run(how, func(t *testing.T) {
+			w := rampingV2(t)
+			was := w.routing()
+			mend := w.spoils(how)
+			w.run(30 * time.Minute)
+			require.Equal(t, was, w.routing())
+			mend()
+			w.run(30 * time.Minute)
+			require.Equal(t, []string{"v2 50", "v2 current"}, w.server.calls)
+			require.Equal(t, "RolloutComplete*", w.reason())
+		})
+	}
+}

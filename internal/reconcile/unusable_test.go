@@ -1,0 +1,58 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// ramping is a scene in which a ramp goes to a build that is barred.
+func ramping(t *testing.T) (*scene, *Reconciler) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	s.once(r)
+	s.calls = nil
+	d := &s.world.Environments[0].Deployments[0]
+	target := d.Record.Routing.Spec.Target
+	s.obs.ManagerIdentity = d.Environment.ManagerIdentity
+	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: target.BuildID, Percentage: 10, PercentageChangedAt: s.now}
+	d.Record.Routing.Spec.Bars = []v1alpha1.Bar{{BuildID: target.BuildID, TemplateHash: target.TemplateHash, By: "ada", Reason: "timeouts"}}
+	return s, r
+}
+
+// Temporal is read by what is recorded of a spec and a connection that are gone, and traffic is lowered by it.
+func TestLowersWithoutSpecOrConnection(t *testing.T) {
+	for name, breaks := range map[string]func(*rollout.Snapshot){
+		"the connection is gone": func(d *rollout.Snapshot) { d.Connection = nil },
+		"the spec is gone":       func(d *rollout.Snapshot) { d.Spec, d.SpecPath = nil, "" },
+		"both are gone":          func(d *rollout.Snapshot) { d.Spec, d.SpecPath, d.Connection = nil, "", nil },
+		"the spec is not valid": func(d *rollout.Snapshot) {
+			d.Spec, d.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := ramping(t)
+			breaks(&s.world.Environments[0].Deployments[0])
+			report := s.once(r)
+			require.Equal(t, []string{"lower"}, s.calls)
+			require.Empty(t, report.Failures)
+			require.Equal(t, "localhost:7233", SubjectOf(report.Decisions[0].Snapshot).Connection.Spec.HostPort)
+			require.Equal(t, "shop", SubjectOf(report.Decisions[0].Snapshot).TemporalNamespace)
+		})
+	}
+}
+
+// What was recorded of neither is not asked about.
+func TestNothingRecorded(t *testing.T) {
+	s, r := ramping(t)
+	d := &s.world.Environments[0].Deployments[0]
+	d.Spec, d.SpecPath, d.Record.Status = nil, "", nil
+	report := s.once(r)
+	require.Empty(t, s.calls)
+	require.Zero(t, report.Decisions[0].Snapshot.Observation)
+}
