@@ -184,6 +184,8 @@ func TestUnusableKeeps(t *testing.T) {
 				}
 				t.Run(kind, func(t *testing.T) {
 					s := of(given, b.change)
+					ask := Ask(s)
+					require.Empty(t, len(ask.OpenPinned)+len(ask.Batches)+len(ask.InUse), "asks for what it does nothing about")
 					plan := decide(t, s, allowed)
 					require.Equal(t, "spec-unusable", plan.Row)
 					require.Nil(t, plan.Lower)
