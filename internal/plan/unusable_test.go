@@ -303,7 +303,7 @@ func TestJudgedByTheLastGoodSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := of(rampsAt(10, time.Minute), analysed(func(a *v1alpha1.Analysis) { a.MinSamples = 77 }), closed("v1", 100, 0), closed("v2", 1, 30), b.change)
 			judged := Judged(s)
-			require.Equal(t, 77, int(judged.Spec.Spec.Rollout.Analysis.MinSamples))
+			require.EqualValues(t, 77, judged.Spec.Spec.Rollout.Analysis.MinSamples)
 			require.Equal(t, template("v2"), judged.Spec.Spec.Template)
 			canary := Propose(s).Canary
 			require.NotNil(t, canary)
