@@ -30,7 +30,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	}
 	v.askJudged(&a, moving)
 	add(&a.Queues, v.wantedBack())
-	if left := v.leaving(); left != "" && v.retire.Current != v1alpha1.KeepCurrent {
+	if left := v.leaving(); left != "" && v.unusable == nil && v.retire.Current != v1alpha1.KeepCurrent {
 		add(&a.Queues, left)
 		a.InUse, a.InUseSince = []string{left}, v.now.Add(-v.quiet())
 	}

@@ -10,7 +10,7 @@ func (v *view) editReason() string { return "routing.yaml was edited: " + descri
 
 // editedDone answers an edit that is what Temporal has: it was applied, or somebody made it there.
 func editedDone(v *view) (outcome, bool) {
-	if !v.edited || !v.desired.SameTraffic(v.actual) {
+	if !v.edited || v.lost() != "" || !v.desired.SameTraffic(v.actual) {
 		return outcome{}, false
 	}
 	return stalled(rollout.ManualHold, "%s", v.editReason()), true
@@ -33,7 +33,7 @@ func editedDown(v *view) (outcome, bool) {
 }
 
 func editedRefused(v *view) (outcome, bool) {
-	if !v.edited {
+	if !v.edited || v.lost() != "" {
 		return outcome{}, false
 	}
 	why := "that is neither less traffic nor more for it"
@@ -86,9 +86,10 @@ func editedUp(v *view) (outcome, bool) {
 	return say(rollout.Ramping, "routing.yaml was edited: %s", a.Reason).with(a)
 }
 
-// answered reports whether this plan settles an edit: what was asked for is done or refused. Until then it waits in Git.
+// answered reports whether this plan settles an edit: what was asked for is done or refused. Until then it waits in Git, also while
+// there is no routing that it could be about.
 func (r *resolver) answered() bool {
-	if !r.edited || r.foreign() {
+	if !r.edited || r.foreign() || r.lost() != "" {
 		return false
 	}
 	if r.unusable != nil {

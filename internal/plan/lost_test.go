@@ -80,11 +80,16 @@ func TestLostRouting(t *testing.T) {
 	require.Nil(t, decide(t, of(promoted(100*time.Hour), returns("v1", "v2"), noPollers("v2")), allowed).Raise)
 	require.Nil(t, decide(t, of(promoted(100*time.Hour), returns("v1", "v2"), barsBuild("v2")), allowed).Raise)
 
-	// An edit is put back, once.
-	s = of(rampsAt(10, time.Minute), returns("v1", "v2"), edits("v2", "", 0), barsBuild("v2"))
-	p = decide(t, s, allowed)
-	require.Equal(t, *s.Record.Routing.Spec.Decided, p.Record.Desired)
-	require.Equal(t, v1alpha1.HoldManual, p.Record.Hold.Kind)
+	// An edit waits, whatever it asks for, until there is a routing that it can be about.
+	for _, edit := range []change{edits("v2", "", 0), edits("", "", 0), edits("v1", "", 0)} {
+		s = of(rampsAt(10, time.Minute), returns("v1", "v2"), edit)
+		p = decide(t, s, allowed)
+		require.Equal(t, "lost", p.Row)
+		require.Equal(t, s.Record.Routing.Spec, *p.Record)
+	}
+	s = of(promoted(100*time.Hour), edits("v1", "", 0), returns("v1", "v2"))
+	held = decide(t, s, verdictOn(rollout.Promote, effect(rollout.HoldEffect)))
+	require.Equal(t, s.Record.Routing.Spec, *held.Record)
 }
 
 // TestLostStory: Temporal comes back with nothing, and all is as Git has it.

@@ -117,9 +117,6 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	case r.retire == nil && (r.edited && !r.answered() || r.routingDrift() != nil && !r.adopt):
 		return
 	case r.retire == nil && r.lost() != "":
-		if r.answered() { // by putting it back
-			next.Desired = *next.Decided
-		}
 		return
 	case r.desired.SameTraffic(r.actual) && next.Basis != nil:
 	default:

@@ -183,6 +183,8 @@ func TestUnusableKeeps(t *testing.T) {
 				}
 				t.Run(kind, func(t *testing.T) {
 					s := of(given, b.change)
+					ask := Ask(s)
+					require.Empty(t, len(ask.OpenPinned)+len(ask.Batches)+len(ask.InUse), "asks for what it does nothing about")
 					plan := decide(t, s, allowed)
 					require.Equal(t, "spec-unusable", plan.Row)
 					require.Nil(t, plan.Lower)
@@ -300,7 +302,7 @@ func TestJudgedByTheLastGoodSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := of(rampsAt(10, time.Minute), analysed(func(a *v1alpha1.Analysis) { a.MinSamples = 77 }), closed("v1", 100, 0), closed("v2", 1, 30), b.change)
 			judged := Judged(s)
-			require.Equal(t, 77, int(judged.Spec.Spec.Rollout.Analysis.MinSamples))
+			require.EqualValues(t, 77, judged.Spec.Spec.Rollout.Analysis.MinSamples)
 			require.Equal(t, template("v2"), judged.Spec.Spec.Template)
 			canary := Propose(s).Canary
 			require.NotNil(t, canary)
