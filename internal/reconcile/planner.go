@@ -152,9 +152,16 @@ func (p *Planner) decideAll(ctx context.Context, env rollout.EnvironmentWorld, s
 			again.FirstRead = &s.Observation
 			d = Decide(ctx, judge, again)
 		}
+		p.tell(ctx, d)
 		out[i] = d
 	}
 	return out, ctx.Err()
+}
+
+// tell logs which rows of the rules had a say in a decision.
+func (p *Planner) tell(ctx context.Context, d Decision) {
+	p.Log.DebugContext(ctx, "decided", "deployment", d.Plan.Deployment.String(), "row", d.Proposal.Row, "rows", d.Proposal.Rows(),
+		"reason", string(d.Proposal.State.Reason))
 }
 
 func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
