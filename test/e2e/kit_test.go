@@ -75,7 +75,7 @@ const (
 )
 
 // patience is how long a test waits for something that has to come.
-const patience = 4 * time.Minute
+const patience = 100 * time.Second
 
 // world is one repository, one Temporal namespace and one cluster.
 type world struct {
