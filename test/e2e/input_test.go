@@ -108,7 +108,7 @@ func TestActivitiesOnly(t *testing.T) {
 	w.eventually("it is said", func() bool {
 		return strings.Contains(w.plan(), "does not serve the workflow task queue checkout, which v1-")
 	})
-	require.Equal(t, "WaitingForPollers", w.reason())
+	w.awaitReason("WaitingForPollers")
 	require.Equal(t, "current v1", w.calls()[len(w.calls())-1])
 }
 
