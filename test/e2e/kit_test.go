@@ -75,7 +75,7 @@ const (
 )
 
 // patience is how long a test waits for something that has to come.
-const patience = 100 * time.Second
+const patience = 4 * time.Minute
 
 // world is one repository, one Temporal namespace and one cluster.
 type world struct {

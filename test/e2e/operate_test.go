@@ -288,11 +288,13 @@ func TestRetireUnusedVersion(t *testing.T) {
 func TestRetireOneVersion(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	long := func(image string) specText { return specText{image: image, strategy: allAtOnce} }
-	w.push("add checkout", map[string]string{specFile: strings.Replace(long("app:v1").String(), "scaledownDelay: 1s, deleteDelay: 2s", "scaledownDelay: 24h, deleteDelay: 48h", 1)})
+	long := func(image string) specText {
+		return specText{image: image, strategy: allAtOnce, sunset: "scaledownDelay: 24h, deleteDelay: 48h"}
+	}
+	w.pushSpec("add checkout", long("app:v1"))
 	w.awaitReady("app:v1")
 	open := w.startSlow("pinned")
-	w.push("v2", map[string]string{specFile: strings.Replace(long("app:v2").String(), "scaledownDelay: 1s, deleteDelay: 2s", "scaledownDelay: 24h, deleteDelay: 48h", 1)})
+	w.pushSpec("v2", long("app:v2"))
 	w.awaitReady("app:v2")
 	v1, v2 := w.build("app:v1"), w.build("app:v2")
 	require.Contains(t, w.refused("retire", "--version", v2), "asks for "+v2)

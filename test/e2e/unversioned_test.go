@@ -46,3 +46,17 @@ func TestFromUnversionedWorkers(t *testing.T) {
 	hand.setCurrent(hand.build("hand:v1"))
 	hand.awaitReady("hand:v1")
 }
+
+// Whether unversioned workers poll is not known: nothing gets traffic, though there is no current version, until it is.
+func TestQueuesUnread(t *testing.T) {
+	w := newWorld(t)
+	restore := w.ns.Inject(temporalenv.Fault{Method: "DescribeTaskQueue", Point: temporalenv.BeforeForwarding})
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	w.awaitReason("StaleFacts")
+	w.settle()
+	require.Empty(t, w.calls())
+	restore()
+	w.awaitReady("app:v1")
+	require.Equal(t, []string{"current v1"}, w.calls())
+}
