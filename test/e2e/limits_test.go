@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/dynamicconfig"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
@@ -105,14 +105,14 @@ func TestVersionLimit(t *testing.T) {
 	limit := rollout.DefaultLimits().MaxVersions
 	w.eventually("all are known", func() bool {
 		known := w.listed()
-		var polls sync.WaitGroup
+		var polls errgroup.Group
+		polls.SetLimit(10) // what the server registers at once
 		for i := range limit - 2 {
 			if id := fmt.Sprintf("a-stray-%02d", i); !slices.Contains(known, id) {
-				polls.Go(func() { w.poll(t.Context(), id) })
+				polls.Go(func() error { w.poll(t.Context(), id); return nil })
 			}
 		}
-		polls.Wait()
-		return len(known) == limit-1
+		return polls.Wait() == nil && len(known) == limit-1
 	})
 
 	w.pushSpec("v2", specText{image: "app:v2", strategy: soon})

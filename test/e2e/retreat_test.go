@@ -81,6 +81,7 @@ func TestCurrentVersionSetByHand(t *testing.T) {
 	w.settle()
 	require.Equal(t, []string{"current v1", "current v2", "current v1", "current v1"}, w.calls())
 	require.Equal(t, "RolledBack", w.reason())
+	require.Equal(t, 2, w.did()[w.id()+": because timeouts"], "by the person, and by the bot")
 
 	v1 := cart.build("cart:v1")
 	cart.eventually("v1 is scaled down", func() bool { return cart.scaledDown(v1) })
@@ -89,6 +90,7 @@ func TestCurrentVersionSetByHand(t *testing.T) {
 	cart.awaitReason("ManualHold")
 	require.Equal(t, v1, cart.routing().Desired.Current)
 	require.Equal(t, []string{"current v1", "current v2"}, cart.calls(), "what a person took back stays there")
+	require.Equal(t, 1, cart.did()[cart.id()+": restore v1"])
 }
 
 // A worker that nobody knew of polls just when the version is deleted: the server refuses, and the version is set aside and
