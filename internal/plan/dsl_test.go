@@ -411,6 +411,7 @@ func decide(t require.TestingT, s rollout.Snapshot, judge func(rollout.Proposal)
 	p := Propose(s)
 	plan := Resolve(s, p, judge(p))
 	require.Empty(t, Never(s, plan))
+	require.Subset(t, Rows(), p.Rows())
 	return plan
 }
 

@@ -135,7 +135,9 @@ func TestOtherRows(t *testing.T) {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 			got := []string{}
-			for _, a := range Propose(s).Actions {
+			p := Propose(s)
+			require.Equal(t, c.row, p.Others[id("v1")])
+			for _, a := range p.Actions {
 				if a.BuildID == id("v1") && a.Row == c.row {
 					got = append(got, said(a))
 				}

@@ -29,6 +29,19 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	return p
 }
 
+// Rows are the names of all rows of the rules, sorted: those of the tables, and of what is decided beside them.
+func Rows() []string {
+	names := []string{"owned-by-another", "continue", "manifest", "resources", "evacuate"}
+	for _, r := range targetRows() {
+		names = append(names, r.name)
+	}
+	for _, r := range otherRows() {
+		names = append(names, r.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // proposeTarget walks the rows. When the worker deployment is owned by someone else its routing does not move, but
 // files still render.
 func (v *view) proposeTarget(p *rollout.Proposal) {
@@ -103,6 +116,13 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			continue
 		}
 		row, o := v.otherRow(r, v.unusable != nil || v.foreign())
+		if row == "" {
+			continue
+		}
+		if p.Others == nil {
+			p.Others = map[string]string{}
+		}
+		p.Others[r.BuildID] = row
 		propose(p, row, o)
 	}
 }

@@ -198,6 +198,7 @@ func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, d
 		}
 		if len(d.Snapshot.Deletions) > 0 {
 			decisions[i] = Decide(ctx, r.JudgeFor(env), d.Snapshot)
+			r.tell(ctx, decisions[i])
 		}
 	}
 }

@@ -185,6 +185,7 @@ func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld,
 	}
 	for _, s := range seen {
 		if d := Decide(ctx, judge, s); p.urgent(d) {
+			p.tell(ctx, d)
 			urgent = append(urgent, d)
 		} else {
 			rest = append(rest, d)
@@ -220,6 +221,7 @@ func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, 
 			again.FirstRead = &d.Snapshot.Observation
 			out[i] = Decide(ctx, judge, again)
 		}
+		p.tell(ctx, out[i])
 	}
 	return out, ctx.Err()
 }
@@ -232,6 +234,15 @@ func inOrder(a, b []Decision) []Decision {
 			strings.Compare(a.Plan.Deployment.Name, b.Plan.Deployment.Name))
 	})
 	return out
+}
+
+// tell logs which rows of the rules had a say in a decision.
+func (p *Planner) tell(ctx context.Context, d Decision) {
+	if !p.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	p.Log.DebugContext(ctx, "decided", "deployment", d.Plan.Deployment.String(), "row", d.Proposal.Row, "rows", d.Proposal.Rows(),
+		"reason", string(d.Proposal.State.Reason))
 }
 
 func withoutObservation(s rollout.Snapshot) rollout.Snapshot {

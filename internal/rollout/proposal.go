@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -12,6 +13,8 @@ type Proposal struct {
 	Target *Target `json:"target,omitempty"`
 	// Row names the row of the rules that decided about the target.
 	Row string `json:"row"`
+	// Others are the rows that decided about versions that the spec does not ask for, by build ID.
+	Others map[string]string `json:"others,omitempty"`
 	// State is what there is to say of the target when its actions are carried out or there are none.
 	State State `json:"state"`
 	// Actions in the order in which they are carried out, at most one of them moving traffic.
@@ -22,6 +25,19 @@ type Proposal struct {
 	Due time.Time `json:"due,omitzero"`
 	// NextDue is when the answer changes by itself; zero: only something from outside changes it.
 	NextDue time.Time `json:"nextDue,omitzero"`
+}
+
+// Rows are all rows of the rules that had a say, sorted.
+func (p Proposal) Rows() []string {
+	rows := []string{p.Row}
+	for _, row := range p.Others {
+		rows = append(rows, row)
+	}
+	for _, a := range p.Actions {
+		rows = append(rows, a.Row)
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
 }
 
 // Target is the version that the spec asks for.

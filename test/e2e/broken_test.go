@@ -13,16 +13,6 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// message of the Ready condition.
-func (w *world) message() string {
-	for _, c := range w.status().Conditions {
-		if c.Type == v1alpha1.ConditionReady {
-			return c.Message
-		}
-	}
-	return ""
-}
-
 // In mid-ramp a push breaks the spec, and the candidate begins to fail: it is turned back all the same, and the status says both.
 // When the spec is mended, the rollout goes on as ever.
 func TestBrokenSpecInMidRamp(t *testing.T) {

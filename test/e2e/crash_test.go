@@ -219,6 +219,7 @@ func (w *world) dieAt(fault string) bool {
 	cmd := w.command(w.t.Context(), faultBinary, w.runArgs("--once")...)
 	cmd.Env = append(cmd.Env, "RAMPART_FAULT="+fault)
 	out, err := cmd.CombinedOutput()
+	rows.note(w.t, string(out))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/server/common/dynamicconfig"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -52,7 +54,12 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer server.Close()
-		return m.Run()
+		code := m.Run()
+		if err := rows.check(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		return code
 	}())
 }
 
@@ -84,8 +91,11 @@ type world struct {
 	started time.Time
 	clock   int
 	branch  string // of the output
+	name    string // of the worker deployment that it is asked about
 	// settings of the server for the world's namespace.
 	settings []temporalenv.Setting
+	// images beside those that every cluster has.
+	images map[string]temporalenv.Image
 }
 
 // option changes a world before it begins.
@@ -97,6 +107,16 @@ func onBranch(name string) option { return func(w *world) { w.branch = name } }
 // onOwnServer says that the Temporal server is the test's alone.
 func onOwnServer() option {
 	return func(w *world) { w.server = temporalenv.Start(w.t, temporalenv.Options{}) }
+}
+
+// withImages adds images to the cluster's.
+func withImages(images map[string]temporalenv.Image) option {
+	return func(w *world) { w.images = images }
+}
+
+// withSetting sets the server's dynamic configuration for the world's namespace.
+func withSetting(setting dynamicconfig.GenericSetting, value any) option {
+	return func(w *world) { w.settings = append(w.settings, temporalenv.Setting{Setting: setting, Value: value}) }
 }
 
 // overHTTP serves the repository by git http-backend, over TLS, to whoever has the password.
@@ -123,7 +143,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Helper()
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
-	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main"}
+	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", name: deployName}
 	w.url = w.repo.URL()
 	for _, o := range options {
 		o(w)
@@ -134,11 +154,13 @@ func newWorld(t *testing.T, options ...option) *world {
 	w.client, err = w.ns.Client(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(w.client.Close)
-	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: map[string]temporalenv.Image{
+	images := map[string]temporalenv.Image{
 		"app:v1": temporalenv.DefaultImage(queue), "app:v2": temporalenv.DefaultImage(queue), "app:v3": temporalenv.DefaultImage(queue),
 		"app:bad": temporalenv.FailingImage(queue), "app:v4": takesInput(), "app:v5": activitiesOnly(), "app:v6": panics(), "app:v7": changed(),
 		"pool:v1": chargesOnly(), "pool:v2": chargesOnly(),
-	}})
+	}
+	maps.Copy(images, w.images)
+	w.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{Images: images})
 	t.Cleanup(w.fleet.Close)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -172,6 +194,8 @@ func (w *world) dump() {
 // specText is a spec in YAML.
 type specText struct {
 	name, image, strategy, gate, buildID, evacuate, extra string
+	// sunset has the delays, replicas is their number, if they are not the usual ones.
+	sunset, replicas string
 }
 
 func (s specText) String() string {
@@ -183,6 +207,12 @@ func (s specText) String() string {
 	}
 	if !strings.Contains(s.strategy, "%s") {
 		s.strategy = strings.TrimSuffix(s.strategy, "}") + "%s}"
+	}
+	if s.sunset == "" {
+		s.sunset = "scaledownDelay: 1s, deleteDelay: 2s"
+	}
+	if s.replicas == "" {
+		s.replicas = "1"
 	}
 	gate := ""
 	if s.gate != "" {
@@ -200,15 +230,15 @@ func (s specText) String() string {
 kind: TemporalWorkerDeployment
 metadata: {name: %s, namespace: %s}
 spec:
-  replicas: 1
+  replicas: %s
   workerOptions: {connectionRef: {name: temporal}, temporalNamespace: NAMESPACE%s}
   rollout: %s
-  sunset: {scaledownDelay: 1s, deleteDelay: 2s%s}
+  sunset: {%s%s}
   template:
     spec:
       containers:
         - {name: worker, image: "%s"}
-%s`, s.name, kubeNamespace, custom, fmt.Sprintf(s.strategy, gate), evacuate, s.image, s.extra)
+%s`, s.name, kubeNamespace, s.replicas, custom, fmt.Sprintf(s.strategy, gate), s.sunset, evacuate, s.image, s.extra)
 }
 
 func (w *world) connection() string {
@@ -288,7 +318,7 @@ type bot struct {
 }
 
 func (w *world) runArgs(more ...string) []string {
-	args := []string{"run", "--repo", w.url, "--branch", "main", "--cache-dir", w.cache, "--log-level", "info"}
+	args := []string{"run", "--repo", w.url, "--branch", "main", "--cache-dir", w.cache, "--log-level", "debug"}
 	return slices.Concat(args, w.access, more)
 }
 
@@ -313,6 +343,7 @@ func (b *bot) stop() {
 	b.once.Do(func() {
 		_ = b.cmd.Process.Signal(syscall.SIGTERM)
 		_ = b.cmd.Wait()
+		rows.note(b.w.t, b.log.String())
 	})
 }
 
@@ -321,6 +352,7 @@ func (w *world) once(more ...string) string {
 	w.t.Helper()
 	for try := 1; ; try++ {
 		out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
+		rows.note(w.t, string(out))
 		slow := strings.Contains(string(out), "could not be read from Temporal") || strings.Contains(string(out), "context deadline exceeded")
 		if err != nil && try < 10 && slow {
 			continue
@@ -347,6 +379,19 @@ func (w *world) eventually(what string, ok func() bool) {
 	require.NoError(w.t, err)
 }
 
+// named is the same world, asked about another worker deployment.
+func (w *world) named(name string) *world {
+	other := *w
+	other.name = name
+	return &other
+}
+
+// id is the worker deployment's name in Temporal.
+func (w *world) id() string { return kubeNamespace + "/" + w.name }
+
+// dir is the folder of its record.
+func (w *world) dir() string { return output + "/" + w.id() }
+
 // file is a file at the output's tip, "" if there is none.
 func (w *world) file(path string) string {
 	if w.repo.Git("for-each-ref", "refs/heads/"+w.branch) == "" {
@@ -357,7 +402,7 @@ func (w *world) file(path string) string {
 
 // status is status.yaml at the tip, with an empty status if there is none.
 func (w *world) status() v1alpha1.WorkerDeploymentStatus {
-	text := w.file(recordDir + "/status.yaml")
+	text := w.file(w.dir() + "/status.yaml")
 	docs, _ := v1alpha1.Decode("status.yaml", []byte(text))
 	for _, d := range docs {
 		if o, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && o.Status != nil {
@@ -369,7 +414,7 @@ func (w *world) status() v1alpha1.WorkerDeploymentStatus {
 
 // routing is routing.yaml at the tip.
 func (w *world) routing() v1alpha1.RoutingSpec {
-	text := w.file(recordDir + "/routing.yaml")
+	text := w.file(w.dir() + "/routing.yaml")
 	docs, _ := v1alpha1.Decode("routing.yaml", []byte(text))
 	for _, d := range docs {
 		if o, ok := d.Object.(*v1alpha1.Routing); ok {
@@ -397,7 +442,7 @@ func (w *world) awaitReason(reason string) {
 // awaitReady waits until an image's version is seen to be current, and says so.
 func (w *world) awaitReady(image string) string {
 	w.t.Helper()
-	prefix := strings.TrimPrefix(image, "app:") + "-"
+	prefix := tag(image) + "-"
 	w.eventually("Ready with "+image, func() bool {
 		st := w.status()
 		return w.reason() == "RolloutComplete" && st.CurrentVersion != nil && strings.HasPrefix(st.CurrentVersion.BuildID, prefix) &&
@@ -406,10 +451,13 @@ func (w *world) awaitReady(image string) string {
 	return w.status().CurrentVersion.BuildID
 }
 
+// tag of an image, with which the build ID begins.
+func tag(image string) string { return image[strings.Index(image, ":")+1:] }
+
 // build is the build ID of an image's version in the record, "" if there is none.
 func (w *world) build(image string) string {
 	for _, v := range w.routing().Versions {
-		if strings.HasPrefix(v.BuildID, strings.TrimPrefix(image, "app:")+"-") {
+		if strings.HasPrefix(v.BuildID, tag(image)+"-") {
 			return v.BuildID
 		}
 	}
@@ -419,7 +467,7 @@ func (w *world) build(image string) string {
 // calls are the accepted routing calls, with images' tags in place of build IDs.
 func (w *world) calls() []string {
 	var out []string
-	for _, c := range w.ns.RoutingCalls(deployment) {
+	for _, c := range w.ns.RoutingCalls(w.id()) {
 		out = append(out, buildSuffix.ReplaceAllString(c, "$1"))
 	}
 	return out

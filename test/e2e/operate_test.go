@@ -29,7 +29,7 @@ const person = "Ada Lovelace"
 // try says something, while the bot runs beside, and gives what became of it.
 func (w *world) try(bin string, args ...string) (says, string, error) {
 	w.t.Helper()
-	full := slices.Concat(args[:1], []string{deployment}, args[1:], []string{"--repo", w.url, "--branch", "main", "--cache-dir", w.cache,
+	full := slices.Concat(args[:1], []string{w.id()}, args[1:], []string{"--repo", w.url, "--branch", "main", "--cache-dir", w.cache,
 		"--author", person, "--email", "ada@example.com", "-o", "json"}, w.access)
 	var log lockedBuffer
 	cmd := w.command(w.t.Context(), bin, full...)
@@ -220,7 +220,7 @@ func (w *world) manager() string {
 	var d *workflowservice.DescribeWorkerDeploymentResponse
 	w.served(func() (err error) {
 		d, err = w.ns.Service().DescribeWorkerDeployment(w.t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{
-			Namespace: w.ns.Name(), DeploymentName: deployment})
+			Namespace: w.ns.Name(), DeploymentName: w.id()})
 		return err
 	})
 	return d.GetWorkerDeploymentInfo().GetManagerIdentity()
@@ -230,7 +230,7 @@ func (w *world) setRampAs(identity, buildID string, percentage float32) {
 	w.t.Helper()
 	w.served(func() error {
 		_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
-			Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: identity})
+			Namespace: w.ns.Name(), DeploymentName: w.id(), BuildId: buildID, Percentage: percentage, Identity: identity})
 		return err
 	})
 }
@@ -288,11 +288,13 @@ func TestRetireUnusedVersion(t *testing.T) {
 func TestRetireOneVersion(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	long := func(image string) specText { return specText{image: image, strategy: allAtOnce} }
-	w.push("add checkout", map[string]string{specFile: strings.Replace(long("app:v1").String(), "scaledownDelay: 1s, deleteDelay: 2s", "scaledownDelay: 24h, deleteDelay: 48h", 1)})
+	long := func(image string) specText {
+		return specText{image: image, strategy: allAtOnce, sunset: "scaledownDelay: 24h, deleteDelay: 48h"}
+	}
+	w.pushSpec("add checkout", long("app:v1"))
 	w.awaitReady("app:v1")
 	open := w.startSlow("pinned")
-	w.push("v2", map[string]string{specFile: strings.Replace(long("app:v2").String(), "scaledownDelay: 1s, deleteDelay: 2s", "scaledownDelay: 24h, deleteDelay: 48h", 1)})
+	w.pushSpec("v2", long("app:v2"))
 	w.awaitReady("app:v2")
 	v1, v2 := w.build("app:v1"), w.build("app:v2")
 	require.Contains(t, w.refused("retire", "--version", v2), "asks for "+v2)

@@ -36,7 +36,7 @@ func (w *world) setCurrent(buildID string) {
 	w.t.Helper()
 	w.served(func() error {
 		_, err := w.ns.Service().SetWorkerDeploymentCurrentVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentCurrentVersionRequest{
-			Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Identity: managerIdentity})
+			Namespace: w.ns.Name(), DeploymentName: w.id(), BuildId: buildID, Identity: managerIdentity})
 		return err
 	})
 }
@@ -45,7 +45,7 @@ func (w *world) setRamp(buildID string, percentage float32) {
 	w.t.Helper()
 	w.served(func() error {
 		_, err := w.ns.Service().SetWorkerDeploymentRampingVersion(w.t.Context(), &workflowservice.SetWorkerDeploymentRampingVersionRequest{
-			Namespace: w.ns.Name(), DeploymentName: deployment, BuildId: buildID, Percentage: percentage, Identity: managerIdentity})
+			Namespace: w.ns.Name(), DeploymentName: w.id(), BuildId: buildID, Percentage: percentage, Identity: managerIdentity})
 		return err
 	})
 }
@@ -54,7 +54,7 @@ func (w *world) setManager(identity string) {
 	w.t.Helper()
 	w.served(func() error {
 		_, err := w.ns.Service().SetWorkerDeploymentManager(w.t.Context(), &workflowservice.SetWorkerDeploymentManagerRequest{
-			Namespace: w.ns.Name(), DeploymentName: deployment, Identity: managerIdentity,
+			Namespace: w.ns.Name(), DeploymentName: w.id(), Identity: managerIdentity,
 			NewManagerIdentity: &workflowservice.SetWorkerDeploymentManagerRequest_ManagerIdentity{ManagerIdentity: identity}})
 		return err
 	})
@@ -73,7 +73,7 @@ func (w *world) gateStarts() []string {
 
 // manifest of a version at the tip, "" if there is none.
 func (w *world) manifest(buildID string) string {
-	return w.file(recordDir + "/versions/" + buildID + "/deployment.yaml")
+	return w.file(w.dir() + "/versions/" + buildID + "/deployment.yaml")
 }
 
 // settle lets the bot look at the world several times more: until it has described the worker deployment, or listed

@@ -22,9 +22,21 @@ const (
 	manual    = "{strategy: Manual%s}"
 )
 
+// pushSpec pushes a spec of the worker deployment that the world is asked about.
 func (w *world) pushSpec(message string, s specText) string {
 	w.t.Helper()
-	return w.push(message, map[string]string{specFile: s.String()})
+	return w.pushSpecs(message, map[string]specText{w.name: s})
+}
+
+// pushSpecs pushes specs of several worker deployments, by name, in one commit.
+func (w *world) pushSpecs(message string, specs map[string]specText) string {
+	w.t.Helper()
+	files := map[string]string{}
+	for name, s := range specs {
+		s.name = name
+		files["workers/"+name+".yaml"] = s.String()
+	}
+	return w.push(message, files)
 }
 
 // settledOn brings up a first version and stops there.
