@@ -201,7 +201,7 @@ func TestSlow(t *testing.T) {
 			}
 			require.Equal(t, "query m: no time was left for it: all queries together may take 1s", f["m"].Error)
 		}
-		require.Less(t, time.Since(start), 3*timeout)
+		require.Less(t, time.Since(start), 6*timeout)
 	}
 	require.Greater(t, len(answered), 24, "each call has another part")
 	for i, n := range answered {
@@ -213,8 +213,8 @@ func TestSlow(t *testing.T) {
 func TestOneSlowQuery(t *testing.T) {
 	var asked atomic.Int64
 	s := hanging(t, &asked, func(r *http.Request) bool { return r.FormValue("query") == "sum(x0)" })
-	for i, f := range client(t, metrics.Config{Address: s.URL, Timeout: 100 * time.Millisecond}).Facts(t.Context(), many(40)) {
-		want := map[bool]string{true: "query m: no answer within 100ms"}[i == 0]
+	for i, f := range client(t, metrics.Config{Address: s.URL, Timeout: 2 * time.Second}).Facts(t.Context(), many(40)) {
+		want := map[bool]string{true: "query m: no answer within 2s"}[i == 0]
 		require.Equal(t, want, f["m"].Error, i)
 	}
 }
