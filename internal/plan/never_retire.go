@@ -16,12 +16,13 @@ func (n *never) unroutes() {
 	case asked == nil || asked.Current != v1alpha1.UnrouteProven && asked.Current != v1alpha1.UnrouteAnyway:
 		n.add("%s would lose its new workflows, which nobody asked for", current)
 		return
-	case asked.Current == v1alpha1.UnrouteAnyway:
-		return
 	}
 	v := n.s.Observation.Version(current)
 	if v == nil || n.s.Spec == nil {
 		n.add("%s would lose its new workflows, and nothing is known of it", current)
+		return
+	}
+	if asked.Current == v1alpha1.UnrouteAnyway {
 		return
 	}
 	elsewhere := v.QueuesKnown == rollout.Yes && len(v.Queues) > 0 &&

@@ -88,6 +88,9 @@ func (v *view) unroute(current string) (outcome, bool) {
 	if !v.fresh() {
 		return say(rollout.StaleFacts, "what is known of Temporal is %s old", age(v.now, v.obs.At)), true
 	}
+	if v.obs.Version(current) == nil {
+		return say(rollout.StaleFacts, "%s stays current: Temporal does not list it", current), true
+	}
 	why := "unversioned workers are on its task queues"
 	switch e, due := v.unneeded(current); {
 	case v.retire.Current == v1alpha1.UnrouteAnyway:

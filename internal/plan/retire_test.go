@@ -67,6 +67,7 @@ func retireRows() []rowCase {
 		{row: "retire", name: "an old read", given: all(asked(2*time.Hour), used("v1", 0), func(g *given) { g.Observation.At = ago(61 * time.Second) }), reason: rollout.StaleFacts,
 			but: func(g *given) { g.rec.Retire, g.Observation.At = nil, noon }, then: "complete"},
 		{row: "retire", name: "without proof", given: all(retires(v1alpha1.UnrouteAnyway, 0), used("v1", 7)), reason: rollout.Retiring, actions: unroute, but: resumed, then: "complete"},
+		{row: "retire", name: "without proof, and not listed", given: all(retires(v1alpha1.UnrouteAnyway, 0), unlisted("v1")), reason: rollout.StaleFacts, but: resumed, then: "complete"},
 		{row: "retire", name: "versions are left", given: all(asked(0), routes("", "", 0, time.Hour), desires("", "", 0), drains("v1")), reason: rollout.Retiring,
 			but: resumed, then: "first-version"},
 		{row: "retire", name: "the spec is left", given: ended(), reason: rollout.Retiring, stalled: true, but: resumed, then: "create"},
@@ -146,6 +147,9 @@ func TestNeverRetire(t *testing.T) {
 		{"use not known", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.Known = false }, "not known that nobody needs it"},
 		{"asked lately", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire.At = stamp(ago(time.Hour)) }, "not known that nobody needs it"},
 		{"not listed", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Versions = nil }, "nothing is known of it"},
+		{"without proof, and not listed", all(retires(v1alpha1.UnrouteAnyway, 0), used("v1", 7)), func(s *rollout.Snapshot, _ *rollout.Plan) {
+			s.Observation.Versions = nil
+		}, "nothing is known of it"},
 		{"old facts", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.At = ago(2 * time.Minute) }, "2m0s old"},
 		{"released", proven, func(s *rollout.Snapshot, _ *rollout.Plan) {
 			s.Record.Routing.Spec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldReleased}
