@@ -270,12 +270,9 @@ func (o *oracle) unroutes(is rollout.RoutingConfig) {
 		o.check(false, "unroutes, which nobody asked for")
 		return
 	}
-	if r.Current == v1alpha1.UnrouteAnyway {
-		return
-	}
 	v := listedIn(obs, obs.Routing.Current)
-	if v == nil {
-		o.check(false, "unroutes what is not listed")
+	if r.Current == v1alpha1.UnrouteAnyway || v == nil {
+		o.check(v != nil, "unroutes what is not listed")
 		return
 	}
 	elsewhere := len(v.Queues) > 0
