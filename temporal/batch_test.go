@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -34,7 +35,7 @@ type oldServer struct {
 }
 
 func (*oldServer) DescribeBatchOperation(context.Context, *workflowservice.DescribeBatchOperationRequest, ...grpc.CallOption) (*workflowservice.DescribeBatchOperationResponse, error) {
-	return nil, serviceerror.NewNotFound("no such job")
+	return nil, status.Error(codes.NotFound, "no such job")
 }
 
 func (*oldServer) ListBatchOperations(context.Context, *workflowservice.ListBatchOperationsRequest, ...grpc.CallOption) (*workflowservice.ListBatchOperationsResponse, error) {

@@ -21,20 +21,24 @@ func TestExampleSimulations(t *testing.T) {
 	const example = "../../examples/simulations"
 	worlds, err := filepath.Glob(filepath.Join(example, "worlds", "*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, worlds, 4)
+	require.Len(t, worlds, 5)
 	want := map[string]rollout.Outcome{"healthy": rollout.OutcomeComplete, "failing": rollout.OutcomeTurnedBack,
-		"freeze": rollout.OutcomeComplete, "outage": rollout.OutcomeComplete}
+		"freeze": rollout.OutcomeComplete, "outage": rollout.OutcomeComplete, "evacuation": rollout.OutcomeComplete}
 	for _, world := range worlds {
 		name := strings.TrimSuffix(filepath.Base(world), ".yaml")
 		t.Run(name, func(t *testing.T) {
+			deployment, formats := "payments/checkout", []string{formatText, formatMermaid}
+			if name == "evacuation" {
+				deployment, formats = "payments/reports", append(formats, formatJSON)
+			}
 			a, out := testApp(t)
 			a.dir = example
 			simulate := func() []byte {
-				table, err := a.simulate(t.Context(), simulation{name: "payments/checkout", world: world}, repositoryFlags{})
+				table, err := a.simulate(t.Context(), simulation{name: deployment, world: world}, repositoryFlags{})
 				require.NoError(t, err)
 				require.Equal(t, want[name], table.Outcome)
 				archive := &txtar.Archive{}
-				for _, format := range []string{formatText, formatMermaid} {
+				for _, format := range formats {
 					out.Reset()
 					code := exitFine
 					if table.Outcome != rollout.OutcomeComplete {

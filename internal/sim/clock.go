@@ -18,6 +18,11 @@ func (s *simulation) happen(t time.Time) ([]string, error) {
 			events = append(events, "approved: "+a.action.Reason)
 		}
 	}
+	for _, a := range s.asked {
+		if a.action.Evacuation != nil && a.at.After(s.seen) && !a.at.After(t) {
+			s.snapshot.Record = approve(s.snapshot.Record, a.action.Evacuation.JobID)
+		}
+	}
 	s.seen = t
 	for len(s.pushes) > 0 && !s.pushes[0].at.IsZero() && !s.pushes[0].at.After(t) {
 		spec, err := withImage(s.snapshot.Spec, s.pushes[0].image)
@@ -134,6 +139,12 @@ func (m *temporal) moments() []time.Time {
 	for _, f := range m.script.Failures {
 		all = append(all, m.start.Add(f.From.Duration), m.start.Add(f.To.Duration))
 	}
+	for _, s := range m.script.Metrics {
+		all = append(all, m.start.Add(s.From.Duration), m.start.Add(s.To.Duration))
+	}
+	for _, b := range m.batches {
+		all = append(all, b.ends)
+	}
 	return all
 }
 
@@ -163,6 +174,17 @@ func (m *temporal) happened(from, to time.Time) []string {
 		}
 		tell(m.start.Add(f.From.Duration), "%v%% of the workflows of %s fail", f.Percentage, who)
 		tell(end(f.To), "the workflows of %s fail no more", who)
+	}
+	for _, s := range m.script.Metrics {
+		for _, at := range []time.Time{m.start.Add(s.From.Duration), end(s.To)} {
+			if line := m.sayMetric(s, at); within(at) && !slices.Contains(out, line) { // one span may end where another begins
+				out = append(out, line)
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.batches)) {
+		b := m.batches[id]
+		tell(b.ends, "batch job %s of %s: %s", b.job.Stage, b.buildID, b.at(b.ends).State)
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[id]

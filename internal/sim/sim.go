@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -188,7 +187,7 @@ func (s *simulation) look(t time.Time) rollout.Snapshot {
 	if seen.Observation.Problem == nil {
 		ask := plan.Ask(seen)
 		seen.Observation = s.temporal.observe(t, ask)
-		seen.Facts = facts(t, ask.Metrics)
+		seen.Facts = s.temporal.facts(t, ask.Metrics)
 	}
 	return seen
 }
@@ -202,22 +201,10 @@ func inputs(s rollout.Snapshot) map[string]rollout.GateInput {
 	return out
 }
 
-// facts: metrics are there and 0, since the script says nothing of them.
-func facts(t time.Time, ask *rollout.MetricsAsk) map[string]rollout.Fact {
-	if ask == nil {
-		return nil
-	}
-	out := map[string]rollout.Fact{}
-	for _, m := range ask.Metrics {
-		out[m.Name] = rollout.Fact{Value: json.RawMessage("0"), ObservedAt: t, MaxAge: m.MaxAge.Duration, Source: "simulated"}
-	}
-	return out
-}
-
 func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decision {
 	p := plan.Propose(seen)
 	for i := range p.Actions {
-		if a, ok := s.asked[p.Actions[i].ID]; ok && !seen.Now.Before(a.at) {
+		if a, ok := s.asked[p.Actions[i].ID]; ok && a.action.Evacuation == nil && !seen.Now.Before(a.at) {
 			p.Actions[i].Approved = true
 		}
 	}
@@ -236,7 +223,7 @@ func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decisio
 	return d
 }
 
-// cycle is one cycle of the bot: decide, lower, delete, commit, start gates, raise.
+// cycle is one cycle of the bot: decide, lower, delete, commit, start gates, raise, start batch jobs.
 func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 	events, err := s.happen(t)
 	if err != nil {
@@ -270,7 +257,10 @@ func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 	if d.plan.Raise != nil {
 		_ = s.temporal.call(t, *d.plan.Raise) // one that is refused is decided again
 	}
-	d.acted = d.acted || committed || len(d.plan.Gates) > 0 || d.plan.Raise != nil
+	for _, b := range d.plan.Batches {
+		s.temporal.startBatch(t, b)
+	}
+	d.acted = d.acted || committed || len(d.plan.Gates) > 0 || d.plan.Raise != nil || len(d.plan.Batches) > 0
 	s.ask(t, d)
 	if len(s.pushes) > 0 && s.pushes[0].at.IsZero() && d.state.Reason == rollout.RolloutComplete && !d.acted {
 		s.pushes[0].at = s.after(t, t)

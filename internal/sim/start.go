@@ -13,7 +13,7 @@ import (
 // traffic drain, those that were scaled down have no workers any more.
 func newTemporal(in Input) *temporal {
 	m := &temporal{script: in.World, start: in.World.At.Time, queue: in.Snapshot.Deployment.Name,
-		versions: map[string]*version{}, gates: map[string]gateRun{}}
+		versions: map[string]*version{}, gates: map[string]gateRun{}, batches: map[string]batch{}}
 	if in.Snapshot.Record.Routing == nil {
 		return m
 	}

@@ -32,6 +32,7 @@ type temporal struct {
 	candidate string
 	versions  map[string]*version
 	gates     map[string]gateRun
+	batches   map[string]batch
 }
 
 // version is what Temporal knows of a version, and its workers.
@@ -76,7 +77,11 @@ func (m *temporal) drainedAt(v *version) time.Time {
 	if v.DeactivatedAt.IsZero() {
 		return time.Time{}
 	}
-	checks := max(1, (m.script.Traffic.Duration.Duration+drainageCheck-1)/drainageCheck)
+	left := m.script.Traffic.Duration.Duration
+	if freed := m.freedAt(v.BuildID, v); !freed.IsZero() {
+		left = min(left, freed.Sub(v.DeactivatedAt))
+	}
+	checks := max(1, (left+drainageCheck-1)/drainageCheck)
 	return v.DeactivatedAt.Add(checks * drainageCheck)
 }
 
@@ -87,8 +92,9 @@ func (m *temporal) open(id string, v *version, t time.Time) int64 {
 	if !v.DeactivatedAt.IsZero() {
 		left, share = v.DeactivatedAt.Add(left).Sub(t), v.share
 	}
-	n := m.flow(share, max(left, 0))
-	if n == 0 && left > 0 && share > 0 && m.script.Traffic.WorkflowsPerMinute > 0 {
+	stays := m.stays(id, v, t)
+	n := whole(float64(m.flow(share, max(left, 0))) * stays)
+	if n == 0 && stays > 0 && left > 0 && share > 0 && m.script.Traffic.WorkflowsPerMinute > 0 {
 		return 1
 	}
 	return n
@@ -168,6 +174,9 @@ func (m *temporal) observe(t time.Time, ask rollout.Ask) rollout.Observation {
 	}
 	o := rollout.Observation{At: t, Exists: rollout.No, Propagating: rollout.No, ConflictToken: []byte(strconv.Itoa(m.token)),
 		Routing: m.routing, ManagerIdentity: m.manager}
+	if len(ask.Batches) > 0 {
+		o.Batches = m.readBatches(t, &ask)
+	}
 	for _, id := range slices.Sorted(maps.Keys(m.versions)) {
 		if v := m.versions[id]; v.registered(t) {
 			o.Exists = rollout.Yes

@@ -64,6 +64,8 @@ func presetOf(t reflect.Type) func(reflect.Value) {
 		return preset(presetApprovals)
 	case reflect.TypeFor[SimulatedGate]():
 		return preset(presetSimulatedGate)
+	case reflect.TypeFor[SimulatedEvacuation]():
+		return preset(presetSimulatedEvacuation)
 	case reflect.TypeFor[Hold]():
 		// Who adds a hold by hand is a person.
 		return preset(func(h *Hold) { h.Kind = HoldManual })

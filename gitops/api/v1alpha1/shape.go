@@ -143,6 +143,8 @@ func enumOf(t reflect.Type) []string {
 		return values(AnswerApprove, AnswerNone)
 	case reflect.TypeFor[GateOutcome]():
 		return values(GateCompletes, GateFails, GateTimesOut, GateCancels, GateEnds)
+	case reflect.TypeFor[EvacuationOutcome]():
+		return values(BatchCompletes, BatchFails)
 	case reflect.TypeFor[EvacuationStage]():
 		return values(EvacuateBySignal, EvacuateByMove, EvacuateByCancel, EvacuateByTermination)
 	case reflect.TypeFor[EvacuationState]():

@@ -20,13 +20,15 @@ type SimulationSpec struct {
 	// Interval between two cycles of the bot. Defaults to 10s.
 	Interval Duration `json:"interval,omitempty"`
 	// PollersAfter is how long after the commit of a version's files its workers begin to poll. Defaults to 20s.
-	PollersAfter Duration            `json:"pollersAfter,omitempty"`
-	Traffic      SimulatedTraffic    `json:"traffic,omitempty"`
-	Approvals    SimulatedApprovals  `json:"approvals,omitempty"`
-	Gates        []SimulatedGate     `json:"gates,omitempty"`
-	Failures     []SimulatedFailures `json:"failures,omitempty"`
-	Outages      []SimulatedOutage   `json:"outages,omitempty"`
-	Pushes       []SimulatedPush     `json:"pushes,omitempty"`
+	PollersAfter Duration              `json:"pollersAfter,omitempty"`
+	Traffic      SimulatedTraffic      `json:"traffic,omitempty"`
+	Approvals    SimulatedApprovals    `json:"approvals,omitempty"`
+	Gates        []SimulatedGate       `json:"gates,omitempty"`
+	Failures     []SimulatedFailures   `json:"failures,omitempty"`
+	Metrics      []SimulatedMetric     `json:"metrics,omitempty"`
+	Evacuations  []SimulatedEvacuation `json:"evacuations,omitempty"`
+	Outages      []SimulatedOutage     `json:"outages,omitempty"`
+	Pushes       []SimulatedPush       `json:"pushes,omitempty"`
 }
 
 // SimulatedTraffic is a steady stream of new workflows, all pinned to the version that they start on.
@@ -89,6 +91,40 @@ type SimulatedFailures struct {
 	To   Duration `json:"to,omitzero"`
 }
 
+// SimulatedMetric is what a metric of the spec's analysis says. Where several fit, the last one counts; without any it is 0.
+type SimulatedMetric struct {
+	Name string `json:"name"`
+	// Value that is read; left out: it cannot be read.
+	Value *float64 `json:"value,omitempty"`
+	// From and To are when it begins and ends; To zero: never.
+	From Duration `json:"from,omitzero"`
+	To   Duration `json:"to,omitzero"`
+}
+
+// EvacuationOutcome is how a batch job ends.
+type EvacuationOutcome string
+
+// The ends of a batch job.
+const (
+	BatchCompletes EvacuationOutcome = "Completed"
+	BatchFails     EvacuationOutcome = "Failed"
+)
+
+// SimulatedEvacuation says what becomes of the batch jobs that free a version of workflows that stay. The first one that fits
+// counts; without any they free it of all.
+type SimulatedEvacuation struct {
+	// Stage that is carried out; "" fits every one.
+	Stage EvacuationStage `json:"stage,omitempty"`
+	// BuildID of the version that is freed; "" fits all.
+	BuildID string `json:"buildID,omitempty"`
+	// Takes is how long it runs, reaching one workflow after the other. Defaults to 5m.
+	Takes Duration `json:"takes,omitempty"`
+	// Frees is the percentage of the workflows that leave the version for it, 0 to 100. Defaults to 100; a job that fails frees none.
+	Frees float64 `json:"frees"`
+	// Outcome defaults to Completed.
+	Outcome EvacuationOutcome `json:"outcome,omitempty"`
+}
+
 // SimulatedOutage is a time in which the bot cannot read Temporal. The workers go on.
 type SimulatedOutage struct {
 	From Duration `json:"from,omitzero"`
@@ -111,6 +147,8 @@ const (
 	DefaultWorkflowDuration   = 30 * time.Second
 	DefaultApprovalAfter      = 10 * time.Minute
 	DefaultGateTakes          = time.Minute
+	DefaultEvacuationTakes    = 5 * time.Minute
+	DefaultEvacuationFrees    = 100
 
 	// MaxSimulationFor is how long a simulation may last.
 	MaxSimulationFor = 366 * 24 * time.Hour
@@ -146,4 +184,8 @@ func presetApprovals(a *SimulatedApprovals) {
 
 func presetSimulatedGate(g *SimulatedGate) {
 	g.Takes, g.Outcome = Duration{DefaultGateTakes}, GateCompletes
+}
+
+func presetSimulatedEvacuation(e *SimulatedEvacuation) {
+	e.Takes, e.Frees, e.Outcome = Duration{DefaultEvacuationTakes}, DefaultEvacuationFrees, BatchCompletes
 }

@@ -27,7 +27,7 @@ func (v *validator) simulation(n *node, s *SimulationSpec) {
 	}
 	v.between(traffic.get("duration"), s.Traffic.Duration, 0, MaxSimulationFor)
 	v.moment(spec.at("approvals", "after"), s.Approvals.After)
-	for _, key := range []string{"gates", "failures", "outages", "pushes"} {
+	for _, key := range []string{"gates", "failures", "metrics", "evacuations", "outages", "pushes"} {
 		if list := spec.get(key); len(list.items()) > maxSimulatedItems {
 			v.errorf(list, "more than %d items", maxSimulatedItems)
 			return
@@ -35,6 +35,8 @@ func (v *validator) simulation(n *node, s *SimulationSpec) {
 	}
 	v.simulatedGates(spec.get("gates").items(), s.Gates)
 	v.simulatedFailures(spec.get("failures").items(), s.Failures)
+	v.simulatedMetrics(spec.get("metrics").items(), s.Metrics)
+	v.simulatedEvacuations(spec.get("evacuations").items(), s.Evacuations)
 	v.simulatedOutages(spec.get("outages").items(), s.Outages)
 	v.simulatedPushes(spec.get("pushes").items(), s.Pushes)
 }
@@ -56,6 +58,23 @@ func (v *validator) simulatedFailures(items []*node, failures []SimulatedFailure
 			v.errorf(p, "%s is not between 0 and 100", p.text)
 		}
 		v.span(n, failures[i].From, failures[i].To)
+	}
+}
+
+func (v *validator) simulatedMetrics(items []*node, metrics []SimulatedMetric) {
+	for i, n := range items[:min(len(items), len(metrics))] {
+		v.printable(v.text(n, "name"))
+		v.span(n, metrics[i].From, metrics[i].To)
+	}
+}
+
+func (v *validator) simulatedEvacuations(items []*node, evacuations []SimulatedEvacuation) {
+	for i, n := range items[:min(len(items), len(evacuations))] {
+		v.printable(n.get("buildID"))
+		v.moment(n.get("takes"), evacuations[i].Takes)
+		if f := n.get("frees"); f.present() && (evacuations[i].Frees < 0 || evacuations[i].Frees > 100) {
+			v.errorf(f, "%s is not between 0 and 100", f.text)
+		}
 	}
 }
 
