@@ -42,7 +42,7 @@ func TestRoutingEdited(t *testing.T) {
 
 	w.editDesired("ramp another one", "buildID: "+v2, "buildID: v9-00000000")
 	w.eventually("put back", func() bool { return w.routing().Desired.Ramping.BuildID == v2 })
-	require.Contains(t, w.message(), "so routing.yaml is put back")
+	require.Contains(t, w.routing().Hold.Reason, "so routing.yaml is put back")
 	require.InDelta(t, 50, w.desiredShare(), 0)
 
 	b.stop()
@@ -55,7 +55,7 @@ func TestRoutingEdited(t *testing.T) {
 	})
 	w.settle()
 	require.Equal(t, "ManualHold", w.reason())
-	require.NotContains(t, w.message(), "put back")
+	require.NotContains(t, w.routing().Hold.Reason, "put back")
 	require.InDelta(t, 20, w.desiredShare(), 0)
 	require.Len(t, w.calls(), 3)
 }

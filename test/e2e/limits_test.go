@@ -159,6 +159,31 @@ func TestServersVersionLimit(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2", "current v3"}, w.calls())
 }
 
+// Versions that were scaled down and wait to be deleted fill the server's limit: with the next rollouts the server deletes the
+// oldest of them itself, and their files go.
+func TestSeventhRollout(t *testing.T) {
+	images := map[string]temporalenv.Image{}
+	for i := 1; i <= 7; i++ {
+		images[fmt.Sprintf("app:v1%d", i)] = temporalenv.DefaultImage(queue)
+	}
+	w := newWorld(t, withImages(images), withSetting(dynamicconfig.MatchingMaxVersionsInDeployment, 5))
+	b := w.start()
+	var calls []string
+	for i := 1; i <= 7; i++ {
+		image := fmt.Sprintf("app:v1%d", i)
+		w.pushSpec(image, specText{image: image, strategy: soon, sunset: "scaledownDelay: 1s, deleteDelay: 1h"})
+		w.awaitReady(image)
+		calls = append(calls, "current "+tag(image))
+	}
+	require.Equal(t, calls, w.calls())
+	require.LessOrEqual(t, len(w.listed()), 5)
+	b.stop() // another one looks at once, and not when its time has come
+	w.eventually("the files of the first are gone", func() bool { w.once(); return w.build("app:v11") == "" && w.build("app:v12") == "" })
+	for _, c := range w.ns.Calls() {
+		require.NotEqual(t, "DeleteWorkerDeploymentVersion", c.Method, "the bot waits for an hour")
+	}
+}
+
 // Ten worker deployments share a namespace whose limit is below what they ask for at once: all of them arrive, and every change
 // is made once.
 func TestManyUnderRateLimit(t *testing.T) {
