@@ -66,6 +66,11 @@ WORLDS ?= 10000
 soak: ## the planner's properties over WORLDS random worlds
 	$(GO) test -run '^TestProperties$$' -timeout 0 ./internal/plan -rapid.checks=$(WORLDS)
 
+# One file, or mutants by a regular expression: make mutate MUTANTS="-file never.go -mutant 'never.ready'"; -list names them.
+.PHONY: mutate
+mutate: ## each row, condition and check of the planner broken once: a test has to notice
+	$(GO) run ./internal/mutation $(MUTANTS)
+
 .PHONY: bench
 bench: ## time and memory of single steps and of whole cycles
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...

@@ -48,6 +48,7 @@ var rules = map[string]rule{
 	"internal/promtest":  {never: []string{opa, sdk, cobra}},
 	"internal/parity":    {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":  {},
+	"internal/mutation":  {never: []string{opa, sdk, git, cobra}},
 	"cmd":                {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
 }
 
