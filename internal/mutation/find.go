@@ -141,9 +141,9 @@ func (f *finder) walk(n ast.Node) {
 // inside walks the parts of a statement of which one is a condition.
 func (f *finder) inside(cond ast.Expr, parts ...ast.Node) bool {
 	for _, p := range parts {
-		switch {
-		case p == nil:
-		case p == cond:
+		switch p {
+		case nil:
+		case cond:
 			f.condition(cond)
 		default:
 			f.walk(p)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,7 +53,14 @@ type lab struct {
 	mutants []mutant
 	binary  string
 	stages  []stage
+
+	mu sync.Mutex
+	// noticed are the tests that noticed mutants of a file, the last one first: likely they notice the next, too.
+	noticed map[string][]string
 }
+
+// likely is how many of these a mutant is shown before all the others.
+const likely = 3
 
 // build finds the mutants of a package and makes one test binary for all of them.
 func (t target) build(ctx context.Context, tmp string) (*lab, error) {
@@ -60,7 +68,7 @@ func (t target) build(ctx context.Context, tmp string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{target: t, binary: filepath.Join(tmp, t.name+".test")}
+	l := &lab{target: t, binary: filepath.Join(tmp, t.name+".test"), noticed: map[string][]string{}}
 	l.dir = dir
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -131,7 +139,7 @@ func (l *lab) plan(ctx context.Context) error {
 	}
 	for _, names := range [][]string{cheap, dear} {
 		if len(names) > 0 {
-			l.stages = append(l.stages, stage{run: "^(" + strings.Join(names, "|") + ")$"})
+			l.stages = append(l.stages, stage{run: anyOf(names)})
 		}
 	}
 	if len(l.stages) == 0 {
@@ -155,16 +163,41 @@ func (l *lab) exec(ctx context.Context, n int, args []string) (out string, faile
 // show shows a mutant to the tests: to those that play at random only if it is not meant to live. It gives the test that noticed,
 // "" for none.
 func (l *lab) show(ctx context.Context, m mutant, lives bool) string {
-	for _, s := range l.stages {
+	stages := l.stages
+	if first := l.guess(m.file); len(first) > 0 {
+		stages = append([]stage{{run: anyOf(first)}}, stages...)
+	}
+	for _, s := range stages {
 		if lives && s.run == l.random {
 			continue
 		}
 		if out, failed := l.exec(ctx, m.n, append([]string{"-test.run=" + s.run}, s.args...)); failed {
-			return killer(out)
+			by := killer(out)
+			l.learn(m.file, by)
+			return by
 		}
 	}
 	return ""
 }
+
+func (l *lab) guess(file string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.noticed[file])
+}
+
+func (l *lab) learn(file, by string) {
+	test, _, _ := strings.Cut(by, "/")
+	if !strings.HasPrefix(test, "Test") || l.random != "" && regexp.MustCompile(l.random).MatchString(test) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	others := slices.DeleteFunc(l.noticed[file], func(o string) bool { return o == test })
+	l.noticed[file] = append([]string{test}, others[:min(len(others), likely-1)]...)
+}
+
+func anyOf(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+) \(`)
 
