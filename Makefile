@@ -68,6 +68,11 @@ SEED   ?= 0
 soak: ## the planner's properties over WORLDS random worlds
 	$(GO) test -run '^TestProperties$$' -v -timeout 0 ./internal/plan -rapid.checks=$$(( ($(WORLDS) + 6) / 7 )) -rapid.seed=$(SEED) -rapid.nofailfile
 
+# One file, or mutants by a regular expression: make mutate MUTANTS="-file never.go -mutant 'never.ready'"; -list names them.
+.PHONY: mutate
+mutate: ## each row, condition and check of the planner broken once: a test has to notice
+	$(GO) run ./internal/mutation $(MUTANTS)
+
 .PHONY: bench
 bench: ## time and memory of single steps and of whole cycles
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...

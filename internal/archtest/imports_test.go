@@ -50,6 +50,7 @@ var rules = map[string]rule{
 	"internal/testneed":  {never: []string{opa, sdk, git, cobra}},
 	"internal/parity":    {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":  {},
+	"internal/mutation":  {never: []string{opa, sdk, git, cobra}},
 	"cmd":                {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
 }
 

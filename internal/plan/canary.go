@@ -239,7 +239,7 @@ func (v *view) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, b
 		o.due = due
 		return o, true
 	}
-	if settings.OnTooFewSamples == v1alpha1.SamplesAdvance && c.Stuck.Problem == "" && c.Stuck.Candidate == 0 {
+	if settings.OnTooFewSamples == v1alpha1.SamplesAdvance && c.Stuck.Candidate == 0 {
 		return outcome{}, false
 	}
 	return stalled(rollout.StaleFacts, "%s within %s. Send it more, or set analysis.onTooFewSamples: Advance", few, settings.MaxWait), true

@@ -48,7 +48,7 @@ func (n *never) removals() {
 		switch {
 		case w.Op == rollout.RemoveVersion:
 			n.goes(w.BuildID, "taken away", true)
-			if was == nil || !retired(was) {
+			if !retired(was) {
 				n.add("the files of %s would be removed before it was scaled down", w.BuildID)
 			}
 		case was == nil || retired(was):
@@ -60,7 +60,7 @@ func (n *never) removals() {
 	}
 	for _, id := range n.p.Deletions {
 		n.goes(id, "deleted", false)
-		if was := n.recorded(id); was == nil || !retired(was) {
+		if !retired(n.recorded(id)) {
 			n.add("version %s would be deleted before it was scaled down", id)
 		}
 	}
@@ -98,7 +98,7 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 		return "Temporal still knows it"
 	case v == nil && !obs.Unlisted[id].None():
 		return "it is not known that no open workflow names it"
-	case v == nil && routed && (was == nil || !retired(was)):
+	case v == nil && routed && !retired(was):
 		return "it was routed and Temporal does not list it"
 	case v == nil:
 		return ""
@@ -179,7 +179,7 @@ func (n *never) lowers(c rollout.RoutingCall) {
 	}
 }
 
-// raise: only to a version with files in Git and fresh pollers, by one step at most, on fresh facts.
+// raise: only for a spec, to a version with files in Git and fresh pollers, by one step at most, on fresh facts.
 func (n *never) raise(c rollout.RoutingCall) {
 	obs := &n.s.Observation
 	if age := n.s.Now.Sub(obs.At); obs.Problem != nil || age > n.s.Limits.FactMaxAge {
@@ -194,6 +194,10 @@ func (n *never) raise(c rollout.RoutingCall) {
 			continue
 		}
 		n.ready(step.BuildID)
+		if n.s.Spec == nil {
+			n.add("traffic would be raised to %s without a spec", step.BuildID)
+			continue
+		}
 		n.oneStep(step)
 		n.known(step.BuildID)
 		n.pooled(step.BuildID)
@@ -203,12 +207,12 @@ func (n *never) raise(c rollout.RoutingCall) {
 // known: where the spec asks for an analysis, a ramp is not raised on counts or metrics that are not there.
 func (n *never) known(id string) {
 	r := n.s.Observation.Routing
-	if n.s.Spec == nil || n.s.Spec.Spec.Rollout.Analysis == nil || !r.HasRamp || r.Ramping != id || r.Percentage == 0 ||
+	if n.s.Spec.Spec.Rollout.Analysis == nil || !r.HasRamp || r.Ramping != id || r.Percentage == 0 ||
 		n.s.Spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
 		return
 	}
 	for _, m := range n.s.Spec.Spec.Rollout.Analysis.Metrics {
-		if f, ok := n.s.Facts[m.Name]; !ok || !f.Fresh(n.s.Now) {
+		if !n.s.Facts[m.Name].Fresh(n.s.Now) {
 			n.add("traffic to %s would be raised although metric %s is not known", id, m.Name)
 		}
 	}
@@ -245,7 +249,7 @@ func (n *never) askedZero() bool {
 // pooled: no raise to a version without workers of each of its pools, as far as pools can be told apart.
 func (n *never) pooled(id string) {
 	was, o := n.recorded(id), n.s.Observation.Version(id)
-	if was == nil || o == nil || n.s.Spec == nil {
+	if was == nil || o == nil {
 		return
 	}
 	for _, p := range n.s.Spec.Spec.Pools {
@@ -261,7 +265,7 @@ func (n *never) pooled(id string) {
 
 // oneStep: a progressive rollout goes up by one step of its spec at most.
 func (n *never) oneStep(step rollout.RoutingStep) {
-	if n.s.Spec == nil || n.s.Spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
+	if n.s.Spec.Spec.Rollout.Strategy != v1alpha1.Progressive {
 		return
 	}
 	r := n.s.Observation.Routing
@@ -272,7 +276,7 @@ func (n *never) oneStep(step rollout.RoutingStep) {
 	first := r.Current == "" && !r.HasRamp && n.alone(step.BuildID)
 	for _, s := range n.s.Spec.Spec.Rollout.Steps {
 		if p := float32(s.RampPercentage); p > have {
-			if step.Kind == rollout.SetCurrent && !first || step.Kind == rollout.SetRamp && step.Percentage > p {
+			if step.Kind == rollout.SetCurrent && !first || step.Percentage > p {
 				n.add("traffic to %s would be raised by more than one step", step.BuildID)
 			}
 			return

@@ -58,7 +58,7 @@ func (n *never) traffic(id string) bool {
 
 // takes: a version that workflows are moved to has files in Git, and fresh pollers on all queues of the one that they leave.
 func (n *never) takes(b rollout.BatchStart) {
-	if was := n.recorded(b.Job.Target); b.Job.Target == b.BuildID || was == nil || retired(was) || was.Guard != v1alpha1.GuardOn {
+	if was := n.recorded(b.Job.Target); b.Job.Target == b.BuildID || was == nil || was.Guard != v1alpha1.GuardOn {
 		n.add("workflows on %s would be moved to %s, whose files are not in Git", b.BuildID, b.Job.Target)
 	}
 	to, from := n.s.Observation.Version(b.Job.Target), n.s.Observation.Version(b.BuildID)

@@ -124,7 +124,7 @@ func otherRowOf(s rollout.Snapshot) (string, outcome) {
 
 func TestOtherRows(t *testing.T) {
 	tested := map[string]bool{}
-	for _, c := range slices.Concat(otherCases(), askedCases()) {
+	for _, c := range slices.Concat(otherCases(), askedCases(), besideCases()) {
 		t.Run(c.row+"/"+c.name, func(t *testing.T) {
 			tested[c.row] = true
 			s := of(c.given)

@@ -143,12 +143,12 @@ func (v *view) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion
 	}
 }
 
-// files are the actions that write a version's files.
+// files are the actions for the target that write files which it has already.
 func files(actions []rollout.Action, buildID string) []rollout.Action {
 	var out []rollout.Action
 	for _, a := range actions {
 		switch a.Kind {
-		case rollout.CreateVersion, rollout.UpdateVersion, rollout.Restore, rollout.ScaleVersion:
+		case rollout.UpdateVersion, rollout.Restore:
 			if a.BuildID == buildID {
 				out = append(out, a)
 			}

@@ -241,7 +241,7 @@ func updateTemplate(v *view) (outcome, bool) {
 	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.wantedReplicas(r), Pools: v.newPools(),
 		Reason: fmt.Sprintf("the template changed under the build ID %s: a rolling update in place", r.BuildID)}
 	o := say(v.afterUpdate(), "%s", a.Reason)
-	if v.actual.HasRamp && v.actual.Ramping == r.BuildID {
+	if v.targetRamps() {
 		return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: r.BuildID, From: v.share(r.BuildID), Cause: rollout.CauseSpec,
 			Reason: fmt.Sprintf("the pods of %s change: it starts over at its first gate and step", r.BuildID)}, a)
 	}

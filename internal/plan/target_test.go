@@ -368,7 +368,7 @@ func rampsTo(percentage float32) change {
 
 func TestTargetRows(t *testing.T) {
 	tested := map[string]bool{}
-	for _, group := range [][]rowCase{inputRows(), retireRows(), retreatRows(), lostRows(), raiseRows(), resourceRows()} {
+	for _, group := range [][]rowCase{inputRows(), retireRows(), retreatRows(), lostRows(), raiseRows(), resourceRows(), besideRows()} {
 		for _, c := range group {
 			t.Run(c.row+"/"+c.name, func(t *testing.T) {
 				s := of(c.given)
