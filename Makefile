@@ -1,4 +1,4 @@
-# What a newcomer runs: make demo, make test. What CI runs: make check, make soak, make test.
+# What a newcomer runs: make demo, make test. What CI runs: make check, make soak, make mutate, make test.
 
 GO       ?= go
 BIN      := bin

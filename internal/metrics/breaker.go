@@ -9,7 +9,7 @@ import (
 
 // breaker leaves a server alone that is away, longer each time, until it answers.
 type breaker struct {
-	// pause is the first one; it doubles, up to longestPause of them.
+	// pause is the first one; it doubles with each trip in a row, up to longestPause of them.
 	pause time.Duration
 
 	mu    sync.Mutex
@@ -21,8 +21,8 @@ type breaker struct {
 // longestPause in first pauses: a minute and 20 s by default.
 const longestPause = 16
 
-// closed says why nothing is asked now; nil: it may be.
-func (b *breaker) closed(now time.Time) error {
+// open says why nothing is asked now; nil: it may be.
+func (b *breaker) open(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.why == nil || !now.Before(b.until) {
@@ -35,8 +35,8 @@ func (b *breaker) closed(now time.Time) error {
 func (b *breaker) trip(why *awayError, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.why, b.until = why, now.Add(min(b.pause<<b.trips, longestPause*b.pause))
-	b.trips = min(b.trips+1, longestPause)
+	b.why, b.until = why, now.Add(b.pause*time.Duration(min(1<<b.trips, longestPause)))
+	b.trips = min(b.trips+1, 30) // no shift overflows
 }
 
 // reset notes that the server answers.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,14 @@ type Client struct {
 	breaker   breaker
 	// first is the question that a call begins with.
 	first atomic.Int64
+
+	mu sync.Mutex
+	// last are the latest answers, for questions that have no turn: a slow server is not one that knows a value in one call only.
+	last map[question]answer
 }
+
+// keepLast is how long an answer may stand for the next one, at most: its metric's maxAge says whether it is good enough.
+const keepLast = time.Hour
 
 // New checks a configuration and gives a client. It does not connect yet.
 func New(c Config) (*Client, error) {
@@ -82,7 +90,8 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of Prometheus: %w", err)
 	}
-	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout, breaker: breaker{pause: timeout / 2}}, nil
+	return &Client{api: prometheus.NewAPI(client), transport: transport, timeout: timeout, breaker: breaker{pause: timeout / 2},
+		last: map[question]answer{}}, nil
 }
 
 // Close lets go of idle connections.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -120,7 +121,7 @@ func render(m v1alpha1.Metric, values map[string]string) (string, error) {
 // answers asks questions, a few at a time, until the server turns out to be away, or the time for a call is over. What is asked of
 // a server that is away has the same words whether or not it was tried.
 func (c *Client) answers(ctx context.Context, questions []question) []answer {
-	if why := c.breaker.closed(time.Now()); why != nil {
+	if why := c.breaker.open(time.Now()); why != nil {
 		return slices.Repeat([]answer{{problem: why.Error()}}, len(questions))
 	}
 	ctx, end := context.WithTimeoutCause(ctx, callTimeouts*c.timeout, &noTimeError{callTimeouts * c.timeout})
@@ -162,7 +163,23 @@ func (c *Client) answers(ctx context.Context, questions []question) []answer {
 			out[i].problem = unasked(context.Cause(ctx))
 		}
 	}
-	return out
+	return c.remembered(context.Cause(ctx), questions, out)
+}
+
+// remembered keeps the answers of a call, and gives those that had no turn in it the ones they had before.
+func (c *Client) remembered(cause error, questions []question, answers []answer) []answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.last, func(_ question, a answer) bool { return time.Since(a.received) > keepLast })
+	var late *noTimeError
+	for i, q := range questions {
+		if answers[i].problem == "" {
+			c.last[q] = answers[i]
+		} else if before, known := c.last[q]; known && errors.As(cause, &late) {
+			answers[i] = before
+		}
+	}
+	return answers
 }
 
 // conclude remembers what a call ended with, nil if all was asked, for the next one.

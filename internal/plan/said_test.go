@@ -89,6 +89,10 @@ func TestReasons(t *testing.T) {
 	require.NotContains(t, Propose(of(nowhere)).State.Message, "push another build")
 	require.Contains(t, Propose(of(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateFailed, 1))).State.Message, "push another build")
 
+	gone := func(g *given) { g.Spec = nil }
+	require.Contains(t, Propose(of(gone)).State.Message, "rampart retire payments/checkout")
+	require.Contains(t, Propose(of(gone, retires(v1alpha1.KeepCurrent, time.Hour))).State.Message, "until all is retired")
+
 	uncounted := func(g *given) { g.listed("v1").InUse.Reason = "visibility is away" }
 	require.Contains(t, Propose(of(retires(v1alpha1.UnrouteProven, 2*time.Hour), uncounted)).State.Message, "visibility is away")
 	require.Contains(t, Propose(of(retires(v1alpha1.UnrouteProven, 2*time.Hour))).State.Message, "not asked")

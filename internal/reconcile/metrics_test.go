@@ -47,8 +47,13 @@ func newFleet(t *testing.T, n int) *fleet {
 
 func (f *fleet) name(i int) rollout.Name { return f.world.Environments[0].Deployments[i].Deployment }
 
+// target of each worker deployment, by its spec or the last one that could be used.
 func (f *fleet) target() string {
-	id, _ := rollout.BuildIDFor(f.world.Environments[0].Deployments[0].Spec.Spec, nil)
+	d := f.world.Environments[0].Deployments[0]
+	if d.Spec == nil {
+		d.Spec = d.Record.Status
+	}
+	id, _ := rollout.BuildIDFor(d.Spec.Spec, nil)
 	return id
 }
 
@@ -147,4 +152,17 @@ func TestObserveMeasures(t *testing.T) {
 		require.True(t, s.Facts["errors"].Fresh(s.Now))
 	}
 	require.Equal(t, []string{"metrics of 3"}, f.events)
+}
+
+// While its spec cannot be used, a worker deployment is judged by the last one that could, and by that one's metrics.
+func TestMetricsOfTheLastSpec(t *testing.T) {
+	f := newFleet(t, 1)
+	r := f.reconciler()
+	d := &f.world.Environments[0].Deployments[0]
+	d.Record.Status, d.Record.Routing = d.Spec, &v1alpha1.Routing{}
+	d.Spec, d.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}}
+	report := f.once(r)
+	require.Equal(t, []string{"metrics of 1"}, f.events)
+	require.Equal(t, "sum(errors)", f.asked[0][0].Ask.Metrics[0].Prometheus.Query)
+	require.True(t, report.Decisions[0].Snapshot.Facts["errors"].Fresh(f.now))
 }

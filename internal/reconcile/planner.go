@@ -145,7 +145,7 @@ func (p *Planner) measure(ctx context.Context, snapshots []rollout.Snapshot) []r
 
 // metricsOf are the metrics to read for a snapshot; nil: none.
 func (p *Planner) metricsOf(s rollout.Snapshot) *rollout.MetricsAsk {
-	if p.Metrics == nil || s.Spec == nil || s.Spec.Spec.Rollout.Analysis == nil {
+	if p.Metrics == nil {
 		return nil
 	}
 	return plan.Ask(s).Metrics
