@@ -127,6 +127,8 @@ func TestScaledUpWithManual(t *testing.T) {
 	require.Contains(t, w.manifest(v1), "replicas: 2")
 	w.setCurrent(v1)
 	w.awaitReady("app:v1")
+	w.pushSpec("three", specText{image: "app:v1", strategy: manual, replicas: "3"})
+	w.eventually("three are wanted", func() bool { return strings.Contains(w.manifest(v1), "replicas: 3") })
 	require.Empty(t, w.calls(), "the bot moved nothing")
 	require.Len(t, w.routing().Versions, 1)
 }

@@ -92,6 +92,7 @@ type world struct {
 	clock   int
 	branch  string // of the output
 	name    string // of the worker deployment that it is asked about
+	tree    *tree
 	// settings of the server for the world's namespace.
 	settings []temporalenv.Setting
 	// images beside those that every cluster has.
@@ -143,7 +144,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Helper()
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
-	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", name: deployName}
+	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", name: deployName, tree: &tree{}}
 	w.url = w.repo.URL()
 	for _, o := range options {
 		o(w)
@@ -394,10 +395,24 @@ func (w *world) dir() string { return output + "/" + w.id() }
 
 // file is a file at the output's tip, "" if there is none.
 func (w *world) file(path string) string {
-	if w.repo.Git("for-each-ref", "refs/heads/"+w.branch) == "" {
-		return ""
+	return w.tree.at(w.repo, w.branch)[path]
+}
+
+// tree is what is at the tip of a branch. It is read again when the tip has moved: waits ask for it all the time.
+type tree struct {
+	mu    sync.Mutex
+	tip   string
+	files map[string]string
+}
+
+func (s *tree) at(repo *gittest.Repo, branch string) map[string]string {
+	tip := repo.Git("for-each-ref", "--format=%(objectname)", "refs/heads/"+branch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tip != s.tip {
+		s.tip, s.files = tip, repo.Files(tip)
 	}
-	return w.repo.Files(w.branch)[path]
+	return s.files
 }
 
 // status is status.yaml at the tip, with an empty status if there is none.
