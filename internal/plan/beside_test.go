@@ -25,6 +25,12 @@ func besideRows() []rowCase {
 			reason: rollout.Ramping, actions: []string{"Ramp v3 0->10 step 1/2"}, but: wants("v2"), then: "bake"},
 		{row: "held", name: "its first gate failed", given: all(candidate(), failed, holds(v1alpha1.HoldManual, "v1")), reason: rollout.ManualHold, stalled: true,
 			but: func(g *given) { g.rec.Hold = nil }, then: "gate"},
+		{row: "edited-refused", name: "promoted, and another ramps", given: all(candidate(), edits("v2", "v3", 10)), reason: rollout.ManualHold, stalled: true,
+			but: edits("v2", "", 0), then: "edited-up"},
+		{row: "edited-refused", name: "a ramp beside another current version", given: all(candidate(), edits("v3", "v2", 10)), reason: rollout.ManualHold, stalled: true,
+			but: edits("v1", "v2", 10), then: "edited-up"},
+		{row: "edited-refused", name: "a ramp of another", given: all(candidate(), edits("v1", "v3", 10)), reason: rollout.ManualHold, stalled: true,
+			but: edits("v1", "v2", 10), then: "edited-up"},
 		{row: "manual", name: "its gate failed, at 0%", given: all(rampsAt(0, time.Minute), failed, strategy(v1alpha1.Manual)), reason: rollout.Ramping,
 			but: strategy(v1alpha1.AllAtOnce), then: "gate-failed"},
 		{row: "manual", name: "without its gate's input", given: all(candidate(), unread, strategy(v1alpha1.Manual)), reason: rollout.WaitingForPromotion,
@@ -61,4 +67,37 @@ func TestDeleteAlone(t *testing.T) {
 	v := newView(&s)
 	_, fits := deleteRecord(v, v.recorded(id("v1")))
 	require.False(t, fits)
+}
+
+// TestEndsAlone: the record of a retired worker deployment goes when nothing is left but itself.
+func TestEndsAlone(t *testing.T) {
+	over := all(ended(), specGone)
+	require.True(t, decide(t, of(over), allowed).Remove)
+	for name, c := range map[string]change{
+		"not read":       func(g *given) { g.Observation.Exists = "" },
+		"another's":      foreign(),
+		"a ramp":         func(g *given) { g.Observation.Routing.HasRamp, g.Observation.Routing.Percentage = true, 5 },
+		"a version":      inGit("v1"),
+		"a spec":         func(g *given) { g.SpecPath = "workers/checkout.yaml" },
+		"another's file": func(g *given) { g.Record.Files["notes.md"] = rollout.File{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.False(t, decide(t, of(over, c), allowed).Remove)
+		})
+	}
+}
+
+// TestUnroutedToNobody: unversioned workers take over only where they are seen on task queues that are known.
+func TestUnroutedToNobody(t *testing.T) {
+	elsewhere := all(retires(v1alpha1.UnrouteProven, 0), used("v1", 7), func(g *given) { g.listed("v1").Queues[0].Unversioned = rollout.Yes })
+	require.NotNil(t, decide(t, of(elsewhere), allowed).Raise)
+	for name, c := range map[string]change{
+		"not listed":       unlisted("v1"),
+		"queues not known": func(g *given) { g.listed("v1").QueuesKnown = "" },
+		"no queue":         func(g *given) { g.listed("v1").Queues = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Nil(t, decide(t, of(elsewhere, c), allowed).Raise)
+		})
+	}
 }
