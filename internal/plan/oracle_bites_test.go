@@ -340,7 +340,7 @@ func objectsSpoilt() []spoilt {
 // TestTheOracleBites: what the oracle of the properties looks for it finds, in plans that are well but for that; and it lets pass
 // what may be done.
 func TestTheOracleBites(t *testing.T) {
-	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), batchesSpoilt(), objectsSpoilt()} {
+	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				s := twice(of(c.given))

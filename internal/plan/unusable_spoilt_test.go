@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// invalid: the spec cannot be used any more when a plan that was made with it is to be carried out.
+func invalid(s *rollout.Snapshot, _ *rollout.Plan) {
+	s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}}
+}
+
+func noSpec(s *rollout.Snapshot, _ *rollout.Plan)       { s.Spec = nil }
+func noConnection(s *rollout.Snapshot, _ *rollout.Plan) { s.Connection = nil }
+
+// unusableSpoilt are plans under which the spec, or its connection, goes.
+func unusableSpoilt() []spoilt {
+	down := all(promoted(100*time.Hour), drained("v1", 90*time.Hour), scaledDown("v1", 80*time.Hour), noPollers("v1"))
+	gated := all(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateMissing, 1))
+	desires := func(d v1alpha1.DesiredRouting) func(*rollout.Snapshot, *rollout.Plan) {
+		return planned(func(p *rollout.Plan) { p.Record.Desired = d })
+	}
+	return []spoilt{
+		{"lowers without a spec", rampsAt(30, time.Hour), noSpec, ""},
+		{"raises on an invalid spec", candidate(), invalid, "raises without a spec that can be used"},
+		{"raises without a connection", candidate(), noConnection, "raises without a spec that can be used"},
+		{"starts a gate on an invalid spec", gated, invalid, "does more than lowering"},
+		{"deletes without a connection", down, noConnection, "does more than lowering"},
+		{"starts a batch job without a connection", stays(3), noConnection, "does more than lowering"},
+		{"removes all on an invalid spec", all(ended(), specGone), invalid, "does more than lowering"},
+		{"creates on an invalid spec", asks("v2"), invalid, "without a spec that can be used"},
+		{"clears a ramp and desires it", all(rampsAt(30, time.Hour), wants("v1")), also(records(func(r *v1alpha1.RoutingSpec) { r.Desired.Ramping = nil }),
+			desires(v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 30}})), "desires"},
+	}
+}
+
+// onlyLowersCases are what Never lets pass of a version's files, and what not, while the spec cannot be used.
+func onlyLowersCases() []spoilt {
+	writes := func(w rollout.VersionWrite) func(*rollout.Snapshot, *rollout.Plan) {
+		return planned(func(p *rollout.Plan) { p.Versions = []rollout.VersionWrite{w} })
+	}
+	edit := func(tag string, n *int32) rollout.VersionWrite {
+		return rollout.VersionWrite{BuildID: id(tag), Op: rollout.EditVersion, Guard: v1alpha1.GuardOn, Replicas: n}
+	}
+	moves := all(candidate(), func(g *given) { g.Connection = other() })
+	return []spoilt{
+		{"fewer replicas, and not none", none, also(invalid, writes(edit("v1", replicas(1)))), ""},
+		{"none as before", none, also(invalid, records(func(r *v1alpha1.RoutingSpec) { r.Versions[0].Replicas = replicas(0) }), writes(edit("v1", replicas(0)))), ""},
+		{"a version that is not recorded", none, also(invalid, writes(edit("v3", replicas(1)))), ""},
+		{"another connection", moves, invalid, "would be changed (Reconnect) although the spec is not valid"},
+		{"a record that names no namespace", candidate(), records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "" }), ""},
+		{"another namespace", candidate(), records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "elsewhere" }), "asks for another Temporal namespace"},
+		{"another namespace, and it is retired", candidate(), also(records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "elsewhere" }),
+			func(s *rollout.Snapshot, _ *rollout.Plan) {
+				spec := *s.Spec
+				spec.Metadata.Annotations = map[string]string{rollout.AnnotationRetire: "true"}
+				s.Spec = &spec
+			}), ""},
+	}
+}
+
+// TestMarkOfAnAttempt: the mark of a build that is turned back has the attempt that the target is at, not the one that its files
+// were written in.
+func TestMarkOfAnAttempt(t *testing.T) {
+	p := decide(t, of(rampsAt(10, time.Minute), func(g *given) { g.rec.Target.Attempt = 3 }), turnsBack)
+	require.Equal(t, map[string]string{id("v2"): "3 says so"}, p.Lower.TurnedBack)
+}
+
+// TestAdoptedMeanwhile: what policy adopts is said, but for a spec that cannot be used, which is said first.
+func TestAdoptedMeanwhile(t *testing.T) {
+	adopts := verdictOn(rollout.DriftAction, rollout.Verdict{Effect: rollout.Allow, Drift: rollout.DriftAdopt})
+	higher := all(rampsAt(10, time.Minute), routes("v1", "v2", 30, time.Minute))
+	p := decide(t, of(higher), adopts)
+	require.Equal(t, "RoutingDrift", p.Status.Conditions[0].Reason)
+	p = decide(t, of(higher, recorded, func(g *given) { invalid(&g.Snapshot, nil) }), adopts)
+	require.Equal(t, "InvalidSpec", p.Status.Conditions[0].Reason)
+}
+
+// TestEndOfARetirement: what a person who retired it is told to do.
+func TestEndOfARetirement(t *testing.T) {
+	by := func(who string) change { return func(g *given) { g.rec.Retire.By = who } }
+	message := func(changes ...change) string {
+		return decide(t, of(changes...), allowed).Status.Conditions[0].Message
+	}
+	require.NotContains(t, message(ended(), by("ada")), "annotation")
+	annotated := func(g *given) { g.Spec.Metadata.Annotations = map[string]string{rollout.AnnotationRetire: "true"} }
+	require.Contains(t, message(ended(), by(byAnnotation), annotated), "without the annotation it is made anew")
+	require.True(t, decide(t, of(ended(), by(byAnnotation), annotated, specGone), allowed).Remove)
+	require.Contains(t, Propose(of(ended(), by(byAnnotation), annotated, specGone)).State.Message, "nothing of it is left")
+}
+
+// TestLostAndAnotherAskedFor: it is said that the target does not become current in the place of what was.
+func TestLostAndAnotherAskedFor(t *testing.T) {
+	message := func(changes ...change) string { return Propose(of(changes...)).State.Message }
+	require.Contains(t, message(rampsAt(10, time.Minute), returns("v1", "v2")), id("v2")+" is not made current in its place")
+	require.NotContains(t, message(forgets), "in its place")
+}
