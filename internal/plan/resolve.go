@@ -338,9 +338,10 @@ func (r *resolver) settled(plan *rollout.Plan) bool {
 	})
 }
 
-// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is judged.
+// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is judged. What is
+// retired is looked at in every cycle: it has no target, and its versions go one by one.
 func (r *resolver) frozen() bool {
-	return r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
+	return r.target != nil && r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
 		return until(h.Verdict, r.now).IsZero()
 	})
 }
