@@ -227,17 +227,26 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: spec.Spec.WorkerOptions.ConnectionRef.Name}]
 }
 
-// lastConnection is by which Temporal is asked while the spec cannot be used: the one that the last good spec had, as it is now.
+// lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace: the one that the
+// last good spec had, as it is now.
 func (e *environment) lastConnection(s *rollout.Snapshot) {
 	routing, last := s.Record.Routing, s.Record.Status
-	if s.Spec != nil || routing == nil || last == nil {
+	name := ""
+	switch {
+	case routing == nil:
 		return
+	case routing.Spec.Connection != nil:
+		name = routing.Spec.Connection.Name
+	case last != nil:
+		name = last.Spec.WorkerOptions.ConnectionRef.Name
 	}
-	name := last.Spec.WorkerOptions.ConnectionRef.Name
-	if c := routing.Spec.Connection; c != nil {
-		name = c.Name
+	c := e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
+	switch {
+	case s.Spec == nil:
+		s.Connection = c
+	case s.Spec.Spec.WorkerOptions.ConnectionRef.Name != name:
+		s.LastConnection = c
 	}
-	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
 }
 
 func asProblems(problems []v1alpha1.Problem) []rollout.Problem {

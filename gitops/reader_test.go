@@ -83,6 +83,7 @@ func TestReadCases(t *testing.T) {
 			d := e.Deployments[0]
 			require.Equal(t, "i:1", d.Spec.Spec.Template.FirstImage)
 			require.Nil(t, d.Spec.Status)
+			require.Nil(t, d.LastConnection, "the spec's")
 			require.Empty(t, d.SpecPath)
 			require.Equal(t, "localhost:7233", d.Connection.Spec.HostPort)
 		}},
@@ -111,7 +112,17 @@ func TestReadCases(t *testing.T) {
 		{name: "a spec whose connection is gone names none", files: map[string]string{
 			"a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), "connectionRef: {name: temporal}", "connectionRef: {name: gone}", 1), "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"),
 			"deploy/shop/x/status.yaml": specYAML("shop", "x", "i:1") + "status: {}\n",
-		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Connection) }},
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Nil(t, e.Deployments[0].Connection)
+			require.Equal(t, "localhost:7233", e.Deployments[0].LastConnection.Spec.HostPort)
+		}},
+		{name: "a spec that names another connection than the record", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": strings.NewReplacer("name: temporal,", "name: other,", "localhost", "other").Replace(connectionYAML),
+			"deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "  desired:", "  connection: {name: other, spec: {hostPort: \"was:7233\"}}\n  desired:", 1),
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Equal(t, "localhost:7233", e.Deployments[0].Connection.Spec.HostPort)
+			require.Equal(t, "other:7233", e.Deployments[0].LastConnection.Spec.HostPort)
+		}},
 		{name: "a record that cannot be read", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "specPath", "specPth", 1),
 		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {

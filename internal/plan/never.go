@@ -12,6 +12,7 @@ import (
 func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.onlyLowers()
+	n.stays()
 	n.removals()
 	n.resources()
 	n.ends()

@@ -94,7 +94,7 @@ func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 }
 
 func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	if retired(r) || r.ConnectionHash == v.s.Connection.Spec.Hash() {
+	if retired(r) || r.ConnectionHash == v.connection.Spec.Hash() {
 		return outcome{}, false
 	}
 	return outcome{}.with(v.reconnect(r))

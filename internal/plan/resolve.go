@@ -26,7 +26,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	r.noteWaits()
 	plan := rollout.Plan{
 		Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Target: p.Target, Row: p.Row,
-		Actions: r.taken, Held: r.held, Verdicts: verdicts, Spec: s.Spec, Connection: s.Connection,
+		Actions: r.taken, Held: r.held, Verdicts: verdicts, Spec: s.Spec, Connection: r.connection,
 		PolicyHash: verdicts.PolicyDigest, SecondRead: r.secondRead, NextDue: earlier(p.NextDue, r.heldUntil()),
 	}
 	r.calls(&plan)

@@ -13,7 +13,11 @@ func (r *resolver) status(plan *rollout.Plan) {
 	if plan.Record == nil {
 		return
 	}
-	if r.unusable != nil && r.spec != nil { // the last that could be used is kept
+	switch last := recordedSpec(r.s); {
+	case r.unusable == nil && !r.away():
+	case last != nil: // the last that could be used is kept
+		plan.Spec = last
+	case r.spec != nil:
 		plan.Spec = r.spec
 	}
 	if plan.Spec == nil {
