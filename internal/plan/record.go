@@ -157,13 +157,15 @@ func (r *resolver) nextPromotions(next *v1alpha1.RoutingSpec) {
 }
 
 // nextHold keeps a person's hold, ends one that followed drift when the spec asks for something else, and sets one
-// when traffic was lowered from outside or routing.yaml was edited by hand.
+// when traffic was lowered from outside or routing.yaml was edited by hand. What a spec asks for that cannot be used ends none.
 func (r *resolver) nextHold(next *v1alpha1.RoutingSpec) {
 	if r.target == nil {
 		return
 	}
-	next.Hold = r.hold()
 	h := &v1alpha1.Hold{BuildID: r.target.BuildID, At: v1alpha1.NewTime(r.now), Reason: r.state.Message}
+	if r.unusable == nil {
+		next.Hold = r.hold()
+	}
 	switch {
 	case r.answered():
 		h.Kind, h.By = v1alpha1.HoldManual, "an edit of routing.yaml"

@@ -474,3 +474,26 @@ func TestUnusableAndMended(t *testing.T) {
 		})
 	}
 }
+
+// TestUnusableHolds: a hold after drift outlasts a push that names a connection which is not there, and is reverted.
+func TestUnusableHolds(t *testing.T) {
+	w := currentV2(t)
+	w.server.routing.Current, w.server.routing.CurrentChangedAt = id("v1"), w.server.now
+	w.run(time.Minute)
+	held := w.routing().Hold
+	require.Equal(t, v1alpha1.HoldDrift, held.Kind)
+	w.given.Connection = nil
+	w.push("v3")
+	w.run(10 * time.Minute)
+	require.Equal(t, "ConnectionNotFound", w.reason())
+	w.given.Connection = steady().Connection
+	w.push("v2")
+	w.run(time.Hour)
+	require.Equal(t, held, w.routing().Hold)
+	require.Equal(t, "ManualHold", w.reason())
+	require.Empty(t, w.server.calls)
+	w.push("v3")
+	w.run(time.Hour)
+	require.Nil(t, w.routing().Hold, "what is asked for is another build")
+	require.Equal(t, []string{"v3 10", "v3 50", "v3 current"}, w.server.calls)
+}
