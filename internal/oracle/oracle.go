@@ -172,12 +172,7 @@ func (o *oracle) takesAway() {
 			continue
 		}
 		zero := w.Replicas != nil && *w.Replicas == 0
-		spec := o.s.Spec
-		if (spec == nil || len(o.s.Problems) > 0) && o.s.Record.Status != nil {
-			spec = o.s.Record.Status // the last that could be used
-		}
-		asked := spec != nil && spec.Spec.Replicas != nil && *spec.Spec.Replicas == 0
-		o.check(idle || w.Guard == was.Guard && (!zero || asked || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
+		o.check(idle || w.Guard == was.Guard && (!zero || o.asksForNone() || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
 	}
 	for _, id := range o.p.Deletions {
 		idle, gone := o.twice(id)
@@ -192,6 +187,21 @@ func (o *oracle) takesAway() {
 		_, gone := o.twice(was.BuildID)
 		o.check(stays || gone, "forgets %s", was.BuildID)
 	}
+}
+
+// asksForNone: the spec wants no workers, or, if nobody can go by it, the last one that somebody could.
+func (o *oracle) asksForNone() bool {
+	spec, last := o.s.Spec, o.s.Record.Status
+	useless := spec == nil || len(o.s.Problems) > 0
+	if !useless {
+		how := spec.Spec.Rollout
+		ends := o.rec.Retire != nil || spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
+		useless = how.Strategy == "" || how.Strategy == v1alpha1.Progressive && len(how.Steps) == 0 || o.movesNamespace() && !ends
+	}
+	if useless && last != nil {
+		spec = last
+	}
+	return spec != nil && spec.Spec.Replicas != nil && *spec.Spec.Replicas == 0
 }
 
 // then is the routing after a call.

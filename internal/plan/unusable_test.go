@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -232,6 +233,37 @@ func ops(p rollout.Plan) []rollout.WriteOp {
 		out = append(out, w.Op)
 	}
 	return out
+}
+
+// TestUnusableWithoutReplicas: who asked for no workers gets its traffic back to a version without any, whatever the broken spec asks for,
+// and no version of it goes to 0 because of what a broken one asks for.
+func TestUnusableWithoutReplicas(t *testing.T) {
+	asksFor := func(was, is int32, b change) change {
+		return all(promoted(10*time.Minute), barsBuild("v2"), func(g *given) {
+			g.Spec.Spec.Replicas = replicas(was)
+			g.version("v1").Replicas, g.version("v2").Replicas = replicas(was), replicas(was)
+		}, recorded, b, func(g *given) {
+			if g.Spec != nil && g.Connection != nil {
+				changed := *g.Spec
+				changed.Spec.Replicas = replicas(is)
+				g.Spec = &changed
+			}
+		})
+	}
+	for name, b := range breaks() {
+		t.Run(name, func(t *testing.T) {
+			s := of(asksFor(0, 2, b.change))
+			p := decide(t, s, allowed)
+			require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(p.Lower))
+			require.Empty(t, oracle.Forbidden(s, p))
+
+			s = of(asksFor(2, 0, b.change))
+			p = decide(t, s, allowed)
+			p.Versions = append(p.Versions, rollout.VersionWrite{BuildID: id("v2"), Op: rollout.EditVersion, Guard: v1alpha1.GuardOn, Replicas: replicas(0)})
+			require.Contains(t, strings.Join(Never(s, p), "\n"), "would be scaled to 0, which nobody asked for")
+			require.Contains(t, strings.Join(oracle.Forbidden(s, p), "\n"), "scales "+id("v2")+" down")
+		})
+	}
 }
 
 // TestUnusableUnjudged: without Temporal, without a spec that could be used once, or under another owner nothing is lowered, and
