@@ -92,7 +92,9 @@ func (e *environment) file(f found, owners map[string]string) error {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(specAt{spec: object, file: f, line: doc.Line}, name, owners)
 		case *v1alpha1.Connection:
-			e.connections[name] = object
+			named := *object
+			named.Metadata.Namespace = name.Namespace
+			e.connections[name] = &named
 		case *v1alpha1.Waiver:
 			e.waivers = append(e.waivers, *object)
 		case *v1alpha1.WorkerResourceTemplate:

@@ -205,11 +205,14 @@ func TestReadTwoEnvironments(t *testing.T) {
 	r.Commit(gittest.Commit{Write: map[string]string{
 		ConfigFile: twoEnvironments, "policies/a.rego": "package rampart.rollout\n", "policies/data.yaml": "a: 1\n",
 		"staging/a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), ", namespace: shop", "", 1), "prod/a.yaml": specYAML("shop", "x", "i:1"),
-		"shared/c.yaml": connectionYAML,
+		"shared/c.yaml": connectionYAML, "staging/b.yaml": strings.Replace(specYAML("shop", "y", "i:1"), "name: temporal", "name: own", 1),
+		"staging/c.yaml": strings.Replace(connectionYAML, "name: temporal, namespace: shop", "name: own", 1),
 	}})
 	w := read(t, open(t, r))
 	require.Empty(t, problems(w))
-	require.Equal(t, []string{"shop/x"}, names(w.Environments[0]))
+	require.Equal(t, []string{"shop/x", "shop/y"}, names(w.Environments[0]))
+	require.Equal(t, v1alpha1.ObjectMeta{Name: "own", Namespace: "shop"}, w.Environments[0].Deployments[1].Connection.Metadata,
+		"the environment's default, by which its credentials are found")
 	require.Nil(t, w.Environments[0].Deployments[0].Connection, "connections are the environment's own")
 	require.Equal(t, "shop", w.Environments[0].Deployments[0].Spec.Metadata.Namespace, "the environment's default")
 	require.NotNil(t, w.Environments[1].Deployments[0].Connection)
