@@ -211,6 +211,21 @@ func twiceRead(c change) change {
 	}
 }
 
+// TestUnusableStaysCurrent: what is not done is not told as if it were.
+func TestUnusableStaysCurrent(t *testing.T) {
+	for _, wish := range []v1alpha1.RetireCurrent{v1alpha1.UnrouteAnyway, v1alpha1.UnrouteProven} {
+		for name, b := range breaks() {
+			if name == "another namespace" {
+				continue // then it is where it was, and can be used
+			}
+			p := decide(t, of(retires(wish, 2*time.Hour), used("v1", 0), b.change), allowed)
+			require.Nil(t, p.Raise)
+			_, meanwhile, _ := strings.Cut(condition(p.Status, v1alpha1.ConditionReady).Message, ". Meanwhile: ")
+			require.Equal(t, "v1 stays current until the spec can be used", named(meanwhile), "%s, %s", wish, name)
+		}
+	}
+}
+
 // TestUnusableKeepsNeeded: what was written of a version that is needed comes back, also while nobody knows what is asked for.
 func TestUnusableKeepsNeeded(t *testing.T) {
 	for name, b := range breaks() {
@@ -348,6 +363,22 @@ func TestJudgedByTheLastGoodSpec(t *testing.T) {
 			require.Equal(t, "prod", plan.Spec.Spec.WorkerOptions.TemporalNamespace)
 		})
 	}
+}
+
+// TestLastGoodSpecIsKept: a spec whose connection is missing is judged by, but does not become the last that could be used.
+func TestLastGoodSpecIsKept(t *testing.T) {
+	w := rampingV2(t)
+	good := w.record().Status.Spec
+	w.given.Connection = nil
+	w.push("v3")
+	w.run(time.Minute)
+	require.Equal(t, "ConnectionNotFound", w.reason())
+	require.Contains(t, named(condition(w.status(), v1alpha1.ConditionReady).Message), "the spec asks for v3, not for v2")
+	require.Equal(t, good, w.record().Status.Spec)
+	require.Equal(t, w.given.Spec.Digest(), w.status().Decision.SpecDigest, "it is what the status is about")
+	w.spoils("invalid")
+	s := w.look()
+	require.Equal(t, template("v2"), Judged(s).Spec.Spec.Template)
 }
 
 // TestConnectionOf: the connection in Git counts; where it is gone, the one that was recorded.
