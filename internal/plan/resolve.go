@@ -200,7 +200,11 @@ func (r *resolver) revertRouting(a rollout.Action, verdict rollout.Verdict) {
 	}
 	if e.answer != rollout.Yes {
 		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
-		r.state.Message += ": not reverted, since " + e.why
+		why := ": not reverted, since " + e.why
+		r.state.Message += why
+		if r.state.Meanwhile != "" {
+			r.state.Meanwhile += why
+		}
 		return
 	}
 	move.Row = a.Row

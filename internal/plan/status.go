@@ -148,7 +148,7 @@ func (r *resolver) slow() bool { return r.state.Stalled && r.state.Reason == rol
 // decision explains where the rollout stands. It is the same right after a step was committed and while its pause
 // lasts, so that a pause costs no commit.
 func (r *resolver) decision() *v1alpha1.Decision {
-	d := &v1alpha1.Decision{Verdict: string(rollout.Allow)}
+	d := &v1alpha1.Decision{Verdict: string(rollout.Allow), Meanwhile: r.state.Meanwhile}
 	if r.s.Spec != nil {
 		d.SpecDigest = r.s.Spec.Digest()
 	} else if was := r.s.Record.Status; was != nil && was.Status != nil && was.Status.Decision != nil {

@@ -193,7 +193,7 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 
 // beside is what there is to say while the spec cannot be used: that first, then what else happens.
 func (v *view) beside(message string) rollout.State {
-	return rollout.State{Reason: v.unusable.Reason, Message: fmt.Sprintf("%s. Meanwhile: %s", v.unusable.Message, message), Stalled: true}
+	return rollout.State{Reason: v.unusable.Reason, Message: fmt.Sprintf("%s. Meanwhile: %s", v.unusable.Message, message), Stalled: true, Meanwhile: message}
 }
 
 // onlyLowers: while the spec or its connection cannot be used, traffic goes down and nothing else happens but that what was written

@@ -124,6 +124,7 @@ func TestUnusableLowers(t *testing.T) {
 				broken, meanwhile, _ := strings.Cut(named(ready.Message), ". Meanwhile: ")
 				require.Contains(t, broken, b.says)
 				require.Contains(t, meanwhile, c.says)
+				require.Equal(t, meanwhile, named(p.Status.Decision.Meanwhile))
 				require.Equal(t, v1alpha1.True, condition(p.Status, v1alpha1.ConditionStalled).Status)
 				var bars []string
 				for _, x := range p.Record.Bars {
