@@ -92,7 +92,9 @@ func (e *environment) file(f found, owners map[string]string) error {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(specAt{spec: object, file: f, line: doc.Line}, name, owners)
 		case *v1alpha1.Connection:
-			e.connections[name] = object
+			named := *object
+			named.Metadata.Namespace = name.Namespace
+			e.connections[name] = &named
 		case *v1alpha1.Waiver:
 			e.waivers = append(e.waivers, *object)
 		case *v1alpha1.WorkerResourceTemplate:
@@ -227,17 +229,26 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: spec.Spec.WorkerOptions.ConnectionRef.Name}]
 }
 
-// lastConnection is by which Temporal is asked while the spec cannot be used: the one that the last good spec had, as it is now.
+// lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace: the one that the
+// last good spec had, as it is now.
 func (e *environment) lastConnection(s *rollout.Snapshot) {
 	routing, last := s.Record.Routing, s.Record.Status
-	if s.Spec != nil || routing == nil || last == nil {
+	name := ""
+	switch {
+	case routing == nil:
 		return
+	case routing.Spec.Connection != nil:
+		name = routing.Spec.Connection.Name
+	case last != nil:
+		name = last.Spec.WorkerOptions.ConnectionRef.Name
 	}
-	name := last.Spec.WorkerOptions.ConnectionRef.Name
-	if c := routing.Spec.Connection; c != nil {
-		name = c.Name
+	c := e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
+	switch {
+	case s.Spec == nil:
+		s.Connection = c
+	case s.Spec.Spec.WorkerOptions.ConnectionRef.Name != name:
+		s.LastConnection = c
 	}
-	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
 }
 
 func asProblems(problems []v1alpha1.Problem) []rollout.Problem {

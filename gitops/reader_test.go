@@ -83,6 +83,7 @@ func TestReadCases(t *testing.T) {
 			d := e.Deployments[0]
 			require.Equal(t, "i:1", d.Spec.Spec.Template.FirstImage)
 			require.Nil(t, d.Spec.Status)
+			require.Nil(t, d.LastConnection, "the spec's")
 			require.Empty(t, d.SpecPath)
 			require.Equal(t, "localhost:7233", d.Connection.Spec.HostPort)
 		}},
@@ -111,7 +112,17 @@ func TestReadCases(t *testing.T) {
 		{name: "a spec whose connection is gone names none", files: map[string]string{
 			"a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), "connectionRef: {name: temporal}", "connectionRef: {name: gone}", 1), "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"),
 			"deploy/shop/x/status.yaml": specYAML("shop", "x", "i:1") + "status: {}\n",
-		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Connection) }},
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Nil(t, e.Deployments[0].Connection)
+			require.Equal(t, "localhost:7233", e.Deployments[0].LastConnection.Spec.HostPort)
+		}},
+		{name: "a spec that names another connection than the record", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": strings.NewReplacer("name: temporal,", "name: other,", "localhost", "other").Replace(connectionYAML),
+			"deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "  desired:", "  connection: {name: other, spec: {hostPort: \"was:7233\"}}\n  desired:", 1),
+		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			require.Equal(t, "localhost:7233", e.Deployments[0].Connection.Spec.HostPort)
+			require.Equal(t, "other:7233", e.Deployments[0].LastConnection.Spec.HostPort)
+		}},
 		{name: "a record that cannot be read", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "specPath", "specPth", 1),
 		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
@@ -194,11 +205,14 @@ func TestReadTwoEnvironments(t *testing.T) {
 	r.Commit(gittest.Commit{Write: map[string]string{
 		ConfigFile: twoEnvironments, "policies/a.rego": "package rampart.rollout\n", "policies/data.yaml": "a: 1\n",
 		"staging/a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), ", namespace: shop", "", 1), "prod/a.yaml": specYAML("shop", "x", "i:1"),
-		"shared/c.yaml": connectionYAML,
+		"shared/c.yaml": connectionYAML, "staging/b.yaml": strings.Replace(specYAML("shop", "y", "i:1"), "name: temporal", "name: own", 1),
+		"staging/c.yaml": strings.Replace(connectionYAML, "name: temporal, namespace: shop", "name: own", 1),
 	}})
 	w := read(t, open(t, r))
 	require.Empty(t, problems(w))
-	require.Equal(t, []string{"shop/x"}, names(w.Environments[0]))
+	require.Equal(t, []string{"shop/x", "shop/y"}, names(w.Environments[0]))
+	require.Equal(t, v1alpha1.ObjectMeta{Name: "own", Namespace: "shop"}, w.Environments[0].Deployments[1].Connection.Metadata,
+		"the environment's default, by which its credentials are found")
 	require.Nil(t, w.Environments[0].Deployments[0].Connection, "connections are the environment's own")
 	require.Equal(t, "shop", w.Environments[0].Deployments[0].Spec.Metadata.Namespace, "the environment's default")
 	require.NotNil(t, w.Environments[1].Deployments[0].Connection)

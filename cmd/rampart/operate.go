@@ -211,18 +211,27 @@ func (o *operator) temporal(f temporalFlags) (*temporal.Pool, error) {
 	return o.pool(f, o.hooks.temporal)
 }
 
+// unreachable says why it is not known where the Temporal of a worker deployment is.
+func unreachable(s rollout.Snapshot) error {
+	switch {
+	case len(s.Problems) > 0:
+		return errors.New(s.Problems[0].Message)
+	case s.Spec == nil:
+		return fmt.Errorf("the spec of %s is gone from Git: it says where its Temporal is", s.Deployment)
+	case plan.Judged(s).Spec == nil:
+		return fmt.Errorf("the spec of %s cannot be used, and none that could is recorded: rampart status %[1]s says why", s.Deployment)
+	case s.Connection != nil:
+		return fmt.Errorf("the connection by which %s is in Temporal namespace %s is not in the repository", s.Deployment, plan.TemporalNamespace(s))
+	}
+	return fmt.Errorf("connection %s/%s is not in the repository", s.Deployment.Namespace, s.Spec.Spec.WorkerOptions.ConnectionRef.Name)
+}
+
 // observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.
 func (o *operator) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot, asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
 	s.Limits, s.Now = rollout.DefaultLimits(), o.now()
 	conn := plan.ConnectionOf(s)
-	switch {
-	case conn != nil:
-	case len(s.Problems) > 0:
-		return s, errors.New(s.Problems[0].Message)
-	case s.Spec == nil:
-		return s, fmt.Errorf("the spec of %s is gone from Git: it says where its Temporal is", s.Deployment)
-	default:
-		return s, fmt.Errorf("connection %s/%s is not in the repository", s.Deployment.Namespace, s.Spec.Spec.WorkerOptions.ConnectionRef.Name)
+	if conn == nil {
+		return s, unreachable(s)
 	}
 	for _, ask := range asks {
 		s.Observation = pool.Observe(ctx, *conn, ask(s))

@@ -27,6 +27,7 @@ func Forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 	}
 	o.writes()
 	o.unusable()
+	o.elsewhere()
 	o.takesAway()
 	if p.Lower != nil {
 		o.check(!o.givesMore(*p.Lower), "lowering gives more: %v", p.Lower.Steps)
@@ -87,13 +88,42 @@ func (o *oracle) writes() {
 
 // unusable: while nobody knows what is asked for, traffic only goes down.
 func (o *oracle) unusable() {
-	if o.s.Spec != nil && len(o.s.Problems) == 0 && o.s.Connection != nil {
+	if o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")
 	o.check(len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0 && !o.p.Remove, "does more than lowering without a spec that can be used")
 	for _, w := range o.p.Versions {
 		o.check(o.git(w.BuildID) != nil && w.Op != rollout.RemoveVersion && w.Op != rollout.RenderVersion, "changes %s without a spec that can be used", w.BuildID)
+	}
+}
+
+// movesNamespace: the spec wants another Temporal namespace than the versions have. They need none of its connections.
+func (o *oracle) movesNamespace() bool {
+	was := o.rec.TemporalNamespace
+	return o.s.Spec != nil && len(o.rec.Versions) > 0 && was != "" && was != o.s.Spec.Spec.WorkerOptions.TemporalNamespace
+}
+
+// elsewhere: no version goes to the namespace or the server of a spec that wants another namespace, and it stays known where they are.
+func (o *oracle) elsewhere() {
+	if !o.movesNamespace() {
+		return
+	}
+	name := func(c *v1alpha1.RecordedConnection) string {
+		if c == nil {
+			return ""
+		}
+		return c.Name
+	}
+	was := name(o.rec.Connection)
+	for _, w := range o.p.Versions {
+		o.check(w.Op != rollout.RenderVersion, "makes %s elsewhere", w.BuildID)
+		there := o.p.Connection != nil && (was == "" || o.p.Connection.Metadata.Name == was)
+		o.check(w.Op != rollout.ReconnectVersion || there, "connects %s elsewhere", w.BuildID)
+	}
+	if next := o.p.Record; next != nil {
+		o.check(next.TemporalNamespace == o.rec.TemporalNamespace, "records a namespace elsewhere")
+		o.check(was == "" || name(next.Connection) == was, "records a connection elsewhere")
 	}
 }
 
@@ -142,12 +172,7 @@ func (o *oracle) takesAway() {
 			continue
 		}
 		zero := w.Replicas != nil && *w.Replicas == 0
-		spec := o.s.Spec
-		if (spec == nil || len(o.s.Problems) > 0) && o.s.Record.Status != nil {
-			spec = o.s.Record.Status // the last that could be used
-		}
-		asked := spec != nil && spec.Spec.Replicas != nil && *spec.Spec.Replicas == 0
-		o.check(idle || w.Guard == was.Guard && (!zero || asked || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
+		o.check(idle || w.Guard == was.Guard && (!zero || o.asksForNone() || was.Replicas != nil && *was.Replicas == 0), "scales %s down", w.BuildID)
 	}
 	for _, id := range o.p.Deletions {
 		idle, gone := o.twice(id)
@@ -162,6 +187,21 @@ func (o *oracle) takesAway() {
 		_, gone := o.twice(was.BuildID)
 		o.check(stays || gone, "forgets %s", was.BuildID)
 	}
+}
+
+// asksForNone: the spec wants no workers, or, if nobody can go by it, the last one that somebody could.
+func (o *oracle) asksForNone() bool {
+	spec, last := o.s.Spec, o.s.Record.Status
+	useless := spec == nil || len(o.s.Problems) > 0
+	if !useless {
+		how := spec.Spec.Rollout
+		ends := o.rec.Retire != nil || spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
+		useless = how.Strategy == "" || how.Strategy == v1alpha1.Progressive && len(how.Steps) == 0 || o.movesNamespace() && !ends
+	}
+	if useless && last != nil {
+		spec = last
+	}
+	return spec != nil && spec.Spec.Replicas != nil && *spec.Spec.Replicas == 0
 }
 
 // then is the routing after a call.

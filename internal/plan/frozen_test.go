@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -54,6 +55,19 @@ func TestFrozen(t *testing.T) {
 			}
 			require.Equal(t, want, p.NextDue)
 			require.Equal(t, c.settled, p.Settled)
+		})
+	}
+}
+
+// What is retired has no target, and is looked at in every cycle, also while policy holds that it loses its traffic.
+func TestFrozenWhileRetired(t *testing.T) {
+	for name, given := range map[string]change{"alone": none, "beside another": all(inGit("v0"), up("v0"), drained("v0", time.Minute))} {
+		t.Run(name, func(t *testing.T) {
+			p := decide(t, of(retires(v1alpha1.UnrouteProven, 2*time.Hour), used("v1", 0), given), verdictOn(rollout.Unroute, heldFor(time.Hour)))
+			require.Len(t, p.Held, 1)
+			require.Nil(t, p.Raise)
+			require.Equal(t, "PolicyHold", condition(p.Status, v1alpha1.ConditionReady).Reason)
+			require.False(t, p.Settled)
 		})
 	}
 }

@@ -24,7 +24,20 @@ func asksFor(namespace string) change {
 	}
 }
 
-// namespaces let a world have a Temporal in each namespace, and give the ones that were used.
+// cloud is a connection of another name, to another server.
+func cloud() *v1alpha1.Connection {
+	return &v1alpha1.Connection{Metadata: v1alpha1.ObjectMeta{Name: "cloud"}, Spec: v1alpha1.ConnectionSpec{HostPort: "cloud:7233"}}
+}
+
+// asksForCloud is a spec with another Temporal namespace by another connection. last is the one that it had, as it is in Git.
+func asksForCloud(namespace string, last *v1alpha1.Connection) change {
+	return all(asksFor(namespace), func(g *given) {
+		g.Spec.Spec.WorkerOptions.ConnectionRef.Name = "cloud"
+		g.Connection, g.LastConnection = cloud(), last
+	})
+}
+
+// namespaces let a world have a Temporal in each namespace of each connection, and give the ones that were used.
 func (w *world) namespaces() map[string]*server {
 	servers := map[string]*server{"prod": w.server}
 	w.after = func(s rollout.Snapshot, p rollout.Plan) { require.Empty(w.t, oracle.Forbidden(s, p), "row %s", p.Row) }
@@ -37,6 +50,9 @@ func (w *world) runIn(servers map[string]*server, d time.Duration) {
 		s := w.given.Snapshot
 		s.Record = w.record()
 		ns := TemporalNamespace(s)
+		if c := ConnectionOf(s); c != nil && c.Metadata.Name != "temporal" {
+			ns += " in the " + c.Metadata.Name
+		}
 		if servers[ns] == nil {
 			servers[ns] = newServer(w.server.now)
 		}
@@ -111,6 +127,131 @@ func TestNamespaceChanged(t *testing.T) {
 		require.NotContains(t, data, "value: prod", path)
 	}
 	w.quiet(20, time.Hour)
+}
+
+// TestNamespaceAndConnectionChanged: one push asks for another namespace by another connection. What is where it was is looked at and
+// kept by the connection of there, whether that is still in Git or not, until nothing is left of it.
+func TestNamespaceAndConnectionChanged(t *testing.T) {
+	for name, last := range map[string]*v1alpha1.Connection{"the old one stays": steady().Connection, "the old one is gone": nil, "the old one moved": other()} {
+		t.Run(name, func(t *testing.T) {
+			w := rampingV2(t)
+			old, was := w.server, w.manifests()
+			servers := w.namespaces()
+			asksForCloud("other", last)(w.given)
+			w.runIn(servers, 30*time.Minute)
+			require.Equal(t, "InvalidSpec", w.reason())
+			require.Contains(t, condition(w.status(), v1alpha1.ConditionReady).Message, "temporalNamespace changed from prod to other")
+			require.Empty(t, old.calls)
+			w.judge = turnsBack
+			w.runIn(servers, time.Minute)
+			w.judge = allowed
+			require.Equal(t, []string{"clear"}, old.calls, "lowered where it is")
+			require.Equal(t, was, w.manifests())
+			require.Equal(t, "temporal", w.routing().Connection.Name)
+
+			w.edit(func(r *v1alpha1.RoutingSpec) {
+				r.Retire = &v1alpha1.Retire{Current: v1alpha1.UnrouteAnyway, By: "ada", Reason: "moves", At: stamp(w.server.now)}
+			})
+			w.runIn(servers, time.Minute)
+			require.Equal(t, "temporal", w.routing().Connection.Name)
+			require.Equal(t, "temporal", w.record().Status.Spec.WorkerOptions.ConnectionRef.Name)
+			for path, data := range w.manifests() {
+				require.Contains(t, data, "value: prod", path)
+				require.NotContains(t, data, "cloud:7233", path)
+			}
+			w.runIn(servers, 60*time.Hour)
+			require.Equal(t, []string{"clear", " current"}, old.calls)
+			require.Empty(t, old.versions, "nothing is left behind")
+
+			require.Equal(t, []string{"other in the cloud", "prod"}, sortedKeys(servers))
+			require.Equal(t, []string{"v2 current"}, servers["other in the cloud"].calls)
+			require.Equal(t, "RolloutComplete*", w.reason())
+			require.Equal(t, "cloud", w.routing().Connection.Name)
+			require.Equal(t, "other", w.record().Status.Spec.WorkerOptions.TemporalNamespace)
+			for path, data := range w.manifests() {
+				require.Contains(t, data, "value: other", path)
+				require.Contains(t, data, "cloud:7233", path)
+			}
+			w.quiet(20, time.Hour)
+		})
+	}
+}
+
+// TestConnectionThere: by which connection a worker deployment is looked at whose spec has another one.
+func TestConnectionThere(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		given change
+		want  string
+	}{
+		{"another namespace", all(recorded, asksForCloud("other", other())), "elsewhere:7233"},
+		{"gone from Git", all(recorded, asksForCloud("other", nil)), "temporal:7233"},
+		{"retired", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", other())), "elsewhere:7233"},
+		{"retired, and gone from Git", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", nil)), "temporal:7233"},
+		{"retired, and none of both", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", nil), func(g *given) { g.Connection = nil }), "temporal:7233"},
+		{"a record without one", all(recorded, asksForCloud("other", steady().Connection), func(g *given) { g.rec.Connection = nil }), "temporal:7233"},
+		{"a record without one, gone from Git", all(recorded, asksForCloud("other", nil), func(g *given) { g.rec.Connection = nil }), ""},
+		{"one namespace", all(recorded, asksForCloud("prod", other())), "cloud:7233"},
+		{"one namespace, not in Git", all(recorded, asksForCloud("prod", other()), func(g *given) { g.Connection = nil }), "elsewhere:7233"},
+		{"no strategy", all(recorded, asksForCloud("prod", other()), func(g *given) { g.Spec.Spec.Rollout = v1alpha1.RolloutStrategy{} }), "elsewhere:7233"},
+		{"refused", all(recorded, asksForCloud("prod", other()), func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec}} }), "elsewhere:7233"},
+		{"made anew", all(recorded, asksForCloud("other", other()), func(g *given) { g.rec.Versions = nil }), "cloud:7233"},
+		{"made anew, not in Git", all(recorded, asksForCloud("other", other()), func(g *given) { g.rec.Versions, g.Connection = nil, nil }), ""},
+		{"its spec is gone as it ends", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", other()), specGone, func(g *given) { g.rec.Versions = nil }), "elsewhere:7233"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := of(c.given)
+			got := ""
+			if conn := ConnectionOf(s); conn != nil {
+				got = conn.Spec.HostPort
+			}
+			require.Equal(t, c.want, got)
+			p := decide(t, s, allowed)
+			if len(s.Record.Routing.Spec.Versions) > 0 && TemporalNamespace(s) != s.Spec.Spec.WorkerOptions.TemporalNamespace {
+				for _, w := range p.Versions {
+					require.Equal(t, rollout.ReconnectVersion, w.Op)
+					require.Equal(t, c.want, p.Connection.Spec.HostPort)
+				}
+			}
+		})
+	}
+}
+
+// TestNeverElsewhere: a version is not taken away from where its workflows are.
+func TestNeverElsewhere(t *testing.T) {
+	given := all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", other()))
+	const moves, forgets = "another Temporal namespace or connection", "forgotten where the versions"
+	for _, c := range []struct {
+		name  string
+		given change
+		spoil func(*rollout.Plan)
+		want  string
+	}{
+		{"reconnected", given, func(*rollout.Plan) {}, ""},
+		{"reconnected to the other server", given, func(p *rollout.Plan) { p.Connection = cloud() }, moves},
+		{"reconnected to nothing", given, func(p *rollout.Plan) { p.Connection = nil }, moves},
+		{"rendered", given, func(p *rollout.Plan) { p.Versions[0].Op = rollout.RenderVersion }, moves},
+		{"restored", given, func(p *rollout.Plan) { p.Versions[0].Op, p.Connection = rollout.RestoreFiles, nil }, ""},
+		{"another namespace in the record", given, func(p *rollout.Plan) { p.Record.TemporalNamespace = "other" }, forgets},
+		{"another connection in the record", given, func(p *rollout.Plan) { p.Record.Connection.Name = "cloud" }, forgets},
+		{"no connection in the record", given, func(p *rollout.Plan) { p.Record.Connection = nil }, forgets},
+		{"where it is asked for", all(given, asksForCloud("prod", other())), func(*rollout.Plan) {}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := of(c.given)
+			p := decide(t, s, allowed)
+			require.Equal(t, []rollout.WriteOp{rollout.ReconnectVersion}, ops(p))
+			c.spoil(&p)
+			found, seen := strings.Join(Never(s, p), "\n"), strings.Join(oracle.Forbidden(s, p), "\n")
+			if c.want == "" {
+				require.Empty(t, found)
+				require.Empty(t, seen)
+				return
+			}
+			require.Contains(t, found, c.want)
+			require.Contains(t, seen, "elsewhere")
+		})
+	}
 }
 
 func recordIDs(rec v1alpha1.RoutingSpec) []string {

@@ -12,6 +12,7 @@ import (
 func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.onlyLowers()
+	n.stays()
 	n.removals()
 	n.resources()
 	n.ends()
@@ -237,10 +238,10 @@ func (n *never) ready(id string) {
 	}
 }
 
-// askedZero reports whether the spec asks for no replicas: the last one that could be used, where it cannot be.
+// askedZero reports whether the spec asks for no replicas: the last one that could be used, where the one in Git cannot be.
 func (n *never) askedZero() bool {
 	spec := n.s.Spec
-	if (spec == nil || len(n.s.Problems) > 0) && n.s.Record.Status != nil {
+	if n.broken() != "" && n.s.Record.Status != nil {
 		spec = n.s.Record.Status
 	}
 	return spec != nil && isZero(spec.Spec.Replicas)

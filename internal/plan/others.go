@@ -33,9 +33,10 @@ func otherRows() []otherRow {
 }
 
 // otherRow is the first row that fits a version, "" if none does.
-func (v *view) otherRow(r *v1alpha1.RecordedVersion, onlyKeep bool) (string, outcome) {
+func (v *view) otherRow(r *v1alpha1.RecordedVersion) (string, outcome) {
+	keeps := v.unusable != nil || v.foreign()
 	for _, row := range otherRows() {
-		if onlyKeep && !row.always {
+		if keeps && !row.always {
 			continue
 		}
 		if o, fits := row.fits(v, r); fits {
@@ -94,7 +95,7 @@ func neededBack(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 }
 
 func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
-	if retired(r) || r.ConnectionHash == v.s.Connection.Spec.Hash() {
+	if retired(r) || r.ConnectionHash == v.connection.Spec.Hash() {
 		return outcome{}, false
 	}
 	return outcome{}.with(v.reconnect(r))

@@ -115,7 +115,7 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 			}
 			continue
 		}
-		row, o := v.otherRow(r, v.unusable != nil || v.foreign())
+		row, o := v.otherRow(r)
 		if row == "" {
 			continue
 		}

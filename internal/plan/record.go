@@ -82,7 +82,7 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 		return
 	}
 	next.SpecPath = r.s.SpecPath
-	if c := r.s.Connection; c != nil {
+	if c := r.connection; c != nil {
 		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec}
 	}
 }
@@ -157,13 +157,15 @@ func (r *resolver) nextPromotions(next *v1alpha1.RoutingSpec) {
 }
 
 // nextHold keeps a person's hold, ends one that followed drift when the spec asks for something else, and sets one
-// when traffic was lowered from outside or routing.yaml was edited by hand.
+// when traffic was lowered from outside or routing.yaml was edited by hand. What a spec asks for that cannot be used ends none.
 func (r *resolver) nextHold(next *v1alpha1.RoutingSpec) {
 	if r.target == nil {
 		return
 	}
-	next.Hold = r.hold()
 	h := &v1alpha1.Hold{BuildID: r.target.BuildID, At: v1alpha1.NewTime(r.now), Reason: r.state.Message}
+	if r.unusable == nil {
+		next.Hold = r.hold()
+	}
 	switch {
 	case r.answered():
 		h.Kind, h.By = v1alpha1.HoldManual, "an edit of routing.yaml"
@@ -197,7 +199,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 			write(a.BuildID, rollout.RenderVersion).Replicas = a.Replicas
 		case rollout.UpdateVersion:
 			ver.Replicas, ver.Guard, ver.Pools = a.Replicas, v1alpha1.GuardOn, a.Pools
-			ver.ConnectionHash = r.s.Connection.Spec.Hash()
+			ver.ConnectionHash = r.connection.Spec.Hash()
 			op := rollout.ReconnectVersion
 			if a.Update == rollout.UpdateTemplate {
 				op, ver.TemplateHash, ver.BuildIDFrom = rollout.RenderVersion, r.target.TemplateHash, r.target.BuildIDFrom
@@ -248,7 +250,7 @@ func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion,
 func (r *resolver) newVersion(a rollout.Action) v1alpha1.RecordedVersion {
 	t := r.target
 	return v1alpha1.RecordedVersion{
-		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash, ConnectionHash: r.s.Connection.Spec.Hash(),
+		BuildID: t.BuildID, BuildIDFrom: t.BuildIDFrom, TemplateHash: t.TemplateHash, ConnectionHash: r.connection.Spec.Hash(),
 		Deployment: t.Deployment, CreatedAt: v1alpha1.NewTime(r.now), Replicas: a.Replicas, Guard: v1alpha1.GuardOn,
 		Pools: a.Pools,
 	}

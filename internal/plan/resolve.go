@@ -26,7 +26,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	r.noteWaits()
 	plan := rollout.Plan{
 		Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Target: p.Target, Row: p.Row,
-		Actions: r.taken, Held: r.held, Verdicts: verdicts, Spec: s.Spec, Connection: s.Connection,
+		Actions: r.taken, Held: r.held, Verdicts: verdicts, Spec: s.Spec, Connection: r.connection,
 		PolicyHash: verdicts.PolicyDigest, SecondRead: r.secondRead, NextDue: earlier(p.NextDue, r.heldUntil()),
 	}
 	r.calls(&plan)
@@ -200,7 +200,11 @@ func (r *resolver) revertRouting(a rollout.Action, verdict rollout.Verdict) {
 	}
 	if e.answer != rollout.Yes {
 		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
-		r.state.Message += ": not reverted, since " + e.why
+		why := ": not reverted, since " + e.why
+		r.state.Message += why
+		if r.state.Meanwhile != "" {
+			r.state.Meanwhile += why
+		}
 		return
 	}
 	move.Row = a.Row
@@ -338,9 +342,10 @@ func (r *resolver) settled(plan *rollout.Plan) bool {
 	})
 }
 
-// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is judged.
+// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is judged. What is
+// retired is looked at in every cycle: it has no target, and its versions go one by one.
 func (r *resolver) frozen() bool {
-	return r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
+	return r.target != nil && r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
 		return until(h.Verdict, r.now).IsZero()
 	})
 }

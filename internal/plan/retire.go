@@ -85,6 +85,9 @@ func (v *view) unroute(current string) (outcome, bool) {
 		return stalled(rollout.Retiring, "%s is retired by %s, but %s is current and gets its new workflows. Start them elsewhere, and then: "+
 			"rampart retire %[1]s --unroute", v.s.Deployment, v.retire.By, current), true
 	}
+	if v.unusable != nil {
+		return say(rollout.Retiring, "%s stays current until the spec can be used", current), true
+	}
 	if !v.fresh() {
 		return say(rollout.StaleFacts, "what is known of Temporal is %s old", age(v.now, v.obs.At)), true
 	}

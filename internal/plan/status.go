@@ -13,7 +13,11 @@ func (r *resolver) status(plan *rollout.Plan) {
 	if plan.Record == nil {
 		return
 	}
-	if r.unusable != nil && r.spec != nil { // the last that could be used is kept
+	switch last := recordedSpec(r.s); {
+	case r.unusable == nil && !r.away():
+	case last != nil: // the last that could be used is kept
+		plan.Spec = last
+	case r.spec != nil:
 		plan.Spec = r.spec
 	}
 	if plan.Spec == nil {
@@ -144,7 +148,7 @@ func (r *resolver) slow() bool { return r.state.Stalled && r.state.Reason == rol
 // decision explains where the rollout stands. It is the same right after a step was committed and while its pause
 // lasts, so that a pause costs no commit.
 func (r *resolver) decision() *v1alpha1.Decision {
-	d := &v1alpha1.Decision{Verdict: string(rollout.Allow)}
+	d := &v1alpha1.Decision{Verdict: string(rollout.Allow), Meanwhile: r.state.Meanwhile}
 	if r.s.Spec != nil {
 		d.SpecDigest = r.s.Spec.Digest()
 	} else if was := r.s.Record.Status; was != nil && was.Status != nil && was.Status.Decision != nil {

@@ -33,7 +33,7 @@ func (c *tally) others(s rollout.Snapshot, p rollout.Plan) {
 	}
 	for i := range v.rec.Versions {
 		if r := &v.rec.Versions[i]; v.target == nil || r.BuildID != v.target.BuildID {
-			row, _ := v.otherRow(r, v.unusable != nil || v.foreign())
+			row, _ := v.otherRow(r)
 			c.rows[otherName(row)]++
 		}
 	}

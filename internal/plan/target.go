@@ -263,7 +263,7 @@ func (v *view) afterUpdate() rollout.Reason {
 
 func updateConnection(v *view) (outcome, bool) {
 	r := v.recorded(v.target.BuildID)
-	if r.ConnectionHash == v.s.Connection.Spec.Hash() {
+	if r.ConnectionHash == v.connection.Spec.Hash() {
 		return outcome{}, false
 	}
 	a := v.reconnect(r)
@@ -272,7 +272,7 @@ func updateConnection(v *view) (outcome, bool) {
 
 func (v *view) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
 	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection, Replicas: r.Replicas, Pools: r.Pools,
-		Reason: fmt.Sprintf("connection %s changed", v.s.Connection.Metadata.Name)}
+		Reason: fmt.Sprintf("connection %s changed", v.connection.Metadata.Name)}
 }
 
 func waitForPollers(v *view) (outcome, bool) {

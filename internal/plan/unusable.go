@@ -27,22 +27,31 @@ func (v *view) unusableSpec() *rollout.State {
 	case spec == nil:
 		return bad(rollout.InvalidSpec, "the spec of %s is gone from Git: everything is kept; "+
 			"bring it back, or end the worker deployment: rampart retire %[1]s", v.s.Deployment)
-	case v.s.Connection == nil:
-		return bad(connectionReason(spec), "connection %s/%s is not in the repository", v.s.Deployment.Namespace, spec.Spec.WorkerOptions.ConnectionRef.Name)
 	case !plannable(spec):
 		return bad(rollout.InvalidSpec, "spec.rollout has no strategy, or strategy Progressive without steps")
 	case v.elsewhere():
 		return bad(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: a version stays where it was made, or its workflows would be left behind. "+
 			"To move: rampart retire %[3]s; start no more workflows in %[1]s; rampart retire %[3]s --unroute. Once nothing of it is left there, "+
 			"it is made anew in %[2]s by itself", v.rec.TemporalNamespace, spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment)
+	case v.connection == nil && v.away():
+		return bad(connectionReason(spec), "connection %s/%s, by which %s is in Temporal namespace %s, is not in the repository",
+			v.s.Deployment.Namespace, v.lastConnectionName(), v.s.Deployment, v.rec.TemporalNamespace)
+	case v.connection == nil:
+		return bad(connectionReason(spec), "connection %s/%s is not in the repository", v.s.Deployment.Namespace, spec.Spec.WorkerOptions.ConnectionRef.Name)
 	}
 	return nil
 }
 
-// elsewhere reports whether the spec asks for another Temporal namespace than where its versions are, and nobody retires these.
-func (v *view) elsewhere() bool {
-	return v.retire == nil && v.rec.TemporalNamespace != "" && v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
+// away reports whether the spec asks for another Temporal namespace than where the worker deployment is.
+func (v *view) away() bool {
+	return v.s.Spec != nil && TemporalNamespace(*v.s) != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
+
+// elsewhere reports whether the spec asks for another Temporal namespace than where its versions are, and nobody retires these.
+func (v *view) elsewhere() bool { return v.retire == nil && v.away() }
+
+// sound reports whether nothing is wrong with the spec in Git by itself.
+func (v *view) sound() bool { return len(v.s.Problems) == 0 && v.s.Spec != nil && plannable(v.s.Spec) }
 
 // plannable reports whether the rows know what to do with the strategy.
 func plannable(spec *v1alpha1.WorkerDeployment) bool {
@@ -66,8 +75,8 @@ func connectionReason(spec *v1alpha1.WorkerDeployment) rollout.Reason {
 // lastGood is the spec to judge by where the one in Git, or its connection, cannot be used: the one in Git, if only its connection
 // is missing; else the last one that could be used. Nil: none is recorded.
 func (v *view) lastGood() *v1alpha1.WorkerDeployment {
-	if s := v.s; len(s.Problems) == 0 && s.Spec != nil && plannable(s.Spec) && !v.elsewhere() {
-		return s.Spec
+	if v.sound() && !v.elsewhere() {
+		return v.s.Spec
 	}
 	return recordedSpec(v.s)
 }
@@ -88,18 +97,57 @@ func Judged(s rollout.Snapshot) rollout.Snapshot {
 	return s
 }
 
-// ConnectionOf is the connection by which Temporal is asked about a worker deployment: the spec's; where that is not in Git, the one
-// that its versions were made with last. Nil: it is not known, or there is no spec to judge by.
+// ConnectionOf is the connection by which Temporal is asked about a worker deployment: the spec's; where that is not in Git, the spec
+// is broken, or its versions are in another Temporal namespace, the one that they were made with last. Nil: it is not known, or there
+// is no spec to judge by.
 func ConnectionOf(s rollout.Snapshot) *v1alpha1.Connection {
-	if newView(&s).spec == nil {
+	v := newView(&s)
+	switch {
+	case v.spec == nil:
+		return nil
+	case v.connection != nil:
+		return v.connection
+	}
+	return v.lastConnection()
+}
+
+// findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is broken or asks for
+// another Temporal namespace, whose connection may lead to another server.
+func (v *view) findConnection() *v1alpha1.Connection {
+	if v.sound() && !v.away() {
+		return v.s.Connection
+	}
+	return v.lastConnection()
+}
+
+// lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, as it was. Nil: not known.
+func (v *view) lastConnection() *v1alpha1.Connection {
+	name, last := v.lastConnectionName(), v.rec.Connection
+	for _, c := range []*v1alpha1.Connection{v.s.LastConnection, v.s.Connection} {
+		if c != nil && c.Metadata.Name == name {
+			return c
+		}
+	}
+	if last == nil {
 		return nil
 	}
-	if s.Connection != nil || s.Record.Routing == nil || s.Record.Routing.Spec.Connection == nil {
-		return s.Connection
-	}
-	last := s.Record.Routing.Spec.Connection
 	return &v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion, Kind: v1alpha1.KindConnection,
-		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: s.Deployment.Namespace}, Spec: last.Spec}
+		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: v.s.Deployment.Namespace}, Spec: last.Spec}
+}
+
+// lastConnectionName is the name of the connection that the versions were made with last: by the record, or, if that is older than
+// such names, by the last spec. Where neither says so, it is the spec's.
+func (v *view) lastConnectionName() string {
+	last := recordedSpec(v.s)
+	switch {
+	case v.rec.Connection != nil:
+		return v.rec.Connection.Name
+	case last != nil && v.rec.TemporalNamespace != "":
+		return last.Spec.WorkerOptions.ConnectionRef.Name
+	case v.s.Spec != nil:
+		return v.s.Spec.Spec.WorkerOptions.ConnectionRef.Name
+	}
+	return ""
 }
 
 // TemporalNamespace is where the worker deployment is: once there are versions, where these are; so too while its spec is not in Git.
@@ -145,7 +193,7 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 
 // beside is what there is to say while the spec cannot be used: that first, then what else happens.
 func (v *view) beside(message string) rollout.State {
-	return rollout.State{Reason: v.unusable.Reason, Message: fmt.Sprintf("%s. Meanwhile: %s", v.unusable.Message, message), Stalled: true}
+	return rollout.State{Reason: v.unusable.Reason, Message: fmt.Sprintf("%s. Meanwhile: %s", v.unusable.Message, message), Stalled: true, Meanwhile: message}
 }
 
 // onlyLowers: while the spec or its connection cannot be used, traffic goes down and nothing else happens but that what was written
@@ -180,19 +228,54 @@ func (n *never) onlyLowers() {
 
 // unusable says why the spec or its connection cannot be used, "" if they can.
 func (n *never) unusable() string {
-	rec := n.routing()
+	switch why := n.broken(); {
+	case why != "":
+		return why
+	case n.s.Connection == nil && (!n.away() || n.routing().Connection == nil && n.s.LastConnection == nil):
+		return "its connection is gone from Git"
+	}
+	return ""
+}
+
+// broken says why the spec itself cannot be used, "" if it can.
+func (n *never) broken() string {
 	switch {
 	case len(n.s.Problems) > 0:
 		return "the spec is not valid"
 	case n.s.Spec == nil:
 		return "the spec is gone from Git"
-	case n.s.Connection == nil:
-		return "its connection is gone from Git"
 	case n.s.Spec.Spec.Rollout.Strategy == "", n.s.Spec.Spec.Rollout.Strategy == v1alpha1.Progressive && len(n.s.Spec.Spec.Rollout.Steps) == 0:
 		return "the spec has no strategy"
-	case len(rec.Versions) > 0 && rec.TemporalNamespace != "" && rec.TemporalNamespace != n.s.Spec.Spec.WorkerOptions.TemporalNamespace &&
-		rec.Retire == nil && n.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] != "true":
+	case n.away() && n.routing().Retire == nil && n.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] != "true":
 		return "the spec asks for another Temporal namespace"
 	}
 	return ""
+}
+
+// away reports whether there are versions in another Temporal namespace than the spec asks for.
+func (n *never) away() bool {
+	rec := n.routing()
+	return n.s.Spec != nil && len(rec.Versions) > 0 && rec.TemporalNamespace != "" && rec.TemporalNamespace != n.s.Spec.Spec.WorkerOptions.TemporalNamespace
+}
+
+// stays: as long as there are versions in another Temporal namespace than the spec asks for, they stay there, by the connection by which
+// they are there.
+func (n *never) stays() {
+	if !n.away() {
+		return
+	}
+	rec, last := n.routing(), n.routing().Connection
+	for _, w := range n.p.Versions {
+		another := last != nil && (n.p.Connection == nil || n.p.Connection.Metadata.Name != last.Name)
+		if w.Op == rollout.RenderVersion || w.Op == rollout.ReconnectVersion && another {
+			n.add("the files of %s would be changed (%s) to those of another Temporal namespace or connection", w.BuildID, w.Op)
+		}
+	}
+	next := n.p.Record
+	if next == nil || n.p.Remove {
+		return
+	}
+	if next.TemporalNamespace != rec.TemporalNamespace || last != nil && (next.Connection == nil || next.Connection.Name != last.Name) {
+		n.add("it would be forgotten where the versions of %s are", n.s.Deployment)
+	}
 }

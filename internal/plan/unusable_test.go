@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -97,6 +98,7 @@ func TestUnusableLowers(t *testing.T) {
 		{name: "an edit, of a promotion", given: all(promoted(5*time.Hour), edits("v1", "", 0)), lower: []string{"SetCurrent v1 0"}, says: "routing.yaml was edited",
 			hold: "Manual an edit of routing.yaml: routing.yaml was edited: current v1"},
 		{name: "raised outside of Git", given: all(rampsAt(10, time.Minute), routes("v1", "v2", 50, time.Second)), lower: []string{"SetRamp v2 10"}, says: "the routing was changed outside of Git"},
+		{name: "promoted outside of Git, and no way back", given: all(candidate(), routes("v2", "", 0, time.Second), noPollers("v1")), says: ": not reverted, since "},
 		{name: "retired, in mid-ramp", given: all(rampsAt(10, time.Minute), retires(v1alpha1.UnrouteAnyway, time.Hour)), lower: []string{"ClearRamp  0"}, says: "its ramp goes first"},
 		{name: "held", given: all(rampsAt(10, time.Minute), holds(v1alpha1.HoldManual, "v2")), says: "held by ada", hold: "Manual ada: lunch"},
 		{name: "turned back before", given: all(candidate(), barsBuild("v2")), says: "v2 was turned back by canary: too many failures. Push another build", bars: []string{"v2 canary"}},
@@ -123,6 +125,7 @@ func TestUnusableLowers(t *testing.T) {
 				broken, meanwhile, _ := strings.Cut(named(ready.Message), ". Meanwhile: ")
 				require.Contains(t, broken, b.says)
 				require.Contains(t, meanwhile, c.says)
+				require.Equal(t, meanwhile, named(p.Status.Decision.Meanwhile))
 				require.Equal(t, v1alpha1.True, condition(p.Status, v1alpha1.ConditionStalled).Status)
 				var bars []string
 				for _, x := range p.Record.Bars {
@@ -210,6 +213,21 @@ func twiceRead(c change) change {
 	}
 }
 
+// TestUnusableStaysCurrent: what is not done is not told as if it were.
+func TestUnusableStaysCurrent(t *testing.T) {
+	for _, wish := range []v1alpha1.RetireCurrent{v1alpha1.UnrouteAnyway, v1alpha1.UnrouteProven} {
+		for name, b := range breaks() {
+			if name == "another namespace" {
+				continue // then it is where it was, and can be used
+			}
+			p := decide(t, of(retires(wish, 2*time.Hour), used("v1", 0), b.change), allowed)
+			require.Nil(t, p.Raise)
+			_, meanwhile, _ := strings.Cut(condition(p.Status, v1alpha1.ConditionReady).Message, ". Meanwhile: ")
+			require.Equal(t, "v1 stays current until the spec can be used", named(meanwhile), "%s, %s", wish, name)
+		}
+	}
+}
+
 // TestUnusableKeepsNeeded: what was written of a version that is needed comes back, also while nobody knows what is asked for.
 func TestUnusableKeepsNeeded(t *testing.T) {
 	for name, b := range breaks() {
@@ -232,6 +250,37 @@ func ops(p rollout.Plan) []rollout.WriteOp {
 		out = append(out, w.Op)
 	}
 	return out
+}
+
+// TestUnusableWithoutReplicas: who asked for no workers gets its traffic back to a version without any, whatever the broken spec asks for,
+// and no version of it goes to 0 because of what a broken one asks for.
+func TestUnusableWithoutReplicas(t *testing.T) {
+	asksFor := func(was, is int32, b change) change {
+		return all(promoted(10*time.Minute), barsBuild("v2"), func(g *given) {
+			g.Spec.Spec.Replicas = replicas(was)
+			g.version("v1").Replicas, g.version("v2").Replicas = replicas(was), replicas(was)
+		}, recorded, b, func(g *given) {
+			if g.Spec != nil && g.Connection != nil {
+				changed := *g.Spec
+				changed.Spec.Replicas = replicas(is)
+				g.Spec = &changed
+			}
+		})
+	}
+	for name, b := range breaks() {
+		t.Run(name, func(t *testing.T) {
+			s := of(asksFor(0, 2, b.change))
+			p := decide(t, s, allowed)
+			require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(p.Lower))
+			require.Empty(t, oracle.Forbidden(s, p))
+
+			s = of(asksFor(2, 0, b.change))
+			p = decide(t, s, allowed)
+			p.Versions = append(p.Versions, rollout.VersionWrite{BuildID: id("v2"), Op: rollout.EditVersion, Guard: v1alpha1.GuardOn, Replicas: replicas(0)})
+			require.Contains(t, strings.Join(Never(s, p), "\n"), "would be scaled to 0, which nobody asked for")
+			require.Contains(t, strings.Join(oracle.Forbidden(s, p), "\n"), "scales "+id("v2")+" down")
+		})
+	}
 }
 
 // TestUnusableUnjudged: without Temporal, without a spec that could be used once, or under another owner nothing is lowered, and
@@ -316,6 +365,22 @@ func TestJudgedByTheLastGoodSpec(t *testing.T) {
 			require.Equal(t, "prod", plan.Spec.Spec.WorkerOptions.TemporalNamespace)
 		})
 	}
+}
+
+// TestLastGoodSpecIsKept: a spec whose connection is missing is judged by, but does not become the last that could be used.
+func TestLastGoodSpecIsKept(t *testing.T) {
+	w := rampingV2(t)
+	good := w.record().Status.Spec
+	w.given.Connection = nil
+	w.push("v3")
+	w.run(time.Minute)
+	require.Equal(t, "ConnectionNotFound", w.reason())
+	require.Contains(t, named(condition(w.status(), v1alpha1.ConditionReady).Message), "the spec asks for v3, not for v2")
+	require.Equal(t, good, w.record().Status.Spec)
+	require.Equal(t, w.given.Spec.Digest(), w.status().Decision.SpecDigest, "it is what the status is about")
+	w.spoils("invalid")
+	s := w.look()
+	require.Equal(t, template("v2"), Judged(s).Spec.Spec.Template)
 }
 
 // TestConnectionOf: the connection in Git counts; where it is gone, the one that was recorded.
@@ -473,4 +538,27 @@ func TestUnusableAndMended(t *testing.T) {
 			require.Equal(t, "RolloutComplete*", w.reason())
 		})
 	}
+}
+
+// TestUnusableHolds: a hold after drift outlasts a push that names a connection which is not there, and is reverted.
+func TestUnusableHolds(t *testing.T) {
+	w := currentV2(t)
+	w.server.routing.Current, w.server.routing.CurrentChangedAt = id("v1"), w.server.now
+	w.run(time.Minute)
+	held := w.routing().Hold
+	require.Equal(t, v1alpha1.HoldDrift, held.Kind)
+	w.given.Connection = nil
+	w.push("v3")
+	w.run(10 * time.Minute)
+	require.Equal(t, "ConnectionNotFound", w.reason())
+	w.given.Connection = steady().Connection
+	w.push("v2")
+	w.run(time.Hour)
+	require.Equal(t, held, w.routing().Hold)
+	require.Equal(t, "ManualHold", w.reason())
+	require.Empty(t, w.server.calls)
+	w.push("v3")
+	w.run(time.Hour)
+	require.Nil(t, w.routing().Hold, "what is asked for is another build")
+	require.Equal(t, []string{"v3 10", "v3 50", "v3 current"}, w.server.calls)
 }

@@ -16,6 +16,8 @@ type view struct {
 	spec *v1alpha1.WorkerDeployment
 	// unusable says why the spec, or its connection, cannot be used: then traffic is only lowered. Nil: they can.
 	unusable *rollout.State
+	// connection is by which its versions reach Temporal; nil: it is not in Git.
+	connection *v1alpha1.Connection
 	// rec is the record; its zero value if there is none.
 	rec v1alpha1.RoutingSpec
 	// target is what spec asks for; nil: nothing.
@@ -43,6 +45,7 @@ func newView(s *rollout.Snapshot) *view {
 		v.rec = v1alpha1.RoutingSpec{Hold: v.personsHold()}
 	}
 	v.retire = v.retirement()
+	v.connection = v.findConnection()
 	if v.unusable = v.unusableSpec(); v.unusable != nil {
 		v.spec = v.lastGood()
 	}

@@ -110,9 +110,9 @@ func (st *Status) readState(s rollout.Snapshot) {
 	case s.Record.RoutingProblem != nil:
 		st.Reason, st.Message, st.Observed = string(s.Record.RoutingProblem.Reason), s.Record.RoutingProblem.Message, false
 	case len(s.Problems) > 0:
-		st.Reason, st.Observed = string(s.Problems[0].Reason), false
-		if !strings.HasPrefix(st.Message, s.Problems[0].Message) { // else it says more
-			st.Message = s.Problems[0].Message
+		st.Reason, st.Message, st.Observed = string(s.Problems[0].Reason), s.Problems[0].Message, false
+		if was != nil && was.Decision != nil && was.Decision.Meanwhile != "" {
+			st.Message += ". Meanwhile: " + was.Decision.Meanwhile
 		}
 	case s.Spec == nil && st.Reason == "":
 		st.Reason, st.Message = string(rollout.InvalidSpec), "the spec is gone from Git"

@@ -75,6 +75,8 @@ type State struct {
 	Message string `json:"message"`
 	// Stalled says that waiting will not help: a person has to act.
 	Stalled bool `json:"stalled,omitempty"`
+	// Meanwhile is what else happens while the spec cannot be used, which is the end of Message too; "" for nothing.
+	Meanwhile string `json:"meanwhile,omitempty"`
 }
 
 // ActionKind is a kind of action.

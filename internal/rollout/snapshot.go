@@ -31,7 +31,9 @@ type Snapshot struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Connection that the spec names, or, where that cannot be used, the last one that could; nil: not found.
 	Connection *v1alpha1.Connection `json:"connection,omitempty"`
-	Waivers    []v1alpha1.Waiver    `json:"waivers,omitempty"`
+	// LastConnection is the one that the record names where that is not the spec's, as it is in Git; nil: not found.
+	LastConnection *v1alpha1.Connection `json:"lastConnection,omitempty"`
+	Waivers        []v1alpha1.Waiver    `json:"waivers,omitempty"`
 	// Resources are the WorkerResourceTemplates of the worker deployment, sorted by name.
 	Resources []ResourceTemplate `json:"resources,omitempty"`
 	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.

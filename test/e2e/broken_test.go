@@ -106,13 +106,18 @@ func TestSpecGoneInMidRamp(t *testing.T) {
 // and the same build is made anew in the other namespace: one that was barred in the old one is not barred there.
 func TestAnotherTemporalNamespace(t *testing.T) {
 	w := newWorld(t)
-	other, err := w.server.Namespace(t.Context(), w.ns.Name()+"-2")
+	second := temporalenv.Start(t, temporalenv.Options{})
+	other, err := second.Namespace(t.Context(), w.ns.Name()+"-2")
+	require.NoError(t, err)
+	namesake, err := second.Namespace(t.Context(), w.ns.Name())
 	require.NoError(t, err)
 	w.start()
 	w.ramping(slowSteps)
 	v2 := w.build("app:v2")
 	moved := strings.ReplaceAll(specText{image: "app:v2", strategy: slowSteps}.String(), "temporalNamespace: NAMESPACE", "temporalNamespace: "+other.Name())
-	w.push("elsewhere", map[string]string{specFile: moved})
+	moved = strings.ReplaceAll(moved, "connectionRef: {name: temporal}", "connectionRef: {name: second}")
+	w.push("elsewhere", map[string]string{specFile: moved, "workers/second.yaml": strings.NewReplacer(
+		w.server.Address(), second.Address(), "name: temporal", "name: second").Replace(w.connection())})
 	w.awaitReason("InvalidSpec")
 	require.Contains(t, w.message(), "temporalNamespace changed from "+w.ns.Name()+" to "+other.Name())
 	require.Contains(t, w.message(), "rampart retire "+deployment+" --unroute")
@@ -123,6 +128,7 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	w.eventually("told", func() bool { return strings.Contains(w.message(), "Meanwhile: "+v2+" was turned back") })
 	for _, v := range w.routing().Versions {
 		require.Contains(t, w.manifest(v.BuildID), "value: "+w.ns.Name()+"\n")
+		require.NotContains(t, w.manifest(v.BuildID), second.Address())
 	}
 
 	open := w.startSlow("pinned")
@@ -132,6 +138,7 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	w.settle()
 	require.Len(t, w.routing().Versions, 1, "a workflow is pinned to it")
 	require.Empty(t, other.RoutingCalls(deployment))
+	require.NotContains(t, w.manifest(w.routing().Versions[0].BuildID), second.Address())
 	w.finish(open)
 	w.awaitReady("app:v2")
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none", "current unversioned"}, w.calls())
@@ -142,6 +149,8 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	require.Len(t, r.Promotions, 1)
 	require.Len(t, r.Versions, 1)
 	require.Contains(t, w.manifest(v2), "value: "+other.Name()+"\n")
+	require.Contains(t, w.manifest(v2), second.Address())
+	require.Zero(t, namesake.Counts()["DescribeWorkerDeployment"], "the old namespace is looked for where it is")
 	left, err := w.ns.Service().DescribeWorkerDeployment(t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{Namespace: w.ns.Name(), DeploymentName: deployment})
 	require.NoError(t, err)
 	require.Empty(t, left.GetWorkerDeploymentInfo().GetVersionSummaries())

@@ -88,6 +88,8 @@ type Decision struct {
 	Rules []string `json:"rules,omitempty"`
 	// Reasons in words a person can act on.
 	Reasons []string `json:"reasons,omitempty"`
+	// Meanwhile is what else happens while the spec cannot be used, "" for nothing.
+	Meanwhile string `json:"meanwhile,omitempty"`
 	// SpecDigest is the digest of the decoded spec that this is about.
 	SpecDigest string `json:"specDigest"`
 	// NextStepAt is when the next step is due by itself.
