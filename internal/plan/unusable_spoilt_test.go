@@ -56,6 +56,7 @@ func onlyLowersCases() []spoilt {
 		{"a record that names no namespace", candidate(), records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "" }), ""},
 		{"another namespace", candidate(), records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "elsewhere" }), "asks for another Temporal namespace"},
 		{"another namespace, and it is retired", candidate(), also(records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "elsewhere" }),
+			planned(func(p *rollout.Plan) { p.Record.TemporalNamespace = "elsewhere" }),
 			func(s *rollout.Snapshot, _ *rollout.Plan) {
 				spec := *s.Spec
 				spec.Metadata.Annotations = map[string]string{rollout.AnnotationRetire: "true"}

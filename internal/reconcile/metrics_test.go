@@ -159,7 +159,8 @@ func TestMetricsOfTheLastSpec(t *testing.T) {
 	f := newFleet(t, 1)
 	r := f.reconciler()
 	d := &f.world.Environments[0].Deployments[0]
-	d.Record.Status, d.Record.Routing = d.Spec, &v1alpha1.Routing{}
+	d.Record.Status = d.Spec
+	d.Record.Routing = &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{TemporalNamespace: d.Spec.Spec.WorkerOptions.TemporalNamespace}}
 	d.Spec, d.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}}
 	report := f.once(r)
 	require.Equal(t, []string{"metrics of 1"}, f.events)
