@@ -213,6 +213,16 @@ func TestTransitionKey(t *testing.T) {
 		require.NotEqual(t, TransitionKey(base()), TransitionKey(s), name)
 	}
 	require.Empty(t, TransitionKey(nil))
+
+	// What is wrong in Git is said as it is.
+	s, another := base(), base()
+	s.Conditions[0].Reason, another.Conditions[0].Reason = "InvalidSpec", "InvalidSpec"
+	require.Equal(t, TransitionKey(s), TransitionKey(another))
+	another.Decision.Meanwhile = "v2 is turned back"
+	another.Conditions[0].Message = rollout.Beside("", another.Decision.Meanwhile)
+	require.Equal(t, TransitionKey(s), TransitionKey(another), "what else happens is no more than words")
+	another.Conditions[0].Message = "line 4"
+	require.NotEqual(t, TransitionKey(s), TransitionKey(another))
 }
 
 // TestBlobHash compares with what git hash-object prints.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -140,19 +141,31 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 	return now
 }
 
-// TransitionKey is what makes a status a new one: its conditions but for their messages and times, the target and its
-// step, the versions beside it and which of them are scaled down, and the decision but for its words and times. Two statuses of the same key are the same to a person who waits,
-// and status.yaml is not rewritten between them. Nil gives "".
+// reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes these.
+var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
+
+// TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where these say more
+// than what is wrong in Git; the target and its step, the versions beside it and which of them are scaled down, and the decision but
+// for its words and times. Two statuses of the same key are the same to a person who waits, and status.yaml is not rewritten between
+// them. Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
 		return ""
 	}
-	conditions := map[string][2]string{}
+	meanwhile := ""
+	if status.Decision != nil {
+		meanwhile = status.Decision.Meanwhile
+	}
+	conditions := map[string][3]string{}
 	for _, c := range status.Conditions {
-		conditions[c.Type] = [2]string{string(c.Status), c.Reason}
+		of := [3]string{string(c.Status), c.Reason}
+		if slices.Contains(reasonsInGit, rollout.Reason(c.Reason)) {
+			of[2] = strings.TrimSuffix(c.Message, rollout.Beside("", meanwhile))
+		}
+		conditions[c.Type] = of
 	}
 	key := struct {
-		Conditions                map[string][2]string
+		Conditions                map[string][3]string
 		Target                    string
 		Step                      *float64
 		Action, From, To, Verdict string

@@ -241,7 +241,7 @@ func (n *never) ready(id string) {
 // askedZero reports whether the spec asks for no replicas: the last one that could be used, where the one in Git cannot be.
 func (n *never) askedZero() bool {
 	spec := n.s.Spec
-	if n.broken() != "" && n.s.Record.Status != nil {
+	if n.broken() != "" {
 		spec = n.s.Record.Status
 	}
 	return spec != nil && isZero(spec.Spec.Replicas)

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -193,7 +191,7 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 
 // beside is what there is to say while the spec cannot be used: that first, then what else happens.
 func (v *view) beside(message string) rollout.State {
-	return rollout.State{Reason: v.unusable.Reason, Message: fmt.Sprintf("%s. Meanwhile: %s", v.unusable.Message, message), Stalled: true, Meanwhile: message}
+	return rollout.State{Reason: v.unusable.Reason, Message: rollout.Beside(v.unusable.Message, message), Stalled: true, Meanwhile: message}
 }
 
 // onlyLowers: while the spec or its connection cannot be used, traffic goes down and nothing else happens but that what was written
@@ -272,7 +270,7 @@ func (n *never) stays() {
 		}
 	}
 	next := n.p.Record
-	if next == nil || n.p.Remove {
+	if next == nil {
 		return
 	}
 	if next.TemporalNamespace != rec.TemporalNamespace || last != nil && (next.Connection == nil || next.Connection.Name != last.Name) {

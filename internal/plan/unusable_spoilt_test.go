@@ -39,6 +39,20 @@ func unusableSpoilt() []spoilt {
 	}
 }
 
+// retiredElsewhere: the versions are in another Temporal namespace than the spec asks for, which is retired there.
+func retiredElsewhere(s *rollout.Snapshot, p *rollout.Plan) {
+	s.Record.Routing.Spec.TemporalNamespace, p.Record.TemporalNamespace = "elsewhere", "elsewhere"
+	spec := *s.Spec
+	spec.Metadata.Annotations = map[string]string{rollout.AnnotationRetire: "true"}
+	s.Spec = &spec
+}
+
+// connectedBy: the record knows the connection.
+func connectedBy(s *rollout.Snapshot, p *rollout.Plan) {
+	c := &v1alpha1.RecordedConnection{Name: "temporal"}
+	s.Record.Routing.Spec.Connection, p.Record.Connection = c, c
+}
+
 // onlyLowersCases are what Never lets pass of a version's files, and what not, while the spec cannot be used.
 func onlyLowersCases() []spoilt {
 	writes := func(w rollout.VersionWrite) func(*rollout.Snapshot, *rollout.Plan) {
@@ -55,13 +69,14 @@ func onlyLowersCases() []spoilt {
 		{"another connection", moves, invalid, "would be changed (Reconnect) although the spec is not valid"},
 		{"a record that names no namespace", candidate(), records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "" }), ""},
 		{"another namespace", candidate(), records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "elsewhere" }), "asks for another Temporal namespace"},
-		{"another namespace, and it is retired", candidate(), also(records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespace = "elsewhere" }),
-			planned(func(p *rollout.Plan) { p.Record.TemporalNamespace = "elsewhere" }),
-			func(s *rollout.Snapshot, _ *rollout.Plan) {
-				spec := *s.Spec
-				spec.Metadata.Annotations = map[string]string{rollout.AnnotationRetire: "true"}
-				s.Spec = &spec
-			}), ""},
+		{"another namespace, and it is retired", candidate(), retiredElsewhere, ""},
+		{"whose connection is known", candidate(), also(retiredElsewhere, noConnection, connectedBy), ""},
+		{"whose connection is in Git", candidate(), also(retiredElsewhere, noConnection, func(s *rollout.Snapshot, _ *rollout.Plan) { s.LastConnection = other() }), ""},
+		{"whose connection is not known", candidate(), also(retiredElsewhere, noConnection), "its connection is gone from Git"},
+		{"another address there", moves, retiredElsewhere, ""},
+		{"nothing is written there", none, also(retiredElsewhere, planned(func(p *rollout.Plan) { p.Record = nil })), ""},
+		{"back to what has no replicas, by no recorded spec", all(promoted(time.Minute), barsBuild("v2")),
+			also(invalid, records(func(r *v1alpha1.RoutingSpec) { r.Versions[0].Replicas = replicas(0) })), "whose files are not in Git"},
 	}
 }
 

@@ -111,8 +111,8 @@ func (st *Status) readState(s rollout.Snapshot) {
 		st.Reason, st.Message, st.Observed = string(s.Record.RoutingProblem.Reason), s.Record.RoutingProblem.Message, false
 	case len(s.Problems) > 0:
 		st.Reason, st.Message, st.Observed = string(s.Problems[0].Reason), s.Problems[0].Message, false
-		if was != nil && was.Decision != nil && was.Decision.Meanwhile != "" {
-			st.Message += ". Meanwhile: " + was.Decision.Meanwhile
+		if was != nil && was.Decision != nil {
+			st.Message = rollout.Beside(st.Message, was.Decision.Meanwhile)
 		}
 	case s.Spec == nil && st.Reason == "":
 		st.Reason, st.Message = string(rollout.InvalidSpec), "the spec is gone from Git"

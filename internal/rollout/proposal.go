@@ -79,6 +79,14 @@ type State struct {
 	Meanwhile string `json:"meanwhile,omitempty"`
 }
 
+// Beside puts what else happens at the end of a message; "" is nothing.
+func Beside(message, meanwhile string) string {
+	if meanwhile == "" {
+		return message
+	}
+	return message + ". Meanwhile: " + meanwhile
+}
+
 // ActionKind is a kind of action.
 type ActionKind string
 
