@@ -107,3 +107,19 @@ func TestLyingServer(t *testing.T) {
 	require.Equal(t, replicas(1), w.routing().Versions[0].Replicas)
 	require.Empty(t, w.server.calls, "and no traffic moves")
 }
+
+// TestEditWithALostAnswer: the bot did what an edit wants, and does not know. It is not undone by the spec, which the edit overrules.
+func TestEditWithALostAnswer(t *testing.T) {
+	w := currentV2(t)
+	w.push("v3")
+	w.run(40 * time.Minute)
+	w.server.calls = nil
+	w.edit(func(r *v1alpha1.RoutingSpec) { r.Desired = v1alpha1.DesiredRouting{Current: id("v2")} })
+	w.server.fails = answerLost
+	w.cycle()
+	w.cycle()
+	w.server.fails = ""
+	w.run(time.Hour)
+	require.Equal(t, []string{"v2 current"}, w.server.calls)
+	require.Equal(t, v1alpha1.HoldManual, w.routing().Hold.Kind)
+}

@@ -152,7 +152,7 @@ func (v *view) seenPromotions() []v1alpha1.Promotion {
 		}
 		if last.LeftAt.IsZero() {
 			last.LeftAt, last.LeftBy = changed, v1alpha1.LeftByOutside
-			if v.desired.Current == v.actual.Current {
+			if v.decided() == v.actual.Current {
 				last.LeftBy = v1alpha1.LeftByPromotion
 			}
 		}
@@ -161,6 +161,14 @@ func (v *view) seenPromotions() []v1alpha1.Promotion {
 		order = append(order, v1alpha1.Promotion{BuildID: v.actual.Current, At: changed})
 	}
 	return order
+}
+
+// decided is the version that the bot decided to be current, whatever a person made of that since.
+func (v *view) decided() string {
+	if d := v.rec.Decided; d != nil {
+		return d.Current
+	}
+	return v.desired.Current
 }
 
 // retired reports whether Git has the version at 0 replicas with its guard off.
