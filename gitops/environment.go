@@ -266,7 +266,7 @@ func sortedNames[V any](m map[rollout.Name]V) []rollout.Name {
 	for n := range m {
 		names = append(names, n)
 	}
-	slices.SortFunc(names, compareNames)
+	slices.SortFunc(names, rollout.Name.Compare)
 	return names
 }
 
@@ -290,7 +290,7 @@ func takenNames(n rollout.Name, sorted []rollout.Name, records map[rollout.Name]
 		}
 	}
 	longer := rollout.Name{Namespace: n.Namespace, Name: n.Name + "-"}
-	for i, _ := slices.BinarySearchFunc(sorted, longer, compareNames); i < len(sorted); i++ {
+	for i, _ := slices.BinarySearchFunc(sorted, longer, rollout.Name.Compare); i < len(sorted); i++ {
 		if sorted[i].Namespace != n.Namespace || !strings.HasPrefix(sorted[i].Name, longer.Name) {
 			break
 		}
@@ -298,8 +298,4 @@ func takenNames(n rollout.Name, sorted []rollout.Name, records map[rollout.Name]
 	}
 	slices.Sort(taken)
 	return taken
-}
-
-func compareNames(a, b rollout.Name) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

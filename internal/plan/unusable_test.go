@@ -304,10 +304,10 @@ func TestUnusableUnjudged(t *testing.T) {
 			{"released", holds(v1alpha1.HoldReleased, "v2"), "", true},
 			{"none recorded", forgotten, "", false},
 		} {
+			if c.name == "none recorded" && strings.HasPrefix(name, "no connection") {
+				continue // the spec is there
+			}
 			t.Run(name+"/"+c.name, func(t *testing.T) {
-				if c.name == "none recorded" && strings.HasPrefix(name, "no connection") {
-					t.Skip("the spec is there")
-				}
 				s := of(failing, b.change, c.given)
 				require.Equal(t, c.reads && name != "no connection, and none recorded", ConnectionOf(s) != nil)
 				p := decide(t, s, allowed)

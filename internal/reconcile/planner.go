@@ -1,11 +1,9 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -229,10 +227,7 @@ func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, 
 // inOrder puts decisions together in the order of names.
 func inOrder(a, b []Decision) []Decision {
 	out := slices.Concat(a, b)
-	slices.SortFunc(out, func(a, b Decision) int {
-		return cmp.Or(strings.Compare(a.Plan.Deployment.Namespace, b.Plan.Deployment.Namespace),
-			strings.Compare(a.Plan.Deployment.Name, b.Plan.Deployment.Name))
-	})
+	slices.SortFunc(out, func(a, b Decision) int { return a.Plan.Deployment.Compare(b.Plan.Deployment) })
 	return out
 }
 

@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -14,6 +16,11 @@ type Name struct {
 
 // String is namespace/name, which is also the worker deployment's name in Temporal.
 func (n Name) String() string { return n.Namespace + "/" + n.Name }
+
+// Compare orders names by namespace, then by name.
+func (n Name) Compare(o Name) int {
+	return cmp.Or(strings.Compare(n.Namespace, o.Namespace), strings.Compare(n.Name, o.Name))
+}
 
 // Snapshot is everything that is known of one worker deployment at one moment: its spec and configuration at one
 // commit, its record at one commit, what Temporal said, and the time. Every decision is a function of a Snapshot.

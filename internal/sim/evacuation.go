@@ -46,8 +46,7 @@ func (m *temporal) startBatch(t time.Time, s rollout.BatchStart) {
 	if _, there := m.batches[s.Job.JobID]; there || v == nil || m.away(t) || m.runningBatch(t, nil) != "" {
 		return
 	}
-	script := v1alpha1.SimulatedEvacuation{Takes: v1alpha1.Duration{Duration: v1alpha1.DefaultEvacuationTakes},
-		Frees: v1alpha1.DefaultEvacuationFrees, Outcome: v1alpha1.BatchCompletes}
+	script := v1alpha1.DefaultSimulatedEvacuation()
 	for _, e := range m.script.Evacuations {
 		if (e.Stage == "" || e.Stage == s.Job.Stage) && (e.BuildID == "" || e.BuildID == s.BuildID) {
 			script = e

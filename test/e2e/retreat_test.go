@@ -58,22 +58,28 @@ func TestRevertWithAllAtOnce(t *testing.T) {
 	require.Equal(t, []string{"restore v1", "promote v1"}, w.shortSubjects()[subjects:][:2])
 }
 
+// newWorldWithCart has a second worker deployment, cart.
+func newWorldWithCart(t *testing.T) (w, cart *world) {
+	w = newWorld(t, withImages(map[string]temporalenv.Image{"cart:v1": temporalenv.DefaultImage("cart"), "cart:v2": temporalenv.DefaultImage("cart")}))
+	return w, w.named("cart")
+}
+
+// rollTwice makes v1 current in both, then v2. Versions of cart are scaled down soon, and deleted much later.
+func rollTwice(w, cart *world, strategy string) {
+	for _, version := range []string{"v1", "v2"} {
+		w.pushSpecs("both to "+version, map[string]specText{deployName: {image: "app:" + version, strategy: strategy},
+			cart.name: {image: "cart:" + version, strategy: soon, sunset: "scaledownDelay: 1s, deleteDelay: 1h"}})
+		w.awaitReady("app:" + version)
+		cart.awaitReady("cart:" + version)
+	}
+}
+
 // Somebody makes a version current by hand that was turned back: it goes back at once. One that was scaled down long ago comes
 // back, since it has the traffic now.
 func TestCurrentVersionSetByHand(t *testing.T) {
-	w := newWorld(t, withImages(map[string]temporalenv.Image{"cart:v1": temporalenv.DefaultImage("cart"), "cart:v2": temporalenv.DefaultImage("cart")}))
-	cart := w.named("cart")
+	w, cart := newWorldWithCart(t)
 	w.start()
-	specs := func(version string) map[string]specText {
-		return map[string]specText{deployName: {image: "app:" + version, strategy: allAtOnce},
-			cart.name: {image: "cart:" + version, strategy: soon, sunset: "scaledownDelay: 1s, deleteDelay: 1h"}}
-	}
-	w.pushSpecs("two", specs("v1"))
-	w.awaitReady("app:v1")
-	cart.awaitReady("cart:v1")
-	w.pushSpecs("two again", specs("v2"))
-	w.awaitReady("app:v2")
-	cart.awaitReady("cart:v2")
+	rollTwice(w, cart, allAtOnce)
 	w.say("rollback", "--reason", "timeouts")
 	w.awaitReason("RolledBack")
 	w.setCurrent(w.build("app:v2"))
@@ -96,24 +102,14 @@ func TestCurrentVersionSetByHand(t *testing.T) {
 // A worker that nobody knew of polls just when the version is deleted: the server refuses, and the version is set aside and
 // named. A version that somebody deletes is removed, and one that Git never knew is forgotten.
 func TestDeletionsByOthers(t *testing.T) {
-	w := newWorld(t, withImages(map[string]temporalenv.Image{"cart:v1": temporalenv.DefaultImage("cart"), "cart:v2": temporalenv.DefaultImage("cart")}))
-	cart := w.named("cart")
+	w, cart := newWorldWithCart(t)
 	w.ns.BeforeForward(func(_ string, request proto.Message) {
 		if r, ok := request.(*workflowservice.DeleteWorkerDeploymentVersionRequest); ok && r.GetDeploymentVersion().GetDeploymentName() == w.id() {
 			w.poll(t.Context(), r.GetDeploymentVersion().GetBuildId())
 		}
 	})
 	b := w.start()
-	specs := func(version string) map[string]specText {
-		return map[string]specText{deployName: {image: "app:" + version, strategy: soon},
-			cart.name: {image: "cart:" + version, strategy: soon, sunset: "scaledownDelay: 1s, deleteDelay: 1h"}}
-	}
-	w.pushSpecs("two", specs("v1"))
-	w.awaitReady("app:v1")
-	cart.awaitReady("cart:v1")
-	w.pushSpecs("two again", specs("v2"))
-	w.awaitReady("app:v2")
-	cart.awaitReady("cart:v2")
+	rollTwice(w, cart, soon)
 
 	v1 := w.build("app:v1")
 	w.eventually("set aside", func() bool { return len(w.routing().SetAside) == 1 })

@@ -139,16 +139,20 @@ func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 }
 
 func appendFields(b []byte, s *shape, v reflect.Value) []byte {
-	var unwritten reflect.Value
+	var preset reflect.Value
 	if s.preset != nil {
-		unwritten = reflect.New(s.typ).Elem()
-		s.preset(unwritten)
+		preset = reflect.New(s.typ).Elem()
+		s.preset(preset)
 	}
 	b = append(b, '{')
 	first := true
 	for _, f := range s.fields {
 		field := v.FieldByIndex(f.index)
-		if s.preset == nil && isUnwritten(f.shape, field) || s.preset != nil && same(f.shape, field, unwritten.FieldByIndex(f.index)) {
+		var unwritten reflect.Value
+		if preset.IsValid() {
+			unwritten = preset.FieldByIndex(f.index)
+		}
+		if same(f.shape, field, unwritten) {
 			continue
 		}
 		if !first {
@@ -161,24 +165,19 @@ func appendFields(b []byte, s *shape, v reflect.Value) []byte {
 	return append(b, '}')
 }
 
-// isUnwritten is same with a field that has no default.
-func isUnwritten(s *shape, v reflect.Value) bool {
-	switch s.form {
-	case formMap, formList, formRaw:
-		return v.Len() == 0
-	}
-	return v.IsZero()
-}
-
-// same compares a field with the same field of an unwritten object. An empty list or map is as good as none.
-func same(s *shape, a, b reflect.Value) bool {
+// same compares a field with the same field of an unwritten object: with no Value, where it has no default. An empty list or map is
+// as good as none.
+func same(s *shape, a, unwritten reflect.Value) bool {
 	switch s.form {
 	case formMap, formList:
-		return a.Len() == 0 && b.Len() == 0
+		return a.Len() == 0 && (!unwritten.IsValid() || unwritten.Len() == 0)
 	case formRaw:
 		return a.Len() == 0
 	}
-	return reflect.DeepEqual(a.Interface(), b.Interface())
+	if !unwritten.IsValid() {
+		return a.IsZero()
+	}
+	return reflect.DeepEqual(a.Interface(), unwritten.Interface())
 }
 
 var marshaler = reflect.TypeFor[json.Marshaler]()

@@ -186,6 +186,9 @@ func presetSimulatedGate(g *SimulatedGate) {
 	g.Takes, g.Outcome = Duration{DefaultGateTakes}, GateCompletes
 }
 
-func presetSimulatedEvacuation(e *SimulatedEvacuation) {
-	e.Takes, e.Frees, e.Outcome = Duration{DefaultEvacuationTakes}, DefaultEvacuationFrees, BatchCompletes
+// DefaultSimulatedEvacuation is what becomes of a batch job of which a script says nothing.
+func DefaultSimulatedEvacuation() SimulatedEvacuation {
+	return SimulatedEvacuation{Takes: Duration{DefaultEvacuationTakes}, Frees: DefaultEvacuationFrees, Outcome: BatchCompletes}
 }
+
+func presetSimulatedEvacuation(e *SimulatedEvacuation) { *e = DefaultSimulatedEvacuation() }
