@@ -105,7 +105,8 @@ func list[T any](items []T, fill func(*object, T)) ast.Value {
 	return ast.NewArray(terms...)
 }
 
-func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// instant is in whole seconds: what differs by less makes no decision, and would fill the log of decisions.
+func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // percent turns the server's float32 into the number a person wrote: 0.1, not 0.10000000149.
 func percent(p float32) float64 {
