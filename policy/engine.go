@@ -24,6 +24,8 @@ type Engine struct {
 	bounds   Bounds
 	waivable []string
 	terms    termMaker
+	// foreign says that a book has modules beside the library's.
+	foreign bool
 }
 
 // Compile prepares policies. It always gives an Engine: what is broken is left out, held against every raise, and
@@ -40,6 +42,7 @@ func Compile(cfg Config) *Engine {
 	for _, b := range e.books {
 		e.problems = append(e.problems, b.problems...)
 		digests = append(digests, b.digest)
+		e.foreign = e.foreign || b.foreign
 	}
 	e.digest = digests[0]
 	if rest := slices.Concat(digests[1:], e.waivable); len(rest) > 0 {
