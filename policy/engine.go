@@ -88,6 +88,11 @@ func asksVerdicts(path string) bool {
 // Digest names the policies and their data by what they mean: formatting and comments do not change it.
 func (e *Engine) Digest() string { return e.digest }
 
+// LooksAt reports whether policies may look at a part of their input, such as git.
+func (e *Engine) LooksAt(part string) bool {
+	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
+}
+
 // Problems are what is broken, sorted by file and line.
 func (e *Engine) Problems() []Problem { return slices.Clone(e.problems) }
 

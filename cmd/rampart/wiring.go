@@ -175,6 +175,18 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 	return onlyEnvironment(world, s.name)
 }
 
+// Origins asks the source behind, if that has a history.
+func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	if historian, ok := s.Source.(reconcile.Historian); ok {
+		return historian.Origins(ctx, snapshots)
+	}
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, d := range snapshots {
+		out[i] = d.Git
+	}
+	return out, nil
+}
+
 // onlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its
 // problems say why.
 func onlyEnvironment(world rollout.World, name string) (rollout.World, error) {
@@ -364,6 +376,8 @@ type temporalPort struct {
 
 var (
 	_ reconcile.Source    = (*gitops.Repository)(nil)
+	_ reconcile.Historian = (*gitops.Repository)(nil)
+	_ reconcile.Historian = oneEnvironment{}
 	_ reconcile.Committer = (*gitops.Repository)(nil)
 	_ reconcile.Judge     = (*policy.Engine)(nil)
 	_ reconcile.Observer  = (*temporal.Pool)(nil)
