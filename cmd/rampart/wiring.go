@@ -424,15 +424,12 @@ func newJudges() *judges { return &judges{engines: map[[sha256.Size]byte]*policy
 const maxEngines = 32
 
 func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
-	var cfg policy.Config
 	h := sha256.New()
 	for _, f := range env.Policies {
 		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
-		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
 	}
 	for _, f := range env.Data {
 		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
-		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
 	j.mu.Lock()
@@ -443,7 +440,7 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 	if len(j.engines) >= maxEngines {
 		clear(j.engines)
 	}
-	j.engines[key] = policy.Compile(cfg)
+	j.engines[key] = policy.Compile(policyConfig(env))
 	return j.engines[key]
 }
 
