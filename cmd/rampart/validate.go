@@ -42,10 +42,16 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 				return err
 			}
-			return a.printValidation(output.value, a.validate(cmd.Context(), s))
+			judges, err := a.judges(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer judges.close()
+			return a.printValidation(output.value, a.validate(cmd.Context(), s, judges))
 		},
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
+	a.addPolicies(cmd)
 	return cmd
 }
 
@@ -86,13 +92,12 @@ func (f specFinding) String() string {
 }
 
 // validate finds what is wrong with specs.
-func (a *app) validate(ctx context.Context, s specs) validation {
+func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
 	out := validation{Problems: s.problems(), Findings: []specFinding{}}
-	judges := newJudges()
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
 		for _, p := range engine.Problems() {
-			out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.show(p.Path), Line: p.Line, Message: p.Message})
+			out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.showPolicy(env, p.Path), Line: p.Line, Message: p.Message})
 		}
 		for _, d := range env.Deployments {
 			out.Deployments++
