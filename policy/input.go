@@ -19,7 +19,9 @@ import (
 // percentages and known counts are always there.
 //
 //	now          the snapshot's time
-//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
+//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status; rollouts of its other worker
+//	             deployments that are in progress: namespace, name, buildID, since (buildID is left out where a record
+//	             that cannot be read may hide one). rampart.spec does not see them
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
 //	             resources, what changes of the objects made from templates: template, removes, scales;
@@ -46,8 +48,10 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 
 // document is the input without the action: made once for a snapshot, shared by its actions.
 type document struct {
-	// subject is what rampart.spec sees: now, environment, deployment, git, waivers.
+	// subject is what rampart.spec sees beside the environment: now, deployment, git, waivers.
 	subject []field
+	// environment is the configuration of the environment, which world has with what happens in it.
+	environment v1alpha1.Environment
 	// world is the rest.
 	world []field
 }
@@ -66,9 +70,8 @@ func newSpecDocument(s *rollout.Snapshot) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode waivers: %w", err)
 	}
-	return &document{subject: []field{
-		{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
-		{"git", gitOf(s.Git)}, {"waivers", waivers},
+	return &document{environment: s.Environment, subject: []field{
+		{"now", ast.String(instant(s.Now))}, {"deployment", deployment}, {"git", gitOf(s.Git)}, {"waivers", waivers},
 	}}, nil
 }
 
@@ -81,8 +84,10 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
+	environment := environmentOf(s.Environment)
+	environment.put("rollouts", list(s.Rollouts, putRollout))
 	d.world = []field{
-		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
+		{"environment", environment.value()}, {"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
 		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
 	}
 	if s.FirstRead != nil {
@@ -95,7 +100,9 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
 }
 
 // spec is the input of rampart.spec.
-func (d *document) spec() ast.Value { return d.with(nil) }
+func (d *document) spec() ast.Value {
+	return d.with([]field{{"environment", environmentOf(d.environment).value()}})
+}
 
 // about is the input about one action.
 func (d *document) about(a *rollout.Action) ast.Value {
@@ -112,7 +119,7 @@ func (d *document) with(more []field) ast.Value {
 	return o.value()
 }
 
-func environmentOf(e v1alpha1.Environment) ast.Value {
+func environmentOf(e v1alpha1.Environment) *object {
 	o := newObject()
 	o.text("name", e.Name)
 	o.text("namespace", e.Namespace)
@@ -128,7 +135,14 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	output.text("path", e.Output.Path)
 	output.text("branch", e.Output.Branch)
 	o.put("output", output.value())
-	return o.value()
+	return o
+}
+
+func putRollout(o *object, r rollout.InProgress) {
+	o.text("namespace", r.Deployment.Namespace)
+	o.text("name", r.Deployment.Name)
+	o.text("buildID", r.BuildID)
+	o.time("since", r.Since)
 }
 
 func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {

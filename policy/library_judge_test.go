@@ -132,3 +132,28 @@ func TestPanic(t *testing.T) {
 	require.Equal(t, rollout.HoldEffect, judge(t, e, ramp()).Effect)
 	require.Equal(t, rollout.Allow, judge(t, e, reset()).Effect)
 }
+
+// What the snapshot says of other rollouts decides whether one starts; the finding names who is in the way.
+func TestConcurrency(t *testing.T) {
+	e := Compile(Config{Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {concurrency: {max: 1, environments: [prod]}}}}\n"}}})
+	require.Empty(t, e.Problems())
+	start := ramp()
+	start.From, start.To, start.Step = 0, 10, 1
+	s := snapshot(t)
+	s.Observation.Routing.HasRamp, s.Observation.Routing.Ramping, s.Observation.Routing.Percentage = false, "", 0
+	p := proposal(start)
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, p).Of(start.ID).Effect, "nobody is")
+
+	s.Rollouts = []rollout.InProgress{{Deployment: rollout.Name{Namespace: "payments", Name: "refunds"}, BuildID: "r7", Since: ago(time.Hour)}}
+	v := e.Judge(t.Context(), s, p).Of(start.ID)
+	require.Equal(t, rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "rampart.rollout", Rule: "rollout.concurrency",
+		Effect: rollout.HoldEffect, Message: "1 of at most 1 rollouts at a time are in progress: payments/refunds (r7)",
+		Evidence: []byte(`{"rollouts":["payments/refunds"]}`)}}}, v)
+
+	s.Environment.Name = "staging"
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, p).Of(start.ID).Effect, "the number holds in prod")
+
+	begun := snapshot(t)
+	begun.Rollouts = s.Rollouts
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), begun, proposal(ramp())).Of(ramp().ID).Effect, "it goes on")
+}

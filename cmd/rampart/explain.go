@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -80,7 +81,9 @@ func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (repor
 	judges := newJudges()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			d := reported(reconcile.Render(reconcile.Decide(ctx, judges.engine(env), s)))
+			all := reconcile.DecideAll(ctx, judges.engine(env), env.Deployments)
+			at := slices.IndexFunc(all, func(d reconcile.Decision) bool { return d.Plan.Deployment == s.Deployment })
+			d := reported(reconcile.Render(all[at]))
 			decision := report.NewPlan([]report.Decided{d}, nil).Deployments[0]
 			e.Decision = &decision
 		}
