@@ -14,9 +14,7 @@ import data.rampart.library.thresholds
 # custom:
 #   rule: rollout.metrics
 #   parameters:
-#     thresholds: >-
-#       a list; each has a metric, max or min or both, onBreach (hold, the default, or rollback), and environments (patterns)
-#       and labels that narrow it
+#     thresholds: limits of metrics
 hold contains {"rule": "rollout.metrics", "msg": msg, "metric": t.metric} if {
 	input.action.raises
 	input.action.from > 0
