@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -14,7 +16,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Input is the document that policies see when they are asked about an action. Instants are RFC 3339 and durations as
+// Input is what policies see when they are asked about an action. Instants are RFC 3339 in whole seconds and durations as
 // in a spec (10m). What is not known, not set or zero is left out, so that a rule about it is undefined; shares,
 // percentages and known counts are always there.
 //
@@ -39,30 +41,19 @@ import (
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
 func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value, error) {
-	d, err := newDocument(&s, &p)
+	d, err := NewDocument(s, p)
 	if err != nil {
 		return nil, err
 	}
-	return d.about(&a), nil
+	m := matterOf(&a)
+	return d.about(&m), nil
 }
 
-// document is the input without the action: made once for a snapshot, shared by its actions.
-type document struct {
-	// subject is what rampart.spec sees beside the environment: now, deployment, git, waivers.
-	subject []field
-	// environment is the configuration of the environment, which world has with what happens in it.
-	environment v1alpha1.Environment
-	// world is the rest.
-	world []field
-}
+// subjectKeys are what rampart.spec sees.
+func subjectKeys() []string { return []string{"now", keyEnvironment, "deployment", "git", "waivers"} }
 
-type field struct {
-	key   string
-	value ast.Value
-}
-
-func newSpecDocument(s *rollout.Snapshot) (*document, error) {
-	deployment, err := deploymentOf(s)
+func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
+	deployment, err := deploymentOf(s, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -70,24 +61,23 @@ func newSpecDocument(s *rollout.Snapshot) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode waivers: %w", err)
 	}
-	return &document{environment: s.Environment, subject: []field{
-		{"now", ast.String(instant(s.Now))}, {"deployment", deployment}, {"git", gitOf(s.Git)}, {"waivers", waivers},
-	}}, nil
+	return &Document{
+		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
+		subject: []field{
+			{"now", ast.String(instant(s.Now))}, {keyEnvironment, environmentOf(s)}, {"deployment", deployment},
+			{"git", gitOf(s.Git)}, {"waivers", waivers},
+		},
+	}, nil
 }
 
-func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
-	d, err := newSpecDocument(s)
-	if err != nil {
-		return nil, err
-	}
+// see adds what only rules about actions see.
+func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 	facts, err := factsOf(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	environment := environmentOf(s.Environment)
-	environment.put("rollouts", list(s.Rollouts, putRollout))
 	d.world = []field{
-		{"environment", environment.value()}, {"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
+		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
 		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
 	}
 	if s.FirstRead != nil {
@@ -96,30 +86,11 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
 		first.put("versions", versionsOf(s, p, s.FirstRead))
 		d.world = append(d.world, field{"firstRead", first.value()})
 	}
-	return d, nil
+	return nil
 }
 
-// spec is the input of rampart.spec.
-func (d *document) spec() ast.Value {
-	return d.with([]field{{"environment", environmentOf(d.environment).value()}})
-}
-
-// about is the input about one action.
-func (d *document) about(a *rollout.Action) ast.Value {
-	return d.with(append(slices.Clip(d.world), field{"action", actionOf(a)}))
-}
-
-func (d *document) with(more []field) ast.Value {
-	o := newObject()
-	for _, list := range [][]field{d.subject, more} {
-		for _, f := range list {
-			o.put(f.key, f.value)
-		}
-	}
-	return o.value()
-}
-
-func environmentOf(e v1alpha1.Environment) *object {
+func environmentOf(s *rollout.Snapshot) ast.Value {
+	e := s.Environment
 	o := newObject()
 	o.text("name", e.Name)
 	o.text("namespace", e.Namespace)
@@ -135,7 +106,8 @@ func environmentOf(e v1alpha1.Environment) *object {
 	output.text("path", e.Output.Path)
 	output.text("branch", e.Output.Branch)
 	o.put("output", output.value())
-	return o
+	o.put(keyRollouts, list(s.Rollouts, putRollout))
+	return o.value()
 }
 
 func putRollout(o *object, r rollout.InProgress) {
@@ -145,7 +117,7 @@ func putRollout(o *object, r rollout.InProgress) {
 	o.time("since", r.Since)
 }
 
-func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
+func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	o := newObject()
 	o.text("namespace", s.Deployment.Namespace)
 	o.text("name", s.Deployment.Name)
@@ -160,7 +132,7 @@ func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := plain(s.Spec.Spec)
+	spec, err := terms.value(reflect.ValueOf(&s.Spec.Spec).Elem())
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -118,18 +118,10 @@ func TestApproval(t *testing.T) {
 // A panic of the evaluator is an error like any other.
 func TestPanic(t *testing.T) {
 	e := Compile(Config{})
-	s := snapshot(t)
-	j := e.judgement(t.Context(), &s)
-	_, err := j.eval(rego.PreparedEvalQuery{}, nil)
-	require.ErrorAs(t, err, &panicked{})
-	f := j.failure(packageRollout, err)
-	require.Equal(t, rollout.HoldEffect, f.Effect)
-	require.Contains(t, f.Message, "panic: ")
-
-	for _, p := range e.all.packages {
-		p.whole, p.sets = rego.PreparedEvalQuery{}, map[string]rego.PreparedEvalQuery{}
-	}
-	require.Equal(t, rollout.HoldEffect, judge(t, e, ramp()).Effect)
+	e.books[0].all.data = nil // the first look at data panics
+	v := judge(t, e, ramp())
+	require.Equal(t, rollout.HoldEffect, v.Effect)
+	require.Contains(t, v.Findings[0].Message, "panic: ")
 	require.Equal(t, rollout.Allow, judge(t, e, reset()).Effect)
 }
 
@@ -156,4 +148,27 @@ func TestConcurrency(t *testing.T) {
 	begun := snapshot(t)
 	begun.Rollouts = s.Rollouts
 	require.Equal(t, rollout.Allow, e.Judge(t.Context(), begun, proposal(ramp())).Of(ramp().ID).Effect, "it goes on")
+}
+
+// A spec is judged by itself: what is rolled out beside it has no say, in a document that was recorded neither.
+func TestSpecSeesNoRollouts(t *testing.T) {
+	e := of("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": \"seen\"} if input.environment.rollouts\n",
+		"package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": \"seen\"} if input.environment.rollouts\n")
+	s, p := snapshot(t), proposal()
+	s.Rollouts = []rollout.InProgress{{Deployment: rollout.Name{Namespace: "payments", Name: "refunds"}, BuildID: "r7"}}
+	v := e.Judge(t.Context(), s, p)
+	require.Empty(t, v.Spec.Findings)
+	require.Empty(t, e.JudgeSpec(t.Context(), s).Findings)
+	require.Len(t, v.Of(ramp().ID).Findings, 1)
+
+	d, err := NewDocument(s, p)
+	require.NoError(t, err)
+	data, err := d.MarshalJSON()
+	require.NoError(t, err)
+	again, err := DecodeDocument(data)
+	require.NoError(t, err)
+	require.Zero(t, d.SpecInput().Compare(again.SpecInput()))
+	environment := again.SpecInput().(ast.Object).Get(ast.StringTerm("environment")).Value.(ast.Object)
+	require.Nil(t, environment.Get(ast.StringTerm("rollouts")))
+	require.Equal(t, ast.String("prod"), environment.Get(ast.StringTerm("name")).Value)
 }
