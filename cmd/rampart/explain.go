@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -81,9 +80,7 @@ func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (repor
 	judges := newJudges()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			all := reconcile.DecideAll(ctx, judges.engine(env), env.Deployments)
-			at := slices.IndexFunc(all, func(d reconcile.Decision) bool { return d.Plan.Deployment == s.Deployment })
-			d := reported(reconcile.Render(all[at]))
+			d := reported(reconcile.Render(reconcile.DecideFor(ctx, judges.engine(env), env.Deployments, s.Deployment)))
 			decision := report.NewPlan([]report.Decided{d}, nil).Deployments[0]
 			e.Decision = &decision
 		}

@@ -232,6 +232,9 @@ func TestPlanAdmitsAsWell(t *testing.T) {
 	again := DecideAll(t.Context(), c, world.Environments[0].Deployments)
 	require.Equal(t, map[string]string{"b": "a"}, held(Report{Decisions: again}))
 
+	b := DecideFor(t.Context(), c, world.Environments[0].Deployments, rollout.Name{Namespace: "shop", Name: "b"})
+	require.Equal(t, again[1], b)
+
 	c.judged = 0
 	DecideAll(t.Context(), c, world.Environments[0].Deployments[:1])
 	require.Equal(t, 1, c.judged)
