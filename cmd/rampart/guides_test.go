@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -275,6 +276,53 @@ func scripts(n *yaml.Node, out []string) []string {
 			continue
 		}
 		out = scripts(child, out)
+	}
+	return out
+}
+
+var link = regexp.MustCompile(`\]\(([^):]+)\)`)
+
+// TestGuideLinks: what guides and the page of the library link to is there.
+func TestGuideLinks(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(guides, "*.md"))
+	require.NoError(t, err)
+	for _, page := range append(pages, filepath.Join(guides, "..", "policy-library.md"), filepath.Join(guides, "..", "policies.md")) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			name, heading, _ := strings.Cut(found[1], "#")
+			target := page
+			if name != "" {
+				target = filepath.Join(filepath.Dir(page), name)
+			}
+			info, err := os.Stat(target)
+			require.NoError(t, err, page)
+			if heading == "" || info.IsDir() {
+				continue
+			}
+			there, err := os.ReadFile(target)
+			require.NoError(t, err)
+			require.Contains(t, headings(string(there)), heading, "%s links to %s", page, found[1])
+		}
+	}
+}
+
+// headings are the anchors of a page.
+func headings(page string) []string {
+	var out []string
+	for line := range strings.SplitSeq(page, "\n") {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") {
+			kept := strings.Map(func(c rune) rune {
+				switch {
+				case c == ' ':
+					return '-'
+				case strings.ContainsRune("-_", c), unicode.IsLetter(c), unicode.IsDigit(c):
+					return unicode.ToLower(c)
+				}
+				return -1
+			}, title)
+			out = append(out, kept)
+		}
 	}
 	return out
 }
