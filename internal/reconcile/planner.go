@@ -243,7 +243,7 @@ func (p *Planner) urgent(d Decision) bool {
 	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
 }
 
-// decideLate decides again what metrics and second reads bear on.
+// decideLate decides again what metrics and second reads bear on, and lets rollouts start one after the other.
 func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []Decision) ([]Decision, error) {
 	judge := p.JudgeFor(env)
 	out := p.withMetrics(ctx, judge, rest)
@@ -253,7 +253,10 @@ func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, 
 			again.FirstRead = &d.Snapshot.Observation
 			out[i] = Decide(ctx, judge, again)
 		}
-		p.tell(ctx, out[i])
+	}
+	out = Admit(ctx, judge, out)
+	for _, d := range out {
+		p.tell(ctx, d)
 	}
 	return out, ctx.Err()
 }
