@@ -56,6 +56,7 @@ func TestInputSchema(t *testing.T) {
 	for _, name := range references(schema) {
 		require.Contains(t, definitions, name)
 	}
+	require.ElementsMatch(t, subjectKeys(), textsOf(schema["required"]), "what rampart.spec sees is always there")
 	for name := range definitions {
 		require.Contains(t, references(schema), name, "a definition that nothing refers to")
 	}
