@@ -139,7 +139,8 @@ func (s *Store) readDirs(ctx context.Context) {
 
 // Floor is what is in force at one moment.
 type Floor struct {
-	// Layers are the directories in the order of the configuration, then the bundles by name.
+	// Layers are the bundles by name, then the directories in the order of the configuration: of data, what is nearer to the bot
+	// comes last and wins.
 	Layers []policy.Layer
 	// Key stands for the layers: the same key, the same layers.
 	Key string
@@ -151,11 +152,6 @@ type Floor struct {
 func (s *Store) Floor() Floor {
 	var out Floor
 	var keys []string
-	s.mu.Lock()
-	for _, d := range s.dirs {
-		out.Layers, keys = append(out.Layers, d.layer), append(keys, d.key)
-	}
-	s.mu.Unlock()
 	for _, r := range s.remotes {
 		state := r.current()
 		layer := r.layer(state)
@@ -169,6 +165,11 @@ func (s *Store) Floor() Floor {
 		}
 		out.Facts["bundle."+r.name] = r.fact(state)
 	}
+	s.mu.Lock()
+	for _, d := range s.dirs {
+		out.Layers, keys = append(out.Layers, d.layer), append(keys, d.key)
+	}
+	s.mu.Unlock()
 	out.Key = keyOf(keys)
 	return out
 }
