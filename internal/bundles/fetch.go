@@ -130,6 +130,9 @@ func (f *fetcher) get(ctx context.Context, etag string) (download, error) {
 		return download{}, &statusError{resp.StatusCode}
 	}
 	archive, err := io.ReadAll(io.LimitReader(resp.Body, MaxDownload+1))
+	if err == nil {
+		err = ctx.Err() // a server that sees us go may still end its answer as if that were all
+	}
 	switch {
 	case err != nil:
 		return download{}, cause(ctx, err)

@@ -108,7 +108,7 @@ func TestTheLastGoodOneStays(t *testing.T) {
 			require.Contains(t, b.log.String(), "policy bundle not updated")
 			require.Contains(t, b.log.String(), c.want)
 			b.refresh()
-			require.Equal(t, 1, strings.Count(b.log.String(), "policy bundle not updated"), "said once")
+			require.Equal(t, 1, strings.Count(b.log.String(), "policy bundle not updated"), "said once: %s", b.log)
 
 			b.clock = b.clock.Add(DefaultMaxAge)
 			old := b.store.Floor()
