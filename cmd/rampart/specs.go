@@ -42,14 +42,14 @@ func (a *app) loadSpecs(paths []string) (specs, error) {
 		return specs{}, err
 	}
 	if len(paths) == 0 {
-		world, err := gitops.ReadFolder(a.dir, gitops.AllowKinds(a.allowedKinds()))
+		world, err := gitops.ReadFolder(a.dir, a.reading()...)
 		return specs{world: world, whole: true, base: a.dir}, err
 	}
 	if below, ok := a.insideRepository(paths); ok {
 		return a.partOfRepository(below)
 	}
 	if len(paths) == 1 && paths[0] != "-" && isFolder(paths[0]) == nil {
-		world, err := gitops.ReadFolder(paths[0], gitops.AllowKinds(a.allowedKinds()), gitops.SomeFiles())
+		world, err := gitops.ReadFolder(paths[0], a.reading(gitops.SomeFiles())...)
 		return specs{world: world, base: paths[0]}, err
 	}
 	return a.gatherSpecs(paths)
@@ -98,7 +98,7 @@ func (a *app) partOfRepository(below []string) (specs, error) {
 			return specs{}, err
 		}
 	}
-	world, err := gitops.ReadFolder(a.dir, gitops.AllowKinds(a.allowedKinds()))
+	world, err := gitops.ReadFolder(a.dir, a.reading()...)
 	if err != nil {
 		return specs{}, err
 	}
@@ -167,7 +167,7 @@ func (a *app) gatherSpecs(paths []string) (specs, error) {
 			add(name, text)
 		}
 	}
-	world, err := gitops.ReadFiles(files, gitops.AllowKinds(a.allowedKinds()), gitops.SomeFiles())
+	world, err := gitops.ReadFiles(files, a.reading(gitops.SomeFiles())...)
 	if err != nil {
 		return specs{}, err
 	}
