@@ -48,7 +48,7 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {
-		snapshots, err := p.observe(ctx, p.withOrigins(ctx, p.JudgeFor(env), env.Deployments))
+		snapshots, err := p.observe(ctx, p.withOrigins(ctx, env, env.Deployments))
 		if err != nil {
 			return rollout.World{}, err
 		}
@@ -111,9 +111,9 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 
 // withOrigins adds where the specs come from, if policies look at it: to find that can take much of the history. Where it can't be
 // found it is not known, which is for the policies to judge.
-func (p *Planner) withOrigins(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []rollout.Snapshot {
+func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	historian, ok := p.Source.(Historian)
-	if !ok || len(snapshots) == 0 || !judge.LooksAt("git") {
+	if !ok || len(snapshots) == 0 || !p.JudgeFor(env).LooksAt("git") {
 		return snapshots
 	}
 	origins, err := historian.Origins(ctx, snapshots)
@@ -211,7 +211,7 @@ func wants(a rollout.Ask) bool {
 // The rest goes through decideLate.
 func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []Decision, err error) {
 	judge := p.JudgeFor(env)
-	seen, err := p.observe(ctx, p.withOrigins(ctx, judge, snapshots))
+	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
 	if err != nil {
 		return nil, nil, err
 	}
