@@ -150,6 +150,10 @@ func (c *checker) reference(document inputDocument, t *ast.Term, spec bool) {
 			return
 		}
 	}
+	if spec && ref.HasPrefix(ast.MustParseRef("input."+keyEnvironment+"."+keyRollouts)) {
+		c.add(CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees the environment's configuration, not what is rolled out in it", ref)
+		return
+	}
 	if at, missing := follow(document.root, ref, true); missing > 0 {
 		c.hasNo(t.Location, at, ref[:missing+1])
 	}
