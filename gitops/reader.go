@@ -69,13 +69,15 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 	}
 	owners := map[string]string{}
 	var adrift adrift
+	world.Problems = append(slices.Clip(problems), r.options.unmet(config.Spec.Environments)...)
 	for _, env := range config.Spec.Environments {
+		env, tightened := r.options.tightened(env)
 		out, base, err := outputs(env)
 		if err != nil {
 			return world, err
 		}
 		e := environment{Reader: r, tree: t, out: out, config: config, git: git,
-			world: rollout.EnvironmentWorld{Environment: env, Base: base}}
+			world: rollout.EnvironmentWorld{Environment: env, Base: base, Problems: tightened}}
 		if err := e.read(owners); err != nil {
 			return world, fmt.Errorf("environment %s: %w", env.Name, err)
 		}

@@ -42,10 +42,16 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 				return err
 			}
-			return a.printValidation(output.value, a.validate(cmd.Context(), s))
+			judges, err := a.judges(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer judges.close()
+			return a.printValidation(output.value, a.validate(cmd.Context(), s, judges))
 		},
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
+	a.addPolicies(cmd)
 	return cmd
 }
 
@@ -86,9 +92,8 @@ func (f specFinding) String() string {
 }
 
 // validate finds what is wrong with specs.
-func (a *app) validate(ctx context.Context, s specs) validation {
+func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
 	out := validation{Problems: s.problems(), Findings: []specFinding{}}
-	judges := newJudges()
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
 		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
@@ -116,7 +121,7 @@ func (a *app) validate(ctx context.Context, s specs) validation {
 // policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use, for which
 // it holds; warnings where it goes on and something has no effect.
 func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
-	broken := map[string]bool{}
+	broken, shown := map[string]bool{}, map[string]bool{}
 	for _, p := range engine.Problems() {
 		broken[p.Path] = true
 	}
@@ -126,7 +131,13 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 		if broken[p.Path] {
 			severity = v1alpha1.Error
 		}
-		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
+		shown[p.Path] = true
+		out = append(out, v1alpha1.Problem{Severity: severity, File: s.showPolicy(env, p.Path), Line: p.Line, Message: p.Message})
+	}
+	for _, p := range engine.Problems() { // those of the bot's own policies, which are no repository's to check
+		if !shown[p.Path] {
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.showPolicy(env, p.Path), Line: p.Line, Message: p.Message})
+		}
 	}
 	return out
 }
