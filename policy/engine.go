@@ -44,6 +44,12 @@ func Compile(cfg Config) *Engine {
 		digests = append(digests, b.digest)
 		e.foreign = e.foreign || b.foreign
 	}
+	for _, l := range cfg.Floor {
+		e.problems = append(e.problems, l.Problems...)
+		for _, p := range l.Problems {
+			digests = append(digests, p.Error())
+		}
+	}
 	e.digest = digests[0]
 	if rest := slices.Concat(digests[1:], e.waivable); len(rest) > 0 {
 		e.digest = "sha256:" + sum([]byte(strings.Join(append(digests, e.waivable...), "\n")))
@@ -87,6 +93,11 @@ func asksVerdicts(path string) bool {
 
 // Digest names the policies and their data by what they mean: formatting and comments do not change it.
 func (e *Engine) Digest() string { return e.digest }
+
+// LooksAt reports whether policies may look at a part of their input, such as git.
+func (e *Engine) LooksAt(part string) bool {
+	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
+}
 
 // Problems are what is broken, sorted by file and line.
 func (e *Engine) Problems() []Problem { return slices.Clone(e.problems) }

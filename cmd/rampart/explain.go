@@ -42,6 +42,7 @@ With --snapshot, the JSON that rampart observe wrote, it decides again and shows
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
+	a.addPolicies(cmd)
 	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
 	return cmd
@@ -77,10 +78,14 @@ func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (repor
 		return report.Explanation{}, err
 	}
 	e := report.NewExplanation(s)
-	judges := newJudges()
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return e, err
+	}
+	defer judges.close()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			d := reported(reconcile.Render(reconcile.Decide(ctx, judges.engine(env), s)))
+			d := reported(reconcile.Render(reconcile.DecideFor(ctx, judges.engine(env), env.Deployments, s.Deployment)))
 			decision := report.NewPlan([]report.Decided{d}, nil).Deployments[0]
 			e.Decision = &decision
 		}
