@@ -203,6 +203,10 @@ given := {"author": "ada"}
 		{name: "dynamic", policy: rule("data.shop[input.environment.name].max == 1"), data: "shop: {prod: {max: 3, anything: 4}}\nshopp: {}\n", want: []string{
 			"data.yaml:2: shopp: no policy refers to it (did you mean shop?) [parameter]",
 		}},
+		{name: "with a default and as a whole", policy: rule(`o := data.shop; object.get(o, "max", 1) == 1; o.min == 2`), data: "shop: {max: 3, min: 4, more: 5}\n"},
+		{name: "by a test only", policy: rule("input.action.to > data.shop.max"), test: head + "test_it if data.shop.min == 3\n", data: "shop: {max: 3, min: 3}\n", want: []string{
+			"data.yaml:1: shop.min: no policy refers to it [parameter]",
+		}},
 		{name: "as a whole", policy: rule("shop := data.shop; shop.max == 1"), data: "shop: {max: 3, anything: 4}\n"},
 		{name: "a group of the library", policy: rule("true"), data: "rampart:\n  config:\n    rolout:\n      canary: {maxStuck: 3}\n    rollout:\n      freze: {timezone: UTC}\n      canary: {maxStuck: 3}\n", want: []string{
 			"data.yaml:3: rampart.config.rolout: no policy refers to it (did you mean rollout?) [parameter]",
@@ -322,6 +326,16 @@ func TestCheckWithoutAllModules(t *testing.T) {
 	data := []DataFile{{"data.yaml", "shop: {max: 3}\nmore: 1\n"}}
 	require.Equal(t, []string{"policies/p2.rego:3: var m is unsafe []"}, lines(Check(Config{Modules: modules(helper, broken), Data: data})))
 	require.Equal(t, []string{"data.yaml:2: more: no policy refers to it [parameter]"}, lines(Check(Config{Modules: modules(helper, fixed), Data: data})))
+}
+
+// A package that another policy uses is a helper, whatever it is called.
+func TestCheckHelpers(t *testing.T) {
+	const (
+		helper = "package rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.raises\n"
+		user   = "package rampart.rollout\n\nimport data.rollout\n\nwarn contains found if some found in rollout.deny\n"
+	)
+	require.Len(t, Check(Config{Modules: modules(helper)}), 1)
+	require.Empty(t, lines(Check(Config{Modules: modules(helper, user)})))
 }
 
 // What the bot's own configuration demands is checked by itself: it sees none of the repository's data.
