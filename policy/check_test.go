@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 			"policies/p.rego:4: input.rollouts.count: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
 		}},
 		{name: "a test's input", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
-	count(deny) == 1 with input as {"git": {"autor": "ada"}}
+	count(deny) == 1 with input as {"git": {"authr": "ada"}}
 	count(deny) == 1 with input.gitt.author as "ada"
 	count(deny) == 1 with input as given
 	count(deny) == 1 with input as at("ada")
@@ -96,7 +96,7 @@ given := {"git": {"who": "ada"}}
 
 at(author) := {"git": {"author": author}, "at": 3}
 `, want: []string{
-			"policies/p_test.rego:4: input.git.autor: input.git has no autor (did you mean author?) [input]",
+			"policies/p_test.rego:4: input.git.authr: input.git has no authr (did you mean author?) [input]",
 			"policies/p_test.rego:5: input.gitt: input has no gitt (did you mean git?) [input]",
 			"policies/p_test.rego:8: input.versions[0].buildId: input.versions[0] has no buildId (did you mean buildID?) [input]",
 			"policies/p_test.rego:9: input.plann: input has no plann (did you mean plan?) [input]",
