@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -49,8 +50,8 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 // subjectKeys are what rampart.spec sees.
 func subjectKeys() []string { return []string{"now", "environment", "deployment", "git", "waivers"} }
 
-func newSpecDocument(s *rollout.Snapshot) (*Document, error) {
-	deployment, err := deploymentOf(s)
+func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
+	deployment, err := deploymentOf(s, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	return o.value()
 }
 
-func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
+func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	o := newObject()
 	o.text("namespace", s.Deployment.Namespace)
 	o.text("name", s.Deployment.Name)
@@ -120,7 +121,7 @@ func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := plain(s.Spec.Spec)
+	spec, err := terms.value(reflect.ValueOf(&s.Spec.Spec).Elem())
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -10,6 +11,35 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
+
+// keyTerms are the terms of the keys that every input has, made once.
+var keyTerms = func() map[string]*ast.Term {
+	out := map[string]*ast.Term{}
+	for _, key := range strings.Fields(knownKeys) {
+		out[key] = ast.StringTerm(key)
+	}
+	return out
+}()
+
+const knownKeys = `
+aboveCeiling action actions actual addRate after ageSeconds annotations approval approved
+at attempt attempts author backlog bar bars becameCurrentAt bound branch buildID
+buildIDFrom by canary canceled candidate cause cd ceilingEvidence closed closedAt commit
+completed continuedAsNew count counted createdAt current currentChangedAt deactivatedAt
+deployment desired direction dispatchRate drainage drainageChangedAt drainageCheckedAt drift
+enough environment error evacuation evidence exists factMaxAge facts failed firstActivatedAt
+firstRead fresh from gate git guard hasRamp hold id jobID kind known labels
+lastAccess lastModifier leftAt leftBy limits listed lowers managerIdentity maxAge maxVersions
+message metadata mode n name namespace now observedAt onFailure openPinned
+otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge
+pollers problem problems promotions propagating queues queuesKnown raises ramping
+rampingChangedAt rate readAt reason record recorded removes replicas resources retire
+retiredAt revision routedAt routing row runID runs scaled scales scope setAside share
+signal since source spec specBlob stage startedAt state status step steps stuck
+target taskQueue template templateHash terminated timedOut timeout to turnedBack type
+unattributed unresolved unversioned update value versions waivers when workerEnv workflow
+workflowID workflowType worse
+`
 
 // object collects the pairs of an OPA object, whose keys differ. Its methods leave out what says nothing, but for flags
 // and numbers.
@@ -24,7 +54,11 @@ func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 func (o *object) put(key string, v ast.Value) { o.add(key, ast.NewTerm(v)) }
 
 func (o *object) add(key string, t *ast.Term) {
-	o.pairs = append(o.pairs, [2]*ast.Term{ast.InternedTerm(key), t})
+	k := keyTerms[key]
+	if k == nil {
+		k = ast.InternedTerm(key)
+	}
+	o.pairs = append(o.pairs, [2]*ast.Term{k, t})
 }
 
 func (o *object) text(key, s string) {
