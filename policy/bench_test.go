@@ -8,6 +8,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -29,36 +31,76 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainEval is OPA alone on the same prepared query and input, to compare one action with.
+// BenchmarkPlainEval is OPA alone, by its own front door, on the same queries and inputs as BenchmarkJudge's: the spec and four
+// actions.
 func BenchmarkPlainEval(b *testing.B) {
-	e := Compile(Config{})
-	input, err := Input(snapshot(b), proposal(), ramp())
+	for name, e := range map[string]*Engine{"library": Compile(Config{}), "ten repository rules": Compile(Config{Modules: tenRules()})} {
+		b.Run(name, func(b *testing.B) {
+			asks := plainAsks(b, e)
+			b.ReportAllocs()
+			defer cpu(b)()
+			for b.Loop() {
+				for _, ask := range asks {
+					if _, err := ask.query.Eval(context.Background(), rego.EvalParsedInput(ask.input), rego.EvalTime(now)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+type plainAsk struct {
+	query rego.PreparedEvalQuery
+	input ast.Value
+}
+
+// plainAsks prepares the queries that Judge makes of a proposal, as a program that embeds OPA would.
+func plainAsks(b *testing.B, e *Engine) []plainAsk {
+	d, err := NewDocument(snapshot(b), proposal())
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := e.all.packages[packageRollout].whole
-	b.ReportAllocs()
-	defer cpu(b)()
-	for b.Loop() {
-		if _, err := q.Eval(context.Background(), rego.EvalParsedInput(input), rego.EvalTime(now)); err != nil {
+	data, _ := loadData(nil)
+	store := inmem.NewFromObjectWithOpts(data, inmem.OptReturnASTValuesOnRead(true))
+	ask := func(pkg string, input ast.Value) plainAsk {
+		p := e.books[0].all
+		q, err := rego.New(rego.ParsedQuery(p.packages[pkg].whole.body), rego.Compiler(p.compiler), rego.Store(store), rego.StrictBuiltinErrors(true),
+			rego.SetRegoVersion(ast.RegoV1), func(r *rego.Rego) {
+				for name, f := range p.builtins {
+					rego.FunctionDyn(&rego.Function{Name: name, Decl: f.Decl.Decl}, dynamic(f.Func))(r)
+				}
+			}).PrepareForEval(context.Background())
+		if err != nil {
 			b.Fatal(err)
 		}
+		return plainAsk{q, input}
+	}
+	out := []plainAsk{ask(packageSpec, d.SpecInput())}
+	for i := range d.actions {
+		out = append(out, ask(asked(d.actions[i].kind), d.about(&d.actions[i])))
+	}
+	return out
+}
+
+// dynamic fits a builtin to package rego.
+func dynamic(f topdown.BuiltinFunc) rego.BuiltinDyn {
+	return func(bctx rego.BuiltinContext, terms []*ast.Term) (out *ast.Term, err error) {
+		err = f(bctx, terms, func(t *ast.Term) error { out = t; return nil })
+		return out, err
 	}
 }
 
 func BenchmarkInput(b *testing.B) {
+	e := Compile(Config{})
 	s, p := snapshot(b), proposal()
-	var v ast.Value
 	b.ReportAllocs()
 	defer cpu(b)()
 	for b.Loop() {
-		d, err := newDocument(&s, &p)
-		if err != nil {
+		if _, err := newDocument(&s, &p, e.terms); err != nil {
 			b.Fatal(err)
 		}
-		v = d.about(&p.Actions[0])
 	}
-	_ = v
 }
 
 func BenchmarkCompile(b *testing.B) {

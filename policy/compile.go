@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,81 +8,88 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
-	"github.com/open-policy-agent/opa/v1/storage"
-	"github.com/open-policy-agent/opa/v1/storage/inmem"
 
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
-// Engine is policies and data, compiled once.
-type Engine struct {
+// rulebook is a library with other modules and data on top, compiled once.
+type rulebook struct {
 	digest   string
 	problems []Problem
-	// broken are the problems as findings, on every action.
-	broken  []rollout.Finding
-	timeout time.Duration
 	// all policies that compile; library is the library alone, which is asked where the others fail. They are the same
 	// where there are no others.
 	all, library *policies
 	// ours are the paths of the library's modules; factsPath is the one of package rampart.facts.
 	ours      map[string]bool
 	factsPath string
+	// total says that a package of which nothing is defined is a hold.
+	total bool
+	// only are the rules that have a say; nil: all.
+	only map[string]bool
+	// foreign says that there are modules beside the library's, which nobody vouches for.
+	foreign    bool
+	quarantine quarantine
 }
 
-// Compile prepares policies. It always gives an Engine: what is broken is left out, held against every raise, and
-// listed by Problems.
-func Compile(cfg Config) *Engine {
-	if cfg.Library == nil {
-		cfg.Library = library.Modules()
-	}
-	e := &Engine{timeout: cmp.Or(cfg.Timeout, DefaultTimeout), ours: map[string]bool{}}
-	s := &source{engine: e}
-	for _, m := range cfg.Library {
-		e.ours[m.Path] = true
+type bookConfig struct {
+	library, modules []Module
+	data             []DataFile
+	total            bool
+	only             map[string]bool
+}
+
+func newRulebook(cfg bookConfig) *rulebook {
+	b := &rulebook{ours: map[string]bool{}, total: cfg.total, only: cfg.only, foreign: len(cfg.modules) > 0}
+	s := &source{book: b}
+	for _, m := range cfg.library {
+		b.ours[m.Path] = true
 		s.parse(m)
 	}
 	own := s.parsed
 	s.parsed = nil
-	for _, m := range cfg.Modules {
+	for _, m := range withinBounds(cfg.modules, b) {
 		s.parseOwn(m)
 	}
 	for _, m := range own {
 		if m.Package.Path.String() == "data."+packageFacts {
-			e.factsPath = m.Package.Location.File
+			b.factsPath = m.Package.Location.File
 		}
 	}
-	data, problems := loadData(cfg.Data)
-	e.add(problems...)
+	data, problems := loadData(cfg.data)
+	b.add(problems...)
 	var err error
-	if e.digest, err = digest(slices.Concat(own, s.parsed), s.broken, data); err != nil {
-		e.add(Problem{Path: "policies", Message: err.Error()})
+	if b.digest, err = digest(slices.Concat(own, s.parsed), s.broken, data); err != nil {
+		b.add(Problem{Path: "policies", Message: err.Error()})
 	}
-	store := inmem.NewFromObjectWithOpts(data, inmem.OptReturnASTValuesOnRead(true))
-	e.all = e.prepare(s.compile(own, data), store)
-	e.library = e.all
+	documents, err := newDocuments(data)
+	b.addErrors("data", err)
+	b.all = b.prepare(s.compile(own, data), documents)
+	b.library = b.all
 	if len(s.parsed) > 0 {
 		c, err := compileModules(own, data)
-		e.addErrors("library", err)
-		e.library = e.prepare(c, store)
+		b.addErrors("library", err)
+		b.library = b.prepare(c, documents)
 	}
-	slices.SortFunc(e.problems, compareProblems)
-	e.problems = slices.Compact(e.problems)
-	e.broken = problemFindings(e.problems)
-	return e
+	return b
 }
 
-// Digest names the policies and their data by what they mean: formatting and comments do not change it.
-func (e *Engine) Digest() string { return e.digest }
+// withinBounds are the modules that are read; that others are not is a problem.
+func withinBounds(modules []Module, b *rulebook) []Module {
+	size := 0
+	for i, m := range modules {
+		if size += len(m.Source); size > maxSource || i >= maxModules {
+			b.add(Problem{Path: m.Path, Message: fmt.Sprintf("more than %d files or %d MiB of policies: this one and %d more are not read",
+				maxModules, maxSource>>20, len(modules)-i-1)})
+			return modules[:i]
+		}
+	}
+	return modules
+}
 
-// Problems are what is broken, sorted by file and line.
-func (e *Engine) Problems() []Problem { return slices.Clone(e.problems) }
-
-func (e *Engine) add(problems ...Problem) { e.problems = append(e.problems, problems...) }
+func (b *rulebook) add(problems ...Problem) { b.problems = append(b.problems, problems...) }
 
 // addErrors reports the errors of OPA; those without a place belong to path.
-func (e *Engine) addErrors(path string, err error) { e.add(problemsOf(path, err)...) }
+func (b *rulebook) addErrors(path string, err error) { b.add(problemsOf(path, err)...) }
 
 func problemsOf(path string, err error) []Problem {
 	if err == nil {
@@ -110,25 +115,9 @@ func problemsOf(path string, err error) []Problem {
 	return out
 }
 
-func compareProblems(a, b Problem) int {
-	return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
-}
-
-func problemFindings(problems []Problem) []rollout.Finding {
-	var out []rollout.Finding
-	for i, p := range problems {
-		if i == maxProblems {
-			break
-		}
-		out = append(out, rollout.Finding{Package: "rampart", Rule: "policy.broken", Effect: rollout.HoldEffect,
-			Message: p.Message, Location: p.Location()})
-	}
-	return out
-}
-
 // source collects modules.
 type source struct {
-	engine *Engine
+	book   *rulebook
 	parsed []*ast.Module
 	// broken are those that do not parse.
 	broken []Module
@@ -138,7 +127,7 @@ type source struct {
 func (s *source) parse(m Module) *ast.Module {
 	parsed, err := parseModule(m)
 	if err != nil {
-		s.engine.addErrors(m.Path, err)
+		s.book.addErrors(m.Path, err)
 		s.broken = append(s.broken, m)
 		return nil
 	}
@@ -158,12 +147,12 @@ func (s *source) parseOwn(m Module) {
 	case library.IsTest(m.Path):
 		s.parsed = s.parsed[:len(s.parsed)-1]
 		err = onlyTests(p, name)
-	case s.engine.ours[m.Path]:
+	case s.book.ours[m.Path]:
 		err = at(p, "the path is that of a module of the library")
 	default:
 		err = allowedPackage(p, name)
 	}
-	s.engine.addErrors(m.Path, err)
+	s.book.addErrors(m.Path, err)
 	if err != nil && !library.IsTest(m.Path) {
 		s.parsed = s.parsed[:len(s.parsed)-1]
 		s.broken = append(s.broken, m)
@@ -222,27 +211,32 @@ func onlyTests(m *ast.Module, name string) error {
 func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 	rest := slices.Clone(s.parsed)
 	for {
-		c, err := compileModules(slices.Concat(own, rest), data)
+		c, err := compileWithin(compileLimit, slices.Concat(own, rest), data)
 		if err == nil || len(rest) == 0 {
-			s.engine.addErrors("library", err)
+			s.book.addErrors("library", err)
 			return c
+		}
+		if errors.Is(err, errSlowCompile) {
+			s.book.addErrors("policies", err)
+			rest = nil
+			continue
 		}
 		kept := slices.DeleteFunc(slices.Clone(rest), func(m *ast.Module) bool { return names(err, m) })
 		if len(kept) < len(rest) {
-			s.engine.addErrors("policies", err)
+			s.book.addErrors("policies", err)
 			rest = kept
 			continue
 		}
 		// The errors name the library only: one of the modules is at odds with it.
 		rest = slices.DeleteFunc(kept, func(m *ast.Module) bool {
-			_, err := compileModules(append(slices.Clone(own), m), data)
+			_, err := compileWithin(compileLimit, append(slices.Clone(own), m), data)
 			for _, p := range problemsOf(m.Package.Location.File, err) {
-				s.engine.add(Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row, Message: p.Error()})
+				s.book.add(Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row, Message: p.Error()})
 			}
 			return err != nil
 		})
 		if len(rest) == len(kept) {
-			s.engine.addErrors("policies", err)
+			s.book.addErrors("policies", err)
 			rest = nil
 		}
 	}
@@ -264,7 +258,58 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 	if c.Compile(set); c.Failed() {
 		return c, c.Errors
 	}
-	return c, nil
+	return c, tooDeep(c)
+}
+
+// compileWithin is compileModules with a time limit, for modules that nobody vouches for: types of values within values within
+// values can be too many to check. What takes too long is left to itself.
+func compileWithin(limit time.Duration, modules []*ast.Module, data map[string]any) (*ast.Compiler, error) {
+	type compiled struct {
+		c   *ast.Compiler
+		err error
+	}
+	done := make(chan compiled, 1)
+	go func() {
+		c, err := compileModules(modules, data)
+		done <- compiled{c, err}
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case got := <-done:
+		return got.c, got.err
+	case <-timer.C:
+		return nil, fmt.Errorf("%w: more than %s", errSlowCompile, limit)
+	}
+}
+
+// errSlowCompile says that compiling takes too long; it names no module.
+var errSlowCompile = errors.New("compiling takes too long")
+
+// tooDeep refuses rules that lead to rules that lead to rules without end: evaluating them takes stack, and a stack that is
+// full is the end of the process.
+func tooDeep(c *ast.Compiler) error {
+	depths := map[*ast.Rule]int{}
+	sorted, ok := c.Graph.Sort()
+	if !ok {
+		return nil // it is recursive, which the compiler refuses
+	}
+	for _, node := range sorted {
+		rule, ok := node.(*ast.Rule)
+		if !ok {
+			continue
+		}
+		for next := range c.Graph.Dependencies(rule) {
+			if r, ok := next.(*ast.Rule); ok {
+				depths[rule] = max(depths[rule], depths[r]+1)
+			}
+		}
+		if depths[rule] > maxRuleDepth {
+			return &ast.Error{Code: ast.CompileErr, Location: rule.Location,
+				Message: fmt.Sprintf("rules that depend on rules more than %d deep", maxRuleDepth)}
+		}
+	}
+	return nil
 }
 
 // holds reports whether data has something at a path.
@@ -279,72 +324,4 @@ func holds(data map[string]any, path []string) bool {
 		v = next
 	}
 	return true
-}
-
-// policies are prepared queries.
-type policies struct{ packages map[string]*prepared }
-
-// prepared are the queries of one package.
-type prepared struct {
-	// whole asks for all rule sets at once; its answer is an object without those that are not defined.
-	whole rego.PreparedEvalQuery
-	// sets ask for one each, where the whole fails.
-	sets map[string]rego.PreparedEvalQuery
-	// places of each rule set's rules, for messages.
-	places map[string]string
-}
-
-// answer is the variable that queries bind.
-const answer = "answer"
-
-func (e *Engine) prepare(c *ast.Compiler, store storage.Store) *policies {
-	out := &policies{packages: map[string]*prepared{}}
-	if c == nil || c.Failed() {
-		return out
-	}
-	for name, sets := range contract() {
-		p := &prepared{sets: map[string]rego.PreparedEvalQuery{}, places: map[string]string{}}
-		quoted := make([]string, 0, len(sets))
-		var err error
-		for _, set := range sets {
-			quoted = append(quoted, fmt.Sprintf("%q", set.name))
-			p.places[set.name] = e.places(c, name, set.name)
-			p.sets[set.name], err = prepareQuery(c, store, fmt.Sprintf("%s = data.%s.%s", answer, name, set.name))
-			e.addErrors(name, err)
-		}
-		p.whole, err = prepareQuery(c, store, fmt.Sprintf("%s = {k: v | some k in [%s]; v := data.%s[k]}", answer, strings.Join(quoted, ", "), name))
-		e.addErrors(name, err)
-		out.packages[name] = p
-	}
-	return out
-}
-
-func prepareQuery(c *ast.Compiler, store storage.Store, query string) (q rego.PreparedEvalQuery, err error) {
-	defer recovered(&err)
-	return rego.New(rego.Query(query), rego.Compiler(c), rego.Store(store), rego.SetRegoVersion(ast.RegoV1),
-		rego.Capabilities(capabilities()), rego.StrictBuiltinErrors(true), rego.StackTraces(true),
-		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t, nil }),
-	).PrepareForEval(context.Background())
-}
-
-// places says where a rule set's rules are: the repository's, or else the library's.
-func (e *Engine) places(c *ast.Compiler, pkg, set string) string {
-	var theirs, ours []string
-	for _, r := range c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg + "." + set)) {
-		at := fmt.Sprintf("%s:%d", r.Location.File, r.Location.Row)
-		if e.ours[r.Location.File] {
-			ours = append(ours, at)
-		} else {
-			theirs = append(theirs, at)
-		}
-	}
-	if len(theirs) == 0 {
-		theirs = ours
-	}
-	slices.Sort(theirs)
-	theirs = slices.Compact(theirs)
-	if n := len(theirs); n > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(theirs[:3], ", "), n-3)
-	}
-	return strings.Join(theirs, ", ")
 }

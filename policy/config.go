@@ -9,10 +9,16 @@ import (
 
 // Bounds of what is read and shown.
 const (
-	// DefaultTimeout of one query. A query of the default library takes some 20 µs.
-	DefaultTimeout = time.Second
 	// MaxFileSize in bytes of a module and of a data file.
 	MaxFileSize = 1 << 20
+
+	// maxSource in bytes, and maxModules, of all modules of an environment.
+	maxSource  = 8 << 20
+	maxModules = 1000
+	// maxRuleDepth is how far rules may depend on rules.
+	maxRuleDepth = 500
+	// compileLimit is how long compiling may take.
+	compileLimit = 10 * time.Second
 
 	maxProblems = 100
 	maxFindings = 100
@@ -27,6 +33,14 @@ type Module = rego.Module
 // DataFile is a YAML or JSON file with one object, merged at the root of data. Below rampart it may hold config only.
 type DataFile struct{ Path, Content string }
 
+// Layer is policies that belong together, such as a directory or a bundle.
+type Layer struct {
+	// Name for messages.
+	Name    string
+	Modules []Module
+	Data    []DataFile
+}
+
 // Config is what an Engine is made of.
 type Config struct {
 	// Library is the default library; nil: rego.Modules().
@@ -36,8 +50,15 @@ type Config struct {
 	Modules []Module
 	// Data files, merged over the library's defaults in order: objects key by key, anything else replaces what was there.
 	Data []DataFile
-	// Timeout of one query; 0: DefaultTimeout.
-	Timeout time.Duration
+	// Floor is what the bot's own configuration demands. It is judged apart from the repository's modules and data, which can
+	// add to it and never change it: a layer's modules see the layers' data alone, and rules of the library that the layers' data
+	// configures hold with these parameters, whatever the repository sets.
+	Floor []Layer
+	// Waivable are the rules that waivers of the repository may waive: names such as rollout.freeze, or acme.* for all whose
+	// name begins so. Nil: none.
+	Waivable []string
+	// Bounds of one query.
+	Bounds Bounds
 }
 
 // Problem is something that is broken in a policy or its data. Every problem holds what policy can hold.

@@ -53,4 +53,4 @@ func asked(kind rollout.ActionKind) string {
 }
 
 // unstoppable reports whether policy may comment on an action and no more: it takes traffic back, or reports.
-func unstoppable(a *rollout.Action) bool { return a.Lowers() || a.Kind == rollout.SetAsideKind }
+func (m *matter) unstoppable() bool { return m.lowers || m.kind == rollout.SetAsideKind }

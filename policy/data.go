@@ -297,3 +297,33 @@ func scalar(y *yaml.Node) (any, error) {
 	}
 	return nil, fmt.Errorf("tag %s is not read in data files", y.Tag)
 }
+
+// configuredRules are the rules of the library whose parameters data files give, by name. Files that cannot be read configure
+// nothing; that they cannot is a problem elsewhere.
+func configuredRules(files []DataFile) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range files {
+		node, err := readData(f)
+		if err != nil || node == nil {
+			continue
+		}
+		config := node.fields["rampart"].field("config")
+		if config == nil {
+			continue
+		}
+		for group, rules := range config.fields {
+			for name := range rules.fields {
+				out[group+"."+name] = true
+			}
+		}
+	}
+	return out
+}
+
+// field is a field of an object, nil where there is none.
+func (n *dataNode) field(name string) *dataNode {
+	if n == nil {
+		return nil
+	}
+	return n.fields[name]
+}

@@ -16,29 +16,33 @@ import (
 )
 
 // findings reads the rule sets of a package. What has the wrong shape is a finding that holds.
-func (e *Engine) findings(pkg string, r results) []rollout.Finding {
+func (b *rulebook) findings(pkg string, r results) []rollout.Finding {
 	out := r.failures
-	places := map[string]string{}
-	if p := e.all.packages[pkg]; p != nil {
-		places = p.places
-	}
 	for _, set := range contract()[pkg] {
 		t, ok := r.sets[set.name]
 		if !ok {
 			continue
 		}
 		found, wrong := readSet(pkg, set, t)
-		out = append(out, found...)
+		out = append(out, b.own(found)...)
 		if wrong != "" {
 			out = append(out, rollout.Finding{Package: pkg, Rule: "policy.shape", Effect: rollout.HoldEffect,
-				Message: wrong, Location: places[set.name]})
+				Message: wrong, Location: b.all.packages[pkg].places[set.name]})
 		}
 	}
-	if len(r.sets) == 0 && len(r.failures) == 0 {
+	if b.total && len(r.sets) == 0 && len(r.failures) == 0 {
 		out = append(out, rollout.Finding{Package: pkg, Rule: "policy.empty", Effect: rollout.HoldEffect,
 			Message: "no rule of the package is defined, the library's neither: nothing was judged"})
 	}
 	return out
+}
+
+// own leaves out findings of rules that have no say in the book.
+func (b *rulebook) own(found []rollout.Finding) []rollout.Finding {
+	if b.only == nil {
+		return found
+	}
+	return slices.DeleteFunc(found, func(f rollout.Finding) bool { return !b.only[f.Rule] })
 }
 
 // readSet gives the findings of a rule set, and what is wrong with it.
@@ -110,6 +114,11 @@ func evidence(o ast.Object) json.RawMessage {
 	if o.Len() <= 2 {
 		return nil
 	}
+	w := weigher{most: 16 * maxEvidence}
+	w.add(ast.NewTerm(o))
+	if w.total > w.most {
+		return json.RawMessage(`{"omitted":"more than can be shown"}`)
+	}
 	rest := map[string]any{}
 	fail := o.Iter(func(k, v *ast.Term) error {
 		key, ok := k.Value.(ast.String)
@@ -150,7 +159,7 @@ func cut(s string, most int) string {
 	return s[:end] + "…"
 }
 
-// conclude sorts and bounds findings, and gives the effect of the strictest. Warnings allow.
+// conclude sorts and bounds findings, and gives the effect of the strictest that is not waived. Warnings allow.
 func conclude(found []rollout.Finding) rollout.Verdict {
 	slices.SortFunc(found, compareFindings)
 	found = slices.CompactFunc(found, func(a, b rollout.Finding) bool { return compareFindings(a, b) == 0 })
@@ -159,8 +168,10 @@ func conclude(found []rollout.Finding) rollout.Verdict {
 		v.Findings = nil
 		return v
 	}
-	if strictest := found[0].Effect; strictest.Strictness() > rollout.Warn.Strictness() {
-		v.Effect = strictest
+	for _, f := range found {
+		if f.Waived == "" && f.Effect.Strictness() > max(v.Effect.Strictness(), rollout.Warn.Strictness()) {
+			v.Effect = f.Effect
+		}
 	}
 	if n := len(found); n > maxFindings {
 		v.Findings = append(slices.Clone(found[:maxFindings]), rollout.Finding{Package: "rampart", Rule: "policy.truncated",

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -14,7 +16,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Input is the document that policies see when they are asked about an action. Instants are RFC 3339 and durations as
+// Input is what policies see when they are asked about an action. Instants are RFC 3339 in whole seconds and durations as
 // in a spec (10m). What is not known, not set or zero is left out, so that a rule about it is undefined; shares,
 // percentages and known counts are always there.
 //
@@ -37,28 +39,19 @@ import (
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
 func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value, error) {
-	d, err := newDocument(&s, &p)
+	d, err := NewDocument(s, p)
 	if err != nil {
 		return nil, err
 	}
-	return d.about(&a), nil
+	m := matterOf(&a)
+	return d.about(&m), nil
 }
 
-// document is the input without the action: made once for a snapshot, shared by its actions.
-type document struct {
-	// subject is what rampart.spec sees: now, environment, deployment, git, waivers.
-	subject []field
-	// world is the rest.
-	world []field
-}
+// subjectKeys are what rampart.spec sees.
+func subjectKeys() []string { return []string{"now", "environment", "deployment", "git", "waivers"} }
 
-type field struct {
-	key   string
-	value ast.Value
-}
-
-func newSpecDocument(s *rollout.Snapshot) (*document, error) {
-	deployment, err := deploymentOf(s)
+func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
+	deployment, err := deploymentOf(s, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -66,20 +59,20 @@ func newSpecDocument(s *rollout.Snapshot) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode waivers: %w", err)
 	}
-	return &document{subject: []field{
-		{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
-		{"git", gitOf(s.Git)}, {"waivers", waivers},
-	}}, nil
+	return &Document{
+		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
+		subject: []field{
+			{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
+			{"git", gitOf(s.Git)}, {"waivers", waivers},
+		},
+	}, nil
 }
 
-func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
-	d, err := newSpecDocument(s)
-	if err != nil {
-		return nil, err
-	}
+// see adds what only rules about actions see.
+func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 	facts, err := factsOf(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.world = []field{
 		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
@@ -91,25 +84,7 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal) (*document, error) {
 		first.put("versions", versionsOf(s, p, s.FirstRead))
 		d.world = append(d.world, field{"firstRead", first.value()})
 	}
-	return d, nil
-}
-
-// spec is the input of rampart.spec.
-func (d *document) spec() ast.Value { return d.with(nil) }
-
-// about is the input about one action.
-func (d *document) about(a *rollout.Action) ast.Value {
-	return d.with(append(slices.Clip(d.world), field{"action", actionOf(a)}))
-}
-
-func (d *document) with(more []field) ast.Value {
-	o := newObject()
-	for _, list := range [][]field{d.subject, more} {
-		for _, f := range list {
-			o.put(f.key, f.value)
-		}
-	}
-	return o.value()
+	return nil
 }
 
 func environmentOf(e v1alpha1.Environment) ast.Value {
@@ -131,7 +106,7 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	return o.value()
 }
 
-func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
+func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	o := newObject()
 	o.text("namespace", s.Deployment.Namespace)
 	o.text("name", s.Deployment.Name)
@@ -146,7 +121,7 @@ func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := plain(s.Spec.Spec)
+	spec, err := terms.value(reflect.ValueOf(&s.Spec.Spec).Elem())
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}

@@ -88,11 +88,13 @@ func TestInput(t *testing.T) {
 // The input of one action is not changed by making that of another.
 func TestActionsShareTheInput(t *testing.T) {
 	s, p := snapshot(t), proposal()
-	d, err := newDocument(&s, &p)
+	d, err := NewDocument(s, p)
 	require.NoError(t, err)
 	var inputs []ast.Value
-	for i := range p.Actions {
-		inputs = append(inputs, d.about(&p.Actions[i]))
+	for _, id := range d.Actions() {
+		input, ok := d.Input(id)
+		require.True(t, ok)
+		inputs = append(inputs, input)
 	}
 	for i := range p.Actions {
 		alone, err := Input(s, p, p.Actions[i])
@@ -101,4 +103,6 @@ func TestActionsShareTheInput(t *testing.T) {
 		require.Equal(t, alone.Hash(), inputs[i].Hash())
 	}
 	require.NotZero(t, inputs[0].Compare(inputs[1]))
+	_, ok := d.Input("nosuch")
+	require.False(t, ok)
 }

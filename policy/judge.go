@@ -6,34 +6,42 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // Judge says what policy thinks of a proposal: of the spec, and of each action.
 //
-// The strictest finding wins: rollback, then deny and hold, then require_approval; warnings allow. ResetRamp, Rollback,
-// a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning. An action of a kind
+// The strictest finding that is not waived wins: rollback, then deny and hold, then require_approval; warnings allow. ResetRamp,
+// Rollback, a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning. An action of a kind
 // that no package is asked about gets no verdict, which is a hold.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-	j := e.judgement(ctx, &s)
-	out := rollout.Verdicts{PolicyDigest: e.digest, Actions: make(map[string]rollout.Verdict, len(p.Actions))}
-	d, err := newDocument(&s, &p)
-	if err != nil {
-		out.Spec = conclude(e.with(unreadable(packageSpec, err)))
-	} else {
-		out.Spec = j.spec(d)
+	d, err := newDocument(&s, &p, e.terms)
+	if err == nil {
+		return e.JudgeDocument(ctx, d)
 	}
+	out := rollout.Verdicts{PolicyDigest: e.digest, Actions: make(map[string]rollout.Verdict, len(p.Actions)),
+		Spec: conclude(e.with(unreadable(packageSpec, err)))}
 	for i := range p.Actions {
-		a := &p.Actions[i]
-		pkg := asked(a.Kind)
-		if pkg == "" {
-			continue
+		if m := matterOf(&p.Actions[i]); asked(m.kind) != "" {
+			out.Actions[m.id] = verdict(&m, e.with(unreadable(asked(m.kind), err)))
 		}
-		if err != nil {
-			out.Actions[a.ID] = verdict(a, e.with(unreadable(pkg, err)))
-			continue
+	}
+	return out
+}
+
+// JudgeDocument is Judge on a document, which may be one that was recorded.
+func (e *Engine) JudgeDocument(ctx context.Context, d *Document) rollout.Verdicts {
+	j := e.judgement(ctx, d)
+	out := rollout.Verdicts{PolicyDigest: e.digest, Actions: make(map[string]rollout.Verdict, len(d.actions)), Spec: j.spec(d)}
+	for i := range d.actions {
+		m := &d.actions[i]
+		if pkg := asked(m.kind); pkg != "" {
+			found := e.with(j.findings(pkg, d.about(m))...)
+			e.waive(found, d, m.buildID)
+			out.Actions[m.id] = verdict(m, found)
 		}
-		out.Actions[a.ID] = verdict(a, e.with(e.findings(pkg, j.ask(pkg, d.about(a)))...))
 	}
 	return out
 }
@@ -41,19 +49,30 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 // JudgeSpec says what policy thinks of the snapshot's spec alone. The rules see the spec, its environment and the
 // commit, here and in Judge, so that both say the same.
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
-	d, err := newSpecDocument(&s)
+	d, err := newSpecDocument(&s, e.terms)
 	if err != nil {
 		return conclude(e.with(unreadable(packageSpec, err)))
 	}
-	return e.judgement(ctx, &s).spec(d)
+	return e.judgement(ctx, d).spec(d)
 }
 
-func (e *Engine) judgement(ctx context.Context, s *rollout.Snapshot) *judgement {
-	return &judgement{ctx: ctx, engine: e, now: s.Now, slow: map[string]bool{}}
+func (e *Engine) judgement(ctx context.Context, d *Document) *judgement {
+	return &judgement{ctx: ctx, engine: e, now: d.now, slow: map[slowKey]string{}}
 }
 
-func (j *judgement) spec(d *document) rollout.Verdict {
-	return conclude(j.engine.with(j.engine.findings(packageSpec, j.ask(packageSpec, d.spec()))...))
+func (j *judgement) spec(d *Document) rollout.Verdict {
+	found := append(j.engine.with(j.findings(packageSpec, d.SpecInput())...), j.engine.uselessWaivers(d)...)
+	j.engine.waive(found, d, "")
+	return conclude(found)
+}
+
+// findings are what all books say of an input.
+func (j *judgement) findings(pkg string, input ast.Value) []rollout.Finding {
+	var out []rollout.Finding
+	for _, b := range j.engine.books {
+		out = append(out, b.findings(pkg, j.ask(b, pkg, input))...)
+	}
+	return out
 }
 
 // with adds what is broken.
@@ -67,29 +86,28 @@ func unreadable(pkg string, err error) rollout.Finding {
 }
 
 // verdict combines the findings on one action.
-func verdict(a *rollout.Action, found []rollout.Finding) rollout.Verdict {
-	if unstoppable(a) {
+func verdict(m *matter, found []rollout.Finding) rollout.Verdict {
+	if m.unstoppable() {
 		for i := range found {
 			if found[i].Effect.Strictness() > rollout.Warn.Strictness() {
-				found[i].Effect = rollout.Warn
+				found[i].Effect, found[i].Waived = rollout.Warn, ""
 			}
 		}
 	}
-	if a.Kind == rollout.DriftAction {
-		return driftVerdict(a, found)
+	if m.kind == rollout.DriftAction {
+		return driftVerdict(m, found)
 	}
 	return conclude(found)
 }
 
 // driftVerdict adds the answer: the strictest of hold, revert and adopt; hold where there is none. Reverting can only
 // lower traffic, so less traffic than desired is adopted instead.
-func driftVerdict(a *rollout.Action, found []rollout.Finding) rollout.Verdict {
+func driftVerdict(m *matter, found []rollout.Finding) rollout.Verdict {
 	v := conclude(found)
-	lower := a.Drift != nil && a.Drift.Kind == rollout.DriftRouting && a.Drift.Direction == rollout.DriftLower
 	answers := map[rollout.DriftAnswer]bool{}
 	for _, f := range found {
 		var got map[string]any
-		if f.Package == packageDrift && f.Effect != rollout.Warn && json.Unmarshal(f.Evidence, &got) == nil {
+		if f.Package == packageDrift && f.Waived == "" && f.Effect != rollout.Warn && json.Unmarshal(f.Evidence, &got) == nil {
 			answer, _ := got[setAction].(string)
 			answers[rollout.DriftAnswer(answer)] = true
 		}
@@ -97,7 +115,7 @@ func driftVerdict(a *rollout.Action, found []rollout.Finding) rollout.Verdict {
 	switch {
 	case v.Effect.Strictness() >= rollout.HoldEffect.Strictness():
 		v.Drift = rollout.DriftHold
-	case answers[rollout.DriftRevert] && lower:
+	case answers[rollout.DriftRevert] && m.lowerDrift:
 		v.Drift = rollout.DriftAdopt
 		return withNote(v, rollout.Finding{Package: packageDrift, Rule: "policy.drift", Effect: rollout.Warn,
 			Message: "reverting would raise traffic: what is lower than desired is adopted instead"})

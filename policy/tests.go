@@ -95,7 +95,7 @@ func RunTests(ctx context.Context, cfg Config) TestReport {
 	}
 	data, _ := loadData(cfg.Data)
 	coverage := cover.New()
-	results, err := runTests(ctx, modules, data, coverage, cmp.Or(cfg.Timeout, 10*DefaultTimeout))
+	results, err := runTests(ctx, modules, data, coverage, 10*cfg.Bounds.orDefault().Timeout)
 	report.Problems = append(report.Problems, problemsOf("tests", err)...)
 	report.Results = results
 	for path, f := range coverage.Report(modules).Files {

@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// budget is what one query may use. It is the query's Cancel: OPA asks it before each expression, which counts them, and at
+// work inside builtins that can take long. The clock and the context are looked at once in a while. It is not safe for
+// concurrent use, as a query is not.
+type budget struct {
+	ctx      context.Context
+	bounds   Bounds
+	steps    int
+	memory   int64
+	deadline time.Time
+	// spent says what was used up; "" is nothing.
+	spent string
+}
+
+var _ topdown.Cancel = (*budget)(nil)
+
+// lookEvery is how many steps go between two looks at the clock.
+const lookEvery = 64
+
+func newBudget(ctx context.Context, bounds Bounds) *budget {
+	return &budget{ctx: ctx, bounds: bounds, steps: bounds.Steps, memory: bounds.Memory}
+}
+
+// Cancel ends the query.
+func (b *budget) Cancel() { b.end("was cancelled") }
+
+// Cancelled counts a step, and reports whether the query has to end.
+func (b *budget) Cancelled() bool {
+	b.steps--
+	switch {
+	case b.spent != "":
+		return true
+	case b.steps < 0:
+		b.end(fmt.Sprintf("took more than %d steps", b.bounds.Steps))
+	case b.steps%lookEvery == 0:
+		b.look()
+	}
+	return b.spent != ""
+}
+
+// look looks at the clock, which is set at the first look: a query of a few steps never does.
+func (b *budget) look() {
+	now := time.Now()
+	switch {
+	case b.deadline.IsZero():
+		b.deadline = now.Add(b.bounds.Timeout)
+	case now.After(b.deadline):
+		b.end(fmt.Sprintf("took longer than %s", b.bounds.Timeout))
+	}
+	if b.ctx.Err() != nil {
+		b.Cancel()
+	}
+}
+
+// take takes memory for the result of a builtin, and reports whether there was enough.
+func (b *budget) take(bytes int64) bool {
+	if b.memory -= bytes; b.memory < 0 {
+		b.end(fmt.Sprintf("needed more than %d MiB of memory", b.bounds.Memory>>20))
+	}
+	return b.spent == ""
+}
+
+func (b *budget) end(why string) {
+	if b.spent == "" {
+		b.spent = why
+	}
+}

@@ -1,0 +1,230 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Document is what policies see of one proposal: the input of Input's comment for each of its actions, which share all but the
+// action. As JSON it is one input with a list, actions, in place of action; DecodeDocument reads that back, so that a decision
+// that was recorded is made again on exactly what it was made on.
+//
+// A Document does not change and is safe for concurrent use.
+type Document struct {
+	now         time.Time
+	environment string
+	deployment  rollout.Name
+	waivers     []v1alpha1.Waiver
+	// subject is what rampart.spec sees: now, environment, deployment, git, waivers. world is the rest but for the action.
+	subject, world []field
+	actions        []matter
+}
+
+type field struct {
+	key   string
+	value ast.Value
+}
+
+// matter is one action: what policies see of it, and what judging depends on beside that.
+type matter struct {
+	id      string
+	kind    rollout.ActionKind
+	buildID string
+	lowers  bool
+	// lowerDrift says that the action is about routing that gives less traffic than is desired.
+	lowerDrift bool
+	value      ast.Value
+}
+
+// NewDocument makes the document of a proposal. It fails on facts that are no JSON.
+func NewDocument(s rollout.Snapshot, p rollout.Proposal) (*Document, error) {
+	return newDocument(&s, &p, nil)
+}
+
+func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms termMaker) (*Document, error) {
+	d, err := newSpecDocument(s, terms)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.see(s, p); err != nil {
+		return nil, err
+	}
+	d.actions = make([]matter, 0, len(p.Actions))
+	for i := range p.Actions {
+		d.actions = append(d.actions, matterOf(&p.Actions[i]))
+	}
+	return d, nil
+}
+
+func matterOf(a *rollout.Action) matter {
+	return matter{id: a.ID, kind: a.Kind, buildID: a.BuildID, lowers: a.Lowers(), value: actionOf(a),
+		lowerDrift: a.Drift != nil && a.Drift.Kind == rollout.DriftRouting && a.Drift.Direction == rollout.DriftLower}
+}
+
+// The keys of a document that no input has, and of an input that no document has.
+const (
+	keyActions = "actions"
+	keyAction  = "action"
+)
+
+// decoded is what judging takes from a document's JSON, beside its values.
+type decoded struct {
+	Now         time.Time `json:"now"`
+	Environment struct {
+		Name string `json:"name"`
+	} `json:"environment"`
+	Deployment rollout.Name      `json:"deployment"`
+	Waivers    []v1alpha1.Waiver `json:"waivers"`
+	Actions    []decodedAction   `json:"actions"`
+}
+
+type decodedAction struct {
+	ID      string             `json:"id"`
+	Kind    rollout.ActionKind `json:"kind"`
+	BuildID string             `json:"buildID"`
+	Lowers  bool               `json:"lowers"`
+	Drift   *struct {
+		Kind      rollout.DriftKind      `json:"kind"`
+		Direction rollout.DriftDirection `json:"direction"`
+	} `json:"drift"`
+}
+
+// DecodeDocument reads a document that was written as JSON. One input with an action is a document with that action alone.
+func DecodeDocument(data []byte) (*Document, error) {
+	value, err := ast.ValueFromReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("decode input: %w", err)
+	}
+	whole, ok := value.(ast.Object)
+	if !ok {
+		return nil, fmt.Errorf("decode input: %s where an object is expected", article(ast.NewTerm(value)))
+	}
+	if one := whole.Get(ast.InternedTerm(keyAction)); one != nil {
+		whole = ast.NewObject(append(pairs(whole, keyAction), [2]*ast.Term{ast.InternedTerm(keyActions), ast.ArrayTerm(one)})...)
+		if data, err = json.Marshal(plainOf(whole)); err != nil {
+			return nil, fmt.Errorf("encode input: %w", err)
+		}
+	}
+	var head decoded
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("decode input: %w", err)
+	}
+	d := &Document{now: head.Now, environment: head.Environment.Name, deployment: head.Deployment, waivers: head.Waivers}
+	for _, pair := range pairs(whole, keyActions) {
+		f := field{string(pair[0].Value.(ast.String)), pair[1].Value}
+		if slices.Contains(subjectKeys(), f.key) {
+			d.subject = append(d.subject, f)
+		} else {
+			d.world = append(d.world, f)
+		}
+	}
+	return d, d.decodeActions(head.Actions, whole)
+}
+
+func (d *Document) decodeActions(heads []decodedAction, whole ast.Object) error {
+	list := whole.Get(ast.InternedTerm(keyActions))
+	if list == nil {
+		return fmt.Errorf("decode input: neither %s nor %s", keyActions, keyAction)
+	}
+	for i, a := range heads {
+		term := list.Value.(*ast.Array).Elem(i) // it decoded as a list
+		m := matter{id: a.ID, kind: a.Kind, buildID: a.BuildID, lowers: a.Lowers, value: term.Value}
+		m.lowerDrift = a.Drift != nil && a.Drift.Kind == rollout.DriftRouting && a.Drift.Direction == rollout.DriftLower
+		d.actions = append(d.actions, m)
+	}
+	return nil
+}
+
+// pairs are an object's pairs with a string for a key, but one.
+func pairs(o ast.Object, but string) [][2]*ast.Term {
+	out := make([][2]*ast.Term, 0, o.Len())
+	o.Foreach(func(k, v *ast.Term) {
+		if key, ok := k.Value.(ast.String); ok && string(key) != but {
+			out = append(out, [2]*ast.Term{k, v})
+		}
+	})
+	return out
+}
+
+// plainOf gives a value as encoding/json has it. Values of a document have nothing that JSON lacks.
+func plainOf(v ast.Value) any {
+	out, err := ast.JSON(v)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// MarshalJSON gives the document as one object, its keys sorted.
+func (d *Document) MarshalJSON() ([]byte, error) {
+	actions := make([]*ast.Term, 0, len(d.actions))
+	for _, m := range d.actions {
+		actions = append(actions, ast.NewTerm(m.value))
+	}
+	plain, err := ast.JSON(d.with(append(slices.Clip(d.world), field{keyActions, ast.NewArray(actions...)})))
+	if err != nil {
+		return nil, fmt.Errorf("encode input: %w", err)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(plain); err != nil {
+		return nil, fmt.Errorf("encode input: %w", err)
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// Now is the time of the decision, in whole seconds.
+func (d *Document) Now() time.Time { return d.now }
+
+// Environment names the environment.
+func (d *Document) Environment() string { return d.environment }
+
+// Deployment names the worker deployment.
+func (d *Document) Deployment() rollout.Name { return d.deployment }
+
+// Actions are the IDs of the actions, in the order of the proposal.
+func (d *Document) Actions() []string {
+	out := make([]string, 0, len(d.actions))
+	for _, m := range d.actions {
+		out = append(out, m.id)
+	}
+	return out
+}
+
+// Input is what policies see when they are asked about an action; false: there is none of that ID.
+func (d *Document) Input(actionID string) (ast.Value, bool) {
+	for i := range d.actions {
+		if d.actions[i].id == actionID {
+			return d.about(&d.actions[i]), true
+		}
+	}
+	return nil, false
+}
+
+// SpecInput is what policies of rampart.spec see.
+func (d *Document) SpecInput() ast.Value { return d.with(nil) }
+
+// about is the input about one action.
+func (d *Document) about(m *matter) ast.Value {
+	return d.with(append(slices.Clip(d.world), field{keyAction, m.value}))
+}
+
+func (d *Document) with(more []field) ast.Value {
+	o := &object{pairs: make([][2]*ast.Term, 0, len(d.subject)+len(more)), terms: make([]ast.Term, 0, len(d.subject)+len(more))}
+	for _, f := range d.subject {
+		o.put(f.key, f.value)
+	}
+	for _, f := range more {
+		o.put(f.key, f.value)
+	}
+	return o.value()
+}

@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	library "github.com/rampart-gitops/rampart/rego"
+)
+
+// Engine is policies and data, compiled once.
+type Engine struct {
+	// books are asked about everything, each by itself: the library with the repository's policies, and what the bot's own
+	// configuration has beside them.
+	books    []*rulebook
+	digest   string
+	problems []Problem
+	// broken are the problems as findings, on every action.
+	broken   []rollout.Finding
+	bounds   Bounds
+	waivable []string
+	terms    termMaker
+}
+
+// Compile prepares policies. It always gives an Engine: what is broken is left out, held against every raise, and
+// listed by Problems.
+func Compile(cfg Config) *Engine {
+	if cfg.Library == nil {
+		cfg.Library = library.Modules()
+	}
+	e := &Engine{bounds: cfg.Bounds.orDefault(), waivable: slices.Sorted(slices.Values(cfg.Waivable)),
+		terms: newTermMaker(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]())}
+	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true})},
+		floor(cfg)...)
+	var digests []string
+	for _, b := range e.books {
+		e.problems = append(e.problems, b.problems...)
+		digests = append(digests, b.digest)
+	}
+	e.digest = digests[0]
+	if rest := slices.Concat(digests[1:], e.waivable); len(rest) > 0 {
+		e.digest = "sha256:" + sum([]byte(strings.Join(append(digests, e.waivable...), "\n")))
+	}
+	slices.SortFunc(e.problems, compareProblems)
+	e.problems = slices.Compact(e.problems)
+	e.broken = problemFindings(e.problems)
+	return e
+}
+
+// floor makes the books of the bot's own configuration: its modules, which see none of the repository's, and the library with
+// its parameters, of which only the rules that are configured there have a say.
+func floor(cfg Config) []*rulebook {
+	var modules []Module
+	var data []DataFile
+	for _, l := range cfg.Floor {
+		modules = append(modules, l.Modules...)
+		data = append(data, l.Data...)
+	}
+	var out []*rulebook
+	if len(modules) > 0 {
+		helpers := slices.DeleteFunc(slices.Clone(cfg.Library), func(m Module) bool { return asksVerdicts(m.Path) })
+		out = append(out, newRulebook(bookConfig{library: helpers, modules: modules, data: data}))
+	}
+	configured := configuredRules(data)
+	if len(configured) > 0 || len(data) > 0 && len(modules) == 0 {
+		out = append(out, newRulebook(bookConfig{library: cfg.Library, data: data, only: configured}))
+	}
+	return out
+}
+
+// asksVerdicts reports whether a module of the library is one of those that are asked, and no helper, by its folder.
+func asksVerdicts(path string) bool {
+	for name := range contract() {
+		if strings.Contains(path, strings.Replace(name, ".", "/", 1)+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Digest names the policies and their data by what they mean: formatting and comments do not change it.
+func (e *Engine) Digest() string { return e.digest }
+
+// Problems are what is broken, sorted by file and line.
+func (e *Engine) Problems() []Problem { return slices.Clone(e.problems) }
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
+}
+
+func problemFindings(problems []Problem) []rollout.Finding {
+	var out []rollout.Finding
+	for i, p := range problems {
+		if i == maxProblems {
+			break
+		}
+		out = append(out, rollout.Finding{Package: "rampart", Rule: "policy.broken", Effect: rollout.HoldEffect,
+			Message: p.Message, Location: p.Location()})
+	}
+	return out
+}
+
+// Bounds of one query, each 0 for its default. What goes beyond is ended, and held.
+type Bounds struct {
+	// Timeout of real time.
+	Timeout time.Duration
+	// Steps of evaluation: expressions that are looked at. The default library takes some hundred.
+	Steps int
+	// Memory in bytes, roughly, that results of builtins take.
+	Memory int64
+}
+
+// The default bounds.
+const (
+	DefaultTimeout = time.Second
+	DefaultSteps   = 1_000_000
+	DefaultMemory  = 64 << 20
+)
+
+func (b Bounds) orDefault() Bounds {
+	return Bounds{Timeout: cmp.Or(b.Timeout, DefaultTimeout), Steps: cmp.Or(b.Steps, DefaultSteps), Memory: cmp.Or(b.Memory, DefaultMemory)}
+}
