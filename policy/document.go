@@ -219,7 +219,7 @@ func (d *Document) about(m *matter) ast.Value {
 }
 
 func (d *Document) with(more []field) ast.Value {
-	o := &object{pairs: make([][2]*ast.Term, 0, len(d.subject)+len(more))}
+	o := &object{pairs: make([][2]*ast.Term, 0, len(d.subject)+len(more)), terms: make([]ast.Term, 0, len(d.subject)+len(more))}
 	for _, f := range d.subject {
 		o.put(f.key, f.value)
 	}

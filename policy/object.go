@@ -43,15 +43,35 @@ workflowID workflowType worse
 
 // object collects the pairs of an OPA object, whose keys differ. Its methods leave out what says nothing, but for flags
 // and numbers.
-type object struct{ pairs [][2]*ast.Term }
+type object struct {
+	pairs [][2]*ast.Term
+	// terms are the values' terms, as many as have room: a document has hundreds, and one allocation each is what making it
+	// would mostly do.
+	terms []ast.Term
 
-func newObject() *object { return &object{pairs: make([][2]*ast.Term, 0, 8)} }
+	pairRoom [room][2]*ast.Term
+	termRoom [room]ast.Term
+}
+
+const room = 8
+
+func newObject() *object {
+	o := &object{}
+	o.pairs, o.terms = o.pairRoom[:0], o.termRoom[:0]
+	return o
+}
 
 func (o *object) value() ast.Value { return ast.NewObject(o.pairs...) }
 
 func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 
-func (o *object) put(key string, v ast.Value) { o.add(key, ast.NewTerm(v)) }
+func (o *object) put(key string, v ast.Value) {
+	if len(o.terms) == cap(o.terms) {
+		o.terms = make([]ast.Term, 0, room)
+	}
+	o.terms = append(o.terms, ast.Term{Value: v})
+	o.add(key, &o.terms[len(o.terms)-1])
+}
 
 func (o *object) add(key string, t *ast.Term) {
 	k := keyTerms[key]
