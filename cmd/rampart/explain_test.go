@@ -14,24 +14,22 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// play plans once for each observation, and writes what all but the last render to the folder, as cycles do.
+// play plans once for each observation, and writes what they render to the folder, as cycles do.
 func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) reconcile.Decision {
 	t.Helper()
 	var last reconcile.Decision
-	for i, obs := range seen {
+	for _, obs := range seen {
 		reads := 0
 		planner, err := a.planner(folder{dir: a.dir}, scene{obs, &reads}, temporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := planner.Plan(t.Context())
 		require.NoError(t, err)
 		last = decided[0][0]
-		if i == len(seen)-1 {
-			break
-		}
 		r := reconcile.Render(last)
 		require.Empty(t, r.Refused)
 		for _, f := range r.Files {
@@ -139,6 +137,12 @@ func TestExplainHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, _ := testApp(t)
 			writeAt(t, filepath.Join(a.dir, "spec.yaml"), c.spec)
+			writeAt(t, filepath.Join(a.dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - {name: prod, specs: ["*.yaml"], policies: [policies/*.rego], data: [policies/*.yaml], output: {path: deploy}}
+`)
 			for f, text := range c.files {
 				writeAt(t, filepath.Join(a.dir, f), text)
 			}
@@ -162,6 +166,63 @@ func TestExplainHeld(t *testing.T) {
 			goldenText(t, "explain-"+name+".txt", out)
 		})
 	}
+}
+
+// The last decision is explained, by the policies as they are; that they are others than those that decided is said. Other actions
+// and all rules are there for the asking.
+func TestExplainRecorded(t *testing.T) {
+	a, _ := testApp(t)
+	writeAt(t, filepath.Join(a.dir, "spec.yaml"), testSpec)
+	d := play(t, a, unknownV2, passedV2)
+	first := recorded(t, d)
+	later := first
+	later.ID, later.Timestamp = "later", first.Timestamp.Add(time.Minute)
+	other := first
+	other.ID, other.Timestamp = "other", first.Timestamp.Add(time.Hour)
+	other.Input = bytes.ReplaceAll(other.Input, []byte(`"checkout"`), []byte(`"elsewhere"`))
+	file := writeDecisions(t, first, later, other)
+	writeAt(t, filepath.Join(a.dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml], output: {path: deploy}}]}
+`)
+	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+
+	code, out, said := command(t, a, "explain", "checkout", "--decisions", file)
+	require.Equal(t, exitFine, code, said)
+	require.Contains(t, out, "recorded as later\n")
+	require.Contains(t, out, "by other policies (")
+	require.Contains(t, out, "decided then: allow\n  Ramp/v2@5%: hold\n")
+
+	code, out, said = command(t, a, "explain", "checkout", "--decisions", file, "--action", "Continue/v1", "-o", "json")
+	require.Equal(t, exitFine, code, said)
+	var e struct{ Policy report.PolicyTree }
+	require.NoError(t, json.Unmarshal([]byte(out), &e))
+	require.Len(t, e.Policy.Explanations, 1)
+	require.Equal(t, rollout.Continue, e.Policy.Explanations[0].Kind)
+
+	_, out, _ = command(t, a, "explain", "checkout", "--decisions", file, "--all")
+	require.Contains(t, out, "[ ] rollout.approval: require_approval at rampart/rollout/approval.rego:17\n")
+	require.Contains(t, out, "rampart/rollout/approval.rego:18 not true: some rule in approval.rules\n        data.rampart.config.rollout.approval.rules = []\n")
+
+	code, _, said = command(t, a, "explain", "checkout", "--decisions", file, "--action", "Promote/x")
+	require.Equal(t, exitError, code)
+	require.Contains(t, said, `the input has no action "Promote/x"; it has: `)
+	code, _, said = command(t, a, "explain", "checkout", "--action", "x")
+	require.Equal(t, exitError, code)
+	require.Contains(t, said, "--action needs an input")
+
+	writeAt(t, file, "{\"input\": {}}\n")
+	code, _, said = command(t, a, "explain", "checkout", "--decisions", file)
+	require.Equal(t, exitError, code)
+	require.Contains(t, said, "decisions.jsonl: line 1: the decision's input does not say which worker deployment it is about")
+	writeAt(t, file, "\nnonsense\n")
+	_, _, said = command(t, a, "explain", "checkout", "--decisions", file)
+	require.Contains(t, said, "line 2: it is no decision in JSON")
+	writeAt(t, file, "")
+	code, out, said = command(t, a, "explain", "checkout", "--decisions", file)
+	require.Equal(t, exitFine, code)
+	require.Contains(t, said, "no decision about payments/checkout is recorded there")
+	require.NotContains(t, out, "Policy on")
 }
 
 // goldenText compares a text with testdata/<name>.

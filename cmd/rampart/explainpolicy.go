@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -69,7 +70,7 @@ func explainJudged(ctx context.Context, in judged, ask policyQuestion) (*report.
 		tree.Recorded, tree.RecordedDigest = &v, verdicts.PolicyDigest
 	}
 	explained := []string{action}
-	if ask.action == "" && action != "" && len(verdicts.Spec.Findings) > 0 {
+	if ask.action == "" && action != "" && !contained(verdicts.Spec, verdicts.Of(action)) {
 		explained = append(explained, "")
 	}
 	for _, id := range explained {
@@ -87,6 +88,15 @@ func explainJudged(ctx context.Context, in judged, ask policyQuestion) (*report.
 		}
 	}
 	return tree, nil
+}
+
+// contained reports whether a verdict says nothing that another one does not.
+func contained(v, in rollout.Verdict) bool {
+	return !slices.ContainsFunc(v.Findings, func(f rollout.Finding) bool {
+		return !slices.ContainsFunc(in.Findings, func(g rollout.Finding) bool {
+			return g.Rule == f.Rule && g.Message == f.Message && g.Location == f.Location
+		})
+	})
 }
 
 // decisiveAction is the action that policy holds most; of equals one about the target, and the first. "": there is none that

@@ -35,6 +35,9 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 		fmt.Fprintf(&b, "\nDecided from the snapshot: %s\n", e.Decision.headline(style))
 		e.Decision.writeDetails(&b, style)
 	}
+	if e.Policy == nil {
+		b.WriteString("\nWhat policy says rule by rule: with --decisions FILE, or --snapshot FILE (what rampart observe writes)\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

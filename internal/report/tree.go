@@ -68,6 +68,7 @@ const (
 	maxOpen     = 3
 	maxPassed   = 6
 	maxOthers   = 4
+	maxWrapped  = 3
 )
 
 // treeWriter writes a tree.
@@ -88,6 +89,29 @@ func (w treeWriter) line(indent int, text string, paint func(string) string) {
 		text = paint(text)
 	}
 	fmt.Fprintf(w.b, "%s%s\n", strings.Repeat(" ", indent), text)
+}
+
+// wrapped writes a text over several lines, a few in a folded tree. The lines after the first are indented further.
+func (w treeWriter) wrapped(indent int, text string, paint func(string) string) {
+	words := strings.Fields(oneLine(text))
+	line, lines := "", 0
+	for i, word := range words {
+		next := strings.TrimSpace(line + " " + word)
+		if line == "" || utf8.RuneCountInString(next) <= screenWidth-indent {
+			line = next
+			continue
+		}
+		if lines++; lines == maxWrapped && w.fold == Folded {
+			w.line(indent, line+" "+strings.Join(words[i:], " "), paint)
+			return
+		}
+		w.line(indent, line, paint)
+		line = word
+		if lines == 1 {
+			indent += 4
+		}
+	}
+	w.line(indent, line, paint)
 }
 
 // write prints the tree.
@@ -169,7 +193,7 @@ func (w treeWriter) explanation(x rollout.Explanation) {
 		w.line(4, fmt.Sprintf("and %d other rules that passed (with --all)", n), nil)
 	}
 	if len(idle) > 0 {
-		w.line(4, fmt.Sprintf("%d not about this or not configured: %s", len(idle), strings.Join(idle, ", ")), nil)
+		w.wrapped(4, fmt.Sprintf("%d not about this or not configured: %s", len(idle), strings.Join(idle, ", ")), nil)
 	}
 }
 
@@ -179,7 +203,7 @@ func (w treeWriter) finding(f rollout.Finding) {
 	if f.Location != "" {
 		text += " (" + f.Location + ")"
 	}
-	w.line(4, mark(rollout.RuleFailed)+text, w.colour(rollout.RuleFailed))
+	w.wrapped(4, mark(rollout.RuleFailed)+text, w.colour(rollout.RuleFailed))
 }
 
 func mark(o rollout.RuleOutcome) string {
@@ -220,24 +244,33 @@ func (w treeWriter) open(r rollout.RuleExplanation) {
 		}
 		w.head(r, c)
 		w.findings(c)
-		var values []rollout.NamedValue
-		for _, e := range c.True {
-			for _, v := range e.Values {
-				if !slices.Contains(values, v) {
-					values = append(values, v)
-				}
-			}
-		}
 		if len(c.True) == 0 && c.False != nil {
 			w.line(6, c.False.Location+": "+c.False.Text, nil)
-			values = c.False.Values
 		}
-		// What is wrong is seldom what kind of action it is: that is in the first expressions.
-		for _, v := range values[max(0, len(values)-maxOpen):] {
+		for _, v := range telling(c) {
 			w.line(8, v.Name+" = "+v.Value, nil)
 		}
 	}
 }
+
+// telling are the values that say most of why a clause fired: those of its last expressions. What the action is, its reader knows.
+func telling(c rollout.ClauseExplanation) []rollout.NamedValue {
+	expressions := c.True
+	if len(expressions) == 0 && c.False != nil {
+		expressions = []rollout.Expression{*c.False}
+	}
+	var out []rollout.NamedValue
+	for _, e := range slices.Backward(expressions) {
+		for _, v := range e.Values {
+			if len(out) < maxOpen && !slices.Contains(out, v) && !ofAction(v) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+func ofAction(v rollout.NamedValue) bool { return strings.HasPrefix(v.Name, "input.action.") }
 
 func (w treeWriter) head(r rollout.RuleExplanation, c rollout.ClauseExplanation) {
 	text := fmt.Sprintf("%s%s: %s at %s", mark(c.Outcome), r.Rule, c.Set, c.Location)
@@ -266,32 +299,47 @@ func (w treeWriter) findings(c rollout.ClauseExplanation) {
 		if f.Waived != "" {
 			text += " [waived by " + f.Waived + "]"
 		}
-		w.line(6, text, nil)
+		w.wrapped(6, text, nil)
 	}
 }
 
-// passed shows a rule that found nothing on one line: of its clauses the one that saw most.
+// passed shows a rule that found nothing: what its clauses stopped at, and what the one that saw most goes by.
 func (w treeWriter) passed(r rollout.RuleExplanation) {
+	var seen []string
 	var best rollout.ClauseExplanation
-	most, clauses := -1, 0
+	most := -1
+	add := func(values ...rollout.NamedValue) {
+		for _, v := range values {
+			if text := v.Name + " = " + v.Value; !slices.Contains(seen, text) && !ofAction(v) {
+				seen = append(seen, text)
+			}
+		}
+	}
 	for _, c := range r.Clauses {
 		if c.Outcome != rollout.RulePassed || c.False == nil {
 			continue
 		}
-		clauses++
-		if n := len(innermost(c.False).Values) + len(c.Ahead); n > most {
+		in := innermost(c.False)
+		if len(in.Values) == 1 && strings.HasSuffix(in.Text, in.Values[0].Name) {
+			add(in.Values...)
+		}
+		if n := len(in.Values) + len(c.Ahead); n > most {
 			most, best = n, c
 		}
 	}
 	text := mark(rollout.RulePassed) + r.Rule
 	if best.False != nil {
 		in := innermost(best.False)
-		text += ": " + in.Text
-		if seen := valuesOf(in.Text, slices.Concat(in.Values, best.Ahead)); seen != "" {
-			text = mark(rollout.RulePassed) + r.Rule + ": " + seen
+		if len(seen) == 0 {
+			seen = append(seen, in.Text)
+			add(in.Values...)
 		}
+		add(best.Ahead...)
 	}
-	w.line(4, text, w.colour(rollout.RulePassed))
+	if len(seen) > 0 {
+		text += ": " + strings.Join(seen, "; ")
+	}
+	w.wrapped(4, text, w.colour(rollout.RulePassed))
 }
 
 func innermost(e *rollout.Expression) *rollout.Expression {
@@ -299,19 +347,6 @@ func innermost(e *rollout.Expression) *rollout.Expression {
 		e = e.Because
 	}
 	return e
-}
-
-// valuesOf is an expression with its values, the expression left out where it is the name of the first.
-func valuesOf(text string, values []rollout.NamedValue) string {
-	var out []string
-	for _, v := range values {
-		out = append(out, v.Name+" = "+v.Value)
-	}
-	list := strings.Join(out, ", ")
-	if len(values) == 0 || values[0].Name == text {
-		return list
-	}
-	return text + "; " + list
 }
 
 // unfolded shows each clause of a rule.
