@@ -176,7 +176,7 @@ func (e *environment) deployments() error {
 	e.assign(names)
 	recorded := sortedNames(records)
 	for _, n := range sortedNames(names) {
-		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: e.git, Waivers: e.waivers, Record: records[n]}
+		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Record: records[n]}
 		if s.Record.Dir == "" {
 			s.Record.Dir = path.Join(e.world.Environment.Output.Path, n.Namespace, n.Name)
 		}

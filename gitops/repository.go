@@ -57,6 +57,8 @@ type Repository struct {
 	// last is the world as it was read last, and the tips that it was read from.
 	last     *rollout.World
 	lastTips map[string]mirror.Tip
+	// origins are commits that gave specs their content, by the spec's path and blob.
+	origins map[mirror.Wanted]rollout.GitContext
 }
 
 // Open opens the repository's mirror; it does not talk to the server.
@@ -154,9 +156,11 @@ func (r *Repository) gitContext(tip mirror.Tip) (rollout.GitContext, error) {
 	if err != nil {
 		return rollout.GitContext{}, err
 	}
-	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: c.Author.Name, When: c.Author.When.UTC(),
+	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: authorOf(c), When: c.Author.When.UTC(),
 		Message: c.Message}, nil
 }
+
+func authorOf(c mirror.CommitInfo) string { return c.Author.Name + " <" + c.Author.Email + ">" }
 
 // MovedError says that a branch is not any more what was read: read again, and decide again.
 type MovedError struct {

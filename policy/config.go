@@ -68,6 +68,8 @@ type Problem struct {
 	// Line, from 1; 0: the file as a whole.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
+	// Check that found it; "" where it is broken, and not only of no effect.
+	Check CheckKind `json:"check,omitempty"`
 }
 
 var _ error = Problem{}

@@ -34,7 +34,8 @@ import (
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
-//	git          branch, commit, author, when, message, specBlob
+//	git          branch; and where the policies look at git and it is known, the commit that gave the spec its content: commit, author,
+//	             when, message, reverts, paths
 //	plan         row, reason, message, target, actions
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
@@ -136,7 +137,8 @@ func gitOf(g rollout.GitContext) ast.Value {
 	o.text("author", g.Author)
 	o.time("when", g.When)
 	o.text("message", g.Message)
-	o.text("specBlob", g.SpecBlob)
+	o.text("reverts", g.Reverts)
+	o.texts("paths", g.Paths)
 	return o.value()
 }
 

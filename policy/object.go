@@ -29,13 +29,14 @@ completed continuedAsNew count counted createdAt current currentChangedAt deacti
 deployment desired direction dispatchRate drainage drainageChangedAt drainageCheckedAt drift
 enough environment error evacuation evidence exists factMaxAge facts failed firstActivatedAt
 firstRead fresh from gate git guard hasRamp hold id jobID kind known labels
+paths reverts
 lastAccess lastModifier leftAt leftBy limits listed lowers managerIdentity maxAge maxVersions
 message metadata mode n name namespace now observedAt onFailure openPinned
 otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge
 pollers problem problems promotions propagating queues queuesKnown raises ramping
 rampingChangedAt rate readAt reason record recorded removes replicas resources retire
 retiredAt revision routedAt routing row runID runs scaled scales scope setAside share
-signal since source spec specBlob stage startedAt state status step steps stuck
+signal since source spec stage startedAt state status step steps stuck
 target taskQueue template templateHash terminated timedOut timeout to turnedBack type
 unattributed unresolved unversioned update value versions waivers when workerEnv workflow
 workflowID workflowType worse

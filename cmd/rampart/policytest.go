@@ -90,13 +90,13 @@ func (a *app) policyTest(ctx context.Context, paths []string, f testFlags) error
 	if f.minCoverage < 0 || f.minCoverage > 100 {
 		return fmt.Errorf("--min-coverage: %v is no percentage from 0 to 100", f.minCoverage)
 	}
-	sets, err := a.policySets(paths)
+	sets, err := a.policyGroups(paths)
 	if err != nil {
 		return err
 	}
 	out := testOutcome{Suites: []testSuite{}}
 	for _, set := range sets {
-		s := testSuite{set.environments, policy.RunTests(ctx, set.config, options...)}
+		s := testSuite{set.environments, policy.RunTests(ctx, set.cfg, options...)}
 		s.Coverage = slices.DeleteFunc(s.Coverage, func(c policy.FileCoverage) bool { return isLibrary(c.Path) })
 		if !f.coverage && f.minCoverage == 0 {
 			s.Coverage = nil

@@ -28,7 +28,7 @@ Where -C has a rampart.yaml and each PATH is below it, the specs belong to its e
 connections. Else the given files are all there is, and the default policies apply.
 
 Each problem is a line on standard output, file:line: path: message. Exit code 1 with errors, 2 when only policy refuses,
-0 otherwise, warnings or not.`,
+0 otherwise, warnings or not. What only rampart policy check finds in policies is a warning: the bot goes on with it.`,
 		Example: `  rampart validate
   rampart validate workers/prod/checkout.yaml
   kustomize build overlays/prod | rampart validate -
@@ -91,9 +91,7 @@ func (a *app) validate(ctx context.Context, s specs) validation {
 	judges := newJudges()
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
-		for _, p := range engine.Problems() {
-			out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.show(p.Path), Line: p.Line, Message: p.Message})
-		}
+		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
 		for _, d := range env.Deployments {
 			out.Deployments++
 			out.Problems = append(out.Problems, around(s, d)...)
@@ -112,6 +110,24 @@ func (a *app) validate(ctx context.Context, s specs) validation {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message))
 	})
 	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
+	return out
+}
+
+// policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use, for which
+// it holds; warnings where it goes on and something has no effect.
+func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
+	broken := map[string]bool{}
+	for _, p := range engine.Problems() {
+		broken[p.Path] = true
+	}
+	var out []v1alpha1.Problem
+	for _, p := range policy.Check(policyConfig(env)) {
+		severity := v1alpha1.Warning
+		if broken[p.Path] {
+			severity = v1alpha1.Error
+		}
+		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
+	}
 	return out
 }
 

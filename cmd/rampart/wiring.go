@@ -175,6 +175,18 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 	return onlyEnvironment(world, s.name)
 }
 
+// Origins asks the source behind, if that has a history.
+func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	if historian, ok := s.Source.(reconcile.Historian); ok {
+		return historian.Origins(ctx, snapshots)
+	}
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, d := range snapshots {
+		out[i] = d.Git
+	}
+	return out, nil
+}
+
 // onlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its
 // problems say why.
 func onlyEnvironment(world rollout.World, name string) (rollout.World, error) {
@@ -364,6 +376,8 @@ type temporalPort struct {
 
 var (
 	_ reconcile.Source    = (*gitops.Repository)(nil)
+	_ reconcile.Historian = (*gitops.Repository)(nil)
+	_ reconcile.Historian = oneEnvironment{}
 	_ reconcile.Committer = (*gitops.Repository)(nil)
 	_ reconcile.Judge     = (*policy.Engine)(nil)
 	_ reconcile.Observer  = (*temporal.Pool)(nil)
@@ -410,15 +424,12 @@ func newJudges() *judges { return &judges{engines: map[[sha256.Size]byte]*policy
 const maxEngines = 32
 
 func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
-	var cfg policy.Config
 	h := sha256.New()
 	for _, f := range env.Policies {
 		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
-		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
 	}
 	for _, f := range env.Data {
 		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
-		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
 	j.mu.Lock()
@@ -429,7 +440,7 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 	if len(j.engines) >= maxEngines {
 		clear(j.engines)
 	}
-	j.engines[key] = policy.Compile(cfg)
+	j.engines[key] = policy.Compile(policyConfig(env))
 	return j.engines[key]
 }
 

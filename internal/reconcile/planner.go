@@ -45,7 +45,7 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {
-		snapshots, err := p.observe(ctx, env.Deployments)
+		snapshots, err := p.observe(ctx, p.withOrigins(ctx, p.JudgeFor(env), env.Deployments))
 		if err != nil {
 			return rollout.World{}, err
 		}
@@ -104,6 +104,24 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	}
 	s.Now = p.Now()
 	return s
+}
+
+// withOrigins adds where the specs come from, if policies look at it: to find that can take much of the history. Where it can't be
+// found it is not known, which is for the policies to judge.
+func (p *Planner) withOrigins(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []rollout.Snapshot {
+	historian, ok := p.Source.(Historian)
+	if !ok || len(snapshots) == 0 || !judge.LooksAt("git") {
+		return snapshots
+	}
+	origins, err := historian.Origins(ctx, snapshots)
+	if err != nil {
+		p.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
+	}
+	out := slices.Clone(snapshots)
+	for i := range out {
+		out[i].Git = origins[i]
+	}
+	return out
 }
 
 // withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs, it
@@ -177,7 +195,7 @@ func wants(a rollout.Ask) bool {
 // The rest goes through decideLate.
 func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []Decision, err error) {
 	judge := p.JudgeFor(env)
-	seen, err := p.observe(ctx, snapshots)
+	seen, err := p.observe(ctx, p.withOrigins(ctx, judge, snapshots))
 	if err != nil {
 		return nil, nil, err
 	}
