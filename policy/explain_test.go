@@ -52,11 +52,11 @@ func explainDocument(t *testing.T, cfg Config, action string, d *Document) Expla
 func rule(t *testing.T, x Explanation, name string) rollout.RuleExplanation {
 	t.Helper()
 	i := slices.IndexFunc(x.Rules, func(r rollout.RuleExplanation) bool { return r.Rule == name })
-	require.GreaterOrEqual(t, i, 0, "no rule %s in %v", name, ruleNames(x))
+	require.GreaterOrEqual(t, i, 0, "no rule %s in %v", name, namesOf(x))
 	return x.Rules[i]
 }
 
-func ruleNames(x Explanation) []string {
+func namesOf(x Explanation) []string {
 	var out []string
 	for _, r := range x.Rules {
 		out = append(out, fmt.Sprintf("%s %s", r.Rule, r.Outcome))
@@ -65,7 +65,7 @@ func ruleNames(x Explanation) []string {
 }
 
 // tree writes clauses as lines: what an expression saw is beside it, what is within it below it.
-func tree(r rollout.RuleExplanation) string {
+func treeText(r rollout.RuleExplanation) string {
 	var b strings.Builder
 	var expression func(mark string, e *rollout.Expression)
 	expression = func(mark string, e *rollout.Expression) {
@@ -106,7 +106,7 @@ func TestExplainRules(t *testing.T) {
 	require.Equal(t, rollout.Ramp, x.Kind)
 	require.Empty(t, x.Others)
 	require.Equal(t, []string{"rollout.freeze Fired", "rollout.backlog Passed", "rollout.steps Passed", "rollout.approval Idle",
-		"rollout.canary Idle", "rollout.metrics Idle", "rollout.restart Idle"}, ruleNames(x))
+		"rollout.canary Idle", "rollout.metrics Idle", "rollout.restart Idle"}, namesOf(x))
 	require.Equal(t, `Fired deny rampart/rollout/freeze.rego:21
   hold: frozen: tuesday (Tue)
   + rampart/rollout/freeze.rego:22: some window in freeze.windows | window = {"days": ["Tue"], "name": "tuesday"}
@@ -114,8 +114,8 @@ func TestExplainRules(t *testing.T) {
   + rampart/rollout/freeze.rego:24: not input.action.lowers | input.action.lowers = false
   + rampart/rollout/freeze.rego:25: match.scope(window) | window = {"days": ["Tue"], "name": "tuesday"}
   + rampart/rollout/freeze.rego:26: windows.open(window, freeze.timezone) | data.rampart.config.rollout.freeze.timezone = "UTC" | window = {"days": ["Tue"], "name": "tuesday"}
-`, tree(rule(t, x, "rollout.freeze")))
-	steps := tree(rule(t, x, "rollout.steps"))
+`, treeText(rule(t, x, "rollout.freeze")))
+	steps := treeText(rule(t, x, "rollout.steps"))
 	require.Contains(t, steps, `Passed deny rampart/rollout/steps.rego:17
   - rampart/rollout/steps.rego:21: input.action.to > progress.ceiling | input.action.to = 50 | data.rampart.library.progress.ceiling = 50
 `)
@@ -124,7 +124,7 @@ func TestExplainRules(t *testing.T) {
 `)
 	require.Contains(t, steps, `input.action.to - progress.share > steps.maxIncrease | input.action.to = 50 | data.rampart.library.progress.share = 10 | `+
 		`input.action.to - progress.share = 40 | data.rampart.config.rollout.steps.maxIncrease = 100`)
-	require.Contains(t, tree(rule(t, x, "rollout.canary")), `Idle rollback rampart/rollout/canary.rego:18
+	require.Contains(t, treeText(rule(t, x, "rollout.canary")), `Idle rollback rampart/rollout/canary.rego:18
   - rampart/rollout/canary.rego:22: judged
     - rampart/rollout/canary.rego:57: input.action.kind == "Continue" | input.action.kind = "Ramp"
 `)
@@ -141,14 +141,14 @@ func TestExplainSamples(t *testing.T) {
 	require.Equal(t, rollout.Allow, x.Verdict.Effect)
 	canary := rule(t, x, "rollout.canary")
 	require.Equal(t, rollout.RulePassed, canary.Outcome)
-	require.Contains(t, tree(canary), `Passed rollback rampart/rollout/canary.rego:38
+	require.Contains(t, treeText(canary), `Passed rollback rampart/rollout/canary.rego:38
   - rampart/rollout/canary.rego:40: input.canary.enough | input.canary.enough = false
   > input.canary.candidate.counted.rate = 0
   > input.canary.candidate.counted.failed = 0
   > input.canary.candidate.counted.closed = 12
   > input.action.buildID = "v3"
 `)
-	require.Contains(t, tree(canary), "input.canary.aboveCeiling | input.canary.aboveCeiling = false\n")
+	require.Contains(t, treeText(canary), "input.canary.aboveCeiling | input.canary.aboveCeiling = false\n")
 }
 
 // What cannot be evaluated says where; what is fired beside it and does not count says so; other clauses are still explained.
@@ -170,7 +170,7 @@ hold contains {"rule": "acme.always", "msg": "never"} if input.action.raises
   hold: fact "latency" is older than 2m (observed at 2026-03-03T11:30:00Z)
   - policies/p1.rego:7: facts.require("latency") > 100
     - rampart/facts/facts.rego:15: to_number(sprintf("fact %q %s", [name, state(name)])) | sprintf("fact %q %s", [name, state(name)]) = "fact \"latency\" is older than 2m (observed at 2026-03-03T11:30:00Z)"
-`, tree(latency))
+`, treeText(latency))
 	require.Equal(t, rollout.RuleUnheard, rule(t, x, "acme.always").Outcome)
 	require.Len(t, x.Others, 1)
 	require.Equal(t, []string{"policy.broken", "policies/p2.rego:3"}, []string{x.Others[0].Rule, x.Others[0].Location})
@@ -229,7 +229,7 @@ warn contains {"rule": "acme.text", "msg": "no"} if {
 	require.Len(t, x.Rules, 6)
 	all := ""
 	for _, r := range x.Rules {
-		all += tree(r)
+		all += treeText(r)
 	}
 	require.NotContains(t, all, "eu-central-1")
 	require.Contains(t, all, `input.deployment.spec.template.spec.containers[0].env[1].value = "(hidden)"`)
