@@ -77,6 +77,10 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	if p == nil {
 		return nil
 	}
+	if b.quarantine.stuck() {
+		x.incomplete = b.quarantine.excluded(x.pkg)
+		return nil
+	}
 	w := newWatcher(b.all, x.input)
 	for _, set := range contract()[x.pkg] {
 		q, ok := p.sets[set.name]
@@ -131,6 +135,13 @@ func (x *explainer) watch(b *rulebook, w *watcher, q query) {
 		}
 		x.incomplete = "looking at each step " + string(spent)
 	}
+}
+
+// stuck reports whether an evaluation could not be stopped: another one under a watcher could not either.
+func (q *quarantine) stuck() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running > 0
 }
 
 // forgetful is a cache of rules' values that has none: each helper is evaluated wherever it is asked.
