@@ -114,6 +114,11 @@ func (w treeWriter) wrapped(indent int, text string, paint func(string) string) 
 	w.line(indent, line, paint)
 }
 
+// WriteText prints the tree.
+func (t *PolicyTree) WriteText(b *strings.Builder, view View) {
+	t.write(treeWriter{b, view.Style, view.Fold, view.Now})
+}
+
 // write prints the tree.
 func (t *PolicyTree) write(w treeWriter) {
 	w.b.WriteString("\n")
