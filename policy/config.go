@@ -63,7 +63,8 @@ type Config struct {
 	Bounds Bounds
 }
 
-// Problem is something that is broken in a policy or its data. Every problem holds what policy can hold.
+// Problem is something wrong with a policy or its data. Every problem of an Engine holds what policy can hold; what only Check
+// finds holds nothing.
 type Problem struct {
 	// Path of the file.
 	Path string `json:"path"`

@@ -154,8 +154,7 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 	}
 	found := policy.Check(policyConfig(env))
 	for _, p := range engine.Problems() { // of the bot's own
-		own := func(f rollout.TextFile) bool { return f.Path == p.Path }
-		if !slices.ContainsFunc(found, func(f policy.Problem) bool { return f.Path == p.Path }) && !slices.ContainsFunc(slices.Concat(env.Policies, env.Data), own) {
+		if !slices.ContainsFunc(found, func(f policy.Problem) bool { return f.Path == p.Path }) {
 			found = append(found, p)
 		}
 	}
