@@ -57,6 +57,9 @@ func (e *environment) read(owners map[string]string) error {
 			return err
 		}
 	}
+	if err := e.rulingWaivers(); err != nil {
+		return err
+	}
 	if err := e.policies(); err != nil {
 		return err
 	}
@@ -145,16 +148,17 @@ func (e *environment) policies() error {
 		globs []string
 		to    *[]rollout.TextFile
 	}{{e.world.Environment.Policies, &e.world.Policies}, {e.world.Environment.Data, &e.world.Data}} {
-		files, err := e.match(e.tree, part.globs, nil)
+		from, prefix := e.ruling(e.tree)
+		files, err := e.match(from, part.globs, nil)
 		if err != nil {
 			return err
 		}
 		for _, f := range files {
-			data, err := e.tree.read(f.path, f.hash)
+			data, err := from.read(f.path, f.hash)
 			if err != nil {
 				return err
 			}
-			*part.to = append(*part.to, rollout.TextFile{Path: f.path, Text: string(data)})
+			*part.to = append(*part.to, rollout.TextFile{Path: prefix + f.path, Text: string(data)})
 		}
 	}
 	return nil

@@ -25,6 +25,8 @@ type Reader struct {
 	dirs    map[string]*listing
 	records map[string]rollout.Record
 	options options
+	// rules are nil where the specs' tree judges, too.
+	rules *rules
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -62,7 +64,12 @@ func ReadFolder(dir string, options ...Option) (rollout.World, error) {
 func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, error), git rollout.GitContext) (rollout.World, error) {
 	r.begin()
 	world := rollout.World{Git: git}
-	config, problems, err := r.config(t)
+	from, prefix := r.ruling(t)
+	config, problems, err := r.config(from)
+	problems = slices.Clone(problems)
+	for i := range problems {
+		problems[i].File = prefix + problems[i].File
+	}
 	world.Problems = problems
 	if err != nil || v1alpha1.HasErrors(problems) {
 		return world, err

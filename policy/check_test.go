@@ -79,6 +79,9 @@ func TestCheck(t *testing.T) {
 		{name: "a spec is judged by itself", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.kind == \"Ramp\"\n", want: []string{
 			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
 		}},
+		{name: "rollouts are nothing of a spec", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if {\n\tinput.rollouts.count > 1\n\tinput.environment.name\n}\n", want: []string{
+			"policies/p.rego:4: input.rollouts.count: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
+		}},
 		{name: "a test's input", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
 	count(deny) == 1 with input as {"git": {"autor": "ada"}}
 	count(deny) == 1 with input.gitt.author as "ada"
@@ -337,9 +340,10 @@ func TestCheckFloor(t *testing.T) {
 
 // FuzzCheck: whatever is written, Check says something about it and does not panic.
 func FuzzCheck(f *testing.F) {
+	tests := library.Tests()
 	for i, m := range library.Modules() {
 		if i%5 == 0 {
-			f.Add(m.Source, library.Tests()[i].Source, "shop: {max: 3}")
+			f.Add(m.Source, tests[i%len(tests)].Source, "shop: {max: 3}")
 		}
 	}
 	f.Add("package rampart.drift\n\naction[x].y contains object.get(input, [1], 2) if object.union(1)", "package t\n\ntest_x if f with input as object.union({}) with input[1] as f(1)\n\nf(x) := f(x)", "rampart: 1")

@@ -184,3 +184,21 @@ func TestKeepUp(t *testing.T) {
 	plain.keepUp(context.Background())()
 	plain.close()
 }
+
+// historian knows where specs come from.
+type historian struct{ folder }
+
+func (historian) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	return make([]rollout.GitContext, len(snapshots)), nil
+}
+
+// A source that is read together with the policies keeps its history.
+func TestJudgedSourceHasAHistory(t *testing.T) {
+	s := []rollout.Snapshot{{Git: rollout.GitContext{Commit: "c"}}}
+	got, err := judged{historian{}, &judges{}}.Origins(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, []rollout.GitContext{{}}, got)
+	got, err = judged{folder{}, &judges{}}.Origins(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, []rollout.GitContext{s[0].Git}, got)
+}

@@ -29,6 +29,8 @@ type specs struct {
 	shown map[string]string
 	// base is joined to the world's paths to show them and to read them.
 	base string
+	// ruling is the beginning of paths in the commit that the specs are judged by, "" if there is none.
+	ruling string
 	// text of files that were not read from base.
 	text map[string]string
 }
@@ -265,6 +267,9 @@ func (s *specs) read(file string) (string, error) {
 func (s *specs) show(file string) string {
 	if name, ok := s.shown[file]; ok {
 		return name
+	}
+	if s.ruling != "" && strings.HasPrefix(file, s.ruling) {
+		return file
 	}
 	return filepath.Join(s.base, filepath.FromSlash(file))
 }

@@ -186,7 +186,11 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 
 // Origins asks the source behind, if that has a history.
 func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	if historian, ok := s.Source.(reconcile.Historian); ok {
+	return originsOf(ctx, s.Source, snapshots)
+}
+
+func originsOf(ctx context.Context, source reconcile.Source, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	if historian, ok := source.(reconcile.Historian); ok {
 		return historian.Origins(ctx, snapshots)
 	}
 	out := make([]rollout.GitContext, len(snapshots))
@@ -394,6 +398,7 @@ var (
 	_ reconcile.Source    = (*gitops.Repository)(nil)
 	_ reconcile.Historian = (*gitops.Repository)(nil)
 	_ reconcile.Historian = oneEnvironment{}
+	_ reconcile.Historian = judged{}
 	_ reconcile.Committer = (*gitops.Repository)(nil)
 	_ reconcile.Judge     = (*policy.Engine)(nil)
 	_ reconcile.Observer  = (*temporal.Pool)(nil)
@@ -502,6 +507,11 @@ type judged struct {
 func (s judged) Read(ctx context.Context) (rollout.World, error) {
 	s.judges.pin()
 	return s.Source.Read(ctx)
+}
+
+// Origins asks the source behind, if that has a history.
+func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	return originsOf(ctx, s.Source, snapshots)
 }
 
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
