@@ -106,14 +106,14 @@ func TestExplainRules(t *testing.T) {
 	require.Equal(t, rollout.Ramp, x.Kind)
 	require.Empty(t, x.Others)
 	require.Equal(t, []string{"rollout.freeze Fired", "rollout.backlog Passed", "rollout.steps Passed", "rollout.approval Idle",
-		"rollout.canary Idle", "rollout.metrics Idle", "rollout.restart Idle"}, namesOf(x))
-	require.Equal(t, `Fired deny rampart/rollout/freeze.rego:21
+		"rollout.canary Idle", "rollout.concurrency Idle", "rollout.metrics Idle", "rollout.restart Idle", "rollout.versions Idle"}, namesOf(x))
+	require.Equal(t, `Fired deny rampart/rollout/freeze.rego:18
   hold: frozen: tuesday (Tue)
-  + rampart/rollout/freeze.rego:22: some window in freeze.windows | window = {"days": ["Tue"], "name": "tuesday"}
-  + rampart/rollout/freeze.rego:23: input.action.kind in freeze.actions | input.action.kind = "Ramp" | data.rampart.config.rollout.freeze.actions = ["UpdateVersion", "Ramp", "Promote"]
-  + rampart/rollout/freeze.rego:24: not input.action.lowers | input.action.lowers = false
-  + rampart/rollout/freeze.rego:25: match.scope(window) | window = {"days": ["Tue"], "name": "tuesday"}
-  + rampart/rollout/freeze.rego:26: windows.open(window, freeze.timezone) | data.rampart.config.rollout.freeze.timezone = "UTC" | window = {"days": ["Tue"], "name": "tuesday"}
+  + rampart/rollout/freeze.rego:19: some window in freeze.windows | window = {"days": ["Tue"], "name": "tuesday"}
+  + rampart/rollout/freeze.rego:20: input.action.kind in freeze.actions | input.action.kind = "Ramp" | data.rampart.config.rollout.freeze.actions = ["UpdateVersion", "Ramp", "Promote"]
+  + rampart/rollout/freeze.rego:21: not input.action.lowers | input.action.lowers = false
+  + rampart/rollout/freeze.rego:22: match.scope(window) | window = {"days": ["Tue"], "name": "tuesday"}
+  + rampart/rollout/freeze.rego:23: windows.open(window, freeze.timezone) | data.rampart.config.rollout.freeze.timezone = "UTC" | window = {"days": ["Tue"], "name": "tuesday"}
 `, treeText(rule(t, x, "rollout.freeze")))
 	steps := treeText(rule(t, x, "rollout.steps"))
 	require.Contains(t, steps, `Passed deny rampart/rollout/steps.rego:17
@@ -124,9 +124,9 @@ func TestExplainRules(t *testing.T) {
 `)
 	require.Contains(t, steps, `input.action.to - progress.share > steps.maxIncrease | input.action.to = 50 | data.rampart.library.progress.share = 10 | `+
 		`input.action.to - progress.share = 40 | data.rampart.config.rollout.steps.maxIncrease = 100`)
-	require.Contains(t, treeText(rule(t, x, "rollout.canary")), `Idle rollback rampart/rollout/canary.rego:18
-  - rampart/rollout/canary.rego:22: judged
-    - rampart/rollout/canary.rego:57: input.action.kind == "Continue" | input.action.kind = "Ramp"
+	require.Contains(t, treeText(rule(t, x, "rollout.canary")), `Idle rollback rampart/rollout/canary.rego:23
+  - rampart/rollout/canary.rego:27: candidate.judged
+    - rampart/library/candidate.rego:12: input.action.kind == "Continue" | input.action.kind = "Ramp"
 `)
 }
 
@@ -141,8 +141,8 @@ func TestExplainSamples(t *testing.T) {
 	require.Equal(t, rollout.Allow, x.Verdict.Effect)
 	canary := rule(t, x, "rollout.canary")
 	require.Equal(t, rollout.RulePassed, canary.Outcome)
-	require.Contains(t, treeText(canary), `Passed rollback rampart/rollout/canary.rego:38
-  - rampart/rollout/canary.rego:40: input.canary.enough | input.canary.enough = false
+	require.Contains(t, treeText(canary), `Passed rollback rampart/rollout/canary.rego:43
+  - rampart/rollout/canary.rego:45: input.canary.enough | input.canary.enough = false
   > input.canary.candidate.counted.rate = 0
   > input.canary.candidate.counted.failed = 0
   > input.canary.candidate.counted.closed = 12

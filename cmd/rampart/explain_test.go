@@ -127,7 +127,7 @@ func TestExplainHeld(t *testing.T) {
 		"samples": {analysis, nil, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2, rampingV2},
 			[]string{"[ ] rollout.canary: ", "input.canary.candidate.counted.closed = 12"}},
 		"freeze": {testSpec, map[string]string{"policies/data.yaml": alwaysFrozen}, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2},
-			[]string{"[x] rollout.freeze: deny at rampart/rollout/freeze.rego:21", "frozen: weekdays", `data.rampart.config.rollout.freeze.timezone = "Europe/Berlin"`}},
+			[]string{"[x] rollout.freeze: deny at rampart/rollout/freeze.rego:18", "frozen: weekdays", `data.rampart.config.rollout.freeze.timezone = "Europe/Berlin"`}},
 		"broken": {testSpec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": y} if true\n"},
 			[]func(rollout.Ask) rollout.Observation{unknownV2, passedV2}, []string{"[!] policy.broken: var y is unsafe (policies/x.rego:3)"}},
 		"fact": {testSpec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nimport data.rampart.facts\n\nhold contains {\"rule\": \"shop.errors\", \"msg\": \"too many\"} if {\n\tinput.action.kind == \"Ramp\"\n\tfacts.require(\"error_rate\") > 0.1\n}\n"},
@@ -202,7 +202,7 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 
 	_, out, _ = command(t, a, "explain", "checkout", "--decisions", file, "--all")
 	require.Contains(t, out, "[ ] rollout.approval: require_approval at rampart/rollout/approval.rego:15\n")
-	require.Contains(t, out, "rampart/rollout/approval.rego:18 not true: some rule in approval.rules\n        data.rampart.config.rollout.approval.rules = []\n")
+	require.Contains(t, out, "rampart/rollout/approval.rego:16 not true: some rule in approval.rules\n        data.rampart.config.rollout.approval.rules = []\n")
 
 	code, _, said = command(t, a, "explain", "checkout", "--decisions", file, "--action", "Promote/x")
 	require.Equal(t, exitError, code)
