@@ -212,26 +212,24 @@ func (b *backtest) run(ctx context.Context, source decisionSource, filter decisi
 		decisions.Decision
 		err error
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	group, working := errgroup.WithContext(ctx) // ended when the work is done, too
 	queue := make(chan read)
 	go func() {
 		defer close(queue)
-		for d, err := range source.Decisions(ctx, filter) {
+		for d, err := range source.Decisions(working, filter) {
 			select {
 			case queue <- read{d, err}:
-			case <-ctx.Done():
+			case <-working.Done():
 				return
 			}
 		}
 	}()
-	group, ctx := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			for {
 				select {
-				case <-ctx.Done():
-					return ctx.Err()
+				case <-working.Done():
+					return working.Err()
 				case r, ok := <-queue:
 					if !ok {
 						return nil
@@ -239,14 +237,17 @@ func (b *backtest) run(ctx context.Context, source decisionSource, filter decisi
 					if r.err != nil {
 						return r.err
 					}
-					if err := b.one(ctx, r.Decision); err != nil {
+					if err := b.one(working, r.Decision); err != nil {
 						return err
 					}
 				}
 			}
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // one judges a decision again, if it is wanted.
@@ -279,17 +280,13 @@ type rejudged struct {
 
 // judge judges a decision again; nil: it is of an environment that is not looked at. Only that ctx ended is an error.
 func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, error) {
-	in, err := judgedOf(d)
-	if err != nil {
-		return &rejudged{failed: err.Error()}, nil
+	in, unread := readable(d)
+	out := &rejudged{in: in, failed: unread}
+	if unread != "" {
+		return out, nil
 	}
-	out := &rejudged{in: in}
 	if b.env != "" && in.document.Environment() != b.env {
 		return nil, nil
-	}
-	if in.verdicts == nil {
-		out.failed = "it has no result"
-		return out, nil
 	}
 	var ok bool
 	if out.engine, ok = b.engine(in.document.Environment(), *in.verdicts); !ok {
@@ -303,11 +300,24 @@ func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, 
 	out.failed = failure(out.now)
 	out.differences = report.Differences(*in.verdicts, out.now)
 	if len(d.Erased) > 0 {
+		var err error
 		if out.masked, err = out.engine.masks.Read(ctx, in.document, d.Erased); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// readable reads what a decision is about and its result, or says why it cannot.
+func readable(d decisions.Decision) (judged, string) {
+	in, err := judgedOf(d)
+	switch {
+	case err != nil:
+		return in, err.Error()
+	case in.verdicts == nil:
+		return in, "it has no result"
+	}
+	return in, ""
 }
 
 // failure is why verdicts are no answer: what a policy failed with; "" where they are one. A fact that was not known is an answer.
