@@ -33,7 +33,9 @@ type Config struct {
 	Author, Email string
 	// ResourceKinds are the kinds that a WorkerResourceTemplate may make; nil: v1alpha1.DefaultResourceKinds.
 	ResourceKinds []string
-	Log           *slog.Logger
+	// Approval is what environments have to want at least.
+	Approval []ApprovalFloor
+	Log      *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
@@ -69,7 +71,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds}}}, nil
+	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval}}}, nil
 }
 
 // Close gives the mirror back.

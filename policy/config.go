@@ -39,6 +39,8 @@ type Layer struct {
 	Name    string
 	Modules []Module
 	Data    []DataFile
+	// Problems are what is wrong with the layer as a whole, such as a bundle that was never had.
+	Problems []Problem
 }
 
 // Config is what an Engine is made of.

@@ -44,6 +44,12 @@ func Compile(cfg Config) *Engine {
 		digests = append(digests, b.digest)
 		e.foreign = e.foreign || b.foreign
 	}
+	for _, l := range cfg.Floor {
+		e.problems = append(e.problems, l.Problems...)
+		for _, p := range l.Problems {
+			digests = append(digests, p.Error())
+		}
+	}
 	e.digest = digests[0]
 	if rest := slices.Concat(digests[1:], e.waivable); len(rest) > 0 {
 		e.digest = "sha256:" + sum([]byte(strings.Join(append(digests, e.waivable...), "\n")))

@@ -119,8 +119,8 @@ func lastDecision(ctx context.Context, source decisionSource, f decisions.Filter
 	return last, ctx.Err()
 }
 
-// judged is an input of policies, and what was said of it where it was recorded.
-type judged struct {
+// recordedInput is an input of policies, and what was said of it where it was recorded.
+type recordedInput struct {
 	document *policy.Document
 	// decision that it is of, nil for other inputs; verdicts are its result.
 	decision *decisions.Decision
@@ -128,15 +128,15 @@ type judged struct {
 }
 
 // judgedOf reads what a decision is about and its result.
-func judgedOf(d decisions.Decision) (judged, error) {
+func judgedOf(d decisions.Decision) (recordedInput, error) {
 	document, err := policy.DecodeDocument(d.Input)
 	if err != nil {
-		return judged{}, fmt.Errorf("decision %s: %w", d.ID, err)
+		return recordedInput{}, fmt.Errorf("decision %s: %w", d.ID, err)
 	}
-	out := judged{document: document, decision: &d}
+	out := recordedInput{document: document, decision: &d}
 	if len(d.Result) > 0 {
 		if err := json.Unmarshal(d.Result, &out.verdicts); err != nil {
-			return judged{}, fmt.Errorf("decision %s: decode result: %w", d.ID, err)
+			return recordedInput{}, fmt.Errorf("decision %s: decode result: %w", d.ID, err)
 		}
 	}
 	return out, nil

@@ -51,6 +51,7 @@ the row and every verdict and finding. It fits one screen; --all shows every rul
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
+	a.addPolicies(cmd)
 	flags.decisions.add(cmd)
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
 	cmd.Flags().StringVar(&flags.action, "action", "", "explain this action, by its ID, in place of the one that is held most")
@@ -89,9 +90,15 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 	case recorded == nil && flags.action != "":
 		return e, errors.New("--action needs an input: give --decisions or --snapshot")
 	case recorded != nil && env != nil:
-		e.Policy, err = a.explainDecision(ctx, recorded, s, policyQuestion{newJudges().engine(*env), flags.action})
+		judges, err := a.judges(ctx)
+		if err != nil {
+			return e, err
+		}
+		defer judges.close()
+		e.Policy, err = a.explainDecision(ctx, recorded, s, policyQuestion{judges.engine(*env), flags.action})
+		return e, err
 	}
-	return e, err
+	return e, nil
 }
 
 // environmentOf is the environment of a worker deployment.
@@ -118,8 +125,13 @@ func (a *app) explainSnapshot(ctx context.Context, name string, flags explainFla
 	if env == nil {
 		return e, ctx.Err()
 	}
-	engine := newJudges().engine(*env)
-	decided := reconcile.Decide(ctx, engine, s)
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return e, err
+	}
+	defer judges.close()
+	engine := judges.engine(*env)
+	decided := reconcile.DecideFor(ctx, engine, env.Deployments, s.Deployment)
 	decision := report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
 	e.Decision = &decision
 	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine, flags.action})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -32,11 +33,11 @@ func (a *app) explainDecision(ctx context.Context, source decisionSource, s roll
 
 // explainObserved explains what was decided from a snapshot.
 func explainObserved(ctx context.Context, d reconcile.Decision, ask policyQuestion) (*report.PolicyTree, error) {
-	document, err := policy.NewDocument(d.Snapshot, d.Proposal)
+	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil, err
 	}
-	return explainJudged(ctx, judged{document: document}, ask)
+	return explainJudged(ctx, recordedInput{document: document}, ask)
 }
 
 // policyQuestion is what is asked of policies.
@@ -46,7 +47,7 @@ type policyQuestion struct {
 	action string
 }
 
-func explainJudged(ctx context.Context, in judged, ask policyQuestion) (*report.PolicyTree, error) {
+func explainJudged(ctx context.Context, in recordedInput, ask policyQuestion) (*report.PolicyTree, error) {
 	verdicts := ask.engine.JudgeDocument(ctx, in.document)
 	if in.verdicts != nil {
 		verdicts = *in.verdicts

@@ -49,6 +49,7 @@ expression is undefined. 1 for an error, 0 otherwise.`,
 		},
 	}
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	a.addPolicies(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.input, "input", "", `file with the input, or with recorded decisions; "-" is standard input`)
 	flags.StringVar(&f.action, "action", "", "look at one action only, by its ID")
@@ -79,7 +80,7 @@ func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
 	if err != nil {
 		return err
 	}
-	engine, err := a.engineFor(in.document, f.policies)
+	engine, err := a.engineFor(ctx, in.document, f.policies)
 	if err != nil {
 		return err
 	}
@@ -127,10 +128,10 @@ func (e *evaluation) only(action string) error {
 }
 
 // readJudged reads an input: a document, or the last of recorded decisions about a name.
-func (a *app) readJudged(ctx context.Context, name, file string) (judged, error) {
+func (a *app) readJudged(ctx context.Context, name, file string) (recordedInput, error) {
 	data, err := a.readInput(file)
 	if err != nil {
-		return judged{}, fmt.Errorf("read --input: %w", err)
+		return recordedInput{}, fmt.Errorf("read --input: %w", err)
 	}
 	var shape struct {
 		Input   json.RawMessage `json:"input"`
@@ -138,37 +139,37 @@ func (a *app) readJudged(ctx context.Context, name, file string) (judged, error)
 		Actions json.RawMessage `json:"actions"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&shape); err != nil {
-		return judged{}, fmt.Errorf("read --input %s: it is no JSON: %w", file, err)
+		return recordedInput{}, fmt.Errorf("read --input %s: it is no JSON: %w", file, err)
 	}
 	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
 		return lastJudged(ctx, name, decisionLines{name: "-", in: bytes.NewReader(data)})
 	}
 	document, err := policy.DecodeDocument(data)
 	if err != nil {
-		return judged{}, fmt.Errorf("read --input %s: %w", file, err)
+		return recordedInput{}, fmt.Errorf("read --input %s: %w", file, err)
 	}
 	if !isNamed(name, document.Deployment()) {
-		return judged{}, fmt.Errorf("read --input %s: it is about %s, not %s", file, document.Deployment(), name)
+		return recordedInput{}, fmt.Errorf("read --input %s: it is about %s, not %s", file, document.Deployment(), name)
 	}
-	return judged{document: document}, nil
+	return recordedInput{document: document}, nil
 }
 
-func lastJudged(ctx context.Context, name string, source decisionSource) (judged, error) {
+func lastJudged(ctx context.Context, name string, source decisionSource) (recordedInput, error) {
 	var last *decisions.Decision
 	for d, err := range source.Decisions(ctx, decisions.Filter{}) {
 		if err != nil {
-			return judged{}, err
+			return recordedInput{}, err
 		}
 		about, err := d.Deployment()
 		if err != nil {
-			return judged{}, err
+			return recordedInput{}, err
 		}
 		if isNamed(name, about) && (last == nil || !d.Timestamp.Before(last.Timestamp)) {
 			last = &d
 		}
 	}
 	if last == nil {
-		return judged{}, fmt.Errorf("there is no decision about %q", name)
+		return recordedInput{}, fmt.Errorf("there is no decision about %q", name)
 	}
 	return judgedOf(*last)
 }
@@ -178,31 +179,35 @@ func isNamed(name string, d rollout.Name) bool {
 	return name == "" || name == d.String() || name == d.Name
 }
 
-// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C.
-func (a *app) engineFor(d *policy.Document, paths []string) (*policy.Engine, error) {
+// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C with those
+// of the bot's own configuration.
+func (a *app) engineFor(ctx context.Context, d *policy.Document, paths []string) (*policy.Engine, error) {
 	if len(paths) > 0 {
 		sets, err := givenPolicies(paths)
 		if err != nil {
 			return nil, err
 		}
-		return policy.Compile(sets[0].cfg), nil
+		cfg := sets[0].cfg
+		cfg.Waivable = a.policies.waivable
+		return policy.Compile(cfg), nil
 	}
-	env := a.env
-	if env == "" {
-		env = d.Environment()
-	}
-	all, err := a.soundPolicies()
+	world, err := a.soundWorld()
 	if err != nil {
 		return nil, err
 	}
-	var known []string
-	for _, s := range all {
-		if s.name == env {
-			return policy.Compile(s.cfg), nil
-		}
-		known = append(known, s.name)
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", notFound("environment", env, known))
+	defer judges.close()
+	var known []string
+	for _, env := range world.Environments {
+		if name := env.Environment.Name; name == d.Environment() || name == a.env {
+			return judges.engine(env), nil
+		}
+		known = append(known, env.Environment.Name)
+	}
+	return nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", notFound("environment", d.Environment(), known))
 }
 
 func (a *app) printEvaluation(e evaluation) error {
