@@ -179,6 +179,7 @@ func (e *environment) deployments() error {
 	}
 	e.assign(names)
 	recorded := sortedNames(records)
+	rollouts := inProgress(recorded, records)
 	for _, n := range sortedNames(names) {
 		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Record: records[n]}
 		if s.Record.Dir == "" {
@@ -189,6 +190,7 @@ func (e *environment) deployments() error {
 		e.lastConnection(&s)
 		e.chooseResources(&s)
 		s.TakenNames = takenNames(n, recorded, records)
+		s.Rollouts = others(rollouts, n)
 		e.world.Deployments = append(e.world.Deployments, s)
 	}
 	return nil
@@ -272,6 +274,26 @@ func sortedNames[V any](m map[rollout.Name]V) []rollout.Name {
 	}
 	slices.SortFunc(names, rollout.Name.Compare)
 	return names
+}
+
+// inProgress are the rollouts of an environment that its records desire, in the order of sorted.
+func inProgress(sorted []rollout.Name, records map[rollout.Name]rollout.Record) []rollout.InProgress {
+	var out []rollout.InProgress
+	for _, n := range sorted {
+		if r, ok := records[n].InProgress(n); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// others are rollouts without that of n. Worker deployments that roll nothing out share one list.
+func others(rollouts []rollout.InProgress, n rollout.Name) []rollout.InProgress {
+	i, found := slices.BinarySearchFunc(rollouts, n, func(r rollout.InProgress, n rollout.Name) int { return r.Deployment.Compare(n) })
+	if !found {
+		return rollouts
+	}
+	return slices.Concat(rollouts[:i], rollouts[i+1:])
 }
 
 // takenNames are the Kubernetes Deployments of worker deployments whose versions' names could be the same as ours: of

@@ -21,7 +21,9 @@ import (
 // percentages and known counts are always there.
 //
 //	now          the snapshot's time
-//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
+//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status; rollouts of its other worker
+//	             deployments that are in progress: namespace, name, buildID, since (buildID is left out where a record
+//	             that cannot be read may hide one). rampart.spec does not see them
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
 //	             resources, what changes of the objects made from templates: template, removes, scales;
@@ -49,7 +51,7 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 }
 
 // subjectKeys are what rampart.spec sees.
-func subjectKeys() []string { return []string{"now", "environment", "deployment", "git", "waivers"} }
+func subjectKeys() []string { return []string{"now", keyEnvironment, "deployment", "git", "waivers"} }
 
 func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	deployment, err := deploymentOf(s, terms)
@@ -63,7 +65,7 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	return &Document{
 		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
 		subject: []field{
-			{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
+			{"now", ast.String(instant(s.Now))}, {keyEnvironment, environmentOf(s)}, {"deployment", deployment},
 			{"git", gitOf(s.Git)}, {"waivers", waivers},
 		},
 	}, nil
@@ -88,7 +90,8 @@ func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 	return nil
 }
 
-func environmentOf(e v1alpha1.Environment) ast.Value {
+func environmentOf(s *rollout.Snapshot) ast.Value {
+	e := s.Environment
 	o := newObject()
 	o.text("name", e.Name)
 	o.text("namespace", e.Namespace)
@@ -104,7 +107,15 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	output.text("path", e.Output.Path)
 	output.text("branch", e.Output.Branch)
 	o.put("output", output.value())
+	o.put(keyRollouts, list(s.Rollouts, putRollout))
 	return o.value()
+}
+
+func putRollout(o *object, r rollout.InProgress) {
+	o.text("namespace", r.Deployment.Namespace)
+	o.text("name", r.Deployment.Name)
+	o.text("buildID", r.BuildID)
+	o.time("since", r.Since)
 }
 
 func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -122,4 +123,52 @@ func TestPanic(t *testing.T) {
 	require.Equal(t, rollout.HoldEffect, v.Effect)
 	require.Contains(t, v.Findings[0].Message, "panic: ")
 	require.Equal(t, rollout.Allow, judge(t, e, reset()).Effect)
+}
+
+// What the snapshot says of other rollouts decides whether one starts; the finding names who is in the way.
+func TestConcurrency(t *testing.T) {
+	e := Compile(Config{Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {concurrency: {max: 1, environments: [prod]}}}}\n"}}})
+	require.Empty(t, e.Problems())
+	start := ramp()
+	start.From, start.To, start.Step = 0, 10, 1
+	s := snapshot(t)
+	s.Observation.Routing.HasRamp, s.Observation.Routing.Ramping, s.Observation.Routing.Percentage = false, "", 0
+	p := proposal(start)
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, p).Of(start.ID).Effect, "nobody is")
+
+	s.Rollouts = []rollout.InProgress{{Deployment: rollout.Name{Namespace: "payments", Name: "refunds"}, BuildID: "r7", Since: ago(time.Hour)}}
+	v := e.Judge(t.Context(), s, p).Of(start.ID)
+	require.Equal(t, rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "rampart.rollout", Rule: "rollout.concurrency",
+		Effect: rollout.HoldEffect, Message: "1 of at most 1 rollouts at a time are in progress: payments/refunds (r7)",
+		Evidence: []byte(`{"rollouts":["payments/refunds"]}`)}}}, v)
+
+	s.Environment.Name = "staging"
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, p).Of(start.ID).Effect, "the number holds in prod")
+
+	begun := snapshot(t)
+	begun.Rollouts = s.Rollouts
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), begun, proposal(ramp())).Of(ramp().ID).Effect, "it goes on")
+}
+
+// A spec is judged by itself: what is rolled out beside it has no say, in a document that was recorded neither.
+func TestSpecSeesNoRollouts(t *testing.T) {
+	e := of("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": \"seen\"} if input.environment.rollouts\n",
+		"package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": \"seen\"} if input.environment.rollouts\n")
+	s, p := snapshot(t), proposal()
+	s.Rollouts = []rollout.InProgress{{Deployment: rollout.Name{Namespace: "payments", Name: "refunds"}, BuildID: "r7"}}
+	v := e.Judge(t.Context(), s, p)
+	require.Empty(t, v.Spec.Findings)
+	require.Empty(t, e.JudgeSpec(t.Context(), s).Findings)
+	require.Len(t, v.Of(ramp().ID).Findings, 1)
+
+	d, err := NewDocument(s, p)
+	require.NoError(t, err)
+	data, err := d.MarshalJSON()
+	require.NoError(t, err)
+	again, err := DecodeDocument(data)
+	require.NoError(t, err)
+	require.Zero(t, d.SpecInput().Compare(again.SpecInput()))
+	environment := again.SpecInput().(ast.Object).Get(ast.StringTerm("environment")).Value.(ast.Object)
+	require.Nil(t, environment.Get(ast.StringTerm("rollouts")))
+	require.Equal(t, ast.String("prod"), environment.Get(ast.StringTerm("name")).Value)
 }

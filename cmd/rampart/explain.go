@@ -85,7 +85,7 @@ func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (repor
 	defer judges.close()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			d := reported(reconcile.Render(reconcile.Decide(ctx, judges.engine(env), s)))
+			d := reported(reconcile.Render(reconcile.DecideFor(ctx, judges.engine(env), env.Deployments, s.Deployment)))
 			decision := report.NewPlan([]report.Decided{d}, nil).Deployments[0]
 			e.Decision = &decision
 		}

@@ -121,9 +121,7 @@ func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [
 	defer judges.close()
 	out := make([][]reconcile.Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		for _, s := range env.Deployments {
-			out[i] = append(out[i], reconcile.Decide(ctx, judges.engine(env), s))
-		}
+		out[i] = reconcile.DecideAll(ctx, judges.engine(env), env.Deployments)
 	}
 	return world, out, ctx.Err()
 }

@@ -113,7 +113,7 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 // found it is not known, which is for the policies to judge.
 func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	historian, ok := p.Source.(Historian)
-	if !ok || len(snapshots) == 0 || !p.JudgeFor(env).LooksAt("git") {
+	if !ok || len(snapshots) == 0 || p.JudgeFor == nil || !p.JudgeFor(env).LooksAt("git") {
 		return snapshots
 	}
 	origins, err := historian.Origins(ctx, snapshots)
@@ -243,7 +243,7 @@ func (p *Planner) urgent(d Decision) bool {
 	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
 }
 
-// decideLate decides again what metrics and second reads bear on.
+// decideLate decides again what metrics and second reads bear on, and lets rollouts start one after the other.
 func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []Decision) ([]Decision, error) {
 	judge := p.JudgeFor(env)
 	out := p.withMetrics(ctx, judge, rest)
@@ -253,7 +253,10 @@ func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, 
 			again.FirstRead = &d.Snapshot.Observation
 			out[i] = Decide(ctx, judge, again)
 		}
-		p.tell(ctx, out[i])
+	}
+	out = Admit(ctx, judge, out)
+	for _, d := range out {
+		p.tell(ctx, d)
 	}
 	return out, ctx.Err()
 }

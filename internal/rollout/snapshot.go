@@ -47,7 +47,10 @@ type Snapshot struct {
 	ResourcesProblem *Problem `json:"resourcesProblem,omitempty"`
 	Record           Record   `json:"record"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
-	TakenNames  []string        `json:"takenNames,omitempty"`
+	TakenNames []string `json:"takenNames,omitempty"`
+	// Rollouts of the environment's other worker deployments that are in progress by their records, sorted by name. Those that start
+	// in the same cycle and go first are among them.
+	Rollouts    []InProgress    `json:"rollouts,omitempty"`
 	Observation Observation     `json:"observation"`
 	FirstRead   *Observation    `json:"firstRead,omitempty"` // the first of two reads in one cycle, nil until the second
 	Deletions   []Deletion      `json:"deletions,omitempty"` // deletions that the server was asked for in this cycle

@@ -53,3 +53,32 @@ ramps if {
 	input.routing.hasRamp
 	input.routing.ramping == input.action.buildID
 }
+
+# METADATA
+# title: Does the action begin a rollout
+# description: It gives a version its first traffic, beside one that is current.
+starts if {
+	input.action.kind in {"Ramp", "Promote"}
+	input.action.raises
+	not ramps
+	not input.routing.current in {"", input.action.buildID}
+}
+
+# METADATA
+# title: Which worker deployments roll something out
+names(rollouts) := [concat("/", [r.namespace, r.name]) | some r in rollouts]
+
+# METADATA
+# title: The first rollouts in words, and how many more there are
+in_words(rollouts) := concat(", ", [describe(r) | some r in rollouts]) if count(rollouts) <= shown
+
+in_words(rollouts) := sprintf("%s and %d more", [
+	concat(", ", [describe(r) | some r in array.slice(rollouts, 0, shown)]),
+	count(rollouts) - shown,
+]) if {
+	count(rollouts) > shown
+}
+
+shown := 3
+
+describe(r) := sprintf("%s/%s (%s)", [r.namespace, r.name, object.get(r, "buildID", "its record cannot be read")])
