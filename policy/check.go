@@ -34,13 +34,32 @@ const sentinel = "rampart_check_"
 // beyond that what would never have an effect, or never be true: fields of the input that do not exist, rules that nothing
 // reads, rules of the wrong shape, parameters that nobody gives or reads. Sorted by file and line.
 //
-// Checks that need all modules, such as those of parameters, are made once every module of cfg can be used. What
-// only Check finds does not keep an Engine from judging: an environment goes on under a stricter Check.
+// Checks that need all modules, such as those of parameters, are made once every module can be used. What only Check
+// finds does not keep an Engine from judging: an environment goes on under a stricter Check.
 func Check(cfg Config) []Problem {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	c := &checker{problems: Compile(cfg).Problems()}
+	problems := Compile(cfg).Problems()
+	var floor Config
+	for _, l := range cfg.Floor {
+		floor.Modules, floor.Data = append(floor.Modules, l.Modules...), append(floor.Data, l.Data...)
+	}
+	document := inputSchema()
+	for _, part := range []Config{cfg, floor} { // which are judged apart
+		part.Library = cfg.Library
+		c := &checker{document: document, problems: problems}
+		c.check(part)
+		problems = c.problems
+	}
+	slices.SortFunc(problems, compareProblems)
+	return slices.CompactFunc(problems, func(a, b Problem) bool { return compareProblems(a, b) == 0 })
+}
+
+func (c *checker) check(cfg Config) {
+	if len(cfg.Modules)+len(cfg.Data) == 0 {
+		return
+	}
 	c.read(cfg)
 	c.packages()
 	for _, m := range c.sources {
@@ -56,17 +75,16 @@ func Check(cfg Config) []Problem {
 	for _, m := range c.tests {
 		c.mocks(m)
 	}
-	slices.SortFunc(c.problems, compareProblems)
-	return slices.CompactFunc(c.problems, func(a, b Problem) bool { return compareProblems(a, b) == 0 })
 }
 
-// checker is one call of Check.
+// checker checks modules and data that are judged together.
 type checker struct {
 	// library, policies and tests are the modules that can be used; sources are all policies that parse.
 	library, policies, tests, sources []*ast.Module
 	// reserved are the names of the library's findings.
 	reserved []string
 	data     map[string]any
+	document inputDocument
 	// whole says that no module and no data file is left out.
 	whole    bool
 	problems []Problem
@@ -92,7 +110,7 @@ func (c *checker) read(cfg Config) {
 			c.reserved = append(c.reserved, ruleNames(m)...)
 		}
 	}
-	for _, m := range cfg.Modules {
+	for _, m := range withinBounds(cfg.Modules, &rulebook{}) {
 		parsed, err := parseModule(m)
 		switch {
 		case err != nil:
@@ -154,10 +172,12 @@ func (c *checker) oldSyntax(m Module) {
 // Type errors do not keep the result from being used. Nil: nothing can be said.
 func (c *checker) compile() *ast.Compiler {
 	schemas := ast.NewSchemaSet()
-	schemas.Put(ast.SchemaRootRef, inputSchema().raw)
+	schemas.Put(ast.SchemaRootRef, c.document.raw)
 	tests := c.tests
 	for {
-		compiler, err := c.tryCompile(schemas, slices.Concat(c.library, c.typed(), tests))
+		compiler, err := within(compileLimit, func() (*ast.Compiler, error) {
+			return tryCompile(schemas, slices.Concat(c.library, c.typed(), tests), c.data)
+		})
 		if err == nil {
 			return compiler
 		}
@@ -178,14 +198,14 @@ func (c *checker) compile() *ast.Compiler {
 }
 
 // tryCompile gives an error for what is wrong beyond types.
-func (c *checker) tryCompile(schemas *ast.SchemaSet, modules []*ast.Module) (compiler *ast.Compiler, err error) {
+func tryCompile(schemas *ast.SchemaSet, modules []*ast.Module, data map[string]any) (compiler *ast.Compiler, err error) {
 	defer recovered(&err)
 	set := make(map[string]*ast.Module, len(modules))
 	for i, m := range modules {
 		set[fmt.Sprintf("%04d", i)] = m
 	}
 	compiler = ast.NewCompiler().WithCapabilities(capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems).
-		WithSchemas(schemas).WithPathConflictsCheck(func(path []string) (bool, error) { return holds(c.data, path), nil })
+		WithSchemas(schemas).WithPathConflictsCheck(func(path []string) (bool, error) { return holds(data, path), nil })
 	compiler.Compile(set)
 	var other ast.Errors
 	for _, e := range compiler.Errors {

@@ -33,9 +33,6 @@ func inputSchema() inputDocument {
 	return inputDocument{raw, schemaNode{definitions, raw}}
 }
 
-// subject are the fields that are always there, which are those that rampart.spec sees.
-func (d inputDocument) subject() []string { return textsOf(d.root.schema["required"]) }
-
 func textsOf(v any) []string {
 	list, _ := v.([]any)
 	var out []string
@@ -117,21 +114,20 @@ func typeError(e *ast.Error) string {
 // inputs finds what OPA's type checker does not: fields below open maps, fields that rampart.spec is not given, and values
 // that a field never has.
 func (c *checker) inputs() {
-	document := inputSchema()
-	for _, m := range slices.Concat(c.policies, c.tests) {
+	for _, m := range slices.Concat(c.library, c.policies, c.tests) {
 		spec := packageName(m) == packageSpec && !isTest(m.Package.Location)
 		ast.WalkTerms(m, func(t *ast.Term) bool {
 			switch v := t.Value.(type) {
 			case ast.Ref:
-				c.reference(document, t, spec)
+				c.reference(t, spec)
 			case ast.Call:
-				c.comparison(document, t.Location, v)
+				c.comparison(t.Location, v)
 			}
 			return false
 		})
 		ast.WalkExprs(m, func(e *ast.Expr) bool {
 			if terms, ok := e.Terms.([]*ast.Term); ok {
-				c.comparison(document, e.Location, terms)
+				c.comparison(e.Location, terms)
 			}
 			return false
 		})
@@ -139,18 +135,18 @@ func (c *checker) inputs() {
 }
 
 // reference checks one reference to the input.
-func (c *checker) reference(document inputDocument, t *ast.Term, spec bool) {
+func (c *checker) reference(t *ast.Term, spec bool) {
 	ref := t.Value.(ast.Ref)
 	if !ref[0].Equal(ast.InputRootDocument) || len(ref) < 2 {
 		return
 	}
-	if first, ok := ref[1].Value.(ast.String); ok && spec && !slices.Contains(document.subject(), string(first)) {
-		if _, known := document.root.member(first); known {
-			c.add(CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref, strings.Join(document.subject(), ", "))
+	if first, ok := ref[1].Value.(ast.String); ok && spec && !slices.Contains(subjectKeys(), string(first)) {
+		if _, known := c.document.root.member(first); known {
+			c.add(CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref, strings.Join(subjectKeys(), ", "))
 			return
 		}
 	}
-	if at, missing := follow(document.root, ref, true); missing > 0 {
+	if at, missing := follow(c.document.root, ref, true); missing > 0 {
 		c.hasNo(t.Location, at, ref[:missing+1])
 	}
 }
@@ -181,28 +177,28 @@ func follow(n schemaNode, ref ast.Ref, onlyOpen bool) (at schemaNode, missing in
 }
 
 // comparison checks a call that compares a field with values written out, or asks for a key that is.
-func (c *checker) comparison(document inputDocument, where *ast.Location, terms []*ast.Term) {
+func (c *checker) comparison(where *ast.Location, terms []*ast.Term) {
 	if len(terms) < 3 {
 		return
 	}
 	switch terms[0].String() {
 	case ast.ObjectGet.Name:
-		c.asked(document, terms[1], terms[2])
-	case ast.Equal.Ref().String(), ast.Equality.Ref().String(), ast.NotEqual.Ref().String():
-		c.never(document, where, terms[1], terms[2])
-		c.never(document, where, terms[2], terms[1])
-	case ast.Member.Ref().String():
+		c.asked(terms[1], terms[2])
+	case ast.Equal.Name, ast.Equality.Name, ast.NotEqual.Name:
+		c.never(where, terms[1], terms[2])
+		c.never(where, terms[2], terms[1])
+	case ast.Member.Name:
 		switch list := terms[2].Value.(type) {
 		case ast.Set:
-			list.Foreach(func(t *ast.Term) { c.never(document, where, terms[1], t) })
+			list.Foreach(func(t *ast.Term) { c.never(where, terms[1], t) })
 		case *ast.Array:
-			list.Foreach(func(t *ast.Term) { c.never(document, where, terms[1], t) })
+			list.Foreach(func(t *ast.Term) { c.never(where, terms[1], t) })
 		}
 	}
 }
 
 // asked checks the keys that object.get is given for a part of the input.
-func (c *checker) asked(document inputDocument, object, key *ast.Term) {
+func (c *checker) asked(object, key *ast.Term) {
 	ref, ok := object.Value.(ast.Ref)
 	if !ok || !ref[0].Equal(ast.InputRootDocument) {
 		return
@@ -210,19 +206,19 @@ func (c *checker) asked(document inputDocument, object, key *ast.Term) {
 	for _, k := range keysOf(key) {
 		ref = ref.Append(ast.StringTerm(k))
 	}
-	if at, missing := follow(document.root, ref, false); missing > 0 {
+	if at, missing := follow(c.document.root, ref, false); missing > 0 {
 		c.hasNo(object.Location, at, ref[:missing+1])
 	}
 }
 
 // never reports a value that a field of the input never has.
-func (c *checker) never(document inputDocument, where *ast.Location, field, value *ast.Term) {
+func (c *checker) never(where *ast.Location, field, value *ast.Term) {
 	ref, ok := field.Value.(ast.Ref)
 	s, isText := value.Value.(ast.String)
 	if !ok || !isText || !ref[0].Equal(ast.InputRootDocument) {
 		return
 	}
-	at, _ := follow(document.root, ref, false)
+	at, _ := follow(c.document.root, ref, false)
 	values := textsOf(at.schema["enum"])
 	if len(values) > 0 && !slices.Contains(values, string(s)) {
 		c.add(CheckInput, where, "%s is never %q%s", ref, string(s), instead(string(s), values))
@@ -231,14 +227,13 @@ func (c *checker) never(document inputDocument, where *ast.Location, field, valu
 
 // mocks checks what tests give for the input.
 func (c *checker) mocks(m *ast.Module) {
-	document := inputSchema()
 	ast.WalkRules(m, func(r *ast.Rule) bool {
 		ast.WalkWiths(r, func(w *ast.With) bool {
 			target, ok := w.Target.Value.(ast.Ref)
 			if !ok || !target[0].Equal(ast.InputRootDocument) {
 				return false
 			}
-			at, missing := follow(document.root, target, false)
+			at, missing := follow(c.document.root, target, false)
 			if missing > 0 {
 				c.hasNo(w.Target.Location, at, target[:missing+1])
 				return false
@@ -285,7 +280,7 @@ func (c *checker) mock(in mocked, at schemaNode, ref ast.Ref, t *ast.Term) {
 		}
 		c.mockRule(in, at, ref, string(v))
 	case ast.Call:
-		if v[0].String() == ast.ObjectUnion.Ref().String() {
+		if v[0].String() == ast.ObjectUnion.Name && len(v) == 3 {
 			c.mock(in, at, ref, v[1])
 			c.mock(in, at, ref, v[2])
 			return

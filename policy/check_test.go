@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -77,7 +80,7 @@ func TestCheck(t *testing.T) {
 			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
 		}},
 		{name: "a test's input", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
-	count(deny) == 1 with input as {"git": {"auther": "ada"}}
+	count(deny) == 1 with input as {"git": {"autor": "ada"}}
 	count(deny) == 1 with input.gitt.author as "ada"
 	count(deny) == 1 with input as given
 	count(deny) == 1 with input as at("ada")
@@ -90,12 +93,12 @@ given := {"git": {"who": "ada"}}
 
 at(author) := {"git": {"author": author}, "at": 3}
 `, want: []string{
-			"policies/p_test.rego:4: input.git.auther: input.git has no auther (did you mean author?) [input]",
+			"policies/p_test.rego:4: input.git.autor: input.git has no autor (did you mean author?) [input]",
 			"policies/p_test.rego:5: input.gitt: input has no gitt (did you mean git?) [input]",
 			"policies/p_test.rego:8: input.versions[0].buildId: input.versions[0] has no buildId (did you mean buildID?) [input]",
 			"policies/p_test.rego:9: input.plann: input has no plann (did you mean plan?) [input]",
 			"policies/p_test.rego:13: input.git.who: input.git has no who (there is author, branch, commit, message, paths, reverts, when) [input]",
-			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, routing, versions, waivers) [input]",
+			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, rollouts, routing, versions, waivers) [input]",
 		}},
 		{name: "a test's input that is right", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
 	count(deny) == 1 with input as {"git": {"author": "ada"}, "facts": {"any": {"value": 1}}}
@@ -210,9 +213,6 @@ given := {"author": "ada"}
 		}},
 
 		// Syntax.
-		{name: "a value of the wrong shape and another mistake", policy: head + "deny := true\n\nwarn contains nothing\n", want: []string{
-			`policies/p.rego:3: deny is not a set: write deny contains {"rule": …, "msg": …} if … [shape]`,
-		}},
 		{name: "rego.v1", policy: "package rampart.rollout\n\nimport rego.v1\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.raises\n"},
 		{name: "v0", policy: "package rampart.rollout\n\ndeny[{\"rule\": \"shop.x\", \"msg\": \"no\"}] {\n\tinput.action.raises\n}\n", want: []string{
 			"policies/p.rego:3: this is Rego v0, and Rego v1 is expected: `contains` keyword is required for partial set rules (opa fmt --v0-v1 --write rewrites the file) [syntax]",
@@ -245,9 +245,114 @@ given := {"author": "ada"}
 	}
 }
 
-// The library passes, its tests too.
+// The library passes as if it were a repository's own, with its tests and its parameters.
 func TestCheckLibrary(t *testing.T) {
-	require.Empty(t, lines(Check(Config{Modules: library.Tests()})))
+	require.Empty(t, lines(Check(libraryAsOwn(func(source string) string { return source }))))
+	// A mistake in it is found, in what is asked and in what helps.
+	for _, tc := range []struct{ from, to, want string }{
+		{"input.canary.worse", "input.canary.worst", "rampart/rollout/canary.rego: input.canary.worst: input.canary has no worst (did you mean worse?) [input]"},
+		{"input.deployment.metadata.labels", "input.deployment.metadat.labels",
+			"rampart/library/match.rego: input.deployment.metadat.labels[key]: input.deployment has no metadat (did you mean metadata?) [input]"},
+		{"canary.maxStuck >= 0", "canary.maxStuk >= 0", "rampart/rollout/canary.rego: data.rampart.config.rollout.canary.maxStuk: " +
+			"no data file gives it and no rule is called so (did you mean maxStuck?) [parameter]"},
+	} {
+		found := lines(Check(libraryAsOwn(func(source string) string { return strings.Replace(source, tc.from, tc.to, 1) })))
+		for i, line := range found {
+			found[i] = regexp.MustCompile(`:\d+: `).ReplaceAllString(line, ": ") // lines move with every edit
+		}
+		require.Contains(t, found, tc.want)
+	}
+}
+
+// libraryAsOwn has what is asked of the library, its tests and its parameters as a repository's own.
+func libraryAsOwn(edit func(source string) string) Config {
+	path, content := library.Data()
+	cfg := Config{Modules: library.Tests(), Data: []DataFile{{path, content}}}
+	for _, m := range library.Modules() {
+		m.Source = edit(m.Source)
+		if asksVerdicts(m.Path) {
+			cfg.Modules = append(cfg.Modules, m)
+		} else {
+			cfg.Library = append(cfg.Library, m)
+		}
+	}
+	return cfg
+}
+
+// The names that the library reports under are those of its annotations, so that all of them are reserved.
+func TestLibraryNamesAreAnnotated(t *testing.T) {
+	for _, m := range library.Modules() {
+		parsed, err := parseModule(m)
+		require.NoError(t, err)
+		names := ruleNames(m)
+		ast.WalkTerms(parsed, func(term *ast.Term) bool {
+			if o, ok := term.Value.(ast.Object); ok && o.Get(ast.StringTerm("msg")) != nil {
+				name, _ := text(o, "rule")
+				require.Contains(t, names, name, m.Path)
+			}
+			return false
+		})
+	}
+}
+
+// What only Check finds does not keep an engine from judging.
+func TestCompileGoesOn(t *testing.T) {
+	cfg := Config{
+		Modules: modules("package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.canary.candidte\n\n" +
+			"denny contains {\"rule\": \"rollout.canary\"} if data.shop.max > 3\n"),
+		Data: []DataFile{{"data.yaml", "shopp: {}\n"}},
+	}
+	require.Len(t, Check(cfg), 4)
+	require.Equal(t, Check(cfg), Check(cfg))
+	e := Compile(cfg)
+	require.Empty(t, e.Problems())
+	require.Equal(t, rollout.Allow, judge(t, e, ramp()).Effect)
+}
+
+// Without one of the modules it is not known what the others are there for.
+func TestCheckWithoutAllModules(t *testing.T) {
+	const (
+		helper = "package rampart.rollout\n\nlate if input.action.step > data.shop.max\n"
+		broken = "package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": m} if late\n"
+		fixed  = "package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if late\n"
+	)
+	data := []DataFile{{"data.yaml", "shop: {max: 3}\nmore: 1\n"}}
+	require.Equal(t, []string{"policies/p2.rego:3: var m is unsafe []"}, lines(Check(Config{Modules: modules(helper, broken), Data: data})))
+	require.Equal(t, []string{"data.yaml:2: more: no policy refers to it [parameter]"}, lines(Check(Config{Modules: modules(helper, fixed), Data: data})))
+}
+
+// What the bot's own configuration demands is checked by itself: it sees none of the repository's data.
+func TestCheckFloor(t *testing.T) {
+	const demand = "package rampart.rollout\n\ndeny contains {\"rule\": \"acme.x\", \"msg\": \"no\"} if input.action.too > data.acme.max\n"
+	require.Equal(t, []string{
+		"acme/a.rego:3: data.acme.max: no data file gives it and no rule is called so (there is min) [parameter]",
+		"acme/a.rego:3: input.action.too: input.action has no too (did you mean to?) [input]",
+		"acme/data.yaml:1: acme.min: no policy refers to it [parameter]",
+		"data.yaml:1: acme: no policy refers to it [parameter]",
+	}, lines(Check(Config{
+		Data:  []DataFile{{"data.yaml", "acme: {max: 3}\n"}},
+		Floor: []Layer{{Name: "acme", Modules: []Module{{Path: "acme/a.rego", Source: demand}}, Data: []DataFile{{"acme/data.yaml", "acme: {min: 3}\n"}}}},
+	})))
+}
+
+// FuzzCheck: whatever is written, Check says something about it and does not panic.
+func FuzzCheck(f *testing.F) {
+	for i, m := range library.Modules() {
+		if i%5 == 0 {
+			f.Add(m.Source, library.Tests()[i].Source, "shop: {max: 3}")
+		}
+	}
+	f.Add("package rampart.drift\n\naction[x].y contains object.get(input, [1], 2) if object.union(1)", "package t\n\ntest_x if f with input as object.union({}) with input[1] as f(1)\n\nf(x) := f(x)", "rampart: 1")
+	f.Add("package rampart.spec\n\nx[input.a[data.b[c]]] := data[d].e if some c, d; internal.member_2(input.action.kind, [1])", "", "- 1")
+	f.Fuzz(func(t *testing.T, policy, test, data string) {
+		problems := Check(Config{Modules: []Module{{Path: "p.rego", Source: policy}, {Path: "p_test.rego", Source: test}},
+			Data: []DataFile{{"data.yaml", data}}})
+		for _, p := range problems {
+			if p.Path == "" || p.Message == "" {
+				t.Errorf("a problem without place or message: %+v", p)
+			}
+		}
+	})
 }
 
 func TestCheckExamples(t *testing.T) {

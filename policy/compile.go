@@ -301,13 +301,17 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 // compileWithin is compileModules with a time limit, for modules that nobody vouches for: types of values within values within
 // values can be too many to check. What takes too long is left to itself.
 func compileWithin(limit time.Duration, modules []*ast.Module, data map[string]any) (*ast.Compiler, error) {
+	return within(limit, func() (*ast.Compiler, error) { return compileModules(modules, data) })
+}
+
+func within(limit time.Duration, compile func() (*ast.Compiler, error)) (*ast.Compiler, error) {
 	type compiled struct {
 		c   *ast.Compiler
 		err error
 	}
 	done := make(chan compiled, 1)
 	go func() {
-		c, err := compileModules(modules, data)
+		c, err := compile()
 		done <- compiled{c, err}
 	}()
 	timer := time.NewTimer(limit)

@@ -69,12 +69,6 @@ func matterOf(a *rollout.Action) matter {
 		lowerDrift: a.Drift != nil && a.Drift.Kind == rollout.DriftRouting && a.Drift.Direction == rollout.DriftLower}
 }
 
-// The environment and what of it rampart.spec does not see.
-const (
-	keyEnvironment = "environment"
-	keyRollouts    = "rollouts"
-)
-
 // The keys of a document that no input has, and of an input that no document has.
 const (
 	keyActions = "actions"
@@ -216,17 +210,8 @@ func (d *Document) Input(actionID string) (ast.Value, bool) {
 	return nil, false
 }
 
-// SpecInput is what policies of rampart.spec see: of the environment its configuration, not what happens in it.
-func (d *Document) SpecInput() ast.Value {
-	o := newObject()
-	for _, f := range d.subject {
-		if environment, ok := f.value.(ast.Object); ok && f.key == keyEnvironment {
-			f.value = ast.NewObject(pairs(environment, keyRollouts)...)
-		}
-		o.put(f.key, f.value)
-	}
-	return o.value()
-}
+// SpecInput is what policies of rampart.spec see.
+func (d *Document) SpecInput() ast.Value { return d.with(nil) }
 
 // about is the input about one action.
 func (d *Document) about(m *matter) ast.Value {

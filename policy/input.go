@@ -21,9 +21,9 @@ import (
 // percentages and known counts are always there.
 //
 //	now          the snapshot's time
-//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status; rollouts of its other worker
-//	             deployments that are in progress: namespace, name, buildID, since (buildID is left out where a record
-//	             that cannot be read may hide one). rampart.spec does not see them
+//	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
+//	rollouts     where the proposal begins a rollout: count of the environment's other worker deployments that roll one out, and
+//	             names of the first of them; one whose record can't be read counts
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
 //	             resources, what changes of the objects made from templates: template, removes, scales;
@@ -51,7 +51,7 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 }
 
 // subjectKeys are what rampart.spec sees.
-func subjectKeys() []string { return []string{"now", keyEnvironment, "deployment", "git", "waivers"} }
+func subjectKeys() []string { return []string{"now", "environment", "deployment", "git", "waivers"} }
 
 func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	deployment, err := deploymentOf(s, terms)
@@ -65,7 +65,7 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	return &Document{
 		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
 		subject: []field{
-			{"now", ast.String(instant(s.Now))}, {keyEnvironment, environmentOf(s)}, {"deployment", deployment},
+			{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
 			{"git", gitOf(s.Git)}, {"waivers", waivers},
 		},
 	}, nil
@@ -81,6 +81,9 @@ func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
 		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
 	}
+	if beside := startingBeside(s, p); beside != nil {
+		d.world = append(d.world, field{"rollouts", beside})
+	}
 	if s.FirstRead != nil {
 		first := newObject()
 		first.put("routing", routingOf(s, s.FirstRead))
@@ -90,8 +93,7 @@ func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 	return nil
 }
 
-func environmentOf(s *rollout.Snapshot) ast.Value {
-	e := s.Environment
+func environmentOf(e v1alpha1.Environment) ast.Value {
 	o := newObject()
 	o.text("name", e.Name)
 	o.text("namespace", e.Namespace)
@@ -107,16 +109,27 @@ func environmentOf(s *rollout.Snapshot) ast.Value {
 	output.text("path", e.Output.Path)
 	output.text("branch", e.Output.Branch)
 	o.put("output", output.value())
-	o.put(keyRollouts, list(s.Rollouts, putRollout))
 	return o.value()
 }
 
-func putRollout(o *object, r rollout.InProgress) {
-	o.text("namespace", r.Deployment.Namespace)
-	o.text("name", r.Deployment.Name)
-	o.text("buildID", r.BuildID)
-	o.time("since", r.Since)
+// startingBeside are the rollouts of the environment's other worker deployments, where the proposal begins one; else nothing
+// asks for them, and they would only fill the log of decisions.
+func startingBeside(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
+	if !slices.ContainsFunc(p.Actions, s.Starts) {
+		return nil
+	}
+	var names []string
+	for _, r := range s.Rollouts[:min(len(s.Rollouts), namedRollouts)] {
+		names = append(names, r.Deployment.String())
+	}
+	o := newObject()
+	o.integer("count", int64(len(s.Rollouts)))
+	o.put("names", texts(names))
+	return o.value()
 }
+
+// namedRollouts is how many rollouts beside are named.
+const namedRollouts = 10
 
 func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	o := newObject()

@@ -249,7 +249,7 @@ func (f filler) fill(t *testing.T, v reflect.Value) {
 		*to = json.RawMessage(`{"key":"value"}`)
 		return
 	case *metav1.FieldsV1:
-		to.Raw = []byte(`{"f:metadata":{}}`)
+		to.SetRawString(`{"f:metadata":{}}`)
 		return
 	case *resource.Quantity:
 		*to = resource.MustParse("1500m")

@@ -56,6 +56,7 @@ func TestInputSchema(t *testing.T) {
 	for _, name := range references(schema) {
 		require.Contains(t, definitions, name)
 	}
+	require.ElementsMatch(t, subjectKeys(), textsOf(schema["required"]), "what rampart.spec sees is always there")
 	for name := range definitions {
 		require.Contains(t, references(schema), name, "a definition that nothing refers to")
 	}
@@ -130,6 +131,11 @@ func exampleInputs(t *testing.T) map[string]any {
 	for _, action := range proposal().Actions {
 		add("fixture "+action.ID, snapshot(t), proposal(), action)
 	}
+	start := ramp()
+	start.From, start.To, start.Step = 0, 10, 1
+	begins := snapshot(t)
+	begins.Observation.Routing.HasRamp, begins.Rollouts = false, s.Rollouts
+	add("a rollout begins", begins, proposal(start), start)
 	least := rollout.Snapshot{Deployment: s.Deployment, Environment: v1alpha1.Environment{Name: "prod"}}
 	add("as little as there can be", least, rollout.Proposal{}, rollout.Action{Kind: rollout.Continue})
 	golden, err := txtar.ParseFile("testdata/input.txtar")

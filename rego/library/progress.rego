@@ -65,20 +65,11 @@ starts if {
 }
 
 # METADATA
-# title: Which worker deployments roll something out
-names(rollouts) := [concat("/", [r.namespace, r.name]) | some r in rollouts]
-
-# METADATA
 # title: The first rollouts in words, and how many more there are
-in_words(rollouts) := concat(", ", [describe(r) | some r in rollouts]) if count(rollouts) <= shown
+in_words(rollouts) := concat(", ", rollouts.names) if rollouts.count <= shown
 
-in_words(rollouts) := sprintf("%s and %d more", [
-	concat(", ", [describe(r) | some r in array.slice(rollouts, 0, shown)]),
-	count(rollouts) - shown,
-]) if {
-	count(rollouts) > shown
+in_words(rollouts) := sprintf("%s and %d more", [concat(", ", array.slice(rollouts.names, 0, shown)), rollouts.count - shown]) if {
+	rollouts.count > shown
 }
 
 shown := 3
-
-describe(r) := sprintf("%s/%s (%s)", [r.namespace, r.name, object.get(r, "buildID", "its record cannot be read")])

@@ -16,13 +16,13 @@ import data.rampart.library.progress
 #     max: how many worker deployments of the environment may roll out at a time; -1 is any number
 #     environments: patterns of environments in which the number holds
 #     labels: who waits, by the labels of the worker deployment; every rollout of the environment counts
-deny contains {"rule": "rollout.concurrency", "msg": msg, "rollouts": progress.names(input.environment.rollouts)} if {
+deny contains {"rule": "rollout.concurrency", "msg": msg, "rollouts": input.rollouts.names} if {
 	concurrency.max >= 0
 	match.scope(concurrency)
 	progress.starts
-	count(input.environment.rollouts) >= concurrency.max
+	input.rollouts.count >= concurrency.max
 	msg := sprintf("%d of at most %d rollouts at a time are in progress: %s", [
-		count(input.environment.rollouts), concurrency.max, progress.in_words(input.environment.rollouts),
+		input.rollouts.count, concurrency.max, progress.in_words(input.rollouts),
 	])
 }
 
@@ -30,5 +30,5 @@ deny contains {"rule": "rollout.concurrency", "msg": "it is not known which roll
 	concurrency.max >= 0
 	match.scope(concurrency)
 	progress.starts
-	not input.environment.rollouts
+	not input.rollouts
 }
