@@ -79,6 +79,9 @@ func TestCheck(t *testing.T) {
 		{name: "a spec is judged by itself", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.kind == \"Ramp\"\n", want: []string{
 			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
 		}},
+		{name: "rollouts are nothing of a spec", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if {\n\tinput.rollouts.count > 1\n\tinput.environment.name\n}\n", want: []string{
+			"policies/p.rego:4: input.rollouts.count: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
+		}},
 		{name: "a test's input", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
 	count(deny) == 1 with input as {"git": {"autor": "ada"}}
 	count(deny) == 1 with input.gitt.author as "ada"
