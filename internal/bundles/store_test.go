@@ -124,6 +124,22 @@ func TestTheLastGoodOneStays(t *testing.T) {
 	}
 }
 
+// A new bundle that is fine by itself, and breaks the bot's other policies, does not come into force.
+func TestABundleThatBreaksOthers(t *testing.T) {
+	s := newServer(t)
+	s.has(good(t, "r1"), `"one"`)
+	dir := folder(t, map[string]string{"help.rego": "package acme.help\n\nlimit := 1\n\nown(x) := x\n"})
+	b := newBench(t, s, func(c *Config) { c.Dirs = []string{dir} })
+	was := b.refresh()
+	require.Empty(t, holds(was))
+	require.Equal(t, []string{"bundle:org", dir}, []string{was.Layers[0].Name, was.Layers[1].Name})
+	s.has(made{modules: map[string]string{"/x.rego": "package acme.help\n\nown(x, y) := x + y\n"}}.archive(t), `"two"`)
+	require.Equal(t, was.Key, b.refresh().Key)
+	require.Contains(t, b.log.String(), "beside the bot's other policies: ")
+	s.has(good(t, "r3"), `"three"`)
+	require.Equal(t, `"r3"`, revision(b.refresh()))
+}
+
 // Without any bundle every raise waits, and it is said why; when it comes, they go on.
 func TestNeverHad(t *testing.T) {
 	s := newServer(t)
