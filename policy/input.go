@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -34,7 +36,7 @@ import (
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
-//	git          branch, commit, author, when, message, specBlob
+//	git          branch, commit, author, when, message
 //	plan         row, reason, message, target, actions
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
@@ -136,7 +138,6 @@ func gitOf(g rollout.GitContext) ast.Value {
 	o.text("author", g.Author)
 	o.time("when", g.When)
 	o.text("message", g.Message)
-	o.text("specBlob", g.SpecBlob)
 	return o.value()
 }
 
@@ -218,7 +219,7 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 			if err != nil {
 				return nil, fmt.Errorf("decode fact %q: %w", name, err)
 			}
-			one.put("value", v)
+			one.put("value", measured(v))
 		}
 		one.time("observedAt", f.ObservedAt)
 		one.duration("maxAge", f.MaxAge)
@@ -229,6 +230,21 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 	}
 	return o.value(), nil
 }
+
+// measured rounds a fact that is one number.
+func measured(v ast.Value) ast.Value {
+	n, ok := v.(ast.Number)
+	if !ok {
+		return v
+	}
+	f, ok := n.Float64()
+	if !ok || f == math.Trunc(f) {
+		return v
+	}
+	return ast.Number(json.Number(strconv.FormatFloat(significant(f, digitsOfFact), 'f', -1, 64)))
+}
+
+const digitsOfFact = 6
 
 func planOf(p *rollout.Proposal) ast.Value {
 	o := newObject()
@@ -271,7 +287,6 @@ func gateOf(s *rollout.Snapshot) ast.Value {
 	for _, g := range s.Observation.Gates {
 		o := newObject()
 		o.text("workflowID", g.WorkflowID)
-		o.text("runID", g.RunID)
 		o.text("taskQueue", g.TaskQueue)
 		o.text("state", string(cmp.Or(g.State, rollout.GateUnread)))
 		o.text("reason", g.Reason)
