@@ -255,7 +255,7 @@ func planOf(p *rollout.Proposal) ast.Value {
 		target := newObject()
 		target.text("buildID", t.BuildID)
 		target.text("buildIDFrom", string(t.BuildIDFrom))
-		target.text("templateHash", t.TemplateHash)
+		target.text("templateHash", abbreviated(t.TemplateHash))
 		target.text("deployment", t.Deployment)
 		target.count("attempt", t.Attempt)
 		target.time("since", t.Since)
