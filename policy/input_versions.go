@@ -113,8 +113,14 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	return o
 }
 
-// digitsOfFlow are the significant digits of rates that the server measures, approximately.
-const digitsOfFlow = 2
+// digitsOfFlow are the significant digits of rates that the server measures, approximately: two where tasks wait, so that what
+// comes can be compared with what goes, and one where none do, which says how busy the queue is.
+func digitsOfFlow(b rollout.Backlog) int {
+	if b.Count > 0 {
+		return 2
+	}
+	return 1
+}
 
 // lastAccess is when a queue was polled last: a poll lasts about a minute, so that one within the last minute before the read
 // says no more than that there are pollers, and is as if it were now. An older one is given to the minute.
@@ -135,8 +141,8 @@ func queueOf(at time.Time, q *rollout.TaskQueue) ast.Value {
 		backlog := newObject()
 		backlog.integer("count", b.Count)
 		backlog.integer("ageSeconds", int64(b.Age.Round(time.Second).Seconds()))
-		backlog.rounded("addRate", b.AddRate, digitsOfFlow)
-		backlog.rounded("dispatchRate", b.DispatchRate, digitsOfFlow)
+		backlog.rounded("addRate", b.AddRate, digitsOfFlow(b))
+		backlog.rounded("dispatchRate", b.DispatchRate, digitsOfFlow(b))
 		o.put("backlog", backlog.value())
 	}
 	p := newObject()

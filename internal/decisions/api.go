@@ -310,6 +310,7 @@ func (m *model) decision(e *entry) entry {
 		out, cur = *e, e.doc
 		label = labelOf(e.doc)
 	}
+	f := charge("WHEN")
 	m.contexts(askWhen<<24, askWhen, mix(askWhen, 1))
 	m.now = m.lastTime + m.signed(out.now-m.lastTime)
 	if m.now < 0 || m.now > maxInstant {
@@ -317,12 +318,18 @@ func (m *model) decision(e *entry) entry {
 		return out
 	}
 	m.lastTime, out.now = m.now, m.now
+	f()
+	f = charge("WHO")
 	if m.of = m.who(out.name); m.of == nil || !m.ok() {
 		return out
 	}
 	out.name = m.of.name
 	m.of.seq++
+	f()
+	f = charge("LABEL")
 	m.label = m.kindOfDecision(label)
+	m.recent = map[uint32]*node{}
+	f()
 	hold := &node{}
 	m.root = hold
 	prev := m.of.last

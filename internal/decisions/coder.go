@@ -1,5 +1,25 @@
 package decisions
 
+import "math"
+
+var account *float64
+var Costs = map[string]*float64{}
+
+func charge(k string) func() {
+	if account == nil {
+		return func() {}
+	}
+	was := account
+	x := Costs[k]
+	if x == nil {
+		x = new(float64)
+		Costs[k] = x
+	}
+	account = x
+	return func() { account = was }
+}
+func Accounting() { account = new(float64) }
+
 // coder is a binary arithmetic coder whose bits are predicted by mixing what several contexts have seen (source: M. Mahoney,
 // "Adaptive Weighing of Context Models for Lossless Data Compression", Florida Tech CS-2005-16; lpaq1). All arithmetic is in
 // integers, so that every machine predicts the same. The same calls write and read: a writer is given the bits, a reader
@@ -162,6 +182,13 @@ func (c *coder) bit(b int, node uint32) int {
 // arith codes a bit that is 1 with a probability of p in 65536.
 func (c *coder) arith(b int, p uint32) int {
 	c.bits++
+	if account != nil {
+		q := float64(p) / 65536
+		if b == 0 {
+			q = 1 - q
+		}
+		*account -= math.Log2(q)
+	}
 	mid := c.low + uint32(uint64(c.high-c.low)*uint64(p)>>16)
 	if c.reading {
 		b = 0

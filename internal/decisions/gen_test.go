@@ -14,7 +14,7 @@ import (
 
 func TestGen(t *testing.T) {
 	e := policy.Compile(policy.Config{})
-	c := company{deployments: 60, days: 10, start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+	c := company{deployments: 60, days: 6, start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
 	var all []decisions.Decision
 	start := time.Now()
 	for i := range c.deployments {
@@ -22,6 +22,7 @@ func TestGen(t *testing.T) {
 	}
 	slices.SortStableFunc(all, func(a, b decisions.Decision) int { return a.Timestamp.Compare(b.Timestamp) })
 	fmt.Println(len(all), time.Since(start), "per deployment and year", len(all)*365/c.days/c.deployments)
+	decisions.Accounting()
 	enc := decisions.NewEncoder(decisions.NewState())
 	start = time.Now()
 	var segs [][]byte
@@ -38,6 +39,18 @@ func TestGen(t *testing.T) {
 			fmt.Println(n, total, total/n, "last:", float64(total-lastTotal)/float64(n-lastN))
 			lastTotal, lastN = total, n
 		}
+	}
+	type cost struct {
+		k string
+		v float64
+	}
+	var costs []cost
+	for k, v := range decisions.Costs {
+		costs = append(costs, cost{k, *v / 8 / float64(n)})
+	}
+	slices.SortFunc(costs, func(a, b cost) int { return int((b.v - a.v) * 1e6) })
+	for _, c := range costs[:60] {
+		fmt.Printf("%8.3f %s\n", c.v, c.k)
 	}
 	fmt.Println("encode", time.Since(start), time.Since(start)/time.Duration(n))
 	start = time.Now()
