@@ -21,7 +21,7 @@ var errDamaged = errors.New("the segment is damaged")
 
 // model codes decisions: the same code writes them, when it is given one, and reads them.
 type model struct {
-	*State
+	*lane
 	*coder
 	err error
 	// of is the deployment, seq the count of its decisions, now the decision's time.
@@ -39,6 +39,7 @@ type model struct {
 // deployment is what the epoch knows of one.
 type deployment struct {
 	name   string
+	lane   int
 	seq    uint32
 	last   *node
 	now    int64
@@ -98,7 +99,6 @@ func (m *model) value(cur, prev *node, at *place, up *node, i int) {
 	if !m.ok() {
 		return
 	}
-	defer charge(at.String())()
 	known := uint32(1)
 	if prev == nil {
 		known, prev = 0, m.like(at)

@@ -56,15 +56,3 @@ func (p *place) find(root *node) *node {
 	}
 	return x
 }
-
-func (p *place) String() string {
-	out := ""
-	for _, s := range p.steps {
-		if s.index >= 0 {
-			out += "/*"
-		} else {
-			out += "/" + s.key
-		}
-	}
-	return out
-}
