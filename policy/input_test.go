@@ -49,6 +49,10 @@ func TestInput(t *testing.T) {
 	r.SetAside = []v1alpha1.SetAside{{BuildID: "v0", Reason: "open workflows", At: stamp(time.Hour)}}
 	full.Waivers = []v1alpha1.Waiver{{APIVersion: v1alpha1.RampartAPIVersion, Kind: v1alpha1.KindWaiver, Metadata: v1alpha1.ObjectMeta{Name: "w"},
 		Spec: v1alpha1.WaiverSpec{Rule: "rollout.freeze", Reason: "hotfix", Approver: "ada", ExpiresAt: v1alpha1.NewTime(now.Add(time.Hour))}}}
+	full.Rollouts = []rollout.InProgress{
+		{Deployment: rollout.Name{Namespace: "payments", Name: "refunds"}, BuildID: "r7", Since: ago(time.Hour)},
+		{Deployment: rollout.Name{Namespace: "shop", Name: "cart"}},
+	}
 	full.Facts["broken"] = rollout.Fact{Error: "no route", Source: "prometheus"}
 	gate := rollout.Action{ID: "gate", Kind: rollout.StartGate, BuildID: "v3", Queues: []string{"checkout"},
 		Gate: &rollout.GateSpec{Point: "first", Attempt: 1, WorkflowType: "Smoke", Input: json.RawMessage(`{"password":"hunter2"}`), Timeout: time.Hour}}
