@@ -36,6 +36,7 @@ var rules = map[string]rule{
 	"internal/rollout":   {ours: []string{"gitops/api"}, never: pure},
 	"internal/plan":      {ours: []string{"gitops/api", "internal/analysis", "internal/rollout"}, never: pure},
 	"internal/oracle":    {ours: []string{"gitops/api", "internal/rollout"}, never: append([]string{cobra}, pure...)}, // nothing of the planner
+	"internal/decisions": {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/operate":   {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan"}, never: pure},
 	"render":             {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
 	"rego":               {never: []string{opa, sdk, git, cobra}},
