@@ -31,7 +31,7 @@ var (
 var rules = map[string]rule{
 	"gitops/api":         {never: append([]string{}, pure...)},
 	"gitops/mirror":      {never: []string{opa, sdk, cobra}},
-	"gitops":             {ours: []string{"gitops/api", "gitops/mirror", "internal/rollout"}, never: []string{opa, sdk, cobra}},
+	"gitops":             {ours: []string{"gitops/api", "gitops/mirror", "internal/decisions", "internal/rollout"}, never: []string{opa, sdk, cobra}},
 	"internal/analysis":  {never: append([]string{cobra}, pure...)},
 	"internal/rollout":   {ours: []string{"gitops/api"}, never: pure},
 	"internal/plan":      {ours: []string{"gitops/api", "internal/analysis", "internal/rollout"}, never: pure},
