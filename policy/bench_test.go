@@ -92,11 +92,12 @@ func dynamic(f topdown.BuiltinFunc) rego.BuiltinDyn {
 }
 
 func BenchmarkInput(b *testing.B) {
+	e := Compile(Config{})
 	s, p := snapshot(b), proposal()
 	b.ReportAllocs()
 	defer cpu(b)()
 	for b.Loop() {
-		if _, err := NewDocument(s, p); err != nil {
+		if _, err := newDocument(&s, &p, e.terms); err != nil {
 			b.Fatal(err)
 		}
 	}

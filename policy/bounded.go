@@ -1,8 +1,270 @@
 package policy
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-func bound(*ast.Compiler) map[string]*topdown.Builtin { return nil }
+// OPA counts no memory. What a query can use up is bounded by its steps, but for builtins, of which one call may make a result
+// as long as it likes: a string of a million spaces, all numbers up to a billion, a number of a billion digits. So calls of
+// builtins that make something are led through a check of what they are given, which takes the most that they can make of it
+// from the query's budget before they are called.
+
+// maxDigits of a number that is calculated with, and the largest exponent.
+const maxDigits = 1000
+
+// Rough sizes in bytes.
+const (
+	sizeOfTerm   = 64
+	sizeOfParsed = 128
+)
+
+// call is one call of a builtin.
+type call struct {
+	operands []*ast.Term
+	// weight of all operands in bytes, roughly, as a tree: what is shared counts each time.
+	weight int64
+}
+
+// text is an operand's length if it is a string, else 0.
+func (c call) text(i int) int64 {
+	if i < len(c.operands) {
+		if s, ok := c.operands[i].Value.(ast.String); ok {
+			return int64(len(s))
+		}
+	}
+	return 0
+}
+
+// number is an operand's value as an integer; false: it is none that fits.
+func (c call) number(i int) (int64, bool) {
+	if i < len(c.operands) {
+		if n, ok := c.operands[i].Value.(ast.Number); ok {
+			return n.Int64()
+		}
+	}
+	return 0, false
+}
+
+// cost is the most memory that a call can take, or work that it can do, in bytes.
+type cost func(c call) int64
+
+// beyond is more than any budget.
+const beyond = int64(1) << 62
+
+func linear(factor int64) cost { return func(c call) int64 { return c.weight * factor } }
+
+// quadratic is work on each pair of two operands' parts.
+func quadratic(a, b int64) int64 {
+	if b > 0 && a > beyond/b {
+		return beyond
+	}
+	return a * b / sizeOfTerm
+}
+
+// costs are the builtins that make something, or whose work grows faster than what they are given.
+func costs() map[string]cost {
+	out := map[string]cost{
+		"numbers.range":      func(c call) int64 { return ranged(c, 1) },
+		"numbers.range_step": func(c call) int64 { n, _ := c.number(2); return ranged(c, n) },
+		"sprintf":            sprintfCost,
+		"concat":             func(c call) int64 { return c.weight + c.text(0)*c.weight/sizeOfTerm },
+		"replace":            func(c call) int64 { return c.weight + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) },
+		"strings.replace_n":  func(c call) int64 { return c.weight + (c.text(1)+1)*(c.weight-c.text(1)) },
+		"regex.replace":      func(c call) int64 { return c.weight + (c.text(0)+1)*(c.text(2)+1) },
+		"indexof":            func(c call) int64 { return c.weight + quadratic(c.text(0), c.text(1)) },
+		"indexof_n":          func(c call) int64 { return c.weight*sizeOfTerm + quadratic(c.text(0), c.text(1)) },
+		"object.subset":      func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.patch":         func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.filter":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.remove":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"object.union_n":     func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"array.flatten":      linear(2),
+		"bits.lsh":           shiftCost,
+		"product":            func(c call) int64 { return quadratic(c.weight, c.weight) },
+		"json.marshal":       linear(6), "yaml.marshal": linear(16), // each control character is escaped
+		"json.marshal_with_options": func(c call) int64 { return c.weight*6 + quadratic(c.weight, c.weight) },
+		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": linear(sizeOfParsed * 2), "yaml.is_valid": linear(sizeOfParsed),
+		"json.is_valid": linear(sizeOfParsed),
+		"split":         linear(sizeOfTerm), "regex.split": linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm), "regex.find_n": linear(sizeOfTerm),
+		"regex.find_all_string_submatch_n": func(c call) int64 { return (c.text(1) + 1) * sizeOfTerm * (c.text(0) + 1) },
+		"urlquery.decode_object":           linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
+		"regex.template_match": linear(sizeOfTerm),
+	}
+	for _, name := range []string{
+		"abs", "and", "array.concat", "array.reverse", "array.slice", "base64.decode", "base64.encode", "base64url.decode", "base64url.encode",
+		"base64url.encode_no_pad", "bits.and", "bits.negate", "bits.or", "bits.rsh", "bits.xor", "cast_array", "cast_object", "cast_set", "ceil",
+		"crypto.hmac.md5", "crypto.hmac.sha1", "crypto.hmac.sha256", "crypto.hmac.sha512", "crypto.md5", "crypto.sha1", "crypto.sha256", "div",
+		"floor", "format_int", "glob.quote_meta", "graph.reachable", "hex.decode", "hex.encode", "internal.template_string", "intersection", "lower",
+		"minus", "mul", "numbers.range", "object.filter", "object.keys", "object.remove", "object.union", "or", "plus", "rem", "round", "set_diff",
+		"sort", "strings.count", "strings.reverse", "substring", "sum", "time.add_date", "time.clock", "time.date", "time.diff", "time.format",
+		"time.parse_duration_ns", "time.parse_ns", "time.parse_rfc3339_ns", "time.weekday", "to_number", "trim", "trim_left", "trim_prefix",
+		"trim_right", "trim_space", "trim_suffix", "union", "units.parse", "units.parse_bytes", "upper", "uri.parse", "urlquery.decode",
+		"urlquery.encode", "urlquery.encode_object", "uuid.parse",
+	} {
+		if out[name] == nil {
+			out[name] = linear(3)
+		}
+	}
+	return out
+}
+
+func ranged(c call, step int64) int64 {
+	from, ok := c.number(0)
+	to, also := c.number(1)
+	if !ok || !also || from > 0 && to < from-beyond || from < 0 && to > from+beyond {
+		return beyond
+	}
+	n := max(to-from, from-to)/max(step, 1) + 1
+	if n > beyond/sizeOfTerm {
+		return beyond
+	}
+	return n * sizeOfTerm
+}
+
+// sprintfCost adds up the widths and precisions that the format asks for.
+func sprintfCost(c call) int64 {
+	format, ok := c.operands[0].Value.(ast.String)
+	if !ok {
+		return c.weight
+	}
+	total, digits, verb := c.weight*8, int64(0), false
+	for _, r := range string(format) {
+		switch {
+		case r == '%':
+			verb, digits = !verb, 0
+		case !verb:
+		case r == '*':
+			return beyond
+		case r >= '0' && r <= '9':
+			digits = min(digits*10+int64(r-'0'), beyond/16)
+		case r == '.' || strings.ContainsRune("+-# []", r):
+			total, digits = total+digits, 0
+		default:
+			total, digits, verb = total+digits, 0, false
+		}
+		if total > beyond/16 {
+			return beyond
+		}
+	}
+	return total + digits
+}
+
+func shiftCost(c call) int64 {
+	if n, ok := c.number(1); !ok || n > maxDigits {
+		return beyond
+	}
+	return c.weight
+}
+
+// errLargeNumber is the error of calculating with a number that has more digits than any measurement.
+var errLargeNumber = fmt.Errorf("a number with more than %d digits", maxDigits)
+
+// parsesNumbers are builtins that read numbers from strings.
+func parsesNumbers(name string) bool {
+	return name == "to_number" || name == "units.parse" || name == "units.parse_bytes"
+}
+
+// smallNumber reports whether a number, as it is written, has few digits.
+func smallNumber(s string) bool {
+	if len(s) > maxDigits {
+		return false
+	}
+	at := strings.IndexAny(s, "eE")
+	if at < 0 {
+		return true
+	}
+	exponent := strings.TrimLeft(s[at+1:], "+-0")
+	return len(exponent) <= 3 // 999, less than maxDigits
+}
+
+// weigh adds up a value's size, until there is more than most.
+type weigher struct {
+	total, most int64
+	large       bool
+}
+
+func (w *weigher) add(t *ast.Term) {
+	if w.total > w.most {
+		return
+	}
+	w.total += sizeOfTerm / 4
+	switch v := t.Value.(type) {
+	case ast.String:
+		w.total += int64(len(v))
+	case ast.Number:
+		w.total += int64(len(v))
+		w.large = w.large || !smallNumber(string(v))
+	case *ast.Array:
+		v.Foreach(w.add)
+	case ast.Set:
+		v.Foreach(w.add)
+	case ast.Object:
+		v.Foreach(func(k, x *ast.Term) { w.add(k); w.add(x) })
+	}
+}
+
+// boundedPrefix is how calls that are checked are told from others.
+const boundedPrefix = "bounded."
+
+// bound leads the calls of a compiled program's builtins through their checks, and gives those that are called.
+func bound(c *ast.Compiler) map[string]*topdown.Builtin {
+	all, out := costs(), map[string]*topdown.Builtin{}
+	rename := func(t *ast.Term) {
+		ref, ok := t.Value.(ast.Ref)
+		if !ok {
+			return
+		}
+		name := ref.String()
+		most, growing := all[name]
+		decl, known := ast.BuiltinMap[name]
+		if !growing || !known {
+			return
+		}
+		if f := topdown.GetBuiltin(name); f != nil {
+			t.Value = ast.Ref{ast.VarTerm(boundedPrefix + name)}
+			out[boundedPrefix+name] = &topdown.Builtin{Decl: decl, Func: checked(f, name, most)}
+		}
+	}
+	for _, m := range c.Modules {
+		ast.WalkExprs(m, func(x *ast.Expr) bool {
+			if terms, ok := x.Terms.([]*ast.Term); ok && len(terms) > 0 {
+				rename(terms[0])
+			}
+			for _, w := range x.With {
+				rename(w.Target)
+			}
+			return false
+		})
+	}
+	return out
+}
+
+// checked calls a builtin if the budget allows for what it can make.
+func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc {
+	texts := parsesNumbers(name)
+	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+		b, ok := bctx.Cancel.(*budget)
+		if !ok {
+			return f(bctx, operands, iter)
+		}
+		w := weigher{most: b.memory}
+		for _, t := range operands {
+			w.add(t)
+			if s, ok := t.Value.(ast.String); ok && texts && !smallNumber(string(s)) {
+				w.large = true
+			}
+		}
+		switch {
+		case w.large:
+			return errLargeNumber
+		case !b.take(most(call{operands, w.total})):
+			return topdown.Halt{Err: errors.New(b.spent)}
+		}
+		return f(bctx, operands, iter)
+	}
+}

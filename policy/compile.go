@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -25,6 +26,9 @@ type rulebook struct {
 	total bool
 	// only are the rules that have a say; nil: all.
 	only map[string]bool
+	// foreign says that there are modules beside the library's, which nobody vouches for.
+	foreign    bool
+	quarantine quarantine
 }
 
 type bookConfig struct {
@@ -35,7 +39,7 @@ type bookConfig struct {
 }
 
 func newRulebook(cfg bookConfig) *rulebook {
-	b := &rulebook{ours: map[string]bool{}, total: cfg.total, only: cfg.only}
+	b := &rulebook{ours: map[string]bool{}, total: cfg.total, only: cfg.only, foreign: len(cfg.modules) > 0}
 	s := &source{book: b}
 	for _, m := range cfg.library {
 		b.ours[m.Path] = true
@@ -43,7 +47,7 @@ func newRulebook(cfg bookConfig) *rulebook {
 	}
 	own := s.parsed
 	s.parsed = nil
-	for _, m := range cfg.modules {
+	for _, m := range withinBounds(cfg.modules, b) {
 		s.parseOwn(m)
 	}
 	for _, m := range own {
@@ -67,6 +71,19 @@ func newRulebook(cfg bookConfig) *rulebook {
 		b.library = b.prepare(c, documents)
 	}
 	return b
+}
+
+// withinBounds are the modules that are read; that others are not is a problem.
+func withinBounds(modules []Module, b *rulebook) []Module {
+	size := 0
+	for i, m := range modules {
+		if size += len(m.Source); size > maxSource || i >= maxModules {
+			b.add(Problem{Path: m.Path, Message: fmt.Sprintf("more than %d files or %d MiB of policies: this one and %d more are not read",
+				maxModules, maxSource>>20, len(modules)-i-1)})
+			return modules[:i]
+		}
+	}
+	return modules
 }
 
 func (b *rulebook) add(problems ...Problem) { b.problems = append(b.problems, problems...) }
@@ -194,10 +211,15 @@ func onlyTests(m *ast.Module, name string) error {
 func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 	rest := slices.Clone(s.parsed)
 	for {
-		c, err := compileModules(slices.Concat(own, rest), data)
+		c, err := compileWithin(compileLimit, slices.Concat(own, rest), data)
 		if err == nil || len(rest) == 0 {
 			s.book.addErrors("library", err)
 			return c
+		}
+		if errors.Is(err, errSlowCompile) {
+			s.book.addErrors("policies", err)
+			rest = nil
+			continue
 		}
 		kept := slices.DeleteFunc(slices.Clone(rest), func(m *ast.Module) bool { return names(err, m) })
 		if len(kept) < len(rest) {
@@ -207,7 +229,7 @@ func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 		}
 		// The errors name the library only: one of the modules is at odds with it.
 		rest = slices.DeleteFunc(kept, func(m *ast.Module) bool {
-			_, err := compileModules(append(slices.Clone(own), m), data)
+			_, err := compileWithin(compileLimit, append(slices.Clone(own), m), data)
 			for _, p := range problemsOf(m.Package.Location.File, err) {
 				s.book.add(Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row, Message: p.Error()})
 			}
@@ -236,7 +258,58 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 	if c.Compile(set); c.Failed() {
 		return c, c.Errors
 	}
-	return c, nil
+	return c, tooDeep(c)
+}
+
+// compileWithin is compileModules with a time limit, for modules that nobody vouches for: types of values within values within
+// values can be too many to check. What takes too long is left to itself.
+func compileWithin(limit time.Duration, modules []*ast.Module, data map[string]any) (*ast.Compiler, error) {
+	type compiled struct {
+		c   *ast.Compiler
+		err error
+	}
+	done := make(chan compiled, 1)
+	go func() {
+		c, err := compileModules(modules, data)
+		done <- compiled{c, err}
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case got := <-done:
+		return got.c, got.err
+	case <-timer.C:
+		return nil, fmt.Errorf("%w: more than %s", errSlowCompile, limit)
+	}
+}
+
+// errSlowCompile says that compiling takes too long; it names no module.
+var errSlowCompile = errors.New("compiling takes too long")
+
+// tooDeep refuses rules that lead to rules that lead to rules without end: evaluating them takes stack, and a stack that is
+// full is the end of the process.
+func tooDeep(c *ast.Compiler) error {
+	depths := map[*ast.Rule]int{}
+	sorted, ok := c.Graph.Sort()
+	if !ok {
+		return nil // it is recursive, which the compiler refuses
+	}
+	for _, node := range sorted {
+		rule, ok := node.(*ast.Rule)
+		if !ok {
+			continue
+		}
+		for next := range c.Graph.Dependencies(rule) {
+			if r, ok := next.(*ast.Rule); ok {
+				depths[rule] = max(depths[rule], depths[r]+1)
+			}
+		}
+		if depths[rule] > maxRuleDepth {
+			return &ast.Error{Code: ast.CompileErr, Location: rule.Location,
+				Message: fmt.Sprintf("rules that depend on rules more than %d deep", maxRuleDepth)}
+		}
+	}
+	return nil
 }
 
 // holds reports whether data has something at a path.

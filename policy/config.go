@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rampart-gitops/rampart/rego"
 )
@@ -10,6 +11,14 @@ import (
 const (
 	// MaxFileSize in bytes of a module and of a data file.
 	MaxFileSize = 1 << 20
+
+	// maxSource in bytes, and maxModules, of all modules of an environment.
+	maxSource  = 8 << 20
+	maxModules = 1000
+	// maxRuleDepth is how far rules may depend on rules.
+	maxRuleDepth = 500
+	// compileLimit is how long compiling may take.
+	compileLimit = 10 * time.Second
 
 	maxProblems = 100
 	maxFindings = 100

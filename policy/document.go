@@ -46,11 +46,15 @@ type matter struct {
 
 // NewDocument makes the document of a proposal. It fails on facts that are no JSON.
 func NewDocument(s rollout.Snapshot, p rollout.Proposal) (*Document, error) {
-	d, err := newSpecDocument(&s)
+	return newDocument(&s, &p, nil)
+}
+
+func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms termMaker) (*Document, error) {
+	d, err := newSpecDocument(s, terms)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.see(&s, &p); err != nil {
+	if err := d.see(s, p); err != nil {
 		return nil, err
 	}
 	d.actions = make([]matter, 0, len(p.Actions))
@@ -215,7 +219,7 @@ func (d *Document) about(m *matter) ast.Value {
 }
 
 func (d *Document) with(more []field) ast.Value {
-	o := &object{pairs: make([][2]*ast.Term, 0, len(d.subject)+len(more))}
+	o := &object{pairs: make([][2]*ast.Term, 0, len(d.subject)+len(more)), terms: make([]ast.Term, 0, len(d.subject)+len(more))}
 	for _, f := range d.subject {
 		o.put(f.key, f.value)
 	}

@@ -2,10 +2,12 @@ package policy
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	library "github.com/rampart-gitops/rampart/rego"
 )
@@ -21,6 +23,7 @@ type Engine struct {
 	broken   []rollout.Finding
 	bounds   Bounds
 	waivable []string
+	terms    termMaker
 }
 
 // Compile prepares policies. It always gives an Engine: what is broken is left out, held against every raise, and
@@ -29,7 +32,8 @@ func Compile(cfg Config) *Engine {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	e := &Engine{bounds: cfg.Bounds.orDefault(), waivable: slices.Sorted(slices.Values(cfg.Waivable))}
+	e := &Engine{bounds: cfg.Bounds.orDefault(), waivable: slices.Sorted(slices.Values(cfg.Waivable)),
+		terms: newTermMaker(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]())}
 	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true})},
 		floor(cfg)...)
 	var digests []string

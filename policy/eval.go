@@ -45,6 +45,11 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 	}
 	out := results{sets: make(map[string]*ast.Term, len(p.sets))}
 	key := slowKey{b, pkg}
+	if j.slow[key] == "" {
+		if why := b.quarantine.excluded(pkg); why != "" {
+			j.slow[key] = why
+		}
+	}
 	if j.slow[key] != "" {
 		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key]})
 	} else {
@@ -66,7 +71,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 // together asks for all rule sets of a package.
 func (j *judgement) together(b *rulebook, p *prepared, sets map[string]*ast.Term, input ast.Value) error {
 	if len(p.whole.sets) > 0 {
-		values, err := b.all.run(p.whole, j.question(input))
+		values, err := b.run(p.whole, j.question(input))
 		if err != nil {
 			return err
 		}
@@ -75,7 +80,7 @@ func (j *judgement) together(b *rulebook, p *prepared, sets map[string]*ast.Term
 		}
 	}
 	for _, name := range p.apart {
-		values, err := b.all.run(p.sets[name], j.question(input))
+		values, err := b.run(p.sets[name], j.question(input))
 		switch {
 		case errors.Is(err, errUndefined):
 		case err != nil:
@@ -96,7 +101,7 @@ type slowSet struct {
 // one asks for one rule set, and the library alone where that fails.
 func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) {
 	if j.slow[of.slowKey] == "" {
-		values, err := b.all.run(b.all.packages[of.pkg].sets[of.set], j.question(input))
+		values, err := b.run(b.all.packages[of.pkg].sets[of.set], j.question(input))
 		if err == nil {
 			out.sets[of.set] = values[0]
 		}
@@ -117,6 +122,14 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 	default:
 		out.sets[of.set] = values[0]
 	}
+}
+
+// run asks the policies of a book.
+func (b *rulebook) run(q query, ask question) ([]*ast.Term, error) {
+	if b.foreign {
+		return b.apart(q, ask)
+	}
+	return b.all.run(q, ask)
 }
 
 func (j *judgement) question(input ast.Value) question {
@@ -145,6 +158,7 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 	case errors.As(err, &spent):
 		f.Rule, f.Message = "policy.timeout", fmt.Sprintf("the policies of %s %s", pkg, string(spent))
 		j.slow[slowKey{b, pkg}] = f.Message
+		b.quarantine.exclude(pkg, f.Message)
 		return f
 	case !errors.As(err, &evalError):
 		f.Message = cut(err.Error(), maxMessage)

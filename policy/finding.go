@@ -114,6 +114,11 @@ func evidence(o ast.Object) json.RawMessage {
 	if o.Len() <= 2 {
 		return nil
 	}
+	w := weigher{most: 16 * maxEvidence}
+	w.add(ast.NewTerm(o))
+	if w.total > w.most {
+		return json.RawMessage(`{"omitted":"more than can be shown"}`)
+	}
 	rest := map[string]any{}
 	fail := o.Iter(func(k, v *ast.Term) error {
 		key, ok := k.Value.(ast.String)

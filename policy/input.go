@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -33,7 +36,7 @@ import (
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
-//	git          branch, commit, author, when, message, specBlob
+//	git          branch, commit, author, when, message
 //	plan         row, reason, message, target, actions
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
@@ -49,8 +52,8 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 // subjectKeys are what rampart.spec sees.
 func subjectKeys() []string { return []string{"now", "environment", "deployment", "git", "waivers"} }
 
-func newSpecDocument(s *rollout.Snapshot) (*Document, error) {
-	deployment, err := deploymentOf(s)
+func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
+	deployment, err := deploymentOf(s, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +108,7 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	return o.value()
 }
 
-func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
+func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	o := newObject()
 	o.text("namespace", s.Deployment.Namespace)
 	o.text("name", s.Deployment.Name)
@@ -120,7 +123,7 @@ func deploymentOf(s *rollout.Snapshot) (ast.Value, error) {
 	m.put("labels", dictionary(s.Spec.Metadata.Labels))
 	m.put("annotations", dictionary(s.Spec.Metadata.Annotations))
 	o.put("metadata", m.value())
-	spec, err := plain(s.Spec.Spec)
+	spec, err := terms.value(reflect.ValueOf(&s.Spec.Spec).Elem())
 	if err != nil {
 		return nil, fmt.Errorf("encode spec: %w", err)
 	}
@@ -135,7 +138,6 @@ func gitOf(g rollout.GitContext) ast.Value {
 	o.text("author", g.Author)
 	o.time("when", g.When)
 	o.text("message", g.Message)
-	o.text("specBlob", g.SpecBlob)
 	return o.value()
 }
 
@@ -217,7 +219,7 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 			if err != nil {
 				return nil, fmt.Errorf("decode fact %q: %w", name, err)
 			}
-			one.put("value", v)
+			one.put("value", measured(v))
 		}
 		one.time("observedAt", f.ObservedAt)
 		one.duration("maxAge", f.MaxAge)
@@ -228,6 +230,21 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 	}
 	return o.value(), nil
 }
+
+// measured rounds a fact that is one number.
+func measured(v ast.Value) ast.Value {
+	n, ok := v.(ast.Number)
+	if !ok {
+		return v
+	}
+	f, ok := n.Float64()
+	if !ok || f == math.Trunc(f) {
+		return v
+	}
+	return ast.Number(json.Number(strconv.FormatFloat(significant(f, digitsOfFact), 'f', -1, 64)))
+}
+
+const digitsOfFact = 6
 
 func planOf(p *rollout.Proposal) ast.Value {
 	o := newObject()
@@ -270,7 +287,6 @@ func gateOf(s *rollout.Snapshot) ast.Value {
 	for _, g := range s.Observation.Gates {
 		o := newObject()
 		o.text("workflowID", g.WorkflowID)
-		o.text("runID", g.RunID)
 		o.text("taskQueue", g.TaskQueue)
 		o.text("state", string(cmp.Or(g.State, rollout.GateUnread)))
 		o.text("reason", g.Reason)

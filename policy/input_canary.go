@@ -6,6 +6,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// Significant digits of what is calculated. Whether the bound is reached is said by worse and aboveCeiling, which are not rounded.
+const (
+	digitsOfEvidence = 3
+	digitsOfRate     = 4
+)
+
 // canaryOf is what the candidate is judged by. Where nothing is judged there are only the target's and the current version's
 // raw counts, if they were asked for.
 func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
@@ -35,8 +41,8 @@ func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	o.flag("enough", c.Enough)
 	o.flag("worse", c.Worse)
 	o.flag("aboveCeiling", c.AboveCeiling)
-	o.number("evidence", c.Evidence)
-	o.number("ceilingEvidence", c.CeilingEvidence)
+	o.rounded("evidence", c.Evidence, digitsOfEvidence)
+	o.rounded("ceilingEvidence", c.CeilingEvidence, digitsOfEvidence)
 	o.number("bound", c.Bound)
 	return o.value()
 }
@@ -58,7 +64,7 @@ func putSide(o *object, key string, s *rollout.Snapshot, c *rollout.Canary) {
 		counted.integer("closed", n.Closed)
 		counted.integer("failed", n.Failed)
 		if n.Closed > 0 {
-			counted.number("rate", float64(n.Failed)/float64(n.Closed))
+			counted.rounded("rate", float64(n.Failed)/float64(n.Closed), digitsOfRate)
 		}
 		side.put("counted", counted.value())
 	}

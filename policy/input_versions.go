@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -93,7 +94,7 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	o.time("createdAt", v.CreatedAt)
 	o.text("drainage", string(v.Drainage))
 	o.time("drainageChangedAt", v.DrainageChangedAt)
-	o.time("drainageCheckedAt", v.DrainageCheckedAt)
+	o.time("drainageCheckedAt", v.DrainageCheckedAt.Truncate(time.Minute))
 	o.time("firstActivatedAt", v.FirstActivatedAt)
 	o.time("becameCurrentAt", v.BecameCurrentAt)
 	o.time("deactivatedAt", v.DeactivatedAt)
@@ -112,6 +113,12 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	return o
 }
 
+// Significant digits of what the server measures of a task queue, approximately.
+const (
+	digitsOfAge  = 3
+	digitsOfFlow = 2
+)
+
 func queueOf(q *rollout.TaskQueue) ast.Value {
 	o := newObject()
 	o.text("name", q.Name)
@@ -121,9 +128,9 @@ func queueOf(q *rollout.TaskQueue) ast.Value {
 	if b := q.Backlog; b.Known {
 		backlog := newObject()
 		backlog.integer("count", b.Count)
-		backlog.number("ageSeconds", b.Age.Seconds())
-		backlog.number("addRate", b.AddRate)
-		backlog.number("dispatchRate", b.DispatchRate)
+		backlog.rounded("ageSeconds", b.Age.Seconds(), digitsOfAge)
+		backlog.rounded("addRate", b.AddRate, digitsOfFlow)
+		backlog.rounded("dispatchRate", b.DispatchRate, digitsOfFlow)
 		o.put("backlog", backlog.value())
 	}
 	p := newObject()
@@ -131,7 +138,7 @@ func queueOf(q *rollout.TaskQueue) ast.Value {
 	p.text("reason", q.Pollers.Reason)
 	if q.Pollers.Known {
 		p.integer("count", int64(q.Pollers.Count))
-		p.time("lastAccess", q.Pollers.LastAccess)
+		p.time("lastAccess", q.Pollers.LastAccess.Truncate(time.Minute)) // a poll lasts about one
 	}
 	o.put("pollers", p.value())
 	return o.value()

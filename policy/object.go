@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -11,20 +12,73 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// keyTerms are the terms of the keys that every input has, made once.
+var keyTerms = func() map[string]*ast.Term {
+	out := map[string]*ast.Term{}
+	for _, key := range strings.Fields(knownKeys) {
+		out[key] = ast.StringTerm(key)
+	}
+	return out
+}()
+
+const knownKeys = `
+aboveCeiling action actions actual addRate after ageSeconds annotations approval approved
+at attempt attempts author backlog bar bars becameCurrentAt bound branch buildID
+buildIDFrom by canary canceled candidate cause cd ceilingEvidence closed closedAt commit
+completed continuedAsNew count counted createdAt current currentChangedAt deactivatedAt
+deployment desired direction dispatchRate drainage drainageChangedAt drainageCheckedAt drift
+enough environment error evacuation evidence exists factMaxAge facts failed firstActivatedAt
+firstRead fresh from gate git guard hasRamp hold id jobID kind known labels
+lastAccess lastModifier leftAt leftBy limits listed lowers managerIdentity maxAge maxVersions
+message metadata mode n name namespace now observedAt onFailure openPinned
+otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge
+pollers problem problems promotions propagating queues queuesKnown raises ramping
+rampingChangedAt rate readAt reason record recorded removes replicas resources retire
+retiredAt revision routedAt routing row runs scaled scales scope setAside share
+signal since source spec stage startedAt state status step steps stuck
+target taskQueue template templateHash terminated timedOut timeout to turnedBack type
+unattributed unresolved unversioned update value versions waivers when workerEnv workflow
+workflowID workflowType worse
+`
+
 // object collects the pairs of an OPA object, whose keys differ. Its methods leave out what says nothing, but for flags
 // and numbers.
-type object struct{ pairs [][2]*ast.Term }
+type object struct {
+	pairs [][2]*ast.Term
+	// terms are the values' terms, as many as have room: a document has hundreds, and one allocation each is what making it
+	// would mostly do.
+	terms []ast.Term
 
-func newObject() *object { return &object{pairs: make([][2]*ast.Term, 0, 8)} }
+	pairRoom [room][2]*ast.Term
+	termRoom [room]ast.Term
+}
+
+const room = 8
+
+func newObject() *object {
+	o := &object{}
+	o.pairs, o.terms = o.pairRoom[:0], o.termRoom[:0]
+	return o
+}
 
 func (o *object) value() ast.Value { return ast.NewObject(o.pairs...) }
 
 func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 
-func (o *object) put(key string, v ast.Value) { o.add(key, ast.NewTerm(v)) }
+func (o *object) put(key string, v ast.Value) {
+	if len(o.terms) == cap(o.terms) {
+		o.terms = make([]ast.Term, 0, room)
+	}
+	o.terms = append(o.terms, ast.Term{Value: v})
+	o.add(key, &o.terms[len(o.terms)-1])
+}
 
 func (o *object) add(key string, t *ast.Term) {
-	o.pairs = append(o.pairs, [2]*ast.Term{ast.InternedTerm(key), t})
+	k := keyTerms[key]
+	if k == nil {
+		k = ast.InternedTerm(key)
+	}
+	o.pairs = append(o.pairs, [2]*ast.Term{k, t})
 }
 
 func (o *object) text(key, s string) {
@@ -50,6 +104,18 @@ func (o *object) number(key string, f float64) {
 		return
 	}
 	o.put(key, ast.Number(json.Number(strconv.FormatFloat(f, 'f', -1, 64))))
+}
+
+// rounded is a measured number, with so many significant digits as say something: what policies see is recorded.
+func (o *object) rounded(key string, f float64, digits int) { o.number(key, significant(f, digits)) }
+
+// significant is the number nearest to f that has so many significant digits.
+func significant(f float64, digits int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(f, 'e', digits-1, 64), 64)
+	if err != nil {
+		return f
+	}
+	return r
 }
 
 func (o *object) time(key string, t time.Time) {

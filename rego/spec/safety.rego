@@ -37,6 +37,7 @@ deny contains {"rule": "spec.safety", "msg": msg} if {
 }
 
 warn contains {"rule": "spec.safety", "msg": msg} if {
+	safety.minTotalPause != "0s"
 	input.deployment.spec.rollout.strategy == "Progressive"
 	total := sum([time.parse_duration_ns(step.pauseDuration) | some step in input.deployment.spec.rollout.steps])
 	total < time.parse_duration_ns(safety.minTotalPause)

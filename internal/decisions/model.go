@@ -1,0 +1,424 @@
+package decisions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Bounds of what a segment may say.
+const (
+	maxDecisions = 1 << 14
+	maxKids      = 1 << 14
+	maxText      = 1 << 20
+	maxShape     = 1 << 12
+	// maxSize of a decision, about the bytes of its JSON, and of all of a segment.
+	maxSize      = 4 << 20
+	maxSizeOfAll = 1 << 30
+)
+
+var errDamaged = errors.New("the segment is damaged")
+
+// model codes decisions: the same code writes them, when it is given one, and reads them.
+type model struct {
+	*State
+	*coder
+	err error
+	// of is the deployment, seq the count of its decisions, now the decision's time.
+	of  *deployment
+	now int64
+	// label is what kind of decision it is.
+	label uint32
+	root  *node
+	// trail are the last answers to whether a value is as it was.
+	trail uint32
+}
+
+// deployment is what the epoch knows of one.
+type deployment struct {
+	name   string
+	seq    uint32
+	last   *node
+	now    int64
+	labels [2]uint32
+	// known are texts that name things, the last one first.
+	known []string
+	// where a value was, by its hash.
+	where [256]sighting
+}
+
+type sighting struct {
+	hash uint32
+	at   *place
+}
+
+const maxKnown = 40
+
+// Symbols, which keep the contexts of different questions apart.
+const (
+	askSame uint32 = iota + 1
+	askKind
+	askShape
+	askKids
+	askAlign
+	askHit
+	askScale
+	askDelta
+	askNumber
+	askInstant
+	askText
+	askTemplate
+	askSlot
+	askByte
+	askLength
+	askIndex
+	askLabel
+	askWho
+	askWhen
+)
+
+func (m *model) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// ok reports whether to go on.
+func (m *model) ok() bool {
+	if m.err == nil && m.overrun() {
+		m.err = errDamaged
+	}
+	return m.err == nil
+}
+
+// value codes cur, given what was there before, and puts it at the end of up. known says that the value before is the
+// deployment's own, not one like it.
+func (m *model) value(cur, prev *node, at *place, up *node) {
+	if !m.ok() {
+		return
+	}
+	known := uint32(1)
+	if prev == nil {
+		known, prev = 0, m.like(at)
+	}
+	if prev != nil && m.unchanged(cur, prev, at, known) {
+		up.kids = append(up.kids, prev)
+		return
+	}
+	k := m.kind(cur, prev, at)
+	if k.leaf() {
+		x := m.leaf(k, cur, prev, at, up)
+		x.born = m.of.seq
+		up.kids = append(up.kids, x)
+		m.sight(x, at)
+		m.remember(x, at)
+		return
+	}
+	if len(at.steps) >= maxDepth {
+		m.fail(fmt.Errorf("%w: it is nested more than %d deep", errDamaged, maxDepth))
+		return
+	}
+	if prev != nil && prev.kind != k {
+		prev = nil
+	}
+	x := &node{kind: k, born: m.of.seq}
+	up.kids = append(up.kids, x)
+	if k == kObject {
+		m.object(x, cur, prev, at)
+	} else {
+		m.array(x, cur, prev, at)
+	}
+	if x.fill().size > maxSize {
+		m.fail(fmt.Errorf("%w: a decision is larger than %d bytes", errDamaged, maxSize))
+	}
+	m.remember(x, at)
+}
+
+// like is the last value in the same place of a decision like this one, or of any.
+func (m *model) like(at *place) *node {
+	if x := m.lasts[uint64(at.exact)<<32|uint64(m.label)]; x != nil {
+		return x
+	}
+	return m.lasts[uint64(at.like)<<32]
+}
+
+func (m *model) remember(x *node, at *place) {
+	m.lasts[uint64(at.exact)<<32|uint64(m.label)] = x
+	m.lasts[uint64(at.like)<<32] = x
+}
+
+// sight notes where a leaf is whose value may come again.
+func (m *model) sight(x *node, at *place) {
+	switch {
+	case x.kind == kText && len(x.text) < 3, x.kind == kNumber && x.n > -10 && x.n < 10, x.kind < kNumber:
+		return
+	}
+	m.of.where[x.hash&255] = sighting{x.hash, at}
+	if x.kind == kText && names(x.text, at.key) {
+		m.know(x.text)
+	}
+}
+
+// names reports whether a text names something that other texts may speak of.
+func names(s, key string) bool {
+	if len(s) < 3 || len(s) > 120 {
+		return false
+	}
+	digit, letter := false, false
+	for i := range len(s) {
+		switch b := s[i]; {
+		case b <= ' ' || b > '~' || b == '/' || b == ':' || b == '@':
+			return false
+		case b >= '0' && b <= '9':
+			digit = true
+		default:
+			letter = true
+		}
+	}
+	return digit && letter || key == "name" || key == "namespace"
+}
+
+func (m *model) know(s string) {
+	k := m.of.known
+	if i := slices.Index(k, s); i >= 0 {
+		copy(k[1:i+1], k[:i])
+		k[0] = s
+		return
+	}
+	if len(k) < maxKnown {
+		k = append(k, "")
+	}
+	copy(k[1:], k)
+	k[0] = s
+	m.of.known = k
+}
+
+func (m *model) unchanged(cur, prev *node, at *place, known uint32) bool {
+	age := uint32(0)
+	for d := m.of.seq - prev.born; d > 0 && age < 6; d >>= 1 {
+		age++
+	}
+	value := uint32(0)
+	if prev.kind.leaf() && (prev.kind != kNumber || prev.n < 200) && prev.kind != kInstant {
+		value = prev.hash
+	}
+	m.contexts(askSame<<24^at.like,
+		mix(askSame+known<<8, at.like),
+		mix(mix(askSame+known<<8, at.exact), m.label),
+		mix(mix(askSame+known<<8, at.exact), m.label^age<<20^m.of.labels[0]*3),
+		mix(mix(askSame+known<<8+age<<16, at.like), m.label),
+		mix(mix(askSame+known<<8, at.like), m.trail&7|8),
+		mix(mix(askSame+known<<8, at.like^m.label*5), value))
+	s := m.flag(cur != nil && same(cur, prev))
+	m.trail <<= 1
+	if s {
+		m.trail |= 1
+	}
+	return s
+}
+
+func (m *model) kind(cur, prev *node, at *place) kind {
+	was, value := kinds, uint32(0)
+	if prev != nil {
+		was, value = prev.kind, prev.hash
+	}
+	m.contexts(askKind<<24^at.like, mix(askKind+uint32(was)<<8, at.like), mix(mix(askKind+uint32(was)<<8, at.exact), m.label), mix(askKind, value))
+	k := kNull
+	if cur != nil {
+		k = cur.kind
+	}
+	k = kind(m.symbol(uint32(k), 4))
+	if k >= kinds {
+		m.fail(fmt.Errorf("%w: a value is of kind %d", errDamaged, k))
+		return kNull
+	}
+	return k
+}
+
+func (m *model) object(x, cur, prev *node, at *place) {
+	x.shape = m.shape(cur, prev, at)
+	for i, key := range x.shape.keys {
+		if !m.ok() {
+			return
+		}
+		var c *node
+		if cur != nil {
+			c = cur.kids[i]
+		}
+		m.value(c, prev.get(key), at.member(key), x)
+	}
+}
+
+// shape codes the keys of an object: those it had, those that were there last, one that was seen, or new ones.
+func (m *model) shape(cur, prev *node, at *place) *shape {
+	var want *shape
+	if cur != nil {
+		want = cur.shape
+	}
+	var tried [3]*shape
+	guesses := [3]*shape{nil, m.shapeAt[uint64(at.exact)<<32|uint64(m.label)], m.shapeAt[uint64(at.like)<<32]}
+	if prev != nil {
+		guesses[0] = prev.shape
+	}
+	var got *shape
+	for i, g := range guesses {
+		if g == nil || slices.Contains(tried[:i], g) {
+			continue
+		}
+		tried[i] = g
+		m.contexts(askShape<<24^at.like, mix(askShape+uint32(i)<<8, at.like), mix(mix(askShape+uint32(i)<<8, at.exact), m.label), mix(mix(askShape+uint32(i)<<8, at.like), g.id^m.label*7))
+		if m.flag(want != nil && slices.Equal(want.keys, g.keys)) {
+			got = g
+			break
+		}
+	}
+	if got == nil {
+		got = m.otherShape(want, at)
+	}
+	m.shapeAt[uint64(at.exact)<<32|uint64(m.label)], m.shapeAt[uint64(at.like)<<32] = got, got
+	return got
+}
+
+func (m *model) otherShape(want *shape, at *place) *shape {
+	id := uint64(0) // 0: new
+	if want != nil {
+		if known := m.shapes[shapeKey(want.keys)]; known != nil {
+			id = uint64(known.id) + 1
+		}
+	}
+	m.contexts(askIndex<<24, mix(askIndex, at.like), mix(askIndex, 1))
+	if id = m.number(id); id > 0 {
+		if id > uint64(len(m.shapeList)) {
+			m.fail(fmt.Errorf("%w: it names keys that were never said", errDamaged))
+			return &shape{}
+		}
+		return m.shapeList[id-1]
+	}
+	n := uint64(0)
+	if want != nil {
+		n = uint64(len(want.keys))
+	}
+	m.contexts(askKids<<24, mix(askKids, at.like), mix(askKids, 2))
+	if n = m.number(n); n > maxShape {
+		m.fail(fmt.Errorf("%w: an object has %d keys", errDamaged, n))
+		return &shape{}
+	}
+	s := &shape{id: uint32(len(m.shapeList))}
+	for i := range n {
+		key := ""
+		if want != nil {
+			key = want.keys[i]
+		}
+		if key = m.raw(key, mix(askShape, 77)); !m.ok() {
+			return &shape{}
+		}
+		if i > 0 && key <= s.keys[i-1] {
+			m.fail(fmt.Errorf("%w: the keys of an object are not sorted", errDamaged))
+			return &shape{}
+		}
+		s.keys = append(s.keys, key)
+	}
+	if m.shapes[shapeKey(s.keys)] == nil {
+		m.shapes[shapeKey(s.keys)] = s
+		m.shapeList = append(m.shapeList, s)
+	}
+	return s
+}
+
+func shapeKey(keys []string) string {
+	var b []byte
+	for _, k := range keys {
+		b = append(b, k...)
+		b = append(b, 0)
+	}
+	return string(b)
+}
+
+// array codes the elements, each against the one that it was before.
+func (m *model) array(x, cur, prev *node, at *place) {
+	had := 0
+	if prev != nil {
+		had = len(prev.kids)
+	}
+	n := uint64(0)
+	if cur != nil {
+		n = uint64(len(cur.kids))
+	}
+	m.contexts(askKids<<24^at.like, mix(askKids+uint32(had)<<8, at.like), mix(mix(askKids+uint32(had)<<8, at.exact), m.label), mix(mix(askKids, at.exact), m.label))
+	if n = m.number(n); n > maxKids {
+		m.fail(fmt.Errorf("%w: a list has %d elements", errDamaged, n))
+		return
+	}
+	cursor := 0
+	for i := range int(n) {
+		if !m.ok() {
+			return
+		}
+		var c *node
+		if cur != nil {
+			c = cur.kids[i]
+		}
+		from := m.align(c, prev, cursor, i, int(n), at)
+		var p *node
+		if from >= 0 {
+			p, cursor = prev.kids[from], from+1
+		}
+		m.value(c, p, at.element(i), x)
+	}
+	if x.kind == kMap && len(x.kids)%2 != 0 {
+		m.fail(fmt.Errorf("%w: a key has no value", errDamaged))
+	}
+}
+
+// align codes which element of the list before this one was: -1 for none.
+func (m *model) align(cur, prev *node, cursor, i, n int, at *place) int {
+	if prev == nil || cursor >= len(prev.kids) {
+		return -1
+	}
+	want := uint64(0) // none
+	if cur != nil {
+		for j := cursor; j < len(prev.kids); j++ {
+			if alike(cur, prev.kids[j]) {
+				want = uint64(j-cursor) + 1
+				break
+			}
+		}
+	}
+	left := uint32(len(prev.kids)-cursor)<<8 | uint32(n-i)
+	e := at.element(i)
+	m.contexts(askAlign<<24^at.like, mix(askAlign, at.like), mix(mix(askAlign, e.exact), m.label), mix(mix(askAlign, e.like^left), m.label), mix(mix(askAlign, at.like), left))
+	got := m.number(want)
+	if got == 0 {
+		return -1
+	}
+	if got > uint64(len(prev.kids)-cursor) {
+		m.fail(fmt.Errorf("%w: it names an element that was not there", errDamaged))
+		return -1
+	}
+	return cursor + int(got) - 1
+}
+
+// identity are the members by which elements of a list are told from each other.
+var identity = [...]string{"buildID", "id", "name", "type", "workflowID", "rule", "kind"}
+
+// alike reports whether two elements are about the same thing.
+func alike(a, b *node) bool {
+	if a.kind != b.kind {
+		return false
+	}
+	if a.kind != kObject {
+		return same(a, b)
+	}
+	any := false
+	for _, key := range identity {
+		x, y := a.get(key), b.get(key)
+		if x != nil && !x.kind.leaf() || y != nil && !y.kind.leaf() {
+			continue
+		}
+		if !same(x, y) {
+			return false
+		}
+		any = any || x != nil
+	}
+	return any || same(a, b)
+}
