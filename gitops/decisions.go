@@ -43,6 +43,8 @@ type Decisions struct {
 	// state follows the segments up to the tip; nil: it has to be made from them.
 	state *decisions.State
 	tip   mirror.Tip
+	// there are the IDs of decisions that were seen on the ref since the state was made, or written.
+	there map[string]bool
 }
 
 // OpenDecisions opens the ref's mirror; it does not talk to the server. Errors: a ref that cannot be one, those of mirror.Open.
@@ -150,7 +152,7 @@ func (d *Decisions) push(ctx context.Context, ds []decisions.Decision) (string, 
 	state := d.state
 	d.state = nil // until it is certain that the segment is there
 	if state.Over(ds[0].Timestamp.Unix()) {
-		state = decisions.NewState()
+		state, d.there = decisions.NewState(), map[string]bool{}
 	}
 	segment, err := decisions.NewEncoder(state).Append(ds)
 	if err != nil {
@@ -172,6 +174,9 @@ func (d *Decisions) push(ctx context.Context, ds []decisions.Decision) (string, 
 		return "", err
 	}
 	d.state, d.tip.Commit, d.tip.Tree = state, hash, staged.Tree
+	for i := range ds {
+		d.there[ds[i].ID] = true
+	}
 	return hash.String(), nil
 }
 
@@ -207,50 +212,48 @@ func (d *Decisions) missing(ctx context.Context, ds []decisions.Decision) ([]dec
 	if err != nil {
 		return nil, err
 	}
-	if d.state != nil && tip.Commit == d.tip.Commit {
-		return ds, nil
-	}
-	d.state, d.tip = nil, tip
-	if tip.Commit.IsZero() {
-		d.state = decisions.NewState()
-		return ds, nil
-	}
-	there, err := d.replay(ctx, tip, ds)
-	if err != nil {
-		return nil, err
+	if d.state == nil || tip.Commit != d.tip.Commit {
+		d.state, d.tip, d.there = nil, tip, map[string]bool{}
+		if err := d.replay(ctx, ds); err != nil {
+			return nil, err
+		}
 	}
 	var left []decisions.Decision
 	for _, one := range ds {
-		if !there[one.ID] {
+		if !d.there[one.ID] {
 			left = append(left, one)
 		}
 	}
 	return left, nil
 }
 
-// replay makes the state from the newest epoch, and gives the IDs of decisions that are as recent as those given.
-func (d *Decisions) replay(ctx context.Context, tip mirror.Tip, ds []decisions.Decision) (map[string]bool, error) {
+// replay makes the state from the newest epoch, and notes the IDs of decisions that are as recent as those given.
+func (d *Decisions) replay(ctx context.Context, ds []decisions.Decision) error {
 	since := ds[0].Timestamp
 	for _, one := range ds {
 		if one.Timestamp.Before(since) {
 			since = one.Timestamp
 		}
 	}
-	there := map[string]bool{}
 	r := decisionReader{from: d.mirror, ref: d.cfg.Ref, query: DecisionQuery{Filter: decisions.Filter{Since: since}}}
-	for e, err := range r.epochs(ctx, tip) {
+	var newest *decisions.State
+	for e, err := range r.epochs(ctx, d.tip) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		state, err := r.decode(e, func(d decisions.Decision) bool { there[d.ID] = true; return true })
+		state, err := r.decode(e, func(one decisions.Decision) bool { d.there[one.ID] = true; return true })
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if d.state == nil {
-			d.state = state
+		if newest == nil {
+			newest = state
 		}
 	}
-	return there, nil
+	if newest == nil {
+		newest = decisions.NewState()
+	}
+	d.state = newest
+	return nil
 }
 
 // fetch gives the ref's tip; zero where there is none yet.
