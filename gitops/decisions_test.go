@@ -248,7 +248,9 @@ func TestRefThatHoldsSomethingElse(t *testing.T) {
 		make func(t *testing.T, r *gittest.Repo)
 		want string
 	}{
-		"other files": {func(_ *testing.T, r *gittest.Repo) { r.Commit(gittest.Commit{Branch: "log", Write: map[string]string{"a": "1", "segment": "x"}}) },
+		"other files": {func(_ *testing.T, r *gittest.Repo) {
+			r.Commit(gittest.Commit{Branch: "log", Write: map[string]string{"a": "1", "segment": "x"}})
+		},
 			`it has "a", "segment" where there is one file "segment"`},
 		"no files": {func(_ *testing.T, r *gittest.Repo) {
 			r.Commit(gittest.Commit{Branch: "log", Write: map[string]string{"a": "1"}})

@@ -141,9 +141,7 @@ func (f *flushing) flush() {
 	}
 	ctx, cancel := context.WithTimeout(f.life, flushTime)
 	defer cancel()
-	f.ref.Lock()
-	commits, err := f.cfg.Ref.Append(ctx, ds)
-	f.ref.Unlock()
+	commits, err := f.append(ctx, ds)
 	if f.complain.about(err, "decisions could not be kept in Git: they wait, and are tried again"); err != nil {
 		pause := min(firstPause<<min(f.failed, 10), lastPause)
 		if lasting(err) {
@@ -155,6 +153,14 @@ func (f *flushing) flush() {
 	f.failed, f.notBefore = 0, time.Time{}
 	f.cfg.Log.Info("decisions kept in Git", "decisions", len(ds), "commits", commits)
 	f.drop(ds)
+}
+
+func (f *flushing) append(ctx context.Context, ds []decisions.Decision) ([]string, error) {
+	if err := f.takeRef(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-f.ref }()
+	return f.cfg.Ref.Append(ctx, ds)
 }
 
 // drop takes away what came to the ref.

@@ -85,8 +85,8 @@ type Log struct {
 	life context.Context
 	end  context.CancelFunc
 
-	// ref is held by whoever uses cfg.Ref.
-	ref     sync.Mutex
+	// ref is held by whoever uses cfg.Ref: a channel, so that waiting for it can end.
+	ref     chan struct{}
 	pending pending
 	// unwritten are lines that could not be written, and lines says once what goes wrong with them. Both belong to the writer.
 	unwritten bytes.Buffer
@@ -108,7 +108,7 @@ func New(cfg Config) (*Log, error) {
 	if cfg.FlushCount == 0 {
 		cfg.FlushCount = DefaultFlushCount
 	}
-	l := &Log{cfg: cfg, handed: map[subject]handedOver{}, written: make(chan struct{}), flushed: make(chan struct{}), closing: make(chan struct{}),
+	l := &Log{cfg: cfg, handed: map[subject]handedOver{}, written: make(chan struct{}), flushed: make(chan struct{}), closing: make(chan struct{}), ref: make(chan struct{}, 1),
 		queue: queue{wake: make(chan struct{}, 1)}, lines: complaint{log: cfg.Log}}
 	l.life, l.end = context.WithCancel(context.Background())
 	if cfg.Ref == nil {
@@ -317,8 +317,10 @@ func (l *Log) readBack(missing map[subject]bool, note func(decisions.Decision)) 
 	}
 	ctx, cancel := context.WithTimeout(l.life, readTime)
 	defer cancel()
-	l.ref.Lock()
-	defer l.ref.Unlock()
+	if err := l.takeRef(ctx); err != nil {
+		return err
+	}
+	defer func() { <-l.ref }()
 	for d, err := range l.cfg.Ref.Newest(ctx, l.cfg.Now().Add(-lookBack)) {
 		if err != nil {
 			return err
@@ -329,6 +331,16 @@ func (l *Log) readBack(missing map[subject]bool, note func(decisions.Decision)) 
 		}
 	}
 	return nil
+}
+
+// takeRef waits until nobody else uses the ref.
+func (l *Log) takeRef(ctx context.Context) error {
+	select {
+	case l.ref <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a flush: %w", context.Cause(ctx))
+	}
 }
 
 // complaint logs an error when it is another than the last one, and when it is over.
