@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -25,13 +26,15 @@ import (
 
 // Clone is a person's clone of a repository, which is read and never written. It is used by one goroutine at a time.
 type Clone struct {
-	dir   string
-	store *filesystem.Storage
+	dir string
+	// prefix is where the folder is in the work tree.
+	prefix string
+	store  *filesystem.Storage
 }
 
 // OpenClone opens the clone that a folder is in: a work tree of it, or the bare repository itself.
 func OpenClone(dir string) (*Clone, error) {
-	at, err := gitDir(dir)
+	at, prefix, err := gitDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -43,36 +46,35 @@ func OpenClone(dir string) (*Clone, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("open the clone %s: %w", dir, err)
 	}
-	return &Clone{dir, filesystem.NewStorage(fs, cache.NewObjectLRUDefault())}, nil
+	return &Clone{dir, prefix, filesystem.NewStorage(fs, cache.NewObjectLRUDefault())}, nil
 }
 
 // Close closes the clone's files.
 func (c *Clone) Close() error { return c.store.Close() }
 
-// gitDir finds what git calls GIT_DIR, from a folder upwards.
-func gitDir(dir string) (string, error) {
-	at, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
+// gitDir finds what git calls GIT_DIR, from a folder upwards, and where the folder is in the work tree.
+func gitDir(dir string) (at, prefix string, err error) {
+	if at, err = filepath.Abs(dir); err != nil {
+		return "", "", err
 	}
 	for {
 		if isGitDir(at) {
-			return at, nil
+			return at, "", nil
 		}
 		inside := filepath.Join(at, ".git")
 		if isGitDir(inside) {
-			return inside, nil
+			return inside, prefix, nil
 		}
 		if text, err := os.ReadFile(inside); err == nil {
 			if to, ok := strings.CutPrefix(string(text), "gitdir:"); ok {
-				return beside(at, to), nil
+				return beside(at, to), prefix, nil
 			}
 		}
 		up := filepath.Dir(at)
 		if up == at {
-			return "", fmt.Errorf("%s is in no clone of a Git repository: name a clone with -C, or the repository with --repo", dir)
+			return "", "", fmt.Errorf("%s is in no clone of a Git repository: name a clone with -C, or the repository with --repo", dir)
 		}
-		at = up
+		at, prefix = up, path.Join(filepath.Base(at), prefix)
 	}
 }
 

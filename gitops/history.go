@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -48,7 +49,7 @@ func (r *Repository) Touches(ctx context.Context, q HistoryQuery) ([]Touch, erro
 	return touches(ctx, r.mirror, tip, q)
 }
 
-// Touches is Repository.Touches on what the clone has; a shallow one ends where it was cut. A branch is looked for as the clone knows it
+// Touches is Repository.Touches on what the clone has, with paths below the folder that it was opened by; a shallow one ends where it was cut. A branch is looked for as the clone knows it
 // of its remote origin, then as its own. Errors: *NoRefError.
 func (c *Clone) Touches(ctx context.Context, q HistoryQuery) ([]Touch, error) {
 	tip, err := c.tip("HEAD")
@@ -60,7 +61,18 @@ func (c *Clone) Touches(ctx context.Context, q HistoryQuery) ([]Touch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return touches(ctx, c, tip, q)
+	asked := q.Paths
+	q.Paths = nil
+	for _, p := range asked {
+		q.Paths = append(q.Paths, path.Join(c.prefix, p))
+	}
+	found, err := touches(ctx, c, tip, q)
+	for _, t := range found {
+		for i, p := range t.Paths {
+			t.Paths[i] = asked[slices.Index(q.Paths, p)]
+		}
+	}
+	return found, err
 }
 
 // paths finds entries in commits.

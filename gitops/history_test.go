@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -53,8 +52,7 @@ func clone(t *testing.T, r *gittest.Repo, args ...string) *Clone {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "clone")
 	r.Git(append(append([]string{"clone", "--quiet"}, args...), r.URL(), dir)...)
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "below", "it"), 0o755))
-	c, err := OpenClone(filepath.Join(dir, "below", "it"))
+	c, err := OpenClone(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -101,6 +99,21 @@ func TestTouchesOfABranch(t *testing.T) {
 	require.Empty(t, got, "an output branch that is not there yet")
 }
 
+// A folder of a clone stands for itself.
+func TestTouchesBelowAFolder(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	want := r.Commit(gittest.Commit{Write: map[string]string{"team/a/file": "1", "file": "1"}})
+	r.Commit(gittest.Commit{Write: map[string]string{"file": "2"}})
+	root := clone(t, r)
+	c, err := OpenClone(filepath.Join(root.dir, "team", "a"))
+	require.NoError(t, err)
+	got, err := c.Touches(t.Context(), HistoryQuery{Paths: []string{"file"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{want}, commits(got))
+	require.Equal(t, []string{"file"}, got[0].Paths)
+	require.NoError(t, c.Close())
+}
+
 // A shallow clone begins with what it has.
 func TestTouchesOfAShallowClone(t *testing.T) {
 	r := gittest.NewBareRepo(t)
@@ -126,7 +139,7 @@ func TestDecisionsOfAClone(t *testing.T) {
 		require.ErrorContains(t, err, "fetch origin refs/rampart/decisions:refs/rampart/decisions")
 	}
 	require.NotNil(t, missing)
-	work := filepath.Dir(filepath.Dir(c.dir))
+	work := c.dir
 	r.Git("-C", work, "--git-dir", filepath.Join(work, ".git"), "fetch", "--quiet", "origin", DecisionsRef+":"+DecisionsRef)
 	require.Equal(t, ids(ds), ids(collect(t, c.Decisions(t.Context(), DecisionsRef, DecisionQuery{Order: OldestFirst}))))
 

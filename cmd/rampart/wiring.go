@@ -351,8 +351,9 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconc
 
 // writeHooks are told of each write to a server; nil: nobody.
 type writeHooks struct {
-	push     func(gitops.Moment)
-	temporal func(temporal.Site, temporal.Moment)
+	push      func(gitops.Moment)
+	decisions func(gitops.Moment)
+	temporal  func(temporal.Site, temporal.Moment)
 }
 
 // temporalPort fits a pool to what a cycle asks of Temporal.
