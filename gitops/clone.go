@@ -8,17 +8,12 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path"
 	"path/filepath"
-	"strings"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/decisions"
@@ -34,50 +29,23 @@ type Clone struct {
 
 // OpenClone opens the clone that a folder is in: a work tree of it, or the bare repository itself.
 func OpenClone(dir string) (*Clone, error) {
-	at, prefix, err := gitDir(dir)
-	if err != nil {
-		return nil, err
+	c := &Clone{dir: dir}
+	root, below, err := checkoutOf(dir)
+	if err == nil {
+		root, c.prefix = filepath.Join(root, ".git"), below
+	} else if root = dir; !isGitDir(root) {
+		return nil, fmt.Errorf("%s: %w: name a clone with -C, or the repository with --repo", dir, err)
 	}
-	fs := osfs.New(at)
-	common, err := os.ReadFile(filepath.Join(at, "commondir")) // of a work tree beside the first
-	switch {
-	case err == nil:
-		fs = dotgit.NewRepositoryFilesystem(fs, osfs.New(beside(at, string(common))))
-	case !errors.Is(err, os.ErrNotExist):
+	if c.store, err = openObjects(root); err != nil {
 		return nil, fmt.Errorf("open the clone %s: %w", dir, err)
 	}
-	return &Clone{dir, prefix, filesystem.NewStorage(fs, cache.NewObjectLRUDefault())}, nil
+	return c, nil
 }
 
 // Close closes the clone's files.
 func (c *Clone) Close() error { return c.store.Close() }
 
-// gitDir finds what git calls GIT_DIR, from a folder upwards, and where the folder is in the work tree.
-func gitDir(dir string) (at, prefix string, err error) {
-	if at, err = filepath.Abs(dir); err != nil {
-		return "", "", err
-	}
-	for {
-		if isGitDir(at) {
-			return at, "", nil
-		}
-		inside := filepath.Join(at, ".git")
-		if isGitDir(inside) {
-			return inside, prefix, nil
-		}
-		if text, err := os.ReadFile(inside); err == nil {
-			if to, ok := strings.CutPrefix(string(text), "gitdir:"); ok {
-				return beside(at, to), prefix, nil
-			}
-		}
-		up := filepath.Dir(at)
-		if up == at {
-			return "", "", fmt.Errorf("%s is in no clone of a Git repository: name a clone with -C, or the repository with --repo", dir)
-		}
-		at, prefix = up, path.Join(filepath.Base(at), prefix)
-	}
-}
-
+// isGitDir tells a bare repository.
 func isGitDir(dir string) bool {
 	head, err := os.Stat(filepath.Join(dir, "HEAD"))
 	if err != nil || !head.Mode().IsRegular() {
@@ -85,15 +53,6 @@ func isGitDir(dir string) bool {
 	}
 	objects, err := os.Stat(filepath.Join(dir, "objects"))
 	return err == nil && objects.IsDir()
-}
-
-// beside is a path that a file of git's names.
-func beside(dir, text string) string {
-	to := strings.TrimSpace(text)
-	if filepath.IsAbs(to) {
-		return to
-	}
-	return filepath.Join(dir, to)
 }
 
 // NoRefError says that a clone does not have a ref.

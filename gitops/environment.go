@@ -57,6 +57,9 @@ func (e *environment) read(owners map[string]string) error {
 			return err
 		}
 	}
+	if err := e.rulingWaivers(); err != nil {
+		return err
+	}
 	if err := e.policies(); err != nil {
 		return err
 	}
@@ -145,16 +148,17 @@ func (e *environment) policies() error {
 		globs []string
 		to    *[]rollout.TextFile
 	}{{e.world.Environment.Policies, &e.world.Policies}, {e.world.Environment.Data, &e.world.Data}} {
-		files, err := e.match(e.tree, part.globs, nil)
+		from, prefix := e.ruling(e.tree)
+		files, err := e.match(from, part.globs, nil)
 		if err != nil {
 			return err
 		}
 		for _, f := range files {
-			data, err := e.tree.read(f.path, f.hash)
+			data, err := from.read(f.path, f.hash)
 			if err != nil {
 				return err
 			}
-			*part.to = append(*part.to, rollout.TextFile{Path: f.path, Text: string(data)})
+			*part.to = append(*part.to, rollout.TextFile{Path: prefix + f.path, Text: string(data)})
 		}
 	}
 	return nil
@@ -175,8 +179,9 @@ func (e *environment) deployments() error {
 	}
 	e.assign(names)
 	recorded := sortedNames(records)
+	rollouts := inProgress(recorded, records)
 	for _, n := range sortedNames(names) {
-		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: e.git, Waivers: e.waivers, Record: records[n]}
+		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Record: records[n]}
 		if s.Record.Dir == "" {
 			s.Record.Dir = path.Join(e.world.Environment.Output.Path, n.Namespace, n.Name)
 		}
@@ -185,6 +190,7 @@ func (e *environment) deployments() error {
 		e.lastConnection(&s)
 		e.chooseResources(&s)
 		s.TakenNames = takenNames(n, recorded, records)
+		s.Rollouts = others(rollouts, n)
 		e.world.Deployments = append(e.world.Deployments, s)
 	}
 	return nil
@@ -268,6 +274,26 @@ func sortedNames[V any](m map[rollout.Name]V) []rollout.Name {
 	}
 	slices.SortFunc(names, rollout.Name.Compare)
 	return names
+}
+
+// inProgress are the rollouts of an environment that its records desire, in the order of sorted.
+func inProgress(sorted []rollout.Name, records map[rollout.Name]rollout.Record) []rollout.InProgress {
+	var out []rollout.InProgress
+	for _, n := range sorted {
+		if r, ok := records[n].InProgress(n); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// others are rollouts without that of n. Worker deployments that roll nothing out share one list.
+func others(rollouts []rollout.InProgress, n rollout.Name) []rollout.InProgress {
+	i, found := slices.BinarySearchFunc(rollouts, n, func(r rollout.InProgress, n rollout.Name) int { return r.Deployment.Compare(n) })
+	if !found {
+		return rollouts
+	}
+	return slices.Concat(rollouts[:i], rollouts[i+1:])
 }
 
 // takenNames are the Kubernetes Deployments of worker deployments whose versions' names could be the same as ours: of

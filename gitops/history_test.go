@@ -153,7 +153,7 @@ func TestDecisionsOfAClone(t *testing.T) {
 		require.NoError(t, other.Close())
 	}
 	_, err := OpenClone(t.TempDir())
-	require.ErrorContains(t, err, "is in no clone")
+	require.ErrorContains(t, err, "it is no checkout of a Git repository")
 }
 
 var _ paths = (*mirror.Mirror)(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,4 +89,9 @@ func names(e rollout.EnvironmentWorld) []string {
 		out = append(out, d.Deployment.String())
 	}
 	return out
+}
+
+// ramps lets a routing.yaml desire a ramp.
+func ramps(routing string) string {
+	return strings.Replace(routing, `desired: {current: ""}`, `desired: {current: v1, ramping: {buildID: v2, percentage: 5}}`, 1)
 }

@@ -25,6 +25,8 @@ type Reader struct {
 	dirs    map[string]*listing
 	records map[string]rollout.Record
 	options options
+	// rules are nil where the specs' tree judges, too.
+	rules *rules
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -62,20 +64,27 @@ func ReadFolder(dir string, options ...Option) (rollout.World, error) {
 func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, error), git rollout.GitContext) (rollout.World, error) {
 	r.begin()
 	world := rollout.World{Git: git}
-	config, problems, err := r.config(t)
+	from, prefix := r.ruling(t)
+	config, problems, err := r.config(from)
+	problems = slices.Clone(problems)
+	for i := range problems {
+		problems[i].File = prefix + problems[i].File
+	}
 	world.Problems = problems
 	if err != nil || v1alpha1.HasErrors(problems) {
 		return world, err
 	}
 	owners := map[string]string{}
 	var adrift adrift
+	world.Problems = append(slices.Clip(problems), r.options.unmet(config.Spec.Environments)...)
 	for _, env := range config.Spec.Environments {
+		env, tightened := r.options.tightened(env)
 		out, base, err := outputs(env)
 		if err != nil {
 			return world, err
 		}
 		e := environment{Reader: r, tree: t, out: out, config: config, git: git,
-			world: rollout.EnvironmentWorld{Environment: env, Base: base}}
+			world: rollout.EnvironmentWorld{Environment: env, Base: base, Problems: tightened}}
 		if err := e.read(owners); err != nil {
 			return world, fmt.Errorf("environment %s: %w", env.Name, err)
 		}

@@ -142,6 +142,19 @@ func TestReadCases(t *testing.T) {
 			require.Equal(t, []string{"x-v1"}, e.Deployments[1].TakenNames)
 			require.Empty(t, e.Deployments[2].TakenNames)
 		}},
+		{name: "rollouts of the others", files: map[string]string{
+			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "y", "i:1"), "c.yaml": specYAML("shop", "z", "i:1"), "d.yaml": specYAML("shop", "w", "i:1"),
+			"deploy/shop/x/routing.yaml": ramps(routingYAML("x", "a.yaml")), "deploy/shop/y/routing.yaml": routingYAML("y", "b.yaml"),
+			"deploy/shop/z/routing.yaml": strings.Replace(routingYAML("z", "c.yaml"), "specPath", "specPth", 1),
+			"deploy/shop/w/routing.yaml": ramps(routingYAML("w", "d.yaml")),
+		}, names: []string{"shop/w", "shop/x", "shop/y", "shop/z"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
+			w := rollout.InProgress{Deployment: rollout.Name{Namespace: "shop", Name: "w"}, BuildID: "v2"}
+			x := rollout.InProgress{Deployment: rollout.Name{Namespace: "shop", Name: "x"}, BuildID: "v2"}
+			unread := rollout.InProgress{Deployment: rollout.Name{Namespace: "shop", Name: "z"}}
+			for i, want := range [][]rollout.InProgress{{x, unread}, {w, unread}, {w, x, unread}, {w, x}} {
+				require.Equal(t, want, e.Deployments[i].Rollouts, e.Deployments[i].Deployment)
+			}
+		}},
 		{name: "too large", files: map[string]string{"big.yaml": "# temporal.io\n" + strings.Repeat("x", MaxFileSize)}, problems: []string{"big.yaml: is larger than"}},
 	}
 	for _, c := range cases {

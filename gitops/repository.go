@@ -33,7 +33,9 @@ type Config struct {
 	Author, Email string
 	// ResourceKinds are the kinds that a WorkerResourceTemplate may make; nil: v1alpha1.DefaultResourceKinds.
 	ResourceKinds []string
-	Log           *slog.Logger
+	// Approval is what environments have to want at least.
+	Approval []ApprovalFloor
+	Log      *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
@@ -57,6 +59,8 @@ type Repository struct {
 	// last is the world as it was read last, and the tips that it was read from.
 	last     *rollout.World
 	lastTips map[string]mirror.Tip
+	// origins are commits that gave specs their content, by the spec's path and blob.
+	origins map[mirror.Wanted]rollout.GitContext
 }
 
 // Open opens the repository's mirror; it does not talk to the server.
@@ -67,7 +71,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds}}}, nil
+	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval}}}, nil
 }
 
 // Close gives the mirror back.
@@ -154,9 +158,11 @@ func (r *Repository) gitContext(tip mirror.Tip) (rollout.GitContext, error) {
 	if err != nil {
 		return rollout.GitContext{}, err
 	}
-	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: c.Author.Name, When: c.Author.When.UTC(),
+	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: authorOf(c), When: c.Author.When.UTC(),
 		Message: c.Message}, nil
 }
+
+func authorOf(c mirror.CommitInfo) string { return c.Author.Name + " <" + c.Author.Email + ">" }
 
 // MovedError says that a branch is not any more what was read: read again, and decide again.
 type MovedError struct {

@@ -17,6 +17,8 @@ type options struct {
 	kinds []string
 	// partial says that what is not among the files may be elsewhere.
 	partial bool
+	// approval is what environments have to want at least.
+	approval []ApprovalFloor
 }
 
 // Option changes how files are read.
@@ -261,6 +263,8 @@ type adrift struct {
 	left    [][]*templateAt
 	known   [][]string
 	partial bool
+	// approval is what environments have to want at least.
+	approval []ApprovalFloor
 }
 
 func (a *adrift) add(e *environment) {

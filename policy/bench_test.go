@@ -141,3 +141,17 @@ deny contains {"rule": "acme.r%d", "msg": "no gold on Fridays"} if {
 	}
 	return modules(sources...)
 }
+
+// BenchmarkCheck checks two policies with the default library.
+func BenchmarkCheck(b *testing.B) {
+	cfg := Config{Modules: modules(
+		"package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.to > data.shop.max\n",
+		"package rampart.spec\n\nwarn contains {\"rule\": \"shop.y\", \"msg\": \"no\"} if not input.deployment.spec.replicas\n",
+	), Data: []DataFile{{"data.yaml", "shop: {max: 3}\n"}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if problems := Check(cfg); len(problems) > 0 {
+			b.Fatal(problems)
+		}
+	}
+}

@@ -29,6 +29,9 @@ type rulebook struct {
 	// foreign says that there are modules beside the library's, which nobody vouches for.
 	foreign    bool
 	quarantine quarantine
+	// looks are the parts of the input that modules refer to; all says that a module refers to it as a whole.
+	looks    map[string]bool
+	looksAll bool
 }
 
 type bookConfig struct {
@@ -55,6 +58,7 @@ func newRulebook(cfg bookConfig) *rulebook {
 			b.factsPath = m.Package.Location.File
 		}
 	}
+	b.look(slices.Concat(own, s.parsed))
 	data, problems := loadData(cfg.data)
 	b.add(problems...)
 	var err error
@@ -71,6 +75,39 @@ func newRulebook(cfg bookConfig) *rulebook {
 		b.library = b.prepare(c, documents)
 	}
 	return b
+}
+
+// look notes what of the input modules refer to.
+func (b *rulebook) look(modules []*ast.Module) {
+	b.looks = map[string]bool{}
+	var visitor *ast.GenericVisitor
+	visitor = ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case ast.Var:
+			b.looksAll = b.looksAll || x.Equal(ast.InputRootDocument.Value)
+		case ast.Ref:
+			if part, ok := partOfInput(x); ok {
+				b.looks[part] = true
+				for _, t := range x[1:] {
+					visitor.Walk(t)
+				}
+				return true
+			}
+		}
+		return false
+	})
+	for _, m := range modules {
+		visitor.Walk(m)
+	}
+}
+
+// partOfInput gives the part that a reference names, which a variable does not.
+func partOfInput(r ast.Ref) (string, bool) {
+	if len(r) < 2 || !r[0].Equal(ast.InputRootDocument) {
+		return "", false
+	}
+	part, ok := r[1].Value.(ast.String)
+	return string(part), ok
 }
 
 // withinBounds are the modules that are read; that others are not is a problem.
@@ -264,13 +301,17 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 // compileWithin is compileModules with a time limit, for modules that nobody vouches for: types of values within values within
 // values can be too many to check. What takes too long is left to itself.
 func compileWithin(limit time.Duration, modules []*ast.Module, data map[string]any) (*ast.Compiler, error) {
+	return within(limit, func() (*ast.Compiler, error) { return compileModules(modules, data) })
+}
+
+func within(limit time.Duration, compile func() (*ast.Compiler, error)) (*ast.Compiler, error) {
 	type compiled struct {
 		c   *ast.Compiler
 		err error
 	}
 	done := make(chan compiled, 1)
 	go func() {
-		c, err := compileModules(modules, data)
+		c, err := compile()
 		done <- compiled{c, err}
 	}()
 	timer := time.NewTimer(limit)

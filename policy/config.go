@@ -39,6 +39,8 @@ type Layer struct {
 	Name    string
 	Modules []Module
 	Data    []DataFile
+	// Problems are what is wrong with the layer as a whole, such as a bundle that was never had.
+	Problems []Problem
 }
 
 // Config is what an Engine is made of.
@@ -68,6 +70,8 @@ type Problem struct {
 	// Line, from 1; 0: the file as a whole.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
+	// Check that found it; "" where it is broken, and not only of no effect.
+	Check CheckKind `json:"check,omitempty"`
 }
 
 var _ error = Problem{}

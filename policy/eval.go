@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
+	"sync/atomic"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -14,14 +14,22 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// judging is what is judged.
+type judging struct {
+	ctx context.Context
+	*Document
+}
+
 // judgement is one call of Judge.
 type judgement struct {
-	ctx    context.Context
+	judging
 	engine *Engine
-	now    time.Time
 	// slow are packages that used up what they may use, and what they used up: what is beside the library in them is not asked
 	// again in this call.
 	slow map[slowKey]string
+	// asked counts queries, and at is whose the last one was, for who waits for them to end.
+	asked atomic.Int64
+	at    atomic.Pointer[slowKey]
 }
 
 type slowKey struct {
@@ -53,7 +61,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 	if j.slow[key] != "" {
 		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key]})
 	} else {
-		err := j.together(b, p, out.sets, input)
+		err := j.together(&key, p, out.sets, input)
 		if err == nil {
 			return out
 		}
@@ -69,9 +77,9 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 }
 
 // together asks for all rule sets of a package.
-func (j *judgement) together(b *rulebook, p *prepared, sets map[string]*ast.Term, input ast.Value) error {
+func (j *judgement) together(key *slowKey, p *prepared, sets map[string]*ast.Term, input ast.Value) error {
 	if len(p.whole.sets) > 0 {
-		values, err := b.run(p.whole, j.question(input))
+		values, err := j.run(key, p.whole, input)
 		if err != nil {
 			return err
 		}
@@ -80,7 +88,7 @@ func (j *judgement) together(b *rulebook, p *prepared, sets map[string]*ast.Term
 		}
 	}
 	for _, name := range p.apart {
-		values, err := b.run(p.sets[name], j.question(input))
+		values, err := j.run(key, p.sets[name], input)
 		switch {
 		case errors.Is(err, errUndefined):
 		case err != nil:
@@ -101,7 +109,7 @@ type slowSet struct {
 // one asks for one rule set, and the library alone where that fails.
 func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) {
 	if j.slow[of.slowKey] == "" {
-		values, err := b.run(b.all.packages[of.pkg].sets[of.set], j.question(input))
+		values, err := j.run(&of.slowKey, b.all.packages[of.pkg].sets[of.set], input)
 		if err == nil {
 			out.sets[of.set] = values[0]
 		}
@@ -125,11 +133,10 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 }
 
 // run asks the policies of a book.
-func (b *rulebook) run(q query, ask question) ([]*ast.Term, error) {
-	if b.foreign {
-		return b.apart(q, ask)
-	}
-	return b.all.run(q, ask)
+func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]*ast.Term, error) {
+	j.at.Store(key)
+	j.asked.Add(1)
+	return key.book.all.run(q, j.question(input))
 }
 
 func (j *judgement) question(input ast.Value) question {

@@ -24,6 +24,8 @@ import (
 //
 //	now          the snapshot's time
 //	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status
+//	rollouts     where the proposal begins a rollout: count of the environment's other worker deployments that roll one out, and
+//	             names of the first of them; one whose record can't be read counts
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
 //	             resources, what changes of the objects made from templates: template, removes, scales;
@@ -36,7 +38,8 @@ import (
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
-//	git          branch, commit, author, when, message
+//	git          branch; and where the policies look at git and it is known, the commit that gave the spec its content: commit, author,
+//	             when, message, reverts, paths
 //	plan         row, reason, message, target, actions
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
@@ -80,6 +83,9 @@ func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
 		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
 	}
+	if beside := startingBeside(s, p); beside != nil {
+		d.world = append(d.world, field{"rollouts", beside})
+	}
 	if s.FirstRead != nil {
 		first := newObject()
 		first.put("routing", routingOf(s, s.FirstRead))
@@ -107,6 +113,25 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	o.put("output", output.value())
 	return o.value()
 }
+
+// startingBeside are the rollouts of the environment's other worker deployments, where the proposal begins one; else nothing
+// asks for them, and they would only fill the log of decisions.
+func startingBeside(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
+	if !slices.ContainsFunc(p.Actions, s.Starts) {
+		return nil
+	}
+	var names []string
+	for _, r := range s.Rollouts[:min(len(s.Rollouts), namedRollouts)] {
+		names = append(names, r.Deployment.String())
+	}
+	o := newObject()
+	o.integer("count", int64(len(s.Rollouts)))
+	o.put("names", texts(names))
+	return o.value()
+}
+
+// namedRollouts is how many rollouts beside are named.
+const namedRollouts = 10
 
 func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	o := newObject()
@@ -138,6 +163,8 @@ func gitOf(g rollout.GitContext) ast.Value {
 	o.text("author", g.Author)
 	o.time("when", g.When)
 	o.text("message", g.Message)
+	o.text("reverts", g.Reverts)
+	o.texts("paths", g.Paths)
 	return o.value()
 }
 
@@ -255,7 +282,7 @@ func planOf(p *rollout.Proposal) ast.Value {
 		target := newObject()
 		target.text("buildID", t.BuildID)
 		target.text("buildIDFrom", string(t.BuildIDFrom))
-		target.text("templateHash", t.TemplateHash)
+		target.text("templateHash", abbreviated(t.TemplateHash))
 		target.text("deployment", t.Deployment)
 		target.count("attempt", t.Attempt)
 		target.time("since", t.Since)

@@ -33,17 +33,7 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 
 // JudgeDocument is Judge on a document, which may be one that was recorded.
 func (e *Engine) JudgeDocument(ctx context.Context, d *Document) rollout.Verdicts {
-	j := e.judgement(ctx, d)
-	out := rollout.Verdicts{PolicyDigest: e.digest, Actions: make(map[string]rollout.Verdict, len(d.actions)), Spec: j.spec(d)}
-	for i := range d.actions {
-		m := &d.actions[i]
-		if pkg := asked(m.kind); pkg != "" {
-			found := e.with(j.findings(pkg, d.about(m))...)
-			e.waive(found, d, m.buildID)
-			out.Actions[m.id] = verdict(m, found)
-		}
-	}
-	return out
+	return watched(e, judging{ctx, d}, (*judgement).verdicts)
 }
 
 // JudgeSpec says what policy thinks of the snapshot's spec alone. The rules see the spec, its environment and the
@@ -53,16 +43,29 @@ func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verd
 	if err != nil {
 		return conclude(e.with(unreadable(packageSpec, err)))
 	}
-	return e.judgement(ctx, d).spec(d)
+	return watched(e, judging{ctx, d}, (*judgement).spec)
 }
 
-func (e *Engine) judgement(ctx context.Context, d *Document) *judgement {
-	return &judgement{ctx: ctx, engine: e, now: d.now, slow: map[slowKey]string{}}
+func (e *Engine) judgement(of judging) *judgement {
+	return &judgement{judging: of, engine: e, slow: map[slowKey]string{}}
 }
 
-func (j *judgement) spec(d *Document) rollout.Verdict {
-	found := append(j.engine.with(j.findings(packageSpec, d.SpecInput())...), j.engine.uselessWaivers(d)...)
-	j.engine.waive(found, d, "")
+func (j *judgement) verdicts() rollout.Verdicts {
+	out := rollout.Verdicts{PolicyDigest: j.engine.digest, Actions: make(map[string]rollout.Verdict, len(j.actions)), Spec: j.spec()}
+	for i := range j.actions {
+		m := &j.actions[i]
+		if pkg := asked(m.kind); pkg != "" {
+			found := j.engine.with(j.findings(pkg, j.about(m))...)
+			j.engine.waive(found, j.Document, m.buildID)
+			out.Actions[m.id] = verdict(m, found)
+		}
+	}
+	return out
+}
+
+func (j *judgement) spec() rollout.Verdict {
+	found := append(j.engine.with(j.findings(packageSpec, j.SpecInput())...), j.engine.uselessWaivers(j.Document)...)
+	j.engine.waive(found, j.Document, "")
 	return conclude(found)
 }
 

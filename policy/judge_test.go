@@ -245,7 +245,7 @@ warn contains {"rule": "a", "msg": "b"} if {
 `)})
 	d, err := NewDocument(snapshot(t), proposal(ramp()))
 	require.NoError(t, err)
-	j := e.judgement(t.Context(), d)
+	j := e.judgement(judging{t.Context(), d})
 	input, _ := d.Input(ramp().ID)
 	require.Equal(t, "policy.timeout", j.ask(e.books[0], packageRollout, input).failures[0].Rule)
 	e.bounds.Timeout = time.Hour // asked again, it would take that long

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -122,4 +123,48 @@ func TestPanic(t *testing.T) {
 	require.Equal(t, rollout.HoldEffect, v.Effect)
 	require.Contains(t, v.Findings[0].Message, "panic: ")
 	require.Equal(t, rollout.Allow, judge(t, e, reset()).Effect)
+}
+
+// What the snapshot says of other rollouts decides whether one starts; the finding names who is in the way.
+func TestConcurrency(t *testing.T) {
+	e := Compile(Config{Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {concurrency: {max: 1, environments: [prod]}}}}\n"}}})
+	require.Empty(t, e.Problems())
+	start := ramp()
+	start.From, start.To, start.Step = 0, 10, 1
+	s := snapshot(t)
+	s.Observation.Routing.HasRamp, s.Observation.Routing.Ramping, s.Observation.Routing.Percentage = false, "", 0
+	p := proposal(start)
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, p).Of(start.ID).Effect, "nobody is")
+
+	s.Rollouts = []rollout.InProgress{{Deployment: rollout.Name{Namespace: "payments", Name: "refunds"}, BuildID: "r7", Since: ago(time.Hour)}}
+	v := e.Judge(t.Context(), s, p).Of(start.ID)
+	require.Equal(t, rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "rampart.rollout", Rule: "rollout.concurrency",
+		Effect: rollout.HoldEffect, Message: "1 of at most 1 rollouts at a time are in progress: payments/refunds",
+		Evidence: []byte(`{"rollouts":["payments/refunds"]}`)}}}, v)
+
+	s.Environment.Name = "staging"
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), s, p).Of(start.ID).Effect, "the number holds in prod")
+
+	begun := snapshot(t)
+	begun.Rollouts = s.Rollouts
+	require.Equal(t, rollout.Allow, e.Judge(t.Context(), begun, proposal(ramp())).Of(ramp().ID).Effect, "it goes on")
+}
+
+// Other rollouts are seen where one begins, the first of them by name; a spec is judged by itself.
+func TestRolloutsBeside(t *testing.T) {
+	e := of("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": \"seen\"} if input.rollouts\n",
+		"package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": sprintf(\"%d %d\", [input.rollouts.count, count(input.rollouts.names)])}\n")
+	s := snapshot(t)
+	for i := range namedRollouts + 2 {
+		s.Rollouts = append(s.Rollouts, rollout.InProgress{Deployment: rollout.Name{Namespace: "payments", Name: fmt.Sprint("r", i)}})
+	}
+	require.Empty(t, e.Judge(t.Context(), s, proposal()).Of(ramp().ID).Findings, "it goes on, and asks nobody")
+
+	start := ramp()
+	start.From, start.To, start.Step = 0, 10, 1
+	s.Observation.Routing.HasRamp, s.Observation.Routing.Ramping, s.Observation.Routing.Percentage = false, "", 0
+	v := e.Judge(t.Context(), s, proposal(start))
+	require.Empty(t, v.Spec.Findings)
+	require.Empty(t, e.JudgeSpec(t.Context(), s).Findings)
+	require.Equal(t, "12 10", v.Of(start.ID).Findings[0].Message)
 }

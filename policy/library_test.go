@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/format"
 	"github.com/stretchr/testify/require"
 
@@ -34,5 +35,19 @@ func TestLibraryFormat(t *testing.T) {
 		formatted, err := format.Source(m.Path, []byte(m.Source))
 		require.NoError(t, err)
 		require.Equal(t, string(formatted), m.Source, "%s is not as opa fmt writes it", m.Path)
+	}
+}
+
+// The packages that are asked hold the rules that are read and nothing else, so that no helper's name is taken.
+func TestLibraryHelpersAreElsewhere(t *testing.T) {
+	for _, m := range rego.Modules() {
+		parsed, err := parseModule(m)
+		require.NoError(t, err)
+		sets, asked := contract()[packageName(parsed)]
+		for _, r := range parsed.Rules {
+			name := string(r.Head.Ref()[0].Value.(ast.Var))
+			read := slices.ContainsFunc(sets, func(set ruleSet) bool { return set.name == name })
+			require.True(t, !asked || read, "%s:%d: %s is a helper: it belongs below rampart.library", m.Path, r.Location.Row, name)
+		}
 	}
 }

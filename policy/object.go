@@ -29,6 +29,7 @@ completed continuedAsNew count counted createdAt current currentChangedAt deacti
 deployment desired direction dispatchRate drainage drainageChangedAt drainageCheckedAt drift
 enough environment error evacuation evidence exists factMaxAge facts failed firstActivatedAt
 firstRead fresh from gate git guard hasRamp hold id jobID kind known labels
+names paths reverts rollouts
 lastAccess lastModifier leftAt leftBy limits listed lowers managerIdentity maxAge maxVersions
 message metadata mode n name namespace now observedAt onFailure openPinned
 otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge

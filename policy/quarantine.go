@@ -3,8 +3,6 @@ package policy
 import (
 	"sync"
 	"time"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // quarantine remembers which packages of a rulebook went beyond their bounds, so that a policy that loops costs its bounds once
@@ -49,41 +47,59 @@ func (q *quarantine) excluded(pkg string) string {
 	return s.why
 }
 
-func (q *quarantine) count(change int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running += change
-}
-
 // grace is how long after its time-out an evaluation is given up that does not notice it.
 const grace = time.Second
 
-// answer is what an evaluation ended with.
-type answer struct {
-	values []*ast.Term
-	err    error
+// watched evaluates policies that nobody vouches for. OPA looks whether it has to end before each expression; one expression
+// that takes for ever, such as comparing two values that are shared within themselves many times over, can't be stopped: it is
+// left to itself, its package is not asked again while it runs, and the work is done anew without.
+func watched[T any](e *Engine, d judging, work func(*judgement) T) T {
+	if !e.foreign {
+		return work(e.judgement(d))
+	}
+	for {
+		j := e.judgement(d)
+		done := make(chan T, 1)
+		go func() { done <- work(j) }()
+		if got, ok := wait(j, done); ok {
+			return got
+		}
+	}
 }
 
-// apart evaluates a query of policies that nobody vouches for. OPA looks whether it has to end before each expression; one
-// expression that takes for ever, such as comparing two values that are shared within themselves many times over, is left to
-// itself: nothing can stop it.
-func (b *rulebook) apart(q query, ask question) ([]*ast.Term, error) {
-	done := make(chan answer, 1)
-	go func() {
-		values, err := b.all.run(q, ask)
-		done <- answer{values, err}
-	}()
-	timer := time.NewTimer(ask.budget.bounds.Timeout + grace)
+// wait waits for an answer, and gives up when one query takes too long; its package is excluded then.
+func wait[T any](j *judgement, done chan T) (got T, ok bool) {
+	timer := time.NewTimer(j.engine.bounds.Timeout + grace)
 	defer timer.Stop()
-	select {
-	case got := <-done:
-		return got.values, got.err
-	case <-timer.C:
+	for before := int64(0); ; {
+		select {
+		case got := <-done:
+			return got, true
+		case <-timer.C:
+		}
+		asked := j.asked.Load()
+		if at := j.at.Load(); asked == before && at != nil {
+			at.book.quarantine.giveUp(at.pkg, j.engine.bounds.Timeout)
+			go func() {
+				<-done
+				at.book.quarantine.ended()
+			}()
+			return got, false
+		}
+		before = asked
+		timer.Reset(j.engine.bounds.Timeout + grace)
 	}
-	b.quarantine.count(1)
-	go func() {
-		<-done
-		b.quarantine.count(-1)
-	}()
-	return nil, exhausted("took longer than " + ask.budget.bounds.Timeout.String() + " and could not be stopped")
+}
+
+func (q *quarantine) giveUp(pkg string, limit time.Duration) {
+	q.exclude(pkg, "the policies of "+pkg+" took longer than "+limit.String()+" and could not be stopped")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running++
+}
+
+func (q *quarantine) ended() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running--
 }

@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -111,12 +113,29 @@ func (m termMaker) value(v reflect.Value) (ast.Value, error) {
 	return m.known(v)
 }
 
-// through goes through the value's own JSON.
+// through goes through the value's own JSON, which mostly is one scalar.
 func through(v reflect.Value) (ast.Value, error) {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return ast.NullValue, nil
 	}
-	return plain(v.Interface())
+	own, ok := v.Interface().(json.Marshaler)
+	if !ok && v.CanAddr() {
+		own, ok = v.Addr().Interface().(json.Marshaler)
+	}
+	if !ok {
+		return plain(v.Interface())
+	}
+	text, err := own.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	switch n := len(text); {
+	case n >= 2 && text[0] == '"' && bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text):
+		return ast.InternedTerm(string(text[1 : n-1])).Value, nil
+	case n > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
+		return ast.Number(text), nil
+	}
+	return ast.ValueFromReader(bytes.NewReader(text))
 }
 
 func (m termMaker) known(v reflect.Value) (ast.Value, error) {

@@ -1,5 +1,5 @@
-// Package rego holds the default policies, embedded: the Rego library, its tests, its default parameters and the schema
-// of those parameters.
+// Package rego holds the default policies, embedded: the Rego library, its tests, its default parameters, the schema
+// of those parameters and the schema of the input.
 //
 // The modules of the four packages that are asked for verdicts (rampart.spec, rampart.rollout, rampart.drift,
 // rampart.sunset) hold contract rules only, so that a repository's modules can add rules to the same packages without
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed */*.rego data.yaml config.schema.json
+//go:embed */*.rego data.yaml config.schema.json schema/input.json
 var files embed.FS
 
 // root is prefixed to the paths of embedded files in messages, so that they are told apart from a repository's own.
@@ -39,6 +39,9 @@ func Data() (path, content string) { return root + "/data.yaml", read("data.yaml
 // ConfigSchema is the JSON Schema of rampart.config: the type of each parameter. What the library does not know is
 // refused in its groups; other groups are free.
 func ConfigSchema() string { return read("config.schema.json") }
+
+// InputSchema is the JSON Schema (draft-07) of the document that policies see as input, as opa check --schema reads it.
+func InputSchema() string { return read("schema/input.json") }
 
 func modules(keep func(string) bool) []Module {
 	names, err := fs.Glob(files, "*/*.rego")

@@ -58,6 +58,7 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
 	a.addTemporal(cmd, &server)
+	a.addPolicies(cmd)
 	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; neither Git nor Temporal are asked")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
 	return cmd
@@ -74,7 +75,12 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 		return world, nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	planner, err := a.planner(source, pool, server)
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return world, nil, err
+	}
+	defer judges.close()
+	planner, err := a.planner(ends{source, pool, judges}, server)
 	if err != nil {
 		return world, nil, err
 	}
@@ -108,12 +114,14 @@ func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [
 	if err != nil {
 		return world, nil, err
 	}
-	judges := newJudges()
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return world, nil, err
+	}
+	defer judges.close()
 	out := make([][]reconcile.Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		for _, s := range env.Deployments {
-			out[i] = append(out[i], reconcile.Decide(ctx, judges.engine(env), s))
-		}
+		out[i] = reconcile.DecideAll(ctx, judges.engine(env), env.Deployments)
 	}
 	return world, out, ctx.Err()
 }

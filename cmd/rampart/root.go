@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
@@ -32,10 +33,31 @@ type app struct {
 	noColor             bool
 	// resourceKinds are the kinds that a WorkerResourceTemplate may make.
 	resourceKinds []string
+	// requireApproval says which environments have to want approval; approval is what it says.
+	requireApproval []string
+	approval        []gitops.ApprovalFloor
+	policies        policyFlags
 }
 
 // allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
 func (a *app) allowedKinds() []string { return append([]string{}, a.resourceKinds...) }
+
+// reading is how the bot's own configuration says that folders and files are read.
+func (a *app) reading(more ...gitops.Option) []gitops.Option {
+	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval)}, more...)
+}
+
+func (a *app) parseApproval() error {
+	a.approval = nil
+	for _, text := range a.requireApproval {
+		f, err := gitops.ParseApprovalFloor(text)
+		if err != nil {
+			return fmt.Errorf("--require-approval: %w", err)
+		}
+		a.approval = append(a.approval, f)
+	}
+	return nil
+}
 
 // run runs the program and gives its exit code.
 func run(args []string) int {
@@ -107,14 +129,17 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	f.StringVar(&a.config, "config", "", "YAML file with flags by their names")
 	f.StringSliceVar(&a.resourceKinds, "allowed-resource-kinds", v1alpha1.DefaultResourceKinds(),
 		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
+	f.StringSliceVar(&a.requireApproval, "require-approval", nil,
+		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all others; repeatable")
 	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.list())
 	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.list())
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	a.completeFlag(root, "env", a.completeEnvironments)
+	a.completeFlag(root, "require-approval", a.completeEnvironments)
 	a.completeFlag(root, "log-level", a.logLevel.complete)
 	a.completeFlag(root, "log-format", a.logFormat.complete)
 	root.AddCommand(a.validateCommand(), a.renderCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
-		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.simulateCommand(), a.versionCommand(), a.completionCommand())
+		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.policyCommand(), a.simulateCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(a.operatorCommands()...)
 	addFaults(root)
 	return root
@@ -131,6 +156,12 @@ func (a *app) completeFlag(cmd *cobra.Command, flag string, complete cobra.Compl
 func (a *app) prepare(cmd *cobra.Command) error {
 	if err := a.applySettings(cmd); err != nil {
 		return err
+	}
+	if err := a.parseApproval(); err != nil {
+		return err
+	}
+	if f := cmd.Flags().Lookup("cache-dir"); f != nil {
+		a.policies.cacheDir = f.Value.String()
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel.value)); err != nil {

@@ -50,7 +50,12 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 			case interval <= 0:
 				return fmt.Errorf("--interval has to be positive, not %s", interval)
 			}
-			bot, closeBot, err := a.bot(repository, server)
+			judges, err := a.openJudges()
+			if err != nil {
+				return err
+			}
+			defer judges.close()
+			bot, closeBot, err := a.bot(repository, server, judges)
 			if err != nil {
 				return err
 			}
@@ -66,8 +71,10 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 			defer func() { err = errors.Join(err, closeLog(most)) }()
 			l := loop{app: a, bot: bot, interval: interval, told: map[rollout.Name]rollout.State{}}
 			if once {
+				judges.refresh(cmd.Context())
 				return l.once(cmd.Context())
 			}
+			defer judges.keepUp(cmd.Context())()
 			l.run(cmd.Context())
 			return nil
 		},
@@ -76,6 +83,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	repository.addWriting(cmd)
 	a.addTemporal(cmd, &server)
 	decided.addRecording(cmd)
+	a.addPolicies(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
 	return cmd

@@ -65,10 +65,12 @@ type (
 const (
 	ruleInvalid = "object.invalid"
 	ruleWarning = "object.warning"
+	// rulePolicy is what the names of checks of policies begin with; what does not compile is policy.broken.
+	rulePolicy       = "policy."
+	rulePolicyBroken = rulePolicy + "broken"
 )
 
 func sarifOf(v validation) sarifLog {
-	rules := map[string]bool{}
 	results := []sarifResult{}
 	for _, p := range v.Problems {
 		r := sarifResult{RuleID: ruleInvalid, Level: "error", Locations: sarifAt(p.File, p.Line, p.Column)}
@@ -77,7 +79,6 @@ func sarifOf(v validation) sarifLog {
 		}
 		text := v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.String()
 		r.Message.Text = oneLine(strings.TrimPrefix(text, ": ")) // the place is told apart from the message
-		rules[r.RuleID] = true
 		results = append(results, r)
 	}
 	for _, f := range v.Findings {
@@ -89,8 +90,29 @@ func sarifOf(v validation) sarifLog {
 		if f.Waived != "" {
 			r.Suppressions = []sarifSuppression{{Kind: "external", Justification: "waived by " + f.Waived}}
 		}
-		rules[r.RuleID] = true
 		results = append(results, r)
+	}
+	return newSARIF(results)
+}
+
+func sarifOfPolicies(c policyCheck) sarifLog {
+	results := []sarifResult{}
+	for _, p := range c.Problems {
+		r := sarifResult{RuleID: rulePolicyBroken, Level: "error", Locations: sarifAt(p.File, p.Line, 0)}
+		if p.Check != "" {
+			r.RuleID = rulePolicy + string(p.Check)
+		}
+		r.Message.Text = strings.TrimPrefix(policyProblem{Message: p.Message, Environments: p.Environments}.String(), ": ")
+		results = append(results, r)
+	}
+	return newSARIF(results)
+}
+
+// newSARIF is a log of results, with the rules that they are of.
+func newSARIF(results []sarifResult) sarifLog {
+	rules := map[string]bool{}
+	for _, r := range results {
+		rules[r.RuleID] = true
 	}
 	driver := sarifDriver{Name: "rampart", InformationURI: "https://github.com/rampart-gitops/rampart", Rules: []sarifRule{}}
 	for _, id := range sortedKeys(rules) {

@@ -63,6 +63,7 @@ simulated.`,
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatMermaid)
 	repository.addReading(cmd)
+	a.addPolicies(cmd)
 	f := cmd.Flags()
 	f.StringVar(&ask.world, "world", "", "file with a Simulation: what happens meanwhile (default: all goes well)")
 	f.StringVar(&ask.at, "at", "", "when it begins, such as 2026-01-31T12:00:00Z (default: what the world says, else now)")
@@ -94,7 +95,12 @@ func (a *app) simulate(ctx context.Context, ask simulation, repository repositor
 	if err != nil {
 		return t, a.because(world, err)
 	}
-	judges := newJudges()
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return t, err
+	}
+	defer judges.close()
+	s.Facts = judges.facts()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
 			t, err = sim.Run(ctx, sim.Input{Snapshot: s, World: script, Judge: judges.engine(env)})

@@ -79,7 +79,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	for i, obs := range seen {
 		var err error
 		reads := 0
-		planner, err := a.planner(folder{dir: a.dir}, scene{obs, &reads}, temporalFlags{})
+		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}}, temporalFlags{})
 		require.NoError(t, err)
 		world, decided, err = planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -232,12 +232,12 @@ func TestBusyServerIsAskedAgain(t *testing.T) {
 	// A read that works is followed by one of what the rows look at.
 	for _, c := range []struct{ busy, reads int }{{0, 2}, {2, 4}, {99, busyTries}} {
 		reads := 0
-		planner, err := a.planner(folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation {
+		planner, err := a.planner(ends{folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation {
 			if reads <= c.busy {
 				return rollout.Observation{Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "too many requests", Busy: true}}
 			}
 			return rollout.Observation{Exists: rollout.No}
-		}, &reads}, temporalFlags{})
+		}, &reads}, &judges{}}, temporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := patiently(t.Context(), planner, time.Millisecond)
 		require.NoError(t, err)

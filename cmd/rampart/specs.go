@@ -29,6 +29,8 @@ type specs struct {
 	shown map[string]string
 	// base is joined to the world's paths to show them and to read them.
 	base string
+	// ruling is the beginning of paths in the commit that the specs are judged by, "" if there is none.
+	ruling string
 	// text of files that were not read from base.
 	text map[string]string
 }
@@ -42,14 +44,14 @@ func (a *app) loadSpecs(paths []string) (specs, error) {
 		return specs{}, err
 	}
 	if len(paths) == 0 {
-		world, err := gitops.ReadFolder(a.dir, gitops.AllowKinds(a.allowedKinds()))
+		world, err := gitops.ReadFolder(a.dir, a.reading()...)
 		return specs{world: world, whole: true, base: a.dir}, err
 	}
 	if below, ok := a.insideRepository(paths); ok {
 		return a.partOfRepository(below)
 	}
 	if len(paths) == 1 && paths[0] != "-" && isFolder(paths[0]) == nil {
-		world, err := gitops.ReadFolder(paths[0], gitops.AllowKinds(a.allowedKinds()), gitops.SomeFiles())
+		world, err := gitops.ReadFolder(paths[0], a.reading(gitops.SomeFiles())...)
 		return specs{world: world, base: paths[0]}, err
 	}
 	return a.gatherSpecs(paths)
@@ -98,7 +100,7 @@ func (a *app) partOfRepository(below []string) (specs, error) {
 			return specs{}, err
 		}
 	}
-	world, err := gitops.ReadFolder(a.dir, gitops.AllowKinds(a.allowedKinds()))
+	world, err := gitops.ReadFolder(a.dir, a.reading()...)
 	if err != nil {
 		return specs{}, err
 	}
@@ -167,7 +169,7 @@ func (a *app) gatherSpecs(paths []string) (specs, error) {
 			add(name, text)
 		}
 	}
-	world, err := gitops.ReadFiles(files, gitops.AllowKinds(a.allowedKinds()), gitops.SomeFiles())
+	world, err := gitops.ReadFiles(files, a.reading(gitops.SomeFiles())...)
 	if err != nil {
 		return specs{}, err
 	}
@@ -266,7 +268,20 @@ func (s *specs) show(file string) string {
 	if name, ok := s.shown[file]; ok {
 		return name
 	}
+	if s.ruling != "" && strings.HasPrefix(file, s.ruling) {
+		return file
+	}
 	return filepath.Join(s.base, filepath.FromSlash(file))
+}
+
+// showPolicy gives the path that a person knows a policy by: one that is not the repository's is the bot's own, and stays as it is.
+func (s *specs) showPolicy(env rollout.EnvironmentWorld, file string) string {
+	for _, f := range slices.Concat(env.Policies, env.Data) {
+		if f.Path == file {
+			return s.show(file)
+		}
+	}
+	return file
 }
 
 // place finds the line and column of a field of a deployment's spec, 0 where that is not known.

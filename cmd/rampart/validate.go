@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -18,23 +19,47 @@ import (
 
 func (a *app) validateCommand() *cobra.Command {
 	var output choice
+	var base string
 	cmd := &cobra.Command{
 		Use:   "validate [PATH...]",
-		Short: "Check specs, configuration and policies; no Git, no network",
+		Short: "Check specs, configuration and policies; no Temporal",
 		Long: `Validate decodes specs, connections, waivers and rampart.yaml strictly, compiles the policies, and asks the policies of
 package rampart.spec about each spec. Without a PATH it checks the folder -C; "-" is standard input.
 
 Where -C has a rampart.yaml and each PATH is below it, the specs belong to its environments, with their policies and
 connections. Else the given files are all there is, and the default policies apply.
 
+With --base the folder -C, a Git checkout, is a change on top of a commit, such as a pull request on its branch: specs are
+those of the folder; environments, policies, data and waivers that judge them are those of the commit, so that a change
+cannot loosen what it is judged by. The change's own rampart.yaml and policies are checked for errors, and judge nothing
+yet. A spec that is in no environment of the commit is an error. What is wrong in the commit's own is a warning.
+
+Nothing is asked over the network but for the bot's own --policy-bundle.
+
 Each problem is a line on standard output, file:line: path: message. Exit code 1 with errors, 2 when only policy refuses,
-0 otherwise, warnings or not.`,
+0 otherwise, warnings or not. What only rampart policy check finds in policies is a warning: the bot goes on with it.`,
 		Example: `  rampart validate
   rampart validate workers/prod/checkout.yaml
+  rampart validate --base origin/main
   kustomize build overlays/prod | rampart validate -
   rampart validate -o sarif > rampart.sarif`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if base != "" && len(args) > 0 {
+				return errors.New("--base is about all of the folder -C: it goes with no PATH")
+			}
+			judges, err := a.judges(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer judges.close()
+			if base != "" {
+				v, err := a.validateChange(cmd.Context(), base, judges)
+				if err != nil {
+					return err
+				}
+				return a.printValidation(output.value, v)
+			}
 			s, err := a.loadSpecs(args)
 			if err != nil {
 				return err
@@ -42,10 +67,13 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 				return err
 			}
-			return a.printValidation(output.value, a.validate(cmd.Context(), s))
+			return a.printValidation(output.value, a.validate(cmd.Context(), s, judges))
 		},
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
+	a.addPolicies(cmd)
+	cmd.Flags().StringVar(&base, "base", "", "commit whose environments, policies, data and waivers judge: a branch such as origin/main, a tag, a whole hash")
+	a.completeFlag(cmd, "base", cobra.NoFileCompletions)
 	return cmd
 }
 
@@ -86,14 +114,11 @@ func (f specFinding) String() string {
 }
 
 // validate finds what is wrong with specs.
-func (a *app) validate(ctx context.Context, s specs) validation {
+func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
 	out := validation{Problems: s.problems(), Findings: []specFinding{}}
-	judges := newJudges()
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
-		for _, p := range engine.Problems() {
-			out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.show(p.Path), Line: p.Line, Message: p.Message})
-		}
+		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
 		for _, d := range env.Deployments {
 			out.Deployments++
 			out.Problems = append(out.Problems, around(s, d)...)
@@ -103,15 +128,43 @@ func (a *app) validate(ctx context.Context, s specs) validation {
 			}
 		}
 	}
+	slices.SortStableFunc(out.Findings, func(a, b specFinding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message))
+	})
+	out.conclude()
+	return out
+}
+
+// conclude sorts the problems, and says what all of it comes to.
+func (out *validation) conclude() {
 	sortProblems(out.Problems)
 	out.Problems = slices.Compact(out.Problems)
 	if out.Problems == nil {
 		out.Problems = []v1alpha1.Problem{}
 	}
-	slices.SortStableFunc(out.Findings, func(a, b specFinding) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message))
-	})
 	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
+}
+
+// policyProblems are what is wrong with the bot's own policies, and with an environment's policies and data: errors in files
+// that the bot cannot use, for which it holds; warnings where it goes on and something has no effect.
+func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
+	broken := map[string]bool{}
+	for _, p := range engine.Problems() {
+		broken[p.Path] = true
+	}
+	var out []v1alpha1.Problem
+	for _, p := range policy.Check(policyConfig(env)) {
+		severity := v1alpha1.Warning
+		if broken[p.Path] {
+			severity = v1alpha1.Error
+		}
+		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
+	}
+	for _, p := range engine.Problems() {
+		if !slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == p.Path }) {
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: p.Path, Line: p.Line, Message: p.Message})
+		}
+	}
 	return out
 }
 

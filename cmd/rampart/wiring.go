@@ -18,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/metrics"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -94,18 +95,26 @@ func (a *app) secret(file, variable string) mirror.Secret {
 	return nil
 }
 
+// cacheDir is the folder of --cache-dir, else the user's.
+func cacheDir(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for what is downloaded, give one with --cache-dir: %w", err)
+	}
+	return filepath.Join(user, "rampart"), nil
+}
+
 // repository opens the mirror of --repo.
 func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, error) {
-	dir := f.cacheDir
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("no place for the mirror, give one with --cache-dir: %w", err)
-		}
-		dir = filepath.Join(user, "rampart")
+	dir, err := cacheDir(f.cacheDir)
+	if err != nil {
+		return nil, err
 	}
 	return gitops.Open(gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
-		ResourceKinds: a.allowedKinds(), Log: a.log, Now: a.now, OnWrite: onWrite})
+		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite})
 }
 
 // source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
@@ -114,7 +123,7 @@ func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() e
 		if err := isFolder(a.dir); err != nil {
 			return nil, nil, err
 		}
-		return a.only(folder{a.dir, a.allowedKinds()}), func() error { return nil }, nil
+		return a.only(folder{a.dir, a.reading()}), func() error { return nil }, nil
 	}
 	repo, closeRepo, err := a.shortLived(f, nil)
 	if err != nil {
@@ -146,12 +155,12 @@ func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 
 // folder is a Source that reads a folder as it is on disk.
 type folder struct {
-	dir   string
-	kinds []string
+	dir     string
+	options []gitops.Option
 }
 
 func (f folder) Read(context.Context) (rollout.World, error) {
-	return gitops.ReadFolder(f.dir, gitops.AllowKinds(f.kinds))
+	return gitops.ReadFolder(f.dir, f.options...)
 }
 
 // only is a source for --env.
@@ -173,6 +182,22 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 		return world, err
 	}
 	return onlyEnvironment(world, s.name)
+}
+
+// Origins asks the source behind, if that has a history.
+func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	return originsOf(ctx, s.Source, snapshots)
+}
+
+func originsOf(ctx context.Context, source reconcile.Source, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	if historian, ok := source.(reconcile.Historian); ok {
+		return historian.Origins(ctx, snapshots)
+	}
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, d := range snapshots {
+		out[i] = d.Git
+	}
+	return out, nil
 }
 
 // onlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its
@@ -306,8 +331,14 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 // parallel is how many worker deployments are observed at once: the calls' budget is what bounds them.
 const parallel = 16
 
-func (a *app) planner(source reconcile.Source, observer reconcile.Observer, f temporalFlags) (*reconcile.Planner, error) {
-	judges := newJudges()
+// ends are what a planner reads from and asks.
+type ends struct {
+	source   reconcile.Source
+	observer reconcile.Observer
+	judges   *judges
+}
+
+func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 	store, err := f.metrics()
 	if err != nil {
 		return nil, err
@@ -318,12 +349,13 @@ func (a *app) planner(source reconcile.Source, observer reconcile.Observer, f te
 			return nil, err
 		}
 	}
-	return &reconcile.Planner{Inputs: inputs, Metrics: store, Source: source, Observer: observer, Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log,
-		Parallel: parallel, JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return judges.engine(env) }}, nil
+	return &reconcile.Planner{Inputs: inputs, Metrics: store, Source: judged{e.source, e.judges}, Observer: e.observer,
+		Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log, Parallel: parallel, Own: e.judges.facts,
+		JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return e.judges.engine(env) }}, nil
 }
 
 // bot wires a Reconciler. close gives its mirror and its connections back.
-func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconcile.Reconciler, close func() error, err error) {
+func (a *app) bot(repository repositoryFlags, server temporalFlags, judges *judges) (bot *reconcile.Reconciler, close func() error, err error) {
 	hooks, err := a.faults()
 	if err != nil {
 		return nil, nil, err
@@ -336,7 +368,7 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags) (bot *reconc
 	if err != nil {
 		return nil, nil, errors.Join(err, pool.Close())
 	}
-	planner, err := a.planner(a.only(repo), pool, server)
+	planner, err := a.planner(ends{a.only(repo), pool, judges}, server)
 	if err != nil {
 		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
 	}
@@ -365,6 +397,9 @@ type temporalPort struct {
 
 var (
 	_ reconcile.Source    = (*gitops.Repository)(nil)
+	_ reconcile.Historian = (*gitops.Repository)(nil)
+	_ reconcile.Historian = oneEnvironment{}
+	_ reconcile.Historian = judged{}
 	_ reconcile.Committer = (*gitops.Repository)(nil)
 	_ reconcile.Judge     = (*policy.Engine)(nil)
 	_ reconcile.Observer  = (*temporal.Pool)(nil)
@@ -399,37 +434,110 @@ func (t temporalPort) StartBatch(ctx context.Context, on reconcile.Subject, star
 	return t.pool.StartBatch(ctx, targetOf(on), start)
 }
 
-// judges compiles policies once for each content. It is safe for concurrent use.
+// judges compiles policies once for each content: those of an environment, and the bot's own. It is safe for concurrent use.
 type judges struct {
+	// store has the bot's own policies; nil: it has none.
+	store    *bundles.Store
+	waivable []string
+
 	mu      sync.Mutex
 	engines map[[sha256.Size]byte]*policy.Engine
+	// floor is what of the store counts until pin is called again: one decision is made with the same policies from start to end.
+	floor bundles.Floor
 }
 
-func newJudges() *judges { return &judges{engines: map[[sha256.Size]byte]*policy.Engine{}} }
+// openJudges opens the bot's own policies as they are on disk.
+func (a *app) openJudges() (*judges, error) {
+	store, err := a.floor()
+	if err != nil {
+		return nil, err
+	}
+	j := &judges{store: store, waivable: a.policies.waivable}
+	j.pin()
+	return j, nil
+}
+
+// judges are the policies as they are now, for a command that decides once.
+func (a *app) judges(ctx context.Context) (*judges, error) {
+	j, err := a.openJudges()
+	if err != nil || j.store == nil {
+		return j, err
+	}
+	j.refresh(ctx)
+	return j, ctx.Err()
+}
+
+// refresh waits for what is in force at the servers, for one time limit at most.
+func (j *judges) refresh(ctx context.Context) {
+	if j.store != nil {
+		j.store.Refresh(ctx)
+		j.pin()
+	}
+}
+
+func (j *judges) close() {
+	if j.store != nil {
+		j.store.Close()
+	}
+}
+
+// pin takes over what is in force now.
+func (j *judges) pin() {
+	if j.store == nil {
+		return
+	}
+	floor := j.store.Floor()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.floor = floor
+}
+
+// facts are the bot's own.
+func (j *judges) facts() map[string]rollout.Fact {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.floor.Facts
+}
+
+// judged is a Source with which the policies are read anew too, whether or not the repository can be read.
+type judged struct {
+	reconcile.Source
+	judges *judges
+}
+
+func (s judged) Read(ctx context.Context) (rollout.World, error) {
+	s.judges.pin()
+	return s.Source.Read(ctx)
+}
+
+// Origins asks the source behind, if that has a history.
+func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	return originsOf(ctx, s.Source, snapshots)
+}
 
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
 const maxEngines = 32
 
 func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
-	var cfg policy.Config
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	h := sha256.New()
+	h.Write([]byte(j.floor.Key + "\n"))
 	for _, f := range env.Policies {
 		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
-		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
 	}
 	for _, f := range env.Data {
 		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
-		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if e, ok := j.engines[key]; ok {
 		return e
 	}
-	if len(j.engines) >= maxEngines {
-		clear(j.engines)
+	if len(j.engines) >= maxEngines || j.engines == nil {
+		j.engines = map[[sha256.Size]byte]*policy.Engine{}
 	}
+	cfg := policyConfig(env)
+	cfg.Floor, cfg.Waivable = j.floor.Layers, j.waivable
 	j.engines[key] = policy.Compile(cfg)
 	return j.engines[key]
 }

@@ -60,6 +60,82 @@ func (m *Mirror) searchLocal(tip Hash, want Wanted) (found Found, ok, cut bool, 
 	return found, ok, cut, err
 }
 
+// Introduced finds, for each file as it is at tip, the commit that gave it its content: along first parents, the last one before
+// which the path had another content or none. So a merge counts as one commit, whatever it brought together. History that the
+// mirror does not have yet is fetched step by step, until all are found. What is not at tip as wanted is not in the answer.
+// Errors: those of FindInHistory.
+func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]CommitInfo, error) {
+	if err := m.take(ctx); err != nil {
+		return nil, err
+	}
+	defer m.give()
+	t := &tracing{Mirror: m, missing: map[string]Hash{}, found: map[Wanted]CommitInfo{}}
+	for _, w := range files {
+		if e, ok, err := m.Lookup(tip.Tree, w.Path); err != nil {
+			return nil, err
+		} else if ok && e.Hash == w.Blob {
+			t.missing[w.Path] = w.Blob
+		}
+	}
+	at := tip.Commit
+	for _, depth := range deepening {
+		var cut bool
+		var err error
+		if at, cut, err = t.back(at); err != nil || !cut {
+			return t.found, err
+		}
+		if err := m.deepen(ctx, tip.Branch, depth); err != nil {
+			return t.found, err
+		}
+	}
+	_, cut, err := t.back(at)
+	if err == nil && cut {
+		err = &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
+	}
+	return t.found, err
+}
+
+// tracing looks for the commits that gave files their content.
+type tracing struct {
+	*Mirror
+	missing map[string]Hash
+	found   map[Wanted]CommitInfo
+}
+
+// back goes back from a commit along first parents until nothing is missing. It stops at a commit whose parent the mirror does
+// not have, which is cut.
+func (t *tracing) back(at Hash) (stopped Hash, cut bool, err error) {
+	for len(t.missing) > 0 {
+		c, err := t.Commit(at)
+		if err != nil {
+			return at, false, err
+		}
+		parent := Hash{}
+		if len(c.Parents) > 0 {
+			if !t.store.has(c.Parents[0]) {
+				return at, true, nil
+			}
+			before, err := t.Commit(c.Parents[0])
+			if err != nil {
+				return at, false, err
+			}
+			parent = before.Tree
+		}
+		err = t.Diff(parent, c.Tree, func(path string, e Entry) error {
+			if blob, ok := t.missing[path]; ok && e.Hash == blob {
+				t.found[Wanted{path, blob}] = c
+				delete(t.missing, path)
+			}
+			return nil
+		})
+		if err != nil || len(c.Parents) == 0 {
+			return at, false, err
+		}
+		at = c.Parents[0]
+	}
+	return at, false, nil
+}
+
 // deepen fetches history of the branch down to depth commits.
 func (m *Mirror) deepen(ctx context.Context, branch string, depth int) error {
 	sess, adv, err := m.remote.open(ctx, uploadPack)

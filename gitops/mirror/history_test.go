@@ -181,3 +181,35 @@ func TestFindInHistoryByBlob(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 }
+
+func TestIntroduced(t *testing.T) {
+	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
+		root := r.Commit(gittest.Commit{Write: map[string]string{"always": "1", "specs/a": "1", "specs/b": "1"}})
+		a := r.Commit(gittest.Commit{Write: map[string]string{"specs/a": "2"}})
+		r.Commit(gittest.Commit{Write: map[string]string{"specs/b": "2"}})
+		b := r.Commit(gittest.Commit{Write: map[string]string{"specs/b": "1"}}) // as it was once
+		for i := range 100 {                                                    // beyond the first deepening
+			r.Commit(gittest.Commit{Write: map[string]string{"status": fmt.Sprint(i)}})
+		}
+		m := openMirror(t, w)
+		tip := fetch(t, m, "main")
+		blob := func(path string) Wanted {
+			e, ok, err := m.Lookup(tip.Tree, path)
+			require.NoError(t, err)
+			require.True(t, ok)
+			return Wanted{path, e.Hash}
+		}
+		wants := []Wanted{blob("always"), blob("specs/a"), blob("specs/b"), blob("status")}
+		found, err := m.Introduced(t.Context(), tip, append(wants, Wanted{"status", wants[0].Blob}, Wanted{"nosuch", wants[0].Blob}))
+		require.NoError(t, err)
+		got := map[string]string{}
+		for want, c := range found {
+			got[want.Path] = c.Hash.String()
+		}
+		require.Equal(t, map[string]string{"always": root, "specs/a": a, "specs/b": b, "status": tip.Commit.String()}, got)
+
+		again, err := m.Introduced(t.Context(), fetch(t, m, "main"), wants[:1])
+		require.NoError(t, err)
+		require.Len(t, again, 1)
+	})
+}

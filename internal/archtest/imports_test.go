@@ -36,8 +36,8 @@ var rules = map[string]rule{
 	"internal/rollout":     {ours: []string{"gitops/api"}, never: pure},
 	"internal/plan":        {ours: []string{"gitops/api", "internal/analysis", "internal/rollout"}, never: pure},
 	"internal/oracle":      {ours: []string{"gitops/api", "internal/rollout"}, never: append([]string{cobra}, pure...)}, // nothing of the planner
-	"internal/decisionlog": {ours: []string{"gitops/api", "internal/analysis", "internal/decisions", "internal/reconcile", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/decisions":   {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
+	"internal/decisionlog": {ours: []string{"gitops/api", "internal/analysis", "internal/decisions", "internal/reconcile", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/operate":     {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan"}, never: pure},
 	"render":               {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
 	"rego":                 {never: []string{opa, sdk, git, cobra}},
@@ -46,6 +46,7 @@ var rules = map[string]rule{
 	"internal/reconcile":   {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/report":      {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
 	"internal/sim":         {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
+	"internal/bundles":     {ours: []string{"gitops/api", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
 	"internal/gittest":     {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/metrics":     {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/promtest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},

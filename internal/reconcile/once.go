@@ -147,7 +147,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	if err := r.raise(ctx, env, decisions, report); err != nil {
 		return err
 	}
-	r.steady.remember(env, sharedOf(r.JudgeFor(env), env), decisions)
+	r.steady.remember(env, r.sharedOf(env), decisions)
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}

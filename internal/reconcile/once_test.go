@@ -84,6 +84,8 @@ func (s *scene) Judge(_ context.Context, _ rollout.Snapshot, p rollout.Proposal)
 
 func (s *scene) Digest() string { return "policies" }
 
+func (s *scene) LooksAt(string) bool { return false }
+
 // Commit keeps what it is given as the record of the next read.
 func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {
 	if s.moved > 0 {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ type Planner struct {
 	Metrics Metrics
 	// Inputs of gates; nil: the bot was given none.
 	Inputs Inputs
+	// Own gives facts of the bot's own, for every worker deployment; nil: there are none.
+	Own func() map[string]rollout.Fact
 	// JudgeFor gives the policies of an environment.
 	JudgeFor func(rollout.EnvironmentWorld) Judge
 	Limits   rollout.Limits
@@ -45,11 +48,11 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {
-		snapshots, err := p.observe(ctx, env.Deployments)
+		snapshots, err := p.observe(ctx, p.withOrigins(ctx, env, env.Deployments))
 		if err != nil {
 			return rollout.World{}, err
 		}
-		env.Deployments = p.measure(ctx, snapshots)
+		env.Deployments, _ = p.measure(ctx, snapshots)
 		out.Environments[i] = env
 	}
 	return out, nil
@@ -91,7 +94,7 @@ func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]
 
 // look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
 func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot {
-	s.Limits, s.Now = p.Limits, p.Now()
+	s.Limits, s.Now, s.Facts = p.Limits, p.Now(), p.withOwn(s.Facts)
 	conn := plan.ConnectionOf(s)
 	if conn == nil {
 		return s
@@ -106,6 +109,24 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 	return s
 }
 
+// withOrigins adds where the specs come from, if policies look at it: to find that can take much of the history. Where it can't be
+// found it is not known, which is for the policies to judge.
+func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
+	historian, ok := p.Source.(Historian)
+	if !ok || len(snapshots) == 0 || p.JudgeFor == nil || !p.JudgeFor(env).LooksAt("git") {
+		return snapshots
+	}
+	origins, err := historian.Origins(ctx, snapshots)
+	if err != nil {
+		p.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
+	}
+	out := slices.Clone(snapshots)
+	for i := range out {
+		out[i].Git = origins[i]
+	}
+	return out
+}
+
 // withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs, it
 // costs once.
 func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []Decision) []Decision {
@@ -114,31 +135,44 @@ func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []Deci
 		snapshots[i] = d.Snapshot
 	}
 	out := slices.Clone(decisions)
-	for i, s := range p.measure(ctx, snapshots) {
-		if s.Facts != nil {
-			out[i] = Decide(ctx, judge, s)
-		}
+	seen, measured := p.measure(ctx, snapshots)
+	for _, i := range measured {
+		out[i] = Decide(ctx, judge, seen[i])
 	}
 	return out
 }
 
-// measure reads the metrics that the snapshots' worker deployments are judged by.
-func (p *Planner) measure(ctx context.Context, snapshots []rollout.Snapshot) []rollout.Snapshot {
+// withOwn adds the bot's own facts to others, which stay as they are.
+func (p *Planner) withOwn(facts map[string]rollout.Fact) map[string]rollout.Fact {
+	if p.Own == nil {
+		return facts
+	}
+	own := p.Own()
+	if len(own) == 0 {
+		return facts
+	}
+	out := make(map[string]rollout.Fact, len(facts)+len(own))
+	maps.Copy(out, facts)
+	maps.Copy(out, own)
+	return out
+}
+
+// measure reads the metrics that the snapshots' worker deployments are judged by, and says by index which have any.
+func (p *Planner) measure(ctx context.Context, snapshots []rollout.Snapshot) (out []rollout.Snapshot, from []int) {
 	var asks []MetricsQuestion
-	var from []int
 	for i, s := range snapshots {
 		if ask := p.metricsOf(s); ask != nil {
 			asks, from = append(asks, MetricsQuestion{s, *ask}), append(from, i)
 		}
 	}
 	if len(asks) == 0 {
-		return snapshots
+		return snapshots, nil
 	}
-	out := slices.Clone(snapshots)
+	out = slices.Clone(snapshots)
 	for i, facts := range p.Metrics.Read(ctx, asks) {
-		out[from[i]].Facts, out[from[i]].Now = facts, p.Now()
+		out[from[i]].Facts, out[from[i]].Now = p.withOwn(facts), p.Now()
 	}
-	return out
+	return out, from
 }
 
 // metricsOf are the metrics to read for a snapshot; nil: none.
@@ -177,7 +211,7 @@ func wants(a rollout.Ask) bool {
 // The rest goes through decideLate.
 func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []Decision, err error) {
 	judge := p.JudgeFor(env)
-	seen, err := p.observe(ctx, snapshots)
+	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -209,7 +243,7 @@ func (p *Planner) urgent(d Decision) bool {
 	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
 }
 
-// decideLate decides again what metrics and second reads bear on.
+// decideLate decides again what metrics and second reads bear on, and lets rollouts start one after the other.
 func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []Decision) ([]Decision, error) {
 	judge := p.JudgeFor(env)
 	out := p.withMetrics(ctx, judge, rest)
@@ -219,7 +253,10 @@ func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, 
 			again.FirstRead = &d.Snapshot.Observation
 			out[i] = Decide(ctx, judge, again)
 		}
-		p.tell(ctx, out[i])
+	}
+	out = Admit(ctx, judge, out)
+	for _, d := range out {
+		p.tell(ctx, d)
 	}
 	return out, ctx.Err()
 }

@@ -24,6 +24,15 @@ type Judge interface {
 	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts
 	// Digest names the policies and their data.
 	Digest() string
+	// LooksAt reports whether policies may look at a part of their input, such as git.
+	LooksAt(part string) bool
+}
+
+// Historian is a Source that knows where specs come from.
+type Historian interface {
+	// Origins gives the commits that gave the snapshots' specs their content, in the order of the snapshots. What is not known has
+	// no commit. With an error it gives what it found until then.
+	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
 }
 
 // Lister finds worker deployments whose routing moved, many at a time. Absence from its answer proves nothing.

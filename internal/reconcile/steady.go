@@ -29,11 +29,12 @@ type settled struct {
 
 // inputs are all that a decision depends on beside Temporal and the time.
 type inputs struct {
-	record, blob, connection, resources, policies, environment string
+	record, blob, connection, resources string
+	shared                              sharedInputs
 }
 
 func inputsOf(s rollout.Snapshot, shared sharedInputs) inputs {
-	in := inputs{record: s.Record.Tree, blob: s.Git.SpecBlob, policies: shared.policies, environment: shared.environment}
+	in := inputs{record: s.Record.Tree, blob: s.Git.SpecBlob, shared: shared}
 	if s.Connection != nil {
 		in.connection = s.Connection.Spec.Hash()
 	}
@@ -46,10 +47,10 @@ func inputsOf(s rollout.Snapshot, shared sharedInputs) inputs {
 }
 
 // sharedInputs are those that all worker deployments of an environment have in common.
-type sharedInputs struct{ policies, environment string }
+type sharedInputs struct{ policies, environment, facts string }
 
-func sharedOf(judge Judge, env rollout.EnvironmentWorld) sharedInputs {
-	shared := sharedInputs{policies: judge.Digest()}
+func (p *Planner) sharedOf(env rollout.EnvironmentWorld) sharedInputs {
+	shared := sharedInputs{policies: p.JudgeFor(env).Digest(), facts: said(p.withOwn(nil))}
 	var waivers []v1alpha1.Waiver
 	if len(env.Deployments) > 0 {
 		waivers = env.Deployments[0].Waivers
@@ -60,6 +61,22 @@ func sharedOf(judge Judge, env rollout.EnvironmentWorld) sharedInputs {
 	return shared
 }
 
+// said is what facts say, whatever their age: that grows all the time, and settled is who goes nowhere.
+func said(facts map[string]rollout.Fact) string {
+	if len(facts) == 0 {
+		return ""
+	}
+	all := make(map[string][]string, len(facts))
+	for name, f := range facts {
+		all[name] = []string{string(f.Value), f.Error}
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
 func steadyKey(env string, n rollout.Name) string { return env + "\x00" + n.String() }
 
 // due are the worker deployments that have to be looked at in this cycle.
@@ -67,7 +84,7 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 	if r.Lister == nil || len(s.settled) == 0 {
 		return slices.Clone(env.Deployments)
 	}
-	shared := sharedOf(r.JudgeFor(env), env)
+	shared := r.sharedOf(env)
 	lists := listings{lister: r.Lister, log: r.Log, seen: map[listKey]map[string]rollout.RoutingConfig{}}
 	var out []rollout.Snapshot
 	for _, d := range env.Deployments {

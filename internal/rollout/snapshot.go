@@ -47,7 +47,10 @@ type Snapshot struct {
 	ResourcesProblem *Problem `json:"resourcesProblem,omitempty"`
 	Record           Record   `json:"record"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
-	TakenNames  []string        `json:"takenNames,omitempty"`
+	TakenNames []string `json:"takenNames,omitempty"`
+	// Rollouts of the environment's other worker deployments that are in progress by their records, sorted by name. Those that start
+	// in the same cycle and go first are among them.
+	Rollouts    []InProgress    `json:"rollouts,omitempty"`
 	Observation Observation     `json:"observation"`
 	FirstRead   *Observation    `json:"firstRead,omitempty"` // the first of two reads in one cycle, nil until the second
 	Deletions   []Deletion      `json:"deletions,omitempty"` // deletions that the server was asked for in this cycle
@@ -74,16 +77,25 @@ func DefaultLimits() Limits {
 	return Limits{MaxVersions: 75, FactMaxAge: time.Minute, PollerMaxAge: 90 * time.Second}
 }
 
-// GitContext is the commit a snapshot was taken at.
+// GitContext is where a spec comes from: the commit that gave its file the content that it has, where that was asked for and
+// is known.
 type GitContext struct {
-	Branch  string    `json:"branch,omitempty"`
-	Commit  string    `json:"commit,omitempty"` // empty outside a repository
-	Author  string    `json:"author,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	// Commit is empty where it is not known, and the fields up to Paths with it.
+	Commit  string    `json:"commit,omitempty"`
+	Author  string    `json:"author,omitempty"` // name <e-mail address>, as the commit claims
 	When    time.Time `json:"when,omitzero"`
 	Message string    `json:"message,omitempty"`
+	// Reverts is the commit that it says it reverts, as git revert writes it.
+	Reverts string `json:"reverts,omitempty"`
+	// Paths that the commit changed, sorted; the first MaxChangedPaths of them.
+	Paths []string `json:"paths,omitempty"`
 	// SpecBlob is the Git blob hash of the spec's file.
 	SpecBlob string `json:"specBlob,omitempty"`
 }
+
+// MaxChangedPaths is how many paths of one commit are known at most.
+const MaxChangedPaths = 100
 
 // Problem is a failure as data.
 type Problem struct {

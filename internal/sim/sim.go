@@ -183,13 +183,29 @@ func (s *simulation) look(t time.Time) rollout.Snapshot {
 	if seen.Spec != nil {
 		seen.GateInputs = inputs(seen)
 	}
+	seen.Facts = s.facts(t, nil)
 	seen.Observation = s.temporal.observe(t, plan.Ask(seen))
 	if seen.Observation.Problem == nil {
 		ask := plan.Ask(seen)
 		seen.Observation = s.temporal.observe(t, ask)
-		seen.Facts = s.temporal.facts(t, ask.Metrics)
+		seen.Facts = s.facts(t, ask.Metrics)
 	}
 	return seen
+}
+
+// facts are those of the metrics store, and beside them what the bot knows by itself, which it goes on knowing.
+func (s *simulation) facts(t time.Time, metrics *rollout.MetricsAsk) map[string]rollout.Fact {
+	out := s.temporal.facts(t, metrics)
+	for name, f := range s.snapshot.Facts {
+		if out == nil {
+			out = map[string]rollout.Fact{}
+		}
+		if len(f.Value) > 0 {
+			f.ObservedAt = t
+		}
+		out[name] = f
+	}
+	return out
 }
 
 // inputs of gates from outside are there: the script says how the gates end.

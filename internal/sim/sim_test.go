@@ -302,3 +302,37 @@ func (f flipping) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propo
 	}
 	return out
 }
+
+// requires holds what raises unless a fact of the bot's own is fresh, as a policy with facts.require does.
+type requires struct{ rules }
+
+func (r requires) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	v := r.rules.Judge(ctx, s, p)
+	for _, a := range p.Actions {
+		if a.Raises() && !s.Facts["bundle.org"].Fresh(s.Now) {
+			v.Actions[a.ID] = rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "rampart.rollout", Rule: "org.fresh",
+				Effect: rollout.HoldEffect, Message: "the bundle is not known"}}}
+		}
+	}
+	return v
+}
+
+// What the bot knows by itself it goes on knowing, however long a simulation lasts; what it does not know does not come.
+func TestFactsOfTheBotsOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		fact rollout.Fact
+		want rollout.Outcome
+	}{
+		"known":     {rollout.Fact{Value: []byte(`"r1"`), ObservedAt: nine, MaxAge: time.Second}, rollout.OutcomeComplete},
+		"not known": {rollout.Fact{Error: "no answer", MaxAge: time.Hour}, rollout.OutcomeTimeIsUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := given(t, twoSteps)
+			in.Judge = requires{}
+			in.Snapshot.Facts = map[string]rollout.Fact{"bundle.org": c.fact}
+			got, err := Run(t.Context(), in)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got.Outcome)
+		})
+	}
+}

@@ -53,3 +53,23 @@ ramps if {
 	input.routing.hasRamp
 	input.routing.ramping == input.action.buildID
 }
+
+# METADATA
+# title: Does the action begin a rollout
+# description: It gives a version its first traffic, beside one that is current.
+starts if {
+	input.action.kind in {"Ramp", "Promote"}
+	input.action.raises
+	not ramps
+	not input.routing.current in {"", input.action.buildID}
+}
+
+# METADATA
+# title: The first rollouts in words, and how many more there are
+in_words(rollouts) := concat(", ", rollouts.names) if rollouts.count <= shown
+
+in_words(rollouts) := sprintf("%s and %d more", [concat(", ", array.slice(rollouts.names, 0, shown)), rollouts.count - shown]) if {
+	rollouts.count > shown
+}
+
+shown := 3

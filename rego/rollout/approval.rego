@@ -11,9 +11,7 @@ import data.rampart.library.match
 # custom:
 #   rule: rollout.approval
 #   parameters:
-#     rules: >-
-#       a list of rules; each may have environments (patterns), labels, actions (by default Ramp and Promote), atLeast
-#       (the percentage from which on approval is needed; a promotion is 100) and reason, which is shown
+#     rules: what needs approval; one that fits is enough
 require_approval contains {"rule": "rollout.approval", "msg": msg} if {
 	some rule in approval.rules
 	input.action.kind in object.get(rule, "actions", ["Ramp", "Promote"])

@@ -1,6 +1,7 @@
 package rampart.rollout
 
 import data.rampart.config.rollout.canary
+import data.rampart.library.candidate
 
 # METADATA
 # title: A candidate that fails is turned back
@@ -8,26 +9,30 @@ import data.rampart.config.rollout.canary
 #   Asked in every cycle about the version with new traffic, while it ramps and while it bakes after its promotion. It is
 #   turned back when the sequential test says that it fails more often than the version that it is compared with, or more
 #   often than the spec allows at all; when its failure rate is above a ceiling; or when workflow tasks keep failing on it,
-#   which no count of closed workflows shows. How many samples a step waits for is in the spec's analysis.
+#   which no count of closed workflows shows. How many samples a step waits for is in the spec's analysis; minSamples asks for
+#   some of every spec.
 # custom:
 #   rule: rollout.canary
 #   parameters:
 #     maxFailureRate: a failure rate (0 to 1) above which a candidate with enough samples is turned back; 1 is never
 #     maxStuck: how many workflows may be stuck on the candidate; -1 is any number
 #     phases: the phases in which a candidate is turned back, of Ramp, Bake and Window (the rollback window)
+#     minSamples: >-
+#       how many workflows of the candidate have to have closed since the ramp changed before it gets more traffic, however long
+#       that takes, and whatever the spec's analysis says
 rollback contains {
 	"rule": "rollout.canary", "msg": msg,
 	"candidate": input.canary.candidate.counted, "current": input.canary.current.counted, "evidence": input.canary.evidence, "bound": input.canary.bound,
 } if {
-	judged
+	candidate.judged
 	input.canary.worse
 	msg := sprintf("%v of %v workflows of %s failed, %s", [
-		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID, compared,
+		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID, candidate.compared,
 	])
 }
 
 rollback contains {"rule": "rollout.canary", "msg": msg, "candidate": input.canary.candidate.counted} if {
-	judged
+	candidate.judged
 	input.canary.aboveCeiling
 	msg := sprintf("%v of %v workflows of %s failed, which is more than analysis.maxFailureRate (%v)", [
 		input.canary.candidate.counted.failed, input.canary.candidate.counted.closed, input.action.buildID,
@@ -36,7 +41,7 @@ rollback contains {"rule": "rollout.canary", "msg": msg, "candidate": input.cana
 }
 
 rollback contains {"rule": "rollout.canary", "msg": msg, "candidate": input.canary.candidate.counted} if {
-	judged
+	candidate.judged
 	input.canary.enough
 	input.canary.candidate.counted.rate > canary.maxFailureRate
 	msg := sprintf("%v of %v workflows of %s failed, which is more than %v%%", [
@@ -45,7 +50,7 @@ rollback contains {"rule": "rollout.canary", "msg": msg, "candidate": input.cana
 }
 
 rollback contains {"rule": "rollout.canary", "msg": msg, "stuck": input.canary.stuck.candidate} if {
-	judged
+	candidate.judged
 	canary.maxStuck >= 0
 	input.canary.stuck.candidate > canary.maxStuck
 	msg := sprintf("%v workflows are stuck on %s: their workflow task fails again and again, such as %s", [
@@ -53,12 +58,10 @@ rollback contains {"rule": "rollout.canary", "msg": msg, "stuck": input.canary.s
 	])
 }
 
-judged if {
-	input.action.kind == "Continue"
-	input.action.buildID == input.canary.candidate.buildID
-	input.canary.phase in canary.phases
+hold contains {"rule": "rollout.canary", "msg": msg} if {
+	input.action.raises
+	input.action.from > 0
+	canary.minSamples > 0
+	not candidate.sampled
+	msg := sprintf("fewer than %v workflows of %s are known to have closed since the ramp changed", [canary.minSamples, input.action.buildID])
 }
-
-compared := sprintf("%v of %v of %s", [
-	input.canary.current.counted.failed, input.canary.current.counted.closed, input.canary.current.buildID,
-])

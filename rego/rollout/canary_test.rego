@@ -68,3 +68,26 @@ test_canary_is_about_the_candidate_while_it_is_judged if {
 	in_window := canary_messages(canary_with({"/canary/worse": true, "/canary/phase": "Window"})) with data.rampart.config.rollout.canary.phases as ["Window"]
 	count(in_window) == 1
 }
+
+next_step := object.union(judged_input, {"action": {"kind": "Ramp", "from": 5, "to": 25, "raises": true, "lowers": false}})
+
+samples_wanted(document, n) := {f.msg | some f in found; f.rule == "rollout.canary"} if {
+	found := rollout.hold with input as document with data.rampart.config.rollout.canary.minSamples as n
+}
+
+test_canary_samples_of_every_spec if {
+	samples_wanted(next_step, 0) == set()
+	samples_wanted(next_step, 100) == set()
+	samples_wanted(next_step, 101) == {"fewer than 101 workflows of v2 are known to have closed since the ramp changed"}
+}
+
+test_canary_samples_that_are_not_known if {
+	samples_wanted(json.remove(next_step, ["/canary/candidate/counted"]), 1) != set()
+	samples_wanted(json.remove(next_step, ["/canary/candidate/counted"]), 0) == set()
+	samples_wanted(object.union(next_step, {"canary": {"candidate": {"buildID": "v3"}}}), 1) != set()
+}
+
+test_canary_samples_are_for_more_traffic if {
+	samples_wanted(object.union(next_step, {"action": {"from": 0}}), 1000) == set()
+	samples_wanted(object.union(next_step, {"action": {"raises": false}}), 1000) == set()
+}

@@ -14,10 +14,7 @@ import data.rampart.library.windows
 #   parameters:
 #     timezone: the time zone of windows that name none, such as Europe/Berlin
 #     actions: the kinds of actions that are frozen
-#     windows: >-
-#       a list of windows; each has a name and start and end (RFC 3339), or days (Mon to Sun) or dates (YYYY-MM-DD, or
-#       MM-DD for every year), with from and to (HH:MM; over midnight if to is not after from) and timezone; environments
-#       (patterns) and labels narrow it
+#     windows: spans of time, days of the week and dates
 deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "until": windows.until(window, freeze.timezone)} if {
 	some window in freeze.windows
 	input.action.kind in freeze.actions

@@ -1,7 +1,9 @@
 package rampart.rollout
 
 import data.rampart.config.rollout.metrics
+import data.rampart.library.candidate
 import data.rampart.library.match
+import data.rampart.library.thresholds
 
 # METADATA
 # title: Thresholds on metrics
@@ -12,31 +14,20 @@ import data.rampart.library.match
 # custom:
 #   rule: rollout.metrics
 #   parameters:
-#     thresholds: >-
-#       a list; each has a metric, max or min or both, onBreach (hold, the default, or rollback), and environments (patterns)
-#       and labels that narrow it
+#     thresholds: limits of metrics
 hold contains {"rule": "rollout.metrics", "msg": msg, "metric": t.metric} if {
 	input.action.raises
 	input.action.from > 0
 	some t in metrics.thresholds
 	match.scope(t)
 	object.get(t, "onBreach", "hold") == "hold"
-	msg := breach(t)
+	msg := thresholds.breach(t)
 }
 
 rollback contains {"rule": "rollout.metrics", "msg": msg, "metric": t.metric} if {
-	judged
+	candidate.judged
 	some t in metrics.thresholds
 	match.scope(t)
 	object.get(t, "onBreach", "hold") == "rollback"
-	msg := breach(t)
+	msg := thresholds.breach(t)
 }
-
-breach(t) := sprintf("%s is %v, more than %v", [t.metric, fresh_value(t.metric), t.max]) if fresh_value(t.metric) > t.max
-
-breach(t) := sprintf("%s is %v, less than %v", [t.metric, fresh_value(t.metric), t.min]) if {
-	fresh_value(t.metric) < t.min
-	not fresh_value(t.metric) > object.get(t, "max", fresh_value(t.metric))
-}
-
-fresh_value(name) := input.facts[name].value if input.facts[name].fresh

@@ -6,12 +6,14 @@ import data.rampart.library.match
 # METADATA
 # title: Safe rollouts where they are asked for
 # description: >-
-#   A gate, a progressive rollout and a small first step where configured; a warning for a progressive rollout that is
-#   over too soon to notice anything.
+#   A gate, an analysis, a progressive rollout and a small first step where configured; a warning for a progressive rollout
+#   that is over too soon to notice anything. That a container sets a variable that Rampart owns, such as TEMPORAL_ADDRESS, is
+#   refused before any policy is asked.
 # custom:
 #   rule: spec.safety
 #   parameters:
 #     gateEnvironments: patterns of environments in which a gate before any traffic is required
+#     analysisEnvironments: patterns of environments in which a progressive rollout needs spec.rollout.analysis
 #     progressiveEnvironments: patterns of environments in which the strategy has to be Progressive
 #     maxFirstStep: the highest percentage of the first step
 #     minTotalPause: warn of a progressive rollout whose pauses add up to less
@@ -20,6 +22,13 @@ deny contains {"rule": "spec.safety", "msg": msg} if {
 	input.deployment.spec
 	not input.deployment.spec.rollout.gate
 	msg := sprintf("environment %s asks for a gate before any traffic: set spec.rollout.gate", [input.environment.name])
+}
+
+deny contains {"rule": "spec.safety", "msg": msg} if {
+	match.environment(safety.analysisEnvironments)
+	input.deployment.spec.rollout.strategy == "Progressive"
+	not input.deployment.spec.rollout.analysis
+	msg := sprintf("environment %s asks for an analysis of a progressive rollout: set spec.rollout.analysis", [input.environment.name])
 }
 
 deny contains {"rule": "spec.safety", "msg": msg} if {

@@ -54,3 +54,16 @@ test_steps_of_another_strategy_do_not_matter if {
 	spec.deny == set() with input as other with data.rampart.config.spec.safety.maxFirstStep as 10
 	spec.warn == set() with input as other with data.rampart.config.spec.safety.minTotalPause as "2m"
 }
+
+test_analysis if {
+	got := spec.deny with input as progressive(5)
+		with data.rampart.config.spec.safety.analysisEnvironments as ["pr*"]
+	{f.msg | some f in got} == {"environment prod asks for an analysis of a progressive rollout: set spec.rollout.analysis"}
+	judged := object.union(progressive(5), {"deployment": {"spec": {"rollout": {"analysis": {"minSamples": 50}}}}})
+	ok := spec.deny with input as judged with data.rampart.config.spec.safety.analysisEnvironments as ["prod"]
+	ok == set()
+	elsewhere := spec.deny with input as progressive(5) with data.rampart.config.spec.safety.analysisEnvironments as ["staging"]
+	elsewhere == set()
+	at_once := spec.deny with input as image("a:1") with data.rampart.config.spec.safety.analysisEnvironments as ["prod"]
+	at_once == set()
+}

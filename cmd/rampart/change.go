@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// validateChange checks the folder -C as a change on top of a commit: files as they are, judged by the environments, policies,
+// data and waivers of the commit. So a change that loosens a policy is not judged by what it makes of it.
+func (a *app) validateChange(ctx context.Context, base string, judges *judges) (validation, error) {
+	head, err := a.loadSpecs(nil)
+	if err != nil {
+		return validation{}, err
+	}
+	world, err := gitops.ReadChange(a.dir, base, a.reading()...)
+	if err != nil {
+		return validation{}, err
+	}
+	if len(world.Environments) == 0 {
+		return validation{}, fmt.Errorf("%s of %s cannot be used: %w", gitops.ConfigFile, base, firstOf(world.Problems))
+	}
+	change := specs{world: world, whole: true, base: a.dir, ruling: base + ":"}
+	for _, s := range []*specs{&head, &change} {
+		if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
+			return validation{}, err
+		}
+	}
+	unknown := strangers(head, world, base)
+	out, judged := a.validate(ctx, head, judges), a.validate(ctx, change, judges)
+	out.Deployments, out.Findings = judged.Deployments, judged.Findings
+	out.Problems = append(out.Problems, unknown...)
+	for _, p := range judged.Problems {
+		switch ofBase := strings.HasPrefix(p.File, change.ruling); {
+		case ofBase && p.Severity == v1alpha1.Error:
+			p.Severity = v1alpha1.Warning // it is in force already, and this change may be the one that mends it
+			out.Problems = append(out.Problems, p)
+		case !ofBase:
+			out.Problems = append(out.Problems, p)
+		}
+	}
+	out.conclude()
+	return out, nil
+}
+
+func firstOf(problems []v1alpha1.Problem) error {
+	if len(problems) == 0 {
+		return errors.New("it has no environment")
+	}
+	return problems[0]
+}
+
+// strangers are specs of a change that are in no environment of its base: nothing there judges them.
+func strangers(head specs, base rollout.World, revision string) []v1alpha1.Problem {
+	var known []string
+	for _, env := range base.Environments {
+		for _, d := range env.Deployments {
+			known = append(known, d.SpecPath)
+		}
+	}
+	var out []v1alpha1.Problem
+	for _, env := range head.world.Environments {
+		for _, d := range env.Deployments {
+			if d.SpecPath != "" && !slices.Contains(known, d.SpecPath) {
+				out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: head.show(d.SpecPath), Message: fmt.Sprintf(
+					"%s is in no environment of %s, so none of its policies judges it: add the environment first, in a change of its own",
+					d.Deployment, revision)})
+			}
+		}
+	}
+	return out
+}

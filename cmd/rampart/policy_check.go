@@ -1,0 +1,290 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/rego"
+)
+
+func (a *app) policyCheckCommand() *cobra.Command {
+	var output choice
+	cmd := &cobra.Command{
+		Use:   "check [PATH...]",
+		Short: "Find mistakes in policies, their tests and their data",
+		Long: `Check reads policies, their tests and their data without evaluating them, and says what can never have the effect that was
+meant: fields of the input that do not exist, rules that nothing reads, rules of the wrong shape, findings under a name of
+the library's, parameters that nobody gives or reads, and all that does not compile.
+
+Without a PATH it checks the policies and data of each environment of the folder -C. With PATHs, files or folders of
+them, .rego files are policies (*_test.rego: tests) and .yaml, .yml and .json files are data; in a folder, files with
+objects of Kubernetes or Rampart are left out.
+
+Each problem is a line on standard output, file:line: message. Exit code 1 with problems, 0 otherwise.`,
+		Example: `  rampart policy check
+  rampart policy check --env prod
+  rampart policy check policies
+  rampart policy check policies/gold.rego policies/data.yaml
+  rampart policy check -o sarif > policies.sarif`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"rego", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			var sets []policySet
+			var result policyCheck
+			var err error
+			if len(args) > 0 {
+				sets, err = givenPolicies(args)
+			} else {
+				sets, result.Problems, err = a.environmentPolicies()
+			}
+			if err != nil {
+				return err
+			}
+			result.check(sets)
+			return a.printPolicyCheck(output.value, result)
+		},
+	}
+	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
+	return cmd
+}
+
+func (a *app) policySchemaCommand() *cobra.Command {
+	var output choice
+	schemas := map[string]func() string{"input": rego.InputSchema, "config": rego.ConfigSchema}
+	cmd := &cobra.Command{
+		Use:   "schema [input|config]",
+		Short: "Print the JSON Schema of what policies see, or of the library's parameters",
+		Long: `Schema prints a JSON Schema (draft-07): of the document that policies see as input, which is the default, or of the library's
+parameters below rampart.config in data files (config). opa check and editors take them.`,
+		Example: `  rampart policy schema > input.json && opa check --schema input.json policies
+  rampart policy schema config -o yaml`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: sortedKeys(schemas),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text := schemas[append(args, "input")[0]]()
+			if output.value == formatJSON {
+				_, err := fmt.Fprint(a.out, text)
+				return err
+			}
+			var v any
+			if err := json.Unmarshal([]byte(text), &v); err != nil {
+				return fmt.Errorf("decode schema: %w", err)
+			}
+			return a.encode(output.value, v)
+		},
+	}
+	a.addOutput(cmd, &output, formatJSON, formatYAML)
+	return cmd
+}
+
+// policySet is what is compiled together: the policies and data of an environment, or what was given.
+type policySet struct {
+	// name of the environment; "" for what was given.
+	name string
+	cfg  policy.Config
+}
+
+func policyConfig(env rollout.EnvironmentWorld) policy.Config {
+	var cfg policy.Config
+	for _, f := range env.Policies {
+		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
+	}
+	for _, f := range env.Data {
+		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
+	}
+	return cfg
+}
+
+// environmentPolicies are those of the folder -C, with what is wrong in its rampart.yaml.
+func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
+	s, err := a.loadSpecs(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
+		return nil, nil, err
+	}
+	var problems []policyProblem
+	for _, p := range s.world.Problems {
+		if p.File == gitops.ConfigFile && p.Severity == v1alpha1.Error {
+			text := v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.Error()
+			problems = append(problems, policyProblem{File: s.show(p.File), Line: p.Line, Message: strings.TrimPrefix(text, ": ")})
+		}
+	}
+	var sets []policySet
+	for _, env := range s.world.Environments {
+		cfg := policyConfig(env)
+		for i := range cfg.Modules {
+			cfg.Modules[i].Path = s.show(cfg.Modules[i].Path)
+		}
+		for i := range cfg.Data {
+			cfg.Data[i].Path = s.show(cfg.Data[i].Path)
+		}
+		sets = append(sets, policySet{env.Environment.Name, cfg})
+	}
+	return sets, problems, nil
+}
+
+// givenPolicies are those in files and folders.
+func givenPolicies(paths []string) ([]policySet, error) {
+	var set policySet
+	for _, given := range paths {
+		found, err := policyFiles(given)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			text, err := readFile(name)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case filepath.Ext(name) == ".rego":
+				set.cfg.Modules = append(set.cfg.Modules, policy.Module{Path: name, Source: text})
+			case name == given || !isObject(text):
+				set.cfg.Data = append(set.cfg.Data, policy.DataFile{Path: name, Content: text})
+			}
+		}
+	}
+	if len(set.cfg.Modules)+len(set.cfg.Data) == 0 {
+		return nil, fmt.Errorf("%s: no policies and no data", strings.Join(paths, ", "))
+	}
+	return []policySet{set}, nil
+}
+
+// policyFiles gives a file, or the policies and data below a folder. Links are not followed, as in a repository.
+func policyFiles(name string) ([]string, error) {
+	if isFile(name) {
+		if !isPolicyFile(name) {
+			return nil, fmt.Errorf("%s is no policy (.rego) and no data (.yaml, .yml, .json)", name)
+		}
+		return []string{name}, nil
+	}
+	var out []string
+	err := filepath.WalkDir(name, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.EqualFold(d.Name(), ".git"):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && isPolicyFile(p):
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func isPolicyFile(name string) bool {
+	return slices.Contains([]string{".rego", ".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+// isObject reports whether a file holds objects of Kubernetes or Rampart, which are no data of policies.
+func isObject(text string) bool {
+	var meta struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+	}
+	return yaml.NewDecoder(strings.NewReader(text)).Decode(&meta) == nil && meta.APIVersion != "" && meta.Kind != ""
+}
+
+// policyCheck is what was found.
+type policyCheck struct {
+	// Valid says that there are no problems.
+	Valid bool `json:"valid"`
+	// Environments that were checked, by name; none where files were given.
+	Environments []string `json:"environments,omitempty"`
+	// Files that were checked.
+	Files    int             `json:"files"`
+	Problems []policyProblem `json:"problems"`
+}
+
+// policyProblem is a mistake in a policy, a test or data.
+type policyProblem struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Check that found it; "" where the file cannot be used at all.
+	Check   policy.CheckKind `json:"check,omitempty"`
+	Message string           `json:"message"`
+	// Environments that it is in, where it is not in all that use the file.
+	Environments []string `json:"environments,omitempty"`
+}
+
+// String is file:line: message.
+func (p policyProblem) String() string {
+	out := policy.Problem{Path: p.File, Line: p.Line, Message: oneLine(p.Message)}.Error()
+	if len(p.Environments) > 0 {
+		out += " (in " + strings.Join(p.Environments, ", ") + ")"
+	}
+	return out
+}
+
+// check checks each set. What several have in common is said once.
+func (c *policyCheck) check(sets []policySet) {
+	users := map[string][]string{} // of files, by path
+	found := map[policy.Problem][]string{}
+	for _, set := range sets {
+		if set.name != "" {
+			c.Environments = append(c.Environments, set.name)
+		}
+		for _, m := range set.cfg.Modules {
+			users[m.Path] = append(users[m.Path], set.name)
+		}
+		for _, f := range set.cfg.Data {
+			users[f.Path] = append(users[f.Path], set.name)
+		}
+		for _, p := range policy.Check(set.cfg) {
+			found[p] = append(found[p], set.name)
+		}
+	}
+	for p, in := range found {
+		problem := policyProblem{File: p.Path, Line: p.Line, Check: p.Check, Message: p.Message}
+		if len(in) < len(users[p.Path]) {
+			problem.Environments = in
+		}
+		c.Problems = append(c.Problems, problem)
+	}
+	slices.SortFunc(c.Problems, func(a, b policyProblem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line, cmp.Compare(a.Message, b.Message))
+	})
+	c.Files = len(users)
+	c.Valid = len(c.Problems) == 0
+	c.Problems = append([]policyProblem{}, c.Problems...)
+}
+
+func (a *app) printPolicyCheck(format string, c policyCheck) error {
+	var err error
+	switch format {
+	case formatText:
+		for _, p := range c.Problems {
+			if _, err = fmt.Fprintln(a.out, p); err != nil {
+				return err
+			}
+		}
+	case formatSARIF:
+		err = a.encode(formatJSON, sarifOfPolicies(c))
+	default:
+		err = a.encode(format, c)
+	}
+	if err != nil {
+		return err
+	}
+	a.say("files: %d, problems: %d", c.Files, len(c.Problems))
+	if !c.Valid {
+		return &exit{code: exitError}
+	}
+	return nil
+}

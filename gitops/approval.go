@@ -1,0 +1,88 @@
+package gitops
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// ApprovalFloor is what the bot's own configuration demands of the approval of environments. A repository can be stricter, and
+// cannot be less.
+type ApprovalFloor struct {
+	// Environments is a glob of names; after a "!" all others are meant, also those that do not exist yet.
+	Environments string
+	// Scope is Step where one approval may cover one step only; else "".
+	Scope v1alpha1.ApprovalScope
+}
+
+// ParseApprovalFloor reads GLOB or GLOB=SCOPE, such as prod*, !dev or *=Step.
+func ParseApprovalFloor(text string) (ApprovalFloor, error) {
+	glob, scope, scoped := strings.Cut(text, "=")
+	f := ApprovalFloor{Environments: glob}
+	if name := strings.TrimPrefix(glob, "!"); name == "" || !doublestar.ValidatePattern(name) {
+		return f, fmt.Errorf("%q is no glob of names of environments, such as prod, prod-*, * or !dev", glob)
+	}
+	switch v1alpha1.ApprovalScope(scope) {
+	case v1alpha1.ScopeStep:
+		f.Scope = v1alpha1.ScopeStep
+	case v1alpha1.ScopeRollout: // the widest
+	default:
+		if scoped {
+			return f, fmt.Errorf("scope %q is neither %s nor %s", scope, v1alpha1.ScopeStep, v1alpha1.ScopeRollout)
+		}
+	}
+	return f, nil
+}
+
+func (f ApprovalFloor) covers(environment string) bool {
+	glob, others := strings.CutPrefix(f.Environments, "!")
+	ok, err := doublestar.Match(glob, environment)
+	return err != nil || ok != others // what cannot be matched is covered
+}
+
+// RequireApproval says which environments have to want raises approved. Whoever reads their approval reads the tightened one.
+func RequireApproval(floors []ApprovalFloor) Option {
+	return func(o *options) { o.approval = floors }
+}
+
+// tightened is an environment as the bot's configuration has it at least, and what was changed for that.
+func (o options) tightened(env v1alpha1.Environment) (v1alpha1.Environment, []v1alpha1.Problem) {
+	was := env.Approval
+	for _, f := range o.approval {
+		if !f.covers(env.Name) {
+			continue
+		}
+		env.Approval.Mode = v1alpha1.PullRequest
+		if f.Scope != "" {
+			env.Approval.Scope = f.Scope
+		}
+	}
+	if env.Approval == was || o.partial {
+		return env, nil
+	}
+	return env, []v1alpha1.Problem{{Severity: v1alpha1.Warning, File: ConfigFile, Message: fmt.Sprintf(
+		"environment %s: approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (--require-approval)",
+		env.Name, env.Approval.Mode, env.Approval.Scope, was.Mode, was.Scope)}}
+}
+
+// unmet are demands that are about none of the environments: a name that changed would be without them.
+func (o options) unmet(environments []v1alpha1.Environment) []v1alpha1.Problem {
+	var out []v1alpha1.Problem
+	if o.partial {
+		return nil
+	}
+	for _, f := range o.approval {
+		met := false
+		for _, env := range environments {
+			met = met || f.covers(env.Name)
+		}
+		if !met {
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: ConfigFile,
+				Message: fmt.Sprintf("--require-approval %q is about none of its environments", f.Environments)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package gitops
+
+import (
+	"fmt"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// ReadChange reads a folder of a Git checkout as a change on top of a commit: specs, connections and records as they are in the
+// folder; what judges them, which is rampart.yaml with its environments, policies, data and waivers, as it is in the commit. A
+// change can so not loosen what it is judged by. The revision is a branch, a remote's branch such as origin/main, a tag, HEAD, or the
+// whole hash of a commit. Files of the commit are named REVISION:PATH.
+func ReadChange(dir, revision string, options ...Option) (rollout.World, error) {
+	base, err := openCommit(dir, revision)
+	if err != nil {
+		return rollout.World{}, fmt.Errorf("read %s of the repository at %s: %w", revision, dir, err)
+	}
+	r := newReader(options)
+	r.rules = &rules{base, revision + ":"}
+	t := folder{dir}
+	return r.read(t, func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }, rollout.GitContext{})
+}
+
+// rules are the tree that judges, where that is another one than the specs'.
+type rules struct {
+	tree
+	// prefix of paths in messages.
+	prefix string
+}
+
+// ruling is the tree that rampart.yaml, policies, data and waivers are read from, and what its paths are shown with.
+func (r *Reader) ruling(t tree) (from tree, prefix string) {
+	if r.rules == nil {
+		return t, ""
+	}
+	return r.rules.tree, r.rules.prefix
+}
+
+// rulingWaivers replaces the waivers of the specs' tree by those of the tree that judges. What is wrong with its files is not
+// this change's to mend.
+func (e *environment) rulingWaivers() error {
+	if e.rules == nil {
+		return nil
+	}
+	e.waivers = nil
+	files, err := e.match(e.rules.tree, e.world.Environment.Specs, e.outputs())
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		d, err := e.decode(e.rules.tree, f)
+		if err != nil {
+			return err
+		}
+		for _, doc := range d.documents {
+			if w, ok := doc.Object.(*v1alpha1.Waiver); ok && f.path != ConfigFile {
+				e.waivers = append(e.waivers, *w)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+)
+
+// gitTree is a tree in the repository of a checkout.
+type gitTree struct {
+	objects storer.EncodedObjectStorer
+	hash    plumbing.Hash
+}
+
+var _ tree = gitTree{}
+
+// openCommit finds the tree of a commit that stands for a folder of a checkout.
+func openCommit(dir, revision string) (gitTree, error) {
+	root, below, err := checkoutOf(dir)
+	if err != nil {
+		return gitTree{}, err
+	}
+	objects, err := openObjects(filepath.Join(root, ".git"))
+	if err != nil {
+		return gitTree{}, err
+	}
+	hash, err := resolve(objects, revision)
+	if err != nil {
+		return gitTree{}, err
+	}
+	commit, err := commitAt(objects, hash)
+	if err != nil {
+		return gitTree{}, fmt.Errorf("commit %s is not here; fetch it first: %w", hash, err)
+	}
+	t := gitTree{objects, commit.TreeHash}
+	if below == "." {
+		return t, nil
+	}
+	e, ok, err := lookup(t, below)
+	if err == nil && (!ok || e.kind != dirEntry) {
+		err = fmt.Errorf("it has no folder %s", below)
+	}
+	return gitTree{objects, plumbing.NewHash(e.hash)}, err
+}
+
+// checkoutOf is the checkout that a folder is in, and where in it, with slashes; "." for the checkout itself.
+func checkoutOf(dir string) (root, below string, err error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return "", "", err
+	}
+	if full, err = filepath.EvalSymlinks(full); err != nil {
+		return "", "", err
+	}
+	for root = full; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, ".git")); err == nil {
+			below, err = filepath.Rel(root, full)
+			return root, filepath.ToSlash(below), err
+		}
+		if root == filepath.Dir(root) {
+			return "", "", errors.New("it is no checkout of a Git repository")
+		}
+	}
+}
+
+// openObjects opens a .git, which in a second checkout of a repository is a file that says where to look.
+func openObjects(dotGit string) (*filesystem.Storage, error) {
+	info, err := os.Stat(dotGit)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		text, err := os.ReadFile(dotGit)
+		if err != nil {
+			return nil, err
+		}
+		to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		if !ok {
+			return nil, fmt.Errorf("%s does not say where the repository is", dotGit)
+		}
+		dotGit = beside(filepath.Dir(dotGit), to)
+	}
+	fs, common := osfs.New(dotGit), osfs.New(dotGit)
+	if text, err := os.ReadFile(filepath.Join(dotGit, "commondir")); err == nil {
+		common = osfs.New(beside(dotGit, strings.TrimSpace(string(text))))
+	}
+	return filesystem.NewStorageWithOptions(dotgit.NewRepositoryFilesystem(fs, common), cache.NewObjectLRUDefault(),
+		filesystem.Options{AlternatesFS: osfs.New("/")}), nil
+}
+
+// beside is a path that is meant from a folder.
+func beside(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+func resolve(refs storer.ReferenceStorer, revision string) (plumbing.Hash, error) {
+	if plumbing.IsHash(revision) {
+		return plumbing.NewHash(revision), nil
+	}
+	rules := plumbing.RefRevParseRules[1:]
+	if revision == string(plumbing.HEAD) || strings.HasPrefix(revision, "refs/") {
+		rules = plumbing.RefRevParseRules[:1]
+	}
+	for _, rule := range rules {
+		ref, err := storer.ResolveReference(refs, plumbing.ReferenceName(fmt.Sprintf(rule, revision)))
+		if err == nil {
+			return ref.Hash(), nil
+		}
+		if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+			return plumbing.ZeroHash, err
+		}
+	}
+	return plumbing.ZeroHash, fmt.Errorf("there is no branch, tag or commit %q here: expected such as origin/main or a whole hash, which was fetched", revision)
+}
+
+// commitAt is a commit by its hash, or by that of a tag of it.
+func commitAt(objects storer.EncodedObjectStorer, hash plumbing.Hash) (*object.Commit, error) {
+	tag, err := object.GetTag(objects, hash)
+	if err == nil {
+		return tag.Commit()
+	}
+	return object.GetCommit(objects, hash)
+}
+
+func (t gitTree) root() string { return t.hash.String() }
+
+func (t gitTree) list(dir, hash string) ([]entry, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	found, err := object.GetTree(t.objects, plumbing.NewHash(hash))
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", dir, err)
+	}
+	out := make([]entry, 0, len(found.Entries))
+	for _, e := range found.Entries {
+		kind := otherEntry
+		switch e.Mode {
+		case filemode.Dir:
+			kind = dirEntry
+		case filemode.Regular, filemode.Executable, filemode.Deprecated:
+			kind = fileEntry
+		}
+		out = append(out, entry{e.Name, kind, e.Hash.String()})
+	}
+	return out, nil
+}
+
+func (t gitTree) read(file, hash string) ([]byte, error) {
+	blob, err := object.GetBlob(t.objects, plumbing.NewHash(hash))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	if blob.Size > MaxFileSize {
+		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: blob.Size, Limit: MaxFileSize})
+	}
+	content, err := blob.Reader()
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	data, err := io.ReadAll(content)
+	if err := errors.Join(err, content.Close()); err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	return data, nil
+}

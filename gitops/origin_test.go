@@ -1,0 +1,45 @@
+package gitops
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Where a spec comes from is the commit that gave it its content, whoever committed since.
+func TestOrigins(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1"), "workers/b.yaml": specYAML("shop", "b", "b:1")}})
+	one := r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:2"), "docs/a.md": "2"}, Message: "a 2"})
+	r.Commit(gittest.Commit{Write: map[string]string{"other": "1"}})
+	repo := open(t, r)
+	origin := func() (a, b rollout.GitContext) {
+		t.Helper()
+		snapshots := read(t, repo).Environments[0].Deployments
+		require.Equal(t, "", snapshots[0].Git.Commit, "nobody asked")
+		got, err := repo.Origins(t.Context(), snapshots)
+		require.NoError(t, err)
+		require.Equal(t, snapshots[0].Git.SpecBlob, got[0].SpecBlob)
+		return got[0], got[1]
+	}
+	a, b := origin()
+	a.SpecBlob = ""
+	require.Empty(t, cmp.Diff(rollout.GitContext{Branch: "main", Commit: one, Author: a.Author, When: a.When, Message: "a 2",
+		Paths: []string{"docs/a.md", "workers/a.yaml"}}, a))
+	require.Regexp(t, `^\S.* <\S+@\S+>$`, a.Author)
+	require.WithinDuration(t, gittest.Epoch, a.When, 24*time.Hour)
+	require.Equal(t, []string{"workers/a.yaml", "workers/b.yaml"}, b.Paths, "the first commit")
+
+	two := r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1")},
+		Message: "Revert \"a 2\"\n\nThis reverts commit " + one + ".\n"})
+	a, again := origin()
+	require.Equal(t, two, a.Commit)
+	require.Equal(t, one, a.Reverts)
+	require.Equal(t, b, again)
+	require.Len(t, repo.origins, 2, "what is gone is forgotten")
+}

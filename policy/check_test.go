@@ -1,0 +1,385 @@
+package policy
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	library "github.com/rampart-gitops/rampart/rego"
+)
+
+// lines are problems as they are printed, with the check that found them.
+func lines(problems []Problem) []string {
+	out := []string{}
+	for _, p := range problems {
+		out = append(out, fmt.Sprintf("%s [%s]", p.Error(), p.Check))
+	}
+	return out
+}
+
+// Each kind of mistake, and beside it what is like it and right.
+func TestCheck(t *testing.T) {
+	const head = "package rampart.rollout\n\n"
+	rule := func(body string) string {
+		return head + `deny contains {"rule": "shop.x", "msg": "no"} if {` + "\n\t" + body + "\n}\n"
+	}
+	for _, tc := range []struct {
+		name   string
+		policy string
+		test   string
+		data   string
+		want   []string
+	}{
+		{name: "fine", policy: rule(`input.canary.candidate.known; input.action.kind == "Ramp"`)},
+
+		// The input.
+		{name: "a field of the input", policy: rule(`input.canary.candidte.failed > 1`), want: []string{
+			"policies/p.rego:4: input.canary.candidte.failed: input.canary has no candidte (did you mean candidate?) [input]",
+		}},
+		{name: "a field of a variable", policy: rule(`some v in input.versions; v.drainge == "Drained"`), want: []string{
+			"policies/p.rego:4: v.drainge: v has no drainge (did you mean drainage?) [input]",
+		}},
+		{name: "a field of a pod", policy: rule(`some c in input.deployment.spec.template.spec.containers; c.img == "x"`), want: []string{
+			"policies/p.rego:4: c.img: c has no img (there is args, command, env, envFrom, image, imagePullPolicy, lifecycle, livenessProbe, name, ports, readinessProbe, resizePolicy, resources, restartPolicy, restartPolicyRules, securityContext, startupProbe, stdin, stdinOnce, terminationMessagePath, terminationMessagePolicy, tty, volumeDevices, volumeMounts, workingDir) [input]",
+		}},
+		{name: "a field that is like none", policy: rule(`input.gate.xxxxxxxxxxxx`), want: []string{
+			"policies/p.rego:4: input.gate.xxxxxxxxxxxx: input.gate has no xxxxxxxxxxxx (there is runs) [input]",
+		}},
+		{name: "a field of a fact", policy: rule(`input.facts.error_rate.valu > 1`), want: []string{
+			"policies/p.rego:4: input.facts.error_rate.valu: input.facts.error_rate has no valu (did you mean value?) [input]",
+		}},
+		{name: "facts and labels have any name", policy: rule(`input.facts[input.action.id].value > 1; input.deployment.metadata.labels["a/b"] == "x"`)},
+		{name: "a field asked with a default", policy: rule(`object.get(input.action, "stepp", 0) == 1; object.get(input, ["gate", "run"], 0) == 1; object.get(input, "now", 1) == 1`), want: []string{
+			"policies/p.rego:4: input.action.stepp: input.action has no stepp (did you mean step?) [input]",
+			"policies/p.rego:4: input.gate.run: input.gate has no run (did you mean runs?) [input]",
+		}},
+		{name: "a field of a text", policy: rule(`input.now.year == 2026`), want: []string{
+			"policies/p.rego:4: input.now.year: input.now is a string, which has no fields [input]",
+		}},
+		{name: "a number is no text", policy: rule(`input.action.to == "50"`), want: []string{
+			"policies/p.rego:4: the two sides are never equal: a number and a string [type]",
+		}},
+		{name: "an argument of the wrong type", policy: rule(`startswith(input.versions, "v")`), want: []string{
+			"policies/p.rego:4: startswith: invalid argument(s): have: (array[...], string), want: (search: string, base: string, result: boolean) [type]",
+		}},
+		{name: "a value that there is not", policy: rule(`input.action.kind == "Rampp"`), want: []string{
+			`policies/p.rego:4: input.action.kind is never "Rampp" (did you mean Ramp?) [input]`,
+		}},
+		{name: "values that there are not", policy: rule(`input.action.kind in {"Ramp", "Promot"}; "Smok" != input.action.drift.kind`), want: []string{
+			`policies/p.rego:4: input.action.drift.kind is never "Smok" (there is Manifest, Routing) [input]`,
+			`policies/p.rego:4: input.action.kind is never "Promot" (did you mean Promote?) [input]`,
+		}},
+		{name: "a spec is judged by itself", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.kind == \"Ramp\"\n", want: []string{
+			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
+		}},
+		{name: "rollouts are nothing of a spec", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if {\n\tinput.rollouts.count > 1\n\tinput.environment.name\n}\n", want: []string{
+			"policies/p.rego:4: input.rollouts.count: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
+		}},
+		{name: "a test's input", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
+	count(deny) == 1 with input as {"git": {"autor": "ada"}}
+	count(deny) == 1 with input.gitt.author as "ada"
+	count(deny) == 1 with input as given
+	count(deny) == 1 with input as at("ada")
+	count(deny) == 1 with input as object.union(at("ada"), {"versions": [{"buildId": "v1"}]})
+	local := {"plann": {}}
+	count(deny) == 1 with input as local
+}
+
+given := {"git": {"who": "ada"}}
+
+at(author) := {"git": {"author": author}, "at": 3}
+`, want: []string{
+			"policies/p_test.rego:4: input.git.autor: input.git has no autor (did you mean author?) [input]",
+			"policies/p_test.rego:5: input.gitt: input has no gitt (did you mean git?) [input]",
+			"policies/p_test.rego:8: input.versions[0].buildId: input.versions[0] has no buildId (did you mean buildID?) [input]",
+			"policies/p_test.rego:9: input.plann: input has no plann (did you mean plan?) [input]",
+			"policies/p_test.rego:13: input.git.who: input.git has no who (there is author, branch, commit, message, paths, reverts, when) [input]",
+			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, rollouts, routing, versions, waivers) [input]",
+		}},
+		{name: "a test's input that is right", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
+	count(deny) == 1 with input as {"git": {"author": "ada"}, "facts": {"any": {"value": 1}}}
+	count(deny) == 1 with input.git as object.union(given, {"branch": "main"})
+}
+
+given := {"author": "ada"}
+`},
+
+		// Packages and rules.
+		{name: "a package below rampart", policy: "package rampart.rolout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:1: package rampart.rolout: below rampart a policy may use rampart.spec, rampart.rollout, rampart.drift and rampart.sunset; helpers go elsewhere (did you mean rampart.rollout?) [package]",
+		}},
+		{name: "a package that is like one", policy: "package rampat.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:1: package rampat.rollout: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]",
+		}},
+		{name: "a package by its last name", policy: "package rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:1: package rollout: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]",
+		}},
+		{name: "a package of helpers", policy: "package shop.helpers\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n"},
+		{name: "a misspelt rule", policy: head + `denny contains {"rule": "shop.x", "msg": "no"}` + "\n", want: []string{
+			"policies/p.rego:3: rampart.rollout.denny: nothing asks for this rule and none uses it (did you mean deny?) [rule]",
+		}},
+		{name: "a rule of another package", policy: "package rampart.spec\n\nrollback contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:3: rampart.spec.rollback: nothing asks for this rule and none uses it (there is deny, warn) [rule]",
+		}},
+		{name: "a helper that only a test uses", policy: head + "late if input.action.step > 2\n", test: head + "test_late if late with input.action.step as 3\n", want: []string{
+			"policies/p.rego:3: rampart.rollout.late: nothing asks for this rule and none uses it (there is deny, hold, require_approval, rollback, warn) [rule]",
+		}},
+		{name: "a helper", policy: rule("late") + "late if input.action.step > 2\n\nlate if later\n\ndefault later := false\n"},
+
+		// Shapes.
+		{name: "a value", policy: head + "deny := true\n", want: []string{
+			`policies/p.rego:3: deny is not a set: write deny contains {"rule": …, "msg": …} if … [shape]`,
+		}},
+		{name: "a value where the library has none", policy: "package rampart.drift\n\nwarn if input.action.to > 3\n", want: []string{
+			`policies/p.rego:3: warn is not a set: write warn contains {"rule": …, "msg": …} if … [shape]`,
+		}},
+		{name: "a function", policy: head + "hold(x) := x\n", want: []string{
+			`policies/p.rego:3: hold is not a set: write hold contains {"rule": …, "msg": …} if … [shape]`,
+		}},
+		{name: "a map", policy: head + "deny[x] := 1 if some x in input.versions\n", want: []string{
+			`policies/p.rego:3: deny is not a set: write deny contains {"rule": …, "msg": …} if … [shape]`,
+		}},
+		{name: "a text", policy: head + "deny contains \"no\"\n", want: []string{
+			"policies/p.rego:3: deny has a string where an object with the strings rule and msg is expected [shape]",
+		}},
+		{name: "a text in a variable", policy: head + "deny contains msg if msg := sprintf(\"%v\", [input.now])\n", want: []string{
+			"policies/p.rego:3: deny has a string where an object with the strings rule and msg is expected [shape]",
+		}},
+		{name: "no rule", policy: head + "deny contains {\"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:3: deny has an object without rule where an object with the strings rule and msg is expected [shape]",
+		}},
+		{name: "no message, by a helper", policy: head + "deny contains found if found := f(\"x\")\n\nf(x) := {\"rule\": \"shop.x\", \"why\": x}\n", want: []string{
+			"policies/p.rego:3: deny has an object without msg where an object with the strings rule and msg is expected [shape]",
+		}},
+		{name: "a message that is a number", policy: head + "deny contains {\"rule\": \"shop.x\", \"msg\": count(input.versions)}\n", want: []string{
+			"policies/p.rego:3: deny has an object whose msg is a number where an object with the strings rule and msg is expected [shape]",
+		}},
+		{name: "an empty name", policy: head + "deny contains {\"rule\": \"\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:3: deny has an empty rule [shape]",
+		}},
+		{name: "made by a helper", policy: head + "deny contains object.union({\"rule\": \"shop.x\"}, {\"msg\": m}) if some m in [\"no\"]\n"},
+		{name: "no answer", policy: "package rampart.drift\n\naction contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:3: action has an object without an action (revert, adopt or hold) [shape]",
+		}},
+		{name: "an answer that there is not", policy: "package rampart.drift\n\naction contains {\"rule\": \"shop.x\", \"msg\": \"no\", \"action\": \"undo\"}\n", want: []string{
+			`policies/p.rego:3: action answers "undo"; it may be revert, adopt or hold [shape]`,
+		}},
+		{name: "an answer", policy: "package rampart.drift\n\naction contains {\"rule\": \"shop.x\", \"msg\": \"no\", \"action\": \"hold\"}\n"},
+
+		// Names.
+		{name: "a name of the library", policy: head + "warn contains {\"rule\": \"rollout.canary\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:3: rollout.canary is a rule of the library: report under a name of your own [name]",
+		}},
+		{name: "a name of the library in a variable", policy: head + "warn contains {\"rule\": name, \"msg\": \"no\"} if name := \"drift.routing\"\n", want: []string{
+			"policies/p.rego:3: drift.routing is a rule of the library: report under a name of your own [name]",
+		}},
+		{name: "a name of the engine", policy: head + "warn contains {\"rule\": \"policy.broken\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:3: policy.broken: names that begin with policy. are what the engine reports under [name]",
+		}},
+
+		// Parameters.
+		{name: "parameters", policy: rule("input.action.to > data.shop.max; data.shop.list[_] == 3"), data: "shop: {max: 3, list: [3]}\n"},
+		{name: "a parameter that nobody gives", policy: rule("input.action.to > data.shop.max"), data: "shop: {maxx: 3}\n", want: []string{
+			"data.yaml:1: shop.maxx: no policy refers to it (did you mean max?) [parameter]",
+			"policies/p.rego:4: data.shop.max: no data file gives it and no rule is called so (did you mean maxx?) [parameter]",
+		}},
+		{name: "no data at all", policy: rule("input.action.to > data.shop.max"), want: []string{
+			"policies/p.rego:4: data.shop: no data file gives it and no rule is called so (there is rampart) [parameter]",
+		}},
+		{name: "imported", policy: head + "import data.shop as s\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.to > s.max\n", data: "shop: {min: 3}\n", want: []string{
+			"data.yaml:1: shop.min: no policy refers to it [parameter]",
+			"policies/p.rego:5: data.shop.max: no data file gives it and no rule is called so (there is min) [parameter]",
+		}},
+		{name: "asked with a default", policy: rule(`input.action.to > object.get(data.shop, "max", 3); object.get(data.shop, ["a", "b"], 1) == 1`), data: "shop:\n  a: {b: 2}\n  c: 1\n", want: []string{
+			"data.yaml:3: shop.c: no policy refers to it [parameter]",
+		}},
+		{name: "dynamic", policy: rule("data.shop[input.environment.name].max == 1"), data: "shop: {prod: {max: 3, anything: 4}}\nshopp: {}\n", want: []string{
+			"data.yaml:2: shopp: no policy refers to it (did you mean shop?) [parameter]",
+		}},
+		{name: "as a whole", policy: rule("shop := data.shop; shop.max == 1"), data: "shop: {max: 3, anything: 4}\n"},
+		{name: "a group of the library", policy: rule("true"), data: "rampart:\n  config:\n    rolout:\n      canary: {maxStuck: 3}\n    rollout:\n      freze: {timezone: UTC}\n      canary: {maxStuck: 3}\n", want: []string{
+			"data.yaml:3: rampart.config.rolout: no policy refers to it (did you mean rollout?) [parameter]",
+			"data.yaml:6: rampart.config.rollout.freze: no policy refers to it (did you mean freeze?) [parameter]",
+		}},
+		{name: "an unknown key of the library", policy: rule("true"), data: "rampart:\n  config:\n    rollout:\n      canary: {maxStuk: 3}\n", want: []string{
+			"data.yaml:4: rampart.config.rollout.canary: Additional property maxStuk is not allowed []",
+		}},
+		{name: "a test gives it", policy: rule("input.action.to > data.shop.max"), data: "shop: {max: 3}\n", test: head + "test_it if {\n\tcount(deny) == 0 with data.shop.min as 3\n\tdata.shop.min == 3\n\tdata.rampart.rollout.denny\n}\n", want: []string{
+			"policies/p_test.rego:6: data.rampart.rollout.denny: no data file gives it and no rule is called so (did you mean deny?) [parameter]",
+		}},
+
+		// Syntax.
+		{name: "rego.v1", policy: "package rampart.rollout\n\nimport rego.v1\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.raises\n"},
+		{name: "v0", policy: "package rampart.rollout\n\ndeny[{\"rule\": \"shop.x\", \"msg\": \"no\"}] {\n\tinput.action.raises\n}\n", want: []string{
+			"policies/p.rego:3: this is Rego v0, and Rego v1 is expected: `contains` keyword is required for partial set rules (opa fmt --v0-v1 --write rewrites the file) [syntax]",
+		}},
+		{name: "nothing that is Rego", policy: "package rampart.rollout\n\ndeny contains {\n", want: []string{
+			"policies/p.rego:4: unexpected eof token []",
+			"policies/p.rego:4: unexpected eof token: expected rule key term (e.g., deny contains <VALUE> { ... }) []",
+		}},
+		{name: "a test that does not compile", policy: rule("true"), test: head + "test_it if nothing(1)\n", want: []string{
+			"policies/p_test.rego:3: undefined function nothing [test]",
+		}},
+		{name: "a test that is Rego v0", policy: rule("true"), test: head + "test_it {\n\ttrue\n}\n", want: []string{
+			"policies/p_test.rego:3: this is Rego v0, and Rego v1 is expected: `if` keyword is required before rule body (opa fmt --v0-v1 --write rewrites the file) [syntax]",
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := Config{Modules: []Module{{Path: "policies/p.rego", Source: tc.policy}}}
+			if tc.test != "" {
+				cfg.Modules = append(cfg.Modules, Module{Path: "policies/p_test.rego", Source: tc.test})
+			}
+			if tc.data != "" {
+				cfg.Data = []DataFile{{Path: "data.yaml", Content: tc.data}}
+			}
+			want := tc.want
+			if want == nil {
+				want = []string{}
+			}
+			require.Equal(t, want, lines(Check(cfg)))
+		})
+	}
+}
+
+// The library passes as if it were a repository's own, with its tests and its parameters.
+func TestCheckLibrary(t *testing.T) {
+	require.Empty(t, lines(Check(libraryAsOwn(func(source string) string { return source }))))
+	// A mistake in it is found, in what is asked and in what helps.
+	for _, tc := range []struct{ from, to, want string }{
+		{"input.canary.worse", "input.canary.worst", "rampart/rollout/canary.rego: input.canary.worst: input.canary has no worst (did you mean worse?) [input]"},
+		{"input.deployment.metadata.labels", "input.deployment.metadat.labels",
+			"rampart/library/match.rego: input.deployment.metadat.labels[key]: input.deployment has no metadat (did you mean metadata?) [input]"},
+		{"canary.maxStuck >= 0", "canary.maxStuk >= 0", "rampart/rollout/canary.rego: data.rampart.config.rollout.canary.maxStuk: " +
+			"no data file gives it and no rule is called so (did you mean maxStuck?) [parameter]"},
+	} {
+		found := lines(Check(libraryAsOwn(func(source string) string { return strings.Replace(source, tc.from, tc.to, 1) })))
+		for i, line := range found {
+			found[i] = regexp.MustCompile(`:\d+: `).ReplaceAllString(line, ": ") // lines move with every edit
+		}
+		require.Contains(t, found, tc.want)
+	}
+}
+
+// libraryAsOwn has what is asked of the library, its tests and its parameters as a repository's own.
+func libraryAsOwn(edit func(source string) string) Config {
+	path, content := library.Data()
+	cfg := Config{Modules: library.Tests(), Data: []DataFile{{path, content}}}
+	for _, m := range library.Modules() {
+		m.Source = edit(m.Source)
+		if asksVerdicts(m.Path) {
+			cfg.Modules = append(cfg.Modules, m)
+		} else {
+			cfg.Library = append(cfg.Library, m)
+		}
+	}
+	return cfg
+}
+
+// The names that the library reports under are those of its annotations, so that all of them are reserved.
+func TestLibraryNamesAreAnnotated(t *testing.T) {
+	for _, m := range library.Modules() {
+		parsed, err := parseModule(m)
+		require.NoError(t, err)
+		names := ruleNames(m)
+		ast.WalkTerms(parsed, func(term *ast.Term) bool {
+			if o, ok := term.Value.(ast.Object); ok && o.Get(ast.StringTerm("msg")) != nil {
+				name, _ := text(o, "rule")
+				require.Contains(t, names, name, m.Path)
+			}
+			return false
+		})
+	}
+}
+
+// What only Check finds does not keep an engine from judging.
+func TestCompileGoesOn(t *testing.T) {
+	cfg := Config{
+		Modules: modules("package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.canary.candidte\n\n" +
+			"denny contains {\"rule\": \"rollout.canary\"} if data.shop.max > 3\n"),
+		Data: []DataFile{{"data.yaml", "shopp: {}\n"}},
+	}
+	require.Len(t, Check(cfg), 4)
+	require.Equal(t, Check(cfg), Check(cfg))
+	e := Compile(cfg)
+	require.Empty(t, e.Problems())
+	require.Equal(t, rollout.Allow, judge(t, e, ramp()).Effect)
+}
+
+// Without one of the modules it is not known what the others are there for.
+func TestCheckWithoutAllModules(t *testing.T) {
+	const (
+		helper = "package rampart.rollout\n\nlate if input.action.step > data.shop.max\n"
+		broken = "package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": m} if late\n"
+		fixed  = "package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if late\n"
+	)
+	data := []DataFile{{"data.yaml", "shop: {max: 3}\nmore: 1\n"}}
+	require.Equal(t, []string{"policies/p2.rego:3: var m is unsafe []"}, lines(Check(Config{Modules: modules(helper, broken), Data: data})))
+	require.Equal(t, []string{"data.yaml:2: more: no policy refers to it [parameter]"}, lines(Check(Config{Modules: modules(helper, fixed), Data: data})))
+}
+
+// What the bot's own configuration demands is checked by itself: it sees none of the repository's data.
+func TestCheckFloor(t *testing.T) {
+	const demand = "package rampart.rollout\n\ndeny contains {\"rule\": \"acme.x\", \"msg\": \"no\"} if input.action.too > data.acme.max\n"
+	require.Equal(t, []string{
+		"acme/a.rego:3: data.acme.max: no data file gives it and no rule is called so (there is min) [parameter]",
+		"acme/a.rego:3: input.action.too: input.action has no too (did you mean to?) [input]",
+		"acme/data.yaml:1: acme.min: no policy refers to it [parameter]",
+		"data.yaml:1: acme: no policy refers to it [parameter]",
+	}, lines(Check(Config{
+		Data:  []DataFile{{"data.yaml", "acme: {max: 3}\n"}},
+		Floor: []Layer{{Name: "acme", Modules: []Module{{Path: "acme/a.rego", Source: demand}}, Data: []DataFile{{"acme/data.yaml", "acme: {min: 3}\n"}}}},
+	})))
+}
+
+// FuzzCheck: whatever is written, Check says something about it and does not panic.
+func FuzzCheck(f *testing.F) {
+	for i, m := range library.Modules() {
+		if i%5 == 0 {
+			f.Add(m.Source, library.Tests()[i].Source, "shop: {max: 3}")
+		}
+	}
+	f.Add("package rampart.drift\n\naction[x].y contains object.get(input, [1], 2) if object.union(1)", "package t\n\ntest_x if f with input as object.union({}) with input[1] as f(1)\n\nf(x) := f(x)", "rampart: 1")
+	f.Add("package rampart.spec\n\nx[input.a[data.b[c]]] := data[d].e if some c, d; internal.member_2(input.action.kind, [1])", "", "- 1")
+	f.Fuzz(func(t *testing.T, policy, test, data string) {
+		problems := Check(Config{Modules: []Module{{Path: "p.rego", Source: policy}, {Path: "p_test.rego", Source: test}},
+			Data: []DataFile{{"data.yaml", data}}})
+		for _, p := range problems {
+			if p.Path == "" || p.Message == "" {
+				t.Errorf("a problem without place or message: %+v", p)
+			}
+		}
+	})
+}
+
+func TestCheckExamples(t *testing.T) {
+	folders, err := filepath.Glob("../examples/*/policies")
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	for _, folder := range folders {
+		require.Empty(t, lines(Check(configOf(t, folder))), folder)
+	}
+}
+
+func configOf(t *testing.T, folder string) Config {
+	t.Helper()
+	var cfg Config
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if strings.HasSuffix(name, ".rego") {
+			cfg.Modules = append(cfg.Modules, Module{Path: name, Source: string(text)})
+		} else {
+			cfg.Data = append(cfg.Data, DataFile{Path: name, Content: string(text)})
+		}
+	}
+	return cfg
+}
