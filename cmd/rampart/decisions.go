@@ -26,8 +26,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// decisionFlags say what becomes of decisions.
-type decisionFlags struct {
+// recordingFlags say what becomes of decisions.
+type recordingFlags struct {
 	file   string
 	masks  []string
 	record bool
@@ -35,7 +35,7 @@ type decisionFlags struct {
 }
 
 // addRecording adds the flags of a command that records decisions.
-func (f *decisionFlags) addRecording(cmd *cobra.Command) {
+func (f *recordingFlags) addRecording(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.file, "decision-log", "", "file that each new decision is added to, as a line of JSON; - is standard output")
 	fs.StringArrayVar(&f.masks, "decision-mask", nil,
@@ -56,7 +56,7 @@ const (
 )
 
 // recordDecisions gives the bot a log where the flags ask for one. close writes what waits, for as long as it is given.
-func (a *app) recordDecisions(bot *reconcile.Reconciler, f decisionFlags, repository repositoryFlags) (close func(time.Duration) error, err error) {
+func (a *app) recordDecisions(bot *reconcile.Reconciler, f recordingFlags, repository repositoryFlags) (close func(time.Duration) error, err error) {
 	masker, err := decisions.NewMasker(f.masks...)
 	if err != nil {
 		return nil, fmt.Errorf("--decision-mask: %w", err)
@@ -149,13 +149,9 @@ func (a *app) writeDecisions(ref string, f repositoryFlags) (*gitops.Decisions, 
 }
 
 func (a *app) openDecisions(ref string, f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Decisions, string, error) {
-	cache := f.cacheDir
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, "", fmt.Errorf("no place for decisions, give one with --cache-dir: %w", err)
-		}
-		cache = filepath.Join(user, "rampart")
+	cache, err := cacheDir(f.cacheDir)
+	if err != nil {
+		return nil, "", err
 	}
 	sum := sha256.Sum256([]byte(f.url + "\x00" + ref))
 	dir := filepath.Join(cache, "decisions", hex.EncodeToString(sum[:8]))
@@ -179,9 +175,9 @@ type decisionQuery struct {
 	Order gitops.DecisionOrder
 }
 
-// decisions reads recorded decisions: from --repo, else from the clone that the folder -C is in. A repository without the ref has none; a
+// recordedDecisions reads recorded decisions: from --repo, else from the clone that the folder -C is in. A repository without the ref has none; a
 // clone without it is a *gitops.NoRefError, which says how to bring it. An error is the last thing that is given.
-func (a *app) decisions(ctx context.Context, f repositoryFlags, q decisionQuery) iter.Seq2[decisions.Decision, error] {
+func (a *app) recordedDecisions(ctx context.Context, f repositoryFlags, q decisionQuery) iter.Seq2[decisions.Decision, error] {
 	if q.Ref == "" {
 		q.Ref = gitops.DecisionsRef
 	}
@@ -190,7 +186,7 @@ func (a *app) decisions(ctx context.Context, f repositoryFlags, q decisionQuery)
 		query.Order = gitops.NewestFirst
 	}
 	return func(yield func(decisions.Decision, error) bool) {
-		seq, closeAll, err := a.decisionSource(ctx, f, q.Ref, query)
+		seq, closeAll, err := a.openRecorded(ctx, f, q.Ref, query)
 		if err != nil {
 			yield(decisions.Decision{}, err)
 			return
@@ -207,8 +203,8 @@ func (a *app) decisions(ctx context.Context, f repositoryFlags, q decisionQuery)
 	}
 }
 
-// decisionSource opens where decisions are read from.
-func (a *app) decisionSource(ctx context.Context, f repositoryFlags, ref string, q gitops.DecisionQuery) (iter.Seq2[decisions.Decision, error], func() error, error) {
+// openRecorded opens where decisions are read from.
+func (a *app) openRecorded(ctx context.Context, f repositoryFlags, ref string, q gitops.DecisionQuery) (iter.Seq2[decisions.Decision, error], func() error, error) {
 	if f.url == "" {
 		clone, err := gitops.OpenClone(a.dir)
 		if err != nil {

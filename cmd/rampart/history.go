@@ -184,7 +184,7 @@ func (a *app) tell(ctx context.Context, from toucher, t teller) error {
 func (a *app) tellDecisions(ctx context.Context, t teller) error {
 	q := decisionQuery{Ref: t.flags.ref, Deployment: t.deployment.String(), Since: t.flags.since.time(a.now())}
 	n := 0
-	for d, err := range a.decisions(ctx, t.flags.repository, q) {
+	for d, err := range a.recordedDecisions(ctx, t.flags.repository, q) {
 		var missing *gitops.NoRefError
 		if errors.As(err, &missing) {
 			a.say("without recorded decisions: %v", err)

@@ -18,7 +18,7 @@ func (a *app) runCommand() *cobra.Command {
 	var (
 		repository repositoryFlags
 		server     temporalFlags
-		decided    decisionFlags
+		decided    recordingFlags
 		once       bool
 		interval   time.Duration
 	)
