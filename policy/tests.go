@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
+	"github.com/open-policy-agent/opa/v1/topdown"
 
 	library "github.com/rampart-gitops/rampart/rego"
 )
@@ -35,16 +38,29 @@ type TestResult struct {
 	Package string `json:"package"`
 	Name    string `json:"name"`
 	// Location of the test, file:line.
-	Location string        `json:"location"`
-	Status   TestStatus    `json:"status"`
-	Message  string        `json:"message,omitempty"`
+	Location string     `json:"location"`
+	Status   TestStatus `json:"status"`
+	// Message says how it failed.
+	Message string `json:"message,omitempty"`
+	// Failure is the expression that was not true, or that ended with an error; nil where none is known.
+	Failure *TestFailure `json:"failure,omitempty"`
+	// Duration in nanoseconds.
 	Duration time.Duration `json:"duration"`
+}
+
+// TestFailure is where a test stopped being true.
+type TestFailure struct {
+	// Location of the expression, file:line.
+	Location string `json:"location"`
+	// Text is the expression as it is written, with the values of its parts below it where they are known: several lines.
+	Text string `json:"text"`
 }
 
 // FileCoverage says which lines of a module the tests evaluated.
 type FileCoverage struct {
-	Path    string `json:"path"`
-	Covered int    `json:"covered"`
+	Path string `json:"path"`
+	// Covered is the number of lines that were.
+	Covered int `json:"covered"`
 	// NotCovered are the lines that were not, sorted.
 	NotCovered []int `json:"notCovered,omitempty"`
 }
@@ -73,9 +89,30 @@ func (r TestReport) Passed() bool {
 	return len(r.Problems) == 0 && passed > 0
 }
 
+// TestOption changes how tests are run.
+type TestOption func(*testRun)
+
+// Matching runs the tests whose name with its package, such as data.rampart.rollout_test.test_frozen, an expression matches.
+// Nil: all.
+func Matching(names *regexp.Regexp) TestOption {
+	return func(r *testRun) {
+		if names != nil {
+			r.filter = names.String()
+		}
+	}
+}
+
+// testRun is what tests are run on.
+type testRun struct {
+	modules map[string]*ast.Module
+	data    map[string]any
+	timeout time.Duration
+	filter  string
+}
+
 // RunTests runs the tests in the modules (rules named test_…), over the library and the data of cfg, with the same
-// capabilities as Judge. Errors of builtins fail a test.
-func RunTests(ctx context.Context, cfg Config) TestReport {
+// capabilities as Judge. Errors of builtins fail a test. A test that fails is run once more to see which expression it was.
+func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport {
 	var report TestReport
 	e := Compile(cfg)
 	if report.Problems = e.problems; len(report.Problems) > 0 {
@@ -84,71 +121,162 @@ func RunTests(ctx context.Context, cfg Config) TestReport {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	modules := map[string]*ast.Module{}
+	run := testRun{modules: map[string]*ast.Module{}, timeout: 10 * cfg.Bounds.orDefault().Timeout}
+	for _, o := range options {
+		o(&run)
+	}
 	for _, m := range slices.Concat(cfg.Library, cfg.Modules) {
 		parsed, err := parseModule(m)
 		if err != nil {
 			report.Problems = append(report.Problems, problemsOf(m.Path, err)...)
 			continue
 		}
-		modules[m.Path] = parsed
+		run.modules[m.Path] = parsed
 	}
-	data, _ := loadData(cfg.Data)
+	run.data, _ = loadData(cfg.Data)
 	coverage := cover.New()
-	results, err := runTests(ctx, modules, data, coverage, 10*cfg.Bounds.orDefault().Timeout)
+	results, err := run.run(ctx, func(r *tester.Runner) { r.SetCoverageQueryTracer(coverage) })
 	report.Problems = append(report.Problems, problemsOf("tests", err)...)
-	report.Results = results
-	for path, f := range coverage.Report(modules).Files {
-		if _, ok := modules[path]; ok && !library.IsTest(path) {
+	for _, r := range results {
+		report.Results = append(report.Results, testResult(r))
+	}
+	run.locate(ctx, report.Results)
+	for path, f := range coverage.Report(run.modules).Files {
+		if _, ok := run.modules[path]; ok && !library.IsTest(path) {
 			report.Coverage = append(report.Coverage, fileCoverage(path, f))
 		}
 	}
+	slices.SortFunc(report.Results, compareResults)
 	slices.SortFunc(report.Coverage, func(a, b FileCoverage) int { return cmp.Compare(a.Path, b.Path) })
 	return report
 }
 
-func runTests(ctx context.Context, modules map[string]*ast.Module, data map[string]any, coverage *cover.Cover, timeout time.Duration) (out []TestResult, err error) {
+func compareResults(a, b TestResult) int {
+	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Location, b.Location), cmp.Compare(a.Name, b.Name))
+}
+
+// run runs the tests, one after another.
+func (t testRun) run(ctx context.Context, tracing func(*tester.Runner)) (out []*tester.Result, err error) {
 	defer recovered(&err)
-	store := inmem.NewFromObject(data)
+	store := inmem.NewFromObject(t.data)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	ch, err := newRunner(store, modules, coverage).SetTimeout(timeout).RunTests(ctx, txn)
+	runner := newRunner(store, t.modules).SetTimeout(t.timeout).Filter(t.filter)
+	tracing(runner)
+	ch, err := runner.RunTests(ctx, txn)
 	if err != nil {
 		return nil, err
 	}
 	for r := range ch {
 		if r != nil {
-			out = append(out, testResult(r))
+			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b TestResult) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Location, b.Location), cmp.Compare(a.Name, b.Name))
-	})
-	return out, nil
+	return out, ctx.Err()
 }
 
-func newRunner(store storage.Store, modules map[string]*ast.Module, coverage *cover.Cover) *tester.Runner {
+// locate says of each test that failed which expression it was. One that cannot be traced stays without.
+func (t testRun) locate(ctx context.Context, results []TestResult) {
+	var names []string
+	failed := map[string]*TestResult{}
+	key := func(pkg, name, location string) string { return pkg + "\n" + name + "\n" + location }
+	for i := range results {
+		if r := &results[i]; r.Status == TestFailed {
+			failed[key(r.Package, r.Name, r.Location)] = r
+			names = append(names, regexp.QuoteMeta("data."+r.Package)+`[.\[]"?`+regexp.QuoteMeta(r.Name))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	t.filter = "^(?:" + strings.Join(names, "|") + ")"
+	traced, _ := t.run(ctx, func(r *tester.Runner) { r.EnableTracing(true) })
+	for _, r := range traced {
+		same := testResult(r)
+		if f := failed[key(same.Package, same.Name, same.Location)]; f != nil {
+			f.Failure = failureOf(r.Trace, r.Location.File)
+		}
+	}
+}
+
+// failureOf is the last expression of a trace that was not true: the last in the file of the test, if there is one.
+func failureOf(trace []*topdown.Event, file string) *TestFailure {
+	var last *topdown.Event
+	for _, e := range slices.Backward(trace) {
+		expr, ok := e.Node.(*ast.Expr)
+		if !ok || e.Op != topdown.FailOp || e.Location == nil || e.Location.File == "" {
+			continue
+		}
+		if _, every := expr.Terms.(*ast.Every); every {
+			continue // the expression within it tells more
+		}
+		if e.Location.File == file {
+			last = e
+			break
+		}
+		last = cmp.Or(last, e)
+	}
+	if last == nil {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := topdown.PrettyEvent(&text, last, topdown.PrettyEventOpts{PrettyVars: true}); err != nil {
+		return nil
+	}
+	return &TestFailure{Location: lineOf(last.Location), Text: cut(unindented(text.String()), maxMessage)}
+}
+
+// unindented takes off what all lines begin with: an expression is shown from its own column on.
+func unindented(text string) string {
+	lines := strings.Split(strings.TrimRight(text, " \n"), "\n")
+	indent := -1
+	for _, l := range lines {
+		if body := strings.TrimLeft(l, " \t"); body != "" && (indent < 0 || len(l)-len(body) < indent) {
+			indent = len(l) - len(body)
+		}
+	}
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l[min(max(indent, 0), len(l)):], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runner {
 	compiler := ast.NewCompiler().WithCapabilities(capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems)
 	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(compiler).SetStore(store).
-		SetModules(modules).RaiseBuiltinErrors(true).SetCoverageQueryTracer(coverage)
+		SetModules(modules).RaiseBuiltinErrors(true)
 }
 
 func testResult(r *tester.Result) TestResult {
 	t := TestResult{Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Status: TestPassed, Duration: r.Duration}
 	if r.Location != nil {
-		t.Location = fmt.Sprintf("%s:%d", r.Location.File, r.Location.Row)
+		t.Location = lineOf(r.Location)
 	}
 	switch {
 	case r.Error != nil:
 		t.Status, t.Message = TestErrored, cut(r.Error.Error(), maxMessage)
+		var e *topdown.Error
+		if errors.As(r.Error, &e) && e.Location != nil && e.Location.File != "" {
+			t.Message = cut(e.Code+": "+e.Message, maxMessage)
+			t.Failure = &TestFailure{Location: lineOf(e.Location), Text: cut(string(e.Location.Text), maxMessage)}
+		}
 		if errors.Is(r.Error, context.DeadlineExceeded) {
 			t.Message = "timed out"
 		}
 	case r.Fail:
 		t.Status, t.Message = TestFailed, "it does not hold"
+		var cases []string
+		for name, c := range r.SubResults.Iter {
+			if c.Fail && len(c.SubResults) == 0 {
+				cases = append(cases, strings.Join(name, "/"))
+			}
+		}
+		if len(cases) > 0 {
+			t.Message = cut("it does not hold for "+strings.Join(cases, ", "), maxMessage)
+		}
 	case r.Skip:
 		t.Status = TestSkipped
 	}
@@ -166,3 +294,6 @@ func fileCoverage(path string, f *cover.FileReport) FileCoverage {
 	out.NotCovered = slices.Sorted(maps.Keys(lines))
 	return out
 }
+
+// lineOf is file:line.
+func lineOf(l *ast.Location) string { return fmt.Sprintf("%s:%d", l.File, l.Row) }

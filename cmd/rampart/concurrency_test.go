@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -68,9 +69,9 @@ func TestOneRolloutAtATime(t *testing.T) {
 	data, err = encode(formatJSON, seen)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, data, 0o644))
-	e, err := a.explainSnapshot(t.Context(), "payments/refunds", file)
+	e, err := a.explainSnapshot(t.Context(), "payments/refunds", explainFlags{snapshot: file})
 	require.NoError(t, err)
 	out.Reset()
-	require.NoError(t, e.WriteText(out, a.style(), now))
+	require.NoError(t, e.WriteText(out, report.View{Style: a.style(), Fold: report.Folded, Now: now}))
 	require.Contains(t, out.String(), "payments/checkout")
 }

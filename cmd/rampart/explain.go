@@ -15,7 +15,8 @@ func (a *app) explainCommand() *cobra.Command {
 	var (
 		output     choice
 		repository repositoryFlags
-		snapshot   string
+		flags      explainFlags
+		all        bool
 	)
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
@@ -24,33 +25,51 @@ func (a *app) explainCommand() *cobra.Command {
 state, what policy decided and by which rules, the steps done and to come, gates, holds and bars and how to lift them, and
 what each other version waits for.
 
-With --snapshot, the JSON that rampart observe wrote, it decides again and shows the row and every verdict and finding.`,
+With --decisions it asks the policies of the environment about the last recorded decision again, and shows rule by rule what
+they say of the action that is held most (or of --action): what fired and what it saw, and of what did not fire the first line
+that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
+the row and every verdict and finding. It fits one screen; --all shows every rule.`,
 		Example: `  rampart explain payments/checkout
+  rampart explain payments/checkout --decisions decisions.jsonl --all
   rampart observe | rampart explain checkout --snapshot -`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := a.explain(cmd.Context(), args[0], snapshot, repository)
+			e, err := a.explain(cmd.Context(), args[0], flags, repository)
 			if err != nil {
 				return err
 			}
 			if output.value != formatText {
 				return a.encode(output.value, e)
 			}
-			return e.WriteText(a.out, a.style(), a.now())
+			view := report.View{Style: a.style(), Fold: report.Folded, Now: a.now()}
+			if all {
+				view.Fold = report.Unfolded
+			}
+			return e.WriteText(a.out, view)
 		},
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
 	a.addPolicies(cmd)
-	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
+	flags.decisions.add(cmd)
+	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
+	cmd.Flags().StringVar(&flags.action, "action", "", "explain this action, by its ID, in place of the one that is held most")
+	cmd.Flags().BoolVar(&all, "all", false, "show every rule, with every value")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
+	cmd.MarkFlagsMutuallyExclusive("snapshot", "decisions")
 	return cmd
 }
 
-func (a *app) explain(ctx context.Context, name, snapshot string, repository repositoryFlags) (e report.Explanation, err error) {
-	if snapshot != "" {
-		return a.explainSnapshot(ctx, name, snapshot)
+// explainFlags say what is explained.
+type explainFlags struct {
+	snapshot, action string
+	decisions        decisionFlags
+}
+
+func (a *app) explain(ctx context.Context, name string, flags explainFlags, repository repositoryFlags) (e report.Explanation, err error) {
+	if flags.snapshot != "" {
+		return a.explainSnapshot(ctx, name, flags)
 	}
 	source, closeSource, err := a.source(repository)
 	if err != nil {
@@ -65,11 +84,35 @@ func (a *app) explain(ctx context.Context, name, snapshot string, repository rep
 	if err != nil {
 		return e, a.because(world, err)
 	}
-	return report.NewExplanation(s), nil
+	e = report.NewExplanation(s)
+	recorded := a.decisions(flags.decisions)
+	switch env := environmentOf(world, s); {
+	case recorded == nil && flags.action != "":
+		return e, errors.New("--action needs an input: give --decisions or --snapshot")
+	case recorded != nil && env != nil:
+		judges, err := a.judges(ctx)
+		if err != nil {
+			return e, err
+		}
+		defer judges.close()
+		e.Policy, err = a.explainDecision(ctx, recorded, s, policyQuestion{judges.engine(*env), flags.action})
+		return e, err
+	}
+	return e, nil
 }
 
-func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (report.Explanation, error) {
-	world, err := a.readSnapshot(snapshot)
+// environmentOf is the environment of a worker deployment.
+func environmentOf(world rollout.World, s rollout.Snapshot) *rollout.EnvironmentWorld {
+	for i := range world.Environments {
+		if world.Environments[i].Environment.Name == s.Environment.Name {
+			return &world.Environments[i]
+		}
+	}
+	return nil
+}
+
+func (a *app) explainSnapshot(ctx context.Context, name string, flags explainFlags) (report.Explanation, error) {
+	world, err := a.readSnapshot(flags.snapshot)
 	if err != nil {
 		return report.Explanation{}, err
 	}
@@ -78,19 +121,21 @@ func (a *app) explainSnapshot(ctx context.Context, name, snapshot string) (repor
 		return report.Explanation{}, err
 	}
 	e := report.NewExplanation(s)
+	env := environmentOf(world, s)
+	if env == nil {
+		return e, ctx.Err()
+	}
 	judges, err := a.judges(ctx)
 	if err != nil {
 		return e, err
 	}
 	defer judges.close()
-	for _, env := range world.Environments {
-		if env.Environment.Name == s.Environment.Name {
-			d := reported(reconcile.Render(reconcile.DecideFor(ctx, judges.engine(env), env.Deployments, s.Deployment)))
-			decision := report.NewPlan([]report.Decided{d}, nil).Deployments[0]
-			e.Decision = &decision
-		}
-	}
-	return e, ctx.Err()
+	engine := judges.engine(*env)
+	decided := reconcile.DecideFor(ctx, engine, env.Deployments, s.Deployment)
+	decision := report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
+	e.Decision = &decision
+	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine, flags.action})
+	return e, errors.Join(err, ctx.Err())
 }
 
 // because says what is wrong with the repository's files where that may be why something is not there.

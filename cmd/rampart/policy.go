@@ -25,7 +25,7 @@ func (a *app) policyCommand() *cobra.Command {
 
 // policyCommands are the commands below policy.
 func (a *app) policyCommands() []*cobra.Command {
-	return []*cobra.Command{a.policyCheckCommand(), a.policySchemaCommand()}
+	return []*cobra.Command{a.policyCheckCommand(), a.policySchemaCommand(), a.policyTestCommand(), a.policyEvalCommand(), a.policyBacktestCommand()}
 }
 
 // unknownCommand is the error for a subcommand that a parent does not have, with the nearest that it has.

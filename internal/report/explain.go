@@ -28,6 +28,8 @@ type Explanation struct {
 	Unrecorded []string `json:"unrecorded,omitempty"`
 	// Decision is what is decided anew from a snapshot; nil where there is none.
 	Decision *Deployment `json:"decision,omitempty"`
+	// Policy is why policy says what it says; nil where there is no input to ask it about.
+	Policy *PolicyTree `json:"policy,omitempty"`
 }
 
 // Progress of a step.

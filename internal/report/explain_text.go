@@ -7,13 +7,25 @@ import (
 	"time"
 )
 
-// WriteText prints an explanation on one screen, with ages as of now.
-func (e Explanation) WriteText(w io.Writer, style Style, now time.Time) error {
+// View says how an explanation is printed.
+type View struct {
+	Style Style
+	Fold  Fold
+	// Now is what ages are as of.
+	Now time.Time
+}
+
+// WriteText prints an explanation, on one screen unless it is unfolded.
+func (e Explanation) WriteText(w io.Writer, view View) error {
+	style, now := view.Style, view.Now
 	var b strings.Builder
 	st := e.Status
 	fmt.Fprintf(&b, "%s (%s): %s\n", style.paint(bold, st.Name), st.Environment, st.Reason)
 	fmt.Fprintf(&b, "  %s\n\n", oneLine(st.Message))
 	e.writeFacts(&b, now)
+	if e.Policy != nil {
+		e.Policy.write(treeWriter{&b, style, view.Fold, now})
+	}
 	e.writeSteps(&b, style, now)
 	e.writeNotices(&b, now)
 	if err := e.writeVersions(&b, now); err != nil {
@@ -22,6 +34,9 @@ func (e Explanation) WriteText(w io.Writer, style Style, now time.Time) error {
 	if e.Decision != nil {
 		fmt.Fprintf(&b, "\nDecided from the snapshot: %s\n", e.Decision.headline(style))
 		e.Decision.writeDetails(&b, style)
+	}
+	if e.Policy == nil {
+		b.WriteString("\nWhat policy says rule by rule: with --decisions FILE, or --snapshot FILE (what rampart observe writes)\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -126,6 +126,14 @@ func writeFindings(b *strings.Builder, style Style, findings []rollout.Finding) 
 	}
 }
 
+// WriteVerdict prints a verdict and each of its findings.
+func WriteVerdict(b *strings.Builder, about string, v rollout.Verdict, style Style) {
+	fmt.Fprintf(b, "  %s: %s\n", oneLine(about), style.effect(v.Effect))
+	for _, f := range v.Findings {
+		fmt.Fprintf(b, "    %s\n", findingText(f, style))
+	}
+}
+
 func findingText(f rollout.Finding, style Style) string {
 	out := fmt.Sprintf("%s: %s: %s", oneLine(f.Rule), style.effect(f.Effect), oneLine(f.Message))
 	if f.Location != "" {

@@ -35,6 +35,12 @@ func (s Style) paint(colour, text string) string {
 	return colour + text + reset
 }
 
+// Good paints what is as it should be.
+func (s Style) Good(text string) string { return s.paint(green, text) }
+
+// Bad paints what is not.
+func (s Style) Bad(text string) string { return s.paint(red, text) }
+
 // effect paints an effect by its strictness.
 func (s Style) effect(e rollout.Effect) string {
 	switch e {
@@ -96,7 +102,9 @@ func oneLine(s string) string {
 	}, s))
 }
 
-// clean removes control characters from text of several lines.
+// Clean removes control characters from text of several lines.
+func Clean(s string) string { return clean(s) }
+
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+)
+
+const backtestConfig = `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - {name: prod, specs: ["*.yaml"], policies: [policies/*.rego], data: [policies/*.yaml], output: {path: deploy}}
+`
+
+// backtested is a folder with a rollout, and the decision on its first ramp by the policies there.
+func backtested(t *testing.T, files map[string]string) (*app, decisions.Decision) {
+	t.Helper()
+	a, _ := testApp(t)
+	writeAt(t, filepath.Join(a.dir, "spec.yaml"), testSpec)
+	writeAt(t, filepath.Join(a.dir, "rampart.yaml"), backtestConfig)
+	for name, text := range files {
+		writeAt(t, filepath.Join(a.dir, name), text)
+	}
+	d := recorded(t, play(t, a, unknownV2, passedV2))
+	d.ID = "d1"
+	return a, d
+}
+
+// ran is the JSON that backtest prints.
+func ran(t *testing.T, a *app, code int, args ...string) report.Backtest {
+	t.Helper()
+	got, out, said := command(t, a, append([]string{"policy", "backtest", "-o", "json"}, args...)...)
+	require.Equal(t, code, got, said)
+	var b report.Backtest
+	require.NoError(t, json.Unmarshal([]byte(out), &b))
+	require.Contains(t, said, b.Summary())
+	return b
+}
+
+// The same policies say the same; a freeze on the day of the decision is stricter, whatever day it is today; taking it away is looser.
+func TestBacktest(t *testing.T) {
+	a, free := backtested(t, nil)
+	file := writeDecisions(t, free)
+	require.Equal(t, report.Backtest{Since: now.Add(-30 * 24 * time.Hour), Decisions: 1, Rows: []report.BacktestRow{}}, ran(t, a, exitFine, "--decisions", file))
+	b := *a
+	b.now = func() time.Time { return now.Add(5*24*time.Hour + time.Hour) } // a Saturday
+	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+	want := report.BacktestRow{ID: "d1", At: now, Deployment: "payments/checkout", Action: "Ramp/v2@5%", Change: report.Stricter,
+		Recorded: &report.VerdictSum{Effect: rollout.Allow}, Now: &report.VerdictSum{Effect: rollout.HoldEffect, Rules: []string{"rollout.freeze"}}}
+	got := ran(t, &b, exitPending, "--decisions", file)
+	require.Equal(t, report.Backtest{Since: b.now().Add(-30 * 24 * time.Hour), Decisions: 1, Differ: 1, Stricter: 1, Rows: []report.BacktestRow{want}}, got)
+	code, out, said := command(t, a, "policy", "backtest", "--decisions", file)
+	require.Equal(t, exitPending, code)
+	require.Equal(t, `TIME                  WORKER DEPLOYMENT  ACTION      RECORDED  NOW                     CHANGE    DECISION
+2026-03-02T12:00:00Z  payments/checkout  Ramp/v2@5%  allow     hold by rollout.freeze  Stricter  d1
+`, out)
+	require.Equal(t, "judging decisions since 2026-01-31T12:00:00Z\ndecisions: 1, differ: 1 (stricter: 1, looser: 0), could not be evaluated: 0, masked: 0\n", said)
+
+	frozen, held := backtested(t, map[string]string{"policies/data.yaml": alwaysFrozen})
+	writeAt(t, filepath.Join(frozen.dir, "policies/data.yaml"), "")
+	got = ran(t, frozen, exitPending, "--decisions", writeDecisions(t, held))
+	require.Equal(t, []int{1, 1, 0, 1}, []int{got.Decisions, got.Differ, got.Stricter, got.Looser})
+}
+
+// What cannot be compared is counted apart: errors, inputs that are none, other environments, what was masked and is read.
+func TestBacktestApart(t *testing.T) {
+	a, d := backtested(t, nil)
+	nothing, elsewhere, masked, bare := d, d, d, d
+	nothing.ID, nothing.Input = "nothing", []byte(`{"deployment": {"namespace": "payments", "name": "checkout"}}`)
+	elsewhere.ID, elsewhere.Input = "elsewhere", bytes.ReplaceAll(d.Input, []byte(`"name":"prod"`), []byte(`"name":"moon"`))
+	masked.ID, masked.Input = "masked", bytes.ReplaceAll(d.Input, []byte(`"a < b & c > d"`), []byte(`"***"`))
+	masked.Erased = []string{"/input/deployment/metadata/annotations/note"}
+	bare.ID, bare.Result = "bare", nil
+	require.NotEqual(t, string(d.Input), string(masked.Input))
+	file := writeDecisions(t, d, nothing, elsewhere, masked, bare)
+	got := ran(t, a, exitFine, "--decisions", file)
+	require.Equal(t, []int{5, 0, 3, 0}, []int{got.Decisions, got.Differ, got.Failed, got.Masked}, "the library reads no annotation")
+	notes := map[string]string{}
+	for _, r := range got.Rows {
+		notes[r.ID] = r.Note
+	}
+	require.Equal(t, map[string]string{"nothing": "could not be evaluated: decision nothing: decode input: neither actions nor action",
+		"elsewhere": `could not be evaluated: there is no environment "moon"`, "bare": "could not be evaluated: it has no result"}, notes)
+
+	writeAt(t, filepath.Join(a.dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": \"x\"} if input.deployment.metadata.annotations.note != \"a < b & c > d\"\n")
+	got = ran(t, a, exitFine, "--decisions", file)
+	require.Equal(t, []int{5, 0, 3, 1}, []int{got.Decisions, got.Differ, got.Failed, got.Masked})
+
+	writeAt(t, filepath.Join(a.dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": \"x\"} if to_number(input.deployment.name) > 1\n")
+	got = ran(t, a, exitFine, "--decisions", file)
+	require.Equal(t, []int{5, 0, 5}, []int{got.Decisions, got.Differ, got.Failed})
+
+	writeAt(t, filepath.Join(a.dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains x if y\n")
+	code, _, said := command(t, a, "policy", "backtest", "--decisions", file)
+	require.Equal(t, exitError, code)
+	require.Contains(t, said, "policies/x.rego:3: ")
+	require.Contains(t, said, "the policies cannot be used")
+}
+
+// A rule that was waived is waived again, by the waiver that was recorded; what is wanted is told by time, name and environment.
+func TestBacktestWaivedAndWanted(t *testing.T) {
+	a, d := backtested(t, map[string]string{"policies/data.yaml": alwaysFrozen, "waiver.yaml": `apiVersion: rampart.dev/v1alpha1
+kind: Waiver
+metadata: {name: hotfix}
+spec: {rule: rollout.freeze, reason: the shop is down, approver: sam, expiresAt: "2026-03-03T00:00:00Z"}
+`})
+	document, err := policy.DecodeDocument(d.Input)
+	require.NoError(t, err)
+	cfg := policy.Config{Data: []policy.DataFile{{Path: "data.yaml", Content: alwaysFrozen}}, Waivable: []string{"rollout.freeze"}}
+	waived := d
+	waived.ID = "waived"
+	waived.Result, err = json.Marshal(policy.Compile(cfg).JudgeDocument(t.Context(), document))
+	require.NoError(t, err)
+	require.Contains(t, string(waived.Result), "hotfix (sam")
+	later := waived
+	later.ID, later.Timestamp = "later", d.Timestamp.Add(time.Hour)
+	other := later
+	other.ID, other.Input = "other", bytes.ReplaceAll(d.Input, []byte(`"checkout"`), []byte(`"invoice"`))
+	file := writeDecisions(t, d, waived, later, other)
+	got := ran(t, a, exitFine, "--decisions", file)
+	require.Equal(t, []int{4, 0}, []int{got.Decisions, got.Differ})
+	require.Equal(t, 2, ran(t, a, exitFine, "--decisions", file, "--since", "2026-03-02T12:30:00Z").Decisions)
+	require.Equal(t, 4, ran(t, a, exitFine, "--decisions", file, "--since", "0s").Decisions, "the time itself is included")
+	require.Equal(t, 1, ran(t, a, exitFine, "--decisions", file, "payments/invoice").Decisions)
+	require.Equal(t, 3, ran(t, a, exitFine, "--decisions", file, "checkout").Decisions)
+}
+
+func TestBacktestErrors(t *testing.T) {
+	a, d := backtested(t, nil)
+	file := writeDecisions(t, d)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"there are no recorded decisions: give --decisions", nil},
+		{"there is no decision about checkot", []string{"--decisions", file, "checkot"}},
+		{`--since: "soon" is neither a duration, such as 30d`, []string{"--decisions", file, "--since", "soon"}},
+		{`--since: "-3d" is neither`, []string{"--decisions", file, "--since=-3d"}},
+		{"no such file", []string{"--decisions", file + "x"}},
+		{`there is no decision whose ID begins with "x"`, []string{"--decisions", file, "--show", "x"}},
+		{`there is no environment "dev"`, []string{"--decisions", file, "--env", "dev"}},
+	} {
+		code, out, said := command(t, a, append([]string{"policy", "backtest"}, c.args...)...)
+		require.Equal(t, exitError, code, said)
+		require.Empty(t, out)
+		require.Contains(t, said, c.want)
+	}
+	at, err := parseSince("1d12h", now)
+	require.NoError(t, err)
+	require.Equal(t, now.Add(-36*time.Hour), at)
+}
+
+// One decision in full: what was said then, what is said now, and why.
+func TestBacktestShow(t *testing.T) {
+	a, d := backtested(t, nil)
+	file := writeDecisions(t, d)
+	code, out, _ := command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1")
+	require.Equal(t, exitFine, code)
+	require.Contains(t, out, "no difference")
+	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+	code, out, said := command(t, a, "policy", "backtest", "--decisions", file, "--show", "d")
+	require.Equal(t, exitPending, code, said)
+	goldenText(t, "backtest-show.txt", out)
+	code, out, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1", "-o", "json")
+	require.Equal(t, exitPending, code)
+	var s shown
+	require.NoError(t, json.Unmarshal([]byte(out), &s))
+	require.Equal(t, []string{"Ramp/v2@5%"}, s.Differs)
+	require.Equal(t, rollout.HoldEffect, s.Now.Actions["Ramp/v2@5%"].Effect)
+	require.Equal(t, rollout.Allow, s.Recorded.Actions["Ramp/v2@5%"].Effect)
+	require.Len(t, s.Policy, 1)
+}
+
+// Many decisions, judged at the same time, are reported in one order.
+func TestBacktestManyDecisions(t *testing.T) {
+	a, d := backtested(t, nil)
+	var many []decisions.Decision
+	for i := range 300 {
+		one := d
+		one.ID, one.Timestamp = fmt.Sprintf("d%03d", i), now.Add(-time.Duration(i%7)*time.Hour)
+		many = append(many, one)
+	}
+	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+	file := writeDecisions(t, many...)
+	first, second := ran(t, a, exitPending, "--decisions", file), ran(t, a, exitPending, "--decisions", file)
+	require.Equal(t, first, second)
+	require.Equal(t, []int{300, 300, 300}, []int{first.Decisions, first.Differ, first.Stricter})
+	require.Len(t, first.Rows, 300)
+	require.Equal(t, "d006", first.Rows[0].ID)
+}

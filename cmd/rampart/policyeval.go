@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+)
+
+// evalFlags say what is evaluated.
+type evalFlags struct {
+	output               choice
+	input, action, query string
+	policies             []string
+}
+
+func (a *app) policyEvalCommand() *cobra.Command {
+	var f evalFlags
+	cmd := &cobra.Command{
+		Use:   "eval --input FILE [NAME]",
+		Short: "Judge one recorded input by the policies as they are",
+		Long: `Eval judges an input by the policies of its environment in the folder -C (or of --env), or by those of --policy alone, with
+the library. The input is what policies see, as JSON: with one action, or with a list of actions as it is recorded; or
+recorded decisions, one in JSON on each line, of which the last one is judged, with a NAME the last one about it.
+
+It prints what policy says of the spec and of each action, with each finding. With --query it prints the value of a Rego
+expression in place of that.
+
+Exit code 2 if policy refuses the spec or an action that is shown: it holds it, turns it back, or asks for approval; or if the
+expression is undefined. 1 for an error, 0 otherwise.`,
+		Example: `  rampart policy eval --input input.json
+  rampart policy eval --input decisions.jsonl payments/checkout --action Ramp/v3@25% -o json
+  rampart policy eval --input input.json --action Ramp/v3@25% --query 'input.canary.candidate.counted'
+  tail -n 1 decisions.jsonl | rampart policy eval --input - --policy policies/`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.policyEval(cmd.Context(), strings.Join(args, ""), f)
+		},
+	}
+	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	a.addPolicies(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.input, "input", "", `file with the input, or with recorded decisions; "-" is standard input`)
+	flags.StringVar(&f.action, "action", "", "look at one action only, by its ID")
+	flags.StringVar(&f.query, "query", "", "print the value of a Rego expression on the input (without --action on that about the spec)")
+	flags.StringArrayVar(&f.policies, "policy", nil, "file or folder of policies and data to judge by, in place of the environment's; may be repeated")
+	return cmd
+}
+
+// evaluation is what policy says of an input.
+type evaluation struct {
+	Environment string    `json:"environment"`
+	Deployment  string    `json:"deployment"`
+	Now         time.Time `json:"now"`
+	// DecisionID of a recorded decision.
+	DecisionID string `json:"decisionID,omitempty"`
+	// Refused says that policy refuses the spec or an action.
+	Refused bool `json:"refused"`
+	rollout.Verdicts
+	// order of the actions.
+	order []string
+}
+
+func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
+	if f.input == "" {
+		return errors.New("--input is missing: a file with what policies see, or with recorded decisions")
+	}
+	in, err := a.readJudged(ctx, name, f.input)
+	if err != nil {
+		return err
+	}
+	engine, err := a.engineFor(ctx, in.document, f.policies)
+	if err != nil {
+		return err
+	}
+	if f.query != "" {
+		return a.ask(ctx, engine, in.document, f)
+	}
+	out := evaluation{Environment: in.document.Environment(), Deployment: in.document.Deployment().String(), Now: in.document.Now(),
+		Verdicts: engine.JudgeDocument(ctx, in.document), order: in.document.Actions()}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if in.decision != nil {
+		out.DecisionID = in.decision.ID
+	}
+	if f.action != "" {
+		if err := out.only(f.action); err != nil {
+			return err
+		}
+	}
+	out.Refused = refuses(out.Spec) && f.action == ""
+	for _, v := range out.Actions {
+		out.Refused = out.Refused || refuses(v)
+	}
+	if f.output.value != formatText {
+		err = a.encode(f.output.value, out)
+	} else {
+		err = a.printEvaluation(out)
+	}
+	if err == nil && out.Refused {
+		return pending(nil)
+	}
+	return err
+}
+
+func refuses(v rollout.Verdict) bool { return v.Effect.Strictness() > rollout.Warn.Strictness() }
+
+// only leaves one action.
+func (e *evaluation) only(action string) error {
+	v, ok := e.Actions[action]
+	if !ok {
+		return fmt.Errorf("the input has no action %q that policy is asked about; it has: %s", action, strings.Join(e.order, ", "))
+	}
+	e.Actions, e.order = map[string]rollout.Verdict{action: v}, []string{action}
+	return nil
+}
+
+// readJudged reads an input: a document, or the last of recorded decisions about a name.
+func (a *app) readJudged(ctx context.Context, name, file string) (recordedInput, error) {
+	data, err := a.readInput(file)
+	if err != nil {
+		return recordedInput{}, fmt.Errorf("read --input: %w", err)
+	}
+	var shape struct {
+		Input   json.RawMessage `json:"input"`
+		Action  json.RawMessage `json:"action"`
+		Actions json.RawMessage `json:"actions"`
+	}
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&shape); err != nil {
+		return recordedInput{}, fmt.Errorf("read --input %s: it is no JSON: %w", file, err)
+	}
+	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
+		return lastJudged(ctx, name, decisionLines{name: "-", in: bytes.NewReader(data)})
+	}
+	document, err := policy.DecodeDocument(data)
+	if err != nil {
+		return recordedInput{}, fmt.Errorf("read --input %s: %w", file, err)
+	}
+	if !isNamed(name, document.Deployment()) {
+		return recordedInput{}, fmt.Errorf("read --input %s: it is about %s, not %s", file, document.Deployment(), name)
+	}
+	return recordedInput{document: document}, nil
+}
+
+func lastJudged(ctx context.Context, name string, source decisionSource) (recordedInput, error) {
+	var last *decisions.Decision
+	for d, err := range source.Decisions(ctx, decisions.Filter{}) {
+		if err != nil {
+			return recordedInput{}, err
+		}
+		about, err := d.Deployment()
+		if err != nil {
+			return recordedInput{}, err
+		}
+		if isNamed(name, about) && (last == nil || !d.Timestamp.Before(last.Timestamp)) {
+			last = &d
+		}
+	}
+	if last == nil {
+		return recordedInput{}, fmt.Errorf("there is no decision about %q", name)
+	}
+	return judgedOf(*last)
+}
+
+// isNamed reports whether a person's name for a worker deployment, namespace/name or the name alone, is its; "" is any's.
+func isNamed(name string, d rollout.Name) bool {
+	return name == "" || name == d.String() || name == d.Name
+}
+
+// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C with those
+// of the bot's own configuration.
+func (a *app) engineFor(ctx context.Context, d *policy.Document, paths []string) (*policy.Engine, error) {
+	if len(paths) > 0 {
+		sets, err := givenPolicies(paths)
+		if err != nil {
+			return nil, err
+		}
+		cfg := sets[0].cfg
+		cfg.Waivable = a.policies.waivable
+		return policy.Compile(cfg), nil
+	}
+	world, err := a.soundWorld()
+	if err != nil {
+		return nil, err
+	}
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer judges.close()
+	var known []string
+	for _, env := range world.Environments {
+		if name := env.Environment.Name; name == d.Environment() || name == a.env {
+			return judges.engine(env), nil
+		}
+		known = append(known, env.Environment.Name)
+	}
+	return nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", notFound("environment", d.Environment(), known))
+}
+
+func (a *app) printEvaluation(e evaluation) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s) at %s\n", oneLine(e.Deployment), oneLine(e.Environment), e.Now.Format(time.RFC3339))
+	style := a.style()
+	report.WriteVerdict(&b, "the spec", e.Spec, style)
+	for _, id := range e.order {
+		if v, ok := e.Actions[id]; ok {
+			report.WriteVerdict(&b, id, v, style)
+		}
+	}
+	_, err := fmt.Fprint(a.out, b.String())
+	return err
+}
+
+// ask prints the value of an expression.
+func (a *app) ask(ctx context.Context, engine *policy.Engine, d *policy.Document, f evalFlags) error {
+	answers, err := engine.Ask(ctx, d, f.action, f.query)
+	if err != nil {
+		return fmt.Errorf("--query: %w", err)
+	}
+	if len(answers) == 0 {
+		a.say("undefined")
+		return pending(nil)
+	}
+	if value, ok := answers[0]["result"]; ok && len(answers) == 1 && len(answers[0]) == 1 {
+		return a.encodeAnswer(f.output.value, value)
+	}
+	return a.encodeAnswer(f.output.value, answers)
+}
+
+// encodeAnswer prints JSON where text is asked for: an answer has no other form.
+func (a *app) encodeAnswer(format string, v any) error {
+	if format == formatText {
+		format = formatJSON
+	}
+	return a.encode(format, v)
+}

@@ -1,0 +1,261 @@
+package decisions
+
+// coder is a binary arithmetic coder whose bits are predicted by mixing what several contexts have seen (source: M. Mahoney,
+// "Adaptive Weighing of Context Models for Lossless Data Compression", Florida Tech CS-2005-16; lpaq1). All arithmetic is in
+// integers, so that every machine predicts the same. The same calls write and read: a writer is given the bits, a reader
+// gives them.
+type coder struct {
+	m *memory
+	// ctx are the contexts of the next bits; the last of them may be left over.
+	ctx [maxContexts]uint32
+	n   int
+	// sel is the mixer's choice of weights.
+	sel uint32
+
+	low, high uint32
+	reading   bool
+	code      uint32
+	data      []byte
+	at        int
+	bits      int
+}
+
+const (
+	maxContexts  = 7
+	slotBits     = 20
+	mixerBits    = 12
+	ways         = 4
+	countLimit   = 126
+	firstWeight  = 1 << 14
+	learningRate = 10
+	// maxBits bounds the work that one segment may ask for.
+	maxBits = 1 << 31
+)
+
+// memory is what the contexts have seen in the epoch.
+type memory struct {
+	// slots have a probability (22 bits) and how often the context was seen (10 bits); checks say whose a slot is. A context
+	// has the choice of ways slots.
+	slots   []uint32
+	checks  []uint16
+	shift   int
+	weights []int32
+	stretch [4096]int16
+	share   [countLimit + 1]int64
+}
+
+func newMemory(bits int) *memory {
+	m := &memory{shift: 32 - bits, slots: make([]uint32, 1<<bits), checks: make([]uint16, 1<<bits), weights: make([]int32, maxContexts<<mixerBits)}
+	for i := range m.weights {
+		m.weights[i] = firstWeight
+	}
+	at := 0
+	for x := -2047; x <= 2047; x++ {
+		for v := squash(x); at <= v; at++ {
+			m.stretch[at] = int16(x)
+		}
+	}
+	for ; at < 4096; at++ {
+		m.stretch[at] = 2047
+	}
+	for i := range m.share {
+		m.share[i] = 65536 * 2 / int64(2*i+3)
+	}
+	return m
+}
+
+// squash turns ln(p/(1-p))·256 into p·4096.
+func squash(d int) int {
+	table := [33]int{1, 2, 3, 6, 10, 16, 27, 45, 73, 120, 194, 310, 488, 747, 1101, 1546, 2047, 2549, 2994, 3348, 3607, 3785,
+		3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094}
+	switch {
+	case d > 2047:
+		return 4095
+	case d < -2047:
+		return 0
+	}
+	w := d & 127
+	d = d>>7 + 16
+	return (table[d]*(128-w) + table[d+1]*w + 64) >> 7
+}
+
+func newWriter(m *memory) *coder { return &coder{m: m, high: 1<<32 - 1} }
+
+func newReader(m *memory, data []byte) *coder {
+	c := &coder{m: m, high: 1<<32 - 1, reading: true, data: data}
+	for range 4 {
+		c.code = c.code<<8 | uint32(c.next())
+	}
+	return c
+}
+
+// next is the next byte; behind the end there are zeros.
+func (c *coder) next() byte {
+	c.at++
+	if c.at > len(c.data) {
+		return 0
+	}
+	return c.data[c.at-1]
+}
+
+// overrun reports whether more was read than there is, or more work was asked for than there may be.
+func (c *coder) overrun() bool { return c.reading && (c.at > len(c.data)+4 || c.bits > maxBits) }
+
+// finish gives what was written.
+func (c *coder) finish() []byte {
+	if c.low > 0 {
+		c.data = append(c.data, byte(c.low>>24)+1)
+	}
+	return c.data
+}
+
+func mix(a, b uint32) uint32 {
+	h := (a ^ b*0x9E3779B1) * 0x85EBCA6B
+	h ^= h >> 15
+	h *= 0xC2B2AE35
+	return h ^ h>>13
+}
+
+// contexts are set for the bits that follow; sel chooses the mixer's weights.
+func (c *coder) contexts(sel uint32, ctx ...uint32) {
+	c.sel = sel
+	c.n = copy(c.ctx[:], ctx)
+	for i := range c.n {
+		c.ctx[i] = mix(c.ctx[i], uint32(i)+1)
+	}
+}
+
+// find is the slot of a context: its own, or the one of those that it may have that was used least.
+func (m *memory) find(h uint32) uint32 {
+	first := h >> m.shift &^ (ways - 1)
+	check := uint16(h) | 1
+	checks := m.checks[first : first+ways]
+	slots := m.slots[first : first+ways]
+	least := 0
+	for i := range ways {
+		if checks[i] == check {
+			return first + uint32(i)
+		}
+		if slots[i]&1023 < slots[least]&1023 {
+			least = i
+		}
+	}
+	checks[least], slots[least] = check, 1<<31
+	return first + uint32(least)
+}
+
+// bit codes one bit; node tells it from the others of the same symbol.
+func (c *coder) bit(b int, node uint32) int {
+	var at [maxContexts]uint32
+	var st [maxContexts]int32
+	m, dot := c.m, int64(0)
+	base := (mix(c.sel, node) & (1<<mixerBits - 1)) * maxContexts
+	w := m.weights[base : base+maxContexts]
+	for i := range c.n {
+		at[i] = m.find(mix(c.ctx[i], node))
+		s := m.slots[at[i]]
+		if s&1023 > 0 {
+			st[i] = int32(m.stretch[s>>20])
+		}
+		dot += int64(st[i]) * int64(w[i])
+	}
+	p := squash(int(dot >> 16))
+	b = c.arith(b, uint32(min(max(p*16+8, 24), 65512)))
+	err := int64(b<<12-p) * learningRate
+	for i := range c.n {
+		w[i] += int32((int64(st[i])*err + 1<<13) >> 14)
+		s := m.slots[at[i]]
+		prob, n := int64(s>>10), s&1023
+		prob += ((int64(b)*(1<<22-1) - prob) * m.share[n]) >> 16
+		if n < countLimit {
+			n++
+		}
+		m.slots[at[i]] = uint32(prob)<<10 | n
+	}
+	return b
+}
+
+// arith codes a bit that is 1 with a probability of p in 65536.
+func (c *coder) arith(b int, p uint32) int {
+	c.bits++
+	mid := c.low + uint32(uint64(c.high-c.low)*uint64(p)>>16)
+	if c.reading {
+		b = 0
+		if c.code <= mid {
+			b = 1
+		}
+	}
+	if b == 1 {
+		c.high = mid
+	} else {
+		c.low = mid + 1
+	}
+	for (c.low^c.high)>>24 == 0 {
+		if c.reading {
+			c.code = c.code<<8 | uint32(c.next())
+		} else {
+			c.data = append(c.data, byte(c.high>>24))
+		}
+		c.low, c.high = c.low<<8, c.high<<8|255
+	}
+	return b
+}
+
+// flag codes a yes or no.
+func (c *coder) flag(b bool) bool {
+	x := 0
+	if b {
+		x = 1
+	}
+	return c.bit(x, 1) == 1
+}
+
+// symbol codes one of 1<<bits.
+func (c *coder) symbol(v uint32, bits int) uint32 {
+	node := uint32(1)
+	for i := bits - 1; i >= 0; i-- {
+		node = node<<1 | uint32(c.bit(int(v>>i&1), node))
+	}
+	return node - 1<<bits
+}
+
+// number codes how long it is, and then its bits: the three highest by all contexts, the others nearly as they are.
+func (c *coder) number(v uint64) uint64 {
+	n := 0
+	for ; ; n++ {
+		more := 0
+		if v>>n > 0 {
+			more = 1
+		}
+		if n == 63 || c.bit(more, 1000+uint32(n)) == 0 {
+			break
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	out := uint64(1)
+	for i := n - 2; i >= 0; i-- {
+		b := int(v >> i & 1)
+		if n-2-i < 8 {
+			b = c.bit(b, uint32(n)<<20|uint32(out&0xFFFF)|1<<30)
+		} else {
+			b = c.arith(b, 1<<15)
+		}
+		out = out<<1 | uint64(b)
+	}
+	return out
+}
+
+// signed codes a number with its sign.
+func (c *coder) signed(v int64) int64 {
+	u := uint64(v) << 1
+	if v < 0 {
+		u = ^u
+	}
+	u = c.number(u)
+	if u&1 == 1 {
+		return ^int64(u >> 1)
+	}
+	return int64(u >> 1)
+}

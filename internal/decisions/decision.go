@@ -1,0 +1,119 @@
+package decisions
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Path of every decision: the root of the packages that were asked.
+const Path = "rampart"
+
+// Decision as the log has it; the names of its JSON fields are those of OPA's decision log.
+type Decision struct {
+	// ID is a digest of the deployment, the time and the content. It is never random and not on the ref: it is made again.
+	ID string `json:"decision_id"`
+	// Timestamp is the input's now: whole seconds, UTC.
+	Timestamp time.Time `json:"timestamp"`
+	Path      string    `json:"path"`
+	// Labels of the bot: id, version.
+	Labels map[string]string `json:"labels"`
+	// Bundles by name, with the digest of policies and data as revision.
+	Bundles map[string]Bundle `json:"bundles,omitempty"`
+	// Input of the policies, with "actions" in place of "action"; canonical JSON, masked.
+	Input json.RawMessage `json:"input"`
+	// Result is rollout.Verdicts; canonical JSON, masked.
+	Result json.RawMessage `json:"result"`
+	// Erased are JSON pointers of what was masked, sorted: /input/..., /result/....
+	Erased []string `json:"erased,omitempty"`
+	// Metrics such as timer_rego_query_eval_ns: in JSON lines, not on the ref.
+	Metrics map[string]int64 `json:"metrics,omitempty"`
+}
+
+// Bundle names policies and data by what they mean.
+type Bundle struct {
+	Revision string `json:"revision"`
+}
+
+// Judged is what a decision is made of.
+type Judged struct {
+	Now    time.Time
+	Labels map[string]string
+	// Bundles as in Decision. Where it is empty there is one, "rampart", with the verdicts' digest as revision.
+	Bundles map[string]Bundle
+	// Input is the document that the policies were asked about, with all its actions.
+	Input    json.RawMessage
+	Verdicts rollout.Verdicts
+	Metrics  map[string]int64
+}
+
+// New makes the decision, masked. Errors: an input that is not JSON or does not name its deployment, a time that is not the
+// input's.
+func New(j Judged, m *Masker) (Decision, error) {
+	result, err := json.Marshal(j.Verdicts)
+	if err != nil {
+		return Decision{}, fmt.Errorf("encode verdicts: %w", err)
+	}
+	d := Decision{Timestamp: j.Now.UTC().Truncate(time.Second), Path: Path, Labels: maps.Clone(j.Labels), Bundles: maps.Clone(j.Bundles), Metrics: j.Metrics}
+	if len(d.Bundles) == 0 {
+		d.Bundles = map[string]Bundle{Path: {Revision: j.Verdicts.PolicyDigest}}
+	}
+	if d.Input, d.Result, d.Erased, err = m.mask(j.Input, result); err != nil {
+		return Decision{}, err
+	}
+	if _, err := d.Deployment(); err != nil {
+		return Decision{}, err
+	}
+	d.ID = d.digest()
+	return d, nil
+}
+
+// Deployment that was decided about.
+func (d Decision) Deployment() (rollout.Name, error) {
+	var in struct {
+		Deployment rollout.Name `json:"deployment"`
+	}
+	if err := json.Unmarshal(d.Input, &in); err != nil {
+		return rollout.Name{}, fmt.Errorf("decode the decision's input: %w", err)
+	}
+	if in.Deployment.Namespace == "" || in.Deployment.Name == "" {
+		return rollout.Name{}, fmt.Errorf("the decision's input does not say which worker deployment it is about: input.deployment has namespace %q and name %q",
+			in.Deployment.Namespace, in.Deployment.Name)
+	}
+	return in.Deployment, nil
+}
+
+// digest is 128 bits of SHA-256 over all that the ref has of the decision, in hex, as a UUID of version 8 is written (RFC 9562).
+func (d Decision) digest() string {
+	h := sha256.New()
+	part := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	part([]byte(d.Path))
+	part([]byte(d.Timestamp.UTC().Format(time.RFC3339)))
+	for _, k := range slices.Sorted(maps.Keys(d.Labels)) {
+		part([]byte(k))
+		part([]byte(d.Labels[k]))
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.Bundles)) {
+		part([]byte(k))
+		part([]byte(d.Bundles[k].Revision))
+	}
+	part(d.Input)
+	part(d.Result)
+	for _, e := range d.Erased {
+		part([]byte(e))
+	}
+	sum := h.Sum(nil)[:16]
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
+	x := hex.EncodeToString(sum)
+	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
+}

@@ -1,0 +1,322 @@
+package decisions
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// masked stands where something was.
+const masked = "***"
+
+// Roots of the pointers of what was masked.
+const (
+	inputRoot  = "input"
+	resultRoot = "result"
+)
+
+// Masker finds what may be secret in a decision. It is safe for concurrent use.
+type Masker struct{ pointers [][]string }
+
+// NewMasker adds JSON pointers to what is masked without being asked: /input/... or /result/..., where the segment * stands
+// for any one key or element. An error names the pointer and what is wrong with it.
+//
+// Masked without being asked are: the values of literal environment variables; labels and annotations whose keys name
+// credentials (password, token, ...); arguments and commands that carry some (--token=x, --token x, TOKEN=x, a password in
+// a URL); and what the result repeats of those, unless the input has the same text where it is not masked.
+func NewMasker(pointers ...string) (*Masker, error) {
+	m := &Masker{}
+	for _, p := range pointers {
+		if !strings.HasPrefix(p, "/") {
+			return nil, fmt.Errorf("mask %q: a JSON pointer begins with /, as in /input/deployment/metadata/labels/owner", p)
+		}
+		parts := strings.Split(p[1:], "/")
+		if parts[0] != inputRoot && parts[0] != resultRoot {
+			return nil, fmt.Errorf("mask %q: it has to begin with /input/ or /result/", p)
+		}
+		if len(parts) < 2 || slices.Contains(parts, "") {
+			return nil, fmt.Errorf("mask %q: it has to name something below /%s, without empty segments", p, parts[0])
+		}
+		for i, part := range parts {
+			if badEscape.MatchString(part) {
+				return nil, fmt.Errorf("mask %q: ~ is written ~0, and / in a key is written ~1", p)
+			}
+			if part != "*" {
+				parts[i] = unescape.Replace(part)
+			}
+		}
+		m.pointers = append(m.pointers, parts)
+	}
+	return m, nil
+}
+
+var (
+	badEscape = regexp.MustCompile(`~([^01]|$)`)
+	unescape  = strings.NewReplacer("~1", "/", "~0", "~")
+	escape    = strings.NewReplacer("~", "~0", "/", "~1")
+
+	// credential finds the names of credentials: in keys, flags and variables.
+	credential = regexp.MustCompile(`(?i)` + credentialWords)
+	// assigned is a credential with its value in an argument: --token=x, -Dpassword=x, TOKEN: x, within other text too.
+	assigned = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords + `[\w.-]*["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"'&;,][^\s&;]*)`)
+	// argued is a whole argument: --token=x.
+	argued = regexp.MustCompile(`(?i)^(-{0,2}[\w.-]*` + credentialWords + `[\w.-]*=)(\S+)$`)
+	// spaced is one in a longer command: --token x.
+	spaced = regexp.MustCompile(`(?i)(--?[\w.-]*` + credentialWords + `[\w.-]*\s+)([^\s-][^\s]*)`)
+	// bearer is an HTTP credential by itself.
+	bearer = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)([\w.~+/=-]{6,})`)
+	// userinfo is a password in a URL, or a token in place of name and password.
+	userinfo = regexp.MustCompile(`([a-zA-Z][\w+.-]*://(?:[^\s/:@]*:)?)([^\s@]+)(@)`)
+)
+
+const credentialWords = `(?:passw(?:or)?d|passphrase|(?:\b|_)pass(?:\b|_)|pwd|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|credential|authorization|bearer|session[-_.]?id|cookie|(?:\b|_)dsn(?:\b|_)|connection[-_.]?string)`
+
+// shortest text that is looked for in the result: what is shorter is everywhere.
+const shortest = 4
+
+// masking is one decision's.
+type masking struct {
+	masker *Masker
+	erased map[string]bool
+	gone   map[string]bool
+}
+
+// mask gives input and result, masked and canonical, and sorted pointers to what was.
+func (m *Masker) mask(input, result json.RawMessage) (in, out json.RawMessage, erased []string, err error) {
+	i, err := parsed(inputRoot, input)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r, err := parsed(resultRoot, result)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	w := masking{masker: m, erased: map[string]bool{}, gone: map[string]bool{}}
+	i = w.walk([]string{inputRoot}, i)
+	r = w.pointed([]string{resultRoot}, r)
+	if len(w.gone) > 0 {
+		r = w.scrub([]string{resultRoot}, r, w.secrets(i))
+	}
+	if in, err = canonical(i); err != nil {
+		return nil, nil, nil, fmt.Errorf("encode the decision's input: %w", err)
+	}
+	if out, err = canonical(r); err != nil {
+		return nil, nil, nil, fmt.Errorf("encode the decision's result: %w", err)
+	}
+	return in, out, slices.Sorted(maps.Keys(w.erased)), nil
+}
+
+// hide notes what is masked.
+func (w *masking) hide(path []string, what ...string) {
+	w.erased[pointer(path)] = true
+	for _, s := range what {
+		if s = strings.TrimSpace(s); len(s) >= shortest {
+			w.gone[s] = true
+		}
+	}
+}
+
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, p := range path {
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(p))
+	}
+	return b.String()
+}
+
+func below(path []string, key string) []string { return append(slices.Clip(path), key) }
+
+// walk masks what is known to be secret, and what the pointers name.
+func (w *masking) walk(path []string, v any) any {
+	if w.masker.names(path) {
+		return w.whole(path, v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			at := below(path, k)
+			if secretMember(path, k, x) {
+				v[k] = w.whole(at, x)
+			} else {
+				v[k] = w.walk(at, x)
+			}
+		}
+	case []any:
+		words := len(path) > 0 && (path[len(path)-1] == "args" || path[len(path)-1] == "command")
+		for i, x := range v {
+			at := below(path, strconv.Itoa(i))
+			if s, ok := x.(string); ok && words {
+				v[i] = w.argument(at, v, i, s)
+			} else {
+				v[i] = w.walk(at, x)
+			}
+		}
+	case string:
+		return w.inText(path, v, userinfo)
+	}
+	return v
+}
+
+// secretMember reports whether a member of an object is the value of a variable, or a label or annotation named like a credential.
+func secretMember(path []string, key string, v any) bool {
+	n := len(path)
+	s, isText := v.(string)
+	switch {
+	case !isText || s == "" || n < 2:
+		return false
+	case key == "value" && path[n-2] == "env":
+		return true
+	case path[n-1] == "annotations" || path[n-1] == "labels" || path[n-1] == "matchLabels":
+		return credential.MatchString(key)
+	}
+	return false
+}
+
+// argument masks the credentials of one argument: in itself, or the whole where the one before names it.
+func (w *masking) argument(path []string, all []any, i int, s string) string {
+	if w.masker.names(path) {
+		w.hide(path, s)
+		return masked
+	}
+	if i > 0 {
+		before, _ := all[i-1].(string)
+		if strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && credential.MatchString(before) && !strings.HasPrefix(s, "--") {
+			w.hide(path, s)
+			return masked
+		}
+	}
+	return w.inText(path, s, argued, bearer, userinfo, assigned, spaced)
+}
+
+// inText masks the second group of what the expressions find.
+func (w *masking) inText(path []string, s string, expressions ...*regexp.Regexp) string {
+	for _, re := range expressions {
+		found := re.FindAllStringSubmatchIndex(s, -1)
+		for k := len(found) - 1; k >= 0; k-- {
+			from, to := found[k][4], found[k][5]
+			if s[from:to] == masked {
+				continue
+			}
+			w.hide(path, s[from:to], strings.Trim(s[from:to], `"'`))
+			s = s[:from] + masked + s[to:]
+		}
+	}
+	return s
+}
+
+// names reports whether one of the pointers names the path.
+func (m *Masker) names(path []string) bool {
+	return slices.ContainsFunc(m.pointers, func(p []string) bool {
+		return slices.EqualFunc(p, path, func(a, b string) bool { return a == "*" || a == b })
+	})
+}
+
+// pointed masks only what the pointers name.
+func (w *masking) pointed(path []string, v any) any {
+	if w.masker.names(path) {
+		return w.whole(path, v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			v[k] = w.pointed(below(path, k), x)
+		}
+	case []any:
+		for i, x := range v {
+			v[i] = w.pointed(below(path, strconv.Itoa(i)), x)
+		}
+	}
+	return v
+}
+
+// whole masks a value with all that is in it.
+func (w *masking) whole(path []string, v any) any {
+	texts(v, func(s string) { w.hide(path, s) })
+	w.hide(path)
+	return masked
+}
+
+// texts calls f with each text in a value, keys and numbers included.
+func texts(v any, f func(string)) {
+	switch v := v.(type) {
+	case string:
+		f(v)
+	case json.Number:
+		f(v.String())
+	case map[string]any:
+		for k, x := range v {
+			f(k)
+			texts(x, f)
+		}
+	case []any:
+		for _, x := range v {
+			texts(x, f)
+		}
+	}
+}
+
+// secrets are the masked texts that the input has nowhere else, the longest first.
+func (w *masking) secrets(input any) []string {
+	left := maps.Clone(w.gone)
+	texts(input, func(s string) {
+		for g := range left {
+			if strings.Contains(s, g) {
+				delete(left, g)
+			}
+		}
+	})
+	return slices.SortedFunc(maps.Keys(left), func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// scrub masks what a result repeats.
+func (w *masking) scrub(path []string, v any, secrets []string) any {
+	switch v := v.(type) {
+	case string:
+		s := v
+		for _, secret := range secrets {
+			s = strings.ReplaceAll(s, secret, masked)
+		}
+		if s != v {
+			w.erased[pointer(path)] = true
+		}
+		return s
+	case json.Number:
+		if slices.Contains(secrets, v.String()) {
+			w.erased[pointer(path)] = true
+			return masked
+		}
+	case []any:
+		for i, x := range v {
+			v[i] = w.scrub(below(path, strconv.Itoa(i)), x, secrets)
+		}
+	case map[string]any:
+		return w.scrubObject(path, v, secrets)
+	}
+	return v
+}
+
+func (w *masking) scrubObject(path []string, v map[string]any, secrets []string) any {
+	out := make(map[string]any, len(v))
+	for _, k := range slices.Sorted(maps.Keys(v)) {
+		key := k
+		for _, secret := range secrets {
+			key = strings.ReplaceAll(key, secret, masked)
+		}
+		at := below(path, key)
+		if key != k {
+			w.erased[pointer(at)] = true
+		}
+		out[key] = w.scrub(at, v[k], secrets)
+	}
+	return out
+}

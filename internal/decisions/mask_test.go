@@ -1,0 +1,170 @@
+package decisions_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+var noon = time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
+
+func masker(t require.TestingT, pointers ...string) *decisions.Masker {
+	m, err := decisions.NewMasker(pointers...)
+	require.NoError(t, err)
+	return m
+}
+
+// planted is an input with a text in one place; the place is a JSON document with SECRET in it.
+func planted(place string) string {
+	return `{"now":"2026-03-03T12:00:00Z","deployment":{"namespace":"payments","name":"checkout"` + place + `},"actions":[]}`
+}
+
+func spec(s string) string { return `,"spec":{"template":{"spec":{` + s + `}}}` }
+
+// places where a secret is masked without being asked.
+func places() []string {
+	return []string{
+		spec(`"containers":[{"env":[{"name":"REGION","value":"SECRET"}]}]`),
+		spec(`"initContainers":[{"name":"a"},{"env":[{"name":"A"},{"name":"REGION","value":"SECRET"}]}]`),
+		spec(`"ephemeralContainers":[{"env":[{"name":"X","value":"SECRET"}]}]`),
+		spec(`"containers":[{"args":["--token=SECRET"]}]`),
+		spec(`"containers":[{"args":["--token=a&SECRET;b"]}]`),
+		spec(`"containers":[{"args":["--api-key","SECRET"]}]`),
+		spec(`"containers":[{"args":["-Ddb.password=SECRET","x"]}]`),
+		spec(`"containers":[{"command":["sh","-c","export TOKEN=SECRET && run"]}]`),
+		spec(`"containers":[{"command":["sh","-c","run --secret SECRET --fast"]}]`),
+		spec(`"containers":[{"command":["curl","-H","Authorization: Bearer SECRET"]}]`),
+		spec(`"containers":[{"args":["postgres://app:SECRET@db/app"]}]`),
+		spec(`"containers":[{"args":["https://SECRET@example.com/app.git"]}]`),
+		`,"metadata":{"annotations":{"example.com/api-key":"SECRET"}}`,
+		`,"metadata":{"annotations":{"example.com/store":"redis://x:SECRET@cache:6379"}}`,
+		`,"metadata":{"labels":{"Password":"SECRET"}}`,
+		`,"spec":{"template":{"metadata":{"annotations":{"vault_token":"SECRET"}}}}`,
+		`,"metadata":{"labels":{"owner":"SECRET"}}`,    // by pointer
+		`,"spec":{"custom":[{"deep":{"a":"SECRET"}}]}`, // by pointer, all of it
+	}
+}
+
+func judged(input, message string) decisions.Judged {
+	return decisions.Judged{Now: noon, Labels: map[string]string{"id": "bot-0", "version": "1.0.0"}, Input: json.RawMessage(input),
+		Verdicts: rollout.Verdicts{PolicyDigest: "sha256:1", Spec: rollout.Verdict{Effect: rollout.Allow},
+			Actions: map[string]rollout.Verdict{"Ramp/v2@10%": {Effect: rollout.HoldEffect, Findings: []rollout.Finding{
+				{Package: "rampart.rollout", Rule: "acme.env", Effect: rollout.HoldEffect, Message: message, Evidence: json.RawMessage(`{"value":"` + message + `","` + message + `":1}`)}}}}}}
+}
+
+// A secret that is anywhere where it is masked is in no byte of what is written, even where a policy repeats it.
+func TestSecretsAreWrittenNowhere(t *testing.T) {
+	m := masker(t, "/input/deployment/metadata/labels/owner", "/input/deployment/spec/custom/*/deep")
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[A-Z][A-Za-z0-9+/_.]{7,30}[a-z0-9]`).Draw(t, "secret")
+		place := rapid.SampledFrom(places()).Draw(t, "place")
+		message := rapid.SampledFrom([]string{"fine", "the value is " + secret + ".", secret}).Draw(t, "message")
+		d, err := decisions.New(judged(strings.ReplaceAll(planted(place), "SECRET", secret), message), m)
+		require.NoError(t, err)
+		require.NotEmpty(t, d.Erased)
+
+		var lines bytes.Buffer
+		require.NoError(t, decisions.WriteLines(&lines, d))
+		require.NotContains(t, lines.String(), secret)
+		segment, err := decisions.NewEncoder(decisions.NewState()).Append([]decisions.Decision{d})
+		require.NoError(t, err)
+		require.NotContains(t, string(segment), secret)
+		again, err := decisions.NewDecoder(decisions.NewState()).Decode(segment, decisions.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, []decisions.Decision{d}, again)
+	})
+}
+
+func TestWhatIsMasked(t *testing.T) {
+	for name, c := range map[string]struct {
+		input   string
+		message string
+		want    string
+		erased  []string
+	}{
+		"variables by value, the rest of a variable stays": {
+			input:  planted(spec(`"containers":[{"env":[{"name":"A","value":"one"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"C","value":""}]}]`)),
+			want:   planted(spec(`"containers":[{"env":[{"name":"A","value":"***"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"C","value":""}]}]`)),
+			erased: []string{"/input/deployment/spec/template/spec/containers/0/env/0/value"}},
+		"keys are escaped in pointers": {
+			input:  planted(`,"metadata":{"annotations":{"a~b/token":"x"}}`),
+			want:   planted(`,"metadata":{"annotations":{"a~b/token":"***"}}`),
+			erased: []string{"/input/deployment/metadata/annotations/a~0b~1token"}},
+		"arguments that only look like it stay": {
+			input: planted(spec(`"containers":[{"args":["--queue","checkout","--compass","north","--level=info","https://example.com:443/x"]}]`)),
+			want:  planted(spec(`"containers":[{"args":["--queue","checkout","--compass","north","--level=info","https://example.com:443/x"]}]`))},
+		"what is not masked elsewhere is not masked in the result": {
+			input:   planted(spec(`"containers":[{"env":[{"name":"QUEUE","value":"checkout"}]}]`)),
+			message: "the queue checkout has no pollers",
+			want:    planted(spec(`"containers":[{"env":[{"name":"QUEUE","value":"***"}]}]`)),
+			erased:  []string{"/input/deployment/spec/template/spec/containers/0/env/0/value"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := decisions.New(judged(c.input, c.message), masker(t))
+			require.NoError(t, err)
+			require.JSONEq(t, c.want, string(d.Input))
+			require.Equal(t, c.erased, d.Erased)
+			require.Contains(t, string(d.Result), c.message)
+		})
+	}
+}
+
+func TestPointersThatCannotBeUsed(t *testing.T) {
+	for pointer, want := range map[string]string{
+		"input/x":    "begins with /",
+		"/labels/id": "/input/ or /result/",
+		"/input":     "something below /input",
+		"/input//x":  "empty segments",
+		"/input/a~2": "~ is written ~0",
+	} {
+		_, err := decisions.NewMasker(pointer)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, pointer)
+	}
+}
+
+func TestIDSaysTheContent(t *testing.T) {
+	one := func(change func(*decisions.Judged)) string {
+		j := judged(planted(""), "m")
+		change(&j)
+		d, err := decisions.New(j, masker(t))
+		require.NoError(t, err)
+		return d.ID
+	}
+	same := one(func(*decisions.Judged) {})
+	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, same)
+	require.Equal(t, same, one(func(j *decisions.Judged) { j.Metrics = map[string]int64{"timer_rego_query_eval_ns": 7} }))
+	require.Equal(t, same, one(func(j *decisions.Judged) { j.Input = append([]byte(" \n"), j.Input...) }))
+	for _, change := range []func(*decisions.Judged){
+		func(j *decisions.Judged) { j.Now = j.Now.Add(time.Second) },
+		func(j *decisions.Judged) { j.Labels = map[string]string{"id": "bot-1", "version": "1.0.0"} },
+		func(j *decisions.Judged) { j.Verdicts.PolicyDigest = "sha256:2" },
+		func(j *decisions.Judged) { j.Input = []byte(strings.Replace(planted(""), "checkout", "search", 1)) },
+	} {
+		require.NotEqual(t, same, one(change))
+	}
+	_, err := decisions.New(decisions.Judged{Now: noon, Input: []byte(`{"deployment":{"name":"x"}}`)}, masker(t))
+	require.ErrorContains(t, err, `namespace "" and name "x"`)
+}
+
+func TestLines(t *testing.T) {
+	j := judged(planted(""), "m < 1 & more")
+	j.Metrics = map[string]int64{"timer_rego_query_eval_ns": 7}
+	d, err := decisions.New(j, masker(t))
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, decisions.WriteLines(&b, d, d))
+	again, err := decisions.ReadLines(strings.NewReader("\n" + b.String()))
+	require.NoError(t, err)
+	require.Equal(t, []decisions.Decision{d, d}, again)
+	_, err = decisions.ReadLines(strings.NewReader(b.String() + "{"))
+	require.ErrorContains(t, err, "line 3")
+}

@@ -1,0 +1,229 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Explanation is why policy says what it says of an action.
+type Explanation = rollout.Explanation
+
+// explainFactor is how many times the bounds of a query explaining it may take: every step is looked at, none is remembered.
+const explainFactor = 4
+
+// Explain says rule by rule why policy says what it says of an action of a document; of the spec for the action "". It evaluates
+// again, slowly: each helper anew, no shortcut taken. It fails for an action that the document does not have or that no package
+// is asked about, and when ctx ends.
+func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Explanation, error) {
+	pkg, input, kind := packageSpec, d.SpecInput(), rollout.ActionKind("")
+	verdicts := e.JudgeDocument(ctx, d)
+	verdict := verdicts.Spec
+	if actionID != "" {
+		i := slices.IndexFunc(d.actions, func(m matter) bool { return m.id == actionID })
+		if i < 0 {
+			return Explanation{}, fmt.Errorf("the input has no action %q; it has: %s", actionID, strings.Join(d.Actions(), ", "))
+		}
+		m := &d.actions[i]
+		pkg, input, kind, verdict = asked(m.kind), d.about(m), m.kind, verdicts.Of(actionID)
+		if pkg == "" {
+			return Explanation{}, fmt.Errorf("no package is asked about an action of kind %q", m.kind)
+		}
+	}
+	x := &explainer{ctx: ctx, engine: e, pkg: pkg, input: input, now: d.now, verdict: verdict, claimed: map[int]bool{}}
+	out := Explanation{Action: actionID, Kind: kind, PolicyDigest: e.digest, Verdict: verdict}
+	for i, b := range e.books {
+		out.Rules = append(out.Rules, x.book(b, i > 0)...)
+	}
+	slices.SortStableFunc(out.Rules, func(a, b rollout.RuleExplanation) int {
+		return cmp.Or(cmp.Compare(a.Outcome.Rank(), b.Outcome.Rank()), cmp.Compare(strictest(b), strictest(a)),
+			cmp.Compare(a.Package, b.Package), cmp.Compare(a.Rule, b.Rule))
+	})
+	for i, f := range verdict.Findings {
+		if !x.claimed[i] {
+			out.Others = append(out.Others, f)
+		}
+	}
+	out.Incomplete = x.incomplete
+	return out, ctx.Err()
+}
+
+// explainer explains one package about one input.
+type explainer struct {
+	ctx     context.Context
+	engine  *Engine
+	pkg     string
+	input   ast.Value
+	now     time.Time
+	verdict rollout.Verdict
+	// claimed are the verdict's findings that a rule is behind, by their index.
+	claimed    map[int]bool
+	incomplete string
+}
+
+// book explains the rules of one book.
+func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
+	p := b.all.packages[x.pkg]
+	if p == nil {
+		return nil
+	}
+	if b.quarantine.stuck() {
+		x.incomplete = b.quarantine.excluded(x.pkg)
+		return nil
+	}
+	w := newWatcher(b.all, x.input)
+	for _, set := range contract()[x.pkg] {
+		q, ok := p.sets[set.name]
+		if !ok || len(q.sets) == 0 {
+			continue
+		}
+		for _, r := range b.all.compiler.GetRulesWithPrefix(ast.MustParseRef("data." + x.pkg + "." + set.name)) {
+			if c := newClause(set, r); b.only == nil || b.only[c.name] {
+				w.clauses[r] = c
+			}
+		}
+		x.watch(b, w, q)
+	}
+	groups := map[string]*rollout.RuleExplanation{}
+	for _, c := range w.clauses {
+		name, explained := x.clause(b, c)
+		g := groups[name]
+		if g == nil {
+			g = &rollout.RuleExplanation{Package: x.pkg, Rule: name, Floor: floor}
+			groups[name] = g
+		}
+		g.Clauses = append(g.Clauses, explained)
+	}
+	var out []rollout.RuleExplanation
+	for _, g := range groups {
+		slices.SortFunc(g.Clauses, func(a, b rollout.ClauseExplanation) int {
+			return cmp.Or(cmp.Compare(a.Outcome.Rank(), b.Outcome.Rank()), compareLocations(a.Location, b.Location), cmp.Compare(a.Set, b.Set))
+		})
+		g.Outcome = g.Clauses[0].Outcome
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b rollout.RuleExplanation) int { return cmp.Compare(a.Rule, b.Rule) })
+	return out
+}
+
+// watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that takes too
+// long, remembering as always.
+func (x *explainer) watch(b *rulebook, w *watcher, q query) {
+	bounds := x.engine.bounds
+	bounds.Timeout, bounds.Steps, bounds.Memory = explainFactor*bounds.Timeout, explainFactor*bounds.Steps, explainFactor*bounds.Memory
+	ask := question{input: x.input, now: x.now, tracer: w}
+	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
+		w.begin(q.sets[0])
+		ask.budget = newBudget(x.ctx, bounds)
+		err := b.all.trace(q, ask, cache)
+		var spent exhausted
+		if !errors.As(err, &spent) {
+			if err != nil {
+				x.incomplete = cut(err.Error(), maxMessage)
+			}
+			return
+		}
+		x.incomplete = "looking at each step " + string(spent)
+	}
+}
+
+// stuck reports whether an evaluation could not be stopped: another one under a watcher could not either.
+func (q *quarantine) stuck() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running > 0
+}
+
+// forgetful is a cache of rules' values that has none: each helper is evaluated wherever it is asked.
+type forgetful struct{}
+
+var _ topdown.VirtualCache = forgetful{}
+
+func (forgetful) Push()                         {}
+func (forgetful) Pop()                          {}
+func (forgetful) Get(ast.Ref) (*ast.Term, bool) { return nil, false }
+func (forgetful) Put(ast.Ref, *ast.Term)        {}
+func (forgetful) Keys() []ast.Ref               { return nil }
+
+// trace evaluates a query under a tracer, past errors of builtins: what they are behind is undefined.
+func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err error) {
+	defer recovered(&err)
+	err = topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
+		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
+		WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).WithMetrics(metrics.NoOp()).WithQueryTracer(ask.tracer).
+		Iter(ask.budget.ctx, func(topdown.QueryResult) error { return nil })
+	if ask.budget.spent != "" {
+		return exhausted(ask.budget.spent)
+	}
+	return err
+}
+
+// clause says what became of a clause, and the name of its rule.
+func (x *explainer) clause(b *rulebook, c *clause) (string, rollout.ClauseExplanation) {
+	out := rollout.ClauseExplanation{Set: c.set.name, Location: lineOf(c.rule.Location), Outcome: rollout.RuleIdle, False: c.failed}
+	name := c.name
+	if c.failed != nil && c.watching {
+		out.Outcome, out.Ahead = rollout.RulePassed, c.ahead
+	}
+	heard := 0
+	for _, head := range c.heads {
+		f, err := readFinding(x.pkg, c.set, head)
+		if err != nil {
+			continue // the verdict has a finding about it
+		}
+		name = cmp.Or(name, f.Rule)
+		for i, v := range x.verdict.Findings {
+			if v.Package == f.Package && v.Rule == f.Rule && v.Message == f.Message && string(v.Evidence) == string(f.Evidence) {
+				x.claimed[i], f = true, v
+				heard++
+				break
+			}
+		}
+		out.Findings = append(out.Findings, f)
+	}
+	if len(c.heads) > 0 {
+		out.Outcome, out.False, out.Ahead, out.True = rollout.RuleFired, nil, nil, c.held
+		switch {
+		case len(out.Findings) > 0 && heard == 0:
+			out.Outcome = rollout.RuleUnheard
+		case len(out.Findings) > 0 && !slices.ContainsFunc(out.Findings, func(f rollout.Finding) bool { return f.Waived == "" }):
+			out.Outcome = rollout.RuleWaived
+		}
+	}
+	for i, f := range x.verdict.Findings {
+		if f.Package == x.pkg && strings.HasPrefix(f.Rule, "policy.") && c.has(f.Location) {
+			x.claimed[i] = true
+			out.Outcome, out.Findings = rollout.RuleFailed, append(out.Findings, f)
+		}
+	}
+	slices.SortFunc(out.Findings, compareFindings)
+	return cmp.Or(name, c.set.name+" at "+out.Location), out
+}
+
+// compareLocations orders file:line by file and number.
+func compareLocations(a, b string) int {
+	fileA, lineA, _ := strings.Cut(a, ":")
+	fileB, lineB, _ := strings.Cut(b, ":")
+	return cmp.Or(cmp.Compare(fileA, fileB), cmp.Compare(len(lineA), len(lineB)), cmp.Compare(lineA, lineB))
+}
+
+// strictest is the strictness of a rule's strictest finding.
+func strictest(r rollout.RuleExplanation) int {
+	out := -1
+	for _, c := range r.Clauses {
+		for _, f := range c.Findings {
+			out = max(out, f.Effect.Strictness())
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package policy
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const failing = `package acme_test
+
+limit := 3
+
+test_holds if limit == 3
+
+test_value if {
+	some n in [1, 2]
+	n > limit
+}
+
+test_value if limit > 4
+
+test_error if to_number("x") == 1
+`
+
+// What a failing test is shown with: the line that was not true, its text and the values in it. Tests of one name are told apart.
+func TestFailures(t *testing.T) {
+	report := RunTests(t.Context(), Config{Modules: []Module{{Path: "a_test.rego", Source: failing}}})
+	require.Empty(t, report.Problems)
+	var got []TestResult
+	for _, r := range report.Results {
+		r.Duration = 0
+		got = append(got, r)
+	}
+	require.Equal(t, []TestResult{
+		{Package: "acme_test", Name: `test_value#01`, Location: "a_test.rego:12", Status: TestFailed, Message: "it does not hold",
+			Failure: &TestFailure{Location: "a_test.rego:12", Text: "limit > 4\n|\n3"}},
+		{Package: "acme_test", Name: "test_error", Location: "a_test.rego:14", Status: TestErrored,
+			Message: `eval_builtin_error: to_number: strconv.ParseFloat: parsing "x": invalid syntax`,
+			Failure: &TestFailure{Location: "a_test.rego:14", Text: `to_number("x")`}},
+		{Package: "acme_test", Name: "test_holds", Location: "a_test.rego:5", Status: TestPassed},
+		{Package: "acme_test", Name: "test_value", Location: "a_test.rego:7", Status: TestFailed, Message: "it does not hold",
+			Failure: &TestFailure{Location: "a_test.rego:9", Text: "n > limit\n|   |\n|   3\n2"}},
+	}, got)
+}
+
+func TestMatching(t *testing.T) {
+	cfg := Config{Modules: []Module{{Path: "a_test.rego", Source: failing}}}
+	report := RunTests(t.Context(), cfg, Matching(regexp.MustCompile(`acme_test\.test_h`)))
+	require.Len(t, report.Results, 1)
+	require.True(t, report.Passed())
+	require.Len(t, RunTests(t.Context(), cfg, Matching(nil)).Results, 4)
+	require.Empty(t, RunTests(t.Context(), cfg, Matching(regexp.MustCompile("nothing"))).Results)
+}
