@@ -85,19 +85,20 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, a.because(world, err)
 	}
 	e = report.NewExplanation(s)
-	judges, err := a.judges(ctx)
-	if err != nil {
-		return e, err
-	}
-	defer judges.close()
 	recorded := a.decisions(flags.decisions)
 	switch env := environmentOf(world, s); {
 	case recorded == nil && flags.action != "":
 		return e, errors.New("--action needs an input: give --decisions or --snapshot")
 	case recorded != nil && env != nil:
+		judges, err := a.judges(ctx)
+		if err != nil {
+			return e, err
+		}
+		defer judges.close()
 		e.Policy, err = a.explainDecision(ctx, recorded, s, policyQuestion{judges.engine(*env), flags.action})
+		return e, err
 	}
-	return e, err
+	return e, nil
 }
 
 // environmentOf is the environment of a worker deployment.

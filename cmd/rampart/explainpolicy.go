@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -23,7 +24,7 @@ func (a *app) explainDecision(ctx context.Context, source decisionSource, s roll
 		a.say("no decision about %s is recorded there", s.Deployment)
 		return nil, nil
 	}
-	in, err := recordedInputOf(*d)
+	in, err := judgedOf(*d)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (a *app) explainDecision(ctx context.Context, source decisionSource, s roll
 
 // explainObserved explains what was decided from a snapshot.
 func explainObserved(ctx context.Context, d reconcile.Decision, ask policyQuestion) (*report.PolicyTree, error) {
-	document, err := policy.NewDocument(d.Snapshot, d.Proposal)
+	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil, err
 	}
