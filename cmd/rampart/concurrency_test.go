@@ -72,6 +72,6 @@ func TestOneRolloutAtATime(t *testing.T) {
 	e, err := a.explainSnapshot(t.Context(), "payments/refunds", explainFlags{snapshot: file})
 	require.NoError(t, err)
 	out.Reset()
-	require.NoError(t, e.WriteText(out, report.View{Style: a.style(), Now: now, Fold: report.Folded}))
+	require.NoError(t, e.WriteText(out, report.View{Style: a.style(), Fold: report.Folded, Now: now}))
 	require.Contains(t, out.String(), "payments/checkout")
 }

@@ -136,8 +136,8 @@ type recordedInput struct {
 	verdicts *rollout.Verdicts
 }
 
-// recordedInputOf reads what a decision is about and its result.
-func recordedInputOf(d decisions.Decision) (recordedInput, error) {
+// judgedOf reads what a decision is about and its result.
+func judgedOf(d decisions.Decision) (recordedInput, error) {
 	document, err := policy.DecodeDocument(d.Input)
 	if err != nil {
 		return recordedInput{}, fmt.Errorf("decision %s: %w", d.ID, err)

@@ -85,18 +85,19 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, a.because(world, err)
 	}
 	e = report.NewExplanation(s)
-	judges, err := a.judges(ctx)
-	if err != nil {
-		return e, err
-	}
-	defer judges.close()
 	recorded, err := a.lastRecorded(ctx, s, flags.decisions, repository)
 	switch env := environmentOf(world, s); {
 	case err != nil:
 	case recorded == nil && flags.action != "":
 		return e, errors.New("--action needs an input, and no decision is recorded: give --decisions or --snapshot")
 	case recorded != nil && env != nil:
+		judges, err := a.judges(ctx)
+		if err != nil {
+			return e, err
+		}
+		defer judges.close()
 		e.Policy, err = explainRecorded(ctx, *recorded, policyQuestion{judges.engine(*env), flags.action})
+		return e, err
 	}
 	return e, err
 }

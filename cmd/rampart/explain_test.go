@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -48,7 +50,7 @@ func writeAt(t *testing.T, name, text string) {
 // recorded is the decision as the bot records it.
 func recorded(t *testing.T, d reconcile.Decision) decisions.Decision {
 	t.Helper()
-	document, err := policy.NewDocument(d.Snapshot, d.Proposal)
+	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	require.NoError(t, err)
 	input, err := json.Marshal(document)
 	require.NoError(t, err)
@@ -127,7 +129,7 @@ func TestExplainHeld(t *testing.T) {
 		"samples": {analysis, nil, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2, rampingV2},
 			[]string{"[ ] rollout.canary: ", "input.canary.candidate.counted.closed = 12"}},
 		"freeze": {testSpec, map[string]string{"policies/data.yaml": alwaysFrozen}, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2},
-			[]string{"[x] rollout.freeze: deny at rampart/rollout/freeze.rego:21", "frozen: weekdays", `data.rampart.config.rollout.freeze.timezone = "Europe/Berlin"`}},
+			[]string{"[x] rollout.freeze: deny at rampart/rollout/freeze.rego:", "frozen: weekdays", `data.rampart.config.rollout.freeze.timezone = "Europe/Berlin"`}},
 		"broken": {testSpec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": y} if true\n"},
 			[]func(rollout.Ask) rollout.Observation{unknownV2, passedV2}, []string{"[!] policy.broken: var y is unsafe (policies/x.rego:3)"}},
 		"fact": {testSpec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nimport data.rampart.facts\n\nhold contains {\"rule\": \"shop.errors\", \"msg\": \"too many\"} if {\n\tinput.action.kind == \"Ramp\"\n\tfacts.require(\"error_rate\") > 0.1\n}\n"},
@@ -201,8 +203,8 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 	require.Equal(t, rollout.Continue, e.Policy.Explanations[0].Kind)
 
 	_, out, _ = command(t, a, "explain", "checkout", "--decisions", file, "--all")
-	require.Contains(t, out, "[ ] rollout.approval: require_approval at rampart/rollout/approval.rego:15\n")
-	require.Contains(t, out, "rampart/rollout/approval.rego:18 not true: some rule in approval.rules\n        data.rampart.config.rollout.approval.rules = []\n")
+	require.Contains(t, out, "[ ] rollout.approval: require_approval at rampart/rollout/approval.rego:")
+	require.Contains(t, out, " not true: some rule in approval.rules\n        data.rampart.config.rollout.approval.rules = []\n")
 
 	code, _, said = command(t, a, "explain", "checkout", "--decisions", file, "--action", "Promote/x")
 	require.Equal(t, exitError, code)
@@ -225,9 +227,23 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 	require.NotContains(t, out, "Policy on")
 }
 
-// goldenText compares a text with testdata/<name>.
+// ofLibrary are the parts of a text that change with the library: digests, lines, and the rules that are not asked.
+var ofLibrary = []struct {
+	find *regexp.Regexp
+	put  string
+}{
+	{regexp.MustCompile(`recorded as [0-9a-f-]{36}`), "recorded as ID"},
+	{regexp.MustCompile(`\([0-9a-f]{12}\)`), "(DIGEST)"},
+	{regexp.MustCompile(`(rampart/[a-z/]+\.rego):\d+`), "$1:LINE"},
+	{regexp.MustCompile(`(?m)^    \d+ not about this or not configured: .*\n(?:        .*\n)*`), "    N not about this or not configured: …\n"},
+}
+
+// goldenText compares a text with testdata/<name>, whatever the library's lines are.
 func goldenText(t *testing.T, name, got string) {
 	t.Helper()
+	for _, o := range ofLibrary {
+		got = o.find.ReplaceAllString(got, o.put)
+	}
 	file := filepath.Join("testdata", name)
 	if *update {
 		writeAt(t, file, got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -17,7 +18,7 @@ import (
 
 // explainRecorded explains a recorded decision by the policies of its environment as they are.
 func explainRecorded(ctx context.Context, d decisions.Decision, ask policyQuestion) (*report.PolicyTree, error) {
-	in, err := recordedInputOf(d)
+	in, err := judgedOf(d)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (a *app) lastRecorded(ctx context.Context, s rollout.Snapshot, f decisionFl
 
 // explainObserved explains what was decided from a snapshot.
 func explainObserved(ctx context.Context, d reconcile.Decision, ask policyQuestion) (*report.PolicyTree, error) {
-	document, err := policy.NewDocument(d.Snapshot, d.Proposal)
+	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,8 @@ were recorded, for the rules that were waived then, so a freeze or a waiver of t
 Decisions are those in the file --decisions, else those on --decision-ref in --repo or in the clone that the folder -C is in.
 
 A decision is masked, and not compared, where the policies read a value that was masked when it was recorded. Warnings alone
-are no difference. Policies of the bot's own configuration are not known here: what they held shows as looser.
+are no difference. Give the flags of the bot about its own policies (--policy-dir, --policy-bundle, --waivable-rule), or what they
+held shows as looser.
 
 Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not compile or decisions cannot be read.`,
 		Example: `  rampart policy backtest --since 30d
@@ -55,6 +56,7 @@ Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not comp
 		},
 	}
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	a.addPolicies(cmd)
 	f.decisions.add(cmd)
 	f.repository.addReading(cmd)
 	cmd.Flags().StringVar(&f.since, "since", "30d", "how far back, such as 30d or 12h, or from which time (RFC 3339)")
@@ -91,12 +93,12 @@ func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlag
 	if err != nil {
 		return err
 	}
-	engines, err := a.backtestEngines()
+	b, err := a.newBacktest(ctx, names)
 	if err != nil {
 		return err
 	}
-	b := &backtest{engines: engines, env: a.env, names: names, waiving: map[string]backtestEngine{},
-		result: report.Backtest{Since: since, Rows: []report.BacktestRow{}}}
+	defer b.judges.close()
+	b.result = report.Backtest{Since: since, Rows: []report.BacktestRow{}}
 	filter := decisions.Filter{Since: since}
 	if f.show != "" {
 		return a.showBacktest(ctx, source, b, f)
@@ -131,55 +133,59 @@ func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlag
 type backtestEngine struct {
 	*policy.Engine
 	masks *policy.Masks
-	cfg   policy.Config
-}
-
-func newBacktestEngine(cfg policy.Config) backtestEngine {
-	e := policy.Compile(cfg)
-	return backtestEngine{e, e.Masks(mask), cfg}
 }
 
 // mask stands in recorded decisions where something was masked.
 const mask = "***"
 
-// backtestEngines compiles the policies of the environments of the folder -C. All of them have to compile.
-func (a *app) backtestEngines() (map[string]backtestEngine, error) {
-	sets, err := a.soundPolicies()
+// backtest judges decisions again, some at a time.
+type backtest struct {
+	judges       *judges
+	environments map[string]rollout.EnvironmentWorld
+	// env is the only environment that is looked at; "": all.
+	env   string
+	names []string
+
+	mu sync.Mutex
+	// engines by their environment and the rules that may be waived beside those of the bot's configuration.
+	engines map[string]backtestEngine
+	result  report.Backtest
+}
+
+// newBacktest compiles the policies of the environments of the folder -C. All of them have to compile.
+func (a *app) newBacktest(ctx context.Context, names []string) (*backtest, error) {
+	world, err := a.soundWorld()
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]backtestEngine{}
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &backtest{judges: judges, env: a.env, names: names, environments: map[string]rollout.EnvironmentWorld{}, engines: map[string]backtestEngine{}}
 	broken := 0
-	for _, s := range sets {
-		e := newBacktestEngine(s.cfg)
+	for _, env := range world.Environments {
+		b.environments[env.Environment.Name] = env
+		e, _ := b.engine(env.Environment.Name, rollout.Verdicts{})
 		for _, p := range e.Problems() {
 			a.say("%s", oneLine(p.Error()))
 			broken++
 		}
-		out[s.name] = e
 	}
 	if broken > 0 {
+		judges.close()
 		return nil, errors.New("the policies cannot be used: see rampart policy check")
 	}
-	return out, nil
+	return b, nil
 }
 
-// backtest judges decisions again, some at a time.
-type backtest struct {
-	engines map[string]backtestEngine
-	env     string
-	names   []string
-
-	mu sync.Mutex
-	// waiving are engines that let rules be waived, by their environment and those rules.
-	waiving map[string]backtestEngine
-	result  report.Backtest
-}
-
-// engine is the policies of an environment, which let be waived what was when the verdicts were recorded: what may be is in the
-// bot's own configuration.
+// engine is the policies of an environment. What was waived when the verdicts were recorded may be waived again: another
+// configuration of the bot let it be then.
 func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backtestEngine, bool) {
-	e, ok := b.engines[environment]
+	env, ok := b.environments[environment]
+	if !ok {
+		return backtestEngine{}, false
+	}
 	waived := map[string]bool{}
 	for _, v := range append(slices.Collect(maps.Values(recorded.Actions)), recorded.Spec) {
 		for _, f := range v.Findings {
@@ -188,19 +194,26 @@ func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backte
 			}
 		}
 	}
-	if !ok || len(waived) == 0 {
-		return e, ok
-	}
 	rules := sortedKeys(waived)
 	key := environment + "\n" + strings.Join(rules, "\n")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.waiving[key]; !ok {
-		cfg := e.cfg
-		cfg.Waivable = rules
-		b.waiving[key] = newBacktestEngine(cfg)
+	if _, ok := b.engines[key]; !ok {
+		judges := b.judges
+		if len(rules) > 0 {
+			judges = judges.waiving(rules)
+		}
+		e := judges.engine(env)
+		b.engines[key] = backtestEngine{e, e.Masks(mask)}
 	}
-	return b.waiving[key], true
+	return b.engines[key], true
+}
+
+// waiving are the same policies, with more rules that may be waived. They are not closed.
+func (j *judges) waiving(rules []string) *judges {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &judges{store: j.store, waivable: slices.Concat(j.waivable, rules), floor: j.floor}
 }
 
 // maxRows bounds what is kept of decisions that differ; beyond that they are counted.
@@ -213,26 +226,24 @@ func (b *backtest) run(ctx context.Context, source decisionSource, filter decisi
 		decisions.Decision
 		err error
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	group, working := errgroup.WithContext(ctx) // ended when the work is done, too
 	queue := make(chan read)
 	go func() {
 		defer close(queue)
-		for d, err := range source.Decisions(ctx, filter) {
+		for d, err := range source.Decisions(working, filter) {
 			select {
 			case queue <- read{d, err}:
-			case <-ctx.Done():
+			case <-working.Done():
 				return
 			}
 		}
 	}()
-	group, ctx := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			for {
 				select {
-				case <-ctx.Done():
-					return ctx.Err()
+				case <-working.Done():
+					return working.Err()
 				case r, ok := <-queue:
 					if !ok {
 						return nil
@@ -240,14 +251,17 @@ func (b *backtest) run(ctx context.Context, source decisionSource, filter decisi
 					if r.err != nil {
 						return r.err
 					}
-					if err := b.one(ctx, r.Decision); err != nil {
+					if err := b.one(working, r.Decision); err != nil {
 						return err
 					}
 				}
 			}
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // one judges a decision again, if it is wanted.
@@ -280,17 +294,13 @@ type rejudged struct {
 
 // judge judges a decision again; nil: it is of an environment that is not looked at. Only that ctx ended is an error.
 func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, error) {
-	in, err := recordedInputOf(d)
-	if err != nil {
-		return &rejudged{failed: err.Error()}, nil
+	in, unread := readable(d)
+	out := &rejudged{in: in, failed: unread}
+	if unread != "" {
+		return out, nil
 	}
-	out := &rejudged{in: in}
 	if b.env != "" && in.document.Environment() != b.env {
 		return nil, nil
-	}
-	if in.verdicts == nil {
-		out.failed = "it has no result"
-		return out, nil
 	}
 	var ok bool
 	if out.engine, ok = b.engine(in.document.Environment(), *in.verdicts); !ok {
@@ -304,11 +314,24 @@ func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, 
 	out.failed = failure(out.now)
 	out.differences = report.Differences(*in.verdicts, out.now)
 	if len(d.Erased) > 0 {
+		var err error
 		if out.masked, err = out.engine.masks.Read(ctx, in.document, d.Erased); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// readable reads what a decision is about and its result, or says why it cannot.
+func readable(d decisions.Decision) (recordedInput, string) {
+	in, err := judgedOf(d)
+	switch {
+	case err != nil:
+		return in, err.Error()
+	case in.verdicts == nil:
+		return in, "it has no result"
+	}
+	return in, ""
 }
 
 // failure is why verdicts are no answer: what a policy failed with; "" where they are one. A fact that was not known is an answer.

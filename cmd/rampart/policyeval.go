@@ -49,6 +49,7 @@ expression is undefined. 1 for an error, 0 otherwise.`,
 		},
 	}
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	a.addPolicies(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.input, "input", "", `file with the input, or with recorded decisions; "-" is standard input`)
 	flags.StringVar(&f.action, "action", "", "look at one action only, by its ID")
@@ -79,7 +80,7 @@ func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
 	if err != nil {
 		return err
 	}
-	engine, err := a.engineFor(in.document, f.policies)
+	engine, err := a.engineFor(ctx, in.document, f.policies)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func lastJudged(ctx context.Context, name string, source decisionSource) (record
 	if last == nil {
 		return recordedInput{}, fmt.Errorf("there is no decision about %q", name)
 	}
-	return recordedInputOf(*last)
+	return judgedOf(*last)
 }
 
 // isNamed reports whether a person's name for a worker deployment, namespace/name or the name alone, is its; "" is any's.
@@ -178,31 +179,35 @@ func isNamed(name string, d rollout.Name) bool {
 	return name == "" || name == d.String() || name == d.Name
 }
 
-// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C.
-func (a *app) engineFor(d *policy.Document, paths []string) (*policy.Engine, error) {
+// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C with those
+// of the bot's own configuration.
+func (a *app) engineFor(ctx context.Context, d *policy.Document, paths []string) (*policy.Engine, error) {
 	if len(paths) > 0 {
 		sets, err := givenPolicies(paths)
 		if err != nil {
 			return nil, err
 		}
-		return policy.Compile(sets[0].cfg), nil
+		cfg := sets[0].cfg
+		cfg.Waivable = a.policies.waivable
+		return policy.Compile(cfg), nil
 	}
-	env := a.env
-	if env == "" {
-		env = d.Environment()
-	}
-	all, err := a.soundPolicies()
+	world, err := a.soundWorld()
 	if err != nil {
 		return nil, err
 	}
-	var known []string
-	for _, s := range all {
-		if s.name == env {
-			return policy.Compile(s.cfg), nil
-		}
-		known = append(known, s.name)
+	judges, err := a.judges(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", notFound("environment", env, known))
+	defer judges.close()
+	var known []string
+	for _, env := range world.Environments {
+		if name := env.Environment.Name; name == d.Environment() || name == a.env {
+			return judges.engine(env), nil
+		}
+		known = append(known, env.Environment.Name)
+	}
+	return nil, fmt.Errorf("%w: choose one with --env, or give policies with --policy", notFound("environment", d.Environment(), known))
 }
 
 func (a *app) printEvaluation(e evaluation) error {

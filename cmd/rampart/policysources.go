@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -24,9 +25,15 @@ func (a *app) policyGroups(paths []string) ([]policyGroup, error) {
 		}
 		return []policyGroup{{cfg: sets[0].cfg}}, nil
 	}
-	sets, err := a.soundPolicies()
+	sets, problems, err := a.environmentPolicies()
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range problems {
+		a.say("%s", p)
+	}
+	if len(sets) == 0 {
+		return nil, errors.New("the repository's configuration cannot be used")
 	}
 	var out []policyGroup
 	for _, s := range sets {
@@ -40,17 +47,14 @@ func (a *app) policyGroups(paths []string) ([]policyGroup, error) {
 	return out, nil
 }
 
-// soundPolicies are those of the environments of the folder -C, whose configuration has to be right.
-func (a *app) soundPolicies() ([]policySet, error) {
-	sets, problems, err := a.environmentPolicies()
+// soundWorld is the folder -C, whose configuration has to be right.
+func (a *app) soundWorld() (rollout.World, error) {
+	s, err := a.loadSpecs(nil)
 	if err != nil {
-		return nil, err
+		return s.world, err
 	}
-	for _, p := range problems {
-		a.say("%s", p)
+	if len(s.world.Environments) == 0 {
+		return s.world, a.because(s.world, errors.New("the repository's configuration cannot be used"))
 	}
-	if len(sets) == 0 {
-		return nil, errors.New("the repository's configuration cannot be used")
-	}
-	return sets, nil
+	return onlyEnvironment(s.world, a.env)
 }

@@ -222,16 +222,9 @@ func (c *coder) symbol(v uint32, bits int) uint32 {
 // number codes how long it is, and then its bits: the three highest by all contexts, the others nearly as they are.
 func (c *coder) number(v uint64) uint64 {
 	n := 0
-	for x := v; x > 0; x >>= 1 {
-		n++
-	}
-	if c.reading {
-		n = 0
-		v = 1
-	}
-	for n = 0; ; n++ {
+	for ; ; n++ {
 		more := 0
-		if !c.reading && v>>n > 0 {
+		if v>>n > 0 {
 			more = 1
 		}
 		if n == 63 || c.bit(more, 1000+uint32(n)) == 0 {

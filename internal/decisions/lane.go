@@ -92,7 +92,7 @@ func (m *model) decision(e *entry) {
 	}
 	x := &node{kind: kObject, born: m.of.seq}
 	m.root = x
-	m.object(x, e.doc, prev, m.top)
+	m.object(x, spot{cur: e.doc, prev: prev, at: m.top})
 	if x.fill().size > maxSize {
 		m.fail(fmt.Errorf("%w: a decision is larger than %d bytes", errDamaged, maxSize))
 	}

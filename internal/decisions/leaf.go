@@ -8,7 +8,8 @@ import (
 )
 
 // leaf codes a value that is not the one before.
-func (m *model) leaf(k kind, cur, prev *node, at *place, up *node) *node {
+func (m *model) leaf(k kind, s spot) *node {
+	cur, prev, at := s.cur, s.prev, s.at
 	if k < kNumber {
 		return newLeaf(k, 0, 0, "")
 	}
@@ -16,7 +17,7 @@ func (m *model) leaf(k kind, cur, prev *node, at *place, up *node) *node {
 	like := uint64(at.like) << 32
 	var tried [6]*node
 	guesses := [6]*node{m.source(exact), m.source(like), m.source(like | 2), m.follows(prev, at, m.label), m.lasts[exact], m.lasts[like]}
-	if d := m.derived(at, up); d != nil {
+	if d := m.derived(at, s.up); d != nil {
 		guesses[1] = d
 	}
 	var got *node
@@ -42,11 +43,11 @@ func (m *model) leaf(k kind, cur, prev *node, at *place, up *node) *node {
 		}
 	}
 	if got == nil {
-		got = m.spelled(k, cur, prev, at, up)
+		got = m.spelled(k, s)
 	} else {
 		got = newLeaf(got.kind, got.n, got.scale, got.text)
 	}
-	m.learn(got, prev, at, exact)
+	m.learn(got, prev, at)
 	if k == kNumber {
 		m.recent[at.like] = got
 	}
@@ -77,7 +78,8 @@ func (m *model) follows(prev *node, at *place, label uint32) *node {
 }
 
 // learn notes where the value was before, and what it followed.
-func (m *model) learn(x, prev *node, at *place, exact uint64) {
+func (m *model) learn(x, prev *node, at *place) {
+	exact := uint64(at.exact)<<32 | uint64(m.label)
 	if s := m.of.where[x.hash&255]; s.at != nil && s.hash == x.hash && s.at != at {
 		if y := s.at.find(m.root); y != nil && same(x, y) {
 			like := uint64(at.like) << 32
@@ -171,31 +173,23 @@ func rounded(a, b int64) *node {
 }
 
 // spelled codes a value by itself.
-func (m *model) spelled(k kind, cur, prev *node, at *place, up *node) *node {
+func (m *model) spelled(k kind, s spot) *node {
+	text := ""
+	if s.cur != nil {
+		text = s.cur.text
+	}
 	switch k {
 	case kInstant:
-		return m.instant(cur, prev, at)
+		return m.instant(s)
 	case kNumber:
-		return m.numeral(cur, prev, m.beside(at, up), at)
+		return m.numeral(s, m.beside(s.at, s.up))
 	case kText:
-		s := ""
-		if cur != nil {
-			s = cur.text
-		}
-		before := ""
-		if prev != nil && prev.kind == kText {
-			before = prev.text
-		}
-		return newLeaf(kText, 0, 0, m.text(s, before, at))
+		return newLeaf(kText, 0, 0, m.text(text, s.at))
 	}
-	s := ""
-	if cur != nil {
-		s = cur.text
-	}
-	if s = m.raw(s, at.like); m.ok() && m.reading && !isNumber(s) {
+	if text = m.raw(text, s.at.like); m.ok() && m.reading && !isNumber(text) {
 		m.fail(fmt.Errorf("%w: a number is none", errDamaged))
 	}
-	return newLeaf(kLiteral, 0, 0, s)
+	return newLeaf(kLiteral, 0, 0, text)
 }
 
 func isNumber(s string) bool {
@@ -206,7 +200,8 @@ func isNumber(s string) bool {
 }
 
 // instant codes an instant by its distance from the decision, or from what it was.
-func (m *model) instant(cur, prev *node, at *place) *node {
+func (m *model) instant(s spot) *node {
+	cur, prev, at := s.cur, s.prev, s.at
 	var v, n int64
 	own := prev != nil && prev.kind == kInstant
 	fromNow := true
@@ -244,7 +239,8 @@ func (m *model) instant(cur, prev *node, at *place) *node {
 func abs(n int64) int64 { return max(n, -n) }
 
 // numeral codes a number, or by how much it differs from what it was or from one near to it.
-func (m *model) numeral(cur, prev, near *node, at *place) *node {
+func (m *model) numeral(s spot, near *node) *node {
+	cur, prev, at := s.cur, s.prev, s.at
 	var v int64
 	scale, was, beside := uint8(0), uint32(99), uint32(99)
 	if cur != nil {
