@@ -56,9 +56,9 @@ Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not comp
 		},
 	}
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	f.repository.addReading(cmd)
 	a.addPolicies(cmd)
 	f.decisions.add(cmd)
-	f.repository.addReading(cmd)
 	cmd.Flags().StringVar(&f.since, "since", "30d", "how far back, such as 30d or 12h, or from which time (RFC 3339)")
 	cmd.Flags().StringVar(&f.show, "show", "", "show one decision in full, by its ID or how it begins")
 	return cmd
