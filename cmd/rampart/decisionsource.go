@@ -23,17 +23,18 @@ type decisionSource interface {
 	Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error]
 }
 
-// decisionFlags say where recorded decisions are.
-type decisionFlags struct{ file string }
+// decisionFlags say where recorded decisions are: in a file, else on a ref.
+type decisionFlags struct{ file, ref string }
 
 func (f *decisionFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "decisions", "", `file with recorded decisions, one in JSON on each line; "-" is standard input`)
+	cmd.Flags().StringVar(&f.file, "decisions", "", `file with recorded decisions, one in JSON on each line; "-" is standard input (default: those on --decision-ref)`)
+	addDecisionRef(cmd, &f.ref)
 }
 
-// decisions gives the source of recorded decisions, nil where there is none.
-func (a *app) decisions(f decisionFlags) decisionSource {
+// decisions gives the source of recorded decisions.
+func (a *app) decisions(f decisionFlags, repository repositoryFlags) decisionSource {
 	if f.file == "" {
-		return nil
+		return refDecisions{a, repository, f.ref}
 	}
 	return decisionLines{name: f.file, in: a.in}
 }
@@ -107,6 +108,14 @@ func wanted(d decisions.Decision, f decisions.Filter) (bool, error) {
 
 // lastDecision is the latest that is wanted, nil where there is none.
 func lastDecision(ctx context.Context, source decisionSource, f decisions.Filter) (*decisions.Decision, error) {
+	if back, ok := source.(interface {
+		Newest(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error]
+	}); ok {
+		for d, err := range back.Newest(ctx, f) {
+			return &d, err
+		}
+		return nil, ctx.Err()
+	}
 	var last *decisions.Decision
 	for d, err := range source.Decisions(ctx, f) {
 		if err != nil {

@@ -25,7 +25,7 @@ func (a *app) explainCommand() *cobra.Command {
 state, what policy decided and by which rules, the steps done and to come, gates, holds and bars and how to lift them, and
 what each other version waits for.
 
-With --decisions it asks the policies of the environment about the last recorded decision again, and shows rule by rule what
+Where decisions are recorded (rampart run --record-decisions, or the file --decisions) it asks the policies of the environment about the last recorded decision again, and shows rule by rule what
 they say of the action that is held most (or of --action): what fired and what it saw, and of what did not fire the first line
 that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
 the row and every verdict and finding. It fits one screen; --all shows every rule.`,
@@ -85,20 +85,21 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, a.because(world, err)
 	}
 	e = report.NewExplanation(s)
-	recorded := a.decisions(flags.decisions)
+	recorded, err := a.lastRecorded(ctx, s, flags.decisions, repository)
 	switch env := environmentOf(world, s); {
+	case err != nil:
 	case recorded == nil && flags.action != "":
-		return e, errors.New("--action needs an input: give --decisions or --snapshot")
+		return e, errors.New("--action needs an input, and no decision is recorded: give --decisions or --snapshot")
 	case recorded != nil && env != nil:
 		judges, err := a.judges(ctx)
 		if err != nil {
 			return e, err
 		}
 		defer judges.close()
-		e.Policy, err = a.explainDecision(ctx, recorded, s, policyQuestion{judges.engine(*env), flags.action})
+		e.Policy, err = explainRecorded(ctx, *recorded, policyQuestion{judges.engine(*env), flags.action})
 		return e, err
 	}
-	return e, nil
+	return e, err
 }
 
 // environmentOf is the environment of a worker deployment.

@@ -26,6 +26,7 @@ import (
 type backtestFlags struct {
 	output      choice
 	decisions   decisionFlags
+	repository  repositoryFlags
 	since, show string
 }
 
@@ -38,12 +39,14 @@ func (a *app) policyBacktestCommand() *cobra.Command {
 shows which would differ: stricter, looser, or the same by other rules. Time is that of the decision and waivers are those that
 were recorded, for the rules that were waived then, so a freeze or a waiver of then is one again. A NAME is namespace/name, or the name alone.
 
+Decisions are those in the file --decisions, else those on --decision-ref in --repo or in the clone that the folder -C is in.
+
 A decision is masked, and not compared, where the policies read a value that was masked when it was recorded. Warnings alone
 are no difference. Give the flags of the bot about its own policies (--policy-dir, --policy-bundle, --waivable-rule), or what they
 held shows as looser.
 
 Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not compile or decisions cannot be read.`,
-		Example: `  rampart policy backtest --since 30d --decisions decisions.jsonl
+		Example: `  rampart policy backtest --since 30d
   rampart policy backtest --since 2026-03-01T00:00:00Z payments/checkout --decisions decisions.jsonl -o json
   rampart policy backtest --decisions decisions.jsonl --show 018f`,
 		Args:              cobra.ArbitraryArgs,
@@ -53,6 +56,7 @@ Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not comp
 		},
 	}
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	f.repository.addReading(cmd)
 	a.addPolicies(cmd)
 	f.decisions.add(cmd)
 	cmd.Flags().StringVar(&f.since, "since", "30d", "how far back, such as 30d or 12h, or from which time (RFC 3339)")
@@ -84,10 +88,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 }
 
 func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlags) error {
-	source := a.decisions(f.decisions)
-	if source == nil {
-		return errors.New("there are no recorded decisions: give --decisions")
-	}
+	source := a.decisions(f.decisions, f.repository)
 	since, err := parseSince(f.since, a.now())
 	if err != nil {
 		return err
