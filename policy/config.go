@@ -63,14 +63,15 @@ type Config struct {
 	Bounds Bounds
 }
 
-// Problem is something that is broken in a policy or its data. Every problem holds what policy can hold.
+// Problem is something wrong with a policy or its data. Every problem of an Engine holds what policy can hold; what only Check
+// finds holds nothing.
 type Problem struct {
 	// Path of the file.
 	Path string `json:"path"`
 	// Line, from 1; 0: the file as a whole.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
-	// Check that found it; "" where it is broken, and not only of no effect.
+	// Check that found it; "" for what Compile finds.
 	Check CheckKind `json:"check,omitempty"`
 }
 

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -244,7 +246,7 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 			if err != nil {
 				return nil, fmt.Errorf("decode fact %q: %w", name, err)
 			}
-			one.put("value", v)
+			one.put("value", measured(v))
 		}
 		one.time("observedAt", f.ObservedAt)
 		one.duration("maxAge", f.MaxAge)
@@ -256,6 +258,21 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 	return o.value(), nil
 }
 
+// measured rounds a fact that is one number.
+func measured(v ast.Value) ast.Value {
+	n, ok := v.(ast.Number)
+	if !ok {
+		return v
+	}
+	f, ok := n.Float64()
+	if !ok || f == math.Trunc(f) {
+		return v
+	}
+	return ast.Number(json.Number(strconv.FormatFloat(significant(f, digitsOfFact), 'f', -1, 64)))
+}
+
+const digitsOfFact = 6
+
 func planOf(p *rollout.Proposal) ast.Value {
 	o := newObject()
 	o.text("row", p.Row)
@@ -265,7 +282,7 @@ func planOf(p *rollout.Proposal) ast.Value {
 		target := newObject()
 		target.text("buildID", t.BuildID)
 		target.text("buildIDFrom", string(t.BuildIDFrom))
-		target.text("templateHash", t.TemplateHash)
+		target.text("templateHash", abbreviated(t.TemplateHash))
 		target.text("deployment", t.Deployment)
 		target.count("attempt", t.Attempt)
 		target.time("since", t.Since)
@@ -297,7 +314,6 @@ func gateOf(s *rollout.Snapshot) ast.Value {
 	for _, g := range s.Observation.Gates {
 		o := newObject()
 		o.text("workflowID", g.WorkflowID)
-		o.text("runID", g.RunID)
 		o.text("taskQueue", g.TaskQueue)
 		o.text("state", string(cmp.Or(g.State, rollout.GateUnread)))
 		o.text("reason", g.Reason)

@@ -1,10 +1,19 @@
 package policy
 
 import (
+	"math"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
+
+// digitsOfRate are the significant digits of a failure rate.
+const digitsOfRate = 4
+
+// hundredths rounds evidence, a logarithm to the base 10. Whether it reaches the bound is said by worse and aboveCeiling, which
+// are decided before it is rounded.
+func hundredths(f float64) float64 { return math.Round(f*100) / 100 }
 
 // canaryOf is what the candidate is judged by. Where nothing is judged there are only the target's and the current version's
 // raw counts, if they were asked for.
@@ -35,9 +44,9 @@ func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	o.flag("enough", c.Enough)
 	o.flag("worse", c.Worse)
 	o.flag("aboveCeiling", c.AboveCeiling)
-	o.number("evidence", c.Evidence)
-	o.number("ceilingEvidence", c.CeilingEvidence)
-	o.number("bound", c.Bound)
+	o.number("evidence", hundredths(c.Evidence))
+	o.number("ceilingEvidence", hundredths(c.CeilingEvidence))
+	o.number("bound", hundredths(c.Bound))
 	return o.value()
 }
 
@@ -58,7 +67,7 @@ func putSide(o *object, key string, s *rollout.Snapshot, c *rollout.Canary) {
 		counted.integer("closed", n.Closed)
 		counted.integer("failed", n.Failed)
 		if n.Closed > 0 {
-			counted.number("rate", float64(n.Failed)/float64(n.Closed))
+			counted.rounded("rate", float64(n.Failed)/float64(n.Closed), digitsOfRate)
 		}
 		side.put("counted", counted.value())
 	}

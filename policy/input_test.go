@@ -110,3 +110,24 @@ func TestActionsShareTheInput(t *testing.T) {
 	_, ok := d.Input("nosuch")
 	require.False(t, ok)
 }
+
+// What is measured has as many digits as say something: more of them would only be noise in every decision that is recorded.
+func TestMeasuredNumbersAreRounded(t *testing.T) {
+	s := snapshot(t)
+	s.Observation.Versions[2].Queues[0].Backlog = rollout.Backlog{Known: true, Count: 7, Age: 1234567 * time.Microsecond, AddRate: 18.11291360269284, DispatchRate: 0.0123456}
+	s.Facts["error_rate"] = rollout.Fact{Value: []byte("0.12345678901234"), ObservedAt: ago(time.Second), MaxAge: time.Minute, Source: "prometheus"}
+	s.Facts["errors"] = rollout.Fact{Value: []byte("12345678"), ObservedAt: ago(time.Second), MaxAge: time.Minute, Source: "prometheus"}
+	s.Observation.Versions[1].Queues[0].Backlog = rollout.Backlog{Known: true, AddRate: 18.1, DispatchRate: 18.1}
+	s.Observation.Versions[0].Queues[0].Pollers.LastAccess = ago(4*time.Minute + 31*time.Second)
+	p := proposal()
+	p.Canary = &rollout.Canary{Phase: rollout.PhaseRamp, Candidate: "v3", Against: "v2", CandidateCounts: rollout.ArmCounts{Closed: 97, Failed: 3},
+		Evidence: 0.123456, CeilingEvidence: -2.34567, Bound: 2}
+	document, err := NewDocument(s, p)
+	require.NoError(t, err)
+	b, err := document.MarshalJSON()
+	require.NoError(t, err)
+	for _, want := range []string{`"ageSeconds":1,`, `"addRate":18,`, `"dispatchRate":0.012`, `"addRate":20,`, `"value":0.123457`, `"value":12345678`,
+		`"evidence":0.12,`, `"ceilingEvidence":-2.35,`, `"rate":0.03093`, `"lastAccess":"2026-03-03T11:59:58Z"`, `"lastAccess":"2026-03-03T11:55:00Z"`} {
+		require.Contains(t, string(b), want)
+	}
+}

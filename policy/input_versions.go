@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -93,7 +94,7 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	o.time("createdAt", v.CreatedAt)
 	o.text("drainage", string(v.Drainage))
 	o.time("drainageChangedAt", v.DrainageChangedAt)
-	o.time("drainageCheckedAt", v.DrainageCheckedAt)
+	o.time("drainageCheckedAt", v.DrainageCheckedAt.Truncate(time.Minute))
 	o.time("firstActivatedAt", v.FirstActivatedAt)
 	o.time("becameCurrentAt", v.BecameCurrentAt)
 	o.time("deactivatedAt", v.DeactivatedAt)
@@ -105,14 +106,32 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	if v.QueuesKnown == rollout.Yes {
 		queues := make([]*ast.Term, 0, len(v.Queues))
 		for i := range v.Queues {
-			queues = append(queues, ast.NewTerm(queueOf(&v.Queues[i])))
+			queues = append(queues, ast.NewTerm(queueOf(obs.At, &v.Queues[i])))
 		}
 		o.put("queues", ast.NewArray(queues...))
 	}
 	return o
 }
 
-func queueOf(q *rollout.TaskQueue) ast.Value {
+// digitsOfFlow are the significant digits of rates that the server measures, approximately: two where tasks wait, so that what
+// comes can be compared with what goes, and one where none do, which says how busy the queue is.
+func digitsOfFlow(b rollout.Backlog) int {
+	if b.Count > 0 {
+		return 2
+	}
+	return 1
+}
+
+// lastAccess is when a queue was polled last: a poll lasts about a minute, so that one within the last minute before the read
+// says no more than that there are pollers, and is as if it were now. An older one is given to the minute.
+func lastAccess(at, last time.Time) time.Time {
+	if last.After(at.Add(-time.Minute)) {
+		return at
+	}
+	return last.Truncate(time.Minute)
+}
+
+func queueOf(at time.Time, q *rollout.TaskQueue) ast.Value {
 	o := newObject()
 	o.text("name", q.Name)
 	o.text("type", string(q.Type))
@@ -121,9 +140,9 @@ func queueOf(q *rollout.TaskQueue) ast.Value {
 	if b := q.Backlog; b.Known {
 		backlog := newObject()
 		backlog.integer("count", b.Count)
-		backlog.number("ageSeconds", b.Age.Seconds())
-		backlog.number("addRate", b.AddRate)
-		backlog.number("dispatchRate", b.DispatchRate)
+		backlog.integer("ageSeconds", int64(b.Age.Round(time.Second).Seconds()))
+		backlog.rounded("addRate", b.AddRate, digitsOfFlow(b))
+		backlog.rounded("dispatchRate", b.DispatchRate, digitsOfFlow(b))
 		o.put("backlog", backlog.value())
 	}
 	p := newObject()
@@ -131,7 +150,7 @@ func queueOf(q *rollout.TaskQueue) ast.Value {
 	p.text("reason", q.Pollers.Reason)
 	if q.Pollers.Known {
 		p.integer("count", int64(q.Pollers.Count))
-		p.time("lastAccess", q.Pollers.LastAccess)
+		p.time("lastAccess", lastAccess(at, q.Pollers.LastAccess))
 	}
 	o.put("pollers", p.value())
 	return o.value()
@@ -167,7 +186,7 @@ func closedOf(c rollout.ClosedCounts) *object {
 func recordedOf(r *v1alpha1.RecordedVersion) ast.Value {
 	o := newObject()
 	o.text("buildIDFrom", string(r.BuildIDFrom))
-	o.text("templateHash", r.TemplateHash)
+	o.text("templateHash", abbreviated(r.TemplateHash))
 	o.text("deployment", r.Deployment)
 	o.time("createdAt", r.CreatedAt.Time)
 	if r.Replicas != nil {
@@ -186,6 +205,9 @@ func recordedOf(r *v1alpha1.RecordedVersion) ast.Value {
 	}
 	return o.value()
 }
+
+// abbreviated is as much of a template's hash as tells it from all others: 64 bits.
+func abbreviated(hash string) string { return hash[:min(len(hash), 16)] }
 
 // recordOf is what the bot remembers of the deployment.
 func recordOf(s *rollout.Snapshot) ast.Value {
@@ -206,7 +228,7 @@ func recordOf(s *rollout.Snapshot) ast.Value {
 	if t := r.Target; t != nil {
 		target := newObject()
 		target.text("buildID", t.BuildID)
-		target.text("templateHash", t.TemplateHash)
+		target.text("templateHash", abbreviated(t.TemplateHash))
 		target.count("attempt", t.Attempt)
 		target.time("since", t.Since.Time)
 		o.put("target", target.value())
@@ -236,7 +258,7 @@ func recordOf(s *rollout.Snapshot) ast.Value {
 	}))
 	o.put("bars", list(r.Bars, func(o *object, b v1alpha1.Bar) {
 		o.text("buildID", b.BuildID)
-		o.text("templateHash", b.TemplateHash)
+		o.text("templateHash", abbreviated(b.TemplateHash))
 		o.text("by", b.By)
 		o.text("reason", b.Reason)
 		o.time("at", b.At.Time)

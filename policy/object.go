@@ -35,7 +35,7 @@ message metadata mode n name namespace now observedAt onFailure openPinned
 otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge
 pollers problem problems promotions propagating queues queuesKnown raises ramping
 rampingChangedAt rate readAt reason record recorded removes replicas resources retire
-retiredAt revision routedAt routing row runID runs scaled scales scope setAside share
+retiredAt revision routedAt routing row runs scaled scales scope setAside share
 signal since source spec stage startedAt state status step steps stuck
 target taskQueue template templateHash terminated timedOut timeout to turnedBack type
 unattributed unresolved unversioned update value versions waivers when workerEnv workflow
@@ -105,6 +105,18 @@ func (o *object) number(key string, f float64) {
 		return
 	}
 	o.put(key, ast.Number(json.Number(strconv.FormatFloat(f, 'f', -1, 64))))
+}
+
+// rounded is a measured number, with so many significant digits as say something: what policies see is recorded.
+func (o *object) rounded(key string, f float64, digits int) { o.number(key, significant(f, digits)) }
+
+// significant is the number nearest to f that has so many significant digits.
+func significant(f float64, digits int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(f, 'e', digits-1, 64), 64)
+	if err != nil {
+		return f
+	}
+	return r
 }
 
 func (o *object) time(key string, t time.Time) {

@@ -20,8 +20,11 @@ import (
 // variableFault says where the process kills itself: site:moment[:n], such as SetCurrent:after or push:before:2.
 const variableFault = "RAMPART_FAULT"
 
-// sitePush is the site of pushes to the repository; the others are temporal.Sites.
-const sitePush = "push"
+// The sites of pushes to the repository, and of those of decisions; the others are temporal.Sites.
+const (
+	sitePush      = "push"
+	siteDecisions = "decisions"
+)
 
 // fault is one place to die at.
 type fault struct {
@@ -42,8 +45,9 @@ func (a *app) faults() (writeHooks, error) {
 		return writeHooks{}, fmt.Errorf("%s: %w", variableFault, err)
 	}
 	return writeHooks{
-		push:     func(m gitops.Moment) { f.at(sitePush, string(m)) },
-		temporal: func(s temporal.Site, m temporal.Moment) { f.at(string(s), string(m)) },
+		push:      func(m gitops.Moment) { f.at(sitePush, string(m)) },
+		decisions: func(m gitops.Moment) { f.at(siteDecisions, string(m)) },
+		temporal:  func(s temporal.Site, m temporal.Moment) { f.at(string(s), string(m)) },
 	}, nil
 }
 
@@ -70,7 +74,7 @@ func parseFault(v string) (*fault, error) {
 }
 
 func faultSites() []string {
-	sites := []string{sitePush}
+	sites := []string{sitePush, siteDecisions}
 	for _, s := range temporal.Sites() {
 		sites = append(sites, string(s))
 	}

@@ -283,6 +283,9 @@ func (a *app) printPolicyCheck(format string, c policyCheck) error {
 		return err
 	}
 	a.say("files: %d, problems: %d", c.Files, len(c.Problems))
+	if c.Files == 0 {
+		a.say("  no environment of %s has policies or data in rampart.yaml: to check files that it does not name, give their paths", a.dir)
+	}
 	if !c.Valid {
 		return &exit{code: exitError}
 	}

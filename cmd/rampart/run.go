@@ -18,6 +18,7 @@ func (a *app) runCommand() *cobra.Command {
 	var (
 		repository repositoryFlags
 		server     temporalFlags
+		decided    recordingFlags
 		once       bool
 		interval   time.Duration
 	)
@@ -31,6 +32,10 @@ deleted at any time, and may be killed at any moment: the next run goes on from 
 Errors are logged and tried again, less and less often; they do not end the loop. SIGINT and SIGTERM let the cycle under
 way finish, for up to 10 seconds, and end the loop with exit code 0; a second signal ends it at once. With --once one
 cycle is run: exit code 0 if all of it worked, 1 if not, 130 or 143 if it was interrupted.
+
+With --decision-log each new decision is added to a file, as a line of JSON with what policies saw and said; with
+--record-decisions it is kept in the repository too, on a ref beside the branches, for rampart history and rampart explain.
+Values of environment variables, and what looks like a credential, are masked.
 
 HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
@@ -55,6 +60,15 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer func() { err = errors.Join(err, closeBot()) }()
+			closeLog, err := a.recordDecisions(bot, decided, repository)
+			if err != nil {
+				return err
+			}
+			most := leaveTime
+			if once {
+				most = leaveOnceTime
+			}
+			defer func() { err = errors.Join(err, closeLog(most)) }()
 			l := loop{app: a, bot: bot, interval: interval, told: map[rollout.Name]rollout.State{}}
 			if once {
 				judges.refresh(cmd.Context())
@@ -68,6 +82,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	repository.addReading(cmd)
 	repository.addWriting(cmd)
 	a.addTemporal(cmd, &server)
+	decided.addRecording(cmd)
 	a.addPolicies(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")

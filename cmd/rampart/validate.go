@@ -160,7 +160,7 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 		}
 		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
 	}
-	for _, p := range engine.Problems() {
+	for _, p := range engine.Problems() { // of the bot's own
 		if !slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == p.Path }) {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: p.Path, Line: p.Line, Message: p.Message})
 		}

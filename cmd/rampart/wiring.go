@@ -383,8 +383,9 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags, judges *judg
 
 // writeHooks are told of each write to a server; nil: nobody.
 type writeHooks struct {
-	push     func(gitops.Moment)
-	temporal func(temporal.Site, temporal.Moment)
+	push      func(gitops.Moment)
+	decisions func(gitops.Moment)
+	temporal  func(temporal.Site, temporal.Moment)
 }
 
 // temporalPort fits a pool to what a cycle asks of Temporal.

@@ -44,7 +44,7 @@ var errStartOver = errors.New("history does not connect")
 // Only the tip's commit is fetched at first, later everything since.
 // Errors: *NoBranchError, *EmptyRepositoryError, *AccessError, the context's.
 func (m *Mirror) Fetch(ctx context.Context, branch string) (Tip, error) {
-	if _, err := branchRef(branch); err != nil {
+	if err := checkBranch(branch); err != nil {
 		return Tip{}, err
 	}
 	if err := m.take(ctx); err != nil {
@@ -143,7 +143,7 @@ func (f *fetcher) run(ctx context.Context, have Hash) error {
 
 // findTip reads the branch's tip from an advertisement.
 func (m *Mirror) findTip(adv *packp.AdvRefs, branch string) (Hash, error) {
-	if tip, ok := adv.References[branchPrefix+branch]; ok {
+	if tip, ok := adv.References[refOf(branch)]; ok {
 		return tip, nil
 	}
 	if adv.IsEmpty() {

@@ -50,7 +50,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 
 // searchLocal looks in the history that is there; cut says that there is more elsewhere.
 func (m *Mirror) searchLocal(tip Hash, want Wanted) (found Found, ok, cut bool, err error) {
-	cut, err = m.walk(tip, func(c CommitInfo) (bool, error) {
+	cut, err = m.walk(walking{from: tip}, func(c CommitInfo) (bool, error) {
 		e, here, err := m.Lookup(c.Tree, want.Path)
 		if here && (want.Blob.IsZero() || e.Hash == want.Blob) {
 			found, ok = Found{Commit: c.Hash, Entry: e}, true
@@ -164,6 +164,50 @@ func (m *Mirror) deepen(ctx context.Context, branch string, depth int) error {
 	return m.persist()
 }
 
+// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends. History that the mirror
+// does not have yet is fetched step by step, with all that is in it. An error of visit ends it and is returned as it is.
+// Errors: *MovedError when history cannot be had because the branch does not lead to tip any more, those of Fetch.
+func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (bool, error)) error {
+	steps := deepening
+	have := func(h Hash) error {
+		for !m.store.has(h) {
+			if len(steps) == 0 {
+				return m.elsewhere(ctx, tip)
+			}
+			if err := m.deeper(ctx, tip.Branch, steps[0]); err != nil {
+				return err
+			}
+			steps = steps[1:]
+		}
+		return nil
+	}
+	_, err := m.walk(walking{from: tip.Commit, have: have}, func(c CommitInfo) (bool, error) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		return visit(c)
+	})
+	return err
+}
+
+// deeper is deepen on its own turn.
+func (m *Mirror) deeper(ctx context.Context, branch string, depth int) error {
+	if err := m.take(ctx); err != nil {
+		return err
+	}
+	defer m.give()
+	return m.deepen(ctx, branch, depth)
+}
+
+// elsewhere says that a branch does not lead to a tip any more.
+func (m *Mirror) elsewhere(ctx context.Context, tip Tip) error {
+	if err := m.take(ctx); err != nil {
+		return err
+	}
+	defer m.give()
+	return &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
+}
+
 // ancestry is whether one commit is in the history of another.
 type ancestry int
 
@@ -175,7 +219,7 @@ const (
 
 func (m *Mirror) ancestry(ancestor, commit Hash) ancestry {
 	found := false
-	cut, err := m.walk(commit, func(c CommitInfo) (bool, error) {
+	cut, err := m.walk(walking{from: commit}, func(c CommitInfo) (bool, error) {
 		found = c.Hash == ancestor
 		return !found, nil
 	})
@@ -188,15 +232,22 @@ func (m *Mirror) ancestry(ancestor, commit Hash) ancestry {
 	return ancestryUnknown
 }
 
+// walking is where a walk begins, and what it does about a commit that may not be in the mirror.
+type walking struct {
+	from Hash
+	// have is called before each parent of a visited commit is read; nil: parents that are not there are left out.
+	have func(Hash) error
+}
+
 // walk visits a commit and its ancestors, newest first, until visit says false. cut says that parents of
 // visited commits are not in the mirror.
-func (m *Mirror) walk(from Hash, visit func(CommitInfo) (bool, error)) (cut bool, err error) {
-	first, err := m.Commit(from)
+func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool, err error) {
+	first, err := m.Commit(w.from)
 	if err != nil {
 		return false, err
 	}
 	queue := &commitQueue{first}
-	seen := map[Hash]bool{from: true}
+	seen := map[Hash]bool{w.from: true}
 	for queue.Len() > 0 {
 		c := heap.Pop(queue).(CommitInfo)
 		more, err := visit(c)
@@ -208,7 +259,11 @@ func (m *Mirror) walk(from Hash, visit func(CommitInfo) (bool, error)) (cut bool
 				continue
 			}
 			seen[h] = true
-			if !m.store.has(h) {
+			if w.have != nil {
+				if err := w.have(h); err != nil {
+					return false, err
+				}
+			} else if !m.store.has(h) {
 				cut = true
 				continue
 			}

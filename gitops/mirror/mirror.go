@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -33,7 +34,7 @@ func (c Config) GoString() string { return c.String() }
 // LogValue is String as a log value.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Mirror is a local copy of one repository's branches. Use Open.
+// Mirror is a local copy of one repository's branches, and of other refs that are named in full. Use Open.
 type Mirror struct {
 	dir    string
 	url    string // without credentials
@@ -183,11 +184,24 @@ func (m *Mirror) persist() error {
 	return m.state.writeRefs(m.dir)
 }
 
-// branchRef gives the full name of a branch.
-func branchRef(branch string) (plumbing.ReferenceName, error) {
-	ref := plumbing.NewBranchReferenceName(branch)
-	if err := ref.Validate(); err != nil {
-		return "", fmt.Errorf("branch %q: %w", branch, err)
+// refOf gives the full name of a branch: a name below refs/ is one already.
+func refOf(branch string) string {
+	if strings.HasPrefix(branch, refsPrefix) {
+		return branch
 	}
-	return ref, nil
+	return branchPrefix + branch
+}
+
+// branchOf is the inverse of refOf.
+func branchOf(ref string) string { return strings.TrimPrefix(ref, branchPrefix) }
+
+// checkBranch refuses names that git does not take for refs.
+func checkBranch(branch string) error {
+	if strings.HasPrefix(branch, branchPrefix) {
+		return fmt.Errorf("branch %q: name it without %s", branch, branchPrefix)
+	}
+	if err := plumbing.ReferenceName(refOf(branch)).Validate(); err != nil {
+		return fmt.Errorf("branch %q: %w", branch, err)
+	}
+	return nil
 }

@@ -52,7 +52,7 @@ func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *Re
 		return nil, err
 	}
 	defer sess.close()
-	ref := branchPrefix + s.Branch
+	ref := refOf(s.Branch)
 	switch actual := adv.References[ref]; actual {
 	case s.Parent:
 	case s.Commit: // an earlier try of unknown outcome got through
@@ -136,5 +136,5 @@ func (m *Mirror) remoteTip(ctx context.Context, branch string) (Hash, error) {
 		return Hash{}, err
 	}
 	defer sess.close()
-	return adv.References[branchPrefix+branch], nil
+	return adv.References[refOf(branch)], nil
 }

@@ -59,7 +59,7 @@ func (s *Staged) Unchanged() bool { return s.Commit.IsZero() }
 // leave empty go. Symbolic links and submodules are carried over and never touched.
 // Errors: *PathError, *MissingObjectError, *CorruptObjectError, or what is wrong with the request.
 func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
-	if _, err := branchRef(req.Branch); err != nil {
+	if err := checkBranch(req.Branch); err != nil {
 		return nil, err
 	}
 	base, err := m.stageBase(req)

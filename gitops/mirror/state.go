@@ -27,6 +27,7 @@ const (
 	objectsDir  = "objects"
 	packDir     = "objects/pack"
 
+	refsPrefix   = "refs/"
 	branchPrefix = "refs/heads/"
 
 	// maxPacks is when a mirror is rather filled anew than searched pack by pack.
@@ -135,11 +136,10 @@ func checkPack(name string) error {
 func (s state) readRefs(name string) error {
 	return readLines(name, func(line string) error {
 		hash, ref, ok := strings.Cut(line, " ")
-		branch, isBranch := strings.CutPrefix(ref, branchPrefix)
-		if !ok || !isBranch || !plumbing.IsHash(hash) {
+		if !ok || !strings.HasPrefix(ref, refsPrefix) || !plumbing.IsHash(hash) {
 			return fmt.Errorf("malformed line %q", line)
 		}
-		s.tips[branch] = plumbing.NewHash(hash)
+		s.tips[branchOf(ref)] = plumbing.NewHash(hash)
 		return nil
 	})
 }
@@ -176,14 +176,14 @@ func readLines(name string, f func(string) error) error {
 }
 
 func (s state) writeRefs(dir string) error {
-	branches := make([]string, 0, len(s.tips))
+	refs := make([]string, 0, len(s.tips))
 	for b := range s.tips {
-		branches = append(branches, b)
+		refs = append(refs, refOf(b))
 	}
-	slices.Sort(branches)
+	slices.Sort(refs)
 	text := "# pack-refs with: sorted \n"
-	for _, b := range branches {
-		text += s.tips[b].String() + " " + branchPrefix + b + "\n"
+	for _, ref := range refs {
+		text += s.tips[branchOf(ref)].String() + " " + ref + "\n"
 	}
 	return replaceFile(filepath.Join(dir, refsFile), text)
 }

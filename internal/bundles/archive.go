@@ -141,7 +141,7 @@ func (e *entries) add(h *tar.Header) error {
 		return nil
 	case len(e.seen) >= MaxFiles:
 		return refuse("it has more than %d files", MaxFiles)
-	case e.size > MaxExpanded || h.Size > MaxExpanded:
+	case h.Size > MaxExpanded || e.size > MaxExpanded:
 		return refuse("%s", errTooLarge)
 	case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir:
 		return refuse("%q is a link or a special file: only plain files are read", h.Name)

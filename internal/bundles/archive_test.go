@@ -129,6 +129,15 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
+// A sparse file is as large as it says, however little of it is written down.
+func TestSparseSizesCount(t *testing.T) {
+	seen := &entries{seen: map[string]bool{}}
+	for _, name := range []string{"a", "b"} {
+		require.NoError(t, seen.add(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: MaxExpanded / 2}))
+	}
+	require.ErrorContains(t, seen.add(&tar.Header{Name: "c", Typeflag: tar.TypeReg, Size: 1}), "expands to more than 32 MiB")
+}
+
 // FuzzArchive: whatever comes, reading ends, and what is accepted compiles.
 func FuzzArchive(f *testing.F) {
 	f.Add(good(f, "r1"))

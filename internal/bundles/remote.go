@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type remote struct {
 	name    string
 	reading reading
 	fetcher *fetcher
+	// beside gives the other layers in force.
+	beside func() []policy.Layer
 	// cache is nil where nothing is kept.
 	cache  *cacheFile
 	maxAge time.Duration
@@ -117,11 +120,29 @@ func (r *remote) next(ctx context.Context, was state) (state, error) {
 		return next, nil
 	}
 	c, err := r.reading.read(d.archive)
+	if err == nil {
+		err = r.fits(c.layer)
+	}
 	if err != nil {
 		return was, fmt.Errorf("the bundle at %s is refused: %s", shown(r.fetcher.url), oneLine(err.Error()))
 	}
 	next.content, next.archive, next.etag = &c, d.archive, d.etag
 	return next, nil
+}
+
+// fits reports what a layer breaks that is fine by itself: all layers are compiled together.
+func (r *remote) fits(layer policy.Layer) error {
+	others := r.beside()
+	if len(others) == 0 {
+		return nil
+	}
+	before := policy.Compile(policy.Config{Floor: others}).Problems()
+	after := policy.Compile(policy.Config{Floor: append(others, layer)}).Problems()
+	after = slices.DeleteFunc(after, func(p policy.Problem) bool { return slices.Contains(before, p) })
+	if len(after) == 0 {
+		return nil
+	}
+	return fmt.Errorf("beside the bot's other policies: %w%s", after[0], more(len(after)-1))
 }
 
 // tell logs what changed.

@@ -69,6 +69,7 @@ func Open(c Config) (*Store, error) {
 			file := newCacheFile(c.CacheDir, b)
 			r.cache = &file
 		}
+		r.beside = func() []policy.Layer { return s.beside(r) }
 		r.load()
 		s.remotes = append(s.remotes, r)
 	}
@@ -135,6 +136,22 @@ func (s *Store) readDirs(ctx context.Context) {
 			s.log.InfoContext(ctx, "the directory of policies changed", "dir", was.path)
 		}
 	}
+}
+
+// beside are the layers in force but for that of one bundle.
+func (s *Store) beside(but *remote) []policy.Layer {
+	var out []policy.Layer
+	for _, r := range s.remotes {
+		if state := r.current(); r != but && state.content != nil {
+			out = append(out, state.content.layer)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.dirs {
+		out = append(out, d.layer)
+	}
+	return out
 }
 
 // Floor is what is in force at one moment.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +122,22 @@ func TestTheLastGoodOneStays(t *testing.T) {
 			require.Equal(t, old.Facts["bundle.org"].ObservedAt, b.store.Floor().Facts["bundle.org"].ObservedAt)
 		})
 	}
+}
+
+// A new bundle that is fine by itself, and breaks the bot's other policies, does not come into force.
+func TestABundleThatBreaksOthers(t *testing.T) {
+	s := newServer(t)
+	s.has(good(t, "r1"), `"one"`)
+	dir := folder(t, map[string]string{"help.rego": "package acme.help\n\nlimit := 1\n\nown(x) := x\n"})
+	b := newBench(t, s, func(c *Config) { c.Dirs = []string{dir} })
+	was := b.refresh()
+	require.Empty(t, holds(was))
+	require.Equal(t, []string{"bundle:org", dir}, []string{was.Layers[0].Name, was.Layers[1].Name})
+	s.has(made{modules: map[string]string{"/x.rego": "package acme.help\n\nown(x, y) := x + y\n"}}.archive(t), `"two"`)
+	require.Equal(t, was.Key, b.refresh().Key)
+	require.Contains(t, b.log.String(), "beside the bot's other policies: ")
+	s.has(good(t, "r3"), `"three"`)
+	require.Equal(t, `"r3"`, revision(b.refresh()))
 }
 
 // Without any bundle every raise waits, and it is said why; when it comes, they go on.
@@ -268,8 +285,8 @@ func TestToken(t *testing.T) {
 
 // Another host gets no request at all, whatever the server says.
 func TestNothingGoesToAnotherHost(t *testing.T) {
-	asked := make(chan struct{}, 1)
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{} }))
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	t.Cleanup(other.Close)
 	s := newServer(t)
 	for _, to := range []string{other.URL, strings.Replace(other.URL, "127.0.0.1", "localhost", 1), "http://" + s.Listener.Addr().String(), "file:///etc/passwd"} {
@@ -279,7 +296,7 @@ func TestNothingGoesToAnotherHost(t *testing.T) {
 		})
 		require.Len(t, holds(b.refresh()), 1, to)
 	}
-	require.Empty(t, asked)
+	require.Zero(t, asked.Load())
 }
 
 // The certificate is checked.

@@ -22,10 +22,10 @@ type coder struct {
 
 const (
 	maxContexts  = 7
-	slotBits     = 22
+	slotBits     = 20
 	mixerBits    = 12
-	probBits     = 20
-	countLimit   = 62
+	ways         = 4
+	countLimit   = 126
 	firstWeight  = 1 << 14
 	learningRate = 10
 	// maxBits bounds the work that one segment may ask for.
@@ -34,15 +34,18 @@ const (
 
 // memory is what the contexts have seen in the epoch.
 type memory struct {
-	// slots have a probability (20 bits), how often the context was seen (6 bits), and a check of whose the slot is (6 bits).
+	// slots have a probability (22 bits) and how often the context was seen (10 bits); checks say whose a slot is. A context
+	// has the choice of ways slots.
 	slots   []uint32
+	checks  []uint16
+	shift   int
 	weights []int32
 	stretch [4096]int16
-	share   [64]int64
+	share   [countLimit + 1]int64
 }
 
-func newMemory() *memory {
-	m := &memory{slots: make([]uint32, 1<<slotBits), weights: make([]int32, maxContexts<<mixerBits)}
+func newMemory(bits int) *memory {
+	m := &memory{shift: 32 - bits, slots: make([]uint32, 1<<bits), checks: make([]uint16, 1<<bits), weights: make([]int32, maxContexts<<mixerBits)}
 	for i := range m.weights {
 		m.weights[i] = firstWeight
 	}
@@ -122,6 +125,25 @@ func (c *coder) contexts(sel uint32, ctx ...uint32) {
 	}
 }
 
+// find is the slot of a context: its own, or the one of those that it may have that was used least.
+func (m *memory) find(h uint32) uint32 {
+	first := h >> m.shift &^ (ways - 1)
+	check := uint16(h) | 1
+	checks := m.checks[first : first+ways]
+	slots := m.slots[first : first+ways]
+	least := 0
+	for i := range ways {
+		if checks[i] == check {
+			return first + uint32(i)
+		}
+		if slots[i]&1023 < slots[least]&1023 {
+			least = i
+		}
+	}
+	checks[least], slots[least] = check, 1<<31
+	return first + uint32(least)
+}
+
 // bit codes one bit; node tells it from the others of the same symbol.
 func (c *coder) bit(b int, node uint32) int {
 	var at [maxContexts]uint32
@@ -130,15 +152,9 @@ func (c *coder) bit(b int, node uint32) int {
 	base := (mix(c.sel, node) & (1<<mixerBits - 1)) * maxContexts
 	w := m.weights[base : base+maxContexts]
 	for i := range c.n {
-		h := mix(c.ctx[i], node)
-		k, check := h>>(32-slotBits), h&63
-		s := m.slots[k]
-		if s == 0 || s&63 != check {
-			s = 1<<31 | check
-			m.slots[k] = s
-		}
-		at[i] = k
-		if s>>6&63 > 0 {
+		at[i] = m.find(mix(c.ctx[i], node))
+		s := m.slots[at[i]]
+		if s&1023 > 0 {
 			st[i] = int32(m.stretch[s>>20])
 		}
 		dot += int64(st[i]) * int64(w[i])
@@ -149,12 +165,12 @@ func (c *coder) bit(b int, node uint32) int {
 	for i := range c.n {
 		w[i] += int32((int64(st[i])*err + 1<<13) >> 14)
 		s := m.slots[at[i]]
-		prob, n := int64(s>>12), s>>6&63
-		prob += ((int64(b)*(1<<probBits-1) - prob) * m.share[n]) >> 16
+		prob, n := int64(s>>10), s&1023
+		prob += ((int64(b)*(1<<22-1) - prob) * m.share[n]) >> 16
 		if n < countLimit {
 			n++
 		}
-		m.slots[at[i]] = uint32(prob)<<12 | n<<6 | s&63
+		m.slots[at[i]] = uint32(prob)<<10 | n
 	}
 	return b
 }
@@ -206,16 +222,9 @@ func (c *coder) symbol(v uint32, bits int) uint32 {
 // number codes how long it is, and then its bits: the three highest by all contexts, the others nearly as they are.
 func (c *coder) number(v uint64) uint64 {
 	n := 0
-	for x := v; x > 0; x >>= 1 {
-		n++
-	}
-	if c.reading {
-		n = 0
-		v = 1
-	}
-	for n = 0; ; n++ {
+	for ; ; n++ {
 		more := 0
-		if !c.reading && v>>n > 0 {
+		if v>>n > 0 {
 			more = 1
 		}
 		if n == 63 || c.bit(more, 1000+uint32(n)) == 0 {

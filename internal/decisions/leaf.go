@@ -4,18 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // leaf codes a value that is not the one before.
-func (m *model) leaf(k kind, cur, prev *node, at *place, up *node) *node {
+func (m *model) leaf(k kind, s spot) *node {
+	cur, prev, at := s.cur, s.prev, s.at
 	if k < kNumber {
 		return newLeaf(k, 0, 0, "")
 	}
 	exact := uint64(at.exact)<<32 | uint64(m.label)
-	var tried [5]*node
-	guesses := [5]*node{m.source(exact), m.source(uint64(at.like) << 32), m.follows(prev, at, m.label), m.lasts[exact], m.lasts[uint64(at.like)<<32]}
-	if r := ratio(at, up); r != nil {
-		guesses[1] = r
+	like := uint64(at.like) << 32
+	var tried [6]*node
+	guesses := [6]*node{m.source(exact), m.source(like), m.source(like | 2), m.follows(prev, at, m.label), m.lasts[exact], m.lasts[like]}
+	if d := m.derived(at, s.up); d != nil {
+		guesses[1] = d
 	}
 	var got *node
 	for i, g := range guesses {
@@ -23,7 +26,7 @@ func (m *model) leaf(k kind, cur, prev *node, at *place, up *node) *node {
 			continue
 		}
 		tried[i] = g
-		if i >= 3 && k == kInstant {
+		if i >= 4 && k == kInstant {
 			continue
 		}
 		m.contexts(askHit<<24^at.like^uint32(i)<<20, mix(askHit+uint32(i)<<8, at.like), mix(mix(askHit+uint32(i)<<8, at.exact), m.label), mix(askHit+uint32(i)<<8, uint32(k)),
@@ -40,11 +43,14 @@ func (m *model) leaf(k kind, cur, prev *node, at *place, up *node) *node {
 		}
 	}
 	if got == nil {
-		got = m.spelled(k, cur, prev, at)
+		got = m.spelled(k, s)
 	} else {
 		got = newLeaf(got.kind, got.n, got.scale, got.text)
 	}
-	m.learn(got, prev, at, exact)
+	m.learn(got, prev, at)
+	if k == kNumber {
+		m.recent[at.like] = got
+	}
 	return got
 }
 
@@ -72,10 +78,15 @@ func (m *model) follows(prev *node, at *place, label uint32) *node {
 }
 
 // learn notes where the value was before, and what it followed.
-func (m *model) learn(x, prev *node, at *place, exact uint64) {
+func (m *model) learn(x, prev *node, at *place) {
+	exact := uint64(at.exact)<<32 | uint64(m.label)
 	if s := m.of.where[x.hash&255]; s.at != nil && s.hash == x.hash && s.at != at {
 		if y := s.at.find(m.root); y != nil && same(x, y) {
-			m.sources[exact], m.sources[uint64(at.like)<<32] = s.at, s.at
+			like := uint64(at.like) << 32
+			if was := m.sources[like]; was != s.at {
+				m.sources[like], m.sources[like|2] = s.at, was
+			}
+			m.sources[exact] = s.at
 		}
 	}
 	if prev != nil && x.kind != kInstant && prev.kind.leaf() && (prev.kind != kNumber || prev.n < 1000) {
@@ -83,17 +94,66 @@ func (m *model) learn(x, prev *node, at *place, exact uint64) {
 	}
 }
 
-// ratio is failed of closed, where a rate stands beside them: keys are sorted, so that it comes last.
-func ratio(at *place, up *node) *node {
-	if at.key != "rate" {
-		return nil
+// derived is what follows from values that are there already (keys are sorted); nil: nothing does.
+func (m *model) derived(at *place, up *node) *node {
+	n := len(at.steps)
+	switch {
+	case at.key == "rate":
+		closed, failed := whole(up.get("closed")), whole(up.get("failed"))
+		if closed > 0 && failed >= 0 && closed < 1<<40 && failed <= closed {
+			return rounded(failed, closed)
+		}
+	case at.key == "deployment":
+		if build := up.get("buildID"); build != nil && build.kind == kText {
+			return newLeaf(kText, 0, 0, dashed(m.of.name+"-"+build.text))
+		}
+	case n > 3 && at.steps[n-2].key == "closed" && at.steps[n-3].index >= 0:
+		// The counts of a version are those of the side of the comparison that it is on.
+		build := at.steps[n-3].find(m.root).get("buildID")
+		canary := m.root.get(inputRoot, "canary")
+		for _, side := range [2]string{"candidate", "current"} {
+			if s := canary.get(side); build != nil && same(s.get("buildID"), build) {
+				if x := s.get(at.key); x != nil && x.kind.leaf() {
+					return x
+				}
+			}
+		}
 	}
-	closed, failed := up.get("closed"), up.get("failed")
-	if closed == nil || failed == nil || closed.kind != kNumber || failed.kind != kNumber || closed.scale+failed.scale > 0 ||
-		closed.n <= 0 || failed.n < 0 || failed.n > 1<<40 || closed.n > 1<<40 {
-		return nil
+	return nil
+}
+
+// dashed is the name of a Kubernetes Deployment: namespace/name-build, without the namespace.
+func dashed(s string) string {
+	_, s, _ = strings.Cut(s, "/")
+	return strings.ToLower(strings.ReplaceAll(s, ".", "-"))
+}
+
+// whole is a count; -1: it is none.
+func whole(x *node) int64 {
+	if x == nil || x.kind != kNumber || x.scale != 0 || x.n < 0 {
+		return -1
 	}
-	return rounded(failed.n, closed.n)
+	return x.n
+}
+
+// beside is a number that this one is near to; nil: none is known.
+func (m *model) beside(at *place, up *node) *node {
+	switch at.key {
+	case "dispatchRate":
+		return up.get("addRate")
+	case "closed":
+		if n := len(at.steps); n > 1 && at.steps[n-2].key == "counted" {
+			return at.steps[n-3].find(m.root).get("completed")
+		}
+	case "failed":
+		if n := len(at.steps); n > 1 && at.steps[n-2].key == "counted" {
+			c, d := whole(up.get("closed")), whole(at.steps[n-3].find(m.root).get("completed"))
+			if c >= d && d >= 0 {
+				return newLeaf(kNumber, c-d, 0, "")
+			}
+		}
+	}
+	return m.recent[at.like]
 }
 
 // rounded is a/b with four significant digits, as the input has rates.
@@ -113,31 +173,23 @@ func rounded(a, b int64) *node {
 }
 
 // spelled codes a value by itself.
-func (m *model) spelled(k kind, cur, prev *node, at *place) *node {
+func (m *model) spelled(k kind, s spot) *node {
+	text := ""
+	if s.cur != nil {
+		text = s.cur.text
+	}
 	switch k {
 	case kInstant:
-		return m.instant(cur, prev, at)
+		return m.instant(s)
 	case kNumber:
-		return m.numeral(cur, prev, at)
+		return m.numeral(s, m.beside(s.at, s.up))
 	case kText:
-		s := ""
-		if cur != nil {
-			s = cur.text
-		}
-		before := ""
-		if prev != nil && prev.kind == kText {
-			before = prev.text
-		}
-		return newLeaf(kText, 0, 0, m.text(s, before, at))
+		return newLeaf(kText, 0, 0, m.text(text, s.at))
 	}
-	s := ""
-	if cur != nil {
-		s = cur.text
-	}
-	if s = m.raw(s, at.like); m.ok() && m.reading && !isNumber(s) {
+	if text = m.raw(text, s.at.like); m.ok() && m.reading && !isNumber(text) {
 		m.fail(fmt.Errorf("%w: a number is none", errDamaged))
 	}
-	return newLeaf(kLiteral, 0, 0, s)
+	return newLeaf(kLiteral, 0, 0, text)
 }
 
 func isNumber(s string) bool {
@@ -148,7 +200,8 @@ func isNumber(s string) bool {
 }
 
 // instant codes an instant by its distance from the decision, or from what it was.
-func (m *model) instant(cur, prev *node, at *place) *node {
+func (m *model) instant(s spot) *node {
+	cur, prev, at := s.cur, s.prev, s.at
 	var v, n int64
 	own := prev != nil && prev.kind == kInstant
 	fromNow := true
@@ -185,36 +238,48 @@ func (m *model) instant(cur, prev *node, at *place) *node {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// numeral codes a number, or by how much it changed.
-func (m *model) numeral(cur, prev *node, at *place) *node {
+// numeral codes a number, or by how much it differs from what it was or from one near to it.
+func (m *model) numeral(s spot, near *node) *node {
+	cur, prev, at := s.cur, s.prev, s.at
 	var v int64
-	scale, was := uint8(0), uint32(99)
+	scale, was, beside := uint8(0), uint32(99), uint32(99)
 	if cur != nil {
 		v, scale = cur.n, cur.scale
 	}
-	own := prev != nil && prev.kind == kNumber
-	if own {
+	if prev != nil && prev.kind == kNumber {
 		was = uint32(prev.scale)
 	}
-	m.contexts(askScale<<24^at.like, mix(askScale+was<<8, at.like), mix(mix(askScale, at.exact), m.label))
+	if near != nil && near.kind == kNumber {
+		beside = uint32(near.scale)
+	}
+	m.contexts(askScale<<24^at.like, mix(askScale+was<<8, at.like), mix(mix(askScale, at.exact), m.label), mix(askScale+was<<8+beside<<16, at.like))
 	if scale = uint8(m.symbol(uint32(scale), 5)); scale > maxInteger {
 		m.fail(fmt.Errorf("%w: a number has %d digits behind the point", errDamaged, scale))
 		return newLeaf(kNumber, 0, 0, "")
 	}
-	if own && prev.scale == scale {
-		m.contexts(askDelta<<24^at.like, mix(askDelta, at.like), mix(mix(askDelta, at.exact), m.label), mix(mix(askDelta, at.like), size(prev.n)))
-		if m.flag(abs(v-prev.n) < abs(v)/2) {
-			m.contexts(askNumber<<24^at.like^1, mix(askNumber+256, at.like), mix(mix(askNumber+256, at.exact), m.label), mix(mix(askNumber+256, at.like), size(prev.n)))
-			v = prev.n + m.signed(v-prev.n)
-			return m.bounded(v, scale)
+	bases := [3]int64{0, 0, 0}
+	choices, best := uint32(0), uint32(0)
+	sizes := [3]uint32{0, 99, 99}
+	for i, b := range [3]*node{nil, prev, near} {
+		if b == nil || b.kind != kNumber || b.scale != scale {
+			continue
+		}
+		bases[i], sizes[i] = b.n, size(b.n)
+		choices |= 1 << i
+		if abs(v-b.n) < abs(v-bases[best]) && abs(v-b.n) < abs(v)/2+2 {
+			best = uint32(i)
 		}
 	}
-	last := uint32(0)
-	if own {
-		last = size(prev.n)
+	if choices != 0 {
+		m.contexts(askDelta<<24^at.like, mix(askDelta+choices<<8, at.like), mix(mix(askDelta+choices<<8, at.exact), m.label), mix(mix(askDelta+choices<<8, at.like), sizes[1]<<8|sizes[2]))
+		if best = m.symbol(best, 2); best > 2 || best > 0 && choices>>best&1 == 0 {
+			m.fail(fmt.Errorf("%w: a number is said to be near one that is not there", errDamaged))
+			return newLeaf(kNumber, 0, 0, "")
+		}
 	}
-	m.contexts(askNumber<<24^at.like, mix(askNumber, at.like), mix(mix(askNumber, at.exact), m.label), mix(mix(askNumber+uint32(scale)<<8, at.like), m.label), mix(mix(askNumber+uint32(scale)<<16, at.like), last))
-	return m.bounded(m.signed(v), scale)
+	q := askNumber + best<<8 + uint32(scale)<<16
+	m.contexts(q<<24^at.like, mix(q, at.like), mix(mix(q, at.exact), m.label), mix(mix(q, at.like), m.label), mix(mix(q, at.like), sizes[1]<<8|sizes[2]|1<<24))
+	return m.bounded(bases[best]+m.signed(v-bases[best]), scale)
 }
 
 func (m *model) bounded(v int64, scale uint8) *node {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -260,7 +259,10 @@ func (m *made) decision(t require.TestingT, x seen) decisions.Decision {
 	s, p := m.noise(x.s, x.p)
 	v := m.engine.Judge(context.Background(), s, p)
 	m.freeze(s, p, &v)
-	input := madeInput(t, s, p)
+	document, err := policy.NewDocument(s, p)
+	require.NoError(t, err)
+	input, err := document.MarshalJSON()
+	require.NoError(t, err)
 	d, err := decisions.New(decisions.Judged{Now: s.Now, Labels: m.labels, Input: input, Verdicts: v}, m.masker)
 	require.NoError(t, err)
 	return d
@@ -279,37 +281,6 @@ func (m *made) freeze(s rollout.Snapshot, p rollout.Proposal, v *rollout.Verdict
 			}
 		}
 	}
-}
-
-// madeInput is the policy input with all its actions.
-func madeInput(t require.TestingT, s rollout.Snapshot, p rollout.Proposal) json.RawMessage {
-	var document map[string]any
-	actions := []any{}
-	for i := range max(1, len(p.Actions)) {
-		a := rollout.Action{}
-		if len(p.Actions) > 0 {
-			a = p.Actions[i]
-		}
-		value, err := policy.Input(s, p, a)
-		require.NoError(t, err)
-		if document == nil {
-			plain, err := ast.JSON(value)
-			require.NoError(t, err)
-			document = plain.(map[string]any)
-			if len(p.Actions) > 0 {
-				actions = append(actions, document["action"])
-			}
-			delete(document, "action")
-			continue
-		}
-		got, err := ast.JSON(value.(ast.Object).Get(ast.StringTerm("action")).Value)
-		require.NoError(t, err)
-		actions = append(actions, got)
-	}
-	document["actions"] = actions
-	out, err := json.Marshal(document)
-	require.NoError(t, err)
-	return out
 }
 
 // noise makes what was seen as inexact as life is.

@@ -63,12 +63,14 @@ var (
 	credential = regexp.MustCompile(`(?i)` + credentialWords)
 	// assigned is a credential with its value in an argument: --token=x, -Dpassword=x, TOKEN: x, within other text too.
 	assigned = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords + `[\w.-]*["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"'&;,][^\s&;]*)`)
+	// argued is a whole argument: --token=x.
+	argued = regexp.MustCompile(`(?i)^(-{0,2}[\w.-]*` + credentialWords + `[\w.-]*=)(\S+)$`)
 	// spaced is one in a longer command: --token x.
 	spaced = regexp.MustCompile(`(?i)(--?[\w.-]*` + credentialWords + `[\w.-]*\s+)([^\s-][^\s]*)`)
 	// bearer is an HTTP credential by itself.
 	bearer = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)([\w.~+/=-]{6,})`)
-	// userinfo is a password in a URL.
-	userinfo = regexp.MustCompile(`([a-zA-Z][\w+.-]*://[^\s/:@]*:)([^\s@/]+)(@)`)
+	// userinfo is a password in a URL, or a token in place of name and password.
+	userinfo = regexp.MustCompile(`([a-zA-Z][\w+.-]*://(?:[^\s/:@]*:)?)([^\s@]+)(@)`)
 )
 
 const credentialWords = `(?:passw(?:or)?d|passphrase|(?:\b|_)pass(?:\b|_)|pwd|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|credential|authorization|bearer|session[-_.]?id|cookie|(?:\b|_)dsn(?:\b|_)|connection[-_.]?string)`
@@ -188,7 +190,7 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 			return masked
 		}
 	}
-	return w.inText(path, s, assigned, spaced, bearer, userinfo)
+	return w.inText(path, s, argued, bearer, userinfo, assigned, spaced)
 }
 
 // inText masks the second group of what the expressions find.

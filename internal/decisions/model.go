@@ -21,7 +21,7 @@ var errDamaged = errors.New("the segment is damaged")
 
 // model codes decisions: the same code writes them, when it is given one, and reads them.
 type model struct {
-	*State
+	*lane
 	*coder
 	err error
 	// of is the deployment, seq the count of its decisions, now the decision's time.
@@ -30,6 +30,8 @@ type model struct {
 	// label is what kind of decision it is.
 	label uint32
 	root  *node
+	// recent are the last numbers in places alike, of this decision.
+	recent map[uint32]*node
 	// trail are the last answers to whether a value is as it was.
 	trail uint32
 }
@@ -37,6 +39,7 @@ type model struct {
 // deployment is what the epoch knows of one.
 type deployment struct {
 	name   string
+	lane   int
 	seq    uint32
 	last   *node
 	now    int64
@@ -91,47 +94,54 @@ func (m *model) ok() bool {
 	return m.err == nil
 }
 
-// value codes cur, given what was there before, and puts it at the end of up. known says that the value before is the
-// deployment's own, not one like it.
-func (m *model) value(cur, prev *node, at *place, up *node) {
+// spot is a value to code: cur, which a reader does not know, at a place, as the index-th of up, and what was there before.
+type spot struct {
+	cur, prev *node
+	at        *place
+	up        *node
+	index     int
+}
+
+// value codes what is at a spot and puts it there.
+func (m *model) value(s spot) {
 	if !m.ok() {
 		return
 	}
-	known := uint32(1)
-	if prev == nil {
-		known, prev = 0, m.like(at)
+	known := uint32(1) // what was there before is the deployment's own, not one like it
+	if s.prev == nil {
+		known, s.prev = 0, m.like(s.at)
 	}
-	if prev != nil && m.unchanged(cur, prev, at, known) {
-		up.kids = append(up.kids, prev)
+	if s.prev != nil && m.unchanged(s, known) {
+		s.up.kids[s.index] = s.prev
 		return
 	}
-	k := m.kind(cur, prev, at)
+	k := m.kind(s)
 	if k.leaf() {
-		x := m.leaf(k, cur, prev, at, up)
+		x := m.leaf(k, s)
 		x.born = m.of.seq
-		up.kids = append(up.kids, x)
-		m.sight(x, at)
-		m.remember(x, at)
+		s.up.kids[s.index] = x
+		m.sight(x, s.at)
+		m.remember(x, s.at)
 		return
 	}
-	if len(at.steps) >= maxDepth {
+	if len(s.at.steps) >= maxDepth {
 		m.fail(fmt.Errorf("%w: it is nested more than %d deep", errDamaged, maxDepth))
 		return
 	}
-	if prev != nil && prev.kind != k {
-		prev = nil
+	if s.prev != nil && s.prev.kind != k {
+		s.prev = nil
 	}
 	x := &node{kind: k, born: m.of.seq}
-	up.kids = append(up.kids, x)
+	s.up.kids[s.index] = x
 	if k == kObject {
-		m.object(x, cur, prev, at)
+		m.object(x, s)
 	} else {
-		m.array(x, cur, prev, at)
+		m.array(x, s)
 	}
 	if x.fill().size > maxSize {
 		m.fail(fmt.Errorf("%w: a decision is larger than %d bytes", errDamaged, maxSize))
 	}
-	m.remember(x, at)
+	m.remember(x, s.at)
 }
 
 // like is the last value in the same place of a decision like this one, or of any.
@@ -193,7 +203,8 @@ func (m *model) know(s string) {
 	m.of.known = k
 }
 
-func (m *model) unchanged(cur, prev *node, at *place, known uint32) bool {
+func (m *model) unchanged(s spot, known uint32) bool {
+	cur, prev, at := s.cur, s.prev, s.at
 	age := uint32(0)
 	for d := m.of.seq - prev.born; d > 0 && age < 6; d >>= 1 {
 		age++
@@ -209,15 +220,16 @@ func (m *model) unchanged(cur, prev *node, at *place, known uint32) bool {
 		mix(mix(askSame+known<<8+age<<16, at.like), m.label),
 		mix(mix(askSame+known<<8, at.like), m.trail&7|8),
 		mix(mix(askSame+known<<8, at.like^m.label*5), value))
-	s := m.flag(cur != nil && same(cur, prev))
+	yes := m.flag(cur != nil && same(cur, prev))
 	m.trail <<= 1
-	if s {
+	if yes {
 		m.trail |= 1
 	}
-	return s
+	return yes
 }
 
-func (m *model) kind(cur, prev *node, at *place) kind {
+func (m *model) kind(s spot) kind {
+	cur, prev, at := s.cur, s.prev, s.at
 	was, value := kinds, uint32(0)
 	if prev != nil {
 		was, value = prev.kind, prev.hash
@@ -235,22 +247,42 @@ func (m *model) kind(cur, prev *node, at *place) kind {
 	return k
 }
 
-func (m *model) object(x, cur, prev *node, at *place) {
-	x.shape = m.shape(cur, prev, at)
+// object codes the keys, and then the members in their order: but the first of two reads is nearly the second one, which
+// therefore comes before it.
+func (m *model) object(x *node, s spot) {
+	x.shape = m.shape(s)
+	x.kids = make([]*node, len(x.shape.keys))
+	again := -1
 	for i, key := range x.shape.keys {
-		if !m.ok() {
-			return
+		if key == firstRead && s.at.key == inputRoot {
+			again = i
+			continue
 		}
-		var c *node
-		if cur != nil {
-			c = cur.kids[i]
-		}
-		m.value(c, prev.get(key), at.member(key), x)
+		m.member(x, s, i)
+	}
+	if again >= 0 {
+		s.prev = &node{kind: kObject, shape: &shape{keys: []string{firstRead}}, kids: []*node{x}}
+		m.member(x, s, again)
 	}
 }
 
+const firstRead = "firstRead"
+
+func (m *model) member(x *node, s spot, i int) {
+	if !m.ok() {
+		return
+	}
+	key := x.shape.keys[i]
+	one := spot{prev: s.prev.get(key), at: s.at.member(key), up: x, index: i}
+	if s.cur != nil {
+		one.cur = s.cur.kids[i]
+	}
+	m.value(one)
+}
+
 // shape codes the keys of an object: those it had, those that were there last, one that was seen, or new ones.
-func (m *model) shape(cur, prev *node, at *place) *shape {
+func (m *model) shape(s spot) *shape {
+	cur, prev, at := s.cur, s.prev, s.at
 	var want *shape
 	if cur != nil {
 		want = cur.shape
@@ -335,67 +367,60 @@ func shapeKey(keys []string) string {
 }
 
 // array codes the elements, each against the one that it was before.
-func (m *model) array(x, cur, prev *node, at *place) {
-	had := 0
-	if prev != nil {
-		had = len(prev.kids)
+func (m *model) array(x *node, s spot) {
+	had, n := 0, uint64(0)
+	if s.prev != nil {
+		had = len(s.prev.kids)
 	}
-	n := uint64(0)
-	if cur != nil {
-		n = uint64(len(cur.kids))
+	if s.cur != nil {
+		n = uint64(len(s.cur.kids))
 	}
+	at := s.at
 	m.contexts(askKids<<24^at.like, mix(askKids+uint32(had)<<8, at.like), mix(mix(askKids+uint32(had)<<8, at.exact), m.label), mix(mix(askKids, at.exact), m.label))
 	if n = m.number(n); n > maxKids {
 		m.fail(fmt.Errorf("%w: a list has %d elements", errDamaged, n))
 		return
 	}
-	cursor := 0
+	var before []*node // that none was found to be any more
+	if s.prev != nil {
+		before = s.prev.kids
+	}
 	for i := range int(n) {
 		if !m.ok() {
 			return
 		}
-		var c *node
-		if cur != nil {
-			c = cur.kids[i]
+		one := spot{at: at.element(i), up: x, index: i}
+		if s.cur != nil {
+			one.cur = s.cur.kids[i]
 		}
-		from := m.align(c, prev, cursor, i, int(n), at)
-		var p *node
-		if from >= 0 {
-			p, cursor = prev.kids[from], from+1
+		if skip := m.align(one, before, int(n)-i); skip >= 0 {
+			one.prev, before = before[skip], before[skip+1:]
 		}
-		m.value(c, p, at.element(i), x)
+		x.kids = append(x.kids, nil)
+		m.value(one)
 	}
 	if x.kind == kMap && len(x.kids)%2 != 0 {
 		m.fail(fmt.Errorf("%w: a key has no value", errDamaged))
 	}
 }
 
-// align codes which element of the list before this one was: -1 for none.
-func (m *model) align(cur, prev *node, cursor, i, n int, at *place) int {
-	if prev == nil || cursor >= len(prev.kids) {
+// align codes which element of those before this one was: -1 for none. left is how many there are to code.
+func (m *model) align(s spot, before []*node, left int) int {
+	if len(before) == 0 {
 		return -1
 	}
 	want := uint64(0) // none
-	if cur != nil {
-		for j := cursor; j < len(prev.kids); j++ {
-			if alike(cur, prev.kids[j]) {
-				want = uint64(j-cursor) + 1
-				break
-			}
-		}
+	if s.cur != nil {
+		want = uint64(slices.IndexFunc(before, func(b *node) bool { return alike(s.cur, b) }) + 1)
 	}
-	left := uint32(len(prev.kids)-cursor)<<8 | uint32(n-i)
-	e := at.element(i)
-	m.contexts(askAlign<<24^at.like, mix(askAlign, at.like), mix(mix(askAlign, e.exact), m.label), mix(mix(askAlign, e.like^left), m.label), mix(mix(askAlign, at.like), left))
+	both := uint32(len(before))<<8 | uint32(left)
+	m.contexts(askAlign<<24^s.at.like, mix(askAlign, s.at.like), mix(mix(askAlign, s.at.exact), m.label), mix(mix(askAlign+256, s.at.like), both), mix(mix(askAlign+512, s.at.like), m.label^both))
 	got := m.number(want)
-	if got == 0 {
-		return -1
-	}
-	if got > uint64(len(prev.kids)-cursor) {
+	if got > uint64(len(before)) {
 		m.fail(fmt.Errorf("%w: it names an element that was not there", errDamaged))
 		return -1
 	}
-	return cursor + int(got) - 1
+	return int(got) - 1
 }
 
 // identity are the members by which elements of a list are told from each other.

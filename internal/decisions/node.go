@@ -88,7 +88,7 @@ func same(a, b *node) bool {
 	if a == b {
 		return true
 	}
-	if a == nil || b == nil || a.hash != b.hash || a.kind != b.kind || a.n != b.n || a.scale != b.scale || a.text != b.text || len(a.kids) != len(b.kids) {
+	if a == nil || b == nil || a.size == 0 || b.size == 0 || a.hash != b.hash || a.kind != b.kind || a.n != b.n || a.scale != b.scale || a.text != b.text || len(a.kids) != len(b.kids) {
 		return false
 	}
 	if a.kind == kObject && !slices.Equal(a.shape.keys, b.shape.keys) {
@@ -197,7 +197,7 @@ func (x *node) get(keys ...string) *node {
 		}
 		i, ok := slices.BinarySearch(x.shape.keys, k)
 		if !ok || i >= len(x.kids) {
-			return nil
+			return nil // or not yet
 		}
 		x = x.kids[i]
 	}

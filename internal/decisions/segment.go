@@ -1,7 +1,13 @@
 package decisions
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -33,4 +39,266 @@ type Filter struct {
 	Deployment string
 	// Since and Until bound the time: Since is included, Until is not. Zero: no bound.
 	Since, Until time.Time
+}
+
+// Encoder makes segments.
+type Encoder struct{ s *State }
+
+// NewEncoder makes segments that follow those that the state has seen. Nothing else may use the state meanwhile.
+func NewEncoder(s *State) *Encoder { return &Encoder{s} }
+
+// Append codes decisions, in the order in which they are given, as the epoch's next segment. An error names the decision and
+// leaves the state as it was, but for an error in what the state has decoded before. A segment that could not be written has to
+// be written before the next one: where something else was written in its place, the state is rebuilt from what was written and
+// the decisions are coded anew.
+func (e *Encoder) Append(ds []Decision) ([]byte, error) {
+	s := e.s
+	if len(ds) == 0 || len(ds) > maxDecisions {
+		return nil, fmt.Errorf("%d decisions are no segment: it has 1 to %d", len(ds), maxDecisions)
+	}
+	entries, size := make([]*entry, len(ds)), uint64(0)
+	for i := range ds {
+		x, err := entryOf(&ds[i])
+		if err != nil {
+			return nil, fmt.Errorf("decision %d (%s): %w", i+1, ds[i].ID, err)
+		}
+		if size += uint64(x.doc.size); size > maxSizeOfAll {
+			return nil, fmt.Errorf("decision %d (%s): the segment gets larger than %d bytes of JSON: flush more often", i+1, ds[i].ID, maxSizeOfAll)
+		}
+		entries[i] = x
+	}
+	if err := s.catchUp(); err != nil {
+		return nil, err
+	}
+	h := &head{State: s, coder: newWriter(s.mem)}
+	for _, x := range entries {
+		if err := h.entry(x); err != nil {
+			return nil, err
+		}
+	}
+	return s.seal(s.join(entries, h.finish())), nil
+}
+
+// catchUp reads what nobody asked for before.
+func (s *State) catchUp() error {
+	if s.err == nil {
+		s.err = s.inLanes(func(l *lane) error { return l.read() })
+	}
+	return s.err
+}
+
+// inLanes does something in all lanes, side by side. The error is that of the first of them.
+func (s *State) inLanes(do func(*lane) error) error {
+	var errs [lanes]error
+	var all sync.WaitGroup
+	for i, l := range s.lanes {
+		if l != nil {
+			all.Go(func() { errs[i] = do(l) })
+		}
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts are the decisions of each lane.
+func (s *State) parts(entries []*entry) [lanes][]*entry {
+	var parts [lanes][]*entry
+	for _, e := range entries {
+		n := e.of.lane
+		parts[n] = append(parts[n], e)
+		if s.lanes[n] == nil {
+			s.lanes[n] = newLane()
+		}
+	}
+	return parts
+}
+
+// join codes the lanes: header, head and parts, each but the last with its length before it.
+func (s *State) join(entries []*entry, head []byte) []byte {
+	parts := s.parts(entries)
+	var written [lanes][]byte
+	var all sync.WaitGroup
+	for i, p := range parts {
+		if len(p) > 0 {
+			all.Go(func() { written[i] = s.lanes[i].write(p) })
+		}
+	}
+	all.Wait()
+	b := s.header(entries)
+	b = append(binary.AppendUvarint(b, uint64(len(head))), head...)
+	for i, w := range written {
+		if len(parts[i]) > 0 {
+			b = append(binary.AppendUvarint(b, uint64(len(w))), w...)
+		}
+	}
+	return b
+}
+
+// header is version, sequence, number of decisions, time of the earliest and how much later the latest is.
+func (s *State) header(entries []*entry) []byte {
+	first, last := entries[0].now, entries[0].now
+	for _, e := range entries {
+		first, last = min(first, e.now), max(last, e.now)
+	}
+	b := []byte{Version}
+	b = binary.AppendUvarint(b, uint64(s.sequence))
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	b = binary.AppendUvarint(b, uint64(first))
+	return binary.AppendUvarint(b, uint64(last-first))
+}
+
+// seal ends a segment with a check over it and all before it in the epoch.
+func (s *State) seal(body []byte) []byte {
+	s.check = follow(s.check, body)
+	s.sequence++
+	return binary.BigEndian.AppendUint32(body, s.check)
+}
+
+func follow(check uint32, body []byte) uint32 {
+	return crc32.Update(check, crc32.MakeTable(crc32.Castagnoli), body)
+}
+
+// ReadHeader reads a segment's header. Errors: ErrVersion, or bytes that are damaged.
+func ReadHeader(segment []byte) (Header, error) {
+	h, _, err := readHeader(segment)
+	return h, err
+}
+
+func readHeader(segment []byte) (Header, []byte, error) {
+	if len(segment) == 0 {
+		return Header{}, nil, fmt.Errorf("%w: it is empty", errDamaged)
+	}
+	if segment[0] != Version {
+		return Header{}, nil, fmt.Errorf("%w %d of a segment of decisions: this Rampart reads %d", ErrVersion, segment[0], Version)
+	}
+	r := bytes.NewReader(segment[1:])
+	var v [4]uint64
+	for i, most := range [4]uint64{1 << 30, maxDecisions, maxInstant, maxInstant} {
+		var err error
+		if v[i], err = binary.ReadUvarint(r); err != nil || v[i] > most {
+			return Header{}, nil, fmt.Errorf("%w: its header cannot be read", errDamaged)
+		}
+	}
+	if r.Len() < 4 || v[1] == 0 || v[2]+v[3] > maxInstant {
+		return Header{}, nil, fmt.Errorf("%w: its header cannot be read", errDamaged)
+	}
+	h := Header{Version: Version, Sequence: int(v[0]), Decisions: int(v[1]), First: time.Unix(int64(v[2]), 0).UTC(), Last: time.Unix(int64(v[2]+v[3]), 0).UTC()}
+	return h, segment[len(segment)-r.Len() : len(segment)-4], nil
+}
+
+// Decoder reads segments.
+type Decoder struct{ s *State }
+
+// NewDecoder reads segments that follow those that the state has seen. Nothing else may use the state meanwhile.
+func NewDecoder(s *State) *Decoder { return &Decoder{s} }
+
+// Decode gives the decisions of the next segment that the filter wants, in the order in which they were given to Append. What a
+// filter does not want is read when it is asked for, with a later segment, or when it is needed to code one: a filter by
+// deployment is quick. Errors: ErrVersion, ErrOrder, or bytes that are damaged, be they of an earlier segment. After an error the
+// state is of no use any more.
+func (d *Decoder) Decode(segment []byte, f Filter) ([]Decision, error) {
+	s := d.s
+	if s.err != nil {
+		return nil, fmt.Errorf("%w: an earlier one could not be read: %w", ErrOrder, s.err)
+	}
+	entries, err := s.open(segment)
+	if err == nil {
+		err = s.inLanes(func(l *lane) error {
+			if !slices.ContainsFunc(l.pending, func(p part) bool { return slices.ContainsFunc(p.entries, f.wants) }) {
+				return nil
+			}
+			return l.read()
+		})
+	}
+	if err != nil {
+		s.err = err
+		return nil, err
+	}
+	var out []Decision
+	size := uint64(0)
+	for i, e := range entries {
+		if !f.wants(e) {
+			continue
+		}
+		if size += uint64(e.doc.size); size > maxSizeOfAll {
+			err = fmt.Errorf("%w: there is too much in it", errDamaged)
+		}
+		var got Decision
+		if err == nil {
+			got, err = e.decision()
+		}
+		if err != nil {
+			s.err = fmt.Errorf("segment %d, decision %d: %w", s.sequence-1, i+1, err)
+			return nil, s.err
+		}
+		out = append(out, got)
+	}
+	return out, nil
+}
+
+// open reads time and deployment of each decision, and gives the rest to the lanes.
+func (s *State) open(segment []byte) ([]*entry, error) {
+	h, body, err := readHeader(segment)
+	switch {
+	case err != nil:
+		return nil, err
+	case h.Sequence != s.sequence:
+		return nil, fmt.Errorf("%w: it is number %d of its epoch, expected was %d", ErrOrder, h.Sequence, s.sequence)
+	}
+	check := follow(s.check, segment[:len(segment)-4])
+	if check != binary.BigEndian.Uint32(segment[len(segment)-4:]) {
+		return nil, fmt.Errorf("%w, or it is of another epoch", errDamaged)
+	}
+	data, body, err := chunk(body)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]*entry, h.Decisions)
+	r := &head{State: s, coder: newReader(s.mem, data)}
+	for i := range entries {
+		entries[i] = &entry{}
+		if err := r.entry(entries[i]); err != nil {
+			return nil, err
+		}
+		if r.overrun() {
+			return nil, errDamaged
+		}
+	}
+	for i, p := range s.parts(entries) {
+		if len(p) == 0 {
+			continue
+		}
+		if data, body, err = chunk(body); err != nil {
+			return nil, err
+		}
+		s.lanes[i].pending = append(s.lanes[i].pending, part{h.Sequence, p, data})
+	}
+	if len(body) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes are left over", errDamaged, len(body))
+	}
+	if s.sequence == 0 {
+		s.month = monthOf(h.First.Unix())
+	}
+	s.check = check
+	s.sequence++
+	return entries, nil
+}
+
+// chunk takes off bytes with their length before them.
+func chunk(b []byte) (data, rest []byte, err error) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, fmt.Errorf("%w: it is cut off", errDamaged)
+	}
+	return b[size : size+int(n)], b[size+int(n):], nil
+}
+
+func (f Filter) wants(e *entry) bool {
+	t := time.Unix(e.now, 0)
+	return (f.Deployment == "" || f.Deployment == e.of.name) && (f.Since.IsZero() || !t.Before(f.Since)) && (f.Until.IsZero() || t.Before(f.Until))
 }

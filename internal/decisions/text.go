@@ -86,7 +86,7 @@ func longest(s string, known []string) string {
 }
 
 // text codes a text as a template with what fills it, or spells it.
-func (m *model) text(s, before string, at *place) string {
+func (m *model) text(s string, at *place) string {
 	want, fill, can := "", []string(nil), false
 	if !m.reading {
 		want, fill, can = split(s, m.of.known)

@@ -8,23 +8,27 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// startBatches starts the batch jobs of a plan, after the push. It reports whether one could not be started. One that the
-// namespace has no room for is no failure: the record says that it is to run, and the next cycle tries again.
-func (r *Reconciler) startBatches(ctx context.Context, d Decision, report *Report) (failed bool) {
+// batches says what became of the batch jobs of a plan.
+type batches struct{ started, failed bool }
+
+// startBatches starts the batch jobs of a plan, after the push. One that the namespace has no room for is no failure: the record says that
+// it is to run, and the next cycle tries again.
+func (r *Reconciler) startBatches(ctx context.Context, d Decision, report *Report) (out batches) {
 	if r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
-		return false // decided again in the next cycle
+		return out // decided again in the next cycle
 	}
 	for _, b := range d.Plan.Batches {
 		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
 		switch err := r.Helper.StartBatch(ctx, SubjectOf(d.Snapshot), b); {
 		case err == nil:
+			out.started = true
 			log.InfoContext(ctx, "started batch job", "stage", string(b.Job.Stage), "workflows", b.Job.Open)
 		case errors.Is(err, rollout.ErrBatchBusy):
 			log.InfoContext(ctx, "batch job waits", "error", err)
 		default:
 			r.refused(ctx, d, report, fmt.Errorf("evacuate version %s: %w", b.BuildID, err))
-			failed = true
+			out.failed = true
 		}
 	}
-	return failed
+	return out
 }

@@ -22,6 +22,8 @@ type Reconciler struct {
 	Helper    Helper
 	// Lister lets settled worker deployments be left alone; nil: each of them is described in every cycle.
 	Lister Lister
+	// Decisions are kept here; nil: nowhere.
+	Decisions DecisionLog
 
 	// failures are what the last attempts to carry out plans ended with: they explain, and decide nothing.
 	failures map[rollout.Name]*rollout.Problem
@@ -40,11 +42,28 @@ type Report struct {
 	Failures map[string]string `json:"failures,omitempty"`
 	// NextDue is when a decision changes by itself; zero: never.
 	NextDue time.Time `json:"nextDue,omitzero"`
+
+	made []Made
+}
+
+// made notes a decision for the log.
+func (r *Reconciler) made(report *Report, m Made) {
+	if r.Decisions != nil {
+		report.made = append(report.made, m)
+	}
 }
 
 // Once carries out one cycle: one commit for each environment at most. An error is about the cycle as a whole (the repository
 // cannot be read, a push was refused); what goes wrong for one worker deployment is in the Report.
 func (r *Reconciler) Once(ctx context.Context) (Report, error) {
+	report, err := r.once(ctx)
+	if len(report.made) > 0 {
+		r.Decisions.Record(ctx, report.made)
+	}
+	return report, err
+}
+
+func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	report := Report{Failures: map[string]string{}}
 	world, err := r.Source.Read(ctx)
 	if err != nil {
@@ -178,6 +197,8 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 				continue
 			}
 			r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
+			lowered := d
+			r.made(report, Made{Decision: &lowered, Done: true}) // whatever becomes of the commit
 		}
 		out = append(out, d)
 	}
@@ -197,6 +218,8 @@ func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, d
 			d.Snapshot.Deletions = append(d.Snapshot.Deletions, done)
 		}
 		if len(d.Snapshot.Deletions) > 0 {
+			asked := decisions[i]
+			r.made(report, Made{Decision: &asked, Done: true})
 			decisions[i] = Decide(ctx, r.JudgeFor(env), d.Snapshot)
 			r.tell(ctx, decisions[i])
 		}
@@ -234,33 +257,43 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 	if !r.confirmed(ctx, env, decisions) {
 		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
 	}
-	for _, d := range decisions {
-		failed := false
-		for _, g := range d.Plan.Gates {
-			if err := r.Helper.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
-				r.refused(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
-				failed = true
-			}
-		}
-		if d.Plan.Raise != nil && r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
-			// What it was decided on grew old while others were written: it is decided again in the next cycle.
-			r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
-			continue
-		}
-		if d.Plan.Raise != nil {
-			if err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise); err != nil {
-				r.refused(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
-				failed = true
-			} else {
-				r.Log.InfoContext(ctx, "raised traffic", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
-			}
-		}
-		failed = r.startBatches(ctx, d, report) || failed
-		if !failed && d.Plan.Row != "" {
-			delete(r.failures, d.Plan.Deployment)
-		}
+	for i := range decisions {
+		done := r.carryOut(ctx, decisions[i], report)
+		r.made(report, Made{Decision: &decisions[i], Done: done})
 	}
 	return nil
+}
+
+// carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
+func (r *Reconciler) carryOut(ctx context.Context, d Decision, report *Report) (done bool) {
+	failed := false
+	for _, g := range d.Plan.Gates {
+		if err := r.Helper.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
+			r.refused(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
+			failed = true
+		} else {
+			done = true
+		}
+	}
+	if d.Plan.Raise != nil && r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
+		// What it was decided on grew old while others were written: it is decided again in the next cycle.
+		r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
+		return done
+	}
+	if d.Plan.Raise != nil {
+		if err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise); err != nil {
+			r.refused(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
+			failed = true
+		} else {
+			r.Log.InfoContext(ctx, "raised traffic", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
+			done = true
+		}
+	}
+	batches := r.startBatches(ctx, d, report)
+	if !failed && !batches.failed && d.Plan.Row != "" {
+		delete(r.failures, d.Plan.Deployment)
+	}
+	return done || batches.started
 }
 
 // confirmed reads the specs' branch again when the output is on another one: the push did not compare it.

@@ -83,6 +83,20 @@ type Inputs interface {
 	Digest(in rollout.GateInputRef) (string, error)
 }
 
+// DecisionLog keeps what was decided.
+type DecisionLog interface {
+	// Record is given what a cycle decided, at its end. It neither fails nor keeps the cycle waiting: what goes wrong is its own to report
+	// and to mend. What it is given is not to be changed, and may be looked at later.
+	Record(ctx context.Context, made []Made)
+}
+
+// Made is a decision that was made.
+type Made struct {
+	*Decision
+	// Done says that something of it was carried out in Temporal: traffic lowered or raised, a gate or a batch job started, a version deleted.
+	Done bool
+}
+
 // Subject is a worker deployment in Temporal.
 type Subject struct {
 	Connection        v1alpha1.Connection

@@ -1,15 +1,20 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/decisionlog"
+	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -133,6 +138,44 @@ func BenchmarkCycleNoChange1000(b *testing.B) {
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(x.temporal.reads-reads)/float64(b.N), "describes/op")
+}
+
+// The same in a bot that records its decisions: what is not decided anew is not looked at.
+func BenchmarkCycleNoChange1000Recorded(b *testing.B) {
+	x := newBench(b, deployments)
+	r := x.bot(b)
+	masker, err := decisions.NewMasker()
+	require.NoError(b, err)
+	var lines atomic.Int64
+	log, err := decisionlog.New(decisionlog.Config{Masker: masker, Lines: countLines{&lines}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Document: func(d *reconcile.Decision) (json.RawMessage, error) {
+			document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
+			if err != nil {
+				return nil, err
+			}
+			return document.MarshalJSON()
+		}})
+	require.NoError(b, err)
+	r.Decisions = log
+	_, err = r.Once(b.Context())
+	require.NoError(b, err)
+	for lines.Load() < deployments { // each is recorded once, beside the cycle
+		time.Sleep(time.Millisecond)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := r.Once(b.Context())
+		require.NoError(b, err)
+	}
+	require.NoError(b, log.Close(b.Context()))
+	require.EqualValues(b, deployments, lines.Load())
+}
+
+type countLines struct{ lines *atomic.Int64 }
+
+func (c countLines) Write(p []byte) (int, error) {
+	c.lines.Add(int64(bytes.Count(p, []byte("\n"))))
+	return len(p), nil
 }
 
 // One spec of a thousand changed: from the fetch to the pushed commit that creates its version.

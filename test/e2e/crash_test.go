@@ -155,6 +155,9 @@ func TestKilledAtEveryWrite(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), faultBinary, "fault-sites").Output()
 	require.NoError(t, err)
 	for _, site := range strings.Fields(string(out)) {
+		if site == "decisions" { // it writes nothing that a rollout depends on: TestDecisionsTellTheStory
+			continue
+		}
 		require.True(t, covered[site], "no story reaches the site %s", site)
 	}
 	for name, s := range all {

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// historyFlags say what to tell.
+type historyFlags struct {
+	repository repositoryFlags
+	ref        string
+	since      since
+	most       int
+}
+
+func (a *app) historyCommand() *cobra.Command {
+	var (
+		output choice
+		f      historyFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "history NAME",
+		Short: "Tell a rollout's story: who did what, when and why",
+		Long: `History tells what happened to a worker deployment, the newest first: the commits of persons and of the bot that touched its spec
+or its record, and the decisions that the bot recorded about it (rampart run --record-decisions), with the rules that fired and
+the waivers that were applied. It reads the branch of --repo, or the clone that the folder -C is in; where decisions are not
+recorded the commits tell the story alone.
+
+A clone does not bring the ref of decisions by itself:
+  git fetch origin refs/rampart/decisions:refs/rampart/decisions`,
+		Example: `  rampart history payments/checkout
+  rampart history checkout --since 30d -n 50 --repo https://git.example.com/team/workers.git
+  rampart history payments/checkout -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.most < 0 {
+				return fmt.Errorf("-n has to be 0 (no limit) or more, not %d", f.most)
+			}
+			h, err := a.history(cmd.Context(), args[0], f)
+			if err != nil {
+				return err
+			}
+			if output.value != formatText {
+				return a.encode(output.value, h)
+			}
+			return h.WriteText(a.out, a.style())
+		},
+	}
+	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
+	f.repository.addReading(cmd)
+	addDecisionRef(cmd, &f.ref)
+	cmd.Flags().Var(&f.since, "since", "how far back to look, such as 30d, 12h, 2026-03-01 (default: to the beginning)")
+	cmd.Flags().IntVarP(&f.most, "number", "n", 20, "how many entries to show; 0: all")
+	return cmd
+}
+
+// toucher reads the history of files.
+type toucher interface {
+	Touches(ctx context.Context, q gitops.HistoryQuery) ([]gitops.Touch, error)
+}
+
+// subjectOfHistory is what a story is about.
+type subjectOfHistory struct {
+	environment, branch string
+	deployment          rollout.Name
+	// spec is the path of its file, "" when it is gone; record is the folder of its record.
+	spec, record string
+}
+
+func (a *app) history(ctx context.Context, name string, f historyFlags) (h report.History, err error) {
+	source, touches, closeAll, err := a.historian(f.repository)
+	if err != nil {
+		return h, err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	world, err := source.Read(ctx)
+	if err != nil {
+		return h, err
+	}
+	s, missing := storyOf(world, name)
+	if missing != nil && len(s) == 0 {
+		return h, a.because(world, missing)
+	}
+	for _, subject := range s {
+		h = report.History{Environment: subject.environment, Name: subject.deployment.String()}
+		if err := a.tell(ctx, touches, teller{subject, f, &h}); err != nil {
+			return h, err
+		}
+		if len(h.Events) > 0 {
+			return h, nil
+		}
+	}
+	return h, missing
+}
+
+// historian opens where the world and its history are read from.
+func (a *app) historian(f repositoryFlags) (reconcile.Source, toucher, func() error, error) {
+	if f.url != "" {
+		repo, closeRepo, err := a.shortLived(f, nil)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return a.only(repo), repo, closeRepo, nil
+	}
+	source, closeSource, err := a.source(f)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	clone, err := gitops.OpenClone(a.dir)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, closeSource())
+	}
+	return source, clone, func() error { return errors.Join(closeSource(), clone.Close()) }, nil
+}
+
+// storyOf finds the worker deployment that is named. One that is gone may have been in any environment; the error says that it is gone.
+func storyOf(world rollout.World, name string) ([]subjectOfHistory, error) {
+	s, err := deployment(world, name)
+	if err == nil {
+		return []subjectOfHistory{{s.Environment.Name, s.Environment.Output.Branch, s.Deployment, s.SpecPath, path.Clean(s.Record.Dir)}}, nil
+	}
+	namespace, short, full := strings.Cut(name, "/")
+	if !full {
+		return nil, err
+	}
+	var out []subjectOfHistory
+	for _, env := range world.Environments {
+		e := env.Environment
+		out = append(out, subjectOfHistory{environment: e.Name, branch: e.Output.Branch, deployment: rollout.Name{Namespace: namespace, Name: short},
+			record: path.Join(e.Output.Path, namespace, short)})
+	}
+	return out, err
+}
+
+// teller is a story while it is put together.
+type teller struct {
+	subjectOfHistory
+	flags   historyFlags
+	history *report.History
+}
+
+// tell puts a story together.
+func (a *app) tell(ctx context.Context, from toucher, t teller) error {
+	q := gitops.HistoryQuery{Since: t.flags.since.time(a.now()), Most: t.flags.most}
+	asked := map[string][]string{t.branch: {t.record}}
+	if t.spec != "" {
+		asked[""] = append(asked[""], t.spec)
+	}
+	for _, branch := range sortedKeys(asked) {
+		q.Branch, q.Paths = branch, asked[branch]
+		touches, err := from.Touches(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, touch := range touches {
+			t.history.Events = append(t.history.Events, commitEvent(t.deployment, touch))
+		}
+	}
+	if err := a.tellDecisions(ctx, t); err != nil {
+		return err
+	}
+	report.SortEvents(t.history.Events)
+	if n := t.flags.most; n > 0 && len(t.history.Events) > n {
+		t.history.Events = t.history.Events[:n]
+	}
+	return nil
+}
+
+// tellDecisions adds what was recorded. A clone without the ref has the commits alone.
+func (a *app) tellDecisions(ctx context.Context, t teller) error {
+	q := decisionQuery{Ref: t.flags.ref, Deployment: t.deployment.String(), Since: t.flags.since.time(a.now())}
+	n := 0
+	for d, err := range a.recordedDecisions(ctx, t.flags.repository, q) {
+		var missing *gitops.NoRefError
+		if errors.As(err, &missing) {
+			a.say("without recorded decisions: %v", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		event, environment, err := decisionEvent(d)
+		if err != nil {
+			return err
+		}
+		if environment != t.environment {
+			continue
+		}
+		t.history.Recorded = true
+		t.history.Events = append(t.history.Events, event)
+		if n++; n == t.flags.most {
+			return nil
+		}
+	}
+	return nil
+}
+
+// commitEvent tells what a commit did to a worker deployment: of a commit of the bot, what its message says of that one.
+func commitEvent(name rollout.Name, t gitops.Touch) report.Event {
+	subject, body, _ := strings.Cut(strings.TrimSpace(t.Message), "\n")
+	e := report.Event{At: t.When, Kind: report.CommitEvent, Who: t.Author, What: subject, Commit: t.Commit, Paths: t.Paths}
+	var own []string
+	in := false
+	for line := range strings.Lines(body) {
+		line = strings.TrimRight(line, " \r\n")
+		switch {
+		case line == name.String():
+			in = true
+		case !strings.HasPrefix(line, "  "):
+			in = false
+		case in:
+			own = append(own, strings.TrimSpace(line))
+		}
+	}
+	if _, said, ok := strings.Cut(subject, "): "+name.String()+": "); ok && strings.HasPrefix(subject, "rampart(") {
+		e.What = said
+	}
+	if len(own) > 0 && !strings.HasPrefix(own[0], "said by ") { // the first line is the subject of the bot's commits, which may be cut there
+		e.What, own = own[0], own[1:]
+	}
+	e.Why = own
+	return e
+}
+
+// decidedOn is what a story takes from the input of a decision.
+type decidedOn struct {
+	Environment struct {
+		Name string `json:"name"`
+	} `json:"environment"`
+	Plan struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+		Actions []struct {
+			ID string `json:"id"`
+		} `json:"actions"`
+	} `json:"plan"`
+}
+
+// decisionEvent tells what was decided, and by which rules, and gives the environment.
+func decisionEvent(d decisions.Decision) (e report.Event, environment string, err error) {
+	var in decidedOn
+	if err := json.Unmarshal(d.Input, &in); err != nil {
+		return e, "", fmt.Errorf("decode the input of decision %s: %w", d.ID, err)
+	}
+	var v rollout.Verdicts
+	if err := json.Unmarshal(d.Result, &v); err != nil {
+		return e, "", fmt.Errorf("decode the result of decision %s: %w", d.ID, err)
+	}
+	e = report.Event{At: d.Timestamp, Kind: report.DecisionEvent, Who: d.Labels["id"], Decision: d.ID, State: in.Plan.Reason, PolicyDigest: v.PolicyDigest}
+	var what []string
+	if v.Spec.Effect.Strictness() > rollout.Allow.Strictness() {
+		what = append(what, "spec: "+string(v.Spec.Effect))
+	}
+	e.Why = append(e.Why, foundBy(v.Spec)...)
+	for _, a := range in.Plan.Actions {
+		verdict, asked := v.Actions[a.ID]
+		if !asked {
+			what = append(what, a.ID)
+			continue
+		}
+		what = append(what, a.ID+": "+string(verdict.Effect))
+		e.Why = append(e.Why, foundBy(verdict)...)
+		e.Verdicts = append(e.Verdicts, eventVerdict(a.ID, verdict))
+	}
+	if e.What = strings.Join(what, "; "); e.What == "" {
+		e.What = in.Plan.Reason + ": " + in.Plan.Message
+	}
+	slices.Sort(e.Why)
+	e.Why = slices.Compact(e.Why)
+	return e, in.Environment.Name, nil
+}
+
+// foundBy are lines about what rules found.
+func foundBy(v rollout.Verdict) []string {
+	var out []string
+	for _, f := range v.Findings {
+		line := f.Rule + ": " + f.Message
+		if f.Waived != "" {
+			line += " (waived by " + f.Waived + ")"
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func eventVerdict(id string, v rollout.Verdict) report.EventVerdict {
+	out := report.EventVerdict{Action: id, Effect: string(v.Effect)}
+	for _, f := range v.Findings {
+		if !slices.Contains(out.Rules, f.Rule) {
+			out.Rules = append(out.Rules, f.Rule)
+		}
+		if f.Waived != "" {
+			if out.Waived == nil {
+				out.Waived = map[string]string{}
+			}
+			out.Waived[f.Rule] = f.Waived
+		}
+	}
+	return out
+}

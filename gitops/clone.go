@@ -1,0 +1,214 @@
+package gitops
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/decisions"
+)
+
+// Clone is a person's clone of a repository, which is read and never written. It is used by one goroutine at a time.
+type Clone struct {
+	dir string
+	// prefix is where the folder is in the work tree.
+	prefix string
+	store  *filesystem.Storage
+}
+
+// OpenClone opens the clone that a folder is in: a work tree of it, or the bare repository itself.
+func OpenClone(dir string) (*Clone, error) {
+	c := &Clone{dir: dir}
+	root, below, err := checkoutOf(dir)
+	if err == nil {
+		root, c.prefix = filepath.Join(root, ".git"), below
+	} else if root = dir; !isGitDir(root) {
+		return nil, fmt.Errorf("%s: %w: name a clone with -C, or the repository with --repo", dir, err)
+	}
+	if c.store, err = openObjects(root); err != nil {
+		return nil, fmt.Errorf("open the clone %s: %w", dir, err)
+	}
+	return c, nil
+}
+
+// Close closes the clone's files.
+func (c *Clone) Close() error { return c.store.Close() }
+
+// isGitDir tells a bare repository.
+func isGitDir(dir string) bool {
+	head, err := os.Stat(filepath.Join(dir, "HEAD"))
+	if err != nil || !head.Mode().IsRegular() {
+		return false
+	}
+	objects, err := os.Stat(filepath.Join(dir, "objects"))
+	return err == nil && objects.IsDir()
+}
+
+// NoRefError says that a clone does not have a ref.
+type NoRefError struct{ Dir, Ref string }
+
+func (e *NoRefError) Error() string {
+	return fmt.Sprintf("the clone %s has no %s (bring it with: git -C %s fetch origin %s:%s)", e.Dir, e.Ref, e.Dir, e.Ref, e.Ref)
+}
+
+// tip resolves a ref in full, or HEAD.
+func (c *Clone) tip(ref string) (mirror.Tip, error) {
+	r, err := storer.ResolveReference(c.store, plumbing.ReferenceName(ref))
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return mirror.Tip{}, &NoRefError{c.dir, ref}
+	}
+	if err != nil {
+		return mirror.Tip{}, fmt.Errorf("resolve %s in %s: %w", ref, c.dir, err)
+	}
+	info, err := c.Commit(r.Hash())
+	return mirror.Tip{Branch: ref, Commit: info.Hash, Tree: info.Tree}, err
+}
+
+// Decisions reads a ref of decisions as Decisions.Read does; the clone has of it what was fetched. Errors: *NoRefError too.
+func (c *Clone) Decisions(ctx context.Context, ref string, q DecisionQuery) iter.Seq2[decisions.Decision, error] {
+	return func(yield func(decisions.Decision, error) bool) {
+		tip, err := c.tip(ref)
+		if err != nil {
+			yield(decisions.Decision{}, err)
+			return
+		}
+		decisionReader{from: c, ref: ref, query: q}.read(ctx, tip)(yield)
+	}
+}
+
+var _ lineage = (*Clone)(nil)
+
+// Commit reads a commit.
+func (c *Clone) Commit(h mirror.Hash) (mirror.CommitInfo, error) {
+	o, err := object.GetCommit(c.store, h)
+	if err != nil {
+		return mirror.CommitInfo{}, c.unread(h, err)
+	}
+	return mirror.CommitInfo{Hash: o.Hash, Tree: o.TreeHash, Parents: o.ParentHashes, Author: mirror.Signature(o.Author),
+		Committer: mirror.Signature(o.Committer), Message: o.Message}, nil
+}
+
+func (c *Clone) unread(h mirror.Hash, err error) error {
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return fmt.Errorf("the clone %s lacks %s: it may be shallow or partial (git fetch --unshallow): %w", c.dir, h, err)
+	}
+	return fmt.Errorf("read %s in %s: %w", h, c.dir, err)
+}
+
+// Tree reads the entries of a tree.
+func (c *Clone) Tree(h mirror.Hash) ([]mirror.Entry, error) {
+	t, err := object.GetTree(c.store, h)
+	if err != nil {
+		return nil, c.unread(h, err)
+	}
+	out := make([]mirror.Entry, 0, len(t.Entries))
+	for _, e := range t.Entries {
+		out = append(out, mirror.Entry{Name: e.Name, Mode: e.Mode, Hash: e.Hash})
+	}
+	return out, nil
+}
+
+// Lookup finds a path below a tree; false when there is nothing.
+func (c *Clone) Lookup(tree mirror.Hash, path string) (mirror.Entry, bool, error) {
+	t, err := object.GetTree(c.store, tree)
+	if err != nil {
+		return mirror.Entry{}, false, c.unread(tree, err)
+	}
+	e, err := t.FindEntry(path)
+	switch {
+	case errors.Is(err, object.ErrEntryNotFound), errors.Is(err, object.ErrDirectoryNotFound), errors.Is(err, object.ErrFileNotFound):
+		return mirror.Entry{}, false, nil
+	case err != nil:
+		return mirror.Entry{}, false, c.unread(tree, err)
+	}
+	return mirror.Entry{Name: e.Name, Mode: e.Mode, Hash: e.Hash}, true, nil
+}
+
+// Blob reads a blob of at most limit bytes.
+func (c *Clone) Blob(h mirror.Hash, limit int64) ([]byte, error) {
+	b, err := object.GetBlob(c.store, h)
+	if err != nil {
+		return nil, c.unread(h, err)
+	}
+	if b.Size > limit {
+		return nil, &mirror.TooLargeError{Hash: h, Size: b.Size, Limit: limit}
+	}
+	r, err := b.Reader()
+	if err != nil {
+		return nil, c.unread(h, err)
+	}
+	data, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, c.unread(h, err)
+	}
+	return data, nil
+}
+
+// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a
+// shallow clone was cut.
+func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.CommitInfo) (bool, error)) error {
+	cuts, err := c.store.Shallow()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.dir, err)
+	}
+	seen := map[mirror.Hash]bool{tip.Commit: true}
+	cut := map[mirror.Hash]bool{}
+	for _, h := range cuts {
+		cut[h] = true
+	}
+	first, err := c.Commit(tip.Commit)
+	if err != nil {
+		return err
+	}
+	queue := &newestCommit{first}
+	for queue.Len() > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		at := heap.Pop(queue).(mirror.CommitInfo)
+		if more, err := visit(at); err != nil || !more {
+			return err
+		}
+		if cut[at.Hash] {
+			continue
+		}
+		for _, h := range at.Parents {
+			if seen[h] {
+				continue
+			}
+			seen[h] = true
+			parent, err := c.Commit(h)
+			if err != nil {
+				return err
+			}
+			heap.Push(queue, parent)
+		}
+	}
+	return nil
+}
+
+// newestCommit gives the newest commit first.
+type newestCommit []mirror.CommitInfo
+
+func (q newestCommit) Len() int           { return len(q) }
+func (q newestCommit) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
+func (q newestCommit) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *newestCommit) Push(x any)        { *q = append(*q, x.(mirror.CommitInfo)) }
+
+func (q *newestCommit) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}

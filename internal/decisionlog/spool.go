@@ -1,0 +1,106 @@
+package decisionlog
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/rampart-gitops/rampart/internal/decisions"
+)
+
+// spool is a file of decisions that are to come to the ref.
+type spool struct {
+	name string
+	file *os.File
+	// behind says that the file lacks something that waits: it is to be written anew.
+	behind bool
+}
+
+// openSpool gives what waits in a spool. A last line that a killed bot did not finish was not kept, and goes. A spool that cannot be read is
+// put aside.
+func openSpool(name string, log *slog.Logger) (*spool, []decisions.Decision, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return nil, nil, err
+	}
+	data, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	ds, err := decisions.ReadLines(bytes.NewReader(whole))
+	if err != nil {
+		log.Error("the spool of decisions is damaged and put aside", "spool", name, "as", name+".damaged", "error", err)
+		if err := os.Rename(name, name+".damaged"); err != nil {
+			return nil, nil, err
+		}
+		return &spool{name: name}, nil, nil
+	}
+	s := &spool{name: name, behind: len(whole) != len(data)}
+	if s.behind {
+		err = s.rewrite(ds)
+	}
+	return s, ds, err
+}
+
+// append adds decisions. After an error the file may lack them, or have a part of them: the next write makes it anew.
+func (s *spool) append(added, all []decisions.Decision) error {
+	if s.behind {
+		return s.rewrite(all)
+	}
+	s.behind = true
+	if s.file == nil {
+		f, err := os.OpenFile(s.name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		s.file = f
+	}
+	var b bytes.Buffer
+	if err := decisions.WriteLines(&b, added...); err != nil {
+		return err
+	}
+	if _, err := s.file.Write(b.Bytes()); err != nil {
+		return err
+	}
+	if err := s.file.Sync(); err != nil {
+		return err
+	}
+	s.behind = false
+	return nil
+}
+
+// rewrite replaces the file, in one step.
+func (s *spool) rewrite(all []decisions.Decision) error {
+	s.behind = true
+	if err := s.close(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = decisions.WriteLines(f, all...)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(s.name+".tmp", s.name); err != nil {
+		return err
+	}
+	s.behind = false
+	return nil
+}
+
+func (s *spool) close() error {
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}

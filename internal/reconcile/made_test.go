@@ -1,0 +1,105 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// memo is a log of decisions in memory.
+type memo struct {
+	cycles [][]Made
+}
+
+func (m *memo) Record(_ context.Context, made []Made) { m.cycles = append(m.cycles, made) }
+
+// last is what the last cycle handed over: the reason of its state, and whether something was carried out.
+func (m *memo) last() []string {
+	var out []string
+	for _, d := range m.cycles[len(m.cycles)-1] {
+		out = append(out, fmt.Sprint(d.Proposal.State.Reason, " ", d.Done))
+	}
+	return out
+}
+
+func logged(s *scene, r *Reconciler) *memo {
+	m := &memo{}
+	r.Decisions = m
+	return m
+}
+
+func TestDecisionsAreHandedOver(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	m := logged(s, r)
+	s.once(r)
+	require.Equal(t, []string{"WaitingForPollers false"}, m.last())
+	s.ready()
+	s.once(r)
+	require.Equal(t, []string{"WaitingForPromotion true"}, m.last(), "it was raised")
+	require.NotNil(t, m.cycles[1][0].Plan.Raise)
+
+	old := newScene(t)
+	r = old.reconciler()
+	m = logged(old, r)
+	old.once(r)
+	old.ready()
+	old.later = 2 * time.Minute
+	old.once(r)
+	require.Equal(t, []string{"WaitingForPromotion false"}, m.last(), "facts grew old: nothing was raised")
+}
+
+// A cycle that starts over hands over what it decided at last.
+func TestDecisionsOfAMovingBranch(t *testing.T) {
+	s := newScene(t)
+	s.moved = 2
+	r := s.reconciler()
+	m := logged(s, r)
+	s.once(r)
+	require.Len(t, m.last(), 1)
+
+	s = newScene(t)
+	s.moved = MaxTries + 1
+	r = s.reconciler()
+	m = logged(s, r)
+	_, err := r.Once(t.Context())
+	require.Error(t, err)
+	require.Empty(t, m.cycles, "nothing came of it")
+}
+
+// What was lowered is recorded though the repository is away.
+func TestBlindLoweringIsHandedOver(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	m := logged(s, r)
+	s.once(r)
+	s.ready()
+	s.readErr = errors.New("away")
+	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
+	_, err := r.Once(t.Context())
+	require.Error(t, err)
+	require.Equal(t, []string{"lower"}, s.calls)
+	require.Len(t, m.cycles, 2)
+	require.Len(t, m.last(), 1)
+	require.True(t, m.cycles[1][0].Done)
+	require.NotNil(t, m.cycles[1][0].Plan.Lower)
+}
+
+// A batch job that waits for room was not carried out, however often it is tried.
+func TestBatchesAreHandedOver(t *testing.T) {
+	s, r := stranded(t)
+	m := logged(s, r)
+	s.batchError = fmt.Errorf("start: %w", rollout.ErrBatchBusy)
+	s.once(r)
+	require.False(t, m.cycles[0][0].Done)
+	s.batchError = nil
+	s.once(r)
+	require.True(t, m.cycles[1][0].Done)
+	require.Equal(t, []string{"batch", "batch"}, s.calls)
+}
