@@ -23,11 +23,17 @@ const (
 	sizeOfParsed = 128
 )
 
+// maxValueDepth is how deep values may be within values that are given to builtins, or read by them.
+const maxValueDepth = 1000
+
 // call is one call of a builtin.
 type call struct {
 	operands []*ast.Term
 	// weight of all operands in bytes, roughly, as a tree: what is shared counts each time.
 	weight int64
+	// rough is how many numbers there are that are no small integers. OPA tells numbers apart by what is before the point, so that
+	// a set of them is searched from end to end.
+	rough int64
 }
 
 // text is an operand's length if it is a string, else 0.
@@ -58,6 +64,9 @@ const beyond = int64(1) << 62
 
 func linear(factor int64) cost { return func(c call) int64 { return c.weight * factor } }
 
+// collected is the cost of putting values into a set or an object.
+func collected(c call) int64 { return c.weight*3 + quadratic(c.rough*sizeOfTerm, c.rough*sizeOfTerm) }
+
 // quadratic is work on each pair of two operands' parts.
 func quadratic(a, b int64) int64 {
 	if b > 0 && a > beyond/b {
@@ -84,9 +93,11 @@ func costs() map[string]cost {
 		"json.remove":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
 		"object.union_n":     func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
 		"array.flatten":      linear(2),
-		"bits.lsh":           shiftCost,
-		"product":            func(c call) int64 { return quadratic(c.weight, c.weight) },
-		"json.marshal":       linear(6), "yaml.marshal": linear(16), // each control character is escaped
+		// Each step down takes stack, which is kept for the expressions that follow.
+		"walk":         linear(8),
+		"bits.lsh":     shiftCost,
+		"product":      func(c call) int64 { return quadratic(c.weight, c.weight) },
+		"json.marshal": linear(6), "yaml.marshal": linear(16), // each control character is escaped
 		"json.marshal_with_options": func(c call) int64 { return c.weight*6 + quadratic(c.weight, c.weight) },
 		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": linear(sizeOfParsed * 2), "yaml.is_valid": linear(sizeOfParsed),
 		"json.is_valid": linear(sizeOfParsed),
@@ -95,15 +106,19 @@ func costs() map[string]cost {
 		"urlquery.decode_object":           linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
 		"regex.template_match": linear(sizeOfTerm),
 	}
+	for _, name := range []string{"and", "cast_set", "graph.reachable", "intersection", "object.filter", "object.keys", "object.remove",
+		"object.union", "or", "set_diff", "minus", "union"} {
+		out[name] = collected
+	}
 	for _, name := range []string{
-		"abs", "and", "array.concat", "array.reverse", "array.slice", "base64.decode", "base64.encode", "base64url.decode", "base64url.encode",
-		"base64url.encode_no_pad", "bits.and", "bits.negate", "bits.or", "bits.rsh", "bits.xor", "cast_array", "cast_object", "cast_set", "ceil",
+		"abs", "array.concat", "array.reverse", "array.slice", "base64.decode", "base64.encode", "base64url.decode", "base64url.encode",
+		"base64url.encode_no_pad", "bits.and", "bits.negate", "bits.or", "bits.rsh", "bits.xor", "cast_array", "cast_object", "ceil",
 		"crypto.hmac.md5", "crypto.hmac.sha1", "crypto.hmac.sha256", "crypto.hmac.sha512", "crypto.md5", "crypto.sha1", "crypto.sha256", "div",
-		"floor", "format_int", "glob.quote_meta", "graph.reachable", "hex.decode", "hex.encode", "internal.template_string", "intersection", "lower",
-		"minus", "mul", "numbers.range", "object.filter", "object.keys", "object.remove", "object.union", "or", "plus", "rem", "round", "set_diff",
+		"floor", "format_int", "glob.quote_meta", "hex.decode", "hex.encode", "internal.template_string", "lower",
+		"mul", "plus", "rem", "round", "set_diff",
 		"sort", "strings.count", "strings.reverse", "substring", "sum", "time.add_date", "time.clock", "time.date", "time.diff", "time.format",
 		"time.parse_duration_ns", "time.parse_ns", "time.parse_rfc3339_ns", "time.weekday", "to_number", "trim", "trim_left", "trim_prefix",
-		"trim_right", "trim_space", "trim_suffix", "union", "units.parse", "units.parse_bytes", "upper", "uri.parse", "urlquery.decode",
+		"trim_right", "trim_space", "trim_suffix", "units.parse", "units.parse_bytes", "upper", "uri.parse", "urlquery.decode",
 		"urlquery.encode", "urlquery.encode_object", "uuid.parse",
 	} {
 		if out[name] == nil {
@@ -169,6 +184,9 @@ func parsesNumbers(name string) bool {
 	return name == "to_number" || name == "units.parse" || name == "units.parse_bytes"
 }
 
+// reads are builtins that make values from text.
+func reads(name string) bool { return name == "json.unmarshal" || name == "yaml.unmarshal" }
+
 // smallNumber reports whether a number, as it is written, has few digits.
 func smallNumber(s string) bool {
 	if len(s) > maxDigits {
@@ -184,14 +202,19 @@ func smallNumber(s string) bool {
 
 // weigh adds up a value's size, until there is more than most.
 type weigher struct {
-	total, most int64
-	large       bool
+	total, most, rough int64
+	depth              int
+	large              bool
 }
 
 func (w *weigher) add(t *ast.Term) {
 	if w.total > w.most {
 		return
 	}
+	if w.depth++; w.depth > maxValueDepth {
+		w.total = beyond
+	}
+	defer func() { w.depth-- }()
 	w.total += sizeOfTerm / 4
 	switch v := t.Value.(type) {
 	case ast.String:
@@ -199,6 +222,9 @@ func (w *weigher) add(t *ast.Term) {
 	case ast.Number:
 		w.total += int64(len(v))
 		w.large = w.large || !smallNumber(string(v))
+		if len(v) > 15 || strings.ContainsAny(string(v), ".eE") {
+			w.rough++
+		}
 	case *ast.Array:
 		v.Foreach(w.add)
 	case ast.Set:
@@ -246,7 +272,7 @@ func bound(c *ast.Compiler) map[string]*topdown.Builtin {
 
 // checked calls a builtin if the budget allows for what it can make.
 func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc {
-	texts := parsesNumbers(name)
+	texts, values := parsesNumbers(name), reads(name)
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(*budget)
 		if !ok {
@@ -262,9 +288,24 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		switch {
 		case w.large:
 			return errLargeNumber
-		case !b.take(most(call{operands, w.total})):
+		case !b.take(most(call{operands, w.total, w.rough})):
 			return topdown.Halt{Err: errors.New(b.spent)}
+		case values:
+			return f(bctx, operands, func(t *ast.Term) error { return workable(b, t, iter) })
 		}
 		return f(bctx, operands, iter)
 	}
+}
+
+// workable goes on with a value that was read from text, if it can be worked with.
+func workable(b *budget, t *ast.Term, iter func(*ast.Term) error) error {
+	w := weigher{most: b.memory}
+	switch w.add(t); {
+	case w.large:
+		return errLargeNumber
+	case w.total > w.most:
+		b.short()
+		return topdown.Halt{Err: errors.New(b.spent)}
+	}
+	return iter(t)
 }

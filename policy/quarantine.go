@@ -3,8 +3,6 @@ package policy
 import (
 	"sync"
 	"time"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // quarantine remembers which packages of a rulebook went beyond their bounds, so that a policy that loops costs its bounds once
@@ -60,24 +58,24 @@ const grace = time.Second
 
 // answer is what an evaluation ended with.
 type answer struct {
-	values []*ast.Term
-	err    error
+	readings []reading
+	err      error
 }
 
 // apart evaluates a query of policies that nobody vouches for. OPA looks whether it has to end before each expression; one
 // expression that takes for ever, such as comparing two values that are shared within themselves many times over, is left to
 // itself: nothing can stop it.
-func (b *rulebook) apart(q query, ask question) ([]*ast.Term, error) {
+func (b *rulebook) apart(q query, ask question) ([]reading, error) {
 	done := make(chan answer, 1)
 	go func() {
-		values, err := b.all.run(q, ask)
-		done <- answer{values, err}
+		readings, err := b.all.run(q, ask)
+		done <- answer{readings, err}
 	}()
 	timer := time.NewTimer(ask.budget.bounds.Timeout + grace)
 	defer timer.Stop()
 	select {
 	case got := <-done:
-		return got.values, got.err
+		return got.readings, got.err
 	case <-timer.C:
 	}
 	b.quarantine.count(1)
