@@ -84,15 +84,17 @@ func costs() map[string]cost {
 		"concat":             func(c call) int64 { return c.weight + c.text(0)*c.weight/sizeOfTerm },
 		"replace":            func(c call) int64 { return c.weight + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) },
 		"strings.replace_n":  func(c call) int64 { return c.weight + (c.text(1)+1)*(c.weight-c.text(1)) },
-		"regex.replace":      func(c call) int64 { return c.weight + (c.text(0)+1)*(c.text(2)+1) },
-		"indexof":            func(c call) int64 { return c.weight + quadratic(c.text(0), c.text(1)) },
-		"indexof_n":          func(c call) int64 { return c.weight*sizeOfTerm + quadratic(c.text(0), c.text(1)) },
-		"object.subset":      func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"json.patch":         func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"json.filter":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"json.remove":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"object.union_n":     func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"array.flatten":      linear(2),
+		"regex.replace": func(c call) int64 {
+			return c.weight + (c.text(0)+1)*(c.text(2)+1) + patternCost(c, 1, 0)
+		},
+		"indexof":        func(c call) int64 { return c.weight + quadratic(c.text(0), c.text(1)) },
+		"indexof_n":      func(c call) int64 { return c.weight*sizeOfTerm + quadratic(c.text(0), c.text(1)) },
+		"object.subset":  func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.patch":     func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.filter":    func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.remove":    func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"object.union_n": func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"array.flatten":  linear(2),
 		// Each step down takes stack, which is kept for the expressions that follow.
 		"walk":         linear(8),
 		"bits.lsh":     shiftCost,
@@ -101,10 +103,17 @@ func costs() map[string]cost {
 		"json.marshal_with_options": func(c call) int64 { return c.weight*6 + quadratic(c.weight, c.weight) },
 		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": linear(sizeOfParsed * 2), "yaml.is_valid": linear(sizeOfParsed),
 		"json.is_valid": linear(sizeOfParsed),
-		"split":         linear(sizeOfTerm), "regex.split": linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm), "regex.find_n": linear(sizeOfTerm),
-		"regex.find_all_string_submatch_n": func(c call) int64 { return (c.text(1) + 1) * sizeOfTerm * (c.text(0) + 1) },
-		"urlquery.decode_object":           linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
-		"regex.template_match": linear(sizeOfTerm),
+		"split":         linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm),
+		"regex.find_all_string_submatch_n": func(c call) int64 {
+			return (c.text(1)+1)*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
+		},
+		"glob.match": func(c call) int64 {
+			return c.text(0)*sizeOfParsed + c.weight + 8*quadratic(c.text(0), c.text(2)*sizeOfTerm)
+		},
+		"urlquery.decode_object": linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
+	}
+	for _, name := range []string{"re_match", "regex.match", "regex.is_valid", "regex.split", "regex.find_n", "regex.template_match"} {
+		out[name] = func(c call) int64 { return c.weight*sizeOfTerm + patternCost(c, 0, 1) }
 	}
 	for _, name := range []string{"and", "cast_set", "graph.reachable", "intersection", "object.filter", "object.keys", "object.remove",
 		"object.union", "or", "set_diff", "minus", "union"} {
@@ -167,6 +176,38 @@ func sprintfCost(c call) int64 {
 		}
 	}
 	return total + digits
+}
+
+// maxRepeat is how often a part of a regular expression may be repeated by a number, all in all.
+const maxRepeat = 1000
+
+// patternCost is that of compiling a regular expression, of which numbers of repetitions make as many copies, and of matching it with
+// a text, which looks at each of its steps for each character.
+func patternCost(c call, pattern, text int) int64 {
+	p, ok := c.operands[pattern].Value.(ast.String)
+	if !ok {
+		return 0
+	}
+	steps := int64(len(p)) * repeats(string(p))
+	return steps*2*sizeOfParsed + 8*quadratic(steps, c.text(text))
+}
+
+// repeats is the product of all numbers in braces, at most maxRepeat.
+func repeats(pattern string) int64 {
+	product, digits, braces := int64(1), int64(0), false
+	for _, r := range pattern {
+		switch {
+		case r == '{':
+			braces, digits = true, 0
+		case r == '}':
+			product, braces = min(product*max(digits, 1), maxRepeat), false
+		case braces && r == ',':
+			product, digits = min(product*max(digits, 1), maxRepeat), 0
+		case braces && r >= '0' && r <= '9':
+			digits = min(digits*10+int64(r-'0'), maxRepeat)
+		}
+	}
+	return product
 }
 
 func shiftCost(c call) int64 {
