@@ -217,8 +217,13 @@ func shiftCost(c call) int64 {
 	return c.weight
 }
 
-// errLargeNumber is the error of calculating with a number that has more digits than any measurement.
-var errLargeNumber = fmt.Errorf("a number with more than %d digits", maxDigits)
+// largeNumber is the error of calculating with a number that has more digits than any measurement.
+func largeNumber(bctx topdown.BuiltinContext, name string) error {
+	return &topdown.Error{Code: topdown.BuiltinErr, Location: bctx.Location, Message: fmt.Sprintf("%s: a number with more than %d digits", name, maxDigits)}
+}
+
+// errNoBudget says that a call of a builtin cannot be checked.
+var errNoBudget = errors.New("a builtin is called without a budget")
 
 // parsesNumbers are builtins that read numbers from strings.
 func parsesNumbers(name string) bool {
@@ -228,17 +233,24 @@ func parsesNumbers(name string) bool {
 // reads are builtins that make values from text.
 func reads(name string) bool { return name == "json.unmarshal" || name == "yaml.unmarshal" }
 
-// smallNumber reports whether a number, as it is written, has few digits.
+// smallNumber reports whether a text has few digits, and no large exponent.
 func smallNumber(s string) bool {
-	if len(s) > maxDigits {
-		return false
+	digits, exponent := 0, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c == 'e' || c == 'E':
+			digits, exponent = 0, true
+		case exponent && (c == '+' || c == '-') && digits == 0:
+		default:
+			exponent = false
+		}
+		if digits > maxDigits || exponent && digits > 3 { // 999 is less than maxDigits
+			return false
+		}
 	}
-	at := strings.IndexAny(s, "eE")
-	if at < 0 {
-		return true
-	}
-	exponent := strings.TrimLeft(s[at+1:], "+-0")
-	return len(exponent) <= 3 // 999, less than maxDigits
+	return true
 }
 
 // weigh adds up a value's size, until there is more than most.
@@ -294,7 +306,9 @@ func bound(c *ast.Compiler) map[string]*topdown.Builtin {
 		}
 		if f := topdown.GetBuiltin(name); f != nil {
 			t.Value = ast.Ref{ast.VarTerm(boundedPrefix + name)}
-			out[boundedPrefix+name] = &topdown.Builtin{Decl: decl, Func: checked(f, name, most)}
+			needs := *decl
+			needs.CanSkipBctx = false // the budget is in it
+			out[boundedPrefix+name] = &topdown.Builtin{Decl: &needs, Func: checked(f, name, most)}
 		}
 	}
 	for _, m := range c.Modules {
@@ -317,7 +331,7 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(*budget)
 		if !ok {
-			return f(bctx, operands, iter)
+			return topdown.Halt{Err: errNoBudget}
 		}
 		w := weigher{most: b.memory}
 		for _, t := range operands {
@@ -328,25 +342,22 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		}
 		switch {
 		case w.large:
-			return errLargeNumber
+			return largeNumber(bctx, name)
 		case !b.take(most(call{operands, w.total, w.rough})):
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case values:
-			return f(bctx, operands, func(t *ast.Term) error { return workable(b, t, iter) })
+			return f(bctx, operands, func(t *ast.Term) error {
+				w := weigher{most: b.memory}
+				if w.add(t); w.large {
+					return largeNumber(bctx, name)
+				}
+				if w.total > w.most {
+					b.short()
+					return topdown.Halt{Err: errors.New(b.spent)}
+				}
+				return iter(t)
+			})
 		}
 		return f(bctx, operands, iter)
 	}
-}
-
-// workable goes on with a value that was read from text, if it can be worked with.
-func workable(b *budget, t *ast.Term, iter func(*ast.Term) error) error {
-	w := weigher{most: b.memory}
-	switch w.add(t); {
-	case w.large:
-		return errLargeNumber
-	case w.total > w.most:
-		b.short()
-		return topdown.Halt{Err: errors.New(b.spent)}
-	}
-	return iter(t)
 }
