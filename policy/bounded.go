@@ -23,11 +23,17 @@ const (
 	sizeOfParsed = 128
 )
 
+// maxValueDepth is how deep values may be within values that are given to builtins, or read by them.
+const maxValueDepth = 1000
+
 // call is one call of a builtin.
 type call struct {
 	operands []*ast.Term
 	// weight of all operands in bytes, roughly, as a tree: what is shared counts each time.
 	weight int64
+	// rough is how many numbers there are that are no small integers. OPA tells numbers apart by what is before the point, so that
+	// a set of them is searched from end to end.
+	rough int64
 }
 
 // text is an operand's length if it is a string, else 0.
@@ -58,6 +64,9 @@ const beyond = int64(1) << 62
 
 func linear(factor int64) cost { return func(c call) int64 { return c.weight * factor } }
 
+// collected is the cost of putting values into a set or an object.
+func collected(c call) int64 { return c.weight*3 + quadratic(c.rough*sizeOfTerm, c.rough*sizeOfTerm) }
+
 // quadratic is work on each pair of two operands' parts.
 func quadratic(a, b int64) int64 {
 	if b > 0 && a > beyond/b {
@@ -75,35 +84,50 @@ func costs() map[string]cost {
 		"concat":             func(c call) int64 { return c.weight + c.text(0)*c.weight/sizeOfTerm },
 		"replace":            func(c call) int64 { return c.weight + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) },
 		"strings.replace_n":  func(c call) int64 { return c.weight + (c.text(1)+1)*(c.weight-c.text(1)) },
-		"regex.replace":      func(c call) int64 { return c.weight + (c.text(0)+1)*(c.text(2)+1) },
-		"indexof":            func(c call) int64 { return c.weight + quadratic(c.text(0), c.text(1)) },
-		"indexof_n":          func(c call) int64 { return c.weight*sizeOfTerm + quadratic(c.text(0), c.text(1)) },
-		"object.subset":      func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"json.patch":         func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"json.filter":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"json.remove":        func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"object.union_n":     func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
-		"array.flatten":      linear(2),
-		"bits.lsh":           shiftCost,
-		"product":            func(c call) int64 { return quadratic(c.weight, c.weight) },
-		"json.marshal":       linear(6), "yaml.marshal": linear(16), // each control character is escaped
+		"regex.replace": func(c call) int64 {
+			return c.weight + (c.text(0)+1)*(c.text(2)+1) + patternCost(c, 1, 0)
+		},
+		"indexof":        func(c call) int64 { return c.weight + quadratic(c.text(0), c.text(1)) },
+		"indexof_n":      func(c call) int64 { return c.weight*sizeOfTerm + quadratic(c.text(0), c.text(1)) },
+		"object.subset":  func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.patch":     func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.filter":    func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"json.remove":    func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"object.union_n": func(c call) int64 { return c.weight + quadratic(c.weight, c.weight) },
+		"array.flatten":  linear(2),
+		// Each step down takes stack, which is kept for the expressions that follow.
+		"walk":         linear(8),
+		"bits.lsh":     shiftCost,
+		"product":      func(c call) int64 { return quadratic(c.weight, c.weight) },
+		"json.marshal": linear(6), "yaml.marshal": linear(16), // each control character is escaped
 		"json.marshal_with_options": func(c call) int64 { return c.weight*6 + quadratic(c.weight, c.weight) },
 		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": linear(sizeOfParsed * 2), "yaml.is_valid": linear(sizeOfParsed),
 		"json.is_valid": linear(sizeOfParsed),
-		"split":         linear(sizeOfTerm), "regex.split": linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm), "regex.find_n": linear(sizeOfTerm),
-		"regex.find_all_string_submatch_n": func(c call) int64 { return (c.text(1) + 1) * sizeOfTerm * (c.text(0) + 1) },
-		"urlquery.decode_object":           linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
-		"regex.template_match": linear(sizeOfTerm),
+		"split":         linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm),
+		"regex.find_all_string_submatch_n": func(c call) int64 {
+			return (c.text(1)+1)*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
+		},
+		"glob.match": func(c call) int64 {
+			return c.text(0)*sizeOfParsed + c.weight + 8*quadratic(c.text(0), c.text(2)*sizeOfTerm)
+		},
+		"urlquery.decode_object": linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
+	}
+	for _, name := range []string{"re_match", "regex.match", "regex.is_valid", "regex.split", "regex.find_n", "regex.template_match"} {
+		out[name] = func(c call) int64 { return c.weight*sizeOfTerm + patternCost(c, 0, 1) }
+	}
+	for _, name := range []string{"and", "cast_set", "graph.reachable", "intersection", "object.filter", "object.keys", "object.remove",
+		"object.union", "or", "set_diff", "minus", "union"} {
+		out[name] = collected
 	}
 	for _, name := range []string{
-		"abs", "and", "array.concat", "array.reverse", "array.slice", "base64.decode", "base64.encode", "base64url.decode", "base64url.encode",
-		"base64url.encode_no_pad", "bits.and", "bits.negate", "bits.or", "bits.rsh", "bits.xor", "cast_array", "cast_object", "cast_set", "ceil",
+		"abs", "array.concat", "array.reverse", "array.slice", "base64.decode", "base64.encode", "base64url.decode", "base64url.encode",
+		"base64url.encode_no_pad", "bits.and", "bits.negate", "bits.or", "bits.rsh", "bits.xor", "cast_array", "cast_object", "ceil",
 		"crypto.hmac.md5", "crypto.hmac.sha1", "crypto.hmac.sha256", "crypto.hmac.sha512", "crypto.md5", "crypto.sha1", "crypto.sha256", "div",
-		"floor", "format_int", "glob.quote_meta", "graph.reachable", "hex.decode", "hex.encode", "internal.template_string", "intersection", "lower",
-		"minus", "mul", "numbers.range", "object.filter", "object.keys", "object.remove", "object.union", "or", "plus", "rem", "round", "set_diff",
+		"floor", "format_int", "glob.quote_meta", "hex.decode", "hex.encode", "internal.template_string", "lower",
+		"mul", "plus", "rem", "round", "set_diff",
 		"sort", "strings.count", "strings.reverse", "substring", "sum", "time.add_date", "time.clock", "time.date", "time.diff", "time.format",
 		"time.parse_duration_ns", "time.parse_ns", "time.parse_rfc3339_ns", "time.weekday", "to_number", "trim", "trim_left", "trim_prefix",
-		"trim_right", "trim_space", "trim_suffix", "union", "units.parse", "units.parse_bytes", "upper", "uri.parse", "urlquery.decode",
+		"trim_right", "trim_space", "trim_suffix", "units.parse", "units.parse_bytes", "upper", "uri.parse", "urlquery.decode",
 		"urlquery.encode", "urlquery.encode_object", "uuid.parse",
 	} {
 		if out[name] == nil {
@@ -154,6 +178,38 @@ func sprintfCost(c call) int64 {
 	return total + digits
 }
 
+// maxRepeat is how often a part of a regular expression may be repeated by a number, all in all.
+const maxRepeat = 1000
+
+// patternCost is that of compiling a regular expression, of which numbers of repetitions make as many copies, and of matching it with
+// a text, which looks at each of its steps for each character.
+func patternCost(c call, pattern, text int) int64 {
+	p, ok := c.operands[pattern].Value.(ast.String)
+	if !ok {
+		return 0
+	}
+	steps := int64(len(p)) * repeats(string(p))
+	return steps*2*sizeOfParsed + 8*quadratic(steps, c.text(text))
+}
+
+// repeats is the product of all numbers in braces, at most maxRepeat.
+func repeats(pattern string) int64 {
+	product, digits, braces := int64(1), int64(0), false
+	for _, r := range pattern {
+		switch {
+		case r == '{':
+			braces, digits = true, 0
+		case r == '}':
+			product, braces = min(product*max(digits, 1), maxRepeat), false
+		case braces && r == ',':
+			product, digits = min(product*max(digits, 1), maxRepeat), 0
+		case braces && r >= '0' && r <= '9':
+			digits = min(digits*10+int64(r-'0'), maxRepeat)
+		}
+	}
+	return product
+}
+
 func shiftCost(c call) int64 {
 	if n, ok := c.number(1); !ok || n > maxDigits {
 		return beyond
@@ -161,37 +217,57 @@ func shiftCost(c call) int64 {
 	return c.weight
 }
 
-// errLargeNumber is the error of calculating with a number that has more digits than any measurement.
-var errLargeNumber = fmt.Errorf("a number with more than %d digits", maxDigits)
+// largeNumber is the error of calculating with a number that has more digits than any measurement.
+func largeNumber(bctx topdown.BuiltinContext, name string) error {
+	return &topdown.Error{Code: topdown.BuiltinErr, Location: bctx.Location, Message: fmt.Sprintf("%s: a number with more than %d digits", name, maxDigits)}
+}
+
+// errNoBudget says that a call of a builtin cannot be checked.
+var errNoBudget = errors.New("a builtin is called without a budget")
 
 // parsesNumbers are builtins that read numbers from strings.
 func parsesNumbers(name string) bool {
 	return name == "to_number" || name == "units.parse" || name == "units.parse_bytes"
 }
 
-// smallNumber reports whether a number, as it is written, has few digits.
+// reads are builtins that make values from text.
+func reads(name string) bool { return name == "json.unmarshal" || name == "yaml.unmarshal" }
+
+// smallNumber reports whether a text has few digits, and no large exponent.
 func smallNumber(s string) bool {
-	if len(s) > maxDigits {
-		return false
+	digits, exponent := 0, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c == 'e' || c == 'E':
+			digits, exponent = 0, true
+		case exponent && (c == '+' || c == '-') && digits == 0:
+		default:
+			exponent = false
+		}
+		if digits > maxDigits || exponent && digits > 3 { // 999 is less than maxDigits
+			return false
+		}
 	}
-	at := strings.IndexAny(s, "eE")
-	if at < 0 {
-		return true
-	}
-	exponent := strings.TrimLeft(s[at+1:], "+-0")
-	return len(exponent) <= 3 // 999, less than maxDigits
+	return true
 }
 
 // weigh adds up a value's size, until there is more than most.
 type weigher struct {
-	total, most int64
-	large       bool
+	total, most, rough int64
+	depth              int
+	large              bool
 }
 
 func (w *weigher) add(t *ast.Term) {
 	if w.total > w.most {
 		return
 	}
+	if w.depth++; w.depth > maxValueDepth {
+		w.total = beyond
+	}
+	defer func() { w.depth-- }()
 	w.total += sizeOfTerm / 4
 	switch v := t.Value.(type) {
 	case ast.String:
@@ -199,6 +275,9 @@ func (w *weigher) add(t *ast.Term) {
 	case ast.Number:
 		w.total += int64(len(v))
 		w.large = w.large || !smallNumber(string(v))
+		if len(v) > 15 || strings.ContainsAny(string(v), ".eE") {
+			w.rough++
+		}
 	case *ast.Array:
 		v.Foreach(w.add)
 	case ast.Set:
@@ -227,7 +306,9 @@ func bound(c *ast.Compiler) map[string]*topdown.Builtin {
 		}
 		if f := topdown.GetBuiltin(name); f != nil {
 			t.Value = ast.Ref{ast.VarTerm(boundedPrefix + name)}
-			out[boundedPrefix+name] = &topdown.Builtin{Decl: decl, Func: checked(f, name, most)}
+			needs := *decl
+			needs.CanSkipBctx = false // the budget is in it
+			out[boundedPrefix+name] = &topdown.Builtin{Decl: &needs, Func: checked(f, name, most)}
 		}
 	}
 	for _, m := range c.Modules {
@@ -246,11 +327,11 @@ func bound(c *ast.Compiler) map[string]*topdown.Builtin {
 
 // checked calls a builtin if the budget allows for what it can make.
 func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc {
-	texts := parsesNumbers(name)
+	texts, values := parsesNumbers(name), reads(name)
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(*budget)
 		if !ok {
-			return f(bctx, operands, iter)
+			return topdown.Halt{Err: errNoBudget}
 		}
 		w := weigher{most: b.memory}
 		for _, t := range operands {
@@ -261,9 +342,21 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		}
 		switch {
 		case w.large:
-			return errLargeNumber
-		case !b.take(most(call{operands, w.total})):
+			return largeNumber(bctx, name)
+		case !b.take(most(call{operands, w.total, w.rough})):
 			return topdown.Halt{Err: errors.New(b.spent)}
+		case values:
+			return f(bctx, operands, func(t *ast.Term) error {
+				w := weigher{most: b.memory}
+				if w.add(t); w.large {
+					return largeNumber(bctx, name)
+				}
+				if w.total > w.most {
+					b.short()
+					return topdown.Halt{Err: errors.New(b.spent)}
+				}
+				return iter(t)
+			})
 		}
 		return f(bctx, operands, iter)
 	}

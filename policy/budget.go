@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"runtime/metrics"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -17,6 +18,8 @@ type budget struct {
 	steps    int
 	memory   int64
 	deadline time.Time
+	// heap in use when the query had taken long, to tell how much it takes; 0: it has not.
+	heap uint64
 	// spent says what was used up; "" is nothing.
 	spent string
 }
@@ -55,18 +58,41 @@ func (b *budget) look() {
 		b.deadline = now.Add(b.bounds.Timeout)
 	case now.After(b.deadline):
 		b.end(fmt.Sprintf("took longer than %s", b.bounds.Timeout))
+	case b.deadline.Sub(now) < b.bounds.Timeout-b.bounds.Timeout/longAfter:
+		b.weigh()
 	}
 	if b.ctx.Err() != nil {
 		b.Cancel()
 	}
 }
 
+// longAfter is which part of its time a query may take before the heap is looked at.
+const longAfter = 16
+
+// weigh looks at what the whole process keeps, as of the last collection. It is of no query: but one that takes long while what is kept
+// grows by twice what it may take is at fault, or runs where there is no memory to spare.
+func (b *budget) weigh() {
+	sample := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample[:])
+	live := sample[0].Value.Uint64()
+	switch {
+	case b.heap == 0 || live < b.heap:
+		b.heap = live
+	case live-b.heap > uint64(2*b.bounds.Memory):
+		b.short()
+	}
+}
+
 // take takes memory for the result of a builtin, and reports whether there was enough.
 func (b *budget) take(bytes int64) bool {
 	if b.memory -= bytes; b.memory < 0 {
-		b.end(fmt.Sprintf("needed more than %d MiB of memory", b.bounds.Memory>>20))
+		b.short()
 	}
 	return b.spent == ""
+}
+
+func (b *budget) short() {
+	b.end(fmt.Sprintf("needed more than %d MiB of memory", b.bounds.Memory>>20))
 }
 
 func (b *budget) end(why string) {

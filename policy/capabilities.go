@@ -14,22 +14,30 @@ import (
 //   - They make other policies: rego.parse_module.
 //   - Their answer is not the same twice: rand.intn and others that OPA marks, and certificate chains checked against
 //     the system's clock and roots.
+//   - They are about keys, certificates, tokens, requests to clouds and annotations, which no policy here is given: io.jwt.*, crypto.x509.*,
+//     crypto.parse_private_keys, providers.*, rego.metadata.*.
 //   - They can run for ever and do not look whether they were cancelled.
 func forbidden() []string {
 	return []string{
 		"http.send", "opa.runtime", "rego.parse_module", "trace", "print", "internal.print",
 		"json.match_schema", "json.verify_schema",
-		"crypto.x509.parse_and_verify_certificates", "crypto.x509.parse_and_verify_certificates_with_options",
+		"crypto.parse_private_keys",
 		"graph.reachable_paths", "regex.globs_match", "strings.render_template",
 	}
+}
+
+// forbiddenFamilies begin the names of builtins that are forbidden.
+func forbiddenFamilies() []string {
+	return []string{"net.", "graphql.", "io.jwt.", "crypto.x509.", "providers.", "rego.metadata."}
 }
 
 // capabilities are what policies may use.
 func capabilities() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion()
-	no := forbidden()
+	no, families := forbidden(), forbiddenFamilies()
 	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool {
-		return slices.Contains(no, b.Name) || strings.HasPrefix(b.Name, "net.") || strings.HasPrefix(b.Name, "graphql.") ||
+		return slices.Contains(no, b.Name) ||
+			slices.ContainsFunc(families, func(prefix string) bool { return strings.HasPrefix(b.Name, prefix) }) ||
 			b.Nondeterministic && b.Name != ast.NowNanos.Name // time.now_ns is the snapshot's Now
 	})
 	c.AllowNet = []string{}

@@ -175,7 +175,7 @@ func (c *checker) compile() *ast.Compiler {
 	schemas.Put(ast.SchemaRootRef, c.document.raw)
 	tests := c.tests
 	for {
-		compiler, err := within(compileLimit, func() (*ast.Compiler, error) {
+		compiler, err := within(DefaultCompile, func() (*ast.Compiler, error) {
 			return tryCompile(schemas, slices.Concat(c.library, c.typed(), tests), c.data)
 		})
 		if err == nil {

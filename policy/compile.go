@@ -39,9 +39,53 @@ type bookConfig struct {
 	data             []DataFile
 	total            bool
 	only             map[string]bool
+	// limit of time for the modules.
+	limit time.Duration
 }
 
+// newRulebook makes a rulebook within a time: modules that nobody vouches for can take for ever to compile, such as types of values
+// within values within values. What takes too long is left to itself, and the library speaks alone.
 func newRulebook(cfg bookConfig) *rulebook {
+	if len(cfg.modules) == 0 {
+		return makeRulebook(cfg)
+	}
+	done := make(chan *rulebook, 1)
+	why := fmt.Sprintf("reading and compiling them takes more than %s", cfg.limit)
+	go func() {
+		var err error
+		var b *rulebook
+		func() {
+			defer recovered(&err)
+			b = makeRulebook(cfg)
+		}()
+		if err != nil {
+			b = refused(cfg, err.Error())
+		}
+		done <- b
+	}()
+	timer := time.NewTimer(cfg.limit)
+	defer timer.Stop()
+	select {
+	case b := <-done:
+		return b
+	case <-timer.C:
+		return refused(cfg, why)
+	}
+}
+
+// refused is the rulebook of a library whose modules can't be read.
+func refused(cfg bookConfig, why string) *rulebook {
+	modules := cfg.modules
+	cfg.modules = nil
+	b := makeRulebook(cfg)
+	b.add(Problem{Path: "policies", Message: cut(why, maxMessage)})
+	for _, m := range modules {
+		b.digest = "sha256:" + sum([]byte(b.digest+m.Source))
+	}
+	return b
+}
+
+func makeRulebook(cfg bookConfig) *rulebook {
 	b := &rulebook{ours: map[string]bool{}, total: cfg.total, only: cfg.only, foreign: len(cfg.modules) > 0}
 	s := &source{book: b}
 	for _, m := range cfg.library {
@@ -201,9 +245,15 @@ func parseModule(m Module) (parsed *ast.Module, err error) {
 	if len(m.Source) > MaxFileSize {
 		return nil, fmt.Errorf("the file has %d bytes; more than %d are not read", len(m.Source), MaxFileSize)
 	}
+	if err := readable(m); err != nil {
+		return nil, err
+	}
 	parsed, err = ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: capabilities()})
 	if err == nil && parsed == nil {
 		err = errors.New("the file is empty")
+	}
+	if err == nil {
+		err = tooLarge(parsed)
 	}
 	return parsed, err
 }
@@ -248,15 +298,10 @@ func onlyTests(m *ast.Module, name string) error {
 func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 	rest := slices.Clone(s.parsed)
 	for {
-		c, err := compileWithin(compileLimit, slices.Concat(own, rest), data)
+		c, err := compileModules(slices.Concat(own, rest), data)
 		if err == nil || len(rest) == 0 {
 			s.book.addErrors("library", err)
 			return c
-		}
-		if errors.Is(err, errSlowCompile) {
-			s.book.addErrors("policies", err)
-			rest = nil
-			continue
 		}
 		kept := slices.DeleteFunc(slices.Clone(rest), func(m *ast.Module) bool { return names(err, m) })
 		if len(kept) < len(rest) {
@@ -266,7 +311,7 @@ func (s *source) compile(own []*ast.Module, data map[string]any) *ast.Compiler {
 		}
 		// The errors name the library only: one of the modules is at odds with it.
 		rest = slices.DeleteFunc(kept, func(m *ast.Module) bool {
-			_, err := compileWithin(compileLimit, append(slices.Clone(own), m), data)
+			_, err := compileModules(append(slices.Clone(own), m), data)
 			for _, p := range problemsOf(m.Package.Location.File, err) {
 				s.book.add(Problem{Path: m.Package.Location.File, Line: m.Package.Location.Row, Message: p.Error()})
 			}
@@ -292,18 +337,14 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 	}
 	c = ast.NewCompiler().WithCapabilities(capabilities()).WithDefaultRegoVersion(ast.RegoV1).
 		SetErrorLimit(maxProblems).WithPathConflictsCheck(func(path []string) (bool, error) { return holds(data, path), nil })
+	c.WithStageAfterID(ast.StageSetGraph, ast.CompilerStageDefinition{Name: "CheckDepth", MetricName: "check_depth", Stage: tooDeep})
 	if c.Compile(set); c.Failed() {
 		return c, c.Errors
 	}
-	return c, tooDeep(c)
+	return c, nil
 }
 
-// compileWithin is compileModules with a time limit, for modules that nobody vouches for: types of values within values within
-// values can be too many to check. What takes too long is left to itself.
-func compileWithin(limit time.Duration, modules []*ast.Module, data map[string]any) (*ast.Compiler, error) {
-	return within(limit, func() (*ast.Compiler, error) { return compileModules(modules, data) })
-}
-
+// within compiles within a time. What takes longer is left to itself.
 func within(limit time.Duration, compile func() (*ast.Compiler, error)) (*ast.Compiler, error) {
 	type compiled struct {
 		c   *ast.Compiler
@@ -326,32 +367,6 @@ func within(limit time.Duration, compile func() (*ast.Compiler, error)) (*ast.Co
 
 // errSlowCompile says that compiling takes too long; it names no module.
 var errSlowCompile = errors.New("compiling takes too long")
-
-// tooDeep refuses rules that lead to rules that lead to rules without end: evaluating them takes stack, and a stack that is
-// full is the end of the process.
-func tooDeep(c *ast.Compiler) error {
-	depths := map[*ast.Rule]int{}
-	sorted, ok := c.Graph.Sort()
-	if !ok {
-		return nil // it is recursive, which the compiler refuses
-	}
-	for _, node := range sorted {
-		rule, ok := node.(*ast.Rule)
-		if !ok {
-			continue
-		}
-		for next := range c.Graph.Dependencies(rule) {
-			if r, ok := next.(*ast.Rule); ok {
-				depths[rule] = max(depths[rule], depths[r]+1)
-			}
-		}
-		if depths[rule] > maxRuleDepth {
-			return &ast.Error{Code: ast.CompileErr, Location: rule.Location,
-				Message: fmt.Sprintf("rules that depend on rules more than %d deep", maxRuleDepth)}
-		}
-	}
-	return nil
-}
 
 // holds reports whether data has something at a path.
 func holds(data map[string]any, path []string) bool {

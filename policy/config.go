@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/rampart-gitops/rampart/rego"
 )
@@ -13,14 +12,12 @@ const (
 	MaxFileSize = 1 << 20
 
 	// maxSource in bytes, and maxModules, of all modules of an environment.
-	maxSource  = 8 << 20
+	maxSource  = 2 << 20
 	maxModules = 1000
-	// maxRuleDepth is how far rules may depend on rules.
-	maxRuleDepth = 500
-	// compileLimit is how long compiling may take.
-	compileLimit = 10 * time.Second
 
 	maxProblems = 100
+	// maxRead is how many findings of a rule set are read; more are an error.
+	maxRead     = 1000
 	maxFindings = 100
 	maxMessage  = 4 << 10
 	maxEvidence = 4 << 10

@@ -36,8 +36,8 @@ func Compile(cfg Config) *Engine {
 	}
 	e := &Engine{bounds: cfg.Bounds.orDefault(), waivable: slices.Sorted(slices.Values(cfg.Waivable)),
 		terms: newTermMaker(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]())}
-	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true})},
-		floor(cfg)...)
+	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true, limit: e.bounds.Compile})},
+		e.floor(cfg)...)
 	var digests []string
 	for _, b := range e.books {
 		e.problems = append(e.problems, b.problems...)
@@ -62,7 +62,7 @@ func Compile(cfg Config) *Engine {
 
 // floor makes the books of the bot's own configuration: its modules, which see none of the repository's, and the library with
 // its parameters, of which only the rules that are configured there have a say.
-func floor(cfg Config) []*rulebook {
+func (e *Engine) floor(cfg Config) []*rulebook {
 	var modules []Module
 	var data []DataFile
 	for _, l := range cfg.Floor {
@@ -72,7 +72,7 @@ func floor(cfg Config) []*rulebook {
 	var out []*rulebook
 	if len(modules) > 0 {
 		helpers := slices.DeleteFunc(slices.Clone(cfg.Library), func(m Module) bool { return asksVerdicts(m.Path) })
-		out = append(out, newRulebook(bookConfig{library: helpers, modules: modules, data: data}))
+		out = append(out, newRulebook(bookConfig{library: helpers, modules: modules, data: data, limit: e.bounds.Compile}))
 	}
 	configured := configuredRules(data)
 	if len(configured) > 0 || len(data) > 0 && len(modules) == 0 {
@@ -126,6 +126,8 @@ type Bounds struct {
 	Steps int
 	// Memory in bytes, roughly, that results of builtins take.
 	Memory int64
+	// Compile is how long reading and compiling the modules may take, of real time.
+	Compile time.Duration
 }
 
 // The default bounds.
@@ -133,8 +135,10 @@ const (
 	DefaultTimeout = time.Second
 	DefaultSteps   = 1_000_000
 	DefaultMemory  = 64 << 20
+	DefaultCompile = 10 * time.Second
 )
 
 func (b Bounds) orDefault() Bounds {
-	return Bounds{Timeout: cmp.Or(b.Timeout, DefaultTimeout), Steps: cmp.Or(b.Steps, DefaultSteps), Memory: cmp.Or(b.Memory, DefaultMemory)}
+	return Bounds{Timeout: cmp.Or(b.Timeout, DefaultTimeout), Steps: cmp.Or(b.Steps, DefaultSteps), Memory: cmp.Or(b.Memory, DefaultMemory),
+		Compile: cmp.Or(b.Compile, DefaultCompile)}
 }

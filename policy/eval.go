@@ -39,7 +39,7 @@ type slowKey struct {
 
 // results are the rule sets of a package that are defined, and what could not be evaluated.
 type results struct {
-	sets     map[string]*ast.Term
+	sets     map[string]reading
 	failures []rollout.Finding
 }
 
@@ -51,7 +51,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 		return results{failures: []rollout.Finding{{Package: pkg, Rule: "policy.broken", Effect: rollout.HoldEffect,
 			Message: "the policies do not compile"}}}
 	}
-	out := results{sets: make(map[string]*ast.Term, len(p.sets))}
+	out := results{sets: make(map[string]reading, len(p.sets))}
 	key := slowKey{b, pkg}
 	if j.slow[key] == "" {
 		if why := b.quarantine.excluded(pkg); why != "" {
@@ -59,7 +59,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 		}
 	}
 	if j.slow[key] != "" {
-		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key]})
+		out.fail(rollout.Finding{Package: pkg, Rule: "policy.timeout", Effect: rollout.HoldEffect, Message: j.slow[key], Location: p.foreign})
 	} else {
 		err := j.together(&key, p, out.sets, input)
 		if err == nil {
@@ -77,24 +77,24 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 }
 
 // together asks for all rule sets of a package.
-func (j *judgement) together(key *slowKey, p *prepared, sets map[string]*ast.Term, input ast.Value) error {
+func (j *judgement) together(key *slowKey, p *prepared, sets map[string]reading, input ast.Value) error {
 	if len(p.whole.sets) > 0 {
-		values, err := j.run(key, p.whole, input)
+		readings, err := j.run(key, p.whole, input)
 		if err != nil {
 			return err
 		}
-		for i, name := range p.whole.sets {
-			sets[name] = values[i]
+		for i, set := range p.whole.sets {
+			sets[set.name] = readings[i]
 		}
 	}
 	for _, name := range p.apart {
-		values, err := j.run(key, p.sets[name], input)
+		readings, err := j.run(key, p.sets[name], input)
 		switch {
 		case errors.Is(err, errUndefined):
 		case err != nil:
 			return err
 		default:
-			sets[name] = values[0]
+			sets[name] = readings[0]
 		}
 	}
 	return nil
@@ -109,9 +109,9 @@ type slowSet struct {
 // one asks for one rule set, and the library alone where that fails.
 func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) {
 	if j.slow[of.slowKey] == "" {
-		values, err := j.run(&of.slowKey, b.all.packages[of.pkg].sets[of.set], input)
+		readings, err := j.run(&of.slowKey, b.all.packages[of.pkg].sets[of.set], input)
 		if err == nil {
-			out.sets[of.set] = values[0]
+			out.sets[of.set] = readings[0]
 		}
 		if err == nil || errors.Is(err, errUndefined) {
 			return
@@ -122,18 +122,18 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 	if fallback == nil || b.library == b.all || len(fallback.sets[of.set].sets) == 0 {
 		return
 	}
-	values, err := b.library.run(fallback.sets[of.set], j.question(input))
+	readings, err := b.library.run(fallback.sets[of.set], j.question(input))
 	switch {
 	case errors.Is(err, errUndefined):
 	case err != nil:
 		out.fail(j.failure(b, of.pkg, err))
 	default:
-		out.sets[of.set] = values[0]
+		out.sets[of.set] = readings[0]
 	}
 }
 
 // run asks the policies of a book.
-func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]*ast.Term, error) {
+func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]reading, error) {
 	j.at.Store(key)
 	j.asked.Add(1)
 	return key.book.all.run(q, j.question(input))
@@ -164,6 +164,7 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 		return f
 	case errors.As(err, &spent):
 		f.Rule, f.Message = "policy.timeout", fmt.Sprintf("the policies of %s %s", pkg, string(spent))
+		f.Location = b.all.packages[pkg].foreign
 		j.slow[slowKey{b, pkg}] = f.Message
 		b.quarantine.exclude(pkg, f.Message)
 		return f

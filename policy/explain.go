@@ -123,7 +123,7 @@ func (x *explainer) watch(b *rulebook, w *watcher, q query) {
 	bounds.Timeout, bounds.Steps, bounds.Memory = explainFactor*bounds.Timeout, explainFactor*bounds.Steps, explainFactor*bounds.Memory
 	ask := question{input: x.input, now: x.now, tracer: w}
 	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
-		w.begin(q.sets[0])
+		w.begin(q.sets[0].name)
 		ask.budget = newBudget(x.ctx, bounds)
 		err := b.all.trace(q, ask, cache)
 		var spent exhausted

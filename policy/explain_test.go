@@ -272,7 +272,7 @@ func TestExplainFurthest(t *testing.T) {
 		x := explain(t, Config{Modules: modules(`package rampart.rollout
 
 warn contains {"rule": "acme.far", "msg": "no"} if {
-	some n in `+order+`
+	some n in ` + order + `
 	n > 2
 	n == 7
 }

@@ -15,20 +15,17 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// findings reads the rule sets of a package. What has the wrong shape is a finding that holds.
+// reading is what a rule set says, and what is wrong with it.
+type reading struct {
+	found, wrong []rollout.Finding
+}
+
+// findings are what the rule sets of a package say. What has the wrong shape is a finding that holds.
 func (b *rulebook) findings(pkg string, r results) []rollout.Finding {
 	out := r.failures
 	for _, set := range contract()[pkg] {
-		t, ok := r.sets[set.name]
-		if !ok {
-			continue
-		}
-		found, wrong := readSet(pkg, set, t)
-		out = append(out, b.own(found)...)
-		if wrong != "" {
-			out = append(out, rollout.Finding{Package: pkg, Rule: "policy.shape", Effect: rollout.HoldEffect,
-				Message: wrong, Location: b.all.packages[pkg].places[set.name]})
-		}
+		said := r.sets[set.name]
+		out = append(append(out, b.own(said.found)...), said.wrong...)
 	}
 	if b.total && len(r.sets) == 0 && len(r.failures) == 0 {
 		out = append(out, rollout.Finding{Package: pkg, Rule: "policy.empty", Effect: rollout.HoldEffect,
@@ -45,25 +42,30 @@ func (b *rulebook) own(found []rollout.Finding) []rollout.Finding {
 	return slices.DeleteFunc(found, func(f rollout.Finding) bool { return !b.only[f.Rule] })
 }
 
-// readSet gives the findings of a rule set, and what is wrong with it.
-func readSet(pkg string, set ruleSet, t *ast.Term) (out []rollout.Finding, wrong string) {
-	terms, ok := t.Value.(ast.Set)
-	if !ok {
-		return nil, fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.name, article(t), set.name)
-	}
-	if terms.Len() == 0 {
-		return nil, ""
-	}
-	for _, item := range terms.Slice() {
-		f, err := readFinding(pkg, set, item)
-		switch {
-		case err != nil && wrong == "":
-			wrong = fmt.Sprintf("%s has %v where an object with the strings rule and msg is expected", set.name, err)
-		case err == nil && len(out) <= maxFindings:
-			out = append(out, f)
+// readSet reads a rule set. It fails where there is too much to read: leaving something out could leave out what is strictest.
+func readSet(q query, set ruleSet, t *ast.Term) (r reading, err error) {
+	wrong := func(message string) {
+		if r.wrong == nil {
+			r.wrong = []rollout.Finding{{Package: q.pkg, Rule: "policy.shape", Effect: rollout.HoldEffect, Message: message, Location: q.places[set.name]}}
 		}
 	}
-	return out, wrong
+	terms, ok := t.Value.(ast.Set)
+	if !ok {
+		wrong(fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.name, article(t), set.name))
+		return r, nil
+	}
+	if n := terms.Len(); n > maxRead {
+		return r, fmt.Errorf("%s has %d findings, more than %d (%s)", set.name, n, maxRead, q.places[set.name])
+	}
+	for _, item := range terms.Slice() {
+		f, err := readFinding(q.pkg, set, item)
+		if err != nil {
+			wrong(fmt.Sprintf("%s has %v where an object with the strings rule and msg is expected", set.name, err))
+			continue
+		}
+		r.found = append(r.found, f)
+	}
+	return r, nil
 }
 
 // shapeError says what something is instead.

@@ -65,7 +65,7 @@ func TestFailsClosed(t *testing.T) {
 		"two values of a function": {Config{Modules: modules(rules + "f(_) := 1\n\nf(_) := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if f(1) == 1\n")},
 			"policy.error", "conflicting values", "policies/p1.rego:5"},
 		"a time-out": {Config{Bounds: Bounds{Timeout: 50 * time.Millisecond}, Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n" + loop + "}\n")},
-			"policy.timeout", "took longer than 50ms", ""},
+			"policy.timeout", "took longer than 50ms", "policies/p1.rego:3"},
 		"a module that does not parse": {Config{Modules: modules(rules + "deny contains {\n")},
 			"policy.broken", "unexpected eof", "policies/p1.rego:4"},
 		"a module in an older Rego": {Config{Modules: modules(rules + "deny[x] { x := {\"rule\": \"a\", \"msg\": \"b\"} }\n")},

@@ -50,11 +50,11 @@ type object struct {
 	// would mostly do.
 	terms []ast.Term
 
-	pairRoom [room][2]*ast.Term
-	termRoom [room]ast.Term
+	pairRoom [roomOfObject][2]*ast.Term
+	termRoom [roomOfObject]ast.Term
 }
 
-const room = 8
+const roomOfObject = 8
 
 func newObject() *object {
 	o := &object{}
@@ -68,7 +68,7 @@ func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 
 func (o *object) put(key string, v ast.Value) {
 	if len(o.terms) == cap(o.terms) {
-		o.terms = make([]ast.Term, 0, room)
+		o.terms = make([]ast.Term, 0, roomOfObject)
 	}
 	o.terms = append(o.terms, ast.Term{Value: v})
 	o.add(key, &o.terms[len(o.terms)-1])

@@ -64,16 +64,20 @@ type prepared struct {
 	sets map[string]query
 	// apart are the names of the rule sets that whole does not ask for.
 	apart []string
-	// places of each rule set's rules, for messages.
-	places map[string]string
+	// places of each rule set's rules, for messages; foreign are those of all rules that nobody vouches for.
+	places  map[string]string
+	foreign string
 }
 
-// query gives values of rule sets, which it binds to variables.
+// query gives the findings of rule sets, which it binds to variables.
 type query struct {
+	pkg      string
 	body     ast.Body
 	compiler ast.QueryCompiler
-	sets     []string
+	sets     []ruleSet
 	vars     []ast.Var
+	// places are those of the package.
+	places map[string]string
 }
 
 // maxPlaces is how many lines a message names.
@@ -87,40 +91,44 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 	out.builtins = bound(c)
 	for name, sets := range contract() {
 		p := &prepared{sets: map[string]query{}, places: map[string]string{}}
-		var together []string
+		var together []ruleSet
+		var all []*ast.Rule
 		for _, set := range sets {
 			rules := c.GetRulesWithPrefix(ast.MustParseRef("data." + name + "." + set.name))
 			p.places[set.name] = b.places(rules)
+			all = append(all, rules...)
 			switch {
 			case len(rules) == 0:
 				continue
 			case slices.ContainsFunc(rules, func(r *ast.Rule) bool { return r.Head.RuleKind() != ast.MultiValue || len(r.Ref()) != 4 }):
 				p.apart = append(p.apart, set.name)
 			default:
-				together = append(together, set.name)
+				together = append(together, set)
 			}
-			q, err := prepareQuery(c, name, []string{set.name})
+			q, err := prepareQuery(c, name, []ruleSet{set})
 			b.addErrors(name, err)
+			q.places = p.places
 			p.sets[set.name] = q
 		}
 		q, err := prepareQuery(c, name, together)
 		b.addErrors(name, err)
-		p.whole = q
+		q.places = p.places
+		p.whole, p.foreign = q, b.places(slices.DeleteFunc(all, func(r *ast.Rule) bool { return b.ours[r.Location.File] }))
 		out.packages[name] = p
 	}
 	return out
 }
 
-func prepareQuery(c *ast.Compiler, pkg string, sets []string) (q query, err error) {
+func prepareQuery(c *ast.Compiler, pkg string, sets []ruleSet) (q query, err error) {
 	defer recovered(&err)
 	if len(sets) == 0 {
 		return query{}, nil
 	}
-	q.sets = sets
+	q.pkg, q.sets = pkg, sets
 	var text []string
 	for i, set := range sets {
 		q.vars = append(q.vars, ast.Var(fmt.Sprintf("answer%d", i)))
-		text = append(text, fmt.Sprintf("answer%d = data.%s.%s", i, pkg, set))
+		text = append(text, fmt.Sprintf("answer%d = data.%s.%s", i, pkg, set.name))
 	}
 	body, err := ast.ParseBodyWithOpts(strings.Join(text, "; "), ast.ParserOptions{RegoVersion: ast.RegoV1})
 	if err != nil {
@@ -171,9 +179,25 @@ type question struct {
 	tracer topdown.QueryTracer
 }
 
-// run evaluates a query: the values of its rule sets, in their order. It ends with errUndefined where one of them is not defined.
-func (p *policies) run(q query, ask question) (values []*ast.Term, err error) {
+// run evaluates a query: what its rule sets say, in their order. It ends with errUndefined where one of them is not defined. Findings
+// are read here and not later: reading values that were made to harm is as dear as making them.
+func (p *policies) run(q query, ask question) (out []reading, err error) {
 	defer recovered(&err)
+	values, err := p.evaluate(q, ask)
+	if err != nil {
+		return nil, err
+	}
+	for i, set := range q.sets {
+		r, err := readSet(q, set, values[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (p *policies) evaluate(q query, ask question) (values []*ast.Term, err error) {
 	if err := ask.budget.ctx.Err(); err != nil {
 		return nil, err
 	}
