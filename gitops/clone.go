@@ -34,7 +34,7 @@ func OpenClone(dir string) (*Clone, error) {
 	if err == nil {
 		root, c.prefix = filepath.Join(root, ".git"), below
 	} else if root = dir; !isGitDir(root) {
-		return nil, fmt.Errorf("%s: %w: name a clone with -C, or the repository with --repo", dir, err)
+		return nil, &NoCloneError{dir, err}
 	}
 	if c.store, err = openObjects(root); err != nil {
 		return nil, fmt.Errorf("open the clone %s: %w", dir, err)
@@ -54,6 +54,19 @@ func isGitDir(dir string) bool {
 	objects, err := os.Stat(filepath.Join(dir, "objects"))
 	return err == nil && objects.IsDir()
 }
+
+// NoCloneError says that a folder is in no clone.
+type NoCloneError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoCloneError) Error() string {
+	return fmt.Sprintf("%s: %v: name a clone with -C, or the repository with --repo", e.Dir, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *NoCloneError) Unwrap() error { return e.Err }
 
 // NoRefError says that a clone does not have a ref.
 type NoRefError struct{ Dir, Ref string }

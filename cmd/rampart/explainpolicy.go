@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -14,15 +13,12 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as they are.
-func (a *app) explainDecision(ctx context.Context, source decisionSource, s rollout.Snapshot, ask policyQuestion) (*report.PolicyTree, error) {
-	d, err := lastDecision(ctx, source, decisions.Filter{Deployment: s.Deployment.String()})
-	if err != nil {
+// explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as they are; nil:
+// there is none.
+func explainDecision(ctx context.Context, source decisionSource, s rollout.Snapshot, ask policyQuestion) (*report.PolicyTree, error) {
+	d, err := source.Last(ctx, s.Deployment.String())
+	if err != nil || d == nil {
 		return nil, err
-	}
-	if d == nil {
-		a.say("no decision about %s is recorded there", s.Deployment)
-		return nil, nil
 	}
 	in, err := judgedOf(*d)
 	if err != nil {

@@ -67,7 +67,7 @@ func (w *world) withSecret(image string) string {
 func TestDecisionsTellTheStory(t *testing.T) {
 	w := newWorld(t)
 	lines := filepath.Join(t.TempDir(), "decisions.jsonl")
-	record := []string{"--record-decisions", "--decision-log", lines}
+	record := []string{"--record-decisions", "--decision-log", lines, "--waivable-rule", "test.slo"}
 	w.push("add checkout", map[string]string{"workers/checkout.yaml": w.withSecret("app:v1"), "rampart.yaml": crashConfig, "policies/slo.rego": sloPolicy})
 	cycle := func() { w.once(record...) }
 	w.eventually("v1 is current", func() bool { cycle(); return w.reason() == "RolloutComplete" })
@@ -153,7 +153,7 @@ func (w *world) decisions() []event {
 func (e event) has(effect, rule, waiver string) bool {
 	for _, v := range e.Verdicts {
 		for _, r := range v.Rules {
-			if v.Effect == effect && r == rule && v.Waived[rule] == waiver {
+			if v.Effect == effect && r == rule && strings.HasPrefix(v.Waived[rule], waiver) && (waiver != "" || v.Waived[rule] == "") {
 				return true
 			}
 		}
