@@ -89,9 +89,20 @@ func (m *model) learn(x, prev *node, at *place) {
 			m.sources[exact] = s.at
 		}
 	}
-	if prev != nil && x.kind != kInstant && prev.kind.leaf() && (prev.kind != kNumber || prev.n < 1000) {
+	if prev != nil && x.kind != kInstant && recurs(prev) {
 		m.followers[uint64(mix(at.like, prev.hash))<<32|uint64(m.label)] = x
 	}
+}
+
+// recurs reports whether a value may come again in the same place: a word, or a small whole number.
+func recurs(x *node) bool {
+	switch x.kind {
+	case kNumber:
+		return x.scale == 0 && x.n < 200
+	case kText:
+		return len(x.text) <= 64 && !strings.ContainsAny(x.text, "0123456789")
+	}
+	return x.kind.leaf()
 }
 
 // derived is what follows from values that are there already (keys are sorted); nil: nothing does.

@@ -76,7 +76,10 @@ var (
 const credentialWords = `(?:passw(?:or)?d|passphrase|(?:\b|_)pass(?:\b|_)|pwd|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|credential|authorization|bearer|session[-_.]?id|cookie|(?:\b|_)dsn(?:\b|_)|connection[-_.]?string)`
 
 // shortest text that is looked for in the result: what is shorter is everywhere.
-const shortest = 4
+const (
+	shortest     = 4
+	shortestPart = 8
+)
 
 // masking is one decision's.
 type masking struct {
@@ -116,6 +119,11 @@ func (w *masking) hide(path []string, what ...string) {
 	for _, s := range what {
 		if s = strings.TrimSpace(s); len(s) >= shortest {
 			w.gone[s] = true
+		}
+		for _, part := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("&;,=:@\"' \t\n", r) }) {
+			if len(part) >= shortestPart { // that a policy may take it apart into
+				w.gone[part] = true
+			}
 		}
 	}
 }
