@@ -236,6 +236,11 @@ func TestRefThatIsRefused(t *testing.T) {
 	require.Equal(t, main, r.Tip("main"))
 
 	branch := keeperAt(t, r.URL(), "refs/heads/rampart-decisions")
+	branch.append(t, ds[:1])
+	r.Hook("update", `exit 1`)
+	_, err = branch.Append(t.Context(), ds)
+	require.ErrorAs(t, err, &not, "in the middle of a run")
+	r.Hook("update", `exit 0`)
 	branch.append(t, ds)
 	require.Equal(t, ids(ds), ids(collect(t, branch.Read(t.Context(), DecisionQuery{Order: OldestFirst}))))
 	require.Equal(t, "2", fmt.Sprint(len(strings.Split(r.Git("for-each-ref"), "\n"))))

@@ -132,8 +132,15 @@ func TestWhatIsNew(t *testing.T) {
 		done   bool
 		want   bool
 	}{
-		"nothing":       {func(*reconcile.Decision) {}, false, false},
-		"counts":        {finding(func(f *rollout.Finding) { f.Message, f.Evidence = "4 of 10", json.RawMessage(`4`) }), false, false},
+		"nothing": {func(*reconcile.Decision) {}, false, false},
+		"counts":  {finding(func(f *rollout.Finding) { f.Message, f.Evidence = "4 of 10", json.RawMessage(`4`) }), false, false},
+		"a rule again": {func(d *reconcile.Decision) {
+			v := d.Plan.Verdicts.Actions["Ramp/v2@10%"]
+			again := v.Findings[0]
+			again.Message = "of another queue"
+			v.Findings = append(v.Findings, again)
+			d.Plan.Verdicts.Actions["Ramp/v2@10%"] = v
+		}, false, false},
 		"a rule":        {finding(func(f *rollout.Finding) { f.Rule = "acme.other" }), false, true},
 		"a waiver":      {finding(func(f *rollout.Finding) { f.Waived = "shop/launch" }), false, true},
 		"the state":     {func(d *reconcile.Decision) { d.Proposal.State.Reason = rollout.RolloutComplete }, false, true},
@@ -151,7 +158,7 @@ func TestWhatIsNew(t *testing.T) {
 			record(l, held("checkout", noon))
 			second := held("checkout", noon.Add(time.Minute), c.change)
 			// A decision that lowered something is handed over when it did, and again at the end of the cycle.
-			l.Record(t.Context(), []reconcile.Made{{Decision: second, Done: c.done}, {Decision: second}})
+			l.Record(t.Context(), []reconcile.Made{{Decision: second, Done: c.done}, {Decision: second, Done: c.done}, {Decision: second}})
 			closeLog(t, l)
 			want := 1
 			if c.want {
@@ -402,9 +409,14 @@ func TestFileIsRotated(t *testing.T) {
 	write("two\n")
 	require.Equal(t, "before\none\n", content(name+".1"))
 	require.Equal(t, "two\n", content(name))
-	require.NoError(t, os.Remove(name))
+	require.NoError(t, os.Rename(name, name+".2"))
+	require.NoError(t, os.WriteFile(name, nil, 0o600)) // as logrotate does
 	write("three\n")
+	require.Equal(t, "two\n", content(name+".2"))
 	require.Equal(t, "three\n", content(name))
+	require.NoError(t, os.Remove(name))
+	write("four\n")
+	require.Equal(t, "four\n", content(name))
 	info, err := os.Stat(name)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
