@@ -263,8 +263,6 @@ type adrift struct {
 	left    [][]*templateAt
 	known   [][]string
 	partial bool
-	// approval is what environments have to want at least.
-	approval []ApprovalFloor
 }
 
 func (a *adrift) add(e *environment) {

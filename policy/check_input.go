@@ -9,6 +9,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -115,32 +116,42 @@ func typeError(e *ast.Error) string {
 // that a field never has.
 func (c *checker) inputs() {
 	for _, m := range slices.Concat(c.library, c.policies, c.tests) {
-		spec := packageName(m) == packageSpec && !isTest(m.Package.Location)
+		u := inputUse{checker: c}
+		if !isTest(m.Package.Location) {
+			u.pkg = packageName(m)
+		}
 		ast.WalkTerms(m, func(t *ast.Term) bool {
 			switch v := t.Value.(type) {
 			case ast.Ref:
-				c.reference(t, spec)
+				u.reference(t)
 			case ast.Call:
-				c.comparison(t.Location, v)
+				u.comparison(t.Location, v)
 			}
 			return false
 		})
 		ast.WalkExprs(m, func(e *ast.Expr) bool {
 			if terms, ok := e.Terms.([]*ast.Term); ok {
-				c.comparison(e.Location, terms)
+				u.comparison(e.Location, terms)
 			}
 			return false
 		})
 	}
 }
 
+// inputUse checks how a module uses the input.
+type inputUse struct {
+	*checker
+	// pkg is the module's package; "" for tests, which are asked nothing.
+	pkg string
+}
+
 // reference checks one reference to the input.
-func (c *checker) reference(t *ast.Term, spec bool) {
+func (c inputUse) reference(t *ast.Term) {
 	ref := t.Value.(ast.Ref)
 	if !ref[0].Equal(ast.InputRootDocument) || len(ref) < 2 {
 		return
 	}
-	if first, ok := ref[1].Value.(ast.String); ok && spec && !slices.Contains(subjectKeys(), string(first)) {
+	if first, ok := ref[1].Value.(ast.String); ok && c.pkg == packageSpec && !slices.Contains(subjectKeys(), string(first)) {
 		if _, known := c.document.root.member(first); known {
 			c.add(CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref, strings.Join(subjectKeys(), ", "))
 			return
@@ -177,13 +188,13 @@ func follow(n schemaNode, ref ast.Ref, onlyOpen bool) (at schemaNode, missing in
 }
 
 // comparison checks a call that compares a field with values written out, or asks for a key that is.
-func (c *checker) comparison(where *ast.Location, terms []*ast.Term) {
+func (c inputUse) comparison(where *ast.Location, terms []*ast.Term) {
 	if len(terms) < 3 {
 		return
 	}
 	switch terms[0].String() {
 	case ast.ObjectGet.Name:
-		c.asked(terms[1], terms[2])
+		c.lookup(terms[1], terms[2])
 	case ast.Equal.Name, ast.Equality.Name, ast.NotEqual.Name:
 		c.never(where, terms[1], terms[2])
 		c.never(where, terms[2], terms[1])
@@ -197,8 +208,8 @@ func (c *checker) comparison(where *ast.Location, terms []*ast.Term) {
 	}
 }
 
-// asked checks the keys that object.get is given for a part of the input.
-func (c *checker) asked(object, key *ast.Term) {
+// lookup checks the keys that object.get is given for a part of the input.
+func (c inputUse) lookup(object, key *ast.Term) {
 	ref, ok := object.Value.(ast.Ref)
 	if !ok || !ref[0].Equal(ast.InputRootDocument) {
 		return
@@ -212,17 +223,31 @@ func (c *checker) asked(object, key *ast.Term) {
 }
 
 // never reports a value that a field of the input never has.
-func (c *checker) never(where *ast.Location, field, value *ast.Term) {
+func (c inputUse) never(where *ast.Location, field, value *ast.Term) {
 	ref, ok := field.Value.(ast.Ref)
 	s, isText := value.Value.(ast.String)
 	if !ok || !isText || !ref[0].Equal(ast.InputRootDocument) {
 		return
 	}
 	at, _ := follow(c.document.root, ref, false)
-	values := textsOf(at.schema["enum"])
-	if len(values) > 0 && !slices.Contains(values, string(s)) {
-		c.add(CheckInput, where, "%s is never %q%s", ref, string(s), instead(string(s), values))
+	if !at.allows(string(s)) {
+		c.isNever(where, at, ref, string(s))
+		return
 	}
+	by := asked(rollout.ActionKind(s))
+	if ref.String() == "input.action.kind" && c.pkg != packageSpec && contract()[c.pkg] != nil && by != c.pkg {
+		c.add(CheckInput, where, "%s is never %q in %s: %s is asked about it", ref, string(s), c.pkg, by)
+	}
+}
+
+func (c *checker) isNever(where *ast.Location, at schemaNode, ref ast.Ref, value string) {
+	c.add(CheckInput, where, "%s is never %q%s", ref, value, instead(value, textsOf(at.schema["enum"])))
+}
+
+// allows reports whether a place may have a text for value.
+func (n schemaNode) allows(value string) bool {
+	values := textsOf(n.schema["enum"])
+	return len(values) == 0 || slices.Contains(values, value)
 }
 
 // mocks checks what tests give for the input.
@@ -258,6 +283,10 @@ func (c *checker) mock(in mocked, at schemaNode, ref ast.Ref, t *ast.Term) {
 		return
 	}
 	switch v := t.Value.(type) {
+	case ast.String:
+		if !at.allows(string(v)) {
+			c.isNever(t.Location, at, ref, string(v))
+		}
 	case ast.Object:
 		v.Foreach(func(k, value *ast.Term) {
 			field := ref.Append(k)

@@ -76,6 +76,19 @@ func TestCheck(t *testing.T) {
 			`policies/p.rego:4: input.action.drift.kind is never "Smok" (there is Manifest, Routing) [input]`,
 			`policies/p.rego:4: input.action.kind is never "Promot" (did you mean Promote?) [input]`,
 		}},
+		{name: "what another package is asked about", policy: rule(`input.action.kind in {"Ramp", "ScaleDown"}; "Drift" == input.action.kind`), want: []string{
+			`policies/p.rego:4: input.action.kind is never "Drift" in rampart.rollout: rampart.drift is asked about it [input]`,
+			`policies/p.rego:4: input.action.kind is never "ScaleDown" in rampart.rollout: rampart.sunset is asked about it [input]`,
+		}},
+		{name: "a test's value that there is not", policy: rule(`input.action.kind == "Ramp"`), test: head + `test_it if {
+	count(deny) == 1 with input.action.kind as "Rampp"
+	count(deny) == 1 with input as {"versions": [{"drainage": "drained"}]}
+	count(deny) == 0 with input.action.kind as "ScaleDown"
+}
+`, want: []string{
+			`policies/p_test.rego:4: input.action.kind is never "Rampp" (did you mean Ramp?) [input]`,
+			`policies/p_test.rego:5: input.versions[0].drainage is never "drained" (did you mean Drained?) [input]`,
+		}},
 		{name: "a spec is judged by itself", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.kind == \"Ramp\"\n", want: []string{
 			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, git, waivers [input]",
 		}},
@@ -379,6 +392,11 @@ func TestCheckExamples(t *testing.T) {
 	for _, folder := range folders {
 		require.Empty(t, lines(Check(configOf(t, folder))), folder)
 	}
+}
+
+// Policies as people write them, in which nothing is wrong.
+func TestCheckFine(t *testing.T) {
+	require.Empty(t, lines(Check(configOf(t, "testdata/check"))))
 }
 
 func configOf(t *testing.T, folder string) Config {

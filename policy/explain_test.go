@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -239,6 +240,47 @@ warn contains {"rule": "acme.text", "msg": "no"} if {
 	require.Contains(t, all, `input.deployment.spec.template.spec.containers[0].env[1].value = "(hidden)"`)
 	require.Contains(t, all, `{"name": "REGION", "value": "(hidden)"}`)
 	require.Contains(t, all, `text = "(hidden) (hidden)"`)
+}
+
+// The value of a variable that is elsewhere in the input too is no secret there, and is hidden where it is the variable's.
+func TestExplainHidesVariablesAsSuch(t *testing.T) {
+	d, err := NewDocument(snapshot(t), proposal())
+	require.NoError(t, err)
+	body, err := json.Marshal(d)
+	require.NoError(t, err)
+	d, err = DecodeDocument(bytes.ReplaceAll(body, []byte(`"eu-central-1"`), []byte(`"prod"`)))
+	require.NoError(t, err)
+	x := explainDocument(t, Config{Modules: modules(`package rampart.spec
+
+warn contains {"rule": "acme.env", "msg": "no"} if {
+	input.deployment.spec.template.spec.containers[0].env[1].value == input.environment.name
+	input.deployment.spec.template.spec.containers[0].env[1] == {}
+}
+
+warn contains {"rule": "acme.path", "msg": "no"} if input.deployment.spec.template.spec.containers[0].env[1].value == "x"
+
+warn contains {"rule": "acme.name", "msg": "no"} if input.environment.name == "x"
+`)}, "", d)
+	require.Contains(t, treeText(rule(t, x, "acme.env")), `{"name": "REGION", "value": "(hidden)"}`)
+	require.Contains(t, treeText(rule(t, x, "acme.path")), `value = "(hidden)"`)
+	require.Contains(t, treeText(rule(t, x, "acme.name")), `input.environment.name = "prod"`)
+}
+
+// Of several ways that a clause was tried, the one that got furthest is shown, wherever it came.
+func TestExplainFurthest(t *testing.T) {
+	for _, order := range []string{"[1, 3, 2]", "[3, 1, 2]"} {
+		x := explain(t, Config{Modules: modules(`package rampart.rollout
+
+warn contains {"rule": "acme.far", "msg": "no"} if {
+	some n in `+order+`
+	n > 2
+	n == 7
+}
+`)}, "Ramp/v3@50%")
+		require.Equal(t, `Idle warn policies/p1.rego:3
+  - policies/p1.rego:6: n == 7 | n = 3
+`, treeText(rule(t, x, "acme.far")), order)
+	}
 }
 
 // What there is to say about has its bounds, and so has the time that is taken; explaining ends with its context.

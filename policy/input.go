@@ -60,7 +60,7 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	waivers, err := plain(slices.Concat([]v1alpha1.Waiver{}, s.Waivers))
+	waivers, err := plain(append([]v1alpha1.Waiver{}, s.Waivers...))
 	if err != nil {
 		return nil, fmt.Errorf("encode waivers: %w", err)
 	}

@@ -10,9 +10,12 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
@@ -153,36 +156,37 @@ func (a *app) openDecisions(ref string, f repositoryFlags, onWrite func(gitops.M
 	return d, dir, nil
 }
 
-// refDecisions are those recorded on a ref: of --repo, else of the clone that the folder -C is in. A repository without the ref has none; a
-// clone without it is a *gitops.NoRefError, which says how to bring it.
-type refDecisions struct {
-	app        *app
-	repository repositoryFlags
-	ref        string
+// decisionQuery says which recorded decisions are wanted.
+type decisionQuery struct {
+	// Ref that they are kept on; "": gitops.DecisionsRef.
+	Ref string
+	// Deployment as namespace/name; "": all.
+	Deployment string
+	// Since; zero: from the beginning.
+	Since time.Time
+	// Order; "": gitops.NewestFirst.
+	Order gitops.DecisionOrder
 }
 
-var _ decisionSource = refDecisions{}
-
-// Decisions gives the oldest first. An error is the last thing that is given.
-func (r refDecisions) Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error] {
-	return r.read(ctx, gitops.DecisionQuery{Filter: f, Order: gitops.OldestFirst})
-}
-
-// Newest gives the newest first, and reads no more than is asked for.
-func (r refDecisions) Newest(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error] {
-	return r.read(ctx, gitops.DecisionQuery{Filter: f, Order: gitops.NewestFirst})
-}
-
-func (r refDecisions) read(ctx context.Context, q gitops.DecisionQuery) iter.Seq2[decisions.Decision, error] {
+// recordedDecisions reads recorded decisions: from --repo, else from the clone that the folder -C is in. A repository without the ref has none; a
+// clone without it is a *gitops.NoRefError, which says how to bring it. An error is the last thing that is given.
+func (a *app) recordedDecisions(ctx context.Context, f repositoryFlags, q decisionQuery) iter.Seq2[decisions.Decision, error] {
+	if q.Ref == "" {
+		q.Ref = gitops.DecisionsRef
+	}
+	query := gitops.DecisionQuery{Filter: decisions.Filter{Deployment: q.Deployment, Since: q.Since}, Order: q.Order}
+	if query.Order == "" {
+		query.Order = gitops.NewestFirst
+	}
 	return func(yield func(decisions.Decision, error) bool) {
-		seq, closeAll, err := r.app.openRecorded(ctx, r, q)
+		seq, closeAll, err := a.openRecorded(ctx, f, q.Ref, query)
 		if err != nil {
 			yield(decisions.Decision{}, err)
 			return
 		}
 		stopped := false
 		for d, err := range seq {
-			if stopped = !yield(d, err) || err != nil; stopped {
+			if stopped = !yield(d, err); stopped || err != nil {
 				break
 			}
 		}
@@ -193,8 +197,7 @@ func (r refDecisions) read(ctx context.Context, q gitops.DecisionQuery) iter.Seq
 }
 
 // openRecorded opens where decisions are read from.
-func (a *app) openRecorded(ctx context.Context, r refDecisions, q gitops.DecisionQuery) (iter.Seq2[decisions.Decision, error], func() error, error) {
-	f, ref := r.repository, r.ref
+func (a *app) openRecorded(ctx context.Context, f repositoryFlags, ref string, q gitops.DecisionQuery) (iter.Seq2[decisions.Decision, error], func() error, error) {
 	if f.url == "" {
 		clone, err := gitops.OpenClone(a.dir)
 		if err != nil {
@@ -219,4 +222,50 @@ func (a *app) openRecorded(ctx context.Context, r refDecisions, q gitops.Decisio
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return d.Read(ctx, q), func() error { return errors.Join(d.Close(), os.RemoveAll(dir)) }, nil
+}
+
+// since is a flag that says how far back to look: a duration, in days too, or a time.
+type since struct {
+	text string
+	back time.Duration
+	at   time.Time
+}
+
+var _ pflag.Value = (*since)(nil)
+
+func (s *since) String() string { return s.text }
+
+func (s *since) Type() string { return "duration" }
+
+func (s *since) Set(text string) error {
+	*s = since{text: text}
+	if text == "" {
+		return nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			s.at = at
+			return nil
+		}
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= 36_500 {
+			s.back = time.Duration(n) * 24 * time.Hour
+			return nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is no time to look back to: 30d, 12h, 2026-03-01 or 2026-03-01T12:00:00Z", text)
+	}
+	s.back = d
+	return nil
+}
+
+// time is when it was; zero where it was not said.
+func (s *since) time(now time.Time) time.Time {
+	if s.back > 0 {
+		return now.Add(-s.back)
+	}
+	return s.at
 }

@@ -13,30 +13,57 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// decisionSource gives recorded decisions, in the order in which they were recorded, one at a time.
+// decisionSource gives recorded decisions.
 type decisionSource interface {
+	// Decisions gives those that a filter wants in the order in which they were recorded, one at a time. An error is the last thing.
 	Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error]
+	// Last is the latest about a worker deployment (namespace/name), nil where there is none.
+	Last(ctx context.Context, deployment string) (*decisions.Decision, error)
 }
 
-// decisionFlags say where recorded decisions are: in a file, else on a ref.
+// decisionFlags say where recorded decisions are.
 type decisionFlags struct{ file, ref string }
 
 func (f *decisionFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "decisions", "", `file with recorded decisions, one in JSON on each line; "-" is standard input (default: those on --decision-ref)`)
+	cmd.Flags().StringVar(&f.file, "decisions", "", `file with recorded decisions, one in JSON on each line, in place of --decision-ref; "-" is standard input`)
 	addDecisionRef(cmd, &f.ref)
+	cmd.MarkFlagsMutuallyExclusive("decisions", "decision-ref")
 }
 
-// decisions gives the source of recorded decisions.
+// decisions gives the source of recorded decisions: a file, or the ref of --repo or of the clone that the folder -C is in.
 func (a *app) decisions(f decisionFlags, repository repositoryFlags) decisionSource {
 	if f.file == "" {
-		return refDecisions{a, repository, f.ref}
+		return decisionRef{a, repository, f.ref}
 	}
 	return decisionLines{name: f.file, in: a.in}
+}
+
+// decisionRef are the decisions on a ref.
+type decisionRef struct {
+	*app
+	repository repositoryFlags
+	ref        string
+}
+
+var _ decisionSource = decisionRef{}
+
+// Decisions reads the ref from the oldest on.
+func (r decisionRef) Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error] {
+	return r.recordedDecisions(ctx, r.repository, decisionQuery{Ref: r.ref, Deployment: f.Deployment, Since: f.Since, Order: gitops.OldestFirst})
+}
+
+// Last reads the ref from the newest on.
+func (r decisionRef) Last(ctx context.Context, deployment string) (*decisions.Decision, error) {
+	for d, err := range r.recordedDecisions(ctx, r.repository, decisionQuery{Ref: r.ref, Deployment: deployment, Order: gitops.NewestFirst}) {
+		return &d, err
+	}
+	return nil, ctx.Err()
 }
 
 // decisionLines are decisions as JSON lines in a file, or on standard input for the name "-".
@@ -106,18 +133,10 @@ func wanted(d decisions.Decision, f decisions.Filter) (bool, error) {
 	return err == nil && (f.Deployment == "" || name.String() == f.Deployment), err
 }
 
-// lastDecision is the latest that is wanted, nil where there is none.
-func lastDecision(ctx context.Context, source decisionSource, f decisions.Filter) (*decisions.Decision, error) {
-	if back, ok := source.(interface {
-		Newest(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error]
-	}); ok {
-		for d, err := range back.Newest(ctx, f) {
-			return &d, err
-		}
-		return nil, ctx.Err()
-	}
+// Last reads all lines.
+func (l decisionLines) Last(ctx context.Context, deployment string) (*decisions.Decision, error) {
 	var last *decisions.Decision
-	for d, err := range source.Decisions(ctx, f) {
+	for d, err := range l.Decisions(ctx, decisions.Filter{Deployment: deployment}) {
 		if err != nil {
 			return nil, err
 		}

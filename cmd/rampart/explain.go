@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -25,9 +26,9 @@ func (a *app) explainCommand() *cobra.Command {
 state, what policy decided and by which rules, the steps done and to come, gates, holds and bars and how to lift them, and
 what each other version waits for.
 
-Where decisions are recorded (rampart run --record-decisions, or the file --decisions) it asks the policies of the environment about the last recorded decision again, and shows rule by rule what
-they say of the action that is held most (or of --action): what fired and what it saw, and of what did not fire the first line
-that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
+Where the bot records its decisions (rampart run --record-decisions), or with --decisions, it asks the policies of the environment
+about the last recorded decision again, and shows rule by rule what they say of the action that is held most (or of --action):
+what fired and what it saw, and of what did not fire the first line that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
 the row and every verdict and finding. It fits one screen; --all shows every rule.`,
 		Example: `  rampart explain payments/checkout
   rampart explain payments/checkout --decisions decisions.jsonl --all
@@ -85,19 +86,29 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, a.because(world, err)
 	}
 	e = report.NewExplanation(s)
-	recorded, err := a.lastRecorded(ctx, s, flags.decisions, repository)
-	switch env := environmentOf(world, s); {
-	case err != nil:
-	case recorded == nil && flags.action != "":
-		return e, errors.New("--action needs an input, and no decision is recorded: give --decisions or --snapshot")
-	case recorded != nil && env != nil:
-		judges, err := a.judges(ctx)
-		if err != nil {
-			return e, err
-		}
-		defer judges.close()
-		e.Policy, err = explainRecorded(ctx, *recorded, policyQuestion{judges.engine(*env), flags.action})
+	env := environmentOf(world, s)
+	if env == nil {
+		return e, nil
+	}
+	judges, err := a.judges(ctx)
+	if err != nil {
 		return e, err
+	}
+	defer judges.close()
+	e.Policy, err = explainDecision(ctx, a.decisions(flags.decisions, repository), s, policyQuestion{judges.engine(*env), flags.action})
+	switch chosen := flags.decisions.file != "" || flags.decisions.ref != gitops.DecisionsRef; {
+	case err != nil && !chosen && flags.action == "" && ctx.Err() == nil: // Git alone says something too
+		var noClone *gitops.NoCloneError
+		var noRef *gitops.NoRefError
+		if !errors.As(err, &noClone) && !errors.As(err, &noRef) {
+			a.say("the last decision is not explained: %v", err)
+		}
+		err = nil
+	case err == nil && e.Policy == nil && chosen:
+		a.say("no decision about %s is recorded there", s.Deployment)
+	}
+	if err == nil && e.Policy == nil && flags.action != "" {
+		err = errors.New("--action needs an input: give --decisions or --snapshot, or let the bot record its decisions")
 	}
 	return e, err
 }

@@ -211,7 +211,7 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 	require.Contains(t, said, `the input has no action "Promote/x"; it has: `)
 	code, _, said = command(t, a, "explain", "checkout", "--action", "x")
 	require.Equal(t, exitError, code)
-	require.Contains(t, said, "--action needs an input")
+	require.Contains(t, said, "name a clone with -C, or the repository with --repo")
 
 	writeAt(t, file, "{\"input\": {}}\n")
 	code, _, said = command(t, a, "explain", "checkout", "--decisions", file)
@@ -225,6 +225,29 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 	require.Equal(t, exitFine, code)
 	require.Contains(t, said, "no decision about payments/checkout is recorded there")
 	require.NotContains(t, out, "Policy on")
+}
+
+// The action that is held most is explained; of equals one about the target; of those the first.
+func TestDecisiveAction(t *testing.T) {
+	d, err := policy.DecodeDocument([]byte(`{"plan": {"target": {"buildID": "v2"}}, "actions": [{"id": "a", "kind": "Continue", "buildID": "v1"},
+		{"id": "b", "kind": "Continue", "buildID": "v2"}, {"id": "c", "kind": "Ramp", "buildID": "v2"}, {"id": "d", "kind": "Other", "buildID": "v2"}]}`))
+	require.NoError(t, err)
+	for want, effects := range map[string][3]rollout.Effect{
+		"b": {rollout.Allow, rollout.Allow, rollout.Allow},
+		"a": {rollout.HoldEffect, rollout.RequireApproval, rollout.Allow},
+		"c": {rollout.HoldEffect, rollout.Allow, rollout.HoldEffect},
+	} {
+		verdicts := rollout.Verdicts{Actions: map[string]rollout.Verdict{}}
+		for i, id := range []string{"a", "b", "c"} {
+			verdicts.Actions[id] = rollout.Verdict{Effect: effects[i]}
+		}
+		got, err := decisiveAction(d, verdicts)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	got, err := decisiveAction(d, rollout.Verdicts{})
+	require.NoError(t, err)
+	require.Empty(t, got, "policy was asked about none")
 }
 
 // ofLibrary are the parts of a text that change with the library: digests, lines, and the rules that are not asked.

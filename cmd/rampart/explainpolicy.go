@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -16,30 +13,18 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// explainRecorded explains a recorded decision by the policies of its environment as they are.
-func explainRecorded(ctx context.Context, d decisions.Decision, ask policyQuestion) (*report.PolicyTree, error) {
-	in, err := judgedOf(d)
+// explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as they are; nil:
+// there is none.
+func explainDecision(ctx context.Context, source decisionSource, s rollout.Snapshot, ask policyQuestion) (*report.PolicyTree, error) {
+	d, err := source.Last(ctx, s.Deployment.String())
+	if err != nil || d == nil {
+		return nil, err
+	}
+	in, err := judgedOf(*d)
 	if err != nil {
 		return nil, err
 	}
 	return explainJudged(ctx, in, ask)
-}
-
-// lastRecorded is the last decision about a worker deployment; nil where there is none. That a folder has no ref of decisions is said only
-// where it may be expected: in a clone of a repository that records none, there is none.
-func (a *app) lastRecorded(ctx context.Context, s rollout.Snapshot, f decisionFlags, repository repositoryFlags) (*decisions.Decision, error) {
-	d, err := lastDecision(ctx, a.decisions(f, repository), decisions.Filter{Deployment: s.Deployment.String()})
-	var noRef *gitops.NoRefError
-	var noClone *gitops.NoCloneError
-	switch {
-	case errors.As(err, &noRef), errors.As(err, &noClone):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case d == nil && f.file != "":
-		a.say("no decision about %s is recorded there", s.Deployment)
-	}
-	return d, nil
 }
 
 // explainObserved explains what was decided from a snapshot.

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,7 @@ import (
 type historyFlags struct {
 	repository repositoryFlags
 	ref        string
-	since      string
+	since      since
 	most       int
 }
 
@@ -64,7 +63,7 @@ A clone does not bring the ref of decisions by itself:
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	f.repository.addReading(cmd)
 	addDecisionRef(cmd, &f.ref)
-	cmd.Flags().StringVar(&f.since, "since", "", "how far back, such as 30d or 12h, or from which time (RFC 3339); default: to the beginning")
+	cmd.Flags().Var(&f.since, "since", "how far back to look, such as 30d, 12h, 2026-03-01 (default: to the beginning)")
 	cmd.Flags().IntVarP(&f.most, "number", "n", 20, "how many entries to show; 0: all")
 	return cmd
 }
@@ -83,12 +82,6 @@ type subjectOfHistory struct {
 }
 
 func (a *app) history(ctx context.Context, name string, f historyFlags) (h report.History, err error) {
-	var since time.Time
-	if f.since != "" {
-		if since, err = parseSince(f.since, a.now()); err != nil {
-			return h, err
-		}
-	}
 	source, touches, closeAll, err := a.historian(f.repository)
 	if err != nil {
 		return h, err
@@ -104,7 +97,7 @@ func (a *app) history(ctx context.Context, name string, f historyFlags) (h repor
 	}
 	for _, subject := range s {
 		h = report.History{Environment: subject.environment, Name: subject.deployment.String()}
-		if err := a.tell(ctx, touches, teller{subject, f, since, &h}); err != nil {
+		if err := a.tell(ctx, touches, teller{subject, f, &h}); err != nil {
 			return h, err
 		}
 		if len(h.Events) > 0 {
@@ -156,15 +149,13 @@ func storyOf(world rollout.World, name string) ([]subjectOfHistory, error) {
 // teller is a story while it is put together.
 type teller struct {
 	subjectOfHistory
-	flags historyFlags
-	// since is how far back to look; zero: to the beginning.
-	since   time.Time
+	flags   historyFlags
 	history *report.History
 }
 
 // tell puts a story together.
 func (a *app) tell(ctx context.Context, from toucher, t teller) error {
-	q := gitops.HistoryQuery{Since: t.since, Most: t.flags.most}
+	q := gitops.HistoryQuery{Since: t.flags.since.time(a.now()), Most: t.flags.most}
 	asked := map[string][]string{t.branch: {t.record}}
 	if t.spec != "" {
 		asked[""] = append(asked[""], t.spec)
@@ -191,9 +182,9 @@ func (a *app) tell(ctx context.Context, from toucher, t teller) error {
 
 // tellDecisions adds what was recorded. A clone without the ref has the commits alone.
 func (a *app) tellDecisions(ctx context.Context, t teller) error {
-	source := refDecisions{a, t.flags.repository, t.flags.ref}
+	q := decisionQuery{Ref: t.flags.ref, Deployment: t.deployment.String(), Since: t.flags.since.time(a.now())}
 	n := 0
-	for d, err := range source.Newest(ctx, decisions.Filter{Deployment: t.deployment.String(), Since: t.since}) {
+	for d, err := range a.recordedDecisions(ctx, t.flags.repository, q) {
 		var missing *gitops.NoRefError
 		if errors.As(err, &missing) {
 			a.say("without recorded decisions: %v", err)

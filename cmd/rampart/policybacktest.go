@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,10 +23,11 @@ import (
 
 // backtestFlags say what is judged again.
 type backtestFlags struct {
-	output      choice
-	decisions   decisionFlags
-	repository  repositoryFlags
-	since, show string
+	output     choice
+	decisions  decisionFlags
+	repository repositoryFlags
+	since      since
+	show       string
 }
 
 func (a *app) policyBacktestCommand() *cobra.Command {
@@ -39,15 +39,16 @@ func (a *app) policyBacktestCommand() *cobra.Command {
 shows which would differ: stricter, looser, or the same by other rules. Time is that of the decision and waivers are those that
 were recorded, for the rules that were waived then, so a freeze or a waiver of then is one again. A NAME is namespace/name, or the name alone.
 
-Decisions are those in the file --decisions, else those on --decision-ref in --repo or in the clone that the folder -C is in.
-
 A decision is masked, and not compared, where the policies read a value that was masked when it was recorded. Warnings alone
 are no difference. Give the flags of the bot about its own policies (--policy-dir, --policy-bundle, --waivable-rule), or what they
 held shows as looser.
 
+Decisions are read from --decisions; else from the ref that the bot records them on, of --repo or of the clone that the folder -C
+is in (git fetch origin refs/rampart/decisions:refs/rampart/decisions brings it there).
+
 Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not compile or decisions cannot be read.`,
 		Example: `  rampart policy backtest --since 30d
-  rampart policy backtest --since 2026-03-01T00:00:00Z payments/checkout --decisions decisions.jsonl -o json
+  rampart policy backtest --since 2026-03-01 payments/checkout --repo https://git.example.com/team/workers.git -o json
   rampart policy backtest --decisions decisions.jsonl --show 018f`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
@@ -59,40 +60,15 @@ Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not comp
 	f.repository.addReading(cmd)
 	a.addPolicies(cmd)
 	f.decisions.add(cmd)
-	cmd.Flags().StringVar(&f.since, "since", "30d", "how far back, such as 30d or 12h, or from which time (RFC 3339)")
+	f.since = since{text: "30d", back: 30 * 24 * time.Hour}
+	cmd.Flags().Var(&f.since, "since", "how far back to look, such as 30d, 12h, 2026-03-01")
 	cmd.Flags().StringVar(&f.show, "show", "", "show one decision in full, by its ID or how it begins")
 	return cmd
 }
 
-// parseSince reads a time, or how long ago it was.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at.UTC(), nil
-	}
-	days, rest, ok := strings.Cut(text, "d")
-	n, err := strconv.Atoi(days)
-	var d time.Duration
-	switch {
-	case ok && err == nil && rest == "":
-		d = time.Duration(n) * 24 * time.Hour
-	case ok && err == nil:
-		d, err = time.ParseDuration(rest)
-		d += time.Duration(n) * 24 * time.Hour
-	default:
-		d, err = time.ParseDuration(text)
-	}
-	if err != nil || d < 0 || n > 36500 {
-		return time.Time{}, fmt.Errorf("--since: %q is neither a duration, such as 30d or 12h, nor a time, such as 2026-03-01T00:00:00Z", text)
-	}
-	return now.Add(-d), nil
-}
-
 func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlags) error {
 	source := a.decisions(f.decisions, f.repository)
-	since, err := parseSince(f.since, a.now())
-	if err != nil {
-		return err
-	}
+	since := f.since.time(a.now())
 	b, err := a.newBacktest(ctx, names)
 	if err != nil {
 		return err

@@ -152,19 +152,18 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 	for _, p := range engine.Problems() {
 		broken[p.Path] = true
 	}
-	found := policy.Check(policyConfig(env))
-	for _, p := range engine.Problems() { // of the bot's own
-		if !slices.ContainsFunc(found, func(f policy.Problem) bool { return f.Path == p.Path }) {
-			found = append(found, p)
-		}
-	}
-	out := make([]v1alpha1.Problem, 0, len(found))
-	for _, p := range found {
+	var out []v1alpha1.Problem
+	for _, p := range policy.Check(policyConfig(env)) {
 		severity := v1alpha1.Warning
 		if broken[p.Path] {
 			severity = v1alpha1.Error
 		}
-		out = append(out, v1alpha1.Problem{Severity: severity, File: s.showPolicy(env, p.Path), Line: p.Line, Message: p.Message})
+		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
+	}
+	for _, p := range engine.Problems() { // of the bot's own
+		if !slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == p.Path }) {
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: p.Path, Line: p.Line, Message: p.Message})
+		}
 	}
 	return out
 }

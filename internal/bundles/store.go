@@ -27,8 +27,10 @@ type Store struct {
 	log       *slog.Logger
 	remotes   []*remote
 
-	mu   sync.Mutex
-	dirs []directory
+	// reading lets directories be read by one at a time, which may take as long as the disk does.
+	reading sync.Mutex
+	mu      sync.Mutex
+	dirs    []directory
 }
 
 // directory is one directory of policies as it was read last.
@@ -117,9 +119,9 @@ func (s *Store) Missing() []string {
 
 // readDirs reads the directories again. One that cannot be read stays as it was.
 func (s *Store) readDirs(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, was := range s.dirs {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for i, was := range s.dirs { // only this function changes them
 		now := was
 		now.problem = ""
 		layer, err := ReadDir(was.path)
@@ -128,7 +130,9 @@ func (s *Store) readDirs(ctx context.Context) {
 		} else {
 			now.layer, now.key = layer, keyOf(layer)
 		}
+		s.mu.Lock()
 		s.dirs[i] = now
+		s.mu.Unlock()
 		switch {
 		case now.problem != "" && now.problem != was.problem:
 			s.log.WarnContext(ctx, "the directory of policies cannot be read: it stays as it was", "dir", was.path, "problem", now.problem)

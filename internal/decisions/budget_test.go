@@ -40,5 +40,5 @@ func TestBudget(t *testing.T) {
 	each := float64(lateBytes) / float64(len(all)-len(all)/2)
 	t.Logf("%d decisions, %d bytes of JSON each; %.1f bytes each in the second half", len(all), raw/len(all), each)
 	require.Greater(t, len(all), 1000)
-	require.Less(t, each, 20.0)
+	require.Less(t, each, 16.0)
 }

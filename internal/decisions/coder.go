@@ -28,8 +28,9 @@ const (
 	countLimit   = 126
 	firstWeight  = 1 << 14
 	learningRate = 10
-	// maxBits bounds the work that one segment may ask for.
-	maxBits = 1 << 31
+	// What is read may ask for so many bits, and so many more for each byte: a writer adds bytes where it needs more.
+	freeBits    = 1 << 20
+	bitsPerByte = 4096
 )
 
 // memory is what the contexts have seen in the epoch.
@@ -99,12 +100,17 @@ func (c *coder) next() byte {
 }
 
 // overrun reports whether more was read than there is, or more work was asked for than there may be.
-func (c *coder) overrun() bool { return c.reading && (c.at > len(c.data)+4 || c.bits > maxBits) }
+func (c *coder) overrun() bool {
+	return c.reading && (c.at > len(c.data)+4 || c.bits > freeBits+bitsPerByte*len(c.data))
+}
 
-// finish gives what was written.
+// finish gives what was written. Zeros at the end say nothing.
 func (c *coder) finish() []byte {
 	if c.low > 0 {
 		c.data = append(c.data, byte(c.low>>24)+1)
+	}
+	if lacking := (c.bits-freeBits)/bitsPerByte + 1 - len(c.data); lacking > 0 && c.bits > freeBits {
+		c.data = append(c.data, make([]byte, lacking)...)
 	}
 	return c.data
 }

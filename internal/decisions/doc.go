@@ -7,5 +7,8 @@
 // further than the epoch's first segment. Segments are exact, deterministic, versioned by their first byte, and bounded when
 // they are read: their bytes may come from anybody who can push to the ref.
 //
+// Whatever changes a prediction changes the coding: the old one is then kept beside the new one, under its version.
+// TestOldSegments finds out.
+//
 // Nothing here is safe for concurrent use, but for Masker, Decision's methods and the functions that take and return values.
 package decisions

@@ -93,10 +93,7 @@ func (m *model) decision(e *entry) {
 	x := &node{kind: kObject, born: m.of.seq}
 	m.root = x
 	m.object(x, spot{cur: e.doc, prev: prev, at: m.top})
-	if x.fill().size > maxSize {
-		m.fail(fmt.Errorf("%w: a decision is larger than %d bytes", errDamaged, maxSize))
-	}
-	if !m.ok() {
+	if m.complete(x); !m.ok() {
 		return
 	}
 	m.remember(x, m.top)

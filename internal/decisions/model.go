@@ -14,7 +14,7 @@ const (
 	maxShape     = 1 << 12
 	// maxSize of a decision, about the bytes of its JSON, and of all of a segment.
 	maxSize      = 4 << 20
-	maxSizeOfAll = 1 << 30
+	maxSizeOfAll = 1 << 28
 )
 
 var errDamaged = errors.New("the segment is damaged")
@@ -112,6 +112,10 @@ func (m *model) value(s spot) {
 		known, s.prev = 0, m.like(s.at)
 	}
 	if s.prev != nil && m.unchanged(s, known) {
+		if s.prev.size == 0 {
+			m.fail(fmt.Errorf("%w: a value is inside itself", errDamaged))
+			return
+		}
 		s.up.kids[s.index] = s.prev
 		return
 	}
@@ -138,10 +142,15 @@ func (m *model) value(s spot) {
 	} else {
 		m.array(x, s)
 	}
-	if x.fill().size > maxSize {
+	m.complete(x)
+	m.remember(x, s.at)
+}
+
+// complete ends a container, all of whose values are there unless something failed.
+func (m *model) complete(x *node) {
+	if m.ok() && x.fill().size > maxSize {
 		m.fail(fmt.Errorf("%w: a decision is larger than %d bytes", errDamaged, maxSize))
 	}
-	m.remember(x, s.at)
 }
 
 // like is the last value in the same place of a decision like this one, or of any.

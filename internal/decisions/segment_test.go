@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -233,6 +234,26 @@ func TestWhatIsNoSegment(t *testing.T) {
 	written, err := e.Append(all)
 	require.NoError(t, err)
 	require.Equal(t, segments[0], written, "what was refused left nothing behind")
+}
+
+// What says little costs little, but not nothing to read: bytes are added, so that a reader can tell it from an attack.
+func TestMuchThatSaysLittle(t *testing.T) {
+	e, d := decisions.NewEncoder(decisions.NewState()), decisions.NewDecoder(decisions.NewState())
+	for round := range 2 {
+		var ds []decisions.Decision
+		for i := range 40 {
+			list := strings.Repeat("null,", 15000) + strconv.Itoa(100*round+i)
+			one, err := decisions.New(judged(planted(`,"list":[`+list+`]`), ""), masker(t))
+			require.NoError(t, err)
+			ds = append(ds, one)
+		}
+		segment, err := e.Append(ds)
+		require.NoError(t, err)
+		require.Less(t, len(segment), 6000)
+		got, err := d.Decode(segment, decisions.Filter{})
+		require.NoError(t, err)
+		require.Equal(t, ds, got)
+	}
 }
 
 // FuzzDecode reads bytes of whoever may push to the ref: no panic, no endless work, and what is read can be written again.

@@ -36,7 +36,7 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 		e.Decision.writeDetails(&b, style)
 	}
 	if e.Policy == nil {
-		b.WriteString("\nWhat policy says rule by rule: with --decisions FILE, or --snapshot FILE (what rampart observe writes)\n")
+		b.WriteString("\nWhat policy says rule by rule: where decisions are recorded, or with --snapshot FILE (what rampart observe writes)\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
