@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,8 +92,9 @@ func (e *NotKeptError) Lasting() bool { return true }
 
 // Bounds of a flush.
 const (
-	// maxSegment is how many decisions a segment takes.
-	maxSegment = 1000
+	// maxSegment is how many decisions a segment takes, and maxSegmentJSON how many bytes of them.
+	maxSegment     = 1000
+	maxSegmentJSON = 16 << 20
 	// maxSegmentSize bounds what is read and written as a segment, in bytes.
 	maxSegmentSize = 32 << 20
 	// maxRaces is how often a flush starts over when others write to the ref at the same time.
@@ -107,39 +109,77 @@ const segmentFile = "segment"
 // Errors: *NotKeptError; *mirror.UnknownOutcomeError and *mirror.AccessError, after which the same decisions may be given again; the
 // context's.
 func (d *Decisions) Append(ctx context.Context, ds []decisions.Decision) ([]string, error) {
+	ds = slices.Clone(ds)
+	slices.SortStableFunc(ds, func(a, b decisions.Decision) int { return a.Timestamp.Compare(b.Timestamp) })
 	var commits []string
-	var err error
-	for try := range maxRaces {
-		if try > 0 {
-			if err := pause(ctx, try); err != nil {
-				return commits, err
-			}
-		}
-		var left []decisions.Decision
-		if left, err = d.missing(ctx, ds); err != nil {
+	most := maxSegment
+	for races := 0; races < maxRaces; {
+		if err := pause(ctx, races); err != nil {
 			return commits, err
 		}
-		for len(left) > 0 && err == nil {
-			n := segmentOf(left)
-			var commit string
-			if commit, err = d.push(ctx, left[:n]); err == nil {
-				commits, left = append(commits, commit), left[n:]
-			}
-		}
+		made, err := d.appendOnce(ctx, ds, most)
+		commits = append(commits, made...)
 		var moved *mirror.MovedError
-		if !errors.As(err, &moved) {
+		var not *notCodedError
+		switch {
+		case errors.As(err, &moved):
+			races++
+		case errors.As(err, &not) && not.n > 1:
+			most = not.n / 2
+		case errors.As(err, &not):
+			if err := d.without(ctx, not); err != nil {
+				return commits, err
+			}
+			ds = slices.DeleteFunc(ds, func(one decisions.Decision) bool { return one.ID == not.first.ID })
+		default:
 			return commits, d.explain(err)
 		}
 	}
-	return commits, fmt.Errorf("push decisions: gave up after %d tries: %w", maxRaces, err)
+	return commits, fmt.Errorf("push decisions: others wrote %d times at the same time", maxRaces)
 }
 
-// segmentOf is how many of the decisions go into the next segment: those of the same month.
+// appendOnce adds what is missing, in segments of so many at most.
+func (d *Decisions) appendOnce(ctx context.Context, ds []decisions.Decision, most int) (commits []string, err error) {
+	left, err := d.missing(ctx, ds)
+	for len(left) > 0 && err == nil {
+		n := min(segmentOf(left), most)
+		var commit string
+		if commit, err = d.push(ctx, left[:n]); err == nil {
+			commits, left = append(commits, commit), left[n:]
+		}
+	}
+	return commits, err
+}
+
+// notCodedError says that decisions could not be made a segment.
+type notCodedError struct {
+	n     int
+	first decisions.Decision
+	err   error
+}
+
+func (e *notCodedError) Error() string {
+	return fmt.Sprintf("encode decision %s: %v", e.first.ID, e.err)
+}
+
+func (e *notCodedError) Unwrap() error { return e.err }
+
+// without goes on without one decision that cannot be coded. Where it can be, what it is coded against is damaged.
+func (d *Decisions) without(ctx context.Context, not *notCodedError) error {
+	if _, err := decisions.NewEncoder(decisions.NewState()).Append([]decisions.Decision{not.first}); err == nil {
+		return decisionReader{ref: d.cfg.Ref}.foreign(d.tip.Commit, not.err)
+	}
+	d.cfg.Log.ErrorContext(ctx, "a decision cannot be kept in Git", "decision", not.first.ID, "error", not.err)
+	return nil
+}
+
+// segmentOf is how many of the decisions go into the next segment: those of the same month, and no more than fits.
 func segmentOf(ds []decisions.Decision) int {
 	year, month, _ := ds[0].Timestamp.UTC().Date()
-	n := 1
+	n, size := 1, 0
 	for n < len(ds) && n < maxSegment {
-		if y, m, _ := ds[n].Timestamp.UTC().Date(); y != year || m != month {
+		size += len(ds[n].Input) + len(ds[n].Result)
+		if y, m, _ := ds[n].Timestamp.UTC().Date(); y != year || m != month || size > maxSegmentJSON {
 			break
 		}
 		n++
@@ -155,11 +195,11 @@ func (d *Decisions) push(ctx context.Context, ds []decisions.Decision) (string, 
 		state, d.there = decisions.NewState(), map[string]bool{}
 	}
 	segment, err := decisions.NewEncoder(state).Append(ds)
-	if err != nil {
-		return "", fmt.Errorf("encode decisions: %w", err)
+	if err == nil && len(segment) > maxSegmentSize {
+		err = fmt.Errorf("it takes %d bytes, more than the %d that are read", len(segment), maxSegmentSize)
 	}
-	if len(segment) > maxSegmentSize {
-		return "", fmt.Errorf("encode decisions: %d of them take %d bytes, more than the %d that are read", len(ds), len(segment), maxSegmentSize)
+	if err != nil {
+		return "", &notCodedError{len(ds), ds[0], err}
 	}
 	who := mirror.Signature{Name: d.cfg.Author, Email: d.cfg.Email, When: d.cfg.Now().UTC().Truncate(time.Second)}
 	staged, err := d.mirror.Stage(mirror.CommitRequest{Branch: d.branch, Parent: d.tip.Commit, Message: decisionsMessage(ds),
@@ -272,8 +312,11 @@ func (d *Decisions) fetch(ctx context.Context) (mirror.Tip, error) {
 	return tip, err
 }
 
-// pause is a moment before a race is run again: it doubles from 50 ms, with jitter.
+// pause is a moment before a race is run again: none before the first, then it doubles from 50 ms, with jitter.
 func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return nil
+	}
 	wait := 50 * time.Millisecond << try
 	t := time.NewTimer(wait/2 + rand.N(wait/2))
 	defer t.Stop()

@@ -44,6 +44,24 @@ func (d *Decisions) Read(ctx context.Context, q DecisionQuery) iter.Seq2[decisio
 	}
 }
 
+// Epochs gives the decisions that the filter wants epoch by epoch, the newest epoch first, and in each the oldest decision first: a segment
+// of them is in memory at a time. It goes back no further than the caller and Since want. Errors: those of Read.
+func (d *Decisions) Epochs(ctx context.Context, f decisions.Filter) iter.Seq2[iter.Seq2[decisions.Decision, error], error] {
+	return func(yield func(iter.Seq2[decisions.Decision, error], error) bool) {
+		tip, err := d.fetch(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		r := decisionReader{from: d.mirror, ref: d.cfg.Ref, query: DecisionQuery{Filter: f}}
+		for e, err := range r.epochs(ctx, tip) {
+			if !yield(r.stream(e), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // lineage is commits and what is in them. History calls visit with a tip's commit and its ancestors, newest first, until it says false.
 type lineage interface {
 	History(ctx context.Context, tip mirror.Tip, visit func(mirror.CommitInfo) (bool, error)) error
@@ -103,14 +121,22 @@ func (r decisionReader) oldest(ctx context.Context, tip mirror.Tip) iter.Seq2[de
 			all = append(all, e)
 		}
 		for _, e := range slices.Backward(all) {
-			stopped := false
-			_, err := r.decode(e, func(d decisions.Decision) bool { stopped = !yield(d, nil); return !stopped })
-			if err != nil && !stopped {
-				yield(decisions.Decision{}, err)
+			for d, err := range r.stream(e) {
+				if !yield(d, err) || err != nil {
+					return
+				}
 			}
-			if err != nil || stopped {
-				return
-			}
+		}
+	}
+}
+
+// stream gives the decisions of one epoch, the oldest first. An error is the last thing that is given.
+func (r decisionReader) stream(e epoch) iter.Seq2[decisions.Decision, error] {
+	return func(yield func(decisions.Decision, error) bool) {
+		stopped := false
+		_, err := r.decode(e, func(d decisions.Decision) bool { stopped = !yield(d, nil); return !stopped })
+		if err != nil && !stopped {
+			yield(decisions.Decision{}, err)
 		}
 	}
 }

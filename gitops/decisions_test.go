@@ -236,6 +236,11 @@ func TestRefThatIsRefused(t *testing.T) {
 	require.Equal(t, main, r.Tip("main"))
 
 	branch := keeperAt(t, r.URL(), "refs/heads/rampart-decisions")
+	branch.append(t, ds[:1])
+	r.Hook("update", `exit 1`)
+	_, err = branch.Append(t.Context(), ds)
+	require.ErrorAs(t, err, &not, "in the middle of a run")
+	r.Hook("update", `exit 0`)
 	branch.append(t, ds)
 	require.Equal(t, ids(ds), ids(collect(t, branch.Read(t.Context(), DecisionQuery{Order: OldestFirst}))))
 	require.Equal(t, "2", fmt.Sprint(len(strings.Split(r.Git("for-each-ref"), "\n"))))
@@ -304,6 +309,19 @@ func TestRefThatHoldsSomethingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One decision that cannot be coded keeps no other from the ref.
+func TestDecisionThatCannotBeCoded(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	k := keeperAt(t, r.URL(), DecisionsRef)
+	ds := series(t, "checkout", gittest.Epoch, 5)
+	k.append(t, ds[:1])
+	deep := decided(t, "deep", ds[3].Timestamp)
+	deep.Input = json.RawMessage(`{"deployment":{"namespace":"shop","name":"deep"},"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`)
+	k.append(t, slices.Concat(ds[:3], []decisions.Decision{deep}, ds[3:]))
+	require.Equal(t, ids(ds), ids(collect(t, k.Read(t.Context(), DecisionQuery{Order: OldestFirst}))))
+	require.Contains(t, k.log.String(), deep.ID)
 }
 
 // A ref that somebody else rewrote is built on as it is now.

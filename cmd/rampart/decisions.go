@@ -92,7 +92,7 @@ func (a *app) recordDecisions(bot *reconcile.Reconciler, f recordingFlags, repos
 		if err != nil {
 			return nil, errors.Join(err, giveBack())
 		}
-		cfg.Ref, cfg.Spool, closers = decisionsRef{ref}, filepath.Join(dir, "spool.jsonl"), append(closers, ref.Close)
+		cfg.Ref, cfg.Spool, closers = ref, filepath.Join(dir, "spool.jsonl"), append(closers, ref.Close)
 	}
 	log, err := decisionlog.New(cfg)
 	if err != nil {
@@ -127,14 +127,7 @@ func documentOf(d *reconcile.Decision) (json.RawMessage, error) {
 	return document.MarshalJSON()
 }
 
-// decisionsRef is a ref as the log uses it.
-type decisionsRef struct{ *gitops.Decisions }
-
-var _ decisionlog.Ref = decisionsRef{}
-
-func (r decisionsRef) Newest(ctx context.Context, since time.Time) iter.Seq2[decisions.Decision, error] {
-	return r.Read(ctx, gitops.DecisionQuery{Order: gitops.NewestFirst, Filter: decisions.Filter{Since: since}})
-}
+var _ decisionlog.Ref = (*gitops.Decisions)(nil)
 
 // writeDecisions opens the ref of decisions to write to, and gives the folder beside its mirror.
 func (a *app) writeDecisions(ref string, f repositoryFlags) (*gitops.Decisions, string, error) {

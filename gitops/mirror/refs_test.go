@@ -3,6 +3,8 @@ package mirror
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +50,9 @@ func TestRefsBesideTheBranches(t *testing.T) {
 		requireSame(t, &MovedError{Branch: beside, Expected: one, Actual: theirs}, moved)
 		require.NoError(t, m.Close())
 
+		refs, err := os.ReadFile(filepath.Join(dir, refsFile))
+		require.NoError(t, err)
+		require.Contains(t, string(refs), one.String()+" "+beside+"\n", "as git names it")
 		again := openAt(t, dir, w)
 		now := fetch(t, again, beside)
 		requireSame(t, Tip{Branch: beside, Commit: theirs, Tree: now.Tree, Previous: one, Move: MoveForward}, now)

@@ -22,8 +22,8 @@ type Ref interface {
 	// Append keeps decisions, each once, and gives the commits it made. An error with the method Lasting() bool that says true is one that
 	// a person has to do something about.
 	Append(ctx context.Context, ds []decisions.Decision) ([]string, error)
-	// Newest gives decisions since a time, those that were written last first.
-	Newest(ctx context.Context, since time.Time) iter.Seq2[decisions.Decision, error]
+	// Epochs gives decisions epoch by epoch, the newest epoch first, and in each the oldest decision first.
+	Epochs(ctx context.Context, f decisions.Filter) iter.Seq2[iter.Seq2[decisions.Decision, error], error]
 }
 
 // Config of a Log.
@@ -282,25 +282,13 @@ func (l *Log) withoutRecorded(entries []entry) []entry {
 		return entries
 	}
 	last := map[subject]key{}
-	missing := map[subject]bool{}
-	for _, e := range entries {
-		missing[e.subject] = true
+	for _, d := range l.pending.decisions() {
+		l.note(last, d)
 	}
-	note := func(d decisions.Decision) {
-		s, k, err := recorded(d)
-		if err != nil {
-			l.cfg.Log.Warn("a recorded decision cannot be compared with", "error", err)
-			return
-		}
-		if _, known := last[s]; !known {
-			last[s] = k
-		}
-		delete(missing, s)
+	missing := func() bool {
+		return slices.ContainsFunc(entries, func(e entry) bool { _, known := last[e.subject]; return !known })
 	}
-	for _, d := range slices.Backward(l.pending.decisions()) {
-		note(d)
-	}
-	if err := l.readBack(missing, note); err != nil {
+	if err := l.readBack(last, missing); err != nil {
 		l.cfg.Log.Warn("what was recorded last cannot be read: what stands may be recorded again", "error", err)
 	}
 	return slices.DeleteFunc(entries, func(e entry) bool {
@@ -310,9 +298,19 @@ func (l *Log) withoutRecorded(entries []entry) []entry {
 	})
 }
 
-// readBack goes back on the ref until nothing is missing any more.
-func (l *Log) readBack(missing map[subject]bool, note func(decisions.Decision)) error {
-	if len(missing) == 0 {
+// note takes down what was recorded of a decision.
+func (l *Log) note(last map[subject]key, d decisions.Decision) {
+	s, k, err := recorded(d)
+	if err != nil {
+		l.cfg.Log.Warn("a recorded decision cannot be compared with", "error", err)
+		return
+	}
+	last[s] = k
+}
+
+// readBack goes back on the ref, epoch by epoch, until nothing is missing any more. What is known already is younger.
+func (l *Log) readBack(last map[subject]key, missing func() bool) error {
+	if !missing() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(l.life, readTime)
@@ -321,12 +319,26 @@ func (l *Log) readBack(missing map[subject]bool, note func(decisions.Decision)) 
 		return err
 	}
 	defer func() { <-l.ref }()
-	for d, err := range l.cfg.Ref.Newest(ctx, l.cfg.Now().Add(-lookBack)) {
+	for epoch, err := range l.cfg.Ref.Epochs(ctx, decisions.Filter{Since: l.cfg.Now().Add(-lookBack)}) {
 		if err != nil {
 			return err
 		}
-		note(d)
-		if len(missing) == 0 {
+		of := map[subject]key{}
+		for d, err := range epoch {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			l.note(of, d)
+		}
+		for s, k := range of {
+			if _, known := last[s]; !known {
+				last[s] = k
+			}
+		}
+		if !missing() {
 			return nil
 		}
 	}

@@ -132,8 +132,15 @@ func TestWhatIsNew(t *testing.T) {
 		done   bool
 		want   bool
 	}{
-		"nothing":       {func(*reconcile.Decision) {}, false, false},
-		"counts":        {finding(func(f *rollout.Finding) { f.Message, f.Evidence = "4 of 10", json.RawMessage(`4`) }), false, false},
+		"nothing": {func(*reconcile.Decision) {}, false, false},
+		"counts":  {finding(func(f *rollout.Finding) { f.Message, f.Evidence = "4 of 10", json.RawMessage(`4`) }), false, false},
+		"a rule again": {func(d *reconcile.Decision) {
+			v := d.Plan.Verdicts.Actions["Ramp/v2@10%"]
+			again := v.Findings[0]
+			again.Message = "of another queue"
+			v.Findings = append(v.Findings, again)
+			d.Plan.Verdicts.Actions["Ramp/v2@10%"] = v
+		}, false, false},
 		"a rule":        {finding(func(f *rollout.Finding) { f.Rule = "acme.other" }), false, true},
 		"a waiver":      {finding(func(f *rollout.Finding) { f.Waived = "shop/launch" }), false, true},
 		"the state":     {func(d *reconcile.Decision) { d.Proposal.State.Reason = rollout.RolloutComplete }, false, true},
@@ -151,7 +158,7 @@ func TestWhatIsNew(t *testing.T) {
 			record(l, held("checkout", noon))
 			second := held("checkout", noon.Add(time.Minute), c.change)
 			// A decision that lowered something is handed over when it did, and again at the end of the cycle.
-			l.Record(t.Context(), []reconcile.Made{{Decision: second, Done: c.done}, {Decision: second}})
+			l.Record(t.Context(), []reconcile.Made{{Decision: second, Done: c.done}, {Decision: second, Done: c.done}, {Decision: second}})
 			closeLog(t, l)
 			want := 1
 			if c.want {
@@ -162,27 +169,20 @@ func TestWhatIsNew(t *testing.T) {
 	}
 }
 
-// refOf is a ref in a repository, as the command wires it.
-type refOf struct{ *gitops.Decisions }
-
-func (r refOf) Newest(ctx context.Context, since time.Time) iter.Seq2[decisions.Decision, error] {
-	return r.Read(ctx, gitops.DecisionQuery{Order: gitops.NewestFirst, Filter: decisions.Filter{Since: since}})
-}
-
-func openRef(t *testing.T, r *gittest.Repo) decisionlog.Ref {
+func openRef(t *testing.T, r *gittest.Repo) *gitops.Decisions {
 	t.Helper()
 	d, err := gitops.OpenDecisions(gitops.DecisionsConfig{URL: r.URL(), Ref: gitops.DecisionsRef, Dir: t.TempDir(), Author: "rampart",
 		Email: "rampart@example.com", Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	return refOf{d}
+	return d
 }
 
 // onRef are the deployments on the ref, the oldest decision first.
 func onRef(t *testing.T, r *gittest.Repo) []string {
 	t.Helper()
 	var out []string
-	for d, err := range openRef(t, r).Newest(t.Context(), time.Time{}) {
+	for d, err := range openRef(t, r).Read(t.Context(), gitops.DecisionQuery{Order: gitops.NewestFirst}) {
 		require.NoError(t, err)
 		name, err := d.Deployment()
 		require.NoError(t, err)
@@ -209,6 +209,28 @@ func TestRestartRecordsNothingNew(t *testing.T) {
 	closeLog(t, l)
 	require.Equal(t, []string{"checkout", "search", "search", "cart"}, onRef(t, r))
 	require.Len(t, second.recorded(), 2, "the lines are the same stream")
+}
+
+// What was recorded last is what counts, also where it is in an epoch of before.
+func TestRestartGoesBackByEpochs(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	now := time.Now().UTC()
+	before := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour)
+	other := finding(func(f *rollout.Finding) { f.Rule = "acme.other" })
+	first := newBot(t, openRef(t, r), filepath.Join(t.TempDir(), "spool"))
+	l := first.open()
+	record(l, held("checkout", before, other), held("search", before.Add(time.Minute)))
+	record(l, held("checkout", now), held("cart", now, other))
+	record(l, held("cart", now.Add(time.Second)))
+	closeLog(t, l)
+	require.Equal(t, "2", r.Git("rev-list", "--count", gitops.DecisionsRef))
+
+	second := newBot(t, openRef(t, r), filepath.Join(t.TempDir(), "spool"))
+	l = second.open()
+	later := now.Add(time.Minute)
+	record(l, held("checkout", later), held("search", later), held("cart", later))
+	closeLog(t, l)
+	require.Empty(t, second.recorded())
 }
 
 // killed copies a spool as a killed bot leaves it, with half a line at its end.
@@ -286,10 +308,10 @@ func (b *brokenRef) Append(ctx context.Context, ds []decisions.Decision) ([]stri
 	return nil, b.err
 }
 
-func (b *brokenRef) Newest(context.Context, time.Time) iter.Seq2[decisions.Decision, error] {
-	return func(yield func(decisions.Decision, error) bool) {
+func (b *brokenRef) Epochs(context.Context, decisions.Filter) iter.Seq2[iter.Seq2[decisions.Decision, error], error] {
+	return func(yield func(iter.Seq2[decisions.Decision, error], error) bool) {
 		if b.err != nil {
-			yield(decisions.Decision{}, b.err)
+			yield(nil, b.err)
 		}
 	}
 }
@@ -402,9 +424,14 @@ func TestFileIsRotated(t *testing.T) {
 	write("two\n")
 	require.Equal(t, "before\none\n", content(name+".1"))
 	require.Equal(t, "two\n", content(name))
-	require.NoError(t, os.Remove(name))
+	require.NoError(t, os.Rename(name, name+".2"))
+	require.NoError(t, os.WriteFile(name, nil, 0o600)) // as logrotate does
 	write("three\n")
+	require.Equal(t, "two\n", content(name+".2"))
 	require.Equal(t, "three\n", content(name))
+	require.NoError(t, os.Remove(name))
+	write("four\n")
+	require.Equal(t, "four\n", content(name))
 	info, err := os.Stat(name)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())

@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -76,7 +77,12 @@ func (e *Encoder) Append(ds []Decision) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return s.seal(s.join(entries, h.finish())), nil
+	segment := s.seal(s.join(entries, h.finish()))
+	if s.sequence == 1 { // as a reader learns it from the epoch's first segment
+		first := slices.MinFunc(entries, func(a, b *entry) int { return cmp.Compare(a.now, b.now) })
+		s.month = monthOf(first.now)
+	}
+	return segment, nil
 }
 
 // catchUp reads what nobody asked for before.

@@ -280,3 +280,14 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// Who writes an epoch knows as well as who reads it when it is over.
+func TestWriterGoesOnWithItsEpoch(t *testing.T) {
+	s := decisions.NewState()
+	d, err := decisions.New(judged(planted(""), "m"), masker(t))
+	require.NoError(t, err)
+	_, err = decisions.NewEncoder(s).Append([]decisions.Decision{d})
+	require.NoError(t, err)
+	require.False(t, s.Over(noon.AddDate(0, 0, 28).Unix()), "the same month")
+	require.True(t, s.Over(noon.AddDate(0, 0, 29).Unix()), "another month")
+}
