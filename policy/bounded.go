@@ -59,13 +59,13 @@ func (c call) number(i int) (int64, bool) {
 // cost is the most memory that a call can take, or work that it can do, in bytes.
 type cost func(c call) int64
 
-// beyond is more than any budget.
-const beyond = int64(1) << 62
+// beyond is more than any budget, and so little that sums and multiples of it are numbers still.
+const beyond = int64(1) << 50
 
 func linear(factor int64) cost { return func(c call) int64 { return c.weight * factor } }
 
 // collected is the cost of putting values into a set or an object.
-func collected(c call) int64 { return c.weight*3 + quadratic(c.rough*sizeOfTerm, c.rough*sizeOfTerm) }
+func collected(c call) int64 { return c.weight*3 + quadratic(c.rough*sizeOfTerm, c.weight) }
 
 // quadratic is work on each pair of two operands' parts.
 func quadratic(a, b int64) int64 {
@@ -143,7 +143,7 @@ func ranged(c call, step int64) int64 {
 	if !ok || !also || from > 0 && to < from-beyond || from < 0 && to > from+beyond {
 		return beyond
 	}
-	n := max(to-from, from-to)/max(step, 1) + 1
+	n := max(to-from, from-to)/max(step, -step, 1) + 1
 	if n > beyond/sizeOfTerm {
 		return beyond
 	}
@@ -343,6 +343,9 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		switch {
 		case w.large:
 			return largeNumber(bctx, name)
+		case w.total > w.most:
+			b.short()
+			return topdown.Halt{Err: errors.New(b.spent)}
 		case !b.take(most(call{operands, w.total, w.rough})):
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case values:

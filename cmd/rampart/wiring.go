@@ -398,13 +398,14 @@ func (t temporalPort) StartBatch(ctx context.Context, on reconcile.Subject, star
 	return t.pool.StartBatch(ctx, targetOf(on), start)
 }
 
-// judges compiles policies once for each content. It is safe for concurrent use.
+// judges compiles policies once for each content: those that take long to compile keep no other environment waiting. It is safe for
+// concurrent use.
 type judges struct {
 	mu      sync.Mutex
-	engines map[[sha256.Size]byte]*policy.Engine
+	engines map[[sha256.Size]byte]func() *policy.Engine
 }
 
-func newJudges() *judges { return &judges{engines: map[[sha256.Size]byte]*policy.Engine{}} }
+func newJudges() *judges { return &judges{engines: map[[sha256.Size]byte]func() *policy.Engine{}} }
 
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
 const maxEngines = 32
@@ -421,6 +422,11 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
+	return j.once(key, cfg)()
+}
+
+// once gives what compiles a content, the first time that it is called.
+func (j *judges) once(key [sha256.Size]byte, cfg policy.Config) func() *policy.Engine {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if e, ok := j.engines[key]; ok {
@@ -429,7 +435,7 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 	if len(j.engines) >= maxEngines {
 		clear(j.engines)
 	}
-	j.engines[key] = policy.Compile(cfg)
+	j.engines[key] = sync.OnceValue(func() *policy.Engine { return policy.Compile(cfg) })
 	return j.engines[key]
 }
 
