@@ -105,7 +105,7 @@ func costs() map[string]cost {
 		"json.is_valid": linear(sizeOfParsed),
 		"split":         linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm),
 		"regex.find_all_string_submatch_n": func(c call) int64 {
-			return (c.text(1)+1)*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
+			return (c.text(1)+1)*4*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
 		},
 		"glob.match": func(c call) int64 {
 			return c.text(0)*sizeOfParsed + c.weight + 8*quadratic(c.text(0), c.text(2)*sizeOfTerm)
@@ -341,11 +341,11 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 			}
 		}
 		switch {
-		case w.large:
-			return largeNumber(bctx, name)
-		case w.total > w.most:
+		case w.total > w.most: // asked first: errors of builtins may be shown with what they were given
 			b.short()
 			return topdown.Halt{Err: errors.New(b.spent)}
+		case w.large:
+			return largeNumber(bctx, name)
 		case !b.take(most(call{operands, w.total, w.rough})):
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case values:
