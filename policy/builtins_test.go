@@ -252,6 +252,9 @@ func described(c []*ast.Term) string {
 }
 
 func TestBuiltinsAreContained(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes")
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBuiltinsChild$", "-test.v")
 	cmd.Env = append(os.Environ(), builtinsOf+"=all")
 	text, err := cmd.CombinedOutput()

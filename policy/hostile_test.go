@@ -197,6 +197,9 @@ func peak() (stop func() int64) {
 // Each is judged in a process of its own: nothing may end it, use up its memory, keep another environment waiting, hold what takes traffic
 // back, or let a raise through.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	for name, tc := range hostiles() {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
