@@ -59,13 +59,13 @@ func (c call) number(i int) (int64, bool) {
 // cost is the most memory that a call can take, or work that it can do, in bytes.
 type cost func(c call) int64
 
-// beyond is more than any budget.
-const beyond = int64(1) << 62
+// beyond is more than any budget, and so little that sums and multiples of it are numbers still.
+const beyond = int64(1) << 50
 
 func linear(factor int64) cost { return func(c call) int64 { return c.weight * factor } }
 
 // collected is the cost of putting values into a set or an object.
-func collected(c call) int64 { return c.weight*3 + quadratic(c.rough*sizeOfTerm, c.rough*sizeOfTerm) }
+func collected(c call) int64 { return c.weight*3 + quadratic(c.rough*sizeOfTerm, c.weight) }
 
 // quadratic is work on each pair of two operands' parts.
 func quadratic(a, b int64) int64 {
@@ -105,7 +105,7 @@ func costs() map[string]cost {
 		"json.is_valid": linear(sizeOfParsed),
 		"split":         linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm),
 		"regex.find_all_string_submatch_n": func(c call) int64 {
-			return (c.text(1)+1)*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
+			return (c.text(1)+1)*4*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
 		},
 		"glob.match": func(c call) int64 {
 			return c.text(0)*sizeOfParsed + c.weight + 8*quadratic(c.text(0), c.text(2)*sizeOfTerm)
@@ -143,7 +143,7 @@ func ranged(c call, step int64) int64 {
 	if !ok || !also || from > 0 && to < from-beyond || from < 0 && to > from+beyond {
 		return beyond
 	}
-	n := max(to-from, from-to)/max(step, 1) + 1
+	n := max(to-from, from-to)/max(step, -step, 1) + 1
 	if n > beyond/sizeOfTerm {
 		return beyond
 	}
@@ -341,6 +341,9 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 			}
 		}
 		switch {
+		case w.total > w.most: // asked first: errors of builtins may be shown with what they were given
+			b.short()
+			return topdown.Halt{Err: errors.New(b.spent)}
 		case w.large:
 			return largeNumber(bctx, name)
 		case !b.take(most(call{operands, w.total, w.rough})):

@@ -53,28 +53,26 @@ func tooMuch(r *ast.Rule, format string, most int) error {
 
 // sizeOf counts the terms of a rule, and how many closures are within each other.
 func sizeOf(r *ast.Rule) (terms, closures int) {
-	depth := 0
-	visitor := ast.NewBeforeAfterVisitor(
-		func(x any) bool {
-			switch v := x.(type) {
+	var walk func(x any, depth int)
+	walk = func(x any, depth int) {
+		closures = max(closures, depth)
+		ast.NewGenericVisitor(func(y any) bool {
+			switch v := y.(type) {
 			case *ast.Term:
 				terms++
-				return groundLiteral(v)
-			case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.TemplateString, *ast.Every:
-				depth++
-				closures = max(closures, depth)
+				return groundLiteral(v) || terms > maxTerms
 			case *ast.Expr:
 				terms++
+			case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.TemplateString, *ast.Every:
+				if y != x {
+					walk(y, depth+1)
+					return true
+				}
 			}
 			return terms > maxTerms
-		},
-		func(x any) {
-			switch x.(type) {
-			case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.TemplateString, *ast.Every:
-				depth--
-			}
-		})
-	visitor.Walk(r)
+		}).Walk(x)
+	}
+	walk(r, 0)
 	return terms, closures
 }
 

@@ -434,14 +434,15 @@ func (t temporalPort) StartBatch(ctx context.Context, on reconcile.Subject, star
 	return t.pool.StartBatch(ctx, targetOf(on), start)
 }
 
-// judges compiles policies once for each content: those of an environment, and the bot's own. It is safe for concurrent use.
+// judges compiles policies once for each content, those of an environment and the bot's own: those that take long to compile keep no
+// other environment waiting. It is safe for concurrent use.
 type judges struct {
 	// store has the bot's own policies; nil: it has none.
 	store    *bundles.Store
 	waivable []string
 
 	mu      sync.Mutex
-	engines map[[sha256.Size]byte]*policy.Engine
+	engines map[[sha256.Size]byte]func() *policy.Engine
 	// floor is what of the store counts until pin is called again: one decision is made with the same policies from start to end.
 	floor bundles.Floor
 }
@@ -520,9 +521,10 @@ const maxEngines = 32
 
 func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	floor := j.floor
+	j.mu.Unlock()
 	h := sha256.New()
-	h.Write([]byte(j.floor.Key + "\n"))
+	h.Write([]byte(floor.Key + "\n"))
 	for _, f := range env.Policies {
 		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
 	}
@@ -530,15 +532,22 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
+	cfg := policyConfig(env)
+	cfg.Floor, cfg.Waivable = floor.Layers, j.waivable
+	return j.once(key, cfg)()
+}
+
+// once gives what compiles a content, the first time that it is called.
+func (j *judges) once(key [sha256.Size]byte, cfg policy.Config) func() *policy.Engine {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if e, ok := j.engines[key]; ok {
 		return e
 	}
 	if len(j.engines) >= maxEngines || j.engines == nil {
-		j.engines = map[[sha256.Size]byte]*policy.Engine{}
+		j.engines = map[[sha256.Size]byte]func() *policy.Engine{}
 	}
-	cfg := policyConfig(env)
-	cfg.Floor, cfg.Waivable = j.floor.Layers, j.waivable
-	j.engines[key] = policy.Compile(cfg)
+	j.engines[key] = sync.OnceValue(func() *policy.Engine { return policy.Compile(cfg) })
 	return j.engines[key]
 }
 
