@@ -82,8 +82,10 @@ func costs() map[string]cost {
 		"numbers.range_step": func(c call) int64 { n, _ := c.number(2); return ranged(c, n) },
 		"sprintf":            sprintfCost,
 		"concat":             func(c call) int64 { return c.weight + c.text(0)*c.weight/sizeOfTerm },
-		"replace":            func(c call) int64 { return c.weight*4 + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) + quadratic(c.text(1), c.text(1)) },
-		"strings.replace_n":  func(c call) int64 { return c.weight*4 + (c.text(1)+1)*(c.weight-c.text(1)) },
+		"replace": func(c call) int64 {
+			return c.weight*4 + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) + quadratic(c.text(1), c.text(1))
+		},
+		"strings.replace_n": func(c call) int64 { return c.weight*4 + (c.text(1)+1)*(c.weight-c.text(1)) },
 		"regex.replace": func(c call) int64 {
 			return c.weight + (c.text(0)+1)*(c.text(2)+1) + patternCost(c, 1, 0)
 		},
