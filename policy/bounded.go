@@ -82,8 +82,10 @@ func costs() map[string]cost {
 		"numbers.range_step": func(c call) int64 { n, _ := c.number(2); return ranged(c, n) },
 		"sprintf":            sprintfCost,
 		"concat":             func(c call) int64 { return c.weight + c.text(0)*c.weight/sizeOfTerm },
-		"replace":            func(c call) int64 { return c.weight + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) },
-		"strings.replace_n":  func(c call) int64 { return c.weight + (c.text(1)+1)*(c.weight-c.text(1)) },
+		"replace": func(c call) int64 {
+			return c.weight*4 + (c.text(0)/max(c.text(1), 1)+1)*c.text(2) + quadratic(c.text(1), c.text(1))
+		},
+		"strings.replace_n": func(c call) int64 { return c.weight*4 + (c.text(1)+1)*(c.weight-c.text(1)) },
 		"regex.replace": func(c call) int64 {
 			return c.weight + (c.text(0)+1)*(c.text(2)+1) + patternCost(c, 1, 0)
 		},
@@ -99,7 +101,7 @@ func costs() map[string]cost {
 		"walk":         linear(8),
 		"bits.lsh":     shiftCost,
 		"product":      func(c call) int64 { return quadratic(c.weight, c.weight) },
-		"json.marshal": linear(6), "yaml.marshal": linear(16), // each control character is escaped
+		"json.marshal": linear(6), "yaml.marshal": linear(sizeOfTerm), // each control character is escaped
 		"json.marshal_with_options": func(c call) int64 { return c.weight*6 + quadratic(c.weight, c.weight) },
 		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": linear(sizeOfParsed * 2), "yaml.is_valid": linear(sizeOfParsed),
 		"json.is_valid": linear(sizeOfParsed),
@@ -113,7 +115,7 @@ func costs() map[string]cost {
 		"urlquery.decode_object": linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
 	}
 	for _, name := range []string{"re_match", "regex.match", "regex.is_valid", "regex.split", "regex.find_n", "regex.template_match"} {
-		out[name] = func(c call) int64 { return c.weight*sizeOfTerm + patternCost(c, 0, 1) }
+		out[name] = func(c call) int64 { return c.weight*4*sizeOfTerm + patternCost(c, 0, 1) }
 	}
 	for _, name := range []string{"and", "cast_set", "graph.reachable", "intersection", "object.filter", "object.keys", "object.remove",
 		"object.union", "or", "set_diff", "minus", "union"} {
