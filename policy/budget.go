@@ -91,6 +91,14 @@ func (b *budget) take(bytes int64) bool {
 	return b.spent == ""
 }
 
+// used is how many steps were taken, with the work of builtins as steps.
+func (b *budget) used() int {
+	return b.bounds.Steps - max(b.steps, 0) + int(b.bounds.Memory-max(b.memory, 0))/bytesOfStep
+}
+
+// bytesOfStep is how much a builtin makes in about the time of a step.
+const bytesOfStep = 1 << 10
+
 func (b *budget) short() {
 	b.end(fmt.Sprintf("needed more than %d MiB of memory", b.bounds.Memory>>20))
 }

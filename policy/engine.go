@@ -133,7 +133,7 @@ type Bounds struct {
 // The default bounds.
 const (
 	DefaultTimeout = time.Second
-	DefaultSteps   = 1_000_000
+	DefaultSteps   = 200_000
 	DefaultMemory  = 64 << 20
 	DefaultCompile = 10 * time.Second
 )

@@ -136,7 +136,11 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]reading, error) {
 	j.at.Store(key)
 	j.asked.Add(1)
-	return key.book.all.run(q, j.question(input))
+	ask := j.question(input)
+	if key.book.foreign {
+		defer func() { key.book.quarantine.charge(key.pkg, ask.budget.used()) }()
+	}
+	return key.book.all.run(q, ask)
 }
 
 func (j *judgement) question(input ast.Value) question {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"sync"
 	"time"
 )
@@ -13,6 +14,9 @@ type quarantine struct {
 	out map[string]sentence
 	// running are evaluations that were given up and could not be stopped.
 	running int
+	// used is what each package used since a time: many policies just within their bounds delay a cycle as one beyond them does.
+	used  map[string]int
+	since time.Time
 }
 
 type sentence struct {
@@ -20,8 +24,15 @@ type sentence struct {
 	why   string
 }
 
-// quarantineTime is how long a package is not asked after it went beyond its bounds.
+// quarantineTime is how long a package is not asked after it went beyond its bounds, and the time in which what it uses is added up.
 const quarantineTime = 30 * time.Second
+
+// maxCharge is how many steps the policies of a package may take in that time, over all worker deployments, beside freeSteps of each
+// evaluation, which are more than ten times what the default library takes: ten seconds or so.
+const (
+	maxCharge = 10_000_000
+	freeSteps = 5_000
+)
 
 func (q *quarantine) exclude(pkg, why string) {
 	q.mu.Lock()
@@ -30,6 +41,28 @@ func (q *quarantine) exclude(pkg, why string) {
 		q.out = map[string]sentence{}
 	}
 	q.out[pkg] = sentence{time.Now().Add(quarantineTime), why}
+}
+
+// charge notes what an evaluation of a package used beyond what anybody's needs, and excludes the package when it is too much for
+// the time.
+func (q *quarantine) charge(pkg string, steps int) {
+	if steps -= freeSteps; steps <= 0 {
+		return
+	}
+	q.mu.Lock()
+	now := time.Now()
+	if q.used == nil || now.Sub(q.since) > quarantineTime {
+		q.used, q.since = map[string]int{}, now
+	}
+	q.used[pkg] += steps
+	tooMuch := q.used[pkg] > maxCharge
+	if tooMuch {
+		delete(q.used, pkg)
+	}
+	q.mu.Unlock()
+	if tooMuch {
+		q.exclude(pkg, fmt.Sprintf("the policies of %s took more than %d steps in %s, over all worker deployments", pkg, maxCharge, quarantineTime))
+	}
 }
 
 // excluded says why a package is not to be asked now; "": it is.
