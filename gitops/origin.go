@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they have, in
-// the order of the snapshots. Each is looked for once; that can take history which the mirror does not have, which is fetched.
+// the order of the snapshots. Each is looked for once; that can take history which the mirror does not have, which is fetched, for
+// originTime at most. What could not be found is looked for again after originPause, and not while the server is away.
 // Errors: those of mirror.Introduced; what was found until then is given all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	var missing []mirror.Wanted
@@ -35,17 +37,28 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 	return out, err
 }
 
+// A cycle waits for history, before it takes traffic back.
+const (
+	originTime  = 5 * time.Second
+	originPause = 5 * time.Minute
+)
+
 func specOf(s rollout.Snapshot) mirror.Wanted {
 	return mirror.Wanted{Path: s.SpecPath, Blob: plumbing.NewHash(s.Git.SpecBlob)}
 }
 
 // trace looks for commits and remembers them. Specs that are not at the tip any more are forgotten.
 func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
-	if len(missing) == 0 {
+	if len(missing) == 0 || r.away || r.cfg.Now().Before(r.retry) {
 		return nil
 	}
 	tip := r.lastTips[r.cfg.Branch]
-	found, err := r.mirror.Introduced(ctx, tip, missing)
+	bounded, cancel := context.WithTimeout(ctx, originTime)
+	defer cancel()
+	found, err := r.mirror.Introduced(bounded, tip, missing)
+	if err != nil {
+		r.retry = r.cfg.Now().Add(originPause)
+	}
 	kept := map[mirror.Wanted]rollout.GitContext{}
 	for w, origin := range r.origins {
 		if e, ok, err := r.mirror.Lookup(tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -42,4 +43,37 @@ func TestOrigins(t *testing.T) {
 	require.Equal(t, one, a.Reverts)
 	require.Equal(t, b, again)
 	require.Len(t, repo.origins, 2, "what is gone is forgotten")
+}
+
+// A server that is away costs one attempt in a while, and none once it is known to be away.
+func TestOriginsOfAServerThatIsAway(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1")}})
+	r.Commit(gittest.Commit{Write: map[string]string{"other": "1"}})
+	repo := open(t, r)
+	now := gittest.Epoch
+	repo.cfg.Now = func() time.Time { return now }
+	snapshots := read(t, repo).Environments[0].Deployments
+	require.NoError(t, os.Rename(r.Dir, r.Dir+".away"))
+	ask := func() (string, error) {
+		got, err := repo.Origins(t.Context(), snapshots)
+		require.Len(t, got, 1)
+		return got[0].Commit, err
+	}
+	_, err := ask()
+	require.Error(t, err, "the history is not there")
+	commit, err := ask()
+	require.NoError(t, err, "nobody is asked again at once")
+	require.Empty(t, commit)
+
+	now = now.Add(originPause)
+	_, err = repo.Read(t.Context())
+	require.Error(t, err)
+	_, err = ask()
+	require.NoError(t, err, "the server is known to be away")
+	require.NoError(t, os.Rename(r.Dir+".away", r.Dir))
+	read(t, repo)
+	commit, err = ask()
+	require.NoError(t, err)
+	require.NotEmpty(t, commit)
 }

@@ -61,6 +61,9 @@ type Repository struct {
 	lastTips map[string]mirror.Tip
 	// origins are commits that gave specs their content, by the spec's path and blob.
 	origins map[mirror.Wanted]rollout.GitContext
+	// away says that the last read failed, and retry when origins that could not be found are looked for again.
+	away  bool
+	retry time.Time
 }
 
 // Open opens the repository's mirror; it does not talk to the server.
@@ -80,6 +83,13 @@ func (r *Repository) Close() error { return r.mirror.Close() }
 // Read gives the world at the branch's tip. When nothing moved it is the one that was read before: it is not to be
 // changed. Errors: those of mirror.Fetch.
 func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
+	r.away = true
+	world, err := r.read(ctx)
+	r.away = err != nil
+	return world, err
+}
+
+func (r *Repository) read(ctx context.Context) (rollout.World, error) {
 	tip, err := r.mirror.Fetch(ctx, r.cfg.Branch)
 	if err != nil {
 		return rollout.World{}, err
