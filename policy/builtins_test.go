@@ -252,7 +252,7 @@ func described(c []*ast.Term) string {
 }
 
 func TestBuiltinsAreContained(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("it takes minutes")
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBuiltinsChild$", "-test.v")

@@ -338,6 +338,7 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 	c = ast.NewCompiler().WithCapabilities(capabilities()).WithDefaultRegoVersion(ast.RegoV1).
 		SetErrorLimit(maxProblems).WithPathConflictsCheck(func(path []string) (bool, error) { return holds(data, path), nil })
 	c.WithStageAfterID(ast.StageSetGraph, ast.CompilerStageDefinition{Name: "CheckDepth", MetricName: "check_depth", Stage: tooDeep})
+	c.WithStageAfterID(ast.StageSetGraph, ast.CompilerStageDefinition{Name: "CheckWidth", MetricName: "check_width", Stage: tooWide})
 	if c.Compile(set); c.Failed() {
 		return c, c.Errors
 	}

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// maxWidth is how many parts a value may have that is made of values written in a policy: [x, x], of which x is [y, y], has four. OPA
+// copies such values part by part, and nothing can stop it meanwhile. What data and comprehensions bring counts once, as they are shared.
+const maxWidth = 100_000
+
+// tooWide is a stage of compiling that refuses values of too many parts.
+func tooWide(c *ast.Compiler) *ast.Error {
+	sorted, ok := c.Graph.Sort()
+	if !ok {
+		return nil // it is recursive, which the compiler refuses
+	}
+	functions := map[string]width{}
+	for _, node := range sorted {
+		rule, ok := node.(*ast.Rule)
+		if !ok {
+			continue
+		}
+		w := newWidths(rule, functions)
+		total := w.all()
+		if len(rule.Head.Args) > 0 && rule.Head.Value != nil {
+			value := w.of(rule.Head.Value)
+			name := rule.Ref().String()
+			functions[name] = functions[name].most(value)
+			total = max(total, value.sum())
+		}
+		if total > maxWidth {
+			return &ast.Error{Code: ast.CompileErr, Location: rule.Location,
+				Message: fmt.Sprintf("a value of more than %d parts: values that are within others many times over", maxWidth)}
+		}
+	}
+	return nil
+}
+
+// width is how many parts a value has: first the constant ones, then how often each parameter of the function is among them.
+type width []float64
+
+func (w width) sum() float64 {
+	total := 0.0
+	for _, n := range w {
+		total += n
+	}
+	return total
+}
+
+// plus adds another width a number of times.
+func (w width) plus(o width, times float64) width {
+	out := make(width, max(len(w), len(o)))
+	copy(out, w)
+	for i, n := range o {
+		out[i] += n * times
+	}
+	return out
+}
+
+func (w width) most(o width) width {
+	out := make(width, max(len(w), len(o)))
+	copy(out, w)
+	for i, n := range o {
+		out[i] = max(out[i], n)
+	}
+	return out
+}
+
+// widths are those of a rule's variables.
+type widths struct {
+	functions map[string]width
+	// defined are what variables are set to, and called the calls whose results they are.
+	defined map[ast.Var][]*ast.Term
+	called  map[ast.Var][]*ast.Term
+	known   map[ast.Var]width
+	args    int
+}
+
+func newWidths(r *ast.Rule, functions map[string]width) *widths {
+	w := &widths{functions: functions, defined: map[ast.Var][]*ast.Term{}, called: map[ast.Var][]*ast.Term{}, known: map[ast.Var]width{},
+		args: len(r.Head.Args)}
+	for i, arg := range r.Head.Args {
+		parameter := make(width, w.args+1)
+		parameter[i+1] = 1
+		ast.WalkVars(arg, func(v ast.Var) bool {
+			w.known[v] = parameter
+			return false
+		})
+	}
+	ast.WalkExprs(r, func(x *ast.Expr) bool {
+		w.note(x)
+		return false
+	})
+	return w
+}
+
+// note keeps what an expression says of a variable.
+func (w *widths) note(x *ast.Expr) {
+	terms, ok := x.Terms.([]*ast.Term)
+	if !ok || len(terms) < 2 {
+		return
+	}
+	if x.IsEquality() || x.IsAssignment() {
+		for i, t := range terms[1:] {
+			if v, ok := t.Value.(ast.Var); ok {
+				w.defined[v] = append(w.defined[v], terms[2-i])
+			}
+		}
+		return
+	}
+	if v, ok := terms[len(terms)-1].Value.(ast.Var); ok {
+		w.called[v] = terms
+	}
+}
+
+// all is the largest width of any variable.
+func (w *widths) all() float64 {
+	most := 0.0
+	for v := range w.defined {
+		most = max(most, w.variable(v).sum())
+	}
+	for v := range w.called {
+		most = max(most, w.variable(v).sum())
+	}
+	return most
+}
+
+func (w *widths) of(t *ast.Term) width {
+	one := width{1}
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return w.variable(v)
+	case *ast.Array:
+		v.Foreach(func(x *ast.Term) { one = one.plus(w.of(x), 1) })
+	case ast.Set:
+		v.Foreach(func(x *ast.Term) { one = one.plus(w.of(x), 1) })
+	case ast.Object:
+		v.Foreach(func(k, x *ast.Term) { one = one.plus(w.of(k), 1).plus(w.of(x), 1) })
+	case ast.Call:
+		return w.result(v)
+	}
+	return one
+}
+
+func (w *widths) variable(v ast.Var) width {
+	if known, ok := w.known[v]; ok {
+		return known
+	}
+	w.known[v] = width{1} // where it leads to itself
+	out := width{1}
+	for _, t := range w.defined[v] {
+		out = out.most(w.of(t))
+	}
+	if call := w.called[v]; call != nil {
+		out = out.most(w.result(call))
+	}
+	w.known[v] = out
+	return out
+}
+
+// result is the width of a call's result: a builtin's is bounded when it is called.
+func (w *widths) result(call []*ast.Term) width {
+	f, ok := w.functions[call[0].Value.String()]
+	if !ok {
+		return width{1}
+	}
+	out := width{f[0]}
+	for i, times := range f[1:] {
+		if i+1 < len(call) && times > 0 {
+			out = out.plus(w.of(call[i+1]), times)
+		}
+	}
+	return out
+}
