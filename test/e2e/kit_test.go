@@ -91,6 +91,7 @@ type world struct {
 	started time.Time
 	clock   int
 	branch  string // of the output
+	output  string // of the environment that it is asked about
 	name    string // of the worker deployment that it is asked about
 	tree    *tree
 	// settings of the server for the world's namespace.
@@ -144,7 +145,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Helper()
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
-	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", name: deployName, tree: &tree{}}
+	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", output: output, name: deployName, tree: &tree{}}
 	w.url = w.repo.URL()
 	for _, o := range options {
 		o(w)
@@ -391,7 +392,7 @@ func (w *world) named(name string) *world {
 func (w *world) id() string { return kubeNamespace + "/" + w.name }
 
 // dir is the folder of its record.
-func (w *world) dir() string { return output + "/" + w.id() }
+func (w *world) dir() string { return w.output + "/" + w.id() }
 
 // file is a file at the output's tip, "" if there is none.
 func (w *world) file(path string) string {
