@@ -49,6 +49,9 @@ func (e *environment) read(owners map[string]string) error {
 	if err != nil {
 		return err
 	}
+	if err := e.unmatched(e.tree, specsField, e.world.Environment.Specs, specs); err != nil {
+		return err
+	}
 	for _, f := range specs {
 		if f.path == ConfigFile {
 			continue
@@ -145,12 +148,16 @@ func (e *environment) fault(s specAt, field, format string, args ...any) {
 // policies reads the environment's Rego and data files.
 func (e *environment) policies() error {
 	for _, part := range []struct {
+		field string
 		globs []string
 		to    *[]rollout.TextFile
-	}{{e.world.Environment.Policies, &e.world.Policies}, {e.world.Environment.Data, &e.world.Data}} {
+	}{{"policies", e.world.Environment.Policies, &e.world.Policies}, {"data", e.world.Environment.Data, &e.world.Data}} {
 		from, prefix := e.ruling(e.tree)
 		files, err := e.match(from, part.globs, nil)
 		if err != nil {
+			return err
+		}
+		if err := e.unmatched(from, part.field, part.globs, files); err != nil {
 			return err
 		}
 		for _, f := range files {

@@ -157,7 +157,7 @@ func TestSharedTemplates(t *testing.T) {
 	config := strings.Replace(twoEnvironments, `specs: ["staging/**"]`, `specs: ["staging/**", "shared/*.yaml"]`, 1)
 	read := func(deployment string) rollout.World {
 		w, err := ReadFolder(writeFolder(t, map[string]string{ConfigFile: config, "staging/x.yaml": specYAML("shop", "x", "i:1"),
-			"prod/y.yaml": specYAML("shop", "y", "i:1"), "shared/t.yaml": templateYAML("a", deployment)}))
+			"policies/p.rego": "package p", "prod/y.yaml": specYAML("shop", "y", "i:1"), "shared/t.yaml": templateYAML("a", deployment)}))
 		require.NoError(t, err)
 		return w
 	}

@@ -127,6 +127,7 @@ func (c *checker) read(cfg Config) {
 			c.policies = append(c.policies, parsed)
 		}
 	}
+	c.whole = c.whole && len(cfg.Problems) == 0
 	for _, f := range cfg.Data {
 		c.whole = c.whole && !broken(f.Path)
 	}

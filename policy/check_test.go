@@ -222,11 +222,14 @@ given := {"author": "ada"}
 		}},
 		{name: "as a whole", policy: rule("shop := data.shop; shop.max == 1"), data: "shop: {max: 3, anything: 4}\n"},
 		{name: "a group of the library", policy: rule("true"), data: "rampart:\n  config:\n    rolout:\n      canary: {maxStuck: 3}\n    rollout:\n      freze: {timezone: UTC}\n      canary: {maxStuck: 3}\n", want: []string{
-			"data.yaml:3: rampart.config.rolout: no policy refers to it (did you mean rollout?) [parameter]",
-			"data.yaml:6: rampart.config.rollout.freze: no policy refers to it (did you mean freeze?) [parameter]",
+			"data.yaml:3: rampart.config: there is no group rolout (did you mean rollout?) []",
+			"data.yaml:6: rampart.config.rollout: there is no rule freze (did you mean freeze?) []",
 		}},
 		{name: "an unknown key of the library", policy: rule("true"), data: "rampart:\n  config:\n    rollout:\n      canary: {maxStuk: 3}\n", want: []string{
-			"data.yaml:4: rampart.config.rollout.canary: Additional property maxStuk is not allowed []",
+			"data.yaml:4: rampart.config.rollout.canary: there is no parameter maxStuk (did you mean maxStuck?) []",
+		}},
+		{name: "almost rampart", policy: rule("true"), data: "rampat: {config: {rollout: {canary: {maxStuck: 3}}}}\n", want: []string{
+			"data.yaml:1: rampat: no policy refers to it (did you mean rampart?) [parameter]",
 		}},
 		{name: "a test gives it", policy: rule("input.action.to > data.shop.max"), data: "shop: {max: 3}\n", test: head + "test_it if {\n\tcount(deny) == 0 with data.shop.min as 3\n\tdata.shop.min == 3\n\tdata.rampart.rollout.denny\n}\n", want: []string{
 			"policies/p_test.rego:6: data.rampart.rollout.denny: no data file gives it and no rule is called so (did you mean deny?) [parameter]",

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/open-policy-agent/opa/v1/rego"
 	"go.yaml.in/yaml/v3"
 
 	library "github.com/rampart-gitops/rampart/rego"
@@ -71,54 +68,13 @@ func reserved(root *dataNode) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.fields)) {
 		if k != "config" {
-			return r.fields[k].problem("data below rampart may hold config only, not %q", k)
+			return r.fields[k].problem("data below rampart may hold config only, not %q%s", k, didYouMean(k, []string{"config"}))
 		}
 	}
 	if r.fields == nil {
 		return r.problem("rampart has to be an object with config")
 	}
 	return nil
-}
-
-// checkConfig checks the library's parameters against their schema. A problem is placed where the value was given last.
-func checkConfig(data map[string]any, sources []*dataNode) []Problem {
-	var schema any
-	if err := json.Unmarshal([]byte(library.ConfigSchema()), &schema); err != nil {
-		return []Problem{{Path: "config.schema.json", Message: err.Error()}}
-	}
-	root, _ := data["rampart"].(map[string]any)
-	query := rego.New(rego.Query(`[_, errors] = json.match_schema(input.config, input.schema)`),
-		rego.Input(map[string]any{"config": root["config"], "schema": schema}), rego.StrictBuiltinErrors(true))
-	rs, err := query.Eval(context.Background())
-	if err != nil || len(rs) != 1 {
-		return []Problem{{Path: "config.schema.json", Message: fmt.Sprintf("rampart.config could not be checked: %v", err)}}
-	}
-	found, _ := rs[0].Bindings["errors"].([]any)
-	var problems []Problem
-	for _, e := range found {
-		violation, _ := e.(map[string]any)
-		field, _ := violation["field"].(string)
-		description, _ := violation["desc"].(string)
-		problems = append(problems, place(sources, field, description))
-	}
-	slices.SortFunc(problems, compareProblems)
-	return slices.Compact(problems)
-}
-
-func place(sources []*dataNode, field, message string) Problem {
-	keys := []string{"rampart", "config"}
-	name := "rampart.config"
-	if !strings.EqualFold(field, "(root)") && field != "" {
-		keys = append(keys, strings.Split(field, ".")...)
-		name += "." + field
-	}
-	best, depth := sources[0], -1
-	for _, s := range sources {
-		if n, d := s.nearest(keys); d >= depth {
-			best, depth = n, d
-		}
-	}
-	return best.problem("%s: %s", name, message)
 }
 
 // dataNode is one value of a data file and where it is.

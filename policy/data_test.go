@@ -13,7 +13,7 @@ import (
 
 func TestDataMerges(t *testing.T) {
 	data, problems := loadData([]DataFile{
-		{"a.yaml", "acme:\n  limits: {gold: 10, silver: 20}\n  list: [1, 2]\n  name: one\nrampart:\n  config:\n    rollout:\n      steps: {maxPercentage: 50.5}\n    acme: {any: thing}\n"},
+		{"a.yaml", "acme:\n  limits: {gold: 10, silver: 20}\n  list: [1, 2]\n  name: one\nrampart:\n  config:\n    rollout:\n      steps: {maxPercentage: 50.5}\n"},
 		{"b.json", `{"acme": {"limits": {"gold": 5, "bronze": null}, "list": [3], "name": {"now": "an object"}}}`},
 		{"c.yaml", "acme:\n  date: 2026-12-25\n  at: 2026-12-25T00:00:00Z\n  clock: 08:00\n  hex: 0x10\n  big: 123456789012345678901234567890\n  yes: yes\n  on: true\n  copy: &c [a]\n  same: *c\n"},
 	})
@@ -27,7 +27,6 @@ func TestDataMerges(t *testing.T) {
 	}, data["acme"]))
 	config := data["rampart"].(map[string]any)["config"].(map[string]any)
 	require.Equal(t, map[string]any{"maxPercentage": json.Number("50.5"), "maxIncrease": json.Number("100")}, config["rollout"].(map[string]any)["steps"])
-	require.Equal(t, map[string]any{"any": "thing"}, config["acme"])
 	require.Contains(t, config["rollout"], "freeze")
 }
 
@@ -50,19 +49,48 @@ func TestDataProblems(t *testing.T) {
 		"an alias in itself":  {"a: &a [*a]\n", "nested more than 100 deep, or an alias within itself"},
 		"too long":            {"# " + strings.Repeat("x", MaxFileSize), "d.yaml: the file has 1048578 bytes; more than 1048576 are not read"},
 		"no config":           {"rampart: 3\n", "d.yaml:1: rampart has to be an object with config"},
-		"a bad window":        {"rampart:\n  config:\n    rollout:\n      freeze:\n        windows:\n          - name: a\n            days: [Mon]\n          - name: b\n            days: [Someday]\n", "d.yaml:9: rampart.config.rollout.freeze.windows.1.days.0"},
-		"a window of nothing": {"rampart: {config: {rollout: {freeze: {windows: [{name: a}]}}}}", "d.yaml:1: rampart.config.rollout.freeze.windows.0"},
-		"a start and no end":  {"rampart: {config: {rollout: {freeze: {windows: [{name: a, days: [Mon], start: 2026-01-01T00:00:00Z}]}}}}", "Has a dependency on end"},
-		"a bad time":          {"rampart: {config: {rollout: {freeze: {windows: [{name: a, days: [Mon], from: 8am}]}}}}", "Does not match pattern"},
-		"a number for a list": {"rampart: {config: {spec: {images: {mutableTags: latest}}}}", "Expected: array, given: string"},
-		"config that is none": {"rampart: {config: []}\n", "d.yaml:1: rampart.config: Invalid type"},
-		"a bad duration":      {"rampart: {config: {sunset: {evidence: {minDeleteDelay: 1 day}}}}", "Does not match pattern"},
+		"a number for a list": {"rampart: {config: {spec: {images: {mutableTags: latest}}}}", `d.yaml:1: rampart.config.spec.images.mutableTags: "latest" is given; expected: list of texts`},
+		"nothing for a rule":  {"rampart:\n  config:\n    rollout:\n      freeze:\n", "d.yaml:4: rampart.config.rollout.freeze: nothing is given; expected: an object"},
+		"config that is none": {"rampart: {config: []}\n", "d.yaml:1: rampart.config: an empty list is given; expected: an object"},
+		"confg":               {"rampart:\n  confg: {}\n", `d.yaml:2: data below rampart may hold config only, not "confg" (did you mean config?)`},
+		"a bad duration":      {"rampart: {config: {sunset: {evidence: {minDeleteDelay: 1 day}}}}", `minDeleteDelay: "1 day" is given; expected: duration, such as 1h30m`},
+		"a percentage":        {"rampart: {config: {rollout: {steps: {maxIncrease: 50%}}}}", `maxIncrease: "50%" is given; expected: number from 0 to 100`},
+		"too much":            {"rampart: {config: {rollout: {steps: {maxIncrease: 101}}}}", `maxIncrease: 101 is given; expected: number from 0 to 100`},
+		"a choice":            {"rampart: {config: {drift: {manifest: {answer: adapt}}}}", `answer: "adapt" is given; expected: revert, adopt, hold (did you mean adopt?)`},
+		"an unknown group":    {"rampart:\n  config:\n    rolout: {freeze: {}}\n", "d.yaml:3: rampart.config: there is no group rolout (did you mean rollout?)"},
+		"an unknown rule":     {"rampart:\n  config:\n    rollout:\n      freze: {}\n", "d.yaml:4: rampart.config.rollout: there is no rule freze (did you mean freeze?)"},
+		"a far rule":          {"rampart: {config: {drift: {x: 1}}}", "d.yaml:1: rampart.config.drift: there is no rule x (there is manifest, routing)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, problems := loadData([]DataFile{{"d.yaml", tc.content}})
 			require.NotEmpty(t, problems)
 			require.Contains(t, problems[0].Error(), tc.want)
 			require.Equal(t, "d.yaml", problems[0].Path)
+		})
+	}
+}
+
+// TestWindows: a window that would freeze nothing is a problem of the line that is wrong.
+func TestWindows(t *testing.T) {
+	const name = "rampart.config.rollout.freeze.windows.0"
+	for window, want := range map[string]string{
+		"days: [Someday]":                       `6: ` + name + `.days.0: "Someday" is given; expected: Mon, Tue, Wed, Thu, Fri, Sat, Sun`,
+		"days: [sat]":                           `6: ` + name + `.days.0: "sat" is given; expected: Mon, Tue, Wed, Thu, Fri, Sat, Sun (did you mean Sat?)`,
+		"days: Sat":                             `6: ` + name + `.days: "Sat" is given; expected: a list of Mon, Tue, Wed, Thu, Fri, Sat, Sun`,
+		"days: []":                              `6: ` + name + `.days: an empty list is given; expected: a list of Mon, Tue, Wed, Thu, Fri, Sat, Sun`,
+		"labels: {}":                            `6: ` + name + `: give days, dates, or start and end`,
+		"day: [Sat]":                            `6: ` + name + `: there is no parameter day (did you mean days?)`,
+		"start: 2026-01-01T00:00:00Z":           `6: ` + name + `: start is given without end`,
+		"days: [Sat]\n            from: 8am":    `7: ` + name + `.from: "8am" is given; expected: HH:MM in quotes, "24:00" for the end of the day`,
+		"days: [Sat]\n            from: 8":      `7: ` + name + `.from: 8 is given; expected: HH:MM in quotes, "24:00" for the end of the day`,
+		"days: [Sat]\n            timezon: UTC": `7: ` + name + `: there is no parameter timezon (did you mean timezone?)`,
+		"dates: [12-32]":                        `6: ` + name + `.dates.0: "12-32" is given; expected: `,
+	} {
+		t.Run(window, func(t *testing.T) {
+			_, problems := loadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        windows:\n          - " + window +
+				"\n            name: a\n"}})
+			require.Len(t, problems, 1, "%v", problems)
+			require.Contains(t, problems[0].Error(), "d.yaml:"+want)
 		})
 	}
 }

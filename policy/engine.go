@@ -44,7 +44,7 @@ func Compile(cfg Config) *Engine {
 		digests = append(digests, b.digest)
 		e.foreign = e.foreign || b.foreign
 	}
-	for _, l := range cfg.Floor {
+	for _, l := range append([]Layer{{Problems: cfg.Problems}}, cfg.Floor...) {
 		e.problems = append(e.problems, l.Problems...)
 		for _, p := range l.Problems {
 			digests = append(digests, p.Error())

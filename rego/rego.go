@@ -37,7 +37,7 @@ func IsTest(path string) bool { return strings.HasSuffix(path, "_test.rego") }
 func Data() (path, content string) { return root + "/data.yaml", read("data.yaml") }
 
 // ConfigSchema is the JSON Schema of rampart.config: the type of each parameter. What the library does not know is
-// refused in its groups; other groups are free.
+// refused; parameters of other policies are elsewhere in data.
 func ConfigSchema() string { return read("config.schema.json") }
 
 // InputSchema is the JSON Schema (draft-07) of the document that policies see as input, as opa check --schema reads it.

@@ -105,6 +105,9 @@ func policyConfig(env rollout.EnvironmentWorld) policy.Config {
 	for _, f := range env.Data {
 		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
 	}
+	for _, p := range env.PolicyProblems {
+		cfg.Problems = append(cfg.Problems, policy.Problem{Path: p.File, Line: p.Line, Message: p.Message})
+	}
 	return cfg
 }
 
@@ -132,6 +135,9 @@ func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
 		}
 		for i := range cfg.Data {
 			cfg.Data[i].Path = s.show(cfg.Data[i].Path)
+		}
+		for i := range cfg.Problems {
+			cfg.Problems[i].Path = s.show(cfg.Problems[i].Path)
 		}
 		sets = append(sets, policySet{env.Environment.Name, cfg})
 	}
@@ -283,7 +289,7 @@ func (a *app) printPolicyCheck(format string, c policyCheck) error {
 		return err
 	}
 	a.say("files: %d, problems: %d", c.Files, len(c.Problems))
-	if c.Files == 0 {
+	if c.Files == 0 && c.Valid {
 		a.say("  no environment of %s has policies or data in rampart.yaml: to check files that it does not name, give their paths", a.dir)
 	}
 	if !c.Valid {

@@ -161,11 +161,18 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
 	}
 	for _, p := range engine.Problems() { // of the bot's own
-		if !slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == p.Path }) {
+		if !ofRepository(env, p.Path) {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: p.Path, Line: p.Line, Message: p.Message})
 		}
 	}
 	return out
+}
+
+// ofRepository reports whether a problem's path is that of an environment's policies and data, or of what names them, and not of
+// the bot's own policies.
+func ofRepository(env rollout.EnvironmentWorld, path string) bool {
+	return slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == path }) ||
+		slices.ContainsFunc(env.PolicyProblems, func(p v1alpha1.Problem) bool { return p.File == path })
 }
 
 // around says what is wrong around a spec: with its connection and its record.

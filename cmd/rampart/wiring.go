@@ -531,6 +531,9 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 	for _, f := range env.Data {
 		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
 	}
+	for _, p := range env.PolicyProblems {
+		h.Write(fmt.Appendf(nil, "problem %q\n", p.String()))
+	}
 	key := [sha256.Size]byte(h.Sum(nil))
 	cfg := policyConfig(env)
 	cfg.Floor, cfg.Waivable = floor.Layers, j.waivable

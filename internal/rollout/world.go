@@ -30,6 +30,9 @@ type EnvironmentWorld struct {
 	// Policies and Data of the environment, sorted by path.
 	Policies []TextFile `json:"policies,omitempty"`
 	Data     []TextFile `json:"data,omitempty"`
+	// PolicyProblems say what is wrong with Policies and Data as a whole, such as a file that is named and not there. They hold what
+	// policies can hold.
+	PolicyProblems []v1alpha1.Problem `json:"policyProblems,omitempty"`
 	// Roots are the folders of records below the output's path, sorted: what its kustomization.yaml lists.
 	Roots []string `json:"roots,omitempty"`
 	// RootFile is the kustomization.yaml of the output as it is.

@@ -1,0 +1,52 @@
+package gitops
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// TestUnmatchedPatterns: what is held, and what is a warning only.
+func TestUnmatchedPatterns(t *testing.T) {
+	const head = "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n    - name: prod\n      output: {path: deploy}\n      "
+	for name, tc := range map[string]struct {
+		lists         string
+		held, warning []string
+	}{
+		"all there":        {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego, \"p/*.rego\"]\n      data: [p/data.yaml]\n"},
+		"a misspelt path":  {lists: "specs: [w/a.yaml]\n      policies: [p/gold.rego]\n      data:\n        - p/data.yaml\n        - p/dat.yaml\n", held: []string{"Error rampart.yaml:11: data: p/dat.yaml matches no file"}},
+		"a folder":         {lists: "specs: [w/a.yaml]\n      policies: [p]\n", held: []string{`Error rampart.yaml:8: policies: p is a folder, and matches no file: for all files below it write "p/**"`}},
+		"a folder, slash":  {lists: "specs: [w/a.yaml]\n      policies: [p/]\n", held: []string{`Error rampart.yaml:8: policies: p/ is a folder, and matches no file: for all files below it write "p/**"`}},
+		"a folder missing": {lists: "specs: [w/a.yaml]\n      policies: [q/gold.rego]\n", held: []string{"Error rampart.yaml:8: policies: q/gold.rego matches no file"}},
+		"wildcards":        {lists: "specs: [w/a.yaml]\n      policies: [\"q/*.rego\"]\n      data: [\"p/{x,y}.yaml\"]\n", warning: []string{"Warning rampart.yaml:8: policies: q/*.rego matches no file", "Warning rampart.yaml:9: data: p/{x,y}.yaml matches no file"}},
+		"specs":            {lists: "specs: [w, \"w/*.yml\", w/a.yaml]\n", warning: []string{`Warning rampart.yaml:7: specs: w is a folder, and matches no file: for all files below it write "w/**"`, "Warning rampart.yaml:7: specs: w/*.yml matches no file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{ConfigFile: head + tc.lists, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "p/data.yaml": "a: 1"}
+			w, err := ReadFolder(writeFolder(t, files))
+			require.NoError(t, err)
+			require.Empty(t, w.Problems)
+			require.Empty(t, cmp.Diff(tc.held, said(w.Environments[0].PolicyProblems)))
+			require.Empty(t, cmp.Diff(tc.warning, said(w.Environments[0].Problems)))
+			w, err = ReadFolder(writeFolder(t, files), SomeFiles())
+			require.NoError(t, err)
+			require.Empty(t, w.Environments[0].PolicyProblems, "of some files nothing is known to be missing")
+		})
+	}
+	w, err := ReadFolder(t.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, problems(w), "nobody wrote the default patterns")
+}
+
+func said(problems []v1alpha1.Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, string(p.Severity)+" "+p.String())
+	}
+	slices.Sort(out)
+	return out
+}
