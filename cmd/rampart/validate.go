@@ -115,7 +115,7 @@ func (f specFinding) String() string {
 
 // validate finds what is wrong with specs.
 func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
-	out := validation{Problems: s.problems(), Findings: []specFinding{}}
+	out := validation{Problems: append(s.problems(), judges.problems()...), Findings: []specFinding{}}
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
 		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
@@ -145,25 +145,36 @@ func (out *validation) conclude() {
 	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
 }
 
-// policyProblems are what is wrong with the bot's own policies, and with an environment's policies and data: errors in files
-// that the bot cannot use, for which it holds; warnings where it goes on and something has no effect.
+// policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use, for which it
+// holds; warnings where it goes on and something has no effect.
 func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
-	broken := map[string]bool{}
-	for _, p := range engine.Problems() {
-		broken[p.Path] = true
+	out := checked(engine.Problems(), policyConfig(env))
+	for i := range out {
+		out[i].File = s.show(out[i].File)
 	}
+	return out
+}
+
+// problems are what is wrong with the bot's own policies.
+func (j *judges) problems() []v1alpha1.Problem {
+	j.mu.Lock()
+	cfg := policy.Config{Floor: j.floor.Layers}
+	j.mu.Unlock()
+	if len(cfg.Floor) == 0 {
+		return nil
+	}
+	return checked(policy.Compile(cfg).Problems(), cfg)
+}
+
+// checked are the problems of policies; errors in the files that an engine found broken.
+func checked(broken []policy.Problem, cfg policy.Config) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
-	for _, p := range policy.Check(policyConfig(env)) {
+	for _, p := range policy.Check(cfg) {
 		severity := v1alpha1.Warning
-		if broken[p.Path] {
+		if slices.ContainsFunc(broken, func(b policy.Problem) bool { return b.Path == p.Path }) {
 			severity = v1alpha1.Error
 		}
-		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
-	}
-	for _, p := range engine.Problems() { // of the bot's own
-		if !slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == p.Path }) {
-			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: p.Path, Line: p.Line, Message: p.Message})
-		}
+		out = append(out, v1alpha1.Problem{Severity: severity, File: p.Path, Line: p.Line, Message: p.Message})
 	}
 	return out
 }
