@@ -18,7 +18,7 @@ const maxAnswers = 1000
 const askedValue = "result"
 
 // Ask evaluates a Rego expression beside the policies and their data, on the input about an action; on that of rampart.spec for
-// the action "". Each answer has the values of its variables as JSON; where the expression has no variables of its own, its value
+// the action "". A field that no input has, nor this one, is an error. Each answer has the values of its variables as JSON; where the expression has no variables of its own, its value
 // as "result". No answers: it is undefined. Errors: an action that the document does not have, an expression that does not
 // compile, an error of a builtin, and bounds as for policies.
 func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression string) (answers []map[string]json.RawMessage, err error) {
@@ -34,7 +34,7 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 	if p.compiler == nil || p.compiler.Failed() || p.data == nil {
 		return nil, fmt.Errorf("the policies do not compile: %w", e.problems[0])
 	}
-	compiler, body, err := p.compileExpression(expression)
+	compiler, body, err := p.compileExpression(expression, input)
 	if err != nil {
 		return nil, fmt.Errorf("compile expression: %w", err)
 	}
@@ -57,10 +57,13 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 }
 
 // compileExpression compiles an expression: one that is a value is bound to a variable.
-func (p *policies) compileExpression(expression string) (ast.QueryCompiler, ast.Body, error) {
+func (p *policies) compileExpression(expression string, input ast.Value) (ast.QueryCompiler, ast.Body, error) {
 	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: capabilities()}
 	body, err := ast.ParseBodyWithOpts(expression, options)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := misspelt(body, input); err != nil {
 		return nil, nil, err
 	}
 	if len(body) == 1 && !body[0].IsAssignment() && !body[0].IsEquality() {

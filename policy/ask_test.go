@@ -17,7 +17,7 @@ func TestAsk(t *testing.T) {
 		"data.rampart.config.rollout.steps.maxPercentage":   `[{"result":100}]`,
 		`some v in input.versions; v.drainage == "Drained"`: "",
 		`id := input.action.buildID; to := input.action.to`: `[{"id":"v3","to":50}]`,
-		"input.nothing":                                     `null`,
+		"input.rollouts":                                    `null`,
 		"count(data.rampart.rollout.deny)":                  `[{"result":0}]`,
 		"input.action.to > 10":                              `[{"result":true}]`,
 		"time.now_ns() == time.parse_rfc3339_ns(input.now)": `[{"result":true}]`,

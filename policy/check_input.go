@@ -164,9 +164,13 @@ func (c inputUse) reference(t *ast.Term) {
 
 // hasNo reports that a place does not have the field that a reference ends with.
 func (c *checker) hasNo(where *ast.Location, at schemaNode, ref ast.Ref) {
+	c.add(CheckInput, where, "%s: %s", ref, hasNo(at, ref))
+}
+
+func hasNo(at schemaNode, ref ast.Ref) string {
 	last := len(ref) - 1
 	name := strings.Trim(ref[last].Value.String(), `"`)
-	c.add(CheckInput, where, "%s: %s has no %s%s", ref, ref[:last], name, instead(name, at.fields()))
+	return fmt.Sprintf("%s has no %s%s", ref[:last], name, instead(name, at.fields()))
 }
 
 // follow goes along a reference to the input, and gives where it ends or the position of the element that is not there. With
@@ -241,7 +245,11 @@ func (c inputUse) never(where *ast.Location, field, value *ast.Term) {
 }
 
 func (c *checker) isNever(where *ast.Location, at schemaNode, ref ast.Ref, value string) {
-	c.add(CheckInput, where, "%s is never %q%s", ref, value, instead(value, textsOf(at.schema["enum"])))
+	c.add(CheckInput, where, "%s", isNever(at, ref, value))
+}
+
+func isNever(at schemaNode, ref ast.Ref, value string) string {
+	return fmt.Sprintf("%s is never %q%s", ref, value, instead(value, textsOf(at.schema["enum"])))
 }
 
 // allows reports whether a place may have a text for value.

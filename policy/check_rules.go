@@ -30,23 +30,36 @@ func contractPackages() []string {
 	return []string{packageSpec, packageRollout, packageDrift, packageSunset}
 }
 
-// packages finds those that look like one that is asked, and are not. A package that another one uses is a helper.
+// packages finds those that nothing asks and that look as if something did: by their name, or by a rule that is named like one of
+// the contract's, as conftest's and Gatekeeper's are. A package that another one uses is a helper.
 func (c *checker) packages() {
 	for _, m := range c.sources {
 		name := packageName(m)
 		if allowedPackage(m, name) != nil || contract()[name] != nil || c.imported(m) {
 			continue
 		}
-		meant := ""
-		for _, p := range contractPackages() {
-			if strings.EqualFold(name, strings.TrimPrefix(p, "rampart.")) && hasContractRule(m, p) || alike(name, p) {
-				meant = p
-			}
-		}
-		if meant != "" {
+		if meant := meantPackage(m, name); meant != "" {
 			c.add(CheckPackage, m.Package.Location, "package %s: nothing asks it and nothing uses it (did you mean %s?)", name, meant)
 		}
 	}
+}
+
+// meantPackage is the package of the contract that a module looks as if it were of; "" if it does not.
+func meantPackage(m *ast.Module, name string) string {
+	for _, p := range contractPackages() {
+		if strings.EqualFold(name, strings.TrimPrefix(p, "rampart.")) && hasContractRule(m, p) || alike(name, p) {
+			return p
+		}
+	}
+	for _, p := range []string{packageRollout, packageDrift} { // which have every rule of the contract between them
+		if hasContractRule(m, p) {
+			return p
+		}
+	}
+	if slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return headName(r) == "violation" }) {
+		return packageRollout // where it is deny
+	}
+	return ""
 }
 
 // alike reports whether a name differs from another by a slip.
@@ -60,22 +73,41 @@ func hasContractRule(m *ast.Module, pkg string) bool {
 	return slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return setOf(pkg, headName(r)) != nil })
 }
 
-// imported reports whether another policy refers to a module's package.
+// imported reports whether another policy refers to a module's package, or to what may be it, such as data.acme[team].deny.
 func (c *checker) imported(m *ast.Module) bool {
 	for _, other := range c.sources {
 		if other.Package.Path.Equal(m.Package.Path) {
 			continue
 		}
 		used := false
-		ast.WalkRefs(other, func(r ast.Ref) bool {
-			used = used || r.HasPrefix(m.Package.Path)
+		refers := ast.NewGenericVisitor(func(x any) bool {
+			if _, ok := x.(*ast.Package); ok {
+				return true // it names itself
+			}
+			if r, ok := x.(ast.Ref); ok {
+				used = used || leadsTo(r, m.Package.Path)
+			}
 			return used
 		})
+		refers.Walk(other)
 		if used {
 			return true
 		}
 	}
 	return false
+}
+
+// leadsTo reports whether a reference is to a package, to what is in it, or to what it is in.
+func leadsTo(r, pkg ast.Ref) bool {
+	if len(r) < 2 || !r[0].Equal(pkg[0]) {
+		return false
+	}
+	for i := 1; i < min(len(r), len(pkg)); i++ {
+		if _, ok := r[i].Value.(ast.String); ok && !r[i].Equal(pkg[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func headName(r *ast.Rule) string {

@@ -134,7 +134,19 @@ given := {"author": "ada"}
 		{name: "a package by its last name", policy: "package rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
 			"policies/p.rego:1: package rollout: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]",
 		}},
-		{name: "a package of helpers", policy: "package shop.helpers\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n"},
+		{name: "conftest's package", policy: "package main\n\ndeny contains msg if msg := \"no\"\n", test: "package main_test\n\ntest_deny if count(data.main.deny) == 1\n", want: []string{
+			"policies/p.rego:1: package main: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]",
+		}},
+		{name: "a package of one's own with rules that are asked elsewhere", policy: "package acme\n\nhold if input.git\n", want: []string{
+			"policies/p.rego:1: package acme: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]",
+		}},
+		{name: "Gatekeeper's rule", policy: "package acme\n\nviolation contains {\"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:1: package acme: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]",
+		}},
+		{name: "an answer to drift", policy: "package acme\n\naction contains {\"rule\": \"shop.x\", \"msg\": \"no\"}\n", want: []string{
+			"policies/p.rego:1: package acme: nothing asks it and nothing uses it (did you mean rampart.drift?) [package]",
+		}},
+		{name: "a package of helpers", policy: "package shop.helpers\n\nis_late if input.action.step > 2\n"},
 		{name: "a misspelt rule", policy: head + `denny contains {"rule": "shop.x", "msg": "no"}` + "\n", want: []string{
 			"policies/p.rego:3: rampart.rollout.denny: nothing asks for this rule and none uses it (did you mean deny?) [rule]",
 		}},
@@ -352,6 +364,15 @@ func TestCheckHelpers(t *testing.T) {
 	)
 	require.Len(t, Check(Config{Modules: modules(helper)}), 1)
 	require.Empty(t, lines(Check(Config{Modules: modules(helper, user)})))
+
+	const (
+		team   = "package acme.shop\n\ndeny contains \"no\" if input.action.raises\n"
+		teams  = "package rampart.rollout\n\ndeny contains {\"rule\": \"acme.x\", \"msg\": m} if some m in data.acme[_].deny\n"
+		others = "package rampart.rollout\n\ndeny contains {\"rule\": \"acme.x\", \"msg\": m} if some m in data.acne[_].deny\n"
+	)
+	require.Empty(t, lines(Check(Config{Modules: modules(team, teams)})), "by a name that is not constant")
+	require.Contains(t, lines(Check(Config{Modules: modules(team, others)})),
+		"policies/p1.rego:1: package acme.shop: nothing asks it and nothing uses it (did you mean rampart.rollout?) [package]")
 }
 
 // What the bot's own configuration demands is checked by itself: it sees none of the repository's data.

@@ -97,7 +97,8 @@ type decodedAction struct {
 	} `json:"drift"`
 }
 
-// DecodeDocument reads a document that was written as JSON. One input with an action is a document with that action alone.
+// DecodeDocument reads a document that was written as JSON. One input with an action is a document with that action alone,
+// whose ID may be left out: it is made of the action then, such as Ramp/v2@25%.
 func DecodeDocument(data []byte) (*Document, error) {
 	value, err := ast.ValueFromReader(bytes.NewReader(data))
 	if err != nil {
@@ -108,6 +109,7 @@ func DecodeDocument(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("decode input: %s where an object is expected", article(ast.NewTerm(value)))
 	}
 	if one := whole.Get(ast.InternedTerm(keyAction)); one != nil {
+		one = withID(one)
 		whole = ast.NewObject(append(pairs(whole, keyAction), [2]*ast.Term{ast.InternedTerm(keyActions), ast.ArrayTerm(one)})...)
 		if data, err = json.Marshal(plainOf(whole)); err != nil {
 			return nil, fmt.Errorf("encode input: %w", err)
@@ -127,6 +129,24 @@ func DecodeDocument(data []byte) (*Document, error) {
 		}
 	}
 	return d, d.decodeActions(head.Actions, whole)
+}
+
+// withID gives the one action of an input an ID if it has none.
+func withID(action *ast.Term) *ast.Term {
+	const keyID = "id"
+	o, ok := action.Value.(ast.Object)
+	if !ok || o.Get(ast.InternedTerm(keyID)) != nil {
+		return action
+	}
+	kind, _ := text(o, "kind")
+	id := kind
+	if build, _ := text(o, "buildID"); build != "" {
+		id += "/" + build
+	}
+	if to := o.Get(ast.InternedTerm("to")); to != nil && kind == string(rollout.Ramp) {
+		id += "@" + to.Value.String() + "%"
+	}
+	return ast.ObjectTerm(append(pairs(o, keyID), [2]*ast.Term{ast.InternedTerm(keyID), ast.StringTerm(id)})...)
 }
 
 func (d *Document) decodeActions(heads []decodedAction, whole ast.Object) error {

@@ -63,20 +63,25 @@ func Compile(cfg Config) *Engine {
 // floor makes the books of the bot's own configuration: its modules, which see none of the repository's, and the library with
 // its parameters, of which only the rules that are configured there have a say.
 func (e *Engine) floor(cfg Config) []*rulebook {
-	var modules []Module
-	var data []DataFile
-	for _, l := range cfg.Floor {
-		modules = append(modules, l.Modules...)
-		data = append(data, l.Data...)
-	}
+	own := floorConfig(cfg)
+	own.limit = e.bounds.Compile
 	var out []*rulebook
-	if len(modules) > 0 {
-		helpers := slices.DeleteFunc(slices.Clone(cfg.Library), func(m Module) bool { return asksVerdicts(m.Path) })
-		out = append(out, newRulebook(bookConfig{library: helpers, modules: modules, data: data, limit: e.bounds.Compile}))
+	if len(own.modules) > 0 {
+		out = append(out, newRulebook(own))
 	}
-	configured := configuredRules(data)
-	if len(configured) > 0 || len(data) > 0 && len(modules) == 0 {
-		out = append(out, newRulebook(bookConfig{library: cfg.Library, data: data, only: configured}))
+	configured := configuredRules(own.data)
+	if len(configured) > 0 || len(own.data) > 0 && len(own.modules) == 0 {
+		out = append(out, newRulebook(bookConfig{library: cfg.Library, data: own.data, only: configured}))
+	}
+	return out
+}
+
+// floorConfig is what the floor's modules see: each other, the floor's data, and the helpers of the library.
+func floorConfig(cfg Config) bookConfig {
+	out := bookConfig{library: slices.DeleteFunc(slices.Clone(cfg.Library), func(m Module) bool { return asksVerdicts(m.Path) })}
+	for _, l := range cfg.Floor {
+		out.modules = append(out.modules, l.Modules...)
+		out.data = append(out.data, l.Data...)
 	}
 	return out
 }

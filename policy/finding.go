@@ -60,7 +60,7 @@ func readSet(q query, set ruleSet, t *ast.Term) (r reading, err error) {
 	for _, item := range terms.Slice() {
 		f, err := readFinding(q.pkg, set, item)
 		if err != nil {
-			wrong(fmt.Sprintf("%s has %v where an object with the strings rule and msg is expected", set.name, err))
+			wrong(fmt.Sprintf("%s has %v", set.name, err))
 			continue
 		}
 		r.found = append(r.found, f)
@@ -77,12 +77,12 @@ func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) 
 	f := rollout.Finding{Package: pkg, Effect: set.effect}
 	o, ok := t.Value.(ast.Object)
 	if !ok {
-		return f, shapeError(article(t))
+		return f, shapeError(article(t) + findingExpected)
 	}
 	rule, _ := text(o, "rule")
 	msg, _ := text(o, "msg")
 	if rule == "" || msg == "" {
-		return f, shapeError("an object without them")
+		return f, shapeError("an object " + lacking(o) + findingExpected)
 	}
 	f.Rule, f.Message = cut(rule, maxRule), cut(msg, maxMessage)
 	if set.name == setAction {
@@ -100,6 +100,29 @@ func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) 
 	}
 	f.Evidence = evidence(o)
 	return f, nil
+}
+
+// findingExpected ends messages about what is no finding.
+const findingExpected = " where an object with the strings rule and msg is expected"
+
+// lacking says what of a finding's name and message an object does not have.
+func lacking(o ast.Object) string {
+	var absent, wrong []string
+	for _, key := range []string{"rule", "msg"} {
+		v := o.Get(ast.InternedTerm(key))
+		switch s, ok := text(o, key); {
+		case v == nil:
+			absent = append(absent, key)
+		case !ok:
+			wrong = append(wrong, "whose "+key+" is "+article(v))
+		case s == "":
+			wrong = append(wrong, "whose "+key+" is empty")
+		}
+	}
+	if len(absent) > 0 {
+		wrong = append([]string{"without " + strings.Join(absent, " and ")}, wrong...)
+	}
+	return strings.Join(wrong, ", ")
 }
 
 func text(o ast.Object, key string) (string, bool) {

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
@@ -69,6 +71,26 @@ func TestInputsFitTheSchema(t *testing.T) {
 		require.Empty(t, violations(t, library.InputSchema(), input), name)
 	}
 	require.Empty(t, neverSeen(t, library.InputSchema(), inputs), "the schema offers fields that are in no input")
+}
+
+// What policies see is no misfit: neither with one action nor as it is recorded.
+func TestInputsAreNoMisfits(t *testing.T) {
+	for name, input := range exampleInputs(t) {
+		text, err := json.Marshal(input)
+		require.NoError(t, err)
+		d, err := DecodeDocument(text)
+		if err != nil {
+			require.ErrorContains(t, err, "neither actions nor action", name) // about a spec
+			continue
+		}
+		if d.now.IsZero() { // a snapshot of nothing
+			d.now = time.Unix(1, 0)
+		}
+		require.Empty(t, d.Misfits(), name)
+		d.now = time.Time{}
+		d.actions[0].value = ast.NewObject([2]*ast.Term{ast.StringTerm("knd"), ast.StringTerm("Ramp")})
+		require.Len(t, d.Misfits(), 2, name)
+	}
 }
 
 // Both directions are checked by something that fails.

@@ -111,7 +111,8 @@ type testRun struct {
 }
 
 // RunTests runs the tests in the modules (rules named test_…), over the library and the data of cfg, with the same
-// capabilities as Judge. Errors of builtins fail a test. A test that fails is run once more to see which expression it was.
+// capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of builtins fail a test. A test that
+// fails is run once more to see which expression it was.
 func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport {
 	var report TestReport
 	e := Compile(cfg)
@@ -121,34 +122,44 @@ func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	run := testRun{modules: map[string]*ast.Module{}, timeout: 10 * cfg.Bounds.orDefault().Timeout}
+	run := testRun{timeout: 10 * cfg.Bounds.orDefault().Timeout}
 	for _, o := range options {
 		o(&run)
 	}
-	for _, m := range slices.Concat(cfg.Library, cfg.Modules) {
+	run.part(ctx, bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data}, &report)
+	if len(cfg.Floor) > 0 {
+		run.part(ctx, floorConfig(cfg), &report)
+	}
+	slices.SortFunc(report.Results, compareResults)
+	slices.SortFunc(report.Coverage, func(a, b FileCoverage) int { return cmp.Compare(a.Path, b.Path) })
+	return report
+}
+
+// part runs the tests of modules that see each other.
+func (t testRun) part(ctx context.Context, cfg bookConfig, report *TestReport) {
+	t.modules = map[string]*ast.Module{}
+	for _, m := range slices.Concat(cfg.library, cfg.modules) {
 		parsed, err := parseModule(m)
 		if err != nil {
 			report.Problems = append(report.Problems, problemsOf(m.Path, err)...)
 			continue
 		}
-		run.modules[m.Path] = parsed
+		t.modules[m.Path] = parsed
 	}
-	run.data, _ = loadData(cfg.Data)
+	t.data, _ = loadData(cfg.data)
 	coverage := cover.New()
-	results, err := run.run(ctx, func(r *tester.Runner) { r.SetCoverageQueryTracer(coverage) })
+	results, err := t.run(ctx, func(r *tester.Runner) { r.SetCoverageQueryTracer(coverage) })
 	report.Problems = append(report.Problems, problemsOf("tests", err)...)
+	first := len(report.Results)
 	for _, r := range results {
 		report.Results = append(report.Results, testResult(r))
 	}
-	run.locate(ctx, report.Results)
-	for path, f := range coverage.Report(run.modules).Files {
-		if _, ok := run.modules[path]; ok && !library.IsTest(path) {
+	t.locate(ctx, report.Results[first:])
+	for path, f := range coverage.Report(t.modules).Files {
+		if _, ok := t.modules[path]; ok && !library.IsTest(path) {
 			report.Coverage = append(report.Coverage, fileCoverage(path, f))
 		}
 	}
-	slices.SortFunc(report.Results, compareResults)
-	slices.SortFunc(report.Coverage, func(a, b FileCoverage) int { return cmp.Compare(a.Path, b.Path) })
-	return report
 }
 
 func compareResults(a, b TestResult) int {

@@ -49,9 +49,7 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 	fs.DurationVar(&f.timeout, "policy-bundle-timeout", bundles.DefaultTimeout, "time for the download of a bundle")
 	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundles.DefaultMaxAge, "how long the fact bundle.NAME is good without the server's word")
 	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as rollout.freeze, or acme.* for all that begin so; repeatable")
-	a.completeFlag(cmd, "policy-dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	})
+	a.completeFlag(cmd, "policy-dir", onlyFolders)
 	a.completeFlag(cmd, "policy-bundle-algorithm", f.algorithm.complete)
 	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval", "policy-bundle-timeout", "policy-bundle-max-age", "waivable-rule"} {
 		a.completeFlag(cmd, free, cobra.NoFileCompletions)

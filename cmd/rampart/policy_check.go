@@ -21,6 +21,7 @@ import (
 
 func (a *app) policyCheckCommand() *cobra.Command {
 	var output choice
+	var given givenSources
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
 		Short: "Find mistakes in policies, their tests and their data",
@@ -30,24 +31,24 @@ the library's, parameters that nobody gives or reads, and all that does not comp
 
 Without a PATH it checks the policies and data of each environment of the folder -C. With PATHs, files or folders of
 them, .rego files are policies (*_test.rego: tests) and .yaml, .yml and .json files are data; in a folder, files with
-objects of Kubernetes or Rampart are left out.
+objects of Kubernetes or Rampart are left out. With --policy-dir it checks the bot's own policies in a directory, read as the
+bot reads it: data is in files named data.yaml, data.yml or data.json, below data by the folders that they are in.
 
 Each problem is a line on standard output, file:line: message. Exit code 1 with problems, 0 otherwise.`,
 		Example: `  rampart policy check
   rampart policy check --env prod
   rampart policy check policies
   rampart policy check policies/gold.rego policies/data.yaml
+  rampart policy check --policy-dir /etc/rampart/policies
   rampart policy check -o sarif > policies.sarif`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"rego", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			var sets []policySet
 			var result policyCheck
-			var err error
-			if len(args) > 0 {
-				sets, err = givenPolicies(args)
-			} else {
+			given.paths = args
+			sets, ok, err := given.sets()
+			if err == nil && !ok {
 				sets, result.Problems, err = a.environmentPolicies()
 			}
 			if err != nil {
@@ -58,6 +59,7 @@ Each problem is a line on standard output, file:line: message. Exit code 1 with 
 		},
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
+	given.addTo(a, cmd)
 	return cmd
 }
 
@@ -246,11 +248,14 @@ func (c *policyCheck) check(sets []policySet) {
 		if set.name != "" {
 			c.Environments = append(c.Environments, set.name)
 		}
-		for _, m := range set.cfg.Modules {
-			users[m.Path] = append(users[m.Path], set.name)
-		}
-		for _, f := range set.cfg.Data {
-			users[f.Path] = append(users[f.Path], set.name)
+		own := policy.Layer{Modules: set.cfg.Modules, Data: set.cfg.Data}
+		for _, layer := range append([]policy.Layer{own}, set.cfg.Floor...) {
+			for _, m := range layer.Modules {
+				users[m.Path] = append(users[m.Path], set.name)
+			}
+			for _, f := range layer.Data {
+				users[f.Path] = append(users[f.Path], set.name)
+			}
 		}
 		for _, p := range policy.Check(set.cfg) {
 			found[p] = append(found[p], set.name)

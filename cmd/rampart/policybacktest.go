@@ -320,7 +320,7 @@ func failure(v rollout.Verdicts) string {
 		for _, f := range verdict.Findings {
 			switch f.Rule {
 			case "policy.error", "policy.timeout", "policy.broken", "policy.shape", "policy.input", "policy.empty":
-				return strings.TrimSpace(f.Rule + ": " + f.Message + " " + f.Location)
+				return f.Rule + ": " + f.Text()
 			}
 		}
 	}

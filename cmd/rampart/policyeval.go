@@ -31,7 +31,8 @@ func (a *app) policyEvalCommand() *cobra.Command {
 		Short: "Judge one recorded input by the policies as they are",
 		Long: `Eval judges an input by the policies of its environment in the folder -C (or of --env), or by those of --policy alone, with
 the library. The input is what policies see, as JSON: with one action, or with a list of actions as it is recorded; or
-recorded decisions, one in JSON on each line, of which the last one is judged, with a NAME the last one about it.
+recorded decisions, one in JSON on each line, of which the last one is judged, with a NAME the last one about it. An input with
+fields or values that policies never see is an error, and of a recorded decision a warning.
 
 It prints what policy says of the spec and of each action, with each finding. With --query it prints the value of a Rego
 expression in place of that.
@@ -53,7 +54,7 @@ expression is undefined. 1 for an error, 0 otherwise.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.input, "input", "", `file with the input, or with recorded decisions; "-" is standard input`)
 	flags.StringVar(&f.action, "action", "", "look at one action only, by its ID")
-	flags.StringVar(&f.query, "query", "", "print the value of a Rego expression on the input (without --action on that about the spec)")
+	flags.StringVar(&f.query, "query", "", "print the value of a Rego expression on the input (without --action on that about the one action, or else about the spec)")
 	flags.StringArrayVar(&f.policies, "policy", nil, "file or folder of policies and data to judge by, in place of the environment's; may be repeated")
 	return cmd
 }
@@ -78,6 +79,9 @@ func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
 	}
 	in, err := a.readJudged(ctx, name, f.input)
 	if err != nil {
+		return err
+	}
+	if err := a.fits(in, f.input); err != nil {
 		return err
 	}
 	engine, err := a.engineFor(ctx, in.document, f.policies)
@@ -113,6 +117,18 @@ func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
 		return pending(nil)
 	}
 	return err
+}
+
+// fits refuses an input with what policies never see. A recorded decision may be of another version: it is judged all the same.
+func (a *app) fits(in recordedInput, file string) error {
+	misfits := in.document.Misfits()
+	for _, m := range misfits {
+		a.say("%s: %s", file, oneLine(m))
+	}
+	if in.decision == nil && len(misfits) > 0 {
+		return fmt.Errorf("%s is no input of policies: rampart policy schema prints what one may have", file)
+	}
+	return nil
 }
 
 func refuses(v rollout.Verdict) bool { return v.Effect.Strictness() > rollout.Warn.Strictness() }
@@ -226,6 +242,9 @@ func (a *app) printEvaluation(e evaluation) error {
 
 // ask prints the value of an expression.
 func (a *app) ask(ctx context.Context, engine *policy.Engine, d *policy.Document, f evalFlags) error {
+	if ids := d.Actions(); f.action == "" && len(ids) == 1 {
+		f.action = ids[0]
+	}
 	answers, err := engine.Ask(ctx, d, f.action, f.query)
 	if err != nil {
 		return fmt.Errorf("--query: %w", err)

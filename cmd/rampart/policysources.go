@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -16,14 +19,50 @@ type policyGroup struct {
 	cfg          policy.Config
 }
 
-// policyGroups are the policies of some paths; without paths those of the environments of the folder -C, equal ones once.
-func (a *app) policyGroups(paths []string) ([]policyGroup, error) {
-	if len(paths) > 0 {
-		sets, err := givenPolicies(paths)
-		if err != nil {
-			return nil, err
+// givenSources are what a person says to look at: files and folders, and directories as --policy-dir of the bot.
+type givenSources struct {
+	paths, dirs []string
+}
+
+// addTo adds the flag for directories of the bot's own policies.
+func (g *givenSources) addTo(a *app, cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&g.dirs, "policy-dir", nil,
+		"directory of the bot's own policies, read as the bot reads it, in place of the environments'; repeatable")
+	a.completeFlag(cmd, "policy-dir", onlyFolders)
+}
+
+func onlyFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// sets are what was given; false: nothing was.
+func (g givenSources) sets() (sets []policySet, given bool, err error) {
+	if len(g.paths) > 0 {
+		if sets, err = givenPolicies(g.paths); err != nil {
+			return nil, true, err
 		}
-		return []policyGroup{{cfg: sets[0].cfg}}, nil
+	}
+	var floor policySet
+	for _, dir := range g.dirs {
+		layer, err := bundles.ReadDir(dir)
+		if err != nil {
+			return nil, true, err
+		}
+		floor.cfg.Floor = append(floor.cfg.Floor, layer)
+	}
+	if len(g.dirs) > 0 {
+		sets = append(sets, floor)
+	}
+	return sets, len(sets) > 0, nil
+}
+
+// policyGroups are the policies that were given, or else those of the environments of the folder -C, equal ones once.
+func (a *app) policyGroups(g givenSources) (out []policyGroup, err error) {
+	if given, ok, err := g.sets(); ok || err != nil {
+		for _, s := range given {
+			out = append(out, policyGroup{cfg: s.cfg})
+		}
+		return out, err
 	}
 	sets, problems, err := a.environmentPolicies()
 	if err != nil {
@@ -35,7 +74,6 @@ func (a *app) policyGroups(paths []string) ([]policyGroup, error) {
 	if len(sets) == 0 {
 		return nil, errors.New("the repository's configuration cannot be used")
 	}
-	var out []policyGroup
 	for _, s := range sets {
 		same := slices.IndexFunc(out, func(g policyGroup) bool { return reflect.DeepEqual(g.cfg, s.cfg) })
 		if same < 0 {

@@ -28,12 +28,14 @@ type testFlags struct {
 
 func (a *app) policyTestCommand() *cobra.Command {
 	var f testFlags
+	var given givenSources
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
 		Short: "Run the tests of policies",
 		Long: `Test runs the tests of policies: rules named test_… in files named *_test.rego, with the library, its parameters and the
 builtins that the bot has. Without a PATH it runs those of the environments' policies in the folder -C, each set of policies
-once. A PATH is a file or a folder: .rego files are policies and tests; YAML and JSON files are data.
+once. A PATH is a file or a folder: .rego files are policies and tests; YAML and JSON files are data. With --policy-dir it runs
+those of the bot's own policies in a directory, read and kept apart as the bot does it: no rule of the library is beside them.
 
 A test that fails is shown with the expression that was not true, and the values of its parts. Coverage counts the lines of
 the policies, the library's not among them.
@@ -42,13 +44,16 @@ Exit code 0 if all tests pass, 2 if one fails or the coverage is less than --min
 there is no test.`,
 		Example: `  rampart policy test
   rampart policy test policies/ --run freeze -v
+  rampart policy test --policy-dir /etc/rampart/policies
   rampart policy test --junit report.xml --min-coverage 90`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.policyTest(cmd.Context(), args, f)
+			given.paths = args
+			return a.policyTest(cmd.Context(), given, f)
 		},
 	}
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
+	given.addTo(a, cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.junit, "junit", "", "also write the results to this file as JUnit XML")
 	flags.StringVar(&f.run, "run", "", "run the tests whose package and name match a regular expression")
@@ -78,7 +83,7 @@ type testSuite struct {
 	policy.TestReport
 }
 
-func (a *app) policyTest(ctx context.Context, paths []string, f testFlags) error {
+func (a *app) policyTest(ctx context.Context, given givenSources, f testFlags) error {
 	var options []policy.TestOption
 	if f.run != "" {
 		names, err := regexp.Compile(f.run)
@@ -90,7 +95,7 @@ func (a *app) policyTest(ctx context.Context, paths []string, f testFlags) error
 	if f.minCoverage < 0 || f.minCoverage > 100 {
 		return fmt.Errorf("--min-coverage: %v is no percentage from 0 to 100", f.minCoverage)
 	}
-	sets, err := a.policyGroups(paths)
+	sets, err := a.policyGroups(given)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (f specFinding) String() string {
 	if f.Line > 0 {
 		out += fmt.Sprintf(":%d", f.Line)
 	}
-	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Message), f.Rule, f.Effect)
+	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Text()), f.Rule, f.Effect)
 	if f.Waived != "" {
 		out += " [waived by " + f.Waived + "]"
 	}
@@ -115,7 +115,7 @@ func (f specFinding) String() string {
 
 // validate finds what is wrong with specs.
 func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
-	out := validation{Problems: s.problems(), Findings: []specFinding{}}
+	out := validation{Problems: append(s.problems(), judges.problems()...), Findings: []specFinding{}}
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
 		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
@@ -145,34 +145,38 @@ func (out *validation) conclude() {
 	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
 }
 
-// policyProblems are what is wrong with the bot's own policies, and with an environment's policies and data: errors in files
-// that the bot cannot use, for which it holds; warnings where it goes on and something has no effect.
+// policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use, for which it
+// holds; warnings where it goes on and something has no effect.
 func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
-	broken := map[string]bool{}
-	for _, p := range engine.Problems() {
-		broken[p.Path] = true
-	}
-	var out []v1alpha1.Problem
-	for _, p := range policy.Check(policyConfig(env)) {
-		severity := v1alpha1.Warning
-		if broken[p.Path] {
-			severity = v1alpha1.Error
-		}
-		out = append(out, v1alpha1.Problem{Severity: severity, File: s.show(p.Path), Line: p.Line, Message: p.Message})
-	}
-	for _, p := range engine.Problems() { // of the bot's own
-		if !ofRepository(env, p.Path) {
-			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: p.Path, Line: p.Line, Message: p.Message})
-		}
+	out := checked(engine.Problems(), policyConfig(env))
+	for i := range out {
+		out[i].File = s.show(out[i].File)
 	}
 	return out
 }
 
-// ofRepository reports whether a problem's path is that of an environment's policies and data, or of what names them, and not of
-// the bot's own policies.
-func ofRepository(env rollout.EnvironmentWorld, path string) bool {
-	return slices.ContainsFunc(slices.Concat(env.Policies, env.Data), func(f rollout.TextFile) bool { return f.Path == path }) ||
-		slices.ContainsFunc(env.PolicyProblems, func(p v1alpha1.Problem) bool { return p.File == path })
+// problems are what is wrong with the bot's own policies.
+func (j *judges) problems() []v1alpha1.Problem {
+	j.mu.Lock()
+	cfg := policy.Config{Floor: j.floor.Layers}
+	j.mu.Unlock()
+	if len(cfg.Floor) == 0 {
+		return nil
+	}
+	return checked(policy.Compile(cfg).Problems(), cfg)
+}
+
+// checked are the problems of policies; errors in the files that an engine found broken.
+func checked(broken []policy.Problem, cfg policy.Config) []v1alpha1.Problem {
+	var out []v1alpha1.Problem
+	for _, p := range policy.Check(cfg) {
+		severity := v1alpha1.Warning
+		if slices.ContainsFunc(broken, func(b policy.Problem) bool { return b.Path == p.Path }) {
+			severity = v1alpha1.Error
+		}
+		out = append(out, v1alpha1.Problem{Severity: severity, File: p.Path, Line: p.Line, Message: p.Message})
+	}
+	return out
 }
 
 // around says what is wrong around a spec: with its connection and its record.

@@ -444,7 +444,7 @@ func strictest(v rollout.Verdict) (rule, message string) {
 	best := -1
 	for _, f := range v.Findings {
 		if n := f.Effect.Strictness(); n > best && f.Waived == "" {
-			best, rule, message = n, f.Rule, f.Message
+			best, rule, message = n, f.Rule, f.Text()
 		}
 	}
 	if best < 0 {

@@ -164,7 +164,7 @@ func (r *resolver) decision() *v1alpha1.Decision {
 		for _, f := range held.Verdict.Findings {
 			if f.Effect.Strictness() >= rollout.RequireApproval.Strictness() && f.Waived == "" {
 				d.Rules = append(d.Rules, f.Rule)
-				d.Reasons = append(d.Reasons, f.Message)
+				d.Reasons = append(d.Reasons, f.Text())
 			}
 		}
 		slices.Sort(d.Rules)

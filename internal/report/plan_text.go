@@ -135,10 +135,7 @@ func WriteVerdict(b *strings.Builder, about string, v rollout.Verdict, style Sty
 }
 
 func findingText(f rollout.Finding, style Style) string {
-	out := fmt.Sprintf("%s: %s: %s", oneLine(f.Rule), style.effect(f.Effect), oneLine(f.Message))
-	if f.Location != "" {
-		out += " (" + oneLine(f.Location) + ")"
-	}
+	out := fmt.Sprintf("%s: %s: %s", oneLine(f.Rule), style.effect(f.Effect), oneLine(f.Text()))
 	if f.Waived != "" {
 		out += " [waived by " + oneLine(f.Waived) + "]"
 	}

@@ -204,11 +204,7 @@ func (w treeWriter) explanation(x rollout.Explanation) {
 
 // finding is one that no rule is behind.
 func (w treeWriter) finding(f rollout.Finding) {
-	text := f.Rule + ": " + f.Message
-	if f.Location != "" {
-		text += " (" + f.Location + ")"
-	}
-	w.wrapped(4, mark(rollout.RuleFailed)+text, w.colour(rollout.RuleFailed))
+	w.wrapped(4, mark(rollout.RuleFailed)+f.Rule+": "+f.Text(), w.colour(rollout.RuleFailed))
 }
 
 func mark(o rollout.RuleOutcome) string {

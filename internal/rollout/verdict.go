@@ -50,6 +50,14 @@ type Finding struct {
 	Waived string `json:"waived,omitempty"`
 }
 
+// Text is the message as people read it: with the place of a rule that could not be evaluated.
+func (f Finding) Text() string {
+	if f.Location == "" {
+		return f.Message
+	}
+	return f.Message + " (" + f.Location + ")"
+}
+
 // DriftAnswer is what policy wants done about drift.
 type DriftAnswer string
 
