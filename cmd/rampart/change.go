@@ -19,6 +19,9 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 	if err != nil {
 		return validation{}, err
 	}
+	if err := head.findWaivers(); err != nil {
+		return validation{}, err
+	}
 	world, err := gitops.ReadChange(a.dir, base, a.reading()...)
 	if err != nil {
 		return validation{}, err

@@ -287,11 +287,14 @@ func scripts(n *yaml.Node, out []string) []string {
 
 var link = regexp.MustCompile(`\]\(([^):]+)\)`)
 
-// TestGuideLinks: what guides and the page of the library link to is there.
+// TestGuideLinks: what the documents link to is there.
 func TestGuideLinks(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(guides, "*.md"))
 	require.NoError(t, err)
-	for _, page := range append(pages, filepath.Join(guides, "..", "policy-library.md"), filepath.Join(guides, "..", "policies.md")) {
+	documents, err := filepath.Glob(filepath.Join(guides, "..", "*.md"))
+	require.NoError(t, err)
+	documents = append(documents, filepath.Join(guides, "..", "..", "README.md"))
+	for _, page := range append(pages, documents...) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {

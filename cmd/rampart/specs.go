@@ -31,6 +31,8 @@ type specs struct {
 	base string
 	// ruling is the beginning of paths in the commit that the specs are judged by, "" if there is none.
 	ruling string
+	// waivers of the whole folder, where they were asked for.
+	waivers []waiverAt
 	// text of files that were not read from base.
 	text map[string]string
 }
@@ -236,6 +238,9 @@ func (s *specs) decodeUnclaimed(file string) error {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && w.Status == nil {
 			s.world.Problems = append(s.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line,
 				Message: "no environment takes specs from this file"})
+		}
+		if d.Kind == v1alpha1.KindWaiver && d.APIVersion == v1alpha1.RampartAPIVersion {
+			s.world.Problems = append(s.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line, Message: strayWaiver})
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ yet. A spec that is in no environment of the commit is an error. What is wrong i
 Nothing is asked over the network but for the bot's own --policy-bundle.
 
 Each problem is a line on standard output, file:line: path: message. Exit code 1 with errors, 2 when only policy refuses,
-0 otherwise, warnings or not. What only rampart policy check finds in policies is a warning: the bot goes on with it.`,
+0 otherwise, warnings or not. Of the whole folder waivers that cannot have an effect are warned of. What only rampart policy check finds in policies is a warning: the bot goes on with it.`,
 		Example: `  rampart validate
   rampart validate workers/prod/checkout.yaml
   rampart validate --base origin/main
@@ -61,6 +61,12 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 				return a.printValidation(output.value, v)
 			}
 			s, err := a.loadSpecs(args)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				err = s.findWaivers()
+			}
 			if err != nil {
 				return err
 			}
@@ -115,7 +121,7 @@ func (f specFinding) String() string {
 
 // validate finds what is wrong with specs.
 func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
-	out := validation{Problems: append(s.problems(), judges.problems()...), Findings: []specFinding{}}
+	out := validation{Problems: slices.Concat(s.problems(), judges.problems(), uselessWaivers(s, judges)), Findings: []specFinding{}}
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
 		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)

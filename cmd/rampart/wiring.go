@@ -520,9 +520,7 @@ func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]ro
 const maxEngines = 32
 
 func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
-	j.mu.Lock()
-	floor := j.floor
-	j.mu.Unlock()
+	floor := j.pinned()
 	h := sha256.New()
 	h.Write([]byte(floor.Key + "\n"))
 	for _, f := range env.Policies {
@@ -535,9 +533,21 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 		h.Write(fmt.Appendf(nil, "problem %q\n", p.String()))
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
+	return j.once(key, j.config(env, floor))()
+}
+
+// config is what an environment is judged by: its policies, and the bot's own.
+func (j *judges) config(env rollout.EnvironmentWorld, floor bundles.Floor) policy.Config {
 	cfg := policyConfig(env)
 	cfg.Floor, cfg.Waivable = floor.Layers, j.waivable
-	return j.once(key, cfg)()
+	return cfg
+}
+
+// pinned are the bot's own policies that count now.
+func (j *judges) pinned() bundles.Floor {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.floor
 }
 
 // once gives what compiles a content, the first time that it is called.
