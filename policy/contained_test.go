@@ -27,7 +27,7 @@ func TestLoopingPolicyCostsACycleLittle(t *testing.T) {
 		f := v.Of(ramp().ID).Findings[0]
 		require.Equal(t, rollout.HoldEffect, v.Of(ramp().ID).Effect)
 		require.Equal(t, "policy.timeout", f.Rule)
-		require.Equal(t, "the policies of rampart.rollout took longer than 300ms", f.Message)
+		require.Equal(t, "the policies of rampart.rollout took more than 200000 steps", f.Message)
 		require.Equal(t, "policies/p1.rego:3", f.Location)
 		require.Equal(t, rollout.Allow, v.Of(reset().ID).Effect)
 		require.Equal(t, rollout.Allow, other.Judge(t.Context(), s, proposal(ramp())).Of(ramp().ID).Effect)

@@ -143,7 +143,9 @@ func (p *parameters) problem(keys []string, format string, args ...any) Problem 
 	return p.nearest(keys).problem("%s: %s", parameterName(keys), fmt.Sprintf(format, args...))
 }
 
-func parameterName(keys []string) string { return strings.Join(append([]string{"rampart.config"}, keys...), ".") }
+func parameterName(keys []string) string {
+	return strings.Join(append([]string{"rampart.config"}, keys...), ".")
+}
 
 // nearest is where a parameter was given last, or else what is nearest above it.
 func (p *parameters) nearest(keys []string) *dataNode {

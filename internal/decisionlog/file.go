@@ -66,9 +66,11 @@ func (f *File) follow() error {
 	return f.open()
 }
 
-// Close closes the file.
+// Close closes the file. It does not wait for a write, which may hang where the file is a pipe: that is an error, and the file stays open.
 func (f *File) Close() error {
-	f.mu.Lock()
+	if !f.mu.TryLock() {
+		return fmt.Errorf("close %s: it is being written to", f.name)
+	}
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return nil

@@ -15,25 +15,62 @@ type pending struct {
 	all   []waits
 	bytes int
 	wake  chan struct{}
+	// fresh wakes the comparer, and known are the subjects that it compared.
+	fresh chan struct{}
+	known map[subject]bool
 	// complain is about the spool.
 	complain complaint
 }
 
 type waits struct {
 	decisions.Decision
-	since time.Time
+	since   time.Time
+	subject subject
+	key     key
+	// done says that something was carried out.
+	done bool
+	// fresh says that it was not compared with what earlier runs recorded: it is in the spool, and may not come to the ref.
+	fresh bool
 }
 
 func (w waits) size() int { return len(w.Input) + len(w.Result) }
 
-// add puts decisions behind those that wait. The oldest go where too much waits.
+// add puts decisions that are in the spool behind those that wait.
 func (l *Log) add(ds []decisions.Decision, since time.Time) {
 	l.pending.mu.Lock()
 	defer l.pending.mu.Unlock()
 	for _, d := range ds {
-		l.pending.all = append(l.pending.all, waits{d, since})
+		l.pending.all = append(l.pending.all, waits{Decision: d, since: since})
 		l.pending.bytes += l.pending.all[len(l.pending.all)-1].size()
 	}
+	l.makeRoom()
+}
+
+// addNew puts decisions behind those that wait, and into the spool. It gives those that need not be compared.
+func (l *Log) addNew(made []waits) []decisions.Decision {
+	p := &l.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ready []decisions.Decision
+	for _, w := range made {
+		if w.fresh = !p.known[w.subject]; !w.fresh {
+			ready = append(ready, w.Decision)
+		}
+		p.all = append(p.all, w)
+		p.bytes += w.size()
+	}
+	l.makeRoom()
+	p.complain.about(p.spool.append(decisionsOf(made), decisionsOf(p.all)), spoolFails)
+	if len(ready) < len(made) {
+		wake(p.fresh)
+	}
+	return ready
+}
+
+const spoolFails = "the spool of decisions cannot be written: they wait in memory"
+
+// makeRoom lets the oldest go where too much waits.
+func (l *Log) makeRoom() {
 	given := 0
 	for l.pending.bytes > maxWaiting && given < len(l.pending.all)-1 {
 		l.pending.bytes -= l.pending.all[given].size()
@@ -47,18 +84,55 @@ func (l *Log) add(ds []decisions.Decision, since time.Time) {
 	wake(l.pending.wake)
 }
 
-// keep writes decisions that were added to the spool.
-func (l *Log) keep(added []decisions.Decision) {
-	l.pending.mu.Lock()
-	defer l.pending.mu.Unlock()
-	l.pending.complain.about(l.pending.spool.append(added, decisionsOf(l.pending.all)), "the spool of decisions cannot be written: they wait in memory")
-}
-
-// decisions are all that wait.
-func (p *pending) decisions() []decisions.Decision {
+// uncompared are those that were not compared with what earlier runs recorded.
+func (p *pending) uncompared() []waits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return decisionsOf(p.all)
+	var out []waits
+	for _, w := range p.all {
+		if w.fresh {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// settle lets what is ready come to the ref, and takes away what is stale. Both are IDs of what was compared.
+func (p *pending) settle(ready, stale map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.all {
+		p.all[i].fresh = p.all[i].fresh && !ready[p.all[i].ID]
+	}
+	if len(stale) > 0 {
+		p.remove(func(w *waits) bool { return w.fresh && stale[w.ID] })
+	}
+	wake(p.wake)
+}
+
+// remove takes away what is gone, from the spool too.
+func (p *pending) remove(gone func(*waits) bool) {
+	var left []waits
+	p.bytes = 0
+	for i := range p.all {
+		if !gone(&p.all[i]) {
+			left = append(left, p.all[i])
+			p.bytes += p.all[i].size()
+		}
+	}
+	p.all = left
+	p.complain.about(p.spool.rewrite(decisionsOf(left)), spoolFails)
+}
+
+// ready are all that may come to the ref.
+func (p *pending) ready() []waits {
+	var out []waits
+	for _, w := range p.all {
+		if !w.fresh {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // leave says what is left, and closes the spool.
@@ -94,7 +168,7 @@ func (l *Log) flusher() {
 		select {
 		case <-timer.C:
 		case <-l.pending.wake:
-		case <-l.written: // the writer is the last to add something
+		case <-l.compared: // nothing becomes ready any more
 			closing = true
 		}
 		if wait, any := f.due(); closing || any && wait <= 0 {
@@ -122,20 +196,23 @@ type flushing struct {
 func (f *flushing) due() (time.Duration, bool) {
 	f.pending.mu.Lock()
 	defer f.pending.mu.Unlock()
-	if len(f.pending.all) == 0 {
+	ready := f.pending.ready()
+	if len(ready) == 0 {
 		return 0, false
 	}
 	now := f.cfg.Now()
-	wait := f.pending.all[0].since.Add(f.cfg.FlushAfter).Sub(now)
-	if len(f.pending.all) >= f.cfg.FlushCount {
+	wait := ready[0].since.Add(f.cfg.FlushAfter).Sub(now)
+	if len(ready) >= f.cfg.FlushCount {
 		wait = 0
 	}
 	return max(wait, f.notBefore.Sub(now)), true
 }
 
-// flush brings all that waits to the ref, in one go.
+// flush brings all that is ready to the ref, in one go.
 func (f *flushing) flush() {
-	ds := f.pending.decisions()
+	f.pending.mu.Lock()
+	ds := decisionsOf(f.pending.ready())
+	f.pending.mu.Unlock()
 	if len(ds) == 0 {
 		return
 	}
@@ -171,14 +248,5 @@ func (f *flushing) drop(ds []decisions.Decision) {
 	}
 	f.pending.mu.Lock()
 	defer f.pending.mu.Unlock()
-	var left []waits
-	f.pending.bytes = 0
-	for _, w := range f.pending.all {
-		if !there[w.ID] {
-			left = append(left, w)
-			f.pending.bytes += w.size()
-		}
-	}
-	f.pending.all = left
-	f.pending.complain.about(f.pending.spool.rewrite(decisionsOf(left)), "the spool of decisions cannot be written: they wait in memory")
+	f.pending.remove(func(w *waits) bool { return there[w.ID] })
 }

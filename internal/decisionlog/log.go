@@ -1,7 +1,6 @@
 package decisionlog
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,10 +56,12 @@ const (
 	// maxWaiting is how many bytes of decisions may wait for the ref, maxUnwritten for the file of lines.
 	maxWaiting   = 64 << 20
 	maxUnwritten = 8 << 20
-	// readTime bounds how long decisions wait for what was recorded in earlier runs, flushTime one flush: the first one may have to bring
-	// a month of history.
-	readTime  = 2 * time.Minute
+	// readTime bounds how long decisions wait for what was recorded in earlier runs: less than what a bot that ends after one cycle gives.
+	// flushTime bounds one flush: the first one may have to bring a month of history.
+	readTime  = 30 * time.Second
 	flushTime = 10 * time.Minute
+	// endTime is how long Close waits for what it ended.
+	endTime = 2 * time.Second
 	// firstPause is waited after a flush that failed, twice as long after the next, up to lastPause; at once up to that when only a person
 	// can help.
 	firstPause = 30 * time.Second
@@ -77,10 +77,11 @@ type Log struct {
 	handed map[subject]handedOver
 
 	queue queue
-	// done is closed when the writer has ended, and flushed when the flusher has.
-	written, flushed chan struct{}
-	closing          chan struct{}
-	closeOnce        sync.Once
+	// Each is closed when its goroutine has ended: the writer, the comparer, the flusher, and what writes lines.
+	written, compared, flushed, told chan struct{}
+
+	closing   chan struct{}
+	closeOnce sync.Once
 	// life ends what is under way when Close may not wait any longer.
 	life context.Context
 	end  context.CancelFunc
@@ -88,11 +89,9 @@ type Log struct {
 	// ref is held by whoever uses cfg.Ref: a channel, so that waiting for it can end.
 	ref     chan struct{}
 	pending pending
-	// unwritten are lines that could not be written, and lines says once what goes wrong with them. Both belong to the writer.
-	unwritten bytes.Buffer
-	lines     complaint
-	// seen says that what was recorded in earlier runs was compared with.
-	seen bool
+	lines   *lines
+	// earlier belongs to the comparer.
+	earlier earlier
 }
 
 type handedOver struct {
@@ -108,21 +107,28 @@ func New(cfg Config) (*Log, error) {
 	if cfg.FlushCount == 0 {
 		cfg.FlushCount = DefaultFlushCount
 	}
-	l := &Log{cfg: cfg, handed: map[subject]handedOver{}, written: make(chan struct{}), flushed: make(chan struct{}), closing: make(chan struct{}), ref: make(chan struct{}, 1),
-		queue: queue{wake: make(chan struct{}, 1)}, lines: complaint{log: cfg.Log}}
+	l := &Log{cfg: cfg, handed: map[subject]handedOver{}, closing: make(chan struct{}), ref: make(chan struct{}, 1), queue: queue{wake: make(chan struct{}, 1)},
+		written: make(chan struct{}), compared: make(chan struct{}), flushed: make(chan struct{}), told: make(chan struct{}),
+		lines: newLines(cfg.Lines, cfg.Log), earlier: earlier{last: map[subject]key{}, complain: complaint{log: cfg.Log}}}
 	l.life, l.end = context.WithCancel(context.Background())
 	if cfg.Ref == nil {
+		close(l.compared)
 		close(l.flushed)
 	} else {
 		s, ds, err := openSpool(cfg.Spool, cfg.Log)
 		if err != nil {
 			return nil, fmt.Errorf("read the spool of decisions: %w", err)
 		}
-		l.pending = pending{spool: s, wake: make(chan struct{}, 1), complain: complaint{log: cfg.Log}}
+		l.pending = pending{spool: s, wake: make(chan struct{}, 1), fresh: make(chan struct{}, 1), known: map[subject]bool{}, complain: complaint{log: cfg.Log}}
+		for _, d := range ds {
+			l.note(l.earlier.last, d)
+		}
 		l.add(ds, l.cfg.Now().Add(-cfg.FlushAfter)) // due at once
+		go l.comparer()
 		go l.flusher()
 	}
 	go l.writer()
+	go l.teller()
 	return l, nil
 }
 
@@ -148,20 +154,35 @@ func (l *Log) Record(ctx context.Context, made []reconcile.Made) {
 }
 
 // Close writes what was handed over, and flushes the ref, until the context ends: what is left then is in the spool. Nothing may be
-// recorded afterwards.
+// recorded afterwards. Nothing uses the ref or writes lines when it returns, except for a write that does not end.
 func (l *Log) Close(ctx context.Context) error {
 	l.closeOnce.Do(func() { close(l.closing) })
 	defer l.end()
 	stop := context.AfterFunc(ctx, l.end)
 	defer stop()
-	for _, ended := range []chan struct{}{l.written, l.flushed} {
+	err := ended(ctx, l.written, l.compared, l.flushed, l.told)
+	if err != nil {
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
+		if ended(soon, l.written, l.compared, l.flushed) != nil {
+			return fmt.Errorf("close the decision log: %w", err)
+		}
+		err = fmt.Errorf("close the decision log: %w", err)
+		_ = ended(soon, l.told) // it may hang on a pipe that nobody reads
+	}
+	return errors.Join(err, l.leave(ctx))
+}
+
+// ended waits until all are closed.
+func ended(ctx context.Context, all ...chan struct{}) error {
+	for _, c := range all {
 		select {
-		case <-ended:
+		case <-c:
 		case <-ctx.Done():
-			return fmt.Errorf("close the decision log: %w", context.Cause(ctx))
+			return context.Cause(ctx)
 		}
 	}
-	return l.leave(ctx)
+	return nil
 }
 
 var _ reconcile.DecisionLog = (*Log)(nil)
@@ -210,13 +231,10 @@ func wake(c chan struct{}) {
 // writer writes what was handed over, until the log is closed and nothing is left.
 func (l *Log) writer() {
 	defer close(l.written)
-	again := time.NewTicker(firstPause) // for lines that could not be written
-	defer again.Stop()
 	for {
 		closing := false
 		select {
 		case <-l.queue.wake:
-		case <-again.C:
 		case <-l.closing:
 			closing = true
 		}
@@ -227,25 +245,23 @@ func (l *Log) writer() {
 	}
 }
 
-// write makes decisions of what was handed over.
+// write makes decisions of what was handed over, and puts them where a killed bot does not lose them.
 func (l *Log) write(entries []entry) {
-	if !l.seen && len(entries) > 0 {
-		entries = l.withoutRecorded(entries)
-		l.seen = true
-	}
-	var made []decisions.Decision
+	var made []waits
 	for i := range entries {
 		d, err := l.decision(&entries[i])
 		if err != nil {
 			l.cfg.Log.Error("a decision is not recorded", "deployment", entries[i].subject.deployment.String(), "error", err)
 			continue
 		}
-		made = append(made, d)
+		made = append(made, waits{Decision: d, since: l.cfg.Now(), subject: entries[i].subject, key: entries[i].key, done: entries[i].Done})
 	}
-	l.writeLines(made)
-	if l.cfg.Ref != nil && len(made) > 0 {
-		l.add(made, l.cfg.Now())
-		l.keep(made)
+	switch {
+	case len(made) == 0:
+	case l.cfg.Ref == nil:
+		l.lines.put(decisionsOf(made))
+	default:
+		l.lines.put(l.addNew(made))
 	}
 }
 
@@ -255,104 +271,6 @@ func (l *Log) decision(e *entry) (decisions.Decision, error) {
 		return decisions.Decision{}, err
 	}
 	return decisions.New(decisions.Judged{Now: e.Snapshot.Now, Labels: l.cfg.Labels, Input: input, Verdicts: e.Plan.Verdicts}, l.cfg.Masker)
-}
-
-func (l *Log) writeLines(ds []decisions.Decision) {
-	if l.cfg.Lines == nil {
-		return
-	}
-	if err := decisions.WriteLines(&l.unwritten, ds...); err != nil {
-		l.cfg.Log.Error("decisions are not written as lines", "error", err)
-	}
-	if l.unwritten.Len() == 0 {
-		return
-	}
-	n, err := l.cfg.Lines.Write(l.unwritten.Bytes())
-	l.unwritten.Next(n)
-	l.lines.about(err, "decisions could not be written as lines: they are tried again")
-	if l.unwritten.Len() > maxUnwritten {
-		l.cfg.Log.Error("lines of decisions are given up: too many could not be written", "bytes", l.unwritten.Len())
-		l.unwritten.Reset()
-	}
-}
-
-// withoutRecorded leaves out what was recorded in an earlier run and is as it was then.
-func (l *Log) withoutRecorded(entries []entry) []entry {
-	if l.cfg.Ref == nil {
-		return entries
-	}
-	last := map[subject]key{}
-	for _, d := range l.pending.decisions() {
-		l.note(last, d)
-	}
-	missing := func() bool {
-		return slices.ContainsFunc(entries, func(e entry) bool { _, known := last[e.subject]; return !known })
-	}
-	if err := l.readBack(last, missing); err != nil {
-		l.cfg.Log.Warn("what was recorded last cannot be read: what stands may be recorded again", "error", err)
-	}
-	return slices.DeleteFunc(entries, func(e entry) bool {
-		k, known := last[e.subject]
-		delete(last, e.subject) // what comes after it in the same cycle is another
-		return known && k == e.key && !e.Done
-	})
-}
-
-// note takes down what was recorded of a decision.
-func (l *Log) note(last map[subject]key, d decisions.Decision) {
-	s, k, err := recorded(d)
-	if err != nil {
-		l.cfg.Log.Warn("a recorded decision cannot be compared with", "error", err)
-		return
-	}
-	last[s] = k
-}
-
-// readBack goes back on the ref, epoch by epoch, until nothing is missing any more. What is known already is younger.
-func (l *Log) readBack(last map[subject]key, missing func() bool) error {
-	if !missing() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(l.life, readTime)
-	defer cancel()
-	if err := l.takeRef(ctx); err != nil {
-		return err
-	}
-	defer func() { <-l.ref }()
-	for epoch, err := range l.cfg.Ref.Epochs(ctx, decisions.Filter{Since: l.cfg.Now().Add(-lookBack)}) {
-		if err != nil {
-			return err
-		}
-		of := map[subject]key{}
-		for d, err := range epoch {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-			l.note(of, d)
-		}
-		for s, k := range of {
-			if _, known := last[s]; !known {
-				last[s] = k
-			}
-		}
-		if !missing() {
-			return nil
-		}
-	}
-	return nil
-}
-
-// takeRef waits until nobody else uses the ref.
-func (l *Log) takeRef(ctx context.Context) error {
-	select {
-	case l.ref <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for a flush: %w", context.Cause(ctx))
-	}
 }
 
 // complaint logs an error when it is another than the last one, and when it is over.

@@ -25,9 +25,11 @@ type Masker struct{ pointers [][]string }
 // NewMasker adds JSON pointers to what is masked without being asked: /input/... or /result/..., where the segment * stands
 // for any one key or element. An error names the pointer and what is wrong with it.
 //
-// Masked without being asked are: the values of literal environment variables; labels and annotations whose keys name
-// credentials (password, token, ...); arguments and commands that carry some (--token=x, --token x, TOKEN=x, a password in
-// a URL); and what the result repeats of those, unless the input has the same text where it is not masked.
+// Masked without being asked are: the values of literal environment variables and of HTTP headers; texts whose keys name credentials
+// (password, token, ...), and values beside such a name; the inputs of gates; what kubectl keeps of the object that it applied;
+// arguments and commands that carry credentials (--token=x, --token x, -u name:x, TOKEN=x); bearer credentials, assigned ones
+// (token=x) and passwords in URLs in any text; and what the result repeats of those, unless the input has the same text where it is
+// not masked.
 func NewMasker(pointers ...string) (*Masker, error) {
 	m := &Masker{}
 	for _, p := range pointers {
@@ -69,6 +71,14 @@ var (
 	spaced = regexp.MustCompile(`(?i)(--?[\w.-]*` + credentialWords + `[\w.-]*\s+)([^\s-][^\s]*)`)
 	// bearer is an HTTP credential by itself.
 	bearer = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)([\w.~+/=-]{6,})`)
+	// told is an assigned credential in any text: token=x, "token": "x". Names with a tag (token-service:1.2) and comparisons are none.
+	told = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords + `[\w.-]*(?:\\*["']?\s*=\s*|\\*["']?\s*:\s+|\\*["']\s*:\s*)\\*)("[^"]*"|'[^']*'|[^\s"'&;,=~!\\][^\s&;]*)`)
+	// login is a name with a password in a longer command, and loginArgument in the argument after the flag or with it.
+	login         = regexp.MustCompile(`((?:^|\s)(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)(?:\s*|=)["']?[^\s:"'/]*:)([^\s"']+)`)
+	loginArgument = regexp.MustCompile(`^([^\s:/]*:)(\S+)$`)
+	loginFlag     = regexp.MustCompile(`^(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)$`)
+	// reference is a key that names where a credential is, not the credential.
+	reference = regexp.MustCompile(`(?i)(?:name|ref|file|path|dir|kind|type|policy|class|namespace|seconds|conflicttoken)$`)
 	// userinfo is a password in a URL, or a token in place of name and password.
 	userinfo = regexp.MustCompile(`([a-zA-Z][\w+.-]*://(?:[^\s/:@]*:)?)([^\s@]+)(@)`)
 )
@@ -148,9 +158,13 @@ func (w *masking) walk(path []string, v any) any {
 	case map[string]any:
 		for k, x := range v {
 			at := below(path, k)
-			if secretMember(path, k, x) {
+			switch text, _ := x.(string); {
+			case k == lastApplied && text != "" && !w.masker.names(at):
+				w.applied(at, text)
+				v[k] = masked
+			case secretMember(path, v, k):
 				v[k] = w.whole(at, x)
-			} else {
+			default:
 				v[k] = w.walk(at, x)
 			}
 		}
@@ -165,24 +179,45 @@ func (w *masking) walk(path []string, v any) any {
 			}
 		}
 	case string:
-		return w.inText(path, v, userinfo)
+		return w.inAnyText(path, v)
 	}
 	return v
 }
 
-// secretMember reports whether a member of an object is the value of a variable, or a label or annotation named like a credential.
-func secretMember(path []string, key string, v any) bool {
+// lastApplied is where kubectl repeats an object as text.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// secretMember reports whether a member of an object is masked as a whole: the value of a variable or a header, what is beside the name
+// of a credential or is named like one, the input of a gate.
+func secretMember(path []string, object map[string]any, key string) bool {
 	n := len(path)
-	s, isText := v.(string)
-	switch {
-	case !isText || s == "" || n < 2:
-		return false
-	case key == "value" && path[n-2] == "env":
+	if key == "input" && path[n-1] == "gate" {
 		return true
-	case path[n-1] == "annotations" || path[n-1] == "labels" || path[n-1] == "matchLabels":
+	}
+	if s, isText := object[key].(string); !isText || s == "" || n < 2 {
+		return false
+	}
+	switch path[n-1] {
+	case "annotations", "labels", "matchLabels":
 		return credential.MatchString(key)
 	}
-	return false
+	if key == "value" {
+		name, _ := object["name"].(string)
+		return path[n-2] == "env" || path[n-2] == "httpHeaders" || credential.MatchString(name)
+	}
+	return credential.MatchString(key) && !reference.MatchString(key)
+}
+
+// applied notes an object that is repeated as text: the whole of it, and of its parts, which are most of the spec, what would be masked.
+func (w *masking) applied(path []string, text string) {
+	object, err := parse([]byte(text))
+	if err != nil {
+		w.hide(path, text)
+		return
+	}
+	w.erased[pointer(path)], w.gone[strings.TrimSpace(text)] = true, true
+	inner := masking{masker: w.masker, erased: map[string]bool{}, gone: w.gone}
+	inner.walk([]string{inputRoot, "deployment"}, object)
 }
 
 // argument masks the credentials of one argument: in itself, or the whole where the one before names it.
@@ -198,7 +233,20 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 			return masked
 		}
 	}
-	return w.inText(path, s, argued, bearer, userinfo, assigned, spaced)
+	if i > 0 {
+		if before, _ := all[i-1].(string); loginFlag.MatchString(before) {
+			s = w.inText(path, s, loginArgument)
+		}
+	}
+	return w.inText(path, s, argued, bearer, userinfo, assigned, spaced, login)
+}
+
+// inAnyText masks the credentials of a text that may be about anything.
+func (w *masking) inAnyText(path []string, s string) string {
+	if !strings.ContainsAny(s, " =:") { // most texts: a word
+		return s
+	}
+	return w.inText(path, s, bearer, userinfo, told)
 }
 
 // inText masks the second group of what the expressions find.

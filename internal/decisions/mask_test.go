@@ -48,6 +48,26 @@ func places() []string {
 		`,"metadata":{"annotations":{"example.com/store":"redis://x:SECRET@cache:6379"}}`,
 		`,"metadata":{"labels":{"Password":"SECRET"}}`,
 		`,"spec":{"template":{"metadata":{"annotations":{"vault_token":"SECRET"}}}}`,
+		spec(`"containers":[{"livenessProbe":{"httpGet":{"httpHeaders":[{"name":"Authorization","value":"Bearer SECRET"}]}}}]`),
+		spec(`"containers":[{"readinessProbe":{"httpGet":{"httpHeaders":[{"name":"X-Auth","value":"SECRET"}]}}}]`),
+		spec(`"containers":[{"lifecycle":{"preStop":{"httpGet":{"httpHeaders":[{"value":"SECRET","name":"Cookie"}]}}}}]`),
+		spec(`"custom":[{"name":"db-password","value":"SECRET"}]`),
+		spec(`"custom":[{"dbPassword":"SECRET"},{"deep":{"apiKey":"a"}}]`),
+		spec(`"containers":[{"command":["sh","-c","curl -u user:SECRET https://example.com"]}]`),
+		spec(`"containers":[{"command":["sh","-c","curl -sSu 'user:SECRET' https://example.com"]}]`),
+		spec(`"containers":[{"command":["curl","--user=user:SECRET","https://example.com"]}]`),
+		spec(`"containers":[{"command":["curl","-u","user:SECRET"]}]`),
+		spec(`"containers":[{"args":["--proxy-user","user:SECRET"]}]`),
+		`,"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"env\":[{\"name\":\"A\",\"value\":\"SECRET\"}]}]}}}}\n"}}`,
+		`,"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"spec\":SECRET"}}`,
+		`,"metadata":{"annotations":{"example.com/saved":"{\"a\":1,\"token\":\"SECRET\"}"}}`,
+		`,"spec":{"rollout":{"gate":{"workflowType":"Smoke","input":{"account":{"key":["SECRET"]}}}}}`,
+		`,"spec":{"rollout":{"gate":{"input":"SECRET"}}}`,
+		`,"spec":{"rollout":{"steps":[{"rampPercentage":5},{"gate":{"input":{"SECRET":1}}}]}}`,
+		`},"git":{"message":"use token=SECRET for now"`,
+		`},"git":{"message":"curl -H 'Authorization: Bearer SECRET'"`,
+		`},"git":{"message":"password: SECRET"`,
+		`},"data":{"sessionToken":"SECRET"`,
 		`,"metadata":{"labels":{"owner":"SECRET"}}`,    // by pointer
 		`,"spec":{"custom":[{"deep":{"a":"SECRET"}}]}`, // by pointer, all of it
 	}
@@ -101,6 +121,22 @@ func TestWhatIsMasked(t *testing.T) {
 		"arguments that only look like it stay": {
 			input: planted(spec(`"containers":[{"args":["--queue","checkout","--compass","north","--level=info","https://example.com:443/x"]}]`)),
 			want:  planted(spec(`"containers":[{"args":["--queue","checkout","--compass","north","--level=info","https://example.com:443/x"]}]`))},
+		"what names a credential, or only looks like one, stays": {
+			input: planted(`,"spec":{"rollout":{"steps":[{"gate":{"workflowType":"Smoke","inputFrom":{"secretKeyRef":{"name":"s","key":"token"}}}}]},"template":{"spec":{"volumes":[{"secret":{"secretName":"tls"}}],"containers":[{"image":"example.com/token-service:1.2.3","name":"token"}]}}},"conflictToken":"AQ==","query":"token_errors == 0"`),
+			want:  planted(`,"spec":{"rollout":{"steps":[{"gate":{"workflowType":"Smoke","inputFrom":{"secretKeyRef":{"name":"s","key":"token"}}}}]},"template":{"spec":{"volumes":[{"secret":{"secretName":"tls"}}],"containers":[{"image":"example.com/token-service:1.2.3","name":"token"}]}}},"conflictToken":"AQ==","query":"token_errors == 0"`)},
+		"the input of a gate goes as a whole, the gate stays": {
+			input:  planted(`,"spec":{"rollout":{"gate":{"workflowType":"Smoke","input":{"a":1}}}}`),
+			want:   planted(`,"spec":{"rollout":{"gate":{"workflowType":"Smoke","input":"***"}}}`),
+			erased: []string{"/input/deployment/spec/rollout/gate/input"}},
+		"what kubectl applied goes as a whole, and words of it stay in the result": {
+			input:   planted(`,"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"kind\":\"WorkerDeployment\"}"}}`),
+			message: "a WorkerDeployment needs an owner",
+			want:    planted(`,"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"***"}}`),
+			erased:  []string{"/input/deployment/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"}},
+		"the name beside a password stays": {
+			input:  planted(spec(`"containers":[{"command":["sh","-c","curl -u deployer:pw1234 x"]}]`)),
+			want:   planted(spec(`"containers":[{"command":["sh","-c","curl -u deployer:*** x"]}]`)),
+			erased: []string{"/input/deployment/spec/template/spec/containers/0/command/2"}},
 		"what is not masked elsewhere is not masked in the result": {
 			input:   planted(spec(`"containers":[{"env":[{"name":"QUEUE","value":"checkout"}]}]`)),
 			message: "the queue checkout has no pollers",

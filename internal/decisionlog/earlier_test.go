@@ -1,0 +1,170 @@
+package decisionlog_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// slowRef is read back only when it is told to.
+type slowRef struct {
+	brokenRef
+	earlier []decisions.Decision
+	reading chan struct{}
+	goOn    chan struct{}
+}
+
+func (s *slowRef) Epochs(ctx context.Context, _ decisions.Filter) iter.Seq2[iter.Seq2[decisions.Decision, error], error] {
+	return func(yield func(iter.Seq2[decisions.Decision, error], error) bool) {
+		s.reading <- struct{}{}
+		select {
+		case <-s.goOn:
+		case <-ctx.Done():
+			yield(nil, ctx.Err())
+			return
+		}
+		yield(func(yield func(decisions.Decision, error) bool) {
+			for _, d := range s.earlier {
+				if !yield(d, nil) {
+					return
+				}
+			}
+		}, nil)
+	}
+}
+
+func spooled(t *testing.T, spool string) int {
+	t.Helper()
+	data, err := os.ReadFile(spool)
+	if os.IsNotExist(err) {
+		return 0
+	}
+	require.NoError(t, err)
+	return bytes.Count(data, []byte("\n"))
+}
+
+// A bot that is killed while it reads what was recorded last has lost nothing, and what was carried out is recorded in any case.
+func TestSpoolIsWrittenBeforeTheRefIsRead(t *testing.T) {
+	before := newBot(t, nil, "")
+	l := before.open()
+	record(l, held("checkout", noon), held("search", noon))
+	closeLog(t, l)
+
+	ref := &slowRef{earlier: before.recorded(), reading: make(chan struct{}, 1), goOn: make(chan struct{})}
+	spool := filepath.Join(t.TempDir(), "spool")
+	b := newBot(t, ref, spool)
+	b.cfg.FlushCount = 1
+	l = b.open()
+	later := noon.Add(time.Hour)
+	l.Record(t.Context(), []reconcile.Made{{Decision: held("checkout", later), Done: true}, {Decision: held("search", later)}})
+	<-ref.reading
+	require.Equal(t, 2, spooled(t, spool), "while the ref is read")
+	record(l, held("search", later.Add(time.Minute), finding(func(f *rollout.Finding) { f.Rule = "acme.other" })))
+	require.Eventually(t, func() bool { return spooled(t, spool) == 3 }, 10*time.Second, time.Millisecond)
+	require.Zero(t, ref.count(), "nothing comes to the ref that is not compared")
+	left := killed(t, spool, "")
+
+	close(ref.goOn)
+	closeLog(t, l)
+	require.Len(t, ref.kept, 2)
+	require.Len(t, b.recorded(), 2, "the search that stands is not recorded again")
+	require.Zero(t, spooled(t, spool))
+
+	again := &brokenRef{}
+	closeLog(t, newBot(t, again, left).open())
+	require.Len(t, again.kept, 3, "of the killed one")
+}
+
+// The first cycle of a bot may end before all worker deployments had their turn.
+func TestEachSubjectIsComparedWhenItAppears(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	now := time.Now().UTC()
+	l := newBot(t, openRef(t, r), filepath.Join(t.TempDir(), "spool")).open()
+	record(l, held("checkout", now), held("search", now))
+	closeLog(t, l)
+
+	b := newBot(t, openRef(t, r), filepath.Join(t.TempDir(), "spool"))
+	l = b.open()
+	record(l, held("checkout", now.Add(time.Minute)), held("cart", now.Add(time.Minute)))
+	require.Eventually(t, func() bool { return strings.Contains(b.lines.String(), "cart") }, 20*time.Second, time.Millisecond)
+	record(l, held("search", now.Add(2*time.Minute)))
+	record(l, held("search", now.Add(3*time.Minute), finding(func(f *rollout.Finding) { f.Rule = "acme.other" })))
+	record(l, held("search", now.Add(4*time.Minute)))
+	closeLog(t, l)
+	require.Equal(t, []string{"checkout", "search", "cart", "search", "search"}, onRef(t, r), "compared once, and not again")
+	require.Len(t, b.recorded(), 3)
+}
+
+// A pipe that nobody reads keeps nothing from the ref, and takes so much memory and no more.
+func TestLinesThatNobodyReads(t *testing.T) {
+	reader, pipe := io.Pipe()
+	t.Cleanup(func() { require.NoError(t, reader.Close()) })
+	ref := &brokenRef{}
+	spool := filepath.Join(t.TempDir(), "spool")
+	b := newBot(t, ref, spool)
+	b.cfg.Lines, b.cfg.FlushCount = pipe, 1
+	document := b.cfg.Document
+	b.cfg.Document = func(d *reconcile.Decision) (json.RawMessage, error) {
+		text, err := document(d)
+		return append(text[:len(text)-1], `,"much":"`+strings.Repeat("x", 1<<20)+`"}`...), err
+	}
+	l := b.open()
+	for i := range 12 {
+		record(l, held("checkout", noon.Add(time.Duration(i)*time.Minute), finding(func(f *rollout.Finding) { f.Rule = "acme." + string(rune('a'+i)) })))
+	}
+	kept := func() int { ref.mu.Lock(); defer ref.mu.Unlock(); return len(ref.kept) }
+	require.Eventually(t, func() bool { return kept() == 12 }, 30*time.Second, time.Millisecond)
+	dropped := func() int { return strings.Count(b.logs.String(), "lines of decisions are dropped") }
+	require.Eventually(t, func() bool { return dropped() > 0 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.Error(t, l.Close(ctx))
+	require.Equal(t, 1, dropped(), "said once")
+	require.Zero(t, spooled(t, spool))
+}
+
+// endingRef takes its time to stop when it is told to.
+type endingRef struct {
+	brokenRef
+	busy atomic.Bool
+}
+
+func (e *endingRef) Append(ctx context.Context, _ []decisions.Decision) ([]string, error) {
+	e.busy.Store(true)
+	defer e.busy.Store(false)
+	<-ctx.Done()
+	<-time.After(100 * time.Millisecond) // a push that is cut off
+	return nil, ctx.Err()
+}
+
+// Whoever closes the log closes its ref next.
+func TestNothingUsesTheRefAfterClose(t *testing.T) {
+	ref := &endingRef{}
+	spool := filepath.Join(t.TempDir(), "spool")
+	b := newBot(t, ref, spool)
+	b.cfg.FlushCount = 1
+	l := b.open()
+	record(l, held("checkout", noon))
+	require.Eventually(t, ref.busy.Load, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, l.Close(ctx), context.DeadlineExceeded)
+	require.False(t, ref.busy.Load())
+	require.Equal(t, 1, spooled(t, spool))
+	require.Contains(t, b.logs.String(), "wait in the spool")
+}
