@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,19 @@ func TestWindows(t *testing.T) {
 		"days: [Sat]\n            from: 8":      `7: ` + name + `.from: 8 is given; expected: HH:MM in quotes, "24:00" for the end of the day`,
 		"days: [Sat]\n            timezon: UTC": `7: ` + name + `: there is no parameter timezon (did you mean timezone?)`,
 		"dates: [12-32]":                        `6: ` + name + `.dates.0: "12-32" is given; expected: `,
+		"days: [Sat]\n            timezone: Europe/Berln":                                               `7: ` + name + `.timezone: there is no time zone Europe/Berln (did you mean Europe/Berlin?)`,
+		"days: [Sat]\n            timezone: Berlin":                                                     `7: ` + name + `.timezone: there is no time zone Berlin (did you mean Europe/Berlin?)`,
+		"days: [Sat]\n            timezone: CEST":                                                       `7: ` + name + `.timezone: there is no time zone CEST: name one by its place, such as Europe/Berlin`,
+		"days: [Sat]\n            timezone: Utc":                                                        `7: ` + name + `.timezone: there is no time zone Utc (did you mean UTC?)`,
+		"days: [Sat]\n            timezone: Local":                                                      `7: ` + name + `.timezone: Local is the time zone of whichever machine decides`,
+		"days: [Sat]\n            timezone: 1":                                                          `7: ` + name + `.timezone: 1 is given; expected: time zone, such as Europe/Berlin`,
+		"dates: [02-30]":                                                                                `6: ` + name + `.dates.0: 02-30 is no day of the calendar`,
+		"dates: [02-29, 2027-02-29]":                                                                    `6: ` + name + `.dates.1: 2027-02-29 is no day of the calendar`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-01T00:00:00Z":                            `7: ` + name + `.end: 2026-02-01T00:00:00Z is not after the start, 2026-02-03T00:00:00Z: the window is never open`,
+		"start: 2026-02-03T00:00:00+02:00\n            end: 2026-02-02T22:00:00Z":                       `7: ` + name + `.end: 2026-02-02T22:00:00Z is not after the start`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-30T00:00:00Z":                            `7: ` + name + `.end: 2026-02-30 is no day of the calendar`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-05T00:00:00Z\n            days: [Sat]":   `8: ` + name + `.days: has no place beside start and end: make two windows of it`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-05T00:00:00Z\n            timezone: UTC": `8: ` + name + `.timezone: has no place beside start and end: make two windows of it`,
 	} {
 		t.Run(window, func(t *testing.T) {
 			_, problems := loadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        windows:\n          - " + window +
@@ -93,6 +107,24 @@ func TestWindows(t *testing.T) {
 			require.Contains(t, problems[0].Error(), "d.yaml:"+want)
 		})
 	}
+}
+
+// TestFreezeZone: the time zone of all windows is checked too, and what is fine is not complained of.
+func TestFreezeZone(t *testing.T) {
+	_, problems := loadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        timezone: Europa/Berlin\n"}})
+	require.Equal(t, []Problem{{Path: "d.yaml", Line: 5, Message: "rampart.config.rollout.freeze.timezone: there is no time zone Europa/Berlin (did you mean Europe/Berlin?)"}}, problems)
+	_, problems = loadData([]DataFile{{"d.yaml", "rampart: {config: {rollout: {freeze: {timezone: Europe/Berlin, windows: [{name: a, dates: [02-29, 2028-02-29], timezone: UTC}, " +
+		"{name: b, start: 2026-02-03T00:00:00.5Z, end: 2026-02-03T00:00:01Z, labels: {a.b: c}}, {name: c, days: [Mon], from: \"08:00\", to: \"08:00\"}]}}}}"}})
+	require.Empty(t, problems)
+}
+
+// TestZones: what is offered in place of a misspelt time zone can be loaded. The list is that of the time zone database.
+func TestZones(t *testing.T) {
+	for _, name := range strings.Fields(zones) {
+		_, err := time.LoadLocation(name)
+		require.NoError(t, err)
+	}
+	require.Contains(t, strings.Fields(zones), "America/New_York")
 }
 
 func FuzzData(f *testing.F) {

@@ -19,6 +19,8 @@ type parameters struct {
 	config  any
 	schema  parameterSchema
 	sources []*dataNode
+	// violations of the schema, by the parameter's name below rampart.config.
+	violations map[string]bool
 }
 
 // parameterSchema is what the messages need of config.schema.json. Whether a value is valid is decided by all of it.
@@ -42,7 +44,7 @@ type parameterSchema struct {
 // the value was given last.
 func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 	root, _ := data["rampart"].(map[string]any)
-	p := parameters{config: root["config"], sources: sources}
+	p := parameters{config: root["config"], sources: sources, violations: map[string]bool{}}
 	var whole any
 	for _, into := range []any{&whole, &p.schema} {
 		if err := json.Unmarshal([]byte(library.ConfigSchema()), into); err != nil {
@@ -61,6 +63,7 @@ func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 		violation, _ := e.(map[string]any)
 		problems = append(problems, p.explain(violation)...)
 	}
+	problems = append(problems, p.windows()...)
 	slices.SortFunc(problems, compareProblems)
 	return slices.Compact(problems)
 }
@@ -69,6 +72,7 @@ func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 func (p *parameters) explain(violation map[string]any) []Problem {
 	text := func(key string) string { s, _ := violation[key].(string); return s }
 	var keys []string
+	p.violations[text("field")] = true
 	if field := text("field"); field != "" && !strings.EqualFold(field, "(root)") {
 		keys = strings.Split(field, ".")
 	}
@@ -143,7 +147,9 @@ func (p *parameters) problem(keys []string, format string, args ...any) Problem 
 	return p.nearest(keys).problem("%s: %s", parameterName(keys), fmt.Sprintf(format, args...))
 }
 
-func parameterName(keys []string) string { return strings.Join(append([]string{"rampart.config"}, keys...), ".") }
+func parameterName(keys []string) string {
+	return strings.Join(append([]string{"rampart.config"}, keys...), ".")
+}
 
 // nearest is where a parameter was given last, or else what is nearest above it.
 func (p *parameters) nearest(keys []string) *dataNode {
