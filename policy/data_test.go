@@ -109,6 +109,37 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// TestConflicts: two files that set a parameter differently hold; the library's defaults and parameters of others are replaced.
+func TestConflicts(t *testing.T) {
+	const head = "rampart:\n  config:\n    rollout:\n      freeze:\n"
+	weekend := DataFile{"data.yaml", head + "        windows: [{name: weekend, days: [Sat, Sun]}]\nshop: {max: 3}\n"}
+	for name, tc := range map[string]struct {
+		files []DataFile
+		want  []string
+	}{
+		"differently": {[]DataFile{weekend, {"z.yaml", head + "        timezone: Europe/Berlin\n        windows: [{name: easter, dates: [2030-04-19]}]\n"}},
+			[]string{"z.yaml:6: rampart.config.rollout.freeze.windows: data.yaml:5 sets it too, and differently: give it in one place"}},
+		"alike":            {[]DataFile{weekend, {"z.yaml", head + "        windows:\n          - {days: [Sat, Sun], name: weekend}\n"}}, nil},
+		"other parameters": {[]DataFile{weekend, {"z.yaml", head + "        timezone: Europe/Berlin\nshop: {max: 4}\n"}}, nil},
+		"a number, thrice": {[]DataFile{weekend, {"a.yaml", "rampart: {config: {drift: {}, rollout: {canary: {maxStuck: 1}}}}"}, {"b.yaml", "rampart: {config: {rollout: {canary: {maxStuck: 2}}}}"}, {"c.yaml", "rampart: {config: {rollout: {canary: {maxStuck: 1}}}}"}},
+			[]string{"b.yaml:1: rampart.config.rollout.canary.maxStuck: a.yaml:1 sets it too, and differently: give it in one place"}},
+		"an object for a list": {[]DataFile{weekend, {"z.yaml", head + "        windows: {}\n"}},
+			[]string{"z.yaml:5: rampart.config.rollout.freeze.windows: an object is given; expected: a list of objects",
+				"z.yaml:5: rampart.config.rollout.freeze.windows: data.yaml:5 sets it too, and differently: give it in one place"}},
+		"in one file": {[]DataFile{{"data.yaml", head + "        windows: []\n"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range Compile(Config{Data: tc.files}).Problems() {
+				got = append(got, p.Error())
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+	// Layers of the bot's own configuration are stacked on purpose.
+	require.Empty(t, Compile(Config{Floor: []Layer{{Data: []DataFile{weekend}}, {Data: []DataFile{{"z.yaml", head + "        windows: []\n"}}}}}).Problems())
+}
+
 // TestFreezeZone: the time zone of all windows is checked too, and what is fine is not complained of.
 func TestFreezeZone(t *testing.T) {
 	_, problems := loadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        timezone: Europa/Berlin\n"}})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,4 +258,41 @@ func didYouMean(value any, values []string) string {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return ""
+}
+
+// conflicts are parameters of the library that two files of an environment set differently: the later one would replace what the
+// earlier one protects. What both set alike is none; objects are merged, and compared key by key.
+func conflicts(files []DataFile) []Problem {
+	given := map[string]*dataNode{}
+	var out []Problem
+	for _, f := range files {
+		root, err := readData(f)
+		if err != nil || root == nil {
+			continue // which is reported where it is loaded
+		}
+		if config := root.fields["rampart"].field("config"); config != nil {
+			out = append(out, config.conflicts(nil, given)...)
+		}
+	}
+	return out
+}
+
+// conflicts adds what is below a parameter to what files before it gave.
+func (n *dataNode) conflicts(keys []string, given map[string]*dataNode) []Problem {
+	name := parameterName(keys)
+	before, twice := given[name]
+	if !twice {
+		given[name] = n
+	}
+	switch {
+	case twice && (before.fields == nil || n.fields == nil) && !reflect.DeepEqual(before.any(), n.any()):
+		return []Problem{n.problem("%s: %s sets it too, and differently: give it in one place", name, Problem{Path: before.path, Line: before.line}.Location())}
+	case n.fields == nil:
+		return nil
+	}
+	var out []Problem
+	for _, key := range slices.Sorted(maps.Keys(n.fields)) {
+		out = append(out, n.fields[key].conflicts(append(slices.Clip(keys), key), given)...)
+	}
+	return out
 }
