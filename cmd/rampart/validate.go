@@ -64,6 +64,7 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if err != nil {
 				return err
 			}
+			s.environments = environmentNames(s.world)
 			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 				return err
 			}
@@ -153,7 +154,9 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 		broken[p.Path] = true
 	}
 	var out []v1alpha1.Problem
-	for _, p := range policy.Check(policyConfig(env)) {
+	cfg := policyConfig(env)
+	cfg.Environments = s.environments
+	for _, p := range policy.Check(cfg) {
 		severity := v1alpha1.Warning
 		if broken[p.Path] {
 			severity = v1alpha1.Error
