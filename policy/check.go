@@ -45,6 +45,7 @@ func Check(cfg Config) []Problem {
 	for _, l := range cfg.Floor {
 		floor.Modules, floor.Data = append(floor.Modules, l.Modules...), append(floor.Data, l.Data...)
 	}
+	problems = append(problems, strayEnvironments(cfg)...)
 	document := inputSchema()
 	for _, part := range []Config{cfg, floor} { // which are judged apart
 		part.Library = cfg.Library

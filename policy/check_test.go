@@ -25,6 +25,42 @@ func lines(problems []Problem) []string {
 }
 
 // Each kind of mistake, and beside it what is like it and right.
+// TestStrayEnvironments: patterns that match no environment, wherever the library's parameters have them.
+func TestStrayEnvironments(t *testing.T) {
+	data := DataFile{"d.yaml", `rampart:
+  config:
+    rollout:
+      freeze:
+        windows:
+          - name: a
+            days: [Sat]
+            environments:
+              - prod-*
+              - prodd
+      approval:
+        rules: [{environments: [staging, "*"]}]
+    sunset:
+      evacuation: {offEnvironments: [stag]}
+    spec:
+      safety: {gateEnvironments: ["prod[", "{prod-eu,x}"]}
+shop: {environments: [nowhere]}
+`}
+	shop := Module{Path: "p.rego", Source: "package rampart.rollout\n\nwarn contains {\"rule\": \"shop.a\", \"msg\": \"a\"} if input.environment.name in data.shop.environments\n"}
+	var got []string
+	for _, p := range Check(Config{Modules: []Module{shop}, Data: []DataFile{data}, Environments: []string{"prod", "prod-eu", "stage"}}) {
+		require.Equal(t, CheckParameter, p.Check)
+		got = append(got, p.Error())
+	}
+	require.Equal(t, []string{
+		`d.yaml:10: "prodd" matches no environment (did you mean prod?)`,
+		`d.yaml:12: "staging" matches no environment (there is prod, prod-eu, stage)`,
+		`d.yaml:14: "stag" matches no environment (did you mean stage?)`,
+		`d.yaml:16: "prod[" is no pattern of environments`,
+	}, got)
+	require.Empty(t, Check(Config{Modules: []Module{shop}, Data: []DataFile{data}}), "the environments are not known")
+	require.Empty(t, Compile(Config{Modules: []Module{shop}, Data: []DataFile{data}, Environments: []string{"prod"}}).Problems(), "the bot goes on")
+}
+
 func TestCheck(t *testing.T) {
 	const head = "package rampart.rollout\n\n"
 	rule := func(body string) string {

@@ -51,6 +51,8 @@ type Config struct {
 	Data []DataFile
 	// Problems are what is wrong with Modules and Data as a whole, such as a file that is named and not there.
 	Problems []Problem
+	// Environments are the names of all environments that there are, with which Check compares patterns; nil: they are not known.
+	Environments []string
 	// Floor is what the bot's own configuration demands. It is judged apart from the repository's modules and data, which can
 	// add to it and never change it: a layer's modules see the layers' data alone, and rules of the library that the layers' data
 	// configures hold with these parameters, whatever the repository sets.

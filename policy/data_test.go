@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,19 @@ func TestWindows(t *testing.T) {
 		"days: [Sat]\n            from: 8":      `7: ` + name + `.from: 8 is given; expected: HH:MM in quotes, "24:00" for the end of the day`,
 		"days: [Sat]\n            timezon: UTC": `7: ` + name + `: there is no parameter timezon (did you mean timezone?)`,
 		"dates: [12-32]":                        `6: ` + name + `.dates.0: "12-32" is given; expected: `,
+		"days: [Sat]\n            timezone: Europe/Berln":                                               `7: ` + name + `.timezone: there is no time zone Europe/Berln (did you mean Europe/Berlin?)`,
+		"days: [Sat]\n            timezone: Berlin":                                                     `7: ` + name + `.timezone: there is no time zone Berlin (did you mean Europe/Berlin?)`,
+		"days: [Sat]\n            timezone: CEST":                                                       `7: ` + name + `.timezone: there is no time zone CEST: name one by its place, such as Europe/Berlin`,
+		"days: [Sat]\n            timezone: Utc":                                                        `7: ` + name + `.timezone: there is no time zone Utc (did you mean UTC?)`,
+		"days: [Sat]\n            timezone: Local":                                                      `7: ` + name + `.timezone: Local is the time zone of whichever machine decides`,
+		"days: [Sat]\n            timezone: 1":                                                          `7: ` + name + `.timezone: 1 is given; expected: time zone, such as Europe/Berlin`,
+		"dates: [02-30]":                                                                                `6: ` + name + `.dates.0: 02-30 is no day of the calendar`,
+		"dates: [02-29, 2027-02-29]":                                                                    `6: ` + name + `.dates.1: 2027-02-29 is no day of the calendar`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-01T00:00:00Z":                            `7: ` + name + `.end: 2026-02-01T00:00:00Z is not after the start, 2026-02-03T00:00:00Z: the window is never open`,
+		"start: 2026-02-03T00:00:00+02:00\n            end: 2026-02-02T22:00:00Z":                       `7: ` + name + `.end: 2026-02-02T22:00:00Z is not after the start`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-30T00:00:00Z":                            `7: ` + name + `.end: 2026-02-30 is no day of the calendar`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-05T00:00:00Z\n            days: [Sat]":   `8: ` + name + `.days: has no place beside start and end: make two windows of it`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-05T00:00:00Z\n            timezone: UTC": `8: ` + name + `.timezone: has no place beside start and end: make two windows of it`,
 	} {
 		t.Run(window, func(t *testing.T) {
 			_, problems := loadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        windows:\n          - " + window +
@@ -93,6 +107,55 @@ func TestWindows(t *testing.T) {
 			require.Contains(t, problems[0].Error(), "d.yaml:"+want)
 		})
 	}
+}
+
+// TestConflicts: two files that set a parameter differently hold; the library's defaults and parameters of others are replaced.
+func TestConflicts(t *testing.T) {
+	const head = "rampart:\n  config:\n    rollout:\n      freeze:\n"
+	weekend := DataFile{"data.yaml", head + "        windows: [{name: weekend, days: [Sat, Sun]}]\nshop: {max: 3}\n"}
+	for name, tc := range map[string]struct {
+		files []DataFile
+		want  []string
+	}{
+		"differently": {[]DataFile{weekend, {"z.yaml", head + "        timezone: Europe/Berlin\n        windows: [{name: easter, dates: [2030-04-19]}]\n"}},
+			[]string{"z.yaml:6: rampart.config.rollout.freeze.windows: data.yaml:5 sets it too, and differently: give it in one place"}},
+		"alike":            {[]DataFile{weekend, {"z.yaml", head + "        windows:\n          - {days: [Sat, Sun], name: weekend}\n"}}, nil},
+		"other parameters": {[]DataFile{weekend, {"z.yaml", head + "        timezone: Europe/Berlin\nshop: {max: 4}\n"}}, nil},
+		"a number, thrice": {[]DataFile{weekend, {"a.yaml", "rampart: {config: {drift: {}, rollout: {canary: {maxStuck: 1}}}}"}, {"b.yaml", "rampart: {config: {rollout: {canary: {maxStuck: 2}}}}"}, {"c.yaml", "rampart: {config: {rollout: {canary: {maxStuck: 1}}}}"}},
+			[]string{"b.yaml:1: rampart.config.rollout.canary.maxStuck: a.yaml:1 sets it too, and differently: give it in one place"}},
+		"an object for a list": {[]DataFile{weekend, {"z.yaml", head + "        windows: {}\n"}},
+			[]string{"z.yaml:5: rampart.config.rollout.freeze.windows: an object is given; expected: a list of objects",
+				"z.yaml:5: rampart.config.rollout.freeze.windows: data.yaml:5 sets it too, and differently: give it in one place"}},
+		"in one file": {[]DataFile{{"data.yaml", head + "        windows: []\n"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range Compile(Config{Data: tc.files}).Problems() {
+				got = append(got, p.Error())
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+	// Layers of the bot's own configuration are stacked on purpose.
+	require.Empty(t, Compile(Config{Floor: []Layer{{Data: []DataFile{weekend}}, {Data: []DataFile{{"z.yaml", head + "        windows: []\n"}}}}}).Problems())
+}
+
+// TestFreezeZone: the time zone of all windows is checked too, and what is fine is not complained of.
+func TestFreezeZone(t *testing.T) {
+	_, problems := loadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        timezone: Europa/Berlin\n"}})
+	require.Equal(t, []Problem{{Path: "d.yaml", Line: 5, Message: "rampart.config.rollout.freeze.timezone: there is no time zone Europa/Berlin (did you mean Europe/Berlin?)"}}, problems)
+	_, problems = loadData([]DataFile{{"d.yaml", "rampart: {config: {rollout: {freeze: {timezone: Europe/Berlin, windows: [{name: a, dates: [02-29, 2028-02-29], timezone: UTC}, " +
+		"{name: b, start: 2026-02-03T00:00:00.5Z, end: 2026-02-03T00:00:01Z, labels: {a.b: c}}, {name: c, days: [Mon], from: \"08:00\", to: \"08:00\"}]}}}}"}})
+	require.Empty(t, problems)
+}
+
+// TestZones: what is offered in place of a misspelt time zone can be loaded. The list is that of the time zone database.
+func TestZones(t *testing.T) {
+	for _, name := range strings.Fields(zones) {
+		_, err := time.LoadLocation(name)
+		require.NoError(t, err)
+	}
+	require.Contains(t, strings.Fields(zones), "America/New_York")
 }
 
 func FuzzData(f *testing.F) {

@@ -38,6 +38,7 @@ func Compile(cfg Config) *Engine {
 		terms: newTermMaker(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]())}
 	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true, limit: e.bounds.Compile})},
 		e.floor(cfg)...)
+	e.problems = conflicts(cfg.Data)
 	var digests []string
 	for _, b := range e.books {
 		e.problems = append(e.problems, b.problems...)

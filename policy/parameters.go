@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,8 @@ type parameters struct {
 	config  any
 	schema  parameterSchema
 	sources []*dataNode
+	// violations of the schema, by the parameter's name below rampart.config.
+	violations map[string]bool
 }
 
 // parameterSchema is what the messages need of config.schema.json. Whether a value is valid is decided by all of it.
@@ -42,7 +45,7 @@ type parameterSchema struct {
 // the value was given last.
 func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 	root, _ := data["rampart"].(map[string]any)
-	p := parameters{config: root["config"], sources: sources}
+	p := parameters{config: root["config"], sources: sources, violations: map[string]bool{}}
 	var whole any
 	for _, into := range []any{&whole, &p.schema} {
 		if err := json.Unmarshal([]byte(library.ConfigSchema()), into); err != nil {
@@ -61,6 +64,7 @@ func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 		violation, _ := e.(map[string]any)
 		problems = append(problems, p.explain(violation)...)
 	}
+	problems = append(problems, p.windows()...)
 	slices.SortFunc(problems, compareProblems)
 	return slices.Compact(problems)
 }
@@ -69,6 +73,7 @@ func checkConfig(data map[string]any, sources []*dataNode) []Problem {
 func (p *parameters) explain(violation map[string]any) []Problem {
 	text := func(key string) string { s, _ := violation[key].(string); return s }
 	var keys []string
+	p.violations[text("field")] = true
 	if field := text("field"); field != "" && !strings.EqualFold(field, "(root)") {
 		keys = strings.Split(field, ".")
 	}
@@ -253,4 +258,41 @@ func didYouMean(value any, values []string) string {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return ""
+}
+
+// conflicts are parameters of the library that two files of an environment set differently: the later one would replace what the
+// earlier one protects. What both set alike is none; objects are merged, and compared key by key.
+func conflicts(files []DataFile) []Problem {
+	given := map[string]*dataNode{}
+	var out []Problem
+	for _, f := range files {
+		root, err := readData(f)
+		if err != nil || root == nil {
+			continue // which is reported where it is loaded
+		}
+		if config := root.fields["rampart"].field("config"); config != nil {
+			out = append(out, config.conflicts(nil, given)...)
+		}
+	}
+	return out
+}
+
+// conflicts adds what is below a parameter to what files before it gave.
+func (n *dataNode) conflicts(keys []string, given map[string]*dataNode) []Problem {
+	name := parameterName(keys)
+	before, twice := given[name]
+	if !twice {
+		given[name] = n
+	}
+	switch {
+	case twice && (before.fields == nil || n.fields == nil) && !reflect.DeepEqual(before.any(), n.any()):
+		return []Problem{n.problem("%s: %s sets it too, and differently: give it in one place", name, Problem{Path: before.path, Line: before.line}.Location())}
+	case n.fields == nil:
+		return nil
+	}
+	var out []Problem
+	for _, key := range slices.Sorted(maps.Keys(n.fields)) {
+		out = append(out, n.fields[key].conflicts(append(slices.Clip(keys), key), given)...)
+	}
+	return out
 }

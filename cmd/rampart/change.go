@@ -31,6 +31,7 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 	}
 	change := specs{world: world, whole: true, base: a.dir, ruling: base + ":"}
 	for _, s := range []*specs{&head, &change} {
+		s.environments = environmentNames(s.world)
 		if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 			return validation{}, err
 		}

@@ -119,6 +119,7 @@ func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	names := environmentNames(s.world)
 	if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 		return nil, nil, err
 	}
@@ -132,6 +133,7 @@ func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
 	var sets []policySet
 	for _, env := range s.world.Environments {
 		cfg := policyConfig(env)
+		cfg.Environments = names
 		for i := range cfg.Modules {
 			cfg.Modules[i].Path = s.show(cfg.Modules[i].Path)
 		}
@@ -144,6 +146,14 @@ func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
 		sets = append(sets, policySet{env.Environment.Name, cfg})
 	}
 	return sets, problems, nil
+}
+
+func environmentNames(world rollout.World) []string {
+	var names []string
+	for _, env := range world.Environments {
+		names = append(names, env.Environment.Name)
+	}
+	return names
 }
 
 // givenPolicies are those in files and folders.

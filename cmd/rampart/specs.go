@@ -25,6 +25,8 @@ type specs struct {
 	world rollout.World
 	// whole says that the world is a whole repository, so that what is not in it does not exist.
 	whole bool
+	// environments are the names of all environments, of which the world may be narrowed to one; nil: they are not known.
+	environments []string
 	// shown gives the path that a person knows a file by, where it is not the world's.
 	shown map[string]string
 	// base is joined to the world's paths to show them and to read them.

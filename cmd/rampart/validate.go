@@ -65,11 +65,11 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 				return err
 			}
 			if len(args) == 0 {
-				err = s.findWaivers()
+				if err := s.findWaivers(); err != nil {
+					return err
+				}
 			}
-			if err != nil {
-				return err
-			}
+			s.environments = environmentNames(s.world)
 			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 				return err
 			}
@@ -154,7 +154,9 @@ func (out *validation) conclude() {
 // policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use, for which it
 // holds; warnings where it goes on and something has no effect.
 func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
-	out := checked(engine.Problems(), policyConfig(env))
+	cfg := policyConfig(env)
+	cfg.Environments = s.environments
+	out := checked(engine.Problems(), cfg)
 	for i := range out {
 		out[i].File = s.show(out[i].File)
 	}
