@@ -133,6 +133,16 @@ func (c *checker) read(cfg Config) {
 	c.data, _ = loadData(cfg.Data)
 }
 
+// LibraryRules are the names under which the default library reports, such as rollout.freeze, sorted.
+func LibraryRules() []string {
+	var out []string
+	for _, m := range library.Modules() {
+		out = append(out, ruleNames(m)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // ruleNames are the names under which a module's annotations say that it reports.
 func ruleNames(m Module) []string {
 	parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities()})
