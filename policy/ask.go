@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,20 +39,45 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 	if err != nil {
 		return nil, fmt.Errorf("compile expression: %w", err)
 	}
-	budget := newBudget(ctx, e.bounds)
-	err = topdown.NewQuery(body).WithQueryCompiler(compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
-		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(input)).WithTime(d.now).WithCancel(budget).
+	var got []map[string]json.RawMessage
+	asking := asking{compiler, body, question{input: input, now: d.now, budget: newBudget(ctx, e.bounds)}}
+	err = e.books[0].guarded("", e.bounds.Timeout, func() (err error) {
+		got, err = p.answers(asking)
+		return err
+	})
+	var spent exhausted
+	var running unstoppable
+	switch {
+	case errors.As(err, &spent), errors.As(err, &running):
+		return nil, fmt.Errorf("the expression %w", err)
+	case err != nil:
+		return nil, err
+	}
+	return got, nil
+}
+
+// asking is an expression and what it is asked on.
+type asking struct {
+	compiler ast.QueryCompiler
+	body     ast.Body
+	question
+}
+
+// answers evaluates an expression. What it answers is bounded by the patience of who waits alone.
+func (p *policies) answers(q asking) (answers []map[string]json.RawMessage, err error) {
+	err = topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
+		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(q.input)).WithTime(q.now).WithCancel(q.budget).
 		WithStrictBuiltinErrors(true).WithMetrics(metrics.NoOp()).
-		Iter(ctx, func(r topdown.QueryResult) error {
+		Iter(q.budget.ctx, func(r topdown.QueryResult) error {
 			if len(answers) == maxAnswers {
 				return fmt.Errorf("more than %d answers", maxAnswers)
 			}
-			one, err := answerOf(r, compiler.RewrittenVars())
+			one, err := answerOf(r, q.compiler.RewrittenVars())
 			answers = append(answers, one)
 			return err
 		})
-	if budget.spent != "" {
-		return nil, fmt.Errorf("the expression %w", exhausted(budget.spent))
+	if q.budget.spent != "" {
+		return nil, exhausted(q.budget.spent)
 	}
 	return answers, err
 }

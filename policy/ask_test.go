@@ -36,7 +36,7 @@ func TestAsk(t *testing.T) {
 	for expression, want := range map[string]string{
 		"input.":                           "compile expression",
 		`http.send({"url": "x"})`:          "undefined function http.send",
-		"data.acme.slow":                   "the expression took",
+		"data.acme.slow":                   "the expression ", // took too long, or too much memory
 		`to_number("x")`:                   "to_number",
 		"some x in numbers.range(1, 2000)": "more than 1000 answers",
 	} {

@@ -135,6 +135,16 @@ func (c *checker) read(cfg Config) {
 	c.data, _ = loadData(cfg.Data)
 }
 
+// LibraryRules are the names under which the default library reports, such as rollout.freeze, sorted.
+func LibraryRules() []string {
+	var out []string
+	for _, m := range library.Modules() {
+		out = append(out, ruleNames(m)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // ruleNames are the names under which a module's annotations say that it reports.
 func ruleNames(m Module) []string {
 	parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities()})
@@ -150,22 +160,14 @@ func ruleNames(m Module) []string {
 	return out
 }
 
-// oldSyntax says of a module that does not parse when it is Rego v0.
+// oldSyntax says which check found a module that is Rego v0.
 func (c *checker) oldSyntax(m Module) {
-	old, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV0, Capabilities: capabilities()})
-	if err != nil || old == nil {
+	if !oldSyntax(m) {
 		return
 	}
-	said := map[int]bool{}
-	c.problems = slices.DeleteFunc(c.problems, func(p Problem) bool { // one for each line
-		again := p.Path == m.Path && said[p.Line]
-		said[p.Line] = said[p.Line] || p.Path == m.Path
-		return again
-	})
 	for i, p := range c.problems {
 		if p.Path == m.Path {
 			c.problems[i].Check = CheckSyntax
-			c.problems[i].Message = "this is Rego v0, and Rego v1 is expected: " + p.Message + " (opa fmt --v0-v1 --write rewrites the file)"
 		}
 	}
 }

@@ -208,12 +208,37 @@ type source struct {
 func (s *source) parse(m Module) *ast.Module {
 	parsed, err := parseModule(m)
 	if err != nil {
-		s.book.addErrors(m.Path, err)
+		s.book.add(unparsed(m, err)...)
 		s.broken = append(s.broken, m)
 		return nil
 	}
 	s.parsed = append(s.parsed, parsed)
 	return parsed
+}
+
+// unparsed is what is wrong with a module that does not parse: of one in Rego v0, once for each line, what to do.
+func unparsed(m Module, err error) []Problem {
+	problems := problemsOf(m.Path, err)
+	if !oldSyntax(m) {
+		return problems
+	}
+	slices.SortFunc(problems, compareProblems)
+	problems = slices.CompactFunc(problems, func(a, b Problem) bool { return a.Line == b.Line })
+	for i := range problems {
+		problems[i].Message = cut("this is Rego v0, and Rego v1 is expected: "+problems[i].Message+" (opa fmt --v0-v1 --write rewrites the file)", maxMessage)
+	}
+	return problems
+}
+
+// oldSyntax reports whether a module is Rego v0.
+func oldSyntax(m Module) bool {
+	var err error
+	defer recovered(&err)
+	if len(m.Source) > MaxFileSize || readable(m) != nil {
+		return false
+	}
+	old, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV0, Capabilities: capabilities()})
+	return err == nil && old != nil
 }
 
 // parseOwn reads a module of the repository. Files of tests are not policies: they are left out, and may hold no rule

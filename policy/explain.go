@@ -92,7 +92,9 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 				w.clauses[r] = c
 			}
 		}
-		x.watch(b, w, q)
+		if !x.watch(b, w, q) {
+			return nil
+		}
 	}
 	groups := map[string]*rollout.RuleExplanation{}
 	for _, c := range w.clauses {
@@ -117,24 +119,30 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 }
 
 // watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that takes too
-// long, remembering as always.
-func (x *explainer) watch(b *rulebook, w *watcher, q query) {
+// long, remembering as always. False: it could not be stopped, and what the watcher has is not to be looked at.
+func (x *explainer) watch(b *rulebook, w *watcher, q query) bool {
 	bounds := x.engine.bounds
 	bounds.Timeout, bounds.Steps, bounds.Memory = explainFactor*bounds.Timeout, explainFactor*bounds.Steps, explainFactor*bounds.Memory
 	ask := question{input: x.input, now: x.now, tracer: w}
 	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
 		w.begin(q.sets[0].name)
 		ask.budget = newBudget(x.ctx, bounds)
-		err := b.all.trace(q, ask, cache)
+		err := b.guarded(x.pkg, bounds.Timeout, func() error { return b.all.trace(q, ask, cache) })
 		var spent exhausted
-		if !errors.As(err, &spent) {
-			if err != nil {
-				x.incomplete = cut(err.Error(), maxMessage)
-			}
-			return
+		var running unstoppable
+		switch {
+		case errors.As(err, &spent):
+			x.incomplete = "looking at each step " + string(spent)
+			continue
+		case errors.As(err, &running):
+			x.incomplete = "looking at each step " + string(running)
+			return false
+		case err != nil:
+			x.incomplete = cut(err.Error(), maxMessage)
 		}
-		x.incomplete = "looking at each step " + string(spent)
+		return true
 	}
+	return true
 }
 
 // stuck reports whether an evaluation could not be stopped: another one under a watcher could not either.

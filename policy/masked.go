@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,7 +104,12 @@ func (m *Masks) reads(of judging, pkg string, input ast.Value) (bool, error) {
 			}
 			ask := question{input: input, now: of.now, tracer: w, budget: newBudget(of.ctx, m.engine.bounds)}
 			var spent exhausted
-			if err := b.all.trace(q, ask, topdown.NewVirtualCache()); err != nil && !errors.As(err, &spent) {
+			var running unstoppable
+			err := b.guarded(pkg, m.engine.bounds.Timeout, func() error { return b.all.trace(q, ask, topdown.NewVirtualCache()) })
+			switch {
+			case errors.As(err, &running):
+				return false, fmt.Errorf("the policies of %s: %w", pkg, err)
+			case err != nil && !errors.As(err, &spent):
 				return w.found, err
 			}
 			if w.found || of.ctx.Err() != nil {

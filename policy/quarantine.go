@@ -124,6 +124,39 @@ func wait[T any](j *judgement, done chan T) (got T, ok bool) {
 	}
 }
 
+// unstoppable says that an evaluation was given up: it still runs, and what it was to fill in is not to be looked at.
+type unstoppable string
+
+func (u unstoppable) Error() string { return string(u) }
+
+// guarded is one query of a book that a person waits for, given up as those of Judge are. Queries of a package that was given up
+// are not begun while they run.
+func (b *rulebook) guarded(pkg string, limit time.Duration, work func() error) error {
+	if b.quarantine.stuck() {
+		return unstoppable("could not be stopped before, and still runs")
+	}
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { done <- err }()
+		defer recovered(&err)
+		err = work()
+	}()
+	timer := time.NewTimer(limit + grace)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+	}
+	b.quarantine.giveUp(pkg, limit)
+	go func() {
+		<-done
+		b.quarantine.ended()
+	}()
+	return unstoppable("took longer than " + limit.String() + " and could not be stopped")
+}
+
 func (q *quarantine) giveUp(pkg string, limit time.Duration) {
 	q.exclude(pkg, "the policies of "+pkg+" took longer than "+limit.String()+" and could not be stopped")
 	q.mu.Lock()

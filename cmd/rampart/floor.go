@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/internal/bundles"
+	"github.com/rampart-gitops/rampart/policy"
 )
 
 // policyFlags say which policies the bot has of its own, and which exceptions of a repository count.
@@ -50,8 +51,11 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundles.DefaultMaxAge, "how long the fact bundle.NAME is good without the server's word")
 	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as rollout.freeze, or acme.* for all that begin so; repeatable")
 	a.completeFlag(cmd, "policy-dir", onlyFolders)
+	a.completeFlag(cmd, "waivable-rule", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return policy.LibraryRules(), cobra.ShellCompDirectiveNoFileComp
+	})
 	a.completeFlag(cmd, "policy-bundle-algorithm", f.algorithm.complete)
-	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval", "policy-bundle-timeout", "policy-bundle-max-age", "waivable-rule"} {
+	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval", "policy-bundle-timeout", "policy-bundle-max-age"} {
 		a.completeFlag(cmd, free, cobra.NoFileCompletions)
 	}
 }

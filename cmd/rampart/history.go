@@ -209,10 +209,14 @@ func (a *app) tellDecisions(ctx context.Context, t teller) error {
 	return nil
 }
 
+// botSubject begins the subjects of the bot's commits.
+const botSubject = "rampart("
+
 // commitEvent tells what a commit did to a worker deployment: of a commit of the bot, what its message says of that one.
 func commitEvent(name rollout.Name, t gitops.Touch) report.Event {
 	subject, body, _ := strings.Cut(strings.TrimSpace(t.Message), "\n")
 	e := report.Event{At: t.When, Kind: report.CommitEvent, Who: t.Author, What: subject, Commit: t.Commit, Paths: t.Paths}
+	e.ByBot = strings.HasPrefix(subject, botSubject)
 	var own []string
 	in := false
 	for line := range strings.Lines(body) {
@@ -226,7 +230,7 @@ func commitEvent(name rollout.Name, t gitops.Touch) report.Event {
 			own = append(own, strings.TrimSpace(line))
 		}
 	}
-	if _, said, ok := strings.Cut(subject, "): "+name.String()+": "); ok && strings.HasPrefix(subject, "rampart(") {
+	if _, said, ok := strings.Cut(subject, "): "+name.String()+": "); ok && e.ByBot {
 		e.What = said
 	}
 	if len(own) > 0 && !strings.HasPrefix(own[0], "said by ") { // the first line is the subject of the bot's commits, which may be cut there
@@ -288,7 +292,7 @@ func decisionEvent(d decisions.Decision) (e report.Event, environment string, er
 func foundBy(v rollout.Verdict) []string {
 	var out []string
 	for _, f := range v.Findings {
-		line := f.Rule + ": " + f.Message
+		line := f.Rule + ": " + f.Text()
 		if f.Waived != "" {
 			line += " (waived by " + f.Waived + ")"
 		}

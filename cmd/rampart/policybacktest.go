@@ -423,26 +423,60 @@ type shown struct {
 
 // showBacktest shows one decision: what was said then and what is said now of all that differs, and why.
 func (a *app) showBacktest(ctx context.Context, source decisionSource, b *backtest, f backtestFlags) error {
+	d, err := oneDecision(ctx, source, f.show)
+	if err != nil {
+		return err
+	}
+	got, err := b.judge(ctx, d)
+	if err != nil {
+		return err
+	}
+	if got == nil {
+		return fmt.Errorf("decision %s is of another environment than --env %s", d.ID, b.env)
+	}
+	if got.in.document == nil || got.in.verdicts == nil || got.engine.Engine == nil {
+		return errors.New(got.failed)
+	}
+	return a.showDecision(ctx, d, *got, f)
+}
+
+// maxMatches are named where several decisions match.
+const maxMatches = 10
+
+// oneDecision finds the decision of an ID, or the only one whose ID begins so.
+func oneDecision(ctx context.Context, source decisionSource, id string) (one decisions.Decision, err error) {
+	found := map[string]decisions.Decision{} // the first of each ID
+	var ids []string
 	for d, err := range source.Decisions(ctx, decisions.Filter{}) {
 		if err != nil {
-			return err
+			return one, err
 		}
-		if !strings.HasPrefix(d.ID, f.show) {
-			continue
+		if d.ID == id {
+			return d, nil
 		}
-		got, err := b.judge(ctx, d)
-		if err != nil {
-			return err
+		if _, again := found[d.ID]; strings.HasPrefix(d.ID, id) && !again {
+			found[d.ID] = d
+			ids = append(ids, d.ID)
 		}
-		if got == nil {
-			return fmt.Errorf("decision %s is of another environment than --env %s", d.ID, b.env)
-		}
-		if got.in.document == nil || got.in.verdicts == nil || got.engine.Engine == nil {
-			return errors.New(got.failed)
-		}
-		return a.showDecision(ctx, d, *got, f)
 	}
-	return fmt.Errorf("there is no decision whose ID begins with %q", f.show)
+	switch len(ids) {
+	case 0:
+		return one, fmt.Errorf("there is no decision whose ID begins with %q", id)
+	case 1:
+		return found[ids[0]], nil
+	}
+	lines := []string{fmt.Sprintf("the IDs of %d decisions begin with %q: give more of one", len(ids), id)}
+	for _, id := range ids[:min(len(ids), maxMatches)] {
+		about, err := found[id].Deployment()
+		if err != nil {
+			return one, err
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s %s", oneLine(id), found[id].Timestamp.UTC().Format(time.RFC3339), oneLine(about.String())))
+	}
+	if n := len(ids) - maxMatches; n > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
+	}
+	return one, errors.New(strings.Join(lines, "\n"))
 }
 
 func (a *app) showDecision(ctx context.Context, d decisions.Decision, got rejudged, f backtestFlags) error {

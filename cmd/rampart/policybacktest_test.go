@@ -157,6 +157,24 @@ func TestBacktestErrors(t *testing.T) {
 	}
 }
 
+// An ID that is the beginning of several is an error that names them, unless one is called just so.
+func TestBacktestShowSeveral(t *testing.T) {
+	a, d := backtested(t, nil)
+	longer, other := d, d
+	longer.ID, other.ID = "d10", "d20"
+	file := writeDecisions(t, d, longer, d, other)
+	code, out, said := command(t, a, "policy", "backtest", "--decisions", file, "--show", "d")
+	require.Equal(t, exitError, code)
+	require.Empty(t, out)
+	require.Contains(t, said, `the IDs of 3 decisions begin with "d": give more of one`+"\n  d1 2026-03-02T12:00:00Z payments/checkout\n  d10 2026")
+	require.Contains(t, said, "\n  d20 ")
+	code, out, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1")
+	require.Equal(t, exitFine, code)
+	require.Contains(t, out, "no difference")
+	code, _, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d2")
+	require.Equal(t, exitFine, code)
+}
+
 // One decision in full: what was said then, what is said now, and why.
 func TestBacktestShow(t *testing.T) {
 	a, d := backtested(t, nil)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,6 +22,8 @@ const (
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
+	// ByBot says that a commit is the bot's, which a decision led to.
+	ByBot bool `json:"-"`
 	// Who: the author of a commit, or the bot that decided.
 	Who string `json:"who"`
 	// What happened, one line.
@@ -58,13 +61,20 @@ type History struct {
 	Recorded bool `json:"recorded"`
 }
 
-// SortEvents puts the newest first; of one second, commits before the decisions that led to them, as if they were newer.
+// SortEvents puts the newest first. Commits know their second only: of one second, those of the bot are newer than decisions, which
+// led to them, and those of persons are older.
 func SortEvents(events []Event) {
-	slices.SortStableFunc(events, func(a, b Event) int {
-		if c := b.At.Compare(a.At); c != 0 {
-			return c
+	rank := func(e Event) int {
+		switch {
+		case e.Kind == CommitEvent && e.ByBot:
+			return 0
+		case e.Kind == CommitEvent:
+			return 2
 		}
-		return strings.Compare(string(a.Kind), string(b.Kind))
+		return 1
+	}
+	slices.SortStableFunc(events, func(a, b Event) int {
+		return cmp.Or(b.At.Truncate(time.Second).Compare(a.At.Truncate(time.Second)), rank(a)-rank(b), b.At.Compare(a.At))
 	})
 }
 
