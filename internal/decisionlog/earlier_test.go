@@ -124,11 +124,11 @@ func TestLinesThatNobodyReads(t *testing.T) {
 		return append(text[:len(text)-1], `,"much":"`+strings.Repeat("x", 1<<20)+`"}`...), err
 	}
 	l := b.open()
+	kept := func() int { ref.mu.Lock(); defer ref.mu.Unlock(); return len(ref.kept) }
 	for i := range 12 {
 		record(l, held("checkout", noon.Add(time.Duration(i)*time.Minute), finding(func(f *rollout.Finding) { f.Rule = "acme." + string(rune('a'+i)) })))
+		require.Eventually(t, func() bool { return kept() == i+1 }, 10*time.Second, time.Millisecond)
 	}
-	kept := func() int { ref.mu.Lock(); defer ref.mu.Unlock(); return len(ref.kept) }
-	require.Eventually(t, func() bool { return kept() == 12 }, 30*time.Second, time.Millisecond)
 	dropped := func() int { return strings.Count(b.logs.String(), "lines of decisions are dropped") }
 	require.Eventually(t, func() bool { return dropped() > 0 }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -103,3 +103,40 @@ func TestBatchesAreHandedOver(t *testing.T) {
 	require.True(t, m.cycles[1][0].Done)
 	require.Equal(t, []string{"batch", "batch"}, s.calls)
 }
+
+// Why nothing happens is asked above all when nothing can be pushed.
+func TestDecisionsOfARefusedPush(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	m := logged(s, r)
+	s.commitErr = errors.New("the branch is protected")
+	_, err := r.Once(t.Context())
+	require.ErrorIs(t, err, s.commitErr)
+	require.Len(t, m.cycles, 1)
+	require.Equal(t, []string{"WaitingForPollers false"}, m.last())
+	s.commitErr = nil
+	s.once(r)
+	require.Equal(t, []string{"WaitingForPollers false"}, m.last())
+}
+
+func TestRefusedPlansAreHandedOver(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	m := logged(s, r)
+	s.once(r)
+	s.ready()
+	s.once(r)
+	d := *m.cycles[1][0].Decision
+	require.NotNil(t, d.Plan.Raise)
+	d.Plan.Lower = d.Plan.Raise // no lowering
+	report := Report{Failures: map[string]string{}}
+	require.Empty(t, r.check(t.Context(), []Decision{d}, &report))
+	require.Equal(t, []Made{{Decision: &d}}, report.made)
+
+	report = Report{Failures: map[string]string{}}
+	commit, kept, err := r.compose(t.Context(), s.world.Environments[0], []Decision{d}, &report)
+	require.NoError(t, err)
+	require.Empty(t, kept)
+	require.Empty(t, commit.Changes)
+	require.Equal(t, []Made{{Decision: &d}}, report.made)
+}

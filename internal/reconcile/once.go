@@ -53,6 +53,13 @@ func (r *Reconciler) made(report *Report, m Made) {
 	}
 }
 
+// madeOnly notes decisions of which nothing was carried out: why not is asked about them first of all.
+func (r *Reconciler) madeOnly(report *Report, decisions []Decision) {
+	for i := range decisions {
+		r.made(report, Made{Decision: &decisions[i]})
+	}
+}
+
 // Once carries out one cycle: one commit for each environment at most. An error is about the cycle as a whole (the repository
 // cannot be read, a push was refused); what goes wrong for one worker deployment is in the Report.
 func (r *Reconciler) Once(ctx context.Context) (Report, error) {
@@ -136,6 +143,9 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	hash := ""
 	if len(commit.Changes) > 0 {
 		if hash, err = r.Committer.Commit(ctx, commit); err != nil {
+			if !errors.Is(err, rollout.ErrMoved) { // what moved is decided again
+				r.madeOnly(report, decisions)
+			}
 			return err
 		}
 	}
@@ -174,6 +184,7 @@ func (r *Reconciler) check(ctx context.Context, decisions []Decision, report *Re
 	for _, d := range decisions {
 		if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
 			r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "the plan was refused: " + never[0]})
+			r.madeOnly(report, []Decision{d})
 			continue
 		}
 		out = append(out, d)
@@ -237,6 +248,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 	for _, part := range parts {
 		if part.Refused != "" {
 			r.fail(ctx, part.Decision, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: part.Refused})
+			r.madeOnly(report, []Decision{part.Decision})
 			continue
 		}
 		kept = append(kept, part.Decision)

@@ -41,10 +41,12 @@ type scene struct {
 	world   rollout.World
 	readErr error
 	moved   int // commits that lose against somebody else
-	later   time.Duration
-	commits []rollout.Commit
-	calls   []string
-	obs     rollout.Observation
+	// commitErr is what commits end with.
+	commitErr error
+	later     time.Duration
+	commits   []rollout.Commit
+	calls     []string
+	obs       rollout.Observation
 	// batchError is what starting a batch job ends with.
 	batchError error
 }
@@ -91,6 +93,9 @@ func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {
 	if s.moved > 0 {
 		s.moved--
 		return "", fmt.Errorf("refused: %w", rollout.ErrMoved)
+	}
+	if s.commitErr != nil {
+		return "", s.commitErr
 	}
 	s.commits = append(s.commits, c)
 	d := &s.world.Environments[0].Deployments[0]
