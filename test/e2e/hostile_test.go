@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,11 +59,15 @@ shared(x) := twenty(twenty(twenty(x)))
 const shortSteps = "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1s}]%s}"
 
 // neighbours are two worker deployments in two environments of one repository.
-type neighbours struct{ a, b *world }
+type neighbours struct {
+	a, b *world
+	// log of the last cycle.
+	log string
+}
 
-func newNeighbours(t *testing.T) neighbours {
+func newNeighbours(t *testing.T) *neighbours {
 	w := newWorld(t, withImages(map[string]temporalenv.Image{"cart:v1": temporalenv.DefaultImage("cart"), "cart:v2": temporalenv.DefaultImage("cart")}))
-	n := neighbours{w.named(deployName), w.named("cart")}
+	n := &neighbours{a: w.named(deployName), b: w.named("cart")}
 	n.a.output, n.b.output = output+"/a", output+"/b"
 	n.push("two environments", map[string]string{"rampart.yaml": twoEnvironments, output + "/kustomization.yaml": bothOutputs,
 		"a/connection.yaml": w.connection(), "b/connection.yaml": w.connection(),
@@ -71,7 +76,7 @@ func newNeighbours(t *testing.T) neighbours {
 }
 
 // push commits files, whose texts may name the Temporal namespace. No environment takes the connection of other tests.
-func (n neighbours) push(message string, files map[string]string) {
+func (n *neighbours) push(message string, files map[string]string) {
 	n.a.t.Helper()
 	for path, text := range files {
 		files[path] = strings.ReplaceAll(text, "NAMESPACE", n.a.ns.Name())
@@ -81,7 +86,7 @@ func (n neighbours) push(message string, files map[string]string) {
 }
 
 // specs are the specs of images in both environments.
-func (n neighbours) specs(a, b, strategy string) map[string]string {
+func (n *neighbours) specs(a, b, strategy string) map[string]string {
 	const kept = "scaledownDelay: 1h, deleteDelay: 1h"
 	return map[string]string{
 		"a/checkout.yaml": specText{name: n.a.name, image: a, strategy: strategy, sunset: kept}.String(),
@@ -89,13 +94,13 @@ func (n neighbours) specs(a, b, strategy string) map[string]string {
 }
 
 // cycles runs the bot, each cycle in a process of its own, until a condition holds.
-func (n neighbours) cycles(what string, ok func() bool) {
+func (n *neighbours) cycles(what string, ok func() bool) {
 	n.a.t.Helper()
-	n.a.eventually(what, func() bool { n.a.once(); return ok() })
+	n.a.eventually(what, func() bool { n.log = n.a.once(); return ok() })
 }
 
 // ramp brings v2 to 10% beside v1 in both, where they stay.
-func (n neighbours) ramp() {
+func (n *neighbours) ramp() {
 	n.a.t.Helper()
 	n.push("v1", n.specs("app:v1", "cart:v1", slowSteps))
 	n.cycles("v1 is current in both", func() bool { return n.a.reason() == "RolloutComplete" && n.b.reason() == "RolloutComplete" })
@@ -116,17 +121,17 @@ func TestHostilePolicyHoldsOnlyItsEnvironment(t *testing.T) {
 	n.push("shorter pauses", n.specs("app:v2", "cart:v2", shortSteps))
 	n.cycles("b goes on, a is held", func() bool { return len(n.b.calls()) > 2 && n.a.reason() == "PolicyHold" })
 	require.Equal(t, raised, n.b.calls()[:3])
-	require.Regexp(t, `policy\.timeout: the policies of rampart\.rollout took (more than 1000000 steps|longer than 1s)`, n.a.message())
+	// The machine's speed decides which of its bounds it reaches first.
+	require.Regexp(t, `^the policies of rampart\.rollout (took more than 1000000 steps|needed more than 64 MiB of memory|took longer than 1s)$`, n.a.message())
 
 	n.push("a policy that cannot be stopped", map[string]string{"policies/a/rollout.rego": comparing})
-	n.cycles("b is done, a is held", func() bool {
-		return n.b.reason() == "RolloutComplete" && strings.Contains(n.a.message(), "could not be stopped")
-	})
+	// The status in Git keeps the first message while the reason stays; what the bot logs is of the moment.
+	compared := regexp.MustCompile(`deployment=shop/checkout reason=PolicyHold message="the policies of rampart\.rollout took longer than 1s( and could not be stopped)?"`)
+	n.cycles("b is done, a is held", func() bool { return n.b.reason() == "RolloutComplete" && compared.MatchString(n.log) })
 	require.Equal(t, append(raised, "current v2"), n.b.calls())
 	require.Equal(t, "PolicyHold", n.a.reason())
-	require.Contains(t, n.a.message(), "policy.timeout: the policies of rampart.rollout took longer than 1s and could not be stopped")
 	require.Equal(t, held, n.a.calls(), "nothing was raised meanwhile")
-	require.NotContains(t, n.b.file(n.b.dir()+"/status.yaml"), "policy.timeout")
+	require.NotContains(t, n.b.file(n.b.dir()+"/status.yaml"), "the policies of")
 
 	n.push("both", map[string]string{"policies/a/loop.rego": looping})
 	n.push("back to v1", n.specs("app:v1", "cart:v2", shortSteps))
