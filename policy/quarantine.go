@@ -114,7 +114,7 @@ func wait[T any](j *judgement, done chan T) (got T, ok bool) {
 		if at := j.at.Load(); asked == before && at != nil {
 			at.book.quarantine.giveUp(at.pkg, j.engine.bounds.Timeout)
 			go func() {
-				<-done
+				_ = <-done
 				at.book.quarantine.ended()
 			}()
 			return got, false
@@ -151,7 +151,7 @@ func (b *rulebook) guarded(pkg string, limit time.Duration, work func() error) e
 	}
 	b.quarantine.giveUp(pkg, limit)
 	go func() {
-		<-done
+		_ = <-done
 		b.quarantine.ended()
 	}()
 	return unstoppable("took longer than " + limit.String() + " and could not be stopped")

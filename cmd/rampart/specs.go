@@ -281,16 +281,6 @@ func (s *specs) show(file string) string {
 	return filepath.Join(s.base, filepath.FromSlash(file))
 }
 
-// showPolicy gives the path that a person knows a policy by: one that is not the repository's is the bot's own, and stays as it is.
-func (s *specs) showPolicy(env rollout.EnvironmentWorld, file string) string {
-	for _, f := range slices.Concat(env.Policies, env.Data) {
-		if f.Path == file {
-			return s.show(file)
-		}
-	}
-	return file
-}
-
 // place finds the line and column of a field of a deployment's spec, 0 where that is not known.
 func (s *specs) place(at rollout.Snapshot, field string) (line, column int) {
 	text, err := s.read(at.SpecPath)
