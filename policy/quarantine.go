@@ -114,7 +114,7 @@ func wait[T any](j *judgement, done chan T) (got T, ok bool) {
 		if at := j.at.Load(); asked == before && at != nil {
 			at.book.quarantine.giveUp(at.pkg, j.engine.bounds.Timeout)
 			go func() {
-				_ = <-done
+				<-done
 				at.book.quarantine.ended()
 			}()
 			return got, false
@@ -150,11 +150,16 @@ func (b *rulebook) guarded(pkg string, limit time.Duration, work func() error) e
 	case <-timer.C:
 	}
 	b.quarantine.giveUp(pkg, limit)
-	go func() {
-		_ = <-done
-		b.quarantine.ended()
-	}()
+	go b.quarantine.endedWith(done)
 	return unstoppable("took longer than " + limit.String() + " and could not be stopped")
+}
+
+// endedWith waits for an evaluation that was given up; what it comes to is nobody's.
+func (q *quarantine) endedWith(done <-chan error) {
+	for range done {
+		break
+	}
+	q.ended()
 }
 
 func (q *quarantine) giveUp(pkg string, limit time.Duration) {
