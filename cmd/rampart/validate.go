@@ -106,9 +106,9 @@ func (f specFinding) String() string {
 	if f.Line > 0 {
 		out += fmt.Sprintf(":%d", f.Line)
 	}
-	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Message), f.Rule, f.Effect)
+	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Message), oneLine(f.Rule), f.Effect)
 	if f.Waived != "" {
-		out += " [waived by " + f.Waived + "]"
+		out += " [waived by " + oneLine(f.Waived) + "]"
 	}
 	return out
 }
