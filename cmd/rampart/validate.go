@@ -112,9 +112,9 @@ func (f specFinding) String() string {
 	if f.Line > 0 {
 		out += fmt.Sprintf(":%d", f.Line)
 	}
-	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Text()), f.Rule, f.Effect)
+	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Text()), oneLine(f.Rule), f.Effect)
 	if f.Waived != "" {
-		out += " [waived by " + f.Waived + "]"
+		out += " [waived by " + oneLine(f.Waived) + "]"
 	}
 	return out
 }

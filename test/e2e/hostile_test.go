@@ -75,7 +75,7 @@ func newNeighbours(t *testing.T) *neighbours {
 	return n
 }
 
-// push commits files, whose texts may name the Temporal namespace. No environment takes the connection of other tests.
+// push commits files, whose texts may name the Temporal namespace.
 func (n *neighbours) push(message string, files map[string]string) {
 	n.a.t.Helper()
 	for path, text := range files {
