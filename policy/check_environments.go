@@ -23,14 +23,30 @@ func strayEnvironments(cfg Config) []Problem {
 			continue // which is reported where it is loaded
 		}
 		for _, list := range root.fields["rampart"].field("config").environments() {
-			for _, item := range list.items {
-				if message := stray(item.value, cfg.Environments); message != "" {
-					p := item.problem("%s", message)
-					p.Check = CheckParameter
-					out = append(out, p)
-				}
-			}
+			out = append(out, list.strays(cfg.Environments)...)
 		}
+	}
+	return out
+}
+
+// strays are patterns of a list that match no environment: all, if the list matches none at all; else those that look misspelt, as
+// others may be for environments that are still to come.
+func (n *dataNode) strays(names []string) []Problem {
+	var out, misspelt []Problem
+	for _, item := range n.items {
+		message := stray(item.value, names)
+		if message == "" {
+			continue
+		}
+		p := item.problem("%s", message)
+		p.Check = CheckParameter
+		out = append(out, p)
+		if pattern, _ := item.value.(string); !strings.Contains(pattern, "*") && nearest(pattern, names) != "" {
+			misspelt = append(misspelt, p)
+		}
+	}
+	if len(out) < len(n.items) {
+		return misspelt
 	}
 	return out
 }

@@ -40,7 +40,7 @@ func TestStrayEnvironments(t *testing.T) {
       approval:
         rules: [{environments: [staging, "*"]}]
     sunset:
-      evacuation: {offEnvironments: [stag]}
+      evacuation: {offEnvironments: [stag, "x*"]}
     spec:
       safety: {gateEnvironments: ["prod[", "{prod-eu,x}"]}
 shop: {environments: [nowhere]}
@@ -53,8 +53,8 @@ shop: {environments: [nowhere]}
 	}
 	require.Equal(t, []string{
 		`d.yaml:10: "prodd" matches no environment (did you mean prod?)`,
-		`d.yaml:12: "staging" matches no environment (there is prod, prod-eu, stage)`,
 		`d.yaml:14: "stag" matches no environment (did you mean stage?)`,
+		`d.yaml:14: "x*" matches no environment (there is prod, prod-eu, stage)`,
 		`d.yaml:16: "prod[" is no pattern of environments`,
 	}, got)
 	require.Empty(t, Check(Config{Modules: []Module{shop}, Data: []DataFile{data}}), "the environments are not known")
