@@ -53,7 +53,7 @@ func TestWaitingChild(t *testing.T) {
 	}
 	e := Compile(Config{Bounds: Bounds{Timeout: 200 * time.Millisecond}, Modules: modules(rules(
 		"deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(1 + 0), input.action.to]}\n\n" +
-			"warn contains {\"rule\": \"x\", \"msg\": \"m\"} if shared(input.action.to) == shared(input.action.to + 0)\n" + twice))})
+			"warn contains {\"rule\": \"x\", \"msg\": \"m\"} if shared(input.action.to) in [alike(input.action.to)]\n" + twice))})
 	require.Empty(t, e.Problems())
 	d, err := NewDocument(snapshot(t), proposal(ramp()))
 	require.NoError(t, err)

@@ -45,6 +45,14 @@ t5(x) := twice(twice(twice(twice(twice(x)))))
 t20(x) := t5(t5(t5(t5(x))))
 
 shared(x) := t20(t20(x))
+
+again(x) := [x | some _ in [1, 2]]
+
+a5(x) := again(again(again(again(again(x)))))
+
+a20(x) := a5(a5(a5(a5(x))))
+
+alike(x) := a20(a20(x))
 `
 
 func chain(n int, rule func(i int) string) string {
@@ -84,6 +92,7 @@ func hostiles() map[string]hostile {
 		"colliding at once":  {program(deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(x | {1}) == 1")), broken, "", p1},
 		"a set of them":      {program(deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(object.filter({\"a\": 1}, x)) == 1")), timeout, memory, p1},
 		"walk":               {program(rules(x + "walk(shared(1), [_, \"no\"])\n" + twice)), timeout, "", p1},
+		"comparing":          {program(rules(x + "shared(input.action.to) in [alike(input.action.to)]\n" + twice)), timeout, "", p1},
 		"shared evidence":    {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": shared(1)}\n" + twice)), "x", "m", ""},
 		"late difference": {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(1 + 0), 1]}\n\ndeny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(2 - 1), 2]}\n" + twice)),
 			"x", "m", ""},
