@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -26,7 +27,7 @@ func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) r
 	t.Helper()
 	var last reconcile.Decision
 	for _, obs := range seen {
-		reads := 0
+		var reads atomic.Int64
 		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}}, temporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := planner.Plan(t.Context())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,13 +28,13 @@ var now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 // scene is an Observer that always sees the same; a second read is a moment later.
 type scene struct {
 	obs   func(rollout.Ask) rollout.Observation
-	reads *int
+	reads *atomic.Int64
 }
 
 func (o scene) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
-	*o.reads++
+	n := o.reads.Add(1)
 	obs := o.obs(ask)
-	obs.At = now.Add(-time.Second + time.Duration(*o.reads)*time.Millisecond)
+	obs.At = now.Add(-time.Second + time.Duration(n)*time.Millisecond)
 	return obs
 }
 
@@ -78,7 +79,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	var decided [][]reconcile.Decision
 	for i, obs := range seen {
 		var err error
-		reads := 0
+		var reads atomic.Int64
 		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}}, temporalFlags{})
 		require.NoError(t, err)
 		world, decided, err = planner.Plan(t.Context())
@@ -230,10 +231,10 @@ func TestBusyServerIsAskedAgain(t *testing.T) {
 	a, _ := testApp(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a.dir, "spec.yaml"), []byte(testSpec), 0o644))
 	// A read that works is followed by one of what the rows look at.
-	for _, c := range []struct{ busy, reads int }{{0, 2}, {2, 4}, {99, busyTries}} {
-		reads := 0
+	for _, c := range []struct{ busy, reads int64 }{{0, 2}, {2, 4}, {99, busyTries}} {
+		var reads atomic.Int64
 		planner, err := a.planner(ends{folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation {
-			if reads <= c.busy {
+			if reads.Load() <= c.busy {
 				return rollout.Observation{Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "too many requests", Busy: true}}
 			}
 			return rollout.Observation{Exists: rollout.No}
@@ -241,7 +242,7 @@ func TestBusyServerIsAskedAgain(t *testing.T) {
 		require.NoError(t, err)
 		_, decided, err := patiently(t.Context(), planner, time.Millisecond)
 		require.NoError(t, err)
-		require.Equal(t, c.reads, reads)
+		require.Equal(t, c.reads, reads.Load())
 		require.Equal(t, c.busy >= busyTries, decided[0][0].Snapshot.Observation.Problem != nil)
 	}
 }
