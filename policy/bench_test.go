@@ -9,9 +9,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
-	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	library "github.com/rampart-gitops/rampart/rego"
 )
 
 // BenchmarkJudge is one decision: the spec and four actions.
@@ -34,9 +34,9 @@ func BenchmarkJudge(b *testing.B) {
 // BenchmarkPlainEval is OPA alone, by its own front door, on the same queries and inputs as BenchmarkJudge's: the spec and four
 // actions.
 func BenchmarkPlainEval(b *testing.B) {
-	for name, e := range map[string]*Engine{"library": Compile(Config{}), "ten repository rules": Compile(Config{Modules: tenRules()})} {
+	for name, cfg := range map[string]Config{"library": {}, "ten repository rules": {Modules: tenRules()}} {
 		b.Run(name, func(b *testing.B) {
-			asks := plainAsks(b, e)
+			asks := plainAsks(b, cfg)
 			b.ReportAllocs()
 			defer cpu(b)()
 			for b.Loop() {
@@ -56,21 +56,29 @@ type plainAsk struct {
 }
 
 // plainAsks prepares the queries that Judge makes of a proposal, as a program that embeds OPA would.
-func plainAsks(b *testing.B, e *Engine) []plainAsk {
+func plainAsks(b *testing.B, cfg Config) []plainAsk {
+	e := Compile(cfg)
 	d, err := NewDocument(snapshot(b), proposal())
 	if err != nil {
 		b.Fatal(err)
 	}
-	data, _ := loadData(nil)
-	store := inmem.NewFromObjectWithOpts(data, inmem.OptReturnASTValuesOnRead(true))
+	loaded, _ := loadData(nil)
+	var parsed []*ast.Module
+	for _, m := range append(library.Modules(), cfg.Modules...) {
+		p, err := parseModule(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		parsed = append(parsed, p)
+	}
+	compiler, err := compileModules(parsed, loaded) // with OPA's own builtins
+	if err != nil {
+		b.Fatal(err)
+	}
+	store := inmem.NewFromObjectWithOpts(loaded, inmem.OptReturnASTValuesOnRead(true))
 	ask := func(pkg string, input ast.Value) plainAsk {
-		p := e.books[0].all
-		q, err := rego.New(rego.ParsedQuery(p.packages[pkg].whole.body), rego.Compiler(p.compiler), rego.Store(store), rego.StrictBuiltinErrors(true),
-			rego.SetRegoVersion(ast.RegoV1), func(r *rego.Rego) {
-				for name, f := range p.builtins {
-					rego.FunctionDyn(&rego.Function{Name: name, Decl: f.Decl.Decl}, dynamic(f.Func))(r)
-				}
-			}).PrepareForEval(context.Background())
+		q, err := rego.New(rego.ParsedQuery(e.books[0].all.packages[pkg].whole.body), rego.Compiler(compiler), rego.Store(store),
+			rego.StrictBuiltinErrors(true), rego.SetRegoVersion(ast.RegoV1)).PrepareForEval(context.Background())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -81,14 +89,6 @@ func plainAsks(b *testing.B, e *Engine) []plainAsk {
 		out = append(out, ask(asked(d.actions[i].kind), d.about(&d.actions[i])))
 	}
 	return out
-}
-
-// dynamic fits a builtin to package rego.
-func dynamic(f topdown.BuiltinFunc) rego.BuiltinDyn {
-	return func(bctx rego.BuiltinContext, terms []*ast.Term) (out *ast.Term, err error) {
-		err = f(bctx, terms, func(t *ast.Term) error { out = t; return nil })
-		return out, err
-	}
 }
 
 func BenchmarkInput(b *testing.B) {
