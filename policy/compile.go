@@ -49,28 +49,14 @@ func newRulebook(cfg bookConfig) *rulebook {
 	if len(cfg.modules) == 0 {
 		return makeRulebook(cfg)
 	}
-	done := make(chan *rulebook, 1)
-	why := fmt.Sprintf("reading and compiling them takes more than %s", cfg.limit)
-	go func() {
-		var err error
-		var b *rulebook
-		func() {
-			defer recovered(&err)
-			b = makeRulebook(cfg)
-		}()
-		if err != nil {
-			b = refused(cfg, err.Error())
-		}
-		done <- b
-	}()
-	timer := time.NewTimer(cfg.limit)
-	defer timer.Stop()
-	select {
-	case b := <-done:
-		return b
-	case <-timer.C:
-		return refused(cfg, why)
+	b, err := within(cfg.limit, func() (*rulebook, error) { return makeRulebook(cfg), nil })
+	switch {
+	case errors.Is(err, errSlowCompile):
+		return refused(cfg, fmt.Sprintf("reading and compiling them takes more than %s", cfg.limit))
+	case err != nil:
+		return refused(cfg, err.Error())
 	}
+	return b
 }
 
 // refused is the rulebook of a library whose modules can't be read.
@@ -370,24 +356,27 @@ func compileModules(modules []*ast.Module, data map[string]any) (c *ast.Compiler
 	return c, nil
 }
 
-// within compiles within a time. What takes longer is left to itself.
-func within(limit time.Duration, compile func() (*ast.Compiler, error)) (*ast.Compiler, error) {
+// within reads or compiles within a time. What takes longer is left to itself; a panic is an error.
+func within[T any](limit time.Duration, compile func() (T, error)) (T, error) {
 	type compiled struct {
-		c   *ast.Compiler
-		err error
+		value T
+		err   error
 	}
 	done := make(chan compiled, 1)
 	go func() {
-		c, err := compile()
-		done <- compiled{c, err}
+		var got compiled
+		defer func() { done <- got }()
+		defer recovered(&got.err)
+		got.value, got.err = compile()
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case got := <-done:
-		return got.c, got.err
+		return got.value, got.err
 	case <-timer.C:
-		return nil, fmt.Errorf("%w: more than %s", errSlowCompile, limit)
+		var none T
+		return none, fmt.Errorf("%w: more than %s", errSlowCompile, limit)
 	}
 }
 

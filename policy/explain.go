@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -166,9 +165,7 @@ func (forgetful) Keys() []ast.Ref               { return nil }
 // trace evaluates a query under a tracer, past errors of builtins: what they are behind is undefined.
 func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err error) {
 	defer recovered(&err)
-	err = topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
-		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
-		WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).WithMetrics(metrics.NoOp()).WithQueryTracer(ask.tracer).
+	err = p.query(q, ask).WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).
 		Iter(ask.budget.ctx, func(topdown.QueryResult) error { return nil })
 	if ask.budget.spent != "" {
 		return exhausted(ask.budget.spent)

@@ -197,16 +197,22 @@ func (p *policies) run(q query, ask question) (out []reading, err error) {
 	return out, nil
 }
 
+// query is a question to OPA's evaluator.
+func (p *policies) query(q query, ask question) *topdown.Query {
+	t := topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
+		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
+		WithMetrics(metrics.NoOp())
+	if ask.tracer != nil {
+		t = t.WithQueryTracer(ask.tracer)
+	}
+	return t
+}
+
 func (p *policies) evaluate(q query, ask question) (values []*ast.Term, err error) {
 	if err := ask.budget.ctx.Err(); err != nil {
 		return nil, err
 	}
-	t := topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
-		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(ask.input)).WithTime(ask.now).WithCancel(ask.budget).
-		WithStrictBuiltinErrors(true).WithStackTraces(true).WithMetrics(metrics.NoOp())
-	if ask.tracer != nil {
-		t = t.WithQueryTracer(ask.tracer)
-	}
+	t := p.query(q, ask).WithStrictBuiltinErrors(true).WithStackTraces(true)
 	answers := 0
 	err = t.Iter(ask.budget.ctx, func(r topdown.QueryResult) error {
 		answers++
