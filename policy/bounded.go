@@ -7,6 +7,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/types"
 )
 
 // OPA counts no memory. What a query can use up is bounded by its steps, but for builtins, of which one call may make a result
@@ -235,6 +236,19 @@ func parsesNumbers(name string) bool {
 // reads are builtins that make values from text.
 func reads(name string) bool { return name == "json.unmarshal" || name == "yaml.unmarshal" }
 
+// makesComposites reports whether a builtin may make arrays, objects or sets. What walk gives are parts of what it is given.
+func makesComposites(name string) bool {
+	decl := ast.BuiltinMap[name]
+	if decl == nil || name == "walk" {
+		return false
+	}
+	switch decl.Decl.Result().(type) {
+	case types.String, types.Boolean, types.Number:
+		return false
+	}
+	return true
+}
+
 // smallNumber reports whether a text has few digits, and no large exponent.
 func smallNumber(s string) bool {
 	digits, exponent := 0, false
@@ -292,8 +306,9 @@ func (w *weigher) add(t *ast.Term) {
 // boundedPrefix is how calls that are checked are told from others.
 const boundedPrefix = "bounded."
 
-// bound leads the calls of a compiled program's builtins through their checks, and gives those that are called.
-func bound(c *ast.Compiler) map[string]*topdown.Builtin {
+// bound leads the calls of a compiled program's builtins through their checks, weighs what modules make that are not ours, and gives the
+// builtins that are called.
+func bound(c *ast.Compiler, ours map[string]bool) map[string]*topdown.Builtin {
 	all, out := costs(), map[string]*topdown.Builtin{}
 	rename := func(t *ast.Term) {
 		ref, ok := t.Value.(ast.Ref)
@@ -323,13 +338,17 @@ func bound(c *ast.Compiler) map[string]*topdown.Builtin {
 			}
 			return false
 		})
+		if !ours[m.Package.Location.File] {
+			weighMade(m)
+			out[nameMade] = made()
+		}
 	}
 	return out
 }
 
 // checked calls a builtin if the budget allows for what it can make.
 func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc {
-	texts, values := parsesNumbers(name), reads(name)
+	texts, values, composites := parsesNumbers(name), reads(name), makesComposites(name)
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(*budget)
 		if !ok {
@@ -358,6 +377,15 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 				}
 				if w.total > w.most {
 					b.short()
+				}
+				if b.spent != "" || !b.make(t) {
+					return topdown.Halt{Err: errors.New(b.spent)}
+				}
+				return iter(t)
+			})
+		case composites:
+			return f(bctx, operands, func(t *ast.Term) error {
+				if !b.make(t) {
 					return topdown.Halt{Err: errors.New(b.spent)}
 				}
 				return iter(t)

@@ -13,10 +13,12 @@ import (
 // work inside builtins that can take long. The clock and the context are looked at once in a while. It is not safe for
 // concurrent use, as a query is not.
 type budget struct {
-	ctx      context.Context
-	bounds   Bounds
-	steps    int
-	memory   int64
+	ctx    context.Context
+	bounds Bounds
+	steps  int
+	memory int64
+	// parts that values may have which are made.
+	parts    int
 	deadline time.Time
 	// heap in use when the query had taken long, to tell how much it takes; 0: it has not.
 	heap uint64
@@ -30,7 +32,7 @@ var _ topdown.Cancel = (*budget)(nil)
 const lookEvery = 64
 
 func newBudget(ctx context.Context, bounds Bounds) *budget {
-	return &budget{ctx: ctx, bounds: bounds, steps: bounds.Steps, memory: bounds.Memory}
+	return &budget{ctx: ctx, bounds: bounds, steps: bounds.Steps, memory: bounds.Memory, parts: maxMade}
 }
 
 // Cancel ends the query.
@@ -91,9 +93,9 @@ func (b *budget) take(bytes int64) bool {
 	return b.spent == ""
 }
 
-// used is how many steps were taken, with the work of builtins as steps.
+// used is how many steps were taken, with the work of builtins and each part that was made as steps.
 func (b *budget) used() int {
-	return b.bounds.Steps - max(b.steps, 0) + int(b.bounds.Memory-max(b.memory, 0))/bytesOfStep
+	return b.bounds.Steps - max(b.steps, 0) + int(b.bounds.Memory-max(b.memory, 0))/bytesOfStep + maxMade - max(b.parts, 0)
 }
 
 // bytesOfStep is how much a builtin makes in about the time of a step.

@@ -16,7 +16,7 @@ import (
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
-// Bounds of one data file, its aliases expanded.
+// Bounds of all data files together, their aliases expanded.
 const (
 	maxValues = 200_000
 	maxText   = 4 * MaxFileSize
@@ -29,8 +29,9 @@ func loadData(files []DataFile) (map[string]any, []Problem) {
 	data := map[string]any{}
 	sources := make([]*dataNode, 0, len(files)+1)
 	var problems []Problem
+	left := newDataBounds()
 	for _, f := range slices.Concat([]DataFile{{path, content}}, files) {
-		node, err := readData(f)
+		node, err := left.readData(f)
 		if err == nil && node != nil {
 			err = reserved(node)
 		}
@@ -128,8 +129,16 @@ func (n *dataNode) nearest(keys []string) (*dataNode, int) {
 	return n, len(keys)
 }
 
+// dataBounds are what is left of the bounds of data.
+type dataBounds struct{ values, text int }
+
+func newDataBounds() *dataBounds { return &dataBounds{values: maxValues, text: maxText} }
+
+// readData reads one data file by itself.
+func readData(f DataFile) (*dataNode, error) { return newDataBounds().readData(f) }
+
 // readData reads one data file. Nil: it is empty. Its errors are Problems.
-func readData(f DataFile) (*dataNode, error) {
+func (b *dataBounds) readData(f DataFile) (*dataNode, error) {
 	if len(f.Content) > MaxFileSize {
 		return nil, Problem{Path: f.Path, Message: fmt.Sprintf("the file has %d bytes; more than %d are not read", len(f.Content), MaxFileSize)}
 	}
@@ -148,11 +157,12 @@ func readData(f DataFile) (*dataNode, error) {
 	if len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null" {
 		return nil, nil
 	}
-	r := &dataReader{path: f.Path, values: maxValues, text: maxText}
+	r := &dataReader{path: f.Path, dataBounds: *b}
 	root, err := r.read(document.Content[0], 0)
 	if err != nil {
 		return nil, err
 	}
+	*b = r.dataBounds
 	if root.fields == nil {
 		return nil, root.problem("a data file has to hold an object")
 	}
@@ -162,8 +172,7 @@ func readData(f DataFile) (*dataNode, error) {
 // dataReader turns YAML into values as JSON has them, within bounds.
 type dataReader struct {
 	path string
-	// values and text are what is left of the bounds.
-	values, text int
+	dataBounds
 }
 
 func (r *dataReader) read(y *yaml.Node, depth int) (*dataNode, error) {
@@ -172,7 +181,7 @@ func (r *dataReader) read(y *yaml.Node, depth int) (*dataNode, error) {
 	r.text -= len(y.Value)
 	switch {
 	case r.values < 0 || r.text < 0:
-		return nil, n.problem("more than %d values or %d bytes when aliases are expanded", maxValues, maxText)
+		return nil, n.problem("more than %d values or %d bytes in all data files when aliases are expanded", maxValues, maxText)
 	case depth > maxDepth:
 		return nil, n.problem("nested more than %d deep, or an alias within itself", maxDepth)
 	}

@@ -46,7 +46,7 @@ func TestDataProblems(t *testing.T) {
 		"no number":           {"a: .inf\n", "d.yaml:1: .inf is no number that JSON has"},
 		"a tag":               {"a: !!binary aGk=\n", "d.yaml:1: tag !!binary is not read in data files"},
 		"a bomb":              {bomb, "more than 200000 values"},
-		"a long text, often":  {"a: &a " + strings.Repeat("x", 1<<19) + "\nb: [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n", "bytes when aliases are expanded"},
+		"a long text, often":  {"a: &a " + strings.Repeat("x", 1<<19) + "\nb: [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n", "bytes in all data files when aliases are expanded"},
 		"an alias in itself":  {"a: &a [*a]\n", "nested more than 100 deep, or an alias within itself"},
 		"too long":            {"# " + strings.Repeat("x", MaxFileSize), "d.yaml: the file has 1048578 bytes; more than 1048576 are not read"},
 		"no config":           {"rampart: 3\n", "d.yaml:1: rampart has to be an object with config"},

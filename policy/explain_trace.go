@@ -278,7 +278,7 @@ func (w *watcher) exit(f *frame, e *topdown.Event) {
 	seen := map[string]bool{}
 	for _, expr := range f.body {
 		base := expr.BaseCogeneratedExpr()
-		if base.Location == nil || expr.Index > 0 && isMessage(expr) {
+		if base.Location == nil || weighs(expr) || expr.Index > 0 && isMessage(expr) {
 			continue
 		}
 		got := r.expression(expr)

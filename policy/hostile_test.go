@@ -64,7 +64,7 @@ func chain(n int, rule func(i int) string) string {
 }
 
 func hostiles() map[string]hostile {
-	const timeout, broken, late, memory, p1 = "policy.timeout", "policy.broken", "took", "MiB of memory", "policies/p1.rego"
+	const timeout, broken, late, memory, parts, p1 = "policy.timeout", "policy.broken", "took", "MiB of memory", "made values of more than 250000 parts", "policies/p1.rego"
 	doubled := func(call string) func() Config { return program(deny("	"+call+" == \"\"") + twice) }
 	big := "\nbig := sprintf(\"%99999d\", [1])\n"
 	nested := func(open, end string, n int) func() Config {
@@ -92,15 +92,31 @@ func hostiles() map[string]hostile {
 		"colliding at once":  {program(deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(x | {1}) == 1")), broken, "", p1},
 		"a set of them":      {program(deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(object.filter({\"a\": 1}, x)) == 1")), timeout, memory, p1},
 		"walk":               {program(rules(x + "walk(shared(1), [_, \"no\"])\n" + twice)), timeout, "", p1},
-		"comparing":          {program(rules(x + "shared(input.action.to) in [alike(input.action.to)]\n" + twice)), timeout, "", p1},
-		"shared evidence":    {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": shared(1)}\n" + twice)), "x", "m", ""},
+		"comparing":          {program(rules(x + "shared(input.action.to) in [alike(input.action.to)]\n" + twice)), timeout, parts, p1},
+		"equal":              {program(rules(x + "shared(input.action.to) == alike(input.action.to)\n" + twice)), timeout, parts, p1},
+		"equal in functions": {program(rules(x + "same(shared(input.action.to), alike(input.action.to))\n\nsame(x, x)\n" + twice)), timeout, parts, p1},
+		"not equal":          {program(rules(x + "not shared(input.action.to) == alike(input.action.to)\n" + twice)), timeout, parts, p1},
+		"patterns":           {program(deny("	[shared(input.action.to), y] = [alike(input.action.to), 1]\n	y == 1") + twice), timeout, parts, p1},
+		"equal parts": {program(deny("	x := [[] | some _ in numbers.range(1, 60000)]\n	y := [[] | some _ in numbers.range(1, 60000)]\n	x == y\n	x != y")),
+			timeout, "", p1},
+		"equal objects": {program(deny("	x := {i: [] | some i in numbers.range(1, 45000)}\n	y := {i: [] | some i in numbers.range(1, 45000)}\n	x == y")), timeout, parts, p1},
+		"equal rules": {program(rules(chain(20, func(i int) string {
+			return fmt.Sprintf("s%d contains [x, 1] if some x in s%d\n\ns%d contains [x, 2] if some x in s%d", i, i-1, i, i-1)
+		}) + "s0 := {input.action.to}\n\n" + x + "s20 == {y | some y in s20}\n")), timeout, late, p1},
+		"equal packages": {program("package big\n\np0 := [x | some x in numbers.range(1, 10000)]\n\n"+chain(60, func(i int) string { return fmt.Sprintf("p%d := p0", i) }),
+			rules(x+"y := data.big\n")), timeout, parts, "policies/p2.rego"},
+		"inputs within inputs": {program(rules("a0 := input\n\n" + chain(30, func(i int) string {
+			return fmt.Sprintf("a%d := b if b := a%d with input.a as input with input.b as input", i, i-1)
+		}) + x + "a30 == a30\n")), timeout, parts, p1},
+		"arrays compared": {program(deny("	x := "+strings.Repeat("double(", 16)+"[[], []]"+strings.Repeat(")", 16)+"\n	y := "+strings.Repeat("double(", 16)+"[[], []]"+strings.Repeat(")", 16)+"\n	x == y") + "\ndouble(x) := array.concat(x, x)\n"), timeout, parts, p1},
+		"shared evidence": {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": shared(1)}\n" + twice)), timeout, parts, p1},
 		"late difference": {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(1 + 0), 1]}\n\ndeny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(2 - 1), 2]}\n" + twice)),
-			"x", "m", ""},
+			timeout, parts, p1},
 		"copied":               {program(rules("pair(x) := [x, x]\n\np5(x) := pair(pair(pair(pair(pair(x)))))\n\np20(x) := p5(p5(p5(p5(x))))\n\n" + x + "count(p20(p20(1))) == 1\n")), broken, "within others many times over", p1},
 		"marshalled":           {doubled("json.marshal(shared(1))"), timeout, "", p1},
 		"printed":              {doubled("sprintf(\"%v\", [shared(1)])"), timeout, "", p1},
 		"strings doubled":      {program(deny("	"+strings.Repeat("double(", 10)+"big"+strings.Repeat(")", 10)+" == \"\"") + "\ndouble(x) := concat(\"\", [x, x, x, x, x, x, x, x])\n" + big), timeout, memory, p1},
-		"arrays doubled":       {program(deny("	count("+strings.Repeat("double(", 30)+"[1, 2]"+strings.Repeat(")", 30)+") == 1") + "\ndouble(x) := array.concat(x, x)\n"), timeout, memory, p1},
+		"arrays doubled":       {program(deny("	count("+strings.Repeat("double(", 30)+"[1, 2]"+strings.Repeat(")", 30)+") == 1") + "\ndouble(x) := array.concat(x, x)\n"), timeout, parts, p1},
 		"a shift":              {program(deny("	bits.lsh(1, 10000000000) == 1")), timeout, memory, p1},
 		"a wide format":        {program(deny("	sprintf(\"%999999999d\", [1]) == \"\"")), timeout, memory, p1},
 		"a large exponent":     {program(deny("	to_number(\"1e999999999\") + 1 == 2")), "policy.error", "digits", p1},
@@ -117,21 +133,39 @@ func hostiles() map[string]hostile {
 		"many files":           {files(5000, func(i int) string { return fmt.Sprintf("deny contains {\"rule\": \"a\", \"msg\": \"%d\"}", i) }), broken, "more than", "policies"},
 		"files at odds":        {files(999, func(int) string { return "deny := {1}\n" }), broken, "", "policies"},
 		"megabytes":            {files(20, func(i int) string { return fmt.Sprintf("x%d := [", i) + strings.Repeat("1,", 400_000) + "]\n" }), broken, "", "policies"},
-		"types":                {program(rules("x0 := [1]\n\n" + chain(60, func(i int) string { return fmt.Sprintf("x%d := {\"a\": x%d, \"b\": x%d}", i, i-1, i-1) }) + x + "x60.a == x59\n")), broken, "takes more than", "policies"},
-		"closures":             {nested("[x | x := ", "]", 16), broken, "within each other", p1},
-		"templates":            {nested("$\"{", "}\"", 16), broken, "within each other", p1},
-		"many closures":        {nested("[x | x := ", "]", 60_000), broken, "nested too deep", p1},
-		"many templates":       {nested("$\"{", "}\"", 100_000), broken, "nested too deep", p1},
-		"arrays":               {nested("[", "]", 400_000), broken, "nested too deep", p1},
-		"parentheses":          {nested("(", "", 900_000), broken, "nested too deep", p1},
-		"braces":               {nested("{", "", 900_000), broken, "nested too deep", p1},
-		"calls":                {nested("count(", ")", 100_000), broken, "nested too deep", p1},
-		"aliases":              {data("a0: &a0 [1]\n" + strings.TrimSpace(chain(40, func(i int) string { return fmt.Sprintf("a%d: &a%d [*a%d, *a%d]", i, i, i-1, i-1) })) + "\n"), broken, "when aliases are expanded", "policies/data.yaml"},
-		"deep data":            {data(strings.Repeat("{a: ", 200_000)), broken, "depth", "policies/data.yaml"},
-		"many findings":        {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"n\": i} if some i in numbers.range(1, 20000)\n")), "policy.error", "deny has 20000 findings, more than 1000 (policies/p1.rego:3)", ""},
-		"large findings":       {program(rules("deny contains {\"rule\": \"x\", \"msg\": big, \"n\": i, \"data\": big} if some i in numbers.range(1, 100000)\n" + big)), timeout, "", p1},
-		"a giant message":      {program(rules("deny contains {\"rule\": \"x\", \"msg\": sprintf(\"%9999999d\", [1])}\n")), "x", " ", ""},
-		"many digits":          {program(deny("	n := json.unmarshal(concat(\"\", [x | some _ in numbers.range(1, 20000); x := \"1\"]))\n	n > 1")), "policy.error", "", p1},
+		"types":                {program(rules("x0 := [1]\n\n" + chain(60, func(i int) string { return fmt.Sprintf("x%d := {\"a\": x%d, \"b\": x%d}", i, i-1, i-1) }) + x + "x60.a == x59\n")), broken, "within others many times over", p1},
+		"types of packages": {func() Config {
+			sources := []string{"package t0\n\na := 1\n", rules(x + "data.t60.a == 1\n")}
+			for i := range 60 {
+				sources = append(sources, fmt.Sprintf("package t%d\n\na := data.t%d\n\nb := data.t%d\n", i+1, i, i))
+			}
+			return Config{Modules: modules(sources...)}
+		}, broken, "within others many times over", "policies"},
+		"closures":       {nested("[x | x := ", "]", 16), broken, "within each other", p1},
+		"templates":      {nested("$\"{", "}\"", 16), broken, "within each other", p1},
+		"many closures":  {nested("[x | x := ", "]", 60_000), broken, "nested too deep", p1},
+		"many templates": {nested("$\"{", "}\"", 100_000), broken, "nested too deep", p1},
+		"arrays":         {nested("[", "]", 400_000), broken, "nested too deep", p1},
+		"parentheses":    {nested("(", "", 900_000), broken, "nested too deep", p1},
+		"braces":         {nested("{", "", 900_000), broken, "nested too deep", p1},
+		"calls":          {nested("count(", ")", 100_000), broken, "nested too deep", p1},
+		"aliases":        {data("a0: &a0 [1]\n" + strings.TrimSpace(chain(40, func(i int) string { return fmt.Sprintf("a%d: &a%d [*a%d, *a%d]", i, i, i-1, i-1) })) + "\n"), broken, "when aliases are expanded", "policies/data.yaml"},
+		"much data": {func() Config {
+			c := Config{Modules: modules(deny("	x := data.d1\n	y := data.d1\n	x == y"))}
+			for i := range 4 {
+				c.Data = append(c.Data, DataFile{fmt.Sprintf("policies/d%d.yaml", i), fmt.Sprintf("d%d: [%s]\n", i, strings.Repeat("[],", 199_000/2))})
+			}
+			return c
+		}, broken, "in all data files", "policies/d2.yaml"},
+		"compared data": {func() Config {
+			return Config{Modules: modules(deny("	x := data.d\n	y := data.d\n	x == y")),
+				Data: []DataFile{{"policies/d.yaml", "d: [" + strings.Repeat("[],", 199_000) + "]\n"}}}
+		}, "acme.x", "m", ""},
+		"deep data":       {data(strings.Repeat("{a: ", 200_000)), broken, "depth", "policies/data.yaml"},
+		"many findings":   {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"n\": i} if some i in numbers.range(1, 20000)\n")), "policy.error", "deny has 20000 findings, more than 1000 (policies/p1.rego:3)", ""},
+		"large findings":  {program(rules("deny contains {\"rule\": \"x\", \"msg\": big, \"n\": i, \"data\": big} if some i in numbers.range(1, 100000)\n" + big)), timeout, "", p1},
+		"a giant message": {program(rules("deny contains {\"rule\": \"x\", \"msg\": sprintf(\"%9999999d\", [1])}\n")), "x", " ", ""},
+		"many digits":     {program(deny("	n := json.unmarshal(concat(\"\", [x | some _ in numbers.range(1, 20000); x := \"1\"]))\n	n > 1")), "policy.error", "", p1},
 	}
 }
 

@@ -88,7 +88,7 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 	if c == nil || c.Failed() || data == nil {
 		return out
 	}
-	out.builtins = bound(c)
+	out.builtins = bound(c, b.ours)
 	for name, sets := range contract() {
 		p := &prepared{sets: map[string]query{}, places: map[string]string{}}
 		var together []ruleSet

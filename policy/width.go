@@ -7,7 +7,8 @@ import (
 )
 
 // maxWidth is how many parts a value may have that is made of values written in a policy: [x, x], of which x is [y, y], has four. OPA
-// copies such values part by part, and nothing can stop it meanwhile. What data and comprehensions bring counts once, as they are shared.
+// copies such values part by part, and looks at their types part by part when it compiles them; nothing can stop it meanwhile. What data
+// and comprehensions bring counts once, as they are shared.
 const maxWidth = 100_000
 
 // tooWide is a stage of compiling that refuses values of too many parts.
@@ -16,26 +17,60 @@ func tooWide(c *ast.Compiler) *ast.Error {
 	if !ok {
 		return nil // it is recursive, which the compiler refuses
 	}
-	functions := map[string]width{}
+	all := ruleWidths{functions: map[string]width{}, rules: map[string]float64{}, within: map[string]float64{}}
 	for _, node := range sorted {
 		rule, ok := node.(*ast.Rule)
 		if !ok {
 			continue
 		}
-		w := newWidths(rule, functions)
-		total := w.all()
-		if len(rule.Head.Args) > 0 && rule.Head.Value != nil {
-			value := w.of(rule.Head.Value)
-			name := rule.Ref().String()
-			functions[name] = functions[name].most(value)
-			total = max(total, value.sum())
-		}
-		if total > maxWidth {
+		w := newWidths(rule, all)
+		if total := max(w.all(), all.add(rule, w)); total > maxWidth {
 			return &ast.Error{Code: ast.CompileErr, Location: rule.Location,
 				Message: fmt.Sprintf("a value of more than %d parts: values that are within others many times over", maxWidth)}
 		}
 	}
 	return nil
+}
+
+// ruleWidths are the widths of what rules give, by their paths.
+type ruleWidths struct {
+	functions map[string]width
+	// rules are those that are no functions, the widest of each path; within are what they are in, such as packages, each with all that is in it.
+	rules, within map[string]float64
+}
+
+// add notes what a rule gives, and gives how wide it is.
+func (a ruleWidths) add(r *ast.Rule, w *widths) float64 {
+	var value width
+	for _, t := range []*ast.Term{r.Head.Key, r.Head.Value} {
+		if t != nil {
+			value = value.plus(w.of(t), 1)
+		}
+	}
+	path := r.Ref().GroundPrefix()
+	if len(r.Head.Args) > 0 {
+		name := path.String()
+		a.functions[name] = a.functions[name].most(value)
+		return value.sum()
+	}
+	before := a.rules[path.String()]
+	most := max(before, value.sum())
+	a.rules[path.String()] = most
+	for i := range path {
+		a.within[path[:i].String()] += most - before
+	}
+	return value.sum()
+}
+
+// of is the width of what a reference leads to: that of the rule, or of what the rule is in, or of what is in the rule.
+func (a ruleWidths) of(r ast.Ref) float64 {
+	r = r.GroundPrefix()
+	for i := len(r); i > 1; i-- {
+		if n := a.rules[r[:i].String()]; n > 0 {
+			return n
+		}
+	}
+	return max(a.within[r.String()], 1)
 }
 
 // width is how many parts a value has: first the constant ones, then how often each parameter of the function is among them.
@@ -70,7 +105,7 @@ func (w width) most(o width) width {
 
 // widths are those of a rule's variables.
 type widths struct {
-	functions map[string]width
+	others ruleWidths
 	// defined are what variables are set to, and called the calls whose results they are.
 	defined map[ast.Var][]*ast.Term
 	called  map[ast.Var][]*ast.Term
@@ -78,8 +113,8 @@ type widths struct {
 	args    int
 }
 
-func newWidths(r *ast.Rule, functions map[string]width) *widths {
-	w := &widths{functions: functions, defined: map[ast.Var][]*ast.Term{}, called: map[ast.Var][]*ast.Term{}, known: map[ast.Var]width{},
+func newWidths(r *ast.Rule, others ruleWidths) *widths {
+	w := &widths{others: others, defined: map[ast.Var][]*ast.Term{}, called: map[ast.Var][]*ast.Term{}, known: map[ast.Var]width{},
 		args: len(r.Head.Args)}
 	for i, arg := range r.Head.Args {
 		parameter := make(width, w.args+1)
@@ -138,6 +173,8 @@ func (w *widths) of(t *ast.Term) width {
 		v.Foreach(func(x *ast.Term) { one = one.plus(w.of(x), 1) })
 	case ast.Object:
 		v.Foreach(func(k, x *ast.Term) { one = one.plus(w.of(k), 1).plus(w.of(x), 1) })
+	case ast.Ref:
+		return width{w.others.of(v)}
 	case ast.Call:
 		return w.result(v)
 	}
@@ -162,7 +199,7 @@ func (w *widths) variable(v ast.Var) width {
 
 // result is the width of a call's result: a builtin's is bounded when it is called.
 func (w *widths) result(call []*ast.Term) width {
-	f, ok := w.functions[call[0].Value.String()]
+	f, ok := w.others.functions[call[0].Value.String()]
 	if !ok {
 		return width{1}
 	}
