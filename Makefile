@@ -52,12 +52,13 @@ race:
 	$(GO) test $(RACE) -timeout 30m $(PACKAGES)
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
+# What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.
 FUZZTIME ?= 10s
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 	  done; done
 
 # How many random worlds make soak plays, of which make test plays a hundred: a seventh from each start. SEED=0 is another
