@@ -21,22 +21,24 @@ missing contains "it is not known which version the spec asks for" if {
 	not input.record.retire
 }
 
-missing contains "the spec asks for it" if input.plan.target.buildID == build
+missing contains "the spec asks for it" if input.plan.target.buildID == input.action.buildID
 
 missing contains "Git does not know it" if not record
 
 missing contains "it is the current version" if {
 	some read in reads
-	read.routing.current == build
+	read.routing.current == input.action.buildID
 }
 
 missing contains "it has a ramp" if {
 	some read in reads
 	read.routing.hasRamp
-	read.routing.ramping == build
+	read.routing.ramping == input.action.buildID
 }
 
-missing contains "the desired routing names it" if build in desired
+missing contains "the desired routing names it" if input.record.desired.current == input.action.buildID
+
+missing contains "the desired routing names it" if input.record.desired.ramping.buildID == input.action.buildID
 
 missing contains "it is not known that no open workflow is pinned to it" if {
 	some read in reads
@@ -72,11 +74,9 @@ missing contains "the server still lists it" if {
 	not read.version.listed == false
 }
 
-build := input.action.buildID
-
 in_read(versions) := v if {
 	some v in versions
-	v.buildID == build
+	v.buildID == input.action.buildID
 }
 
 default version := {}
@@ -86,9 +86,7 @@ version := in_read(input.versions)
 record := version.record
 
 # reads of this cycle, the newest first.
-reads := array.concat(newest, first)
-
-newest := [{"routing": input.routing, "version": version}]
+reads := array.concat([{"routing": input.routing, "version": version}], first)
 
 first := [{"routing": input.firstRead.routing, "version": first_version} | input.firstRead]
 
@@ -96,11 +94,7 @@ default first_version := {}
 
 first_version := in_read(input.firstRead.versions)
 
-desired contains input.record.desired.current
-
-desired contains input.record.desired.ramping.buildID
-
-promotions := [p | some p in input.record.promotions; p.buildID == build]
+promotions := [p | some p in input.record.promotions; p.buildID == input.action.buildID]
 
 window := input.deployment.spec.rollout.rollback.window
 
