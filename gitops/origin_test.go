@@ -2,14 +2,18 @@ package gitops
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // Where a spec comes from is the commit that gave it its content, whoever committed since.
@@ -43,6 +47,44 @@ func TestOrigins(t *testing.T) {
 	require.Equal(t, one, a.Reverts)
 	require.Equal(t, b, again)
 	require.Len(t, repo.origins, 2, "what is gone is forgotten")
+}
+
+// Whether the commit is signed is what its signature says, of the keys that are trusted.
+func TestOriginsAreSigned(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		testneed.Missing(t, "ssh-keygen is needed to sign: install openssh-client")
+	}
+	key := filepath.Join(t.TempDir(), "key")
+	out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	public, err := os.ReadFile(key + ".pub")
+	require.NoError(t, err)
+	list := filepath.Join(t.TempDir(), "signers")
+	require.NoError(t, os.WriteFile(list, append([]byte("ada@example.com "), public...), 0o600))
+	signers, err := signature.Load(list)
+	require.NoError(t, err)
+
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1")}})
+	repo := open(t, r)
+	origin := func() rollout.GitContext {
+		t.Helper()
+		got, err := repo.Origins(t.Context(), read(t, repo).Environments[0].Deployments)
+		require.NoError(t, err)
+		return got[0]
+	}
+	require.Empty(t, origin().Signed, "the bot trusts nobody")
+	repo.cfg.Signers = signers
+	repo.origins = nil
+	require.Equal(t, rollout.No, origin().Signed)
+
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:2")}})
+	signed := r.Git("-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit-tree", "-S", "-p", "main~1", "-m", "a 2", "main^{tree}")
+	r.Git("update-ref", "refs/heads/main", signed)
+	got := origin()
+	require.Equal(t, signed, got.Commit)
+	require.Equal(t, rollout.Yes, got.Signed)
+	require.Equal(t, "ada@example.com", got.Signer)
 }
 
 // A server that is away costs one attempt in a while, and none once it is known to be away.

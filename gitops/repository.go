@@ -16,6 +16,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	Author, Email string
 	// ResourceKinds are the kinds that a WorkerResourceTemplate may make; nil: v1alpha1.DefaultResourceKinds.
 	ResourceKinds []string
+	// Signers whose signatures of commits are trusted; nil: whether a commit is signed is not looked at.
+	Signers *signature.Signers
 	// Approval is what environments have to want at least.
 	Approval []ApprovalFloor
 	Log      *slog.Logger

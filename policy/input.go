@@ -39,8 +39,8 @@ import (
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
 //	git          branch; and where the policies look at git and it is known, the commit that gave the spec its content: commit, author,
-//	             when, message, reverts, paths
-//	plan         row, reason, message, target, actions
+//	             when, message, reverts, paths; signed and signer where the bot knows signers that it trusts
+//	plan         row, reason, message, target (since says how long it has been asked for), actions
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
 func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value, error) {
@@ -174,6 +174,8 @@ func gitOf(g rollout.GitContext) ast.Value {
 	o.text("author", g.Author)
 	o.time("when", g.When)
 	o.text("message", g.Message)
+	o.answer("signed", g.Signed)
+	o.text("signer", g.Signer)
 	o.text("reverts", g.Reverts)
 	o.texts("paths", g.Paths)
 	return o.value()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/metrics"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -32,6 +33,7 @@ type repositoryFlags struct {
 	user, tokenFile, caFile           string
 	keyFile, passphraseFile, hostKeys string
 	author, email                     string
+	signers                           []string
 }
 
 // The variables of secrets, which are no flags: a flag is seen by everybody who may list processes.
@@ -53,6 +55,8 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
 	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
+	fs.StringSliceVar(&f.signers, "allowed-signers", nil,
+		"file with who is trusted to sign commits, for policies that look at input.git.signed: allowed_signers of ssh-keygen, or OpenPGP public keys; repeatable")
 }
 
 // addWriting adds the flags of a command that commits.
@@ -113,8 +117,14 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 	if err != nil {
 		return nil, err
 	}
-	return gitops.Open(gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
-		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite})
+	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
+		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite}
+	if len(f.signers) > 0 {
+		if cfg.Signers, err = signature.Load(f.signers...); err != nil {
+			return nil, fmt.Errorf("--allowed-signers: %w", err)
+		}
+	}
+	return gitops.Open(cfg)
 }
 
 // source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
