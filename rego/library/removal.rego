@@ -25,15 +25,18 @@ missing contains "the spec asks for it" if input.plan.target.buildID == input.ac
 
 missing contains "Git does not know it" if not record
 
-missing contains "it is the current version" if {
-	some read in reads
-	read.routing.current == input.action.buildID
+missing contains "it is the current version" if input.routing.current == input.action.buildID
+
+missing contains "it is the current version" if input.firstRead.routing.current == input.action.buildID
+
+missing contains "it has a ramp" if {
+	input.routing.hasRamp == true
+	input.routing.ramping == input.action.buildID
 }
 
 missing contains "it has a ramp" if {
-	some read in reads
-	read.routing.hasRamp
-	read.routing.ramping == input.action.buildID
+	input.firstRead.routing.hasRamp == true
+	input.firstRead.routing.ramping == input.action.buildID
 }
 
 missing contains "the desired routing names it" if input.record.desired.current == input.action.buildID
@@ -41,8 +44,8 @@ missing contains "the desired routing names it" if input.record.desired.current 
 missing contains "the desired routing names it" if input.record.desired.ramping.buildID == input.action.buildID
 
 missing contains "it is not known that no open workflow is pinned to it" if {
-	some read in reads
-	not unpinned(read.version)
+	some seen in reads
+	not unpinned(seen)
 }
 
 missing contains sprintf("the rollback window (%s) is not over", [window]) if {
@@ -54,8 +57,8 @@ missing contains sprintf("the rollback window (%s) is not over", [window]) if {
 
 missing contains "it has not been drained, or unused, for long enough" if {
 	input.action.kind in {"ScaleDown", "DeleteVersion"}
-	some read in reads
-	not rested(read.version)
+	some seen in reads
+	not rested(seen)
 }
 
 missing contains "it has not been scaled down" if {
@@ -70,8 +73,8 @@ missing contains "it is not known that its pollers are gone" if {
 
 missing contains "the server still lists it" if {
 	input.action.kind == "RemoveFiles"
-	some read in reads
-	not read.version.listed == false
+	some seen in reads
+	not seen.listed == false
 }
 
 in_read(versions) := v if {
@@ -85,10 +88,10 @@ version := in_read(input.versions)
 
 record := version.record
 
-# reads of this cycle, the newest first.
-reads := array.concat([{"routing": input.routing, "version": version}], first)
+# reads are the version as each read of this cycle saw it, the newest first; {} where one did not.
+reads := [version] if not input.firstRead
 
-first := [{"routing": input.firstRead.routing, "version": first_version} | input.firstRead]
+reads := [version, first_version] if input.firstRead
 
 default first_version := {}
 
@@ -133,9 +136,9 @@ drained_delay := delete_delay if input.action.kind == "DeleteVersion"
 delete_delay := longer("deleteDelay", evidence.minDeleteDelay)
 
 # A person who asked for the end of one version goes without the spec's delays, not without the environment's.
-delays := input.deployment.spec.sunset if not record.retire
-
 delays := {"scaledownDelay": "0s", "deleteDelay": "0s"} if record.retire
+
+else := input.deployment.spec.sunset
 
 longer(name, floor) := max([
 	time.parse_duration_ns(delays[name]),
