@@ -2,8 +2,6 @@ package gitops
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // Where a spec comes from is the commit that gave it its content, whoever committed since.
@@ -51,17 +48,8 @@ func TestOrigins(t *testing.T) {
 
 // Whether the commit is signed is what its signature says, of the keys that are trusted.
 func TestOriginsAreSigned(t *testing.T) {
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		testneed.Missing(t, "ssh-keygen is needed to sign: install openssh-client")
-	}
-	key := filepath.Join(t.TempDir(), "key")
-	out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	public, err := os.ReadFile(key + ".pub")
-	require.NoError(t, err)
-	list := filepath.Join(t.TempDir(), "signers")
-	require.NoError(t, os.WriteFile(list, append([]byte("ada@example.com "), public...), 0o600))
-	signers, err := signature.Load(list)
+	key, public := newSSHKey(t)
+	signers, err := signature.Load(write(t, "ada@example.com "+public+"\n"))
 	require.NoError(t, err)
 
 	r := gittest.NewBareRepo(t)

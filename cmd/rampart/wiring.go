@@ -18,7 +18,6 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
-	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/metrics"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -33,7 +32,7 @@ type repositoryFlags struct {
 	user, tokenFile, caFile           string
 	keyFile, passphraseFile, hostKeys string
 	author, email                     string
-	signers                           []string
+	signing                           signingFlags
 }
 
 // The variables of secrets, which are no flags: a flag is seen by everybody who may list processes.
@@ -55,14 +54,14 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
 	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
-	fs.StringSliceVar(&f.signers, "allowed-signers", nil,
-		"file with who is trusted to sign commits, for policies that look at input.git.signed: allowed_signers of ssh-keygen, or OpenPGP public keys; repeatable")
+	f.signing.addReading(cmd)
 }
 
 // addWriting adds the flags of a command that commits.
 func (f *repositoryFlags) addWriting(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.author, "author", "rampart", "author of commits")
 	cmd.Flags().StringVar(&f.email, "email", "rampart@localhost", "e-mail address of commits' author")
+	f.signing.addWriting(cmd)
 }
 
 // auth gives the credentials of the bot's own configuration.
@@ -119,10 +118,8 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 	}
 	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
 		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite}
-	if len(f.signers) > 0 {
-		if cfg.Signers, err = signature.Load(f.signers...); err != nil {
-			return nil, fmt.Errorf("--allowed-signers: %w", err)
-		}
+	if err := a.signing(context.Background(), f.signing, &cfg); err != nil {
+		return nil, err
 	}
 	return gitops.Open(cfg)
 }

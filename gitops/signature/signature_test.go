@@ -73,13 +73,13 @@ func (d *desk) sshKey(kind string) string {
 }
 
 // gpgKey makes a key that git signs with from now on, and gives its public half.
-func (d *desk) gpgKey(who, expires string) []byte {
+func (d *desk) gpgKey(who, expires, passphrase string) []byte {
 	d.t.Helper()
 	if _, err := exec.LookPath("gpg"); err != nil {
 		testneed.Missing(d.t, "gpg is needed to sign: install gnupg")
 	}
 	d.t.Cleanup(func() { _ = d.command("gpgconf", "--kill", "gpg-agent").Run() })
-	d.run("gpg", "--batch", "-q", "--passphrase", "", "--quick-generate-key", who, "ed25519", "sign", expires)
+	d.run("gpg", "--batch", "-q", "--pinentry-mode", "loopback", "--passphrase", passphrase, "--quick-generate-key", who, "ed25519", "sign", expires)
 	d.run("git", "config", "gpg.format", "openpgp")
 	d.run("git", "config", "user.signingkey", who)
 	return d.run("gpg", "--batch", "--armor", "--export", who)
@@ -141,10 +141,10 @@ func TestSSH(t *testing.T) {
 
 func TestOpenPGP(t *testing.T) {
 	d := newDesk(t)
-	stranger := d.gpgKey("Eve <eve@example.com>", "never")
-	short := d.gpgKey("Old <old@example.com>", "seconds=1")
+	stranger := d.gpgKey("Eve <eve@example.com>", "never", "")
+	short := d.gpgKey("Old <old@example.com>", "seconds=1", "")
 	expired := d.commit("-S")
-	key := d.gpgKey("Ada <ada@example.com>", "never")
+	key := d.gpgKey("Ada <ada@example.com>", "never", "")
 	commit := d.commit("-S")
 	d.run("git", "verify-commit", "HEAD")
 
@@ -257,4 +257,76 @@ func FuzzVerify(f *testing.F) {
 			t.Fatalf("signed by %q", who)
 		}
 	})
+}
+
+// What is signed here is what git verifies, with each kind of key, encrypted or not.
+func TestKey(t *testing.T) {
+	const passphrase = "correct horse"
+	for _, kind := range []string{"ed25519", "ecdsa", "rsa", "ed25519 encrypted", "openpgp", "openpgp encrypted"} {
+		t.Run(kind, func(t *testing.T) {
+			d := newDesk(t)
+			phrase := ""
+			if strings.HasSuffix(kind, " encrypted") {
+				phrase = passphrase
+			}
+			private, public := d.privateKey(strings.TrimSuffix(kind, " encrypted"), phrase)
+			if phrase != "" {
+				_, err := signature.LoadKey(private, "")
+				require.ErrorIs(t, err, signature.ErrPassphraseNeeded)
+				require.ErrorContains(t, err, private)
+				_, err = signature.LoadKey(private, "wrong")
+				require.ErrorIs(t, err, signature.ErrWrongPassphrase)
+			}
+			key, err := signature.LoadKey(private, phrase)
+			require.NoError(t, err)
+
+			commit := d.commit()
+			armored, err := key.Sign(commit)
+			require.NoError(t, err)
+			head, message, _ := bytes.Cut(commit, []byte("\n\n"))
+			signed := fmt.Appendf(nil, "%s\ngpgsig %s\n\n%s", head, strings.ReplaceAll(strings.TrimSuffix(string(armored), "\n"), "\n", "\n "), message)
+			require.NoError(t, os.WriteFile(filepath.Join(d.dir, "object"), signed, 0o600))
+			hash := strings.TrimSpace(string(d.run("git", "hash-object", "-t", "commit", "-w", "object")))
+			d.run("git", "fsck", "--strict", hash)
+			d.run("git", "config", "gpg.ssh.allowedSignersFile", file(t, public))
+			d.run("git", "verify-commit", hash)
+			who, err := load(t, public).Verify(signed)
+			require.NoError(t, err)
+			require.Contains(t, who, "ada@example.com")
+		})
+	}
+}
+
+// privateKey makes a key, and gives its file and a list of signers with its public half.
+func (d *desk) privateKey(kind, passphrase string) (private, signers string) {
+	d.t.Helper()
+	if kind != "openpgp" {
+		public := d.sshKey(kind)
+		private = strings.TrimSuffix(strings.TrimSpace(string(d.run("git", "config", "user.signingkey"))), ".pub")
+		if passphrase != "" {
+			d.run("ssh-keygen", "-q", "-p", "-P", "", "-N", passphrase, "-f", private)
+		}
+		return private, "ada@example.com " + public + "\n"
+	}
+	const who = "Ada <ada@example.com>"
+	signers = string(d.gpgKey(who, "never", passphrase))
+	return file(d.t, string(d.run("gpg", "--batch", "--armor", "--pinentry-mode", "loopback", "--passphrase", passphrase, "--export-secret-keys", who))), signers
+}
+
+func TestLoadKeyRefuses(t *testing.T) {
+	d := newDesk(t)
+	public := d.gpgKey("Ada <ada@example.com>", "never", "")
+	for content, want := range map[string]string{
+		"":             "expected a private key of SSH, or of OpenPGP in ASCII armour",
+		"hello":        "expected a private key of SSH, or of OpenPGP in ASCII armour",
+		string(public): "expected one private OpenPGP key",
+		"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nAAAA\n": "read OpenPGP key",
+	} {
+		name := file(t, content)
+		_, err := signature.LoadKey(name, "")
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "signing key "+name)
+	}
+	_, err := signature.LoadKey(filepath.Join(t.TempDir(), "none"), "")
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
