@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -86,6 +87,23 @@ func (c *Clone) tip(ref string) (mirror.Tip, error) {
 	}
 	info, err := c.Commit(r.Hash())
 	return mirror.Tip{Branch: ref, Commit: info.Hash, Tree: info.Tree}, err
+}
+
+// Refs are the full names of all refs that the clone has, such as refs/heads/main, sorted; symbolic ones are left out.
+func (c *Clone) Refs() ([]string, error) {
+	refs, err := c.store.IterReferences()
+	if err != nil {
+		return nil, fmt.Errorf("list the refs of %s: %w", c.dir, err)
+	}
+	var out []string
+	err = refs.ForEach(func(r *plumbing.Reference) error {
+		if r.Type() == plumbing.HashReference {
+			out = append(out, r.Name().String())
+		}
+		return nil
+	})
+	slices.Sort(out)
+	return out, err
 }
 
 // Decisions reads a ref of decisions as Decisions.Read does; the clone has of it what was fetched. Errors: *NoRefError too.

@@ -3,7 +3,9 @@ package gitops
 import (
 	"context"
 	"errors"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -13,10 +15,11 @@ import (
 )
 
 // Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they have, in
-// the order of the snapshots. Each is looked for once; that can take history which the mirror does not have, which is fetched, for
-// originTime at most. What could not be found is looked for again after originPause, and not while the server is away.
-// Errors: those of mirror.Introduced; what was found until then is given all the same.
+// the order of the snapshots. Each is looked for once, and then in what is new; that can take history which the mirror does not have,
+// which is fetched, for originTime at most. What could not be found is looked for again after originPause, and not while the
+// server is away. Errors: those of mirror.Introduced; what was found until then is given all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	problem := r.follow()
 	var missing []mirror.Wanted
 	for _, s := range snapshots {
 		if w := specOf(s); !w.Blob.IsZero() {
@@ -25,7 +28,7 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 			}
 		}
 	}
-	err := r.trace(ctx, missing)
+	err := errors.Join(problem, r.trace(ctx, missing))
 	out := make([]rollout.GitContext, len(snapshots))
 	for i, s := range snapshots {
 		out[i] = s.Git
@@ -47,39 +50,66 @@ func specOf(s rollout.Snapshot) mirror.Wanted {
 	return mirror.Wanted{Path: s.SpecPath, Blob: plumbing.NewHash(s.Git.SpecBlob)}
 }
 
-// trace looks for commits and remembers them. Specs that are not at the tip any more are forgotten.
+// follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back since, which makes its
+// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known.
+func (r *Repository) follow() error {
+	tip := r.lastTips[r.cfg.Branch]
+	if tip.Commit == r.traced || len(r.origins) == 0 {
+		r.traced = tip.Commit
+		return nil
+	}
+	was := r.origins
+	r.origins = map[mirror.Wanted]rollout.GitContext{}
+	since, known, err := r.mirror.IntroducedSince(tip, r.traced, slices.Collect(maps.Keys(was)))
+	r.traced = tip.Commit
+	if err != nil || !known {
+		return err
+	}
+	for w, origin := range was {
+		if _, again := since[w]; again {
+			continue
+		}
+		if e, ok, err := r.mirror.Lookup(tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
+			r.origins[w] = origin
+		}
+	}
+	return r.remember(since)
+}
+
+// trace looks for commits and remembers them.
 func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
 	if len(missing) == 0 || r.away || r.cfg.Now().Before(r.retry) {
 		return nil
 	}
-	tip := r.lastTips[r.cfg.Branch]
 	bounded, cancel := context.WithTimeout(ctx, originTime)
 	defer cancel()
-	found, err := r.mirror.Introduced(bounded, tip, missing)
+	found, err := r.mirror.Introduced(bounded, r.lastTips[r.cfg.Branch], missing)
 	if err != nil {
 		r.retry = r.cfg.Now().Add(originPause)
 	}
-	kept := map[mirror.Wanted]rollout.GitContext{}
-	for w, origin := range r.origins {
-		if e, ok, err := r.mirror.Lookup(tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
-			kept[w] = origin
-		}
+	return errors.Join(err, r.remember(found))
+}
+
+// remember makes commits the origins of what they introduced.
+func (r *Repository) remember(found map[mirror.Wanted]mirror.CommitInfo) error {
+	if r.origins == nil {
+		r.origins = map[mirror.Wanted]rollout.GitContext{}
 	}
+	var problems error
 	contexts := map[mirror.Hash]rollout.GitContext{}
 	for w, c := range found {
 		origin, ok := contexts[c.Hash]
 		if !ok {
-			var problem error
-			if origin, problem = r.origin(c); problem != nil {
-				err = errors.Join(err, problem)
+			var err error
+			if origin, err = r.origin(c); err != nil {
+				problems = errors.Join(problems, err)
 				continue
 			}
 			contexts[c.Hash] = origin
 		}
-		kept[w] = origin
+		r.origins[w] = origin
 	}
-	r.origins = kept
-	return err
+	return problems
 }
 
 func (r *Repository) origin(c mirror.CommitInfo) (rollout.GitContext, error) {

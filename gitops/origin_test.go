@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,43 @@ func TestOriginsAreSigned(t *testing.T) {
 	require.Equal(t, signed, got.Commit)
 	require.Equal(t, rollout.Yes, got.Signed)
 	require.Equal(t, "ada@example.com", got.Signer)
+}
+
+// Content that went away and came back between two readings is of the commit that brought it back; also where the history was written
+// anew, or a merge has what was read last on its side.
+func TestOriginsOfWhatCameBack(t *testing.T) {
+	const file = "workers/a.yaml"
+	r := gittest.NewBareRepo(t)
+	text := func(tag string) map[string]string { return map[string]string{file: specYAML("shop", "a", "a:"+tag)} }
+	r.Commit(gittest.Commit{Write: text("0")})
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/b.yaml": specYAML("shop", "b", "b:1")}})
+	first := r.Commit(gittest.Commit{Write: text("1"), Message: "first"})
+	repo := open(t, r)
+	origin := func() string {
+		t.Helper()
+		got, err := repo.Origins(t.Context(), read(t, repo).Environments[0].Deployments)
+		require.NoError(t, err)
+		require.Len(t, repo.origins, 2, "each is known, and what is gone is forgotten")
+		return got[0].Commit
+	}
+	require.Equal(t, first, origin())
+	r.Commit(gittest.Commit{Write: text("2")})
+	back := r.Commit(gittest.Commit{Write: text("1"), Message: "back"})
+	r.Commit(gittest.Commit{Write: map[string]string{"other": "1"}})
+	require.Equal(t, back, origin())
+	require.Equal(t, back, origin(), "nothing happened")
+	r.Commit(gittest.Commit{Write: map[string]string{"other": "2"}})
+	require.Equal(t, back, origin())
+
+	// The branch is set to another history.
+	other := r.Commit(gittest.Commit{Parent: first + "~1", Write: text("1"), Message: "another history"})
+	require.Equal(t, other, origin())
+
+	// Somebody merges the branch into theirs, and pushes that: the branch's own line is now the side of a merge.
+	side := r.Commit(gittest.Commit{Branch: "side", Parent: other + "~1", Write: map[string]string{"side": "1"}})
+	merge := strings.TrimSpace(r.Git("commit-tree", "-p", side, "-p", other, "-m", "merge", r.Git("rev-parse", other+"^{tree}")))
+	r.Git("update-ref", "refs/heads/main", merge)
+	require.Equal(t, merge, origin())
 }
 
 // A server that is away costs one attempt in a while, and none once it is known to be away.

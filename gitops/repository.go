@@ -67,8 +67,9 @@ type Repository struct {
 	// last is the world as it was read last, and the tips that it was read from.
 	last     *rollout.World
 	lastTips map[string]mirror.Tip
-	// origins are commits that gave specs their content, by the spec's path and blob.
+	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced.
 	origins map[mirror.Wanted]rollout.GitContext
+	traced  mirror.Hash
 	// away says that the last read failed, and retry when origins that could not be found are looked for again.
 	away  bool
 	retry time.Time

@@ -61,6 +61,36 @@ shop: {environments: [nowhere]}
 	require.Empty(t, Compile(Config{Modules: []Module{shop}, Data: []DataFile{data}, Environments: []string{"prod"}}).Problems(), "the bot goes on")
 }
 
+// TestEmptyEnvironments: a list that narrows a rule to nothing turns it off, which nobody means; one that switches a rule on may be empty.
+func TestEmptyEnvironments(t *testing.T) {
+	data := []DataFile{{"d.yaml", `rampart:
+  config:
+    rollout:
+      freeze:
+        windows:
+          - {name: a, days: [Sat], environments: []}
+      approval:
+        rules:
+          - atLeast: 50
+            environments: []
+      concurrency: {environments: []}
+    sunset:
+      evacuation: {offEnvironments: []}
+    spec:
+      safety: {gateEnvironments: []}
+`}}
+	const off = ": environments: [] matches no environment, which turns off what it is in: leave it out for all environments, or delete the whole entry"
+	for name, cfg := range map[string]Config{"an environment's": {Data: data}, "of the bot's own": {Floor: []Layer{{Name: "floor", Data: data}}},
+		"with names": {Data: data, Environments: []string{"prod"}}} {
+		var got []string
+		for _, p := range Check(cfg) {
+			require.Equal(t, CheckParameter, p.Check)
+			got = append(got, p.Error())
+		}
+		require.Equal(t, []string{"d.yaml:6" + off, "d.yaml:10" + off, "d.yaml:11" + off}, got, name)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	const head = "package rampart.rollout\n\n"
 	rule := func(body string) string {

@@ -92,22 +92,18 @@ func (r TestReport) Passed() bool {
 // TestOption changes how tests are run.
 type TestOption func(*testRun)
 
-// Matching runs the tests whose name with its package, such as data.rampart.rollout_test.test_frozen, an expression matches.
-// Nil: all.
-func Matching(names *regexp.Regexp) TestOption {
-	return func(r *testRun) {
-		if names != nil {
-			r.filter = names.String()
-		}
-	}
-}
+// Matching runs the tests whose name with its package, as a TestResult has them (rampart.rollout_test.test_frozen), an expression
+// matches. Nil: all.
+func Matching(names *regexp.Regexp) TestOption { return func(r *testRun) { r.names = names } }
 
 // testRun is what tests are run on.
 type testRun struct {
 	modules map[string]*ast.Module
 	data    map[string]any
 	timeout time.Duration
-	filter  string
+	// names to run; nil: all. filter are these as OPA's runner takes them.
+	names  *regexp.Regexp
+	filter string
 }
 
 // RunTests runs the tests in the modules (rules named test_…), over the library and the data of cfg, with the same
@@ -147,6 +143,7 @@ func (t testRun) part(ctx context.Context, cfg bookConfig, report *TestReport) {
 		t.modules[m.Path] = parsed
 	}
 	t.data, _ = loadData(cfg.data)
+	t.filter = chosen(t.modules, t.names)
 	coverage := cover.New()
 	results, err := t.run(ctx, func(r *tester.Runner) { r.SetCoverageQueryTracer(coverage) })
 	report.Problems = append(report.Problems, problemsOf("tests", err)...)

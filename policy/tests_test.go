@@ -51,4 +51,24 @@ func TestMatching(t *testing.T) {
 	require.True(t, report.Passed())
 	require.Len(t, RunTests(t.Context(), cfg, Matching(nil)).Results, 4)
 	require.Empty(t, RunTests(t.Context(), cfg, Matching(regexp.MustCompile("nothing"))).Results)
+
+	// What is matched is what is shown.
+	cfg.Modules = append(cfg.Modules,
+		Module{Path: "b_test.rego", Source: "package other.acme_test\n\ntest_holds if true\n\ncases.test_holds if true\n\ntodo_test_later if true\n"},
+		Module{Path: "c_test.rego", Source: "package acme_test\n\ntest_holds if true\n"})
+	for names, want := range map[string][]string{
+		`^acme_test\.test_h`:        {"acme_test.test_holds", "acme_test.test_holds#01"},
+		`^acme_test\.test_value$`:   {"acme_test.test_value"},
+		`^acme_test\.test_value#01`: {"acme_test.test_value#01"},
+		`^other`:                    {"other.acme_test.cases.test_holds", "other.acme_test.test_holds", "other.acme_test.todo_test_later"},
+		`^data\.`:                   nil,
+		`cases\.test_holds$`:        {"other.acme_test.cases.test_holds"},
+		`^$`:                        nil,
+	} {
+		var got []string
+		for _, r := range RunTests(t.Context(), cfg, Matching(regexp.MustCompile(names))).Results {
+			got = append(got, r.Package+"."+r.Name)
+		}
+		require.ElementsMatch(t, want, got, names)
+	}
 }

@@ -225,6 +225,25 @@ func TestTransitionKey(t *testing.T) {
 	require.NotEqual(t, TransitionKey(s), TransitionKey(another))
 }
 
+// What policy holds with is said anew when its words are others, and not for what counts or tells the time.
+func TestTransitionKeyOfAHold(t *testing.T) {
+	held := func(message string, rules ...string) string {
+		return TransitionKey(&v1alpha1.WorkerDeploymentStatus{Conditions: []v1alpha1.Condition{{Type: "Ready", Status: "False", Reason: "PolicyHold", Message: message}},
+			Decision: &v1alpha1.Decision{Verdict: "hold", Rules: rules, Reasons: []string{"another one", message}}})
+	}
+	const was = "errors is 3.5% at 2026-03-02T12:00:00Z, for 59m0s (policies/p1.rego:3)"
+	for now, same := range map[string]bool{
+		was: true,
+		"errors is 4% at 2026-03-02T12:00:10Z, for 1h0m0s (policies/p1.rego:3)": true,
+		"latency is 4% at 2026-03-02T12:00:00Z, for 59m0s (policies/p1.rego:3)": false,
+		"frozen": false,
+	} {
+		require.Equal(t, same, held(was, "acme") == held(now, "acme"), now)
+		require.NotEqual(t, held(was, "acme"), held(now, "other"), "another rule")
+		require.Equal(t, held(was, "acme", "policy.timeout"), held(now, "acme", "policy.timeout"), "what it ran out of first is chance")
+	}
+}
+
 // TestBlobHash compares with what git hash-object prints.
 func TestBlobHash(t *testing.T) {
 	require.Equal(t, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", blobHash(""))

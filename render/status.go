@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -146,8 +147,8 @@ var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.ConnectionNotFo
 
 // TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where these say more
 // than what is wrong in Git; the target and its step, the versions beside it and which of them are scaled down, and the decision but
-// for its words and times. Two statuses of the same key are the same to a person who waits, and status.yaml is not rewritten between
-// them. Nil gives "".
+// for its times, and for its words where they are not what a policy holds with. Two statuses of the same key are the same to a person
+// who waits, and status.yaml is not rewritten between them. Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
 		return ""
@@ -172,7 +173,8 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		Rules                     []string
 		SpecDigest, PullRequest   string
 		Deprecated, Unrecorded    []string
-	}{Conditions: conditions, Unrecorded: status.UnrecordedVersions}
+		Held                      []string
+	}{Conditions: conditions, Unrecorded: status.UnrecordedVersions, Held: heldBy(status)}
 	for _, v := range status.DeprecatedVersions {
 		text := fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible)
 		for _, e := range v.Evacuation {
@@ -192,4 +194,30 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		return err.Error()
 	}
 	return string(raw)
+}
+
+// unsteady are rules of the engine whose words tell of time, memory or a network, which can differ from one cycle to the next.
+var unsteady = []string{"policy.cancelled", "policy.fact", "policy.timeout"}
+
+// heldBy are the words with which policy holds, sorted; nil where it does not. Numbers are left out, and times, and all else with
+// a digit in it: what counts or tells the time would make a commit of each cycle.
+func heldBy(status *v1alpha1.WorkerDeploymentStatus) []string {
+	var said []string
+	for _, c := range status.Conditions {
+		if c.Reason == string(rollout.PolicyHold) {
+			said = append(said, c.Message)
+		}
+	}
+	if d := status.Decision; said != nil && d != nil {
+		if slices.ContainsFunc(d.Rules, func(rule string) bool { return slices.Contains(unsteady, rule) }) {
+			return nil
+		}
+		said = append(said, d.Reasons...)
+	}
+	for i, text := range said {
+		words := slices.DeleteFunc(strings.Fields(text), func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
+		said[i] = strings.Join(words, " ")
+	}
+	slices.Sort(said)
+	return slices.Compact(said)
 }

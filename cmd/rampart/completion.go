@@ -2,8 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -11,8 +17,8 @@ func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print the completion script of a shell: bash, zsh, fish, powershell",
-		Long: `Completion prints a script that completes commands, flags, environments, and the names of the worker deployments in the
-folder -C.`,
+		Long: `Completion prints a script that completes commands, flags, environments, and the names of the worker deployments and build IDs
+in the folder -C, and its branches and tags where it is a Git checkout.`,
 		Example: `  source <(rampart completion bash)
   rampart completion zsh > "${fpath[1]}/_rampart"
   rampart completion fish > ~/.config/fish/completions/rampart.fish`,
@@ -34,4 +40,118 @@ folder -C.`,
 			return fmt.Errorf("no script for %q", args[0])
 		},
 	}
+}
+
+// Flags of several commands, by what they take. All others take a file, which is what a shell completes by itself.
+var (
+	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out"}
+	// freeFlags take a text that nobody can know.
+	freeFlags = []string{"action", "author", "decision-mask", "email", "from", "git-user", "prometheus-address", "query", "reason", "repo", "run",
+		"show", "since", "temporal-address", "temporal-tls-server-name", "to"}
+)
+
+// completeRest registers the completion of flags that their commands leave open.
+func (a *app) completeRest(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if _, done := cmd.GetFlagCompletionFunc(f.Name); done {
+			return
+		}
+		switch {
+		case f.Name == "branch":
+			a.completeFlag(cmd, f.Name, a.completeBranches)
+		case f.Name == "decision-ref":
+			a.completeFlag(cmd, f.Name, a.completeDecisionRefs)
+		case f.Name == "allowed-resource-kinds":
+			a.completeFlag(cmd, f.Name, cobra.FixedCompletions(v1alpha1.DefaultResourceKinds(), cobra.ShellCompDirectiveNoFileComp))
+		case slices.Contains(folderFlags, f.Name):
+			a.completeFlag(cmd, f.Name, onlyFolders)
+		case slices.Contains(freeFlags, f.Name) || slices.Contains([]string{"duration", "int", "float64"}, f.Value.Type()):
+			a.completeFlag(cmd, f.Name, cobra.NoFileCompletions)
+		}
+	})
+	for _, c := range cmd.Commands() {
+		a.completeRest(c)
+	}
+}
+
+// refs are the refs of the checkout that the folder -C is in.
+func (a *app) refs(cmd *cobra.Command) []string {
+	if a.applySettings(cmd) != nil {
+		return nil
+	}
+	clone, err := gitops.OpenClone(a.dir)
+	if err != nil {
+		return nil
+	}
+	refs, err := clone.Refs()
+	if err := clone.Close(); err != nil {
+		return nil
+	}
+	if err != nil {
+		return nil
+	}
+	return refs
+}
+
+const (
+	headsPrefix   = "refs/heads/"
+	tagsPrefix    = "refs/tags/"
+	remotesPrefix = "refs/remotes/"
+)
+
+// short are names below one of the prefixes, without it, sorted.
+func short(refs []string, prefixes ...string) []string {
+	var out []string
+	for _, ref := range refs {
+		for _, prefix := range prefixes {
+			if name, ok := strings.CutPrefix(ref, prefix); ok {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// completeRevisions completes branches, those of remotes and tags.
+func (a *app) completeRevisions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return short(a.refs(cmd), headsPrefix, remotesPrefix, tagsPrefix), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeBranches completes branches as the server has them, as far as the checkout knows them.
+func (a *app) completeBranches(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return short(a.refs(cmd), headsPrefix, remotesPrefix+"origin/"), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeDecisionRefs completes refs that decisions are kept on: the usual one, and those that look like it.
+func (a *app) completeDecisionRefs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	out := []string{gitops.DecisionsRef}
+	for _, ref := range a.refs(cmd) {
+		if strings.HasPrefix(ref, "refs/rampart/") {
+			out = append(out, ref)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeBuilds completes build IDs that have files: of the worker deployment that is named, else of all.
+func (a *app) completeBuilds(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	if world, ok := a.completionWorld(cmd); ok {
+		found, err := deployments(world, args)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, s := range found {
+			if s.Record.Routing == nil {
+				continue
+			}
+			for _, v := range s.Record.Routing.Spec.Versions {
+				out = append(out, v.BuildID)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
 }

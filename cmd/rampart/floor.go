@@ -48,7 +48,7 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 	fs.BoolVar(&f.plainHTTP, "policy-bundle-plain-http", false, "take signed bundles over plain HTTP from other hosts than this one")
 	fs.DurationVar(&f.interval, "policy-bundle-interval", bundles.DefaultInterval, "time between two looks at bundles and directories")
 	fs.DurationVar(&f.timeout, "policy-bundle-timeout", bundles.DefaultTimeout, "time for the download of a bundle")
-	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundles.DefaultMaxAge, "how long the fact bundle.NAME is good without the server's word")
+	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundles.DefaultMaxAge, "how long the facts bundle.NAME and dir.PATH are good without the server's word, or a reading")
 	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as rollout.freeze, or acme.* for all that begin so; repeatable")
 	a.completeFlag(cmd, "policy-dir", onlyFolders)
 	a.completeFlag(cmd, "waivable-rule", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,4 +111,16 @@ func (a *app) completionWorld(cmd *cobra.Command) (rollout.World, bool) {
 	}
 	world, err = onlyEnvironment(world, a.env)
 	return world, err == nil
+}
+
+// notFound says that something is not there, and what is.
+func notFound(what, name string, known []string) error {
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if near := nearest(name, known); near != "" {
+		return fmt.Errorf("there is no %s %q (did you mean %s?)", what, name, near)
+	}
+	const most = 10
+	list := cmp.Or(joinSome(known, most), "none")
+	return fmt.Errorf("there is no %s %q; there is: %s", what, name, list)
 }

@@ -60,6 +60,7 @@ the rollback left in Temporal is void with it.`,
 		Example: `  rampart retry payments/checkout --reason "the database is back" --repo https://git.example.com/team/workers.git`,
 	}, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) { return operate.Retry(s, p, build) })
 	cmd.Flags().StringVar(&build, "build", "", "build ID to try again (default: the one that the spec asks for)")
+	a.completeFlag(cmd, "build", a.completeBuilds)
 	return cmd
 }
 
@@ -90,6 +91,7 @@ With --version one version goes, without the delays and the rollback window, on 
   rampart retire payments/checkout --version v1.0.0-b676227c`,
 	}, f.change)
 	cmd.Flags().StringVar(&f.version, "version", "", "build ID of the one version to end")
+	a.completeFlag(cmd, "version", a.completeBuilds)
 	cmd.Flags().BoolVar(&f.unroute, "unroute", false, "take new workflows from the current version, once nobody needs it")
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --unroute: at once, without proof")
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take it back")

@@ -56,7 +56,7 @@ there is no test.`,
 	given.addTo(a, cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.junit, "junit", "", "also write the results to this file as JUnit XML")
-	flags.StringVar(&f.run, "run", "", "run the tests whose package and name match a regular expression")
+	flags.StringVar(&f.run, "run", "", "run the tests whose package and name, as they are shown, match a regular expression")
 	flags.BoolVar(&f.coverage, "coverage", false, "show which lines of the policies no test evaluates")
 	flags.Float64Var(&f.minCoverage, "min-coverage", 0, "least percentage of lines that tests have to evaluate")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show tests that pass too")

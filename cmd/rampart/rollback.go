@@ -41,6 +41,8 @@ that is meant with --build. Exit code 1 says why traffic could not be taken back
 	a.addTemporal(cmd, &f.server)
 	cmd.Flags().StringVar(&w.BuildID, "build", "", "build ID that loses its traffic (default: the one that ramps, else the one that the spec asks for)")
 	cmd.Flags().StringVar(&w.To, "to", "", "build ID that gets the traffic of a current version (default: the one before it)")
+	a.completeFlag(cmd, "build", a.completeBuilds)
+	a.completeFlag(cmd, "to", a.completeBuilds)
 	return cmd
 }
 

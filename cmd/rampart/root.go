@@ -142,6 +142,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.policyCommand(), a.simulateCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(a.operatorCommands()...)
 	addFaults(root)
+	a.completeRest(root)
 	return root
 }
 

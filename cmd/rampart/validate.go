@@ -79,7 +79,7 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
 	a.addPolicies(cmd)
 	cmd.Flags().StringVar(&base, "base", "", "commit whose environments, policies, data and waivers judge: a branch such as origin/main, a tag, a whole hash")
-	a.completeFlag(cmd, "base", cobra.NoFileCompletions)
+	a.completeFlag(cmd, "base", a.completeRevisions)
 	return cmd
 }
 

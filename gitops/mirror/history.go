@@ -69,18 +69,13 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 		return nil, err
 	}
 	defer m.give()
-	t := &tracing{Mirror: m, missing: map[string]Hash{}, found: map[Wanted]CommitInfo{}}
-	for _, w := range files {
-		if e, ok, err := m.Lookup(tip.Tree, w.Path); err != nil {
-			return nil, err
-		} else if ok && e.Hash == w.Blob {
-			t.missing[w.Path] = w.Blob
-		}
+	t, err := m.newTracing(tip, files)
+	if err != nil {
+		return nil, err
 	}
 	at := tip.Commit
 	for _, depth := range deepening {
 		var cut bool
-		var err error
 		if at, cut, err = t.back(at); err != nil || !cut {
 			return t.found, err
 		}
@@ -95,17 +90,48 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 	return t.found, err
 }
 
+// IntroducedSince is Introduced for the commits after an earlier one, in the history that the mirror has: of the files that are at tip as
+// wanted and not in the answer, the earlier commit had the same content, and nothing has been between. False: the earlier
+// commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said.
+func (m *Mirror) IntroducedSince(tip Tip, earlier Hash, files []Wanted) (map[Wanted]CommitInfo, bool, error) {
+	t, err := m.newTracing(tip, files)
+	if err != nil {
+		return nil, false, err
+	}
+	t.until = earlier
+	at, _, err := t.back(tip.Commit)
+	if err != nil || len(t.missing) > 0 && at != earlier {
+		return nil, false, err
+	}
+	return t.found, true, nil
+}
+
 // tracing looks for the commits that gave files their content.
 type tracing struct {
 	*Mirror
 	missing map[string]Hash
 	found   map[Wanted]CommitInfo
+	// until is a commit that is not looked at any more; zero: none.
+	until Hash
+}
+
+// newTracing looks for those of the files that are at tip as wanted.
+func (m *Mirror) newTracing(tip Tip, files []Wanted) (*tracing, error) {
+	t := &tracing{Mirror: m, missing: map[string]Hash{}, found: map[Wanted]CommitInfo{}}
+	for _, w := range files {
+		if e, ok, err := m.Lookup(tip.Tree, w.Path); err != nil {
+			return nil, err
+		} else if ok && e.Hash == w.Blob {
+			t.missing[w.Path] = w.Blob
+		}
+	}
+	return t, nil
 }
 
 // back goes back from a commit along first parents until nothing is missing. It stops at a commit whose parent the mirror does
 // not have, which is cut.
 func (t *tracing) back(at Hash) (stopped Hash, cut bool, err error) {
-	for len(t.missing) > 0 {
+	for len(t.missing) > 0 && at != t.until {
 		c, err := t.Commit(at)
 		if err != nil {
 			return at, false, err

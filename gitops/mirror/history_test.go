@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,6 +201,20 @@ func TestIntroduced(t *testing.T) {
 			return Wanted{path, e.Hash}
 		}
 		wants := []Wanted{blob("always"), blob("specs/a"), blob("specs/b"), blob("status")}
+		since := func(earlier string) ([]string, bool) {
+			found, known, err := m.IntroducedSince(tip, plumbing.NewHash(earlier), wants)
+			require.NoError(t, err)
+			var paths []string
+			for want := range found {
+				paths = append(paths, want.Path)
+			}
+			slices.Sort(paths)
+			return paths, known
+		}
+		if _, err := m.Commit(plumbing.NewHash(b)); err != nil {
+			_, known := since(a)
+			require.False(t, known, "the mirror begins shallow")
+		}
 		found, err := m.Introduced(t.Context(), tip, append(wants, Wanted{"status", wants[0].Blob}, Wanted{"nosuch", wants[0].Blob}))
 		require.NoError(t, err)
 		got := map[string]string{}
@@ -207,6 +222,12 @@ func TestIntroduced(t *testing.T) {
 			got[want.Path] = c.Hash.String()
 		}
 		require.Equal(t, map[string]string{"always": root, "specs/a": a, "specs/b": b, "status": tip.Commit.String()}, got)
+
+		for earlier, want := range map[string][]string{tip.Commit.String(): nil, b: {"status"}, a: {"specs/b", "status"}, root: {"specs/a", "specs/b", "status"}} {
+			paths, known := since(earlier)
+			require.True(t, known)
+			require.Equal(t, want, paths)
+		}
 
 		again, err := m.Introduced(t.Context(), fetch(t, m, "main"), wants[:1])
 		require.NoError(t, err)

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/rampart-gitops/rampart/internal/outgoing"
 )
 
 // Defaults of a Config.
@@ -133,7 +133,7 @@ func (c Config) check(b Bundle) error {
 	if err != nil {
 		return err
 	}
-	switch far := u.Scheme == "http" && !loopback(u.Hostname()); {
+	switch far := u.Scheme == "http" && !outgoing.Loopback(u.Hostname()); {
 	case far && c.PlainHTTP != AnyHost:
 		return fmt.Errorf("%s is plain HTTP, over which anybody on the way could change what is allowed: expected https", shown(u))
 	case far && b.Token != nil:
@@ -163,25 +163,11 @@ func shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // Origin is scheme://host:port of a bundle's URL, "" if it has none.
 func (b Bundle) Origin() string {
 	u, err := parseURL(b.URL)
 	if err != nil {
 		return ""
 	}
-	return origin(u)
-}
-
-// origin is what a redirect may not leave.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+	return outgoing.Origin(u)
 }

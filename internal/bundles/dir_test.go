@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -100,4 +102,35 @@ func TestDirectoryIsReadAgain(t *testing.T) {
 	require.Contains(t, b.log.String(), "it stays as it was")
 	b.refresh()
 	require.Equal(t, 1, strings.Count(b.log.String(), "it stays as it was"), "said once")
+}
+
+// How long ago a directory could last be read is a fact, whose value is what was read then until it is too old.
+func TestTheAgeOfADirectory(t *testing.T) {
+	dir := folder(t, map[string]string{"x.rego": rule("one")})
+	b := newBench(t, newServer(t), func(c *Config) { c.Dirs, c.Bundles, c.MaxAge = []string{dir}, nil, time.Hour })
+	fact := func() rollout.Fact { return b.refresh().Facts["dir."+dir] }
+	first := fact()
+	require.Equal(t, rollout.Fact{Value: first.Value, ObservedAt: b.clock, MaxAge: time.Hour, Source: "policy directory " + dir}, first)
+	require.Regexp(t, `^"sha256:[0-9a-f]{12}"$`, string(first.Value))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.rego"), []byte(rule("two")), 0o600))
+	second := fact()
+	require.NotEqual(t, first.Value, second.Value)
+
+	key := b.store.Floor().Key
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	b.clock = b.clock.Add(time.Hour)
+	require.Equal(t, second, fact(), "as old as the last reading, and good for as long as a bundle's")
+	require.True(t, second.Fresh(b.clock))
+	b.clock = b.clock.Add(time.Second)
+	old := fact()
+	require.False(t, old.Fresh(b.clock))
+	require.Equal(t, "it cannot be read any more: read policies: open "+dir+": no such file or directory", old.Error)
+	require.Equal(t, key, b.store.Floor().Key, "the policies stay, however old they are")
+
+	require.NoError(t, os.Rename(dir+".away", dir))
+	back := fact()
+	require.Equal(t, second.Value, back.Value)
+	require.Equal(t, b.clock, back.ObservedAt)
+	require.Contains(t, b.log.String(), "can be read again")
 }

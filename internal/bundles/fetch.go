@@ -13,12 +13,11 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/rampart-gitops/rampart/internal/outgoing"
 )
 
-const (
-	maxRedirects = 3
-	maxETag      = 1 << 10
-)
+const maxETag = 1 << 10
 
 func newTransport(c Config) (*http.Transport, error) {
 	t := &http.Transport{
@@ -65,27 +64,8 @@ func newFetcher(b Bundle, transport http.RoundTripper, timeout time.Duration) (*
 		return nil, err
 	}
 	f := &fetcher{url: u, token: b.Token, timeout: timeout}
-	f.client = &http.Client{Transport: transport, CheckRedirect: f.checkRedirect}
+	f.client = &http.Client{Transport: transport, CheckRedirect: outgoing.Within(outgoing.Origin(u))}
 	return f, nil
-}
-
-// redirectError is a redirect to another host.
-type redirectError struct{ to string }
-
-func (e *redirectError) Error() string {
-	return "it redirects to " + e.to + ", which is not followed: configure the address that answers"
-}
-
-var errRedirects = errors.New("it redirects again and again")
-
-func (f *fetcher) checkRedirect(req *http.Request, via []*http.Request) error {
-	if to := origin(req.URL); to != origin(f.url) {
-		return &redirectError{to}
-	}
-	if len(via) > maxRedirects {
-		return errRedirects
-	}
-	return nil
 }
 
 // download is what a server answered.

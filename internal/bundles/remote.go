@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -22,21 +20,17 @@ type remote struct {
 	name    string
 	reading reading
 	fetcher *fetcher
-	// beside gives the other layers in force.
-	beside func() []policy.Layer
 	// cache is nil where nothing is kept.
 	cache  *cacheFile
 	maxAge time.Duration
 	now    func() time.Time
 	log    *slog.Logger
 
-	// polling lets one poll at a time.
-	polling sync.Mutex
-	// kept is the time of confirmation that the cache has, unkept why it could not be written. Only a poll looks at them.
+	// kept is the time of confirmation that the cache has, unkept why it could not be written. Only Refresh looks at them.
 	kept   time.Time
 	unkept string
 
-	mu    sync.Mutex
+	// state changes with those of the other sources, under the Store's lock.
 	state state
 }
 
@@ -52,97 +46,76 @@ type state struct {
 	problem string
 }
 
-// load takes what the cache has. What is wrong with it is logged: the server has the bundle.
-func (r *remote) load() {
+// layer is the one that is in force; nil: none.
+func (s state) layer() *policy.Layer {
+	if s.content == nil {
+		return nil
+	}
+	return &s.content.layer
+}
+
+// load reads the cache. What is wrong with it is logged: the server has the bundle.
+func (r *remote) load() (s state, ok bool) {
 	if r.cache == nil {
-		return
+		return s, false
 	}
 	was, err := r.cache.read()
 	if err == nil && was == nil {
-		return
+		return s, false
 	}
 	var c content
 	if err == nil {
 		c, err = r.reading.read(was.archive)
 	}
 	if err != nil {
-		r.log.Warn("the cached policy bundle is ignored", "bundle", r.name, "file", r.cache.path, "error", oneLine(err.Error()))
-		return
+		r.ignored(err)
+		return s, false
 	}
-	s := state{content: &c, archive: was.archive, etag: was.etag, confirmed: was.confirmed}
+	s = state{content: &c, archive: was.archive, etag: was.etag, confirmed: was.confirmed}
 	if s.confirmed.After(r.now().Add(clockSkew)) {
 		s.confirmed = time.Time{} // no age can be told from it
 	}
-	r.kept, r.state = s.confirmed, s
+	return s, true
 }
 
-func (r *remote) current() state {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state
+// ignored logs why what is in the cache is not used.
+func (r *remote) ignored(err error) {
+	r.log.Warn("the cached policy bundle is ignored", "bundle", r.name, "file", r.cache.path, "error", oneLine(err.Error()))
 }
 
-// poll asks the server once. Whatever is wrong, the bundle in force stays.
-func (r *remote) poll(ctx context.Context) {
-	r.polling.Lock()
-	defer r.polling.Unlock()
-	was := r.current()
-	next, err := r.next(ctx, was)
-	if ctx.Err() != nil && err != nil {
-		return // it was we who ended it
-	}
-	now := was
-	now.problem = ""
-	switch {
-	case err != nil:
-		now.problem = err.Error()
-	default:
-		now = next
-	}
-	r.mu.Lock()
-	r.state = now
-	r.mu.Unlock()
-	r.tell(ctx, was, now)
-	if err == nil {
-		r.keep(ctx, was, now)
-	}
+// answer is what a server said: the state that follows if its bundle fits, or why there is none.
+type answer struct {
+	next state
+	// problem in words for a person; "": there is none.
+	problem string
+	// given up says that it was we who ended it.
+	givenUp bool
 }
 
-// next downloads the bundle and checks it. Errors are in words for a person.
-func (r *remote) next(ctx context.Context, was state) (state, error) {
+// ask downloads the bundle, if there is another one.
+func (r *remote) ask(ctx context.Context, was state) answer {
 	d, err := r.fetcher.get(ctx, was.etag)
 	if err != nil {
-		return was, fmt.Errorf("%s: %s", shown(r.fetcher.url), words(err))
+		return answer{next: was, problem: fmt.Sprintf("%s: %s", shown(r.fetcher.url), words(err)), givenUp: ctx.Err() != nil}
 	}
 	next := was
 	next.problem, next.confirmed = "", r.now()
 	if d.unchanged {
-		return next, nil
+		return answer{next: next}
 	}
 	c, err := r.reading.read(d.archive)
-	if err == nil {
-		err = r.fits(c.layer)
-	}
 	if err != nil {
-		return was, fmt.Errorf("the bundle at %s is refused: %s", shown(r.fetcher.url), oneLine(err.Error()))
+		return answer{next: was, problem: r.refusal(err), givenUp: ctx.Err() != nil}
 	}
-	next.content, next.archive, next.etag = &c, d.archive, d.etag
-	return next, nil
+	next.etag = d.etag
+	if was.content == nil || was.content.digest != c.digest {
+		next.content, next.archive = &c, d.archive
+	}
+	return answer{next: next}
 }
 
-// fits reports what a layer breaks that is fine by itself: all layers are compiled together.
-func (r *remote) fits(layer policy.Layer) error {
-	others := r.beside()
-	if len(others) == 0 {
-		return nil
-	}
-	before := policy.Compile(policy.Config{Floor: others}).Problems()
-	after := policy.Compile(policy.Config{Floor: append(others, layer)}).Problems()
-	after = slices.DeleteFunc(after, func(p policy.Problem) bool { return slices.Contains(before, p) })
-	if len(after) == 0 {
-		return nil
-	}
-	return fmt.Errorf("beside the bot's other policies: %w%s", after[0], more(len(after)-1))
+func (r *remote) refusal(err error) string {
+	return fmt.Sprintf("the bundle at %s is refused: %s", shown(r.fetcher.url), oneLine(err.Error()))
 }
 
 // tell logs what changed.
@@ -186,8 +159,8 @@ func (r *remote) keep(ctx context.Context, was, now state) {
 	}
 }
 
-// layer is what is in force: without a bundle, a layer that holds.
-func (r *remote) layer(s state) policy.Layer {
+// floor is what counts: what is in force or, without a bundle, a layer that holds.
+func (r *remote) floor(s state) policy.Layer {
 	if s.content != nil {
 		return s.content.layer
 	}
@@ -206,7 +179,7 @@ func (r *remote) fact(s state) rollout.Fact {
 	stale := s.confirmed.IsZero() || r.now().Sub(s.confirmed) > r.maxAge
 	switch {
 	case s.content == nil:
-		out.Error = r.layer(s).Problems[0].Message
+		out.Error = r.floor(s).Problems[0].Message
 	case stale && s.problem != "":
 		out.Error = "not confirmed by its server: " + s.problem
 	default:

@@ -23,22 +23,17 @@ import (
 // Store has the bot's own policies, and keeps them up to date.
 type Store struct {
 	interval  time.Duration
+	maxAge    time.Duration
+	now       func() time.Time
 	transport *http.Transport
 	log       *slog.Logger
 	remotes   []*remote
 
-	// reading lets directories be read by one at a time, which may take as long as the disk does.
-	reading sync.Mutex
-	mu      sync.Mutex
-	dirs    []directory
-}
-
-// directory is one directory of policies as it was read last.
-type directory struct {
-	path    string
-	layer   policy.Layer
-	key     string
-	problem string
+	// refreshing lets one refresh at a time, which may take as long as the servers and the disk do.
+	refreshing sync.Mutex
+	// mu guards the states of the remotes and the directories, which change together.
+	mu   sync.Mutex
+	dirs []directory
 }
 
 // Open checks the configuration and reads directories and the cache. It does not wait for a network: see Refresh and Poll.
@@ -50,7 +45,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{interval: c.Interval, log: c.Log}
+	s := &Store{interval: c.Interval, maxAge: c.MaxAge, now: c.Now, log: c.Log}
 	if s.transport, err = newTransport(c); err != nil {
 		return nil, err
 	}
@@ -59,7 +54,7 @@ func Open(c Config) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.dirs = append(s.dirs, directory{path: dir, layer: layer, key: keyOf(layer)})
+		s.dirs = append(s.dirs, directory{path: dir, layer: layer, key: keyOf(layer), read: c.Now()})
 	}
 	for _, b := range c.Bundles {
 		f, err := newFetcher(b, s.transport, c.Timeout)
@@ -71,25 +66,88 @@ func Open(c Config) (*Store, error) {
 			file := newCacheFile(c.CacheDir, b)
 			r.cache = &file
 		}
-		r.beside = func() []policy.Layer { return s.beside(r) }
-		r.load()
 		s.remotes = append(s.remotes, r)
 	}
 	slices.SortFunc(s.remotes, func(a, b *remote) int { return strings.Compare(a.name, b.name) })
+	s.load()
 	return s, nil
+}
+
+// load takes what the caches have, as far as it fits together and with the directories.
+func (s *Store) load() {
+	cached := make([]state, len(s.remotes))
+	fresh := s.none()
+	for i, r := range s.remotes {
+		if had, ok := r.load(); ok {
+			cached[i], fresh[i] = had, had.layer()
+		}
+	}
+	_, refused := settle(fresh, s.inForce(s.dirs))
+	for i, r := range s.remotes {
+		switch {
+		case refused[i] != nil:
+			r.ignored(refused[i])
+		case fresh[i] != nil:
+			r.kept, r.state = cached[i].confirmed, cached[i]
+		}
+	}
 }
 
 // Close lets go of idle connections. Poll has ended before.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }
 
-// Refresh reads the directories again and asks all servers once, at the same time: it takes one time limit at most.
+// Refresh reads the directories again and asks all servers once, at the same time: it takes one time limit at most. What is new comes
+// into force at once, as far as it fits together.
 func (s *Store) Refresh(ctx context.Context) {
-	s.readDirs(ctx)
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
+	answers := make([]answer, len(s.remotes))
 	var all sync.WaitGroup
-	for _, r := range s.remotes {
-		all.Go(func() { r.poll(ctx) })
+	for i, r := range s.remotes { // only a refresh changes their states
+		all.Go(func() { answers[i] = r.ask(ctx, r.state) })
 	}
+	dirs := s.readDirs(ctx)
 	all.Wait()
+	fresh := s.none()
+	for i, a := range answers {
+		if a.next.content != s.remotes[i].state.content {
+			fresh[i] = a.next.layer()
+		}
+	}
+	_, refused := settle(fresh, s.inForce(dirs))
+	s.takeOver(ctx, dirs, answers, refused)
+}
+
+// takeOver puts into force what servers and disk have, but for what was refused.
+func (s *Store) takeOver(ctx context.Context, dirs []directory, answers []answer, refused map[int]error) {
+	was, now := make([]state, len(s.remotes)), make([]state, len(s.remotes))
+	for i, r := range s.remotes {
+		was[i], now[i] = r.state, r.state
+		switch a := answers[i]; {
+		case a.problem != "" && a.givenUp:
+		case a.problem != "":
+			now[i].problem = a.problem
+		case refused[i] != nil:
+			now[i].problem = r.refusal(refused[i])
+		default:
+			now[i] = a.next
+		}
+	}
+	s.mu.Lock()
+	s.dirs = dirs
+	for i, r := range s.remotes {
+		r.state = now[i]
+	}
+	s.mu.Unlock()
+	for i, r := range s.remotes {
+		if answers[i].givenUp {
+			continue
+		}
+		r.tell(ctx, was[i], now[i])
+		if now[i].problem == "" {
+			r.keep(ctx, was[i], now[i])
+		}
+	}
 }
 
 // Poll refreshes, at first at once, until the context ends.
@@ -108,52 +166,28 @@ func (s *Store) Poll(ctx context.Context) {
 
 // Missing are the names of bundles that were never had, sorted.
 func (s *Store) Missing() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []string
 	for _, r := range s.remotes {
-		if r.current().content == nil {
+		if r.state.content == nil {
 			out = append(out, r.name)
 		}
 	}
 	return out
 }
 
-// readDirs reads the directories again. One that cannot be read stays as it was.
-func (s *Store) readDirs(ctx context.Context) {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	for i, was := range s.dirs { // only this function changes them
-		now := was
-		now.problem = ""
-		layer, err := ReadDir(was.path)
-		if err != nil {
-			now.problem = oneLine(err.Error())
-		} else {
-			now.layer, now.key = layer, keyOf(layer)
-		}
-		s.mu.Lock()
-		s.dirs[i] = now
-		s.mu.Unlock()
-		switch {
-		case now.problem != "" && now.problem != was.problem:
-			s.log.WarnContext(ctx, "the directory of policies cannot be read: it stays as it was", "dir", was.path, "problem", now.problem)
-		case now.key != was.key:
-			s.log.InfoContext(ctx, "the directory of policies changed", "dir", was.path)
-		}
-	}
-}
+// none is a set in which no source has anything.
+func (s *Store) none() set { return make(set, len(s.remotes)+len(s.dirs)) }
 
-// beside are the layers in force but for that of one bundle.
-func (s *Store) beside(but *remote) []policy.Layer {
-	var out []policy.Layer
-	for _, r := range s.remotes {
-		if state := r.current(); r != but && state.content != nil {
-			out = append(out, state.content.layer)
-		}
+// inForce are the bundles that are, and directories.
+func (s *Store) inForce(dirs []directory) set {
+	out := s.none()
+	for i, r := range s.remotes {
+		out[i] = r.state.layer()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.dirs {
-		out = append(out, d.layer)
+	for i := range dirs {
+		out[len(s.remotes)+i] = &dirs[i].layer
 	}
 	return out
 }
@@ -165,32 +199,30 @@ type Floor struct {
 	Layers []policy.Layer
 	// Key stands for the layers: the same key, the same layers.
 	Key string
-	// Facts are bundle.NAME for each bundle: its revision, and when its server last confirmed it.
+	// Facts are bundle.NAME for each bundle: its revision, and when its server last confirmed it; and dir.PATH for each directory: the
+	// start of its hash, and when it was last read.
 	Facts map[string]rollout.Fact
 }
 
 // Floor gives what is in force now. It never waits for a network.
 func (s *Store) Floor() Floor {
-	var out Floor
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := Floor{Facts: map[string]rollout.Fact{}}
 	var keys []string
 	for _, r := range s.remotes {
-		state := r.current()
-		layer := r.layer(state)
+		layer := r.floor(r.state)
 		key := ""
-		if state.content != nil {
-			key = state.content.digest
+		if r.state.content != nil {
+			key = r.state.content.digest
 		}
 		out.Layers, keys = append(out.Layers, layer), append(keys, cmp.Or(key, keyOf(layer)))
-		if out.Facts == nil {
-			out.Facts = map[string]rollout.Fact{}
-		}
-		out.Facts["bundle."+r.name] = r.fact(state)
+		out.Facts["bundle."+r.name] = r.fact(r.state)
 	}
-	s.mu.Lock()
 	for _, d := range s.dirs {
 		out.Layers, keys = append(out.Layers, d.layer), append(keys, d.key)
+		out.Facts["dir."+d.path] = s.dirFact(d)
 	}
-	s.mu.Unlock()
 	out.Key = keyOf(keys)
 	return out
 }

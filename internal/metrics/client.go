@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"github.com/rampart-gitops/rampart/internal/outgoing"
 )
 
 // DefaultTimeout of one query.
@@ -85,8 +87,8 @@ func New(c Config) (*Client, error) {
 			return nil, fmt.Errorf("credential for Prometheus: %w", err)
 		}
 	}
-	guard := &door{next: transport, origin: origin(address), tokenFile: c.BearerTokenFile}
-	client, err := api.NewClient(api.Config{Address: address.String(), Client: &http.Client{Transport: guard, CheckRedirect: guard.checkRedirect}})
+	guard := &door{next: transport, origin: outgoing.Origin(address), tokenFile: c.BearerTokenFile}
+	client, err := api.NewClient(api.Config{Address: address.String(), Client: &http.Client{Transport: guard, CheckRedirect: outgoing.Within(guard.origin)}})
 	if err != nil {
 		return nil, fmt.Errorf("address of Prometheus: %w", err)
 	}
@@ -113,15 +115,10 @@ func (c Config) address() (*url.URL, error) {
 		return nil, fmt.Errorf("%s has a query or a fragment, expected a host and maybe a path", u.Redacted())
 	case u.Scheme == "http" && c.CAFile != "":
 		return nil, fmt.Errorf("%s is plain HTTP, and certificates are given for it: expected https", u)
-	case u.Scheme == "http" && c.BearerTokenFile != "" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && c.BearerTokenFile != "" && !outgoing.Loopback(u.Hostname()):
 		return nil, fmt.Errorf("%s is plain HTTP, over which anybody on the way could read the token: expected https", u)
 	}
 	return u, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func trust(file string) (*tls.Config, error) {
@@ -148,15 +145,6 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// origin is what a redirect may not leave.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
 // door is what every request goes through: it adds the credential, refuses to go elsewhere and limits answers.
 type door struct {
 	next      http.RoundTripper
@@ -165,34 +153,12 @@ type door struct {
 }
 
 // maxAnswer is more than one number needs, and less than a hostile answer could have.
-const (
-	maxAnswer    = 1 << 20
-	maxRedirects = 3
-)
-
-// redirectError is a redirect to another host.
-type redirectError struct{ to string }
-
-func (e *redirectError) Error() string {
-	return "Prometheus redirects to " + e.to + ", where no query is sent: configure the address that answers"
-}
-
-var errRedirects = errors.New("it redirects again and again")
-
-func (d *door) checkRedirect(req *http.Request, via []*http.Request) error {
-	if to := origin(req.URL); to != d.origin {
-		return &redirectError{to: to}
-	}
-	if len(via) > maxRedirects {
-		return errRedirects
-	}
-	return nil
-}
+const maxAnswer = 1 << 20
 
 // RoundTrip implements http.RoundTripper.
 func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
-	if to := origin(req.URL); to != d.origin {
-		return nil, &redirectError{to: to}
+	if to := outgoing.Origin(req.URL); to != d.origin {
+		return nil, &outgoing.RedirectError{To: to}
 	}
 	if d.tokenFile != "" {
 		token, err := readToken(d.tokenFile)

@@ -71,7 +71,7 @@ func TestNotAValue(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
 		},
 			"it redirects again and again"},
-		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "Prometheus cannot be reached: EOF"},
+		"hung up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "Prometheus cannot be reached: it hung up before the end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fake(t, c.handler)
@@ -261,7 +261,7 @@ func TestSomeSilence(t *testing.T) {
 		if strings.HasPrefix(name, "good") {
 			require.Empty(t, f.Error)
 		} else {
-			require.Equal(t, "query "+name+": Prometheus cannot be reached: EOF", f.Error)
+			require.Equal(t, "query "+name+": Prometheus cannot be reached: it hung up before the end", f.Error)
 		}
 	}
 }

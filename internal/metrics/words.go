@@ -1,25 +1,23 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"strings"
-	"unicode"
 
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"github.com/rampart-gitops/rampart/internal/outgoing"
 )
 
 // words says what went wrong, and whether there was no answer in time, or nobody to give one. It leaves out what changes from one time to the
 // next (ports, times, bodies of foreign error pages).
 func (c *Client) words(err error) (problem string, away bool) {
 	var (
-		redirect   *redirectError
+		redirect   *outgoing.RedirectError
 		credential *credentialError
 		tooLarge   *http.MaxBytesError
 		answered   *prometheus.Error
@@ -29,9 +27,9 @@ func (c *Client) words(err error) (problem string, away bool) {
 	)
 	switch {
 	case errors.As(err, &redirect):
-		return redirect.Error(), false
-	case errors.Is(err, errRedirects):
-		return errRedirects.Error(), false
+		return "Prometheus redirects to " + redirect.To + ", where no query is sent: configure the address that answers", false
+	case errors.Is(err, outgoing.ErrRedirects):
+		return outgoing.ErrRedirects.Error(), false
 	case errors.As(err, &credential):
 		return credential.Error(), false
 	case errors.As(err, &tooLarge):
@@ -44,7 +42,7 @@ func (c *Client) words(err error) (problem string, away bool) {
 		return "no answer within " + c.timeout.String(), true
 	}
 	away = errors.As(err, &name) || errors.As(err, &op) && op.Op == "dial"
-	return "Prometheus cannot be reached: " + network(err), away
+	return "Prometheus cannot be reached: " + cmp.Or(outgoing.Failure(err), text200(err.Error())), away
 }
 
 // said is an error that the server gave. The client library reads the API's own words only with the states 400 and 422; a
@@ -71,51 +69,5 @@ func said(e *prometheus.Error) string {
 	return "Prometheus failed: " + text200(message)
 }
 
-// network says what failed in a connection.
-func network(err error) string {
-	var (
-		name      *net.DNSError
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		op        *net.OpError
-		at        *url.Error
-	)
-	switch {
-	case errors.As(err, &name):
-		return "its name is not known to DNS, or DNS cannot be asked"
-	case errors.As(err, &authority):
-		return "its certificate is signed by nobody who is trusted"
-	case errors.As(err, &host):
-		return "its certificate is for another name"
-	case errors.As(err, &invalid):
-		return "its certificate is not valid, or not any more"
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return "it does not speak TLS"
-	case errors.As(err, &op):
-		// Not op.Error(), which has our port.
-		var call *os.SyscallError
-		if errors.As(op.Err, &call) {
-			return op.Op + ": " + call.Err.Error()
-		}
-		return op.Op + ": " + text200(op.Err.Error())
-	case errors.As(err, &at):
-		return text200(at.Err.Error())
-	}
-	return text200(err.Error())
-}
-
-// text200 is a foreign text fit for a message: one line of at most 200 bytes.
-func text200(s string) string {
-	const most = 200
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+// text200 is a foreign text fit for a message.
+func text200(s string) string { return outgoing.OneLine(s, 200) }

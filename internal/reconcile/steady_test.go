@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,4 +78,56 @@ func TestFrozenIsLeftAlone(t *testing.T) {
 	}
 	require.Equal(t, []time.Duration{5 * time.Minute, 7 * time.Minute, 7*time.Minute + 30*time.Second}, looked)
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls[:1])
+}
+
+// says is a policy that holds promotions with a finding of the moment.
+type says struct {
+	*scene
+	finding func(now time.Time) rollout.Finding
+}
+
+func (p says) Judge(ctx context.Context, s rollout.Snapshot, proposal rollout.Proposal) rollout.Verdicts {
+	v := p.scene.Judge(ctx, s, proposal)
+	for _, a := range proposal.Actions {
+		if a.Kind == rollout.Promote {
+			f := p.finding(s.Now)
+			f.Package, f.Effect = "rampart.rollout", rollout.HoldEffect
+			v.Actions[a.ID] = rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{f}}
+		}
+	}
+	return v
+}
+
+// A hold is committed again when another rule holds, or the same with other words; one that only counts makes no commit.
+func TestWhatHoldsIsSaidAnew(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	rule, text := "acme.samples", "has %d of 100 samples"
+	r.JudgeFor = func(rollout.EnvironmentWorld) Judge {
+		return says{s, func(now time.Time) rollout.Finding {
+			return rollout.Finding{Rule: rule, Message: fmt.Sprintf(text, now.Unix())}
+		}}
+	}
+	message := func() string {
+		return s.world.Environments[0].Deployments[0].Record.Status.Status.Conditions[0].Message
+	}
+	cycles := func() int {
+		before := len(s.commits)
+		for range 5 {
+			s.now = s.now.Add(10 * time.Second)
+			s.ready()
+			s.once(r)
+		}
+		return len(s.commits) - before
+	}
+	require.Equal(t, 1, cycles(), "that it is held")
+	require.Contains(t, message(), "samples")
+	require.Equal(t, 0, cycles(), "it counts on")
+	rule, text = "acme.freeze", "has %d of 100 samples"
+	require.Equal(t, 1, cycles(), "another rule")
+	text = "frozen at %d"
+	require.Equal(t, 1, cycles(), "other words")
+	require.Contains(t, message(), "frozen")
+	require.Equal(t, 0, cycles())
 }

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// Each flag with a value says how it is completed, or takes a file. One that is new has to be thought of.
+func TestEveryFlagIsCompleted(t *testing.T) {
+	files := []string{"config", "decision-log", "decisions", "gate-key-file", "git-ca-file", "git-known-hosts", "git-ssh-key-file",
+		"git-ssh-passphrase-file", "git-token-file", "input", "junit", "policy", "policy-bundle-ca-file", "policy-bundle-key", "policy-bundle-token-file",
+		"prometheus-ca-file", "prometheus-token-file", "snapshot", "temporal-api-key-file", "temporal-connections", "temporal-tls-ca", "temporal-tls-cert",
+		"temporal-tls-key"}
+	seen := map[string]bool{}
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			_, completed := cmd.GetFlagCompletionFunc(f.Name)
+			if f.NoOptDefVal != "" || cmd.Hidden { // a switch
+				return
+			}
+			require.NotEqual(t, slices.Contains(files, f.Name), completed, "%s --%s", cmd.CommandPath(), f.Name)
+			seen[f.Name] = true
+		})
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	a, _ := testApp(t)
+	look(a.root())
+	for _, f := range slices.Concat(files, folderFlags, freeFlags) {
+		require.True(t, seen[f], "there is no --%s any more", f)
+	}
+}

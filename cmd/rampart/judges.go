@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/rampart-gitops/rampart/internal/bundles"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+)
+
+// judges compiles policies once for each content, those of an environment and the bot's own: those that take long to compile keep no
+// other environment waiting. It is safe for concurrent use.
+type judges struct {
+	// store has the bot's own policies; nil: it has none.
+	store    *bundles.Store
+	waivable []string
+
+	mu      sync.Mutex
+	engines map[[sha256.Size]byte]func() *policy.Engine
+	// floor is what of the store counts until pin is called again: one decision is made with the same policies from start to end.
+	floor bundles.Floor
+}
+
+// openJudges opens the bot's own policies as they are on disk.
+func (a *app) openJudges() (*judges, error) {
+	store, err := a.floor()
+	if err != nil {
+		return nil, err
+	}
+	j := &judges{store: store, waivable: a.policies.waivable}
+	j.pin()
+	return j, nil
+}
+
+// judges are the policies as they are now, for a command that decides once.
+func (a *app) judges(ctx context.Context) (*judges, error) {
+	j, err := a.openJudges()
+	if err != nil || j.store == nil {
+		return j, err
+	}
+	j.refresh(ctx)
+	return j, ctx.Err()
+}
+
+// refresh waits for what is in force at the servers, for one time limit at most.
+func (j *judges) refresh(ctx context.Context) {
+	if j.store != nil {
+		j.store.Refresh(ctx)
+		j.pin()
+	}
+}
+
+func (j *judges) close() {
+	if j.store != nil {
+		j.store.Close()
+	}
+}
+
+// pin takes over what is in force now.
+func (j *judges) pin() {
+	if j.store == nil {
+		return
+	}
+	floor := j.store.Floor()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.floor = floor
+}
+
+// facts are the bot's own.
+func (j *judges) facts() map[string]rollout.Fact {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.floor.Facts
+}
+
+// judged is a Source with which the policies are read anew too, whether or not the repository can be read.
+type judged struct {
+	reconcile.Source
+	judges *judges
+}
+
+func (s judged) Read(ctx context.Context) (rollout.World, error) {
+	s.judges.pin()
+	return s.Source.Read(ctx)
+}
+
+// Origins asks the source behind, if that has a history.
+func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	return originsOf(ctx, s.Source, snapshots)
+}
+
+// maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
+const maxEngines = 32
+
+func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
+	floor := j.pinned()
+	h := sha256.New()
+	h.Write([]byte(floor.Key + "\n"))
+	for _, f := range env.Policies {
+		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
+	}
+	for _, f := range env.Data {
+		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
+	}
+	for _, p := range env.PolicyProblems {
+		h.Write(fmt.Appendf(nil, "problem %q\n", p.String()))
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	return j.once(key, j.config(env, floor))()
+}
+
+// config is what an environment is judged by: its policies, and the bot's own.
+func (j *judges) config(env rollout.EnvironmentWorld, floor bundles.Floor) policy.Config {
+	cfg := policyConfig(env)
+	cfg.Floor, cfg.Waivable = floor.Layers, j.waivable
+	return cfg
+}
+
+// pinned are the bot's own policies that count now.
+func (j *judges) pinned() bundles.Floor {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.floor
+}
+
+// once gives what compiles a content, the first time that it is called.
+func (j *judges) once(key [sha256.Size]byte, cfg policy.Config) func() *policy.Engine {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e, ok := j.engines[key]; ok {
+		return e
+	}
+	if len(j.engines) >= maxEngines || j.engines == nil {
+		j.engines = map[[sha256.Size]byte]func() *policy.Engine{}
+	}
+	j.engines[key] = sync.OnceValue(func() *policy.Engine { return policy.Compile(cfg) })
+	return j.engines[key]
+}

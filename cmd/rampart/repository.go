@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+)
+
+// repositoryFlags say where the repository is and how to log in.
+type repositoryFlags struct {
+	url, branch, cacheDir             string
+	user, tokenFile, caFile           string
+	keyFile, passphraseFile, hostKeys string
+	author, email                     string
+	signing                           signingFlags
+}
+
+// The variables of secrets for Git, which are no flags: a flag is seen by everybody who may list processes.
+const (
+	variableGitToken      = "RAMPART_GIT_TOKEN"
+	variableKeyPassphrase = "RAMPART_GIT_SSH_PASSPHRASE"
+)
+
+// addReading adds the flags of a command that reads a repository.
+func (f *repositoryFlags) addReading(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.url, "repo", "", "repository: https://, ssh://, user@host:path, file:///path")
+	fs.StringVar(&f.branch, "branch", "main", "branch that the specs are on")
+	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder of mirrors, safe to delete (default: rampart in the user's cache folder)")
+	fs.StringVar(&f.user, "git-user", "", "user name that goes with the token")
+	fs.StringVar(&f.tokenFile, "git-token-file", "", "file with a token or password for HTTPS (or "+variableGitToken+")")
+	fs.StringVar(&f.caFile, "git-ca-file", "", "PEM file of authorities to trust for HTTPS beside the system's")
+	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
+	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
+	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
+	f.signing.addReading(cmd)
+}
+
+// addWriting adds the flags of a command that commits.
+func (f *repositoryFlags) addWriting(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.author, "author", "rampart", "author of commits")
+	cmd.Flags().StringVar(&f.email, "email", "rampart@localhost", "e-mail address of commits' author")
+	f.signing.addWriting(cmd)
+}
+
+// auth gives the credentials of the bot's own configuration.
+func (a *app) auth(f repositoryFlags) mirror.Auth {
+	auth := mirror.Auth{User: f.user, CAFile: f.caFile, KnownHosts: f.hostKeys, Proxy: http.ProxyFromEnvironment}
+	auth.Password = a.secret(f.tokenFile, variableGitToken)
+	auth.SSHPassphrase = a.secret(f.passphraseFile, variableKeyPassphrase)
+	if f.keyFile != "" {
+		auth.SSHKey = mirror.SecretFile(f.keyFile)
+	}
+	if auth.KnownHosts == "" {
+		if home, err := os.UserHomeDir(); err == nil {
+			if file := filepath.Join(home, ".ssh", "known_hosts"); isFile(file) {
+				auth.KnownHosts = file
+			}
+		}
+	}
+	return auth
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// secret comes from a file, else from a variable, else there is none.
+func (a *app) secret(file, variable string) mirror.Secret {
+	if file != "" {
+		return mirror.SecretFile(file)
+	}
+	if v, ok := a.variable(variable); ok && v != "" {
+		return mirror.SecretValue(v)
+	}
+	return nil
+}
+
+// cacheDir is the folder of --cache-dir, else the user's.
+func cacheDir(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for what is downloaded, give one with --cache-dir: %w", err)
+	}
+	return filepath.Join(user, "rampart"), nil
+}
+
+// repository opens the mirror of --repo.
+func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, error) {
+	dir, err := cacheDir(f.cacheDir)
+	if err != nil {
+		return nil, err
+	}
+	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
+		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite}
+	if err := a.signing(context.Background(), f.signing, &cfg); err != nil {
+		return nil, err
+	}
+	return gitops.Open(cfg)
+}
+
+// shortLived opens the repository for one command, with a mirror for the time being where the bot works on the other one.
+func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
+	repo, err := a.repository(f, onWrite)
+	var locked *mirror.LockedError
+	if !errors.As(err, &locked) {
+		if err != nil {
+			return nil, nil, err
+		}
+		return repo, repo.Close, nil
+	}
+	dir, err := os.MkdirTemp("", "rampart-mirror-")
+	if err != nil {
+		return nil, nil, errors.Join(locked, err)
+	}
+	f.cacheDir = dir
+	if repo, err = a.repository(f, onWrite); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return repo, func() error { return errors.Join(repo.Close(), os.RemoveAll(dir)) }, nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
+func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() error, err error) {
+	if f.url == "" {
+		if err := isFolder(a.dir); err != nil {
+			return nil, nil, err
+		}
+		return a.only(folder{a.dir, a.reading()}), func() error { return nil }, nil
+	}
+	repo, closeRepo, err := a.shortLived(f, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.only(repo), closeRepo, nil
+}
+
+// folder is a Source that reads a folder as it is on disk.
+type folder struct {
+	dir     string
+	options []gitops.Option
+}
+
+func (f folder) Read(context.Context) (rollout.World, error) {
+	return gitops.ReadFolder(f.dir, f.options...)
+}
+
+// only is a source for --env.
+func (a *app) only(s reconcile.Source) reconcile.Source {
+	if a.env == "" {
+		return s
+	}
+	return oneEnvironment{s, a.env}
+}
+
+type oneEnvironment struct {
+	reconcile.Source
+	name string
+}
+
+func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
+	world, err := s.Source.Read(ctx)
+	if err != nil {
+		return world, err
+	}
+	return onlyEnvironment(world, s.name)
+}
+
+// Origins asks the source behind, if that has a history.
+func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	return originsOf(ctx, s.Source, snapshots)
+}
+
+func originsOf(ctx context.Context, source reconcile.Source, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	if historian, ok := source.(reconcile.Historian); ok {
+		return historian.Origins(ctx, snapshots)
+	}
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, d := range snapshots {
+		out[i] = d.Git
+	}
+	return out, nil
+}
+
+// onlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its
+// problems say why.
+func onlyEnvironment(world rollout.World, name string) (rollout.World, error) {
+	if name == "" || len(world.Environments) == 0 {
+		return world, nil
+	}
+	var known []string
+	for _, env := range world.Environments {
+		if env.Environment.Name == name {
+			world.Environments = []rollout.EnvironmentWorld{env}
+			return world, nil
+		}
+		known = append(known, env.Environment.Name)
+	}
+	return world, notFound("environment", name, known)
+}

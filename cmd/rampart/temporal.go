@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rampart-gitops/rampart/internal/metrics"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/temporal"
+)
+
+// temporalFlags say how to reach Temporal, and with which credentials.
+type temporalFlags struct {
+	address, serverName                 string
+	certFile, keyFile, caFile, keyInput string
+	mode                                choice
+	connections                         string
+	gateInputDir, gateKey               string
+	prometheus                          metrics.Config
+}
+
+// variableAPIKey is the variable of a secret, as those for Git are.
+const variableAPIKey = "RAMPART_TEMPORAL_API_KEY"
+
+func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
+	f.mode = newChoice("auto", "auto", "on", "off")
+	fs := cmd.Flags()
+	fs.StringVar(&f.address, "temporal-address", "", "host:port to use for every connection (default: what the connections in Git say)")
+	fs.Var(&f.mode, "temporal-tls", "TLS to --temporal-address: auto (where credentials or a server name are given), on, off")
+	fs.StringVar(&f.certFile, "temporal-tls-cert", "", "client certificate, PEM")
+	fs.StringVar(&f.keyFile, "temporal-tls-key", "", "key of the client certificate, PEM")
+	fs.StringVar(&f.caFile, "temporal-tls-ca", "", "authorities to trust beside the system's, PEM")
+	fs.StringVar(&f.serverName, "temporal-tls-server-name", "", "name to expect in the server's certificate")
+	fs.StringVar(&f.keyInput, "temporal-api-key-file", "", "file with an API key (or "+variableAPIKey+")")
+	fs.StringVar(&f.connections, "temporal-connections", "", "YAML file: address and credentials for each connection, by namespace/name or host:port")
+	fs.StringVar(&f.gateInputDir, "gate-inputs", "",
+		"folder with the inputs of gates that come from a ConfigMap or Secret: <namespace>/configmaps|secrets/<name>/<key>")
+	fs.StringVar(&f.gateKey, "gate-key-file", "",
+		"file with a key, 32 bytes or more, that is the same for every run: gates with an input from a Secret need it")
+	fs.StringVar(&f.prometheus.Address, "prometheus-address", "", "Prometheus that analysis.metrics of specs are asked of, such as https://prometheus.example.com")
+	fs.StringVar(&f.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with a bearer token for it")
+	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "", "authorities to trust for it instead of the system's, PEM")
+	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query; all of a cycle get twice as much together")
+	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
+}
+
+// pool makes the connections to Temporal. The bot's credentials go to addresses of its own configuration only.
+func (a *app) pool(f temporalFlags, onWrite func(temporal.Site, temporal.Moment)) (*temporal.Pool, error) {
+	cfg := temporal.Config{Log: a.log, Identity: "rampart", Clock: a.now, OnWrite: onWrite}
+	if host, err := os.Hostname(); err == nil {
+		cfg.Identity += "@" + host
+	}
+	own := temporal.Address{HostPort: f.address, ServerName: f.serverName, APIKeyFile: f.keyInput,
+		TLS: temporal.TLS{Mode: tlsMode(f.mode.value), CertFile: f.certFile, KeyFile: f.keyFile, CAFile: f.caFile}}
+	if key, ok := a.variable(variableAPIKey); ok && key != "" && own.APIKeyFile == "" {
+		own.APIKey = func() (string, error) { return key, nil }
+	}
+	switch {
+	case f.address != "":
+		cfg.Override = &own
+	case own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" || own.APIKey != nil:
+		return nil, errors.New("TLS and API key flags go with --temporal-address; give each connection its own in the file of --temporal-connections")
+	}
+	if f.connections != "" {
+		if cfg.Override != nil {
+			return nil, errors.New("--temporal-address and --temporal-connections exclude each other")
+		}
+		var err error
+		if cfg.Connections, err = readConnections(f.connections); err != nil {
+			return nil, fmt.Errorf("read --temporal-connections %s: %w", f.connections, err)
+		}
+	}
+	return temporal.New(cfg), nil
+}
+
+func tlsMode(flag string) temporal.TLSMode {
+	switch flag {
+	case "on":
+		return temporal.TLSOn
+	case "off":
+		return temporal.TLSOff
+	}
+	return temporal.TLSAuto
+}
+
+// readConnections reads the file of --temporal-connections: settings by a connection's namespace/name or host:port. Files in
+// it are relative to it.
+func readConnections(name string) (map[string]temporal.Address, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var entries map[string]map[string]string
+	if err := yaml.Unmarshal(data, &entries); err != nil {
+		return nil, err
+	}
+	out := make(map[string]temporal.Address, len(entries))
+	for _, key := range sortedKeys(entries) {
+		var a temporal.Address
+		mode := "auto"
+		settings := map[string]*string{"address": &a.HostPort, "serverName": &a.ServerName, "tls": &mode}
+		files := map[string]*string{"certFile": &a.TLS.CertFile, "keyFile": &a.TLS.KeyFile, "caFile": &a.TLS.CAFile, "apiKeyFile": &a.APIKeyFile}
+		for _, setting := range sortedKeys(entries[key]) {
+			value := entries[key][setting]
+			to, ok := settings[setting]
+			if file, isFile := files[setting]; isFile {
+				to, ok = file, true
+				if value != "" && !filepath.IsAbs(value) {
+					value = filepath.Join(filepath.Dir(name), value)
+				}
+			}
+			if !ok {
+				return nil, fmt.Errorf("%s: %w", key, notFound("setting", setting, slices.Concat(sortedKeys(settings), sortedKeys(files))))
+			}
+			*to = value
+		}
+		if !slices.Contains([]string{"auto", "on", "off"}, mode) {
+			return nil, fmt.Errorf("%s: tls is auto, on or off, not %q", key, mode)
+		}
+		a.TLS.Mode = tlsMode(mode)
+		out[key] = a
+	}
+	return out, nil
+}
+
+// temporalPort fits a pool to what a cycle asks of Temporal.
+type temporalPort struct {
+	pool   *temporal.Pool
+	inputs gateInputs
+	log    *slog.Logger
+}
+
+func targetOf(on reconcile.Subject) temporal.Target {
+	return temporal.Target{Connection: on.Connection, TemporalNamespace: on.TemporalNamespace, Deployment: on.Deployment}
+}
+
+func (t temporalPort) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+	done, err := t.pool.Lower(ctx, targetOf(on), call)
+	for _, q := range done.LeftBehind {
+		t.log.WarnContext(ctx, "a task queue was left behind: its tasks go to unversioned workers", "deployment", on.Deployment.String(),
+			"taskQueue", q.Name, "type", string(q.Type))
+	}
+	return err
+}
+
+func (t temporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+	_, err := t.pool.Raise(ctx, targetOf(on), call)
+	return err
+}
+
+func (t temporalPort) DeleteVersion(ctx context.Context, on reconcile.Subject, buildID string) (rollout.Deletion, error) {
+	return t.pool.DeleteVersion(ctx, targetOf(on), temporal.VersionCall{BuildID: buildID, Identity: on.Identity})
+}
+
+func (t temporalPort) StartBatch(ctx context.Context, on reconcile.Subject, start rollout.BatchStart) error {
+	return t.pool.StartBatch(ctx, targetOf(on), start)
+}
