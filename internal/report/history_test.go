@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // Of one second, what led to something is older: a person's commit, the decision on it, the bot's commit.
@@ -44,4 +46,12 @@ func TestHistoryTextIsClean(t *testing.T) {
 		return r
 	}, b.String()), "\n"), "%q", b.String())
 	require.Contains(t, b.String(), "rule[2J : m n")
+}
+
+// So may the effect of a recorded verdict.
+func TestVerdictTextIsClean(t *testing.T) {
+	var b strings.Builder
+	v := rollout.Verdict{Effect: "hold\x1b[2J", Findings: []rollout.Finding{{Rule: "a\x1b", Effect: "deny\x07", Message: "m\r", Waived: "w\u009b"}}}
+	WriteVerdict(&b, "recorded\x1b", v, Plain)
+	require.Equal(t, "  recorded: hold[2J\n    a: deny: m [waived by w]\n", b.String())
 }
