@@ -281,7 +281,7 @@ func (d *Decisions) replay(ctx context.Context, ds []decisions.Decision) error {
 		if err != nil {
 			return err
 		}
-		state, err := r.decode(e, func(one decisions.Decision) bool { d.there[one.ID] = true; return true })
+		state, err := r.decode(ctx, e, func(one decisions.Decision) bool { d.there[one.ID] = true; return true })
 		if err != nil {
 			return err
 		}

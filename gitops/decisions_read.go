@@ -19,7 +19,8 @@ import (
 type DecisionOrder string
 
 // The orders of decisions, as they were written. NewestFirst goes back no further than the caller wants, and holds the wanted decisions of
-// one epoch, a month at most, in memory. OldestFirst holds those of one segment, and begins with the oldest epoch that Since reaches into.
+// one epoch, a month at most, in memory. OldestFirst holds those of some segments, and begins with the oldest epoch that Since reaches into.
+// Of one worker deployment, both hold what is wanted of some epochs.
 const (
 	NewestFirst DecisionOrder = "NewestFirst"
 	OldestFirst DecisionOrder = "OldestFirst"
@@ -55,7 +56,7 @@ func (d *Decisions) Epochs(ctx context.Context, f decisions.Filter) iter.Seq2[it
 		}
 		r := decisionReader{from: d.mirror, ref: d.cfg.Ref, query: DecisionQuery{Filter: f}}
 		for e, err := range r.epochs(ctx, tip) {
-			if !yield(r.stream(e), err) || err != nil {
+			if !yield(r.stream(ctx, e), err) || err != nil {
 				return
 			}
 		}
@@ -90,51 +91,11 @@ func (r decisionReader) read(ctx context.Context, tip mirror.Tip) iter.Seq2[deci
 	}
 }
 
-func (r decisionReader) newest(ctx context.Context, tip mirror.Tip) iter.Seq2[decisions.Decision, error] {
-	return func(yield func(decisions.Decision, error) bool) {
-		for e, err := range r.epochs(ctx, tip) {
-			var all []decisions.Decision
-			if err == nil {
-				_, err = r.decode(e, func(d decisions.Decision) bool { all = append(all, d); return true })
-			}
-			if err != nil {
-				yield(decisions.Decision{}, err)
-				return
-			}
-			for _, d := range slices.Backward(all) {
-				if !yield(d, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (r decisionReader) oldest(ctx context.Context, tip mirror.Tip) iter.Seq2[decisions.Decision, error] {
-	return func(yield func(decisions.Decision, error) bool) {
-		var all []epoch
-		for e, err := range r.epochs(ctx, tip) {
-			if err != nil {
-				yield(decisions.Decision{}, err)
-				return
-			}
-			all = append(all, e)
-		}
-		for _, e := range slices.Backward(all) {
-			for d, err := range r.stream(e) {
-				if !yield(d, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
 // stream gives the decisions of one epoch, the oldest first. An error is the last thing that is given.
-func (r decisionReader) stream(e epoch) iter.Seq2[decisions.Decision, error] {
+func (r decisionReader) stream(ctx context.Context, e epoch) iter.Seq2[decisions.Decision, error] {
 	return func(yield func(decisions.Decision, error) bool) {
 		stopped := false
-		_, err := r.decode(e, func(d decisions.Decision) bool { stopped = !yield(d, nil); return !stopped })
+		_, err := r.decode(ctx, e, func(d decisions.Decision) bool { stopped = !yield(d, nil); return !stopped })
 		if err != nil && !stopped {
 			yield(decisions.Decision{}, err)
 		}
@@ -215,21 +176,29 @@ func (r decisionReader) segment(c mirror.CommitInfo) (segment, decisions.Header,
 	return s, header, nil
 }
 
-// decode reads the segments of one epoch, from the oldest on, until visit says false. It gives the state after them.
-func (r decisionReader) decode(e epoch, visit func(decisions.Decision) bool) (*decisions.State, error) {
+// decode reads the segments of one epoch, from the oldest on, until visit says false. It gives the state after them, which is of use where
+// all were visited.
+func (r decisionReader) decode(ctx context.Context, e epoch, visit func(decisions.Decision) bool) (*decisions.State, error) {
 	state := decisions.NewState()
+	segments := make([][]byte, 0, len(e))
 	for _, s := range slices.Backward(e) {
-		ds, err := decisions.NewDecoder(state).Decode(s.data, r.query.Filter)
-		if err != nil {
-			return nil, r.foreign(s.commit, err)
-		}
+		segments = append(segments, s.data)
+	}
+	n, err := decisions.NewDecoder(state).Each(ctx, segments, decisions.Visitor{Filter: r.query.Filter, Visit: func(ds []decisions.Decision) bool {
 		for _, d := range ds {
 			if !visit(d) {
-				return state, nil
+				return false
 			}
 		}
+		return true
+	}})
+	switch {
+	case err == nil:
+		return state, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
-	return state, nil
+	return nil, r.foreign(e[len(e)-1-n].commit, err)
 }
 
 // foreign says that a commit is none of a decision log.
@@ -257,7 +226,10 @@ func listEntries(entries []mirror.Entry) string {
 	return strings.Join(out, ", ")
 }
 
-// decisionsMessage says what a segment holds, for people.
+// maxNamed is how many worker deployments a commit's message names. A name takes about as much room there as a decision in a segment.
+const maxNamed = 8
+
+// decisionsMessage says what a segment holds, for people: about how many worker deployments, or about which where they are few.
 func decisionsMessage(ds []decisions.Decision) string {
 	about := map[string]int{}
 	first, last := ds[0].Timestamp, ds[0].Timestamp
@@ -282,13 +254,12 @@ func decisionsMessage(ds []decisions.Decision) string {
 		subject = fmt.Sprintf("rampart: %d decisions about %s", len(ds), printable(sorted[0]))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nFrom %s to %s\n\n", subject, first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
-	const most = 50
-	for i, name := range sorted {
-		if i == most {
-			fmt.Fprintf(&b, "and %d more\n", len(sorted)-most)
-			break
-		}
+	fmt.Fprintf(&b, "%s\n\nFrom %s to %s\n", subject, first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
+	if len(sorted) > maxNamed {
+		return b.String()
+	}
+	b.WriteString("\n")
+	for _, name := range sorted {
 		fmt.Fprintf(&b, "%s: %d\n", printable(name), about[name])
 	}
 	return b.String()

@@ -114,6 +114,10 @@ func (r *Repository) remember(found map[mirror.Wanted]mirror.CommitInfo) error {
 
 func (r *Repository) origin(c mirror.CommitInfo) (rollout.GitContext, error) {
 	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
+	var err error
+	if out.Signed, out.Signer, err = r.signed(c.Hash); err != nil {
+		return out, err
+	}
 	var before mirror.Hash
 	if len(c.Parents) > 0 {
 		parent, err := r.mirror.Commit(c.Parents[0])
@@ -123,7 +127,7 @@ func (r *Repository) origin(c mirror.CommitInfo) (rollout.GitContext, error) {
 		before = parent.Tree
 	}
 	enough := errors.New("enough")
-	err := r.mirror.Diff(before, c.Tree, func(path string, _ mirror.Entry) error {
+	err = r.mirror.Diff(before, c.Tree, func(path string, _ mirror.Entry) error {
 		if len(out.Paths) == rollout.MaxChangedPaths {
 			return enough
 		}
@@ -134,6 +138,23 @@ func (r *Repository) origin(c mirror.CommitInfo) (rollout.GitContext, error) {
 		err = nil
 	}
 	return out, err
+}
+
+// signed says whether a signer that is trusted signed a commit, and who.
+func (r *Repository) signed(commit mirror.Hash) (rollout.Answer, string, error) {
+	if r.cfg.Signers == nil {
+		return "", "", nil
+	}
+	raw, err := r.mirror.RawCommit(commit)
+	if err != nil {
+		return "", "", err
+	}
+	signer, err := r.cfg.Signers.Verify(raw)
+	if err != nil {
+		r.cfg.Log.Debug("commit is not signed by a trusted signer", "commit", commit.String(), "reason", err)
+		return rollout.No, "", nil
+	}
+	return rollout.Yes, signer, nil
 }
 
 // revertedBy is the commit that a message of git revert names.

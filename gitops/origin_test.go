@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -44,6 +45,35 @@ func TestOrigins(t *testing.T) {
 	require.Equal(t, one, a.Reverts)
 	require.Equal(t, b, again)
 	require.Len(t, repo.origins, 2, "what is gone is forgotten")
+}
+
+// Whether the commit is signed is what its signature says, of the keys that are trusted.
+func TestOriginsAreSigned(t *testing.T) {
+	key, public := newSSHKey(t)
+	signers, err := signature.Load(write(t, "ada@example.com "+public+"\n"))
+	require.NoError(t, err)
+
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1")}})
+	repo := open(t, r)
+	origin := func() rollout.GitContext {
+		t.Helper()
+		got, err := repo.Origins(t.Context(), read(t, repo).Environments[0].Deployments)
+		require.NoError(t, err)
+		return got[0]
+	}
+	require.Empty(t, origin().Signed, "the bot trusts nobody")
+	repo.cfg.Signers = signers
+	repo.origins = nil
+	require.Equal(t, rollout.No, origin().Signed)
+
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:2")}})
+	signed := r.Git("-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit-tree", "-S", "-p", "main~1", "-m", "a 2", "main^{tree}")
+	r.Git("update-ref", "refs/heads/main", signed)
+	got := origin()
+	require.Equal(t, signed, got.Commit)
+	require.Equal(t, rollout.Yes, got.Signed)
+	require.Equal(t, "ada@example.com", got.Signer)
 }
 
 // Content that went away and came back between two readings is of the commit that brought it back; also where the history was written

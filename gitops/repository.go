@@ -10,12 +10,14 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -31,8 +33,14 @@ type Config struct {
 	Auth     mirror.Auth
 	// Author and Email of commits.
 	Author, Email string
+	// SigningKey signs commits to branches; nil: they are not signed. Those of the decision log never are: they come in numbers.
+	SigningKey *signature.Key
+	// SkipCI marks commits, so that they start no CI.
+	SkipCI bool
 	// ResourceKinds are the kinds that a WorkerResourceTemplate may make; nil: v1alpha1.DefaultResourceKinds.
 	ResourceKinds []string
+	// Signers whose signatures of commits are trusted; nil: whether a commit is signed is not looked at.
+	Signers *signature.Signers
 	// Approval is what environments have to want at least.
 	Approval []ApprovalFloor
 	Log      *slog.Logger
@@ -201,8 +209,12 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 		return "", err
 	}
 	who := mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
-	staged, err := r.mirror.Stage(mirror.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Changes: changes,
-		Message: req.Message, Author: who, Committer: who})
+	request := mirror.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Changes: changes, Message: r.message(req.Message),
+		Author: who, Committer: who}
+	if r.cfg.SigningKey != nil {
+		request.Sign = r.cfg.SigningKey.Sign
+	}
+	staged, err := r.mirror.Stage(request)
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", branch, err)
 	}
@@ -220,6 +232,21 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 		return "", fmt.Errorf("push to %s: %w", branch, err)
 	}
 	return hash.String(), nil
+}
+
+// skipCI is what GitHub, GitLab, Gitea and others look for in a commit's message.
+const skipCI = "[skip ci]"
+
+// message is what a commit says.
+func (r *Repository) message(text string) string {
+	if !r.cfg.SkipCI {
+		return text
+	}
+	subject, body, more := strings.Cut(text, "\n")
+	if !more {
+		return subject + " " + skipCI
+	}
+	return subject + " " + skipCI + "\n" + body
 }
 
 func (r *Repository) write(m Moment) {

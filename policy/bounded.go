@@ -221,8 +221,8 @@ func shiftCost(c call) int64 {
 }
 
 // largeNumber is the error of calculating with a number that has more digits than any measurement.
-func largeNumber(bctx topdown.BuiltinContext, name string) error {
-	return &topdown.Error{Code: topdown.BuiltinErr, Location: bctx.Location, Message: fmt.Sprintf("%s: a number with more than %d digits", name, maxDigits)}
+func largeNumber(at *ast.Location, name string) error {
+	return &topdown.Error{Code: topdown.BuiltinErr, Location: at, Message: fmt.Sprintf("%s: a number with more than %d digits", name, maxDigits)}
 }
 
 // errNoBudget says that a call of a builtin cannot be checked.
@@ -269,7 +269,7 @@ func smallNumber(s string) bool {
 	return true
 }
 
-// weigh adds up a value's size, until there is more than most.
+// weigher adds up a value's size, until there is more than most.
 type weigher struct {
 	total, most, rough int64
 	depth              int
@@ -283,7 +283,6 @@ func (w *weigher) add(t *ast.Term) {
 	if w.depth++; w.depth > maxValueDepth {
 		w.total = beyond
 	}
-	defer func() { w.depth-- }()
 	w.total += sizeOfTerm / 4
 	switch v := t.Value.(type) {
 	case ast.String:
@@ -295,12 +294,23 @@ func (w *weigher) add(t *ast.Term) {
 			w.rough++
 		}
 	case *ast.Array:
-		v.Foreach(w.add)
+		for i := range v.Len() {
+			w.add(v.Elem(i))
+		}
 	case ast.Set:
-		v.Foreach(w.add)
+		for _, x := range v.Slice() {
+			w.add(x)
+		}
 	case ast.Object:
 		v.Foreach(func(k, x *ast.Term) { w.add(k); w.add(x) })
 	}
+	w.depth--
+}
+
+// weigher gives the budget's one weigher, anew: nothing is weighed while something else is.
+func (b *budget) weigher() *weigher {
+	b.scales = weigher{most: b.memory}
+	return &b.scales
 }
 
 // boundedPrefix is how calls that are checked are told from others.
@@ -354,7 +364,7 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		if !ok {
 			return topdown.Halt{Err: errNoBudget}
 		}
-		w := weigher{most: b.memory}
+		w := b.weigher()
 		for _, t := range operands {
 			w.add(t)
 			if s, ok := t.Value.(ast.String); ok && texts && !smallNumber(string(s)) {
@@ -366,31 +376,41 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 			b.short()
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case w.large:
-			return largeNumber(bctx, name)
+			return largeNumber(bctx.Location, name)
 		case !b.take(most(call{operands, w.total, w.rough})):
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case values:
-			return f(bctx, operands, func(t *ast.Term) error {
-				w := weigher{most: b.memory}
-				if w.add(t); w.large {
-					return largeNumber(bctx, name)
-				}
-				if w.total > w.most {
-					b.short()
-				}
-				if b.spent != "" || !b.make(t) {
-					return topdown.Halt{Err: errors.New(b.spent)}
-				}
-				return iter(t)
-			})
+			return f(bctx, operands, b.read(bctx.Location, name, iter))
 		case composites:
-			return f(bctx, operands, func(t *ast.Term) error {
-				if !b.make(t) {
-					return topdown.Halt{Err: errors.New(b.spent)}
-				}
-				return iter(t)
-			})
+			return f(bctx, operands, b.built(iter))
 		}
 		return f(bctx, operands, iter)
+	}
+}
+
+// built takes the parts of what a builtin gives.
+func (b *budget) built(iter func(*ast.Term) error) func(*ast.Term) error {
+	return func(t *ast.Term) error {
+		if !b.make(t) {
+			return topdown.Halt{Err: errors.New(b.spent)}
+		}
+		return iter(t)
+	}
+}
+
+// read is built for a builtin that reads a value from text.
+func (b *budget) read(at *ast.Location, name string, iter func(*ast.Term) error) func(*ast.Term) error {
+	return func(t *ast.Term) error {
+		w := b.weigher()
+		if w.add(t); w.large {
+			return largeNumber(at, name)
+		}
+		if w.total > w.most {
+			b.short()
+		}
+		if b.spent != "" || !b.make(t) {
+			return topdown.Halt{Err: errors.New(b.spent)}
+		}
+		return iter(t)
 	}
 }

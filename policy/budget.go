@@ -20,6 +20,7 @@ type budget struct {
 	// parts that values may have which are made.
 	parts    int
 	deadline time.Time
+	scales   weigher
 	// heap in use when the query had taken long, to tell how much it takes; 0: it has not.
 	heap uint64
 	// spent says what was used up; "" is nothing.

@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/rampart-gitops/rampart/internal/rollout"
+import (
+	"sync"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
 
 // The packages that are asked.
 const (
@@ -21,7 +25,7 @@ type ruleSet struct {
 const setAction = "action"
 
 // contract says which rules of which package are read, the strictest first.
-func contract() map[string][]ruleSet {
+var contract = sync.OnceValue(func() map[string][]ruleSet {
 	var (
 		rollback = ruleSet{"rollback", rollout.RollbackEffect}
 		deny     = ruleSet{"deny", rollout.HoldEffect}
@@ -35,7 +39,7 @@ func contract() map[string][]ruleSet {
 		packageDrift:   {{setAction, rollout.Allow}, warn},
 		packageSunset:  {deny, hold, approval, warn},
 	}
-}
+})
 
 // asked names the package that is asked about an action; "" for a kind that no package knows, which is held.
 func asked(kind rollout.ActionKind) string {

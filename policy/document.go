@@ -239,7 +239,7 @@ func (d *Document) about(m *matter) ast.Value {
 }
 
 func (d *Document) with(more []field) ast.Value {
-	o := &object{pairs: make([][2]*ast.Term, 0, len(d.subject)+len(more)), terms: make([]ast.Term, 0, len(d.subject)+len(more))}
+	o := newObject()
 	for _, f := range d.subject {
 		o.put(f.key, f.value)
 	}

@@ -39,8 +39,8 @@ import (
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
 //	git          branch; and where the policies look at git and it is known, the commit that gave the spec its content: commit, author,
-//	             when, message, reverts, paths
-//	plan         row, reason, message, target, actions
+//	             when, message, reverts, paths; signed and signer where the bot knows signers that it trusts
+//	plan         row, reason, message, target (since says how long it has been asked for), actions
 //	limits       the bot's own bounds
 //	waivers      as they are in the repository
 func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value, error) {
@@ -60,9 +60,9 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	waivers, err := plain(append([]v1alpha1.Waiver{}, s.Waivers...))
+	waivers, err := waiversOf(s.Waivers)
 	if err != nil {
-		return nil, fmt.Errorf("encode waivers: %w", err)
+		return nil, err
 	}
 	return &Document{
 		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
@@ -71,6 +71,17 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 			{"git", gitOf(s.Git)}, {"waivers", waivers},
 		},
 	}, nil
+}
+
+func waiversOf(waivers []v1alpha1.Waiver) (ast.Value, error) {
+	if len(waivers) == 0 {
+		return ast.NewArray(), nil
+	}
+	v, err := plain(waivers)
+	if err != nil {
+		return nil, fmt.Errorf("encode waivers: %w", err)
+	}
+	return v, nil
 }
 
 // see adds what only rules about actions see.
@@ -163,6 +174,8 @@ func gitOf(g rollout.GitContext) ast.Value {
 	o.text("author", g.Author)
 	o.time("when", g.When)
 	o.text("message", g.Message)
+	o.answer("signed", g.Signed)
+	o.text("signer", g.Signer)
 	o.text("reverts", g.Reverts)
 	o.texts("paths", g.Paths)
 	return o.value()
@@ -242,7 +255,7 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 		f := s.Facts[name]
 		one := newObject()
 		if len(f.Value) > 0 {
-			v, err := ast.ValueFromReader(bytes.NewReader(f.Value))
+			v, err := valueOf(f.Value)
 			if err != nil {
 				return nil, fmt.Errorf("decode fact %q: %w", name, err)
 			}
@@ -256,6 +269,16 @@ func factsOf(s *rollout.Snapshot) (ast.Value, error) {
 		o.put(name, one.value())
 	}
 	return o.value(), nil
+}
+
+// valueOf reads a fact's JSON, which mostly is one number.
+func valueOf(text []byte) (ast.Value, error) {
+	if json.Valid(text) {
+		if _, err := strconv.ParseFloat(string(text), 64); err == nil {
+			return ast.Number(text), nil
+		}
+	}
+	return ast.ValueFromReader(bytes.NewReader(text))
 }
 
 // measured rounds a fact that is one number.

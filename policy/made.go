@@ -138,8 +138,7 @@ func varOf(t *ast.Term) ast.Var {
 // weighTerm gives the known values that literals in a term are made of, and goes into the bodies of closures.
 func weighTerm(t *ast.Term, known ast.VarSet) []*ast.Term {
 	var made []*ast.Term
-	var visitor *ast.GenericVisitor
-	visitor = ast.NewGenericVisitor(func(x any) bool {
+	visitor := ast.NewGenericVisitor(func(x any) bool {
 		t, ok := x.(*ast.Term)
 		if !ok {
 			return false
@@ -159,8 +158,7 @@ func weighTerm(t *ast.Term, known ast.VarSet) []*ast.Term {
 // knownVars are the variables in a term that have values, each as often as it is there.
 func knownVars(t *ast.Term, known ast.VarSet) []*ast.Term {
 	var out []*ast.Term
-	var visitor *ast.GenericVisitor
-	visitor = ast.NewGenericVisitor(func(x any) bool {
+	visitor := ast.NewGenericVisitor(func(x any) bool {
 		t, ok := x.(*ast.Term)
 		if !ok {
 			return false

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -42,36 +43,41 @@ unattributed unresolved unversioned update value versions waivers when workerEnv
 workflowID workflowType worse
 `
 
-// object collects the pairs of an OPA object, whose keys differ. Its methods leave out what says nothing, but for flags
-// and numbers.
+// object collects the pairs of an OPA object, whose keys differ, until value is called. Its methods leave out what says nothing, but
+// for flags and numbers.
 type object struct {
 	pairs [][2]*ast.Term
-	// terms are the values' terms, as many as have room: a document has hundreds, and one allocation each is what making it
-	// would mostly do.
+	// terms is room for the values' terms: a document has hundreds, and one allocation each is what making it would mostly do.
 	terms []ast.Term
-
-	pairRoom [roomOfObject][2]*ast.Term
-	termRoom [roomOfObject]ast.Term
 }
 
-const roomOfObject = 8
+// objects are those that are done.
+var objects = sync.Pool{New: func() any { return new(object) }}
 
-func newObject() *object {
-	o := &object{}
-	o.pairs, o.terms = o.pairRoom[:0], o.termRoom[:0]
-	return o
+// roomForTerms is how many terms are allocated at a time.
+const roomForTerms = 64
+
+func newObject() *object { return objects.Get().(*object) }
+
+// value ends the object.
+func (o *object) value() ast.Value {
+	v := ast.NewObject(o.pairs...)
+	clear(o.pairs)
+	o.pairs = o.pairs[:0]
+	objects.Put(o)
+	return v
 }
-
-func (o *object) value() ast.Value { return ast.NewObject(o.pairs...) }
 
 func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 
-func (o *object) put(key string, v ast.Value) {
+func (o *object) put(key string, v ast.Value) { o.add(key, o.newTerm(v)) }
+
+func (o *object) newTerm(v ast.Value) *ast.Term {
 	if len(o.terms) == cap(o.terms) {
-		o.terms = make([]ast.Term, 0, roomOfObject)
+		o.terms = make([]ast.Term, 0, roomForTerms)
 	}
 	o.terms = append(o.terms, ast.Term{Value: v})
-	o.add(key, &o.terms[len(o.terms)-1])
+	return &o.terms[len(o.terms)-1]
 }
 
 func (o *object) add(key string, t *ast.Term) {

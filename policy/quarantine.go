@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -93,11 +94,35 @@ func watched[T any](e *Engine, d judging, work func(*judgement) T) T {
 	for {
 		j := e.judgement(d)
 		done := make(chan T, 1)
-		go func() { done <- work(j) }()
+		inBackground(func() { done <- work(j) })
 		if got, ok := wait(j, done); ok {
 			return got
 		}
 	}
+}
+
+// runners are goroutines that wait for work. Evaluating takes a stack that has to grow, which a new goroutine would do each time.
+var runners = make(chan chan func(), runtime.GOMAXPROCS(0))
+
+// inBackground does work in a goroutine of its own, for as long as that takes.
+func inBackground(work func()) {
+	var jobs chan func()
+	select {
+	case jobs = <-runners:
+	default:
+		jobs = make(chan func(), 1)
+		go func() {
+			for idle := true; idle; {
+				(<-jobs)()
+				select {
+				case runners <- jobs:
+				default:
+					idle = false
+				}
+			}
+		}()
+	}
+	jobs <- work
 }
 
 // wait waits for an answer, and gives up when one query takes too long; its package is excluded then.

@@ -166,7 +166,7 @@ func (m termMaker) object(v reflect.Value) (ast.Value, error) {
 	if plan == nil {
 		return plain(v.Interface())
 	}
-	var out [][2]*ast.Term
+	o := newObject()
 	for i := range plan.fields {
 		p := &plan.fields[i]
 		f := v
@@ -184,9 +184,9 @@ func (m termMaker) object(v reflect.Value) (ast.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, [2]*ast.Term{p.key, ast.NewTerm(got)})
+		o.pairs = append(o.pairs, [2]*ast.Term{p.key, o.newTerm(got)})
 	}
-	return ast.NewObject(out...), nil
+	return o.value(), nil
 }
 
 func (m termMaker) list(v reflect.Value) (ast.Value, error) {

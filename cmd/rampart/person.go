@@ -15,6 +15,7 @@ import (
 func (f *repositoryFlags) addPerson(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.author, "author", "", "who says it: author of the commit, and named in the record (default: user.name of git, else the user)")
 	cmd.Flags().StringVar(&f.email, "email", "", "e-mail address of the author (default: user.email of git)")
+	f.signing.addWriting(cmd)
 }
 
 // whoSpeaks fills in the author: the flags, else what git would take, else the user of this machine.

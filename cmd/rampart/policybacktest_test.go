@@ -73,6 +73,43 @@ func TestBacktest(t *testing.T) {
 	require.Equal(t, []int{1, 1, 0, 1}, []int{got.Decisions, got.Differ, got.Stricter, got.Looser})
 }
 
+// What was recorded may hold anything. None of it reaches a terminal as a control character.
+func TestBacktestTextIsClean(t *testing.T) {
+	const evil = "\x1b[2J\x07\r\u009b"
+	a, d := backtested(t, nil)
+	var v rollout.Verdicts
+	require.NoError(t, json.Unmarshal(d.Result, &v))
+	for id := range v.Actions {
+		v.Actions[id] = rollout.Verdict{Effect: "hold" + evil, Drift: "x" + evil, Findings: []rollout.Finding{
+			{Package: "rampart.rollout", Rule: "r" + evil, Effect: "hold" + evil, Message: "m" + evil, Waived: "w" + evil}}}
+	}
+	v.Actions["a"+evil] = rollout.Verdict{Effect: rollout.HoldEffect}
+	v.PolicyDigest = "sha256:" + evil
+	result, err := json.Marshal(v)
+	require.NoError(t, err)
+	d.ID, d.Result = "d1"+evil, result
+	for name, c := range map[string]struct {
+		d    decisions.Decision
+		args []string
+	}{
+		"table":     {d, []string{"policy", "backtest"}},
+		"one":       {d, []string{"policy", "backtest", "--show", "d1"}},
+		"two":       {d, []string{"policy", "backtest", "--show", "d"}},
+		"explained": {d, []string{"explain", "payments/checkout", "--all"}},
+		"no input":  {decisions.Decision{ID: d.ID, Timestamp: d.Timestamp, Input: []byte(`{"deployment": {"namespace": "payments", "name": "checkout"}, "now": []}`)}, []string{"explain", "payments/checkout"}},
+	} {
+		other := d
+		other.ID = "d2" + evil
+		_, out, said := command(t, a, append(c.args, "--decisions", writeDecisions(t, other, c.d))...)
+		require.NotEmpty(t, said+out, name)
+		for _, text := range []string{out, said} {
+			for _, bad := range []string{"\x1b", "\x07", "\r", "\u009b"} {
+				require.NotContains(t, text, bad, name)
+			}
+		}
+	}
+}
+
 // What cannot be compared is counted apart: errors, inputs that are none, other environments, what was masked and is read.
 func TestBacktestApart(t *testing.T) {
 	a, d := backtested(t, nil)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +20,7 @@ type repositoryFlags struct {
 	user, tokenFile, caFile           string
 	keyFile, passphraseFile, hostKeys string
 	author, email                     string
+	signing                           signingFlags
 }
 
 // The variables of secrets for Git, which are no flags: a flag is seen by everybody who may list processes.
@@ -39,12 +41,14 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
 	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
+	f.signing.addReading(cmd)
 }
 
 // addWriting adds the flags of a command that commits.
 func (f *repositoryFlags) addWriting(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.author, "author", "rampart", "author of commits")
 	cmd.Flags().StringVar(&f.email, "email", "rampart@localhost", "e-mail address of commits' author")
+	f.signing.addWriting(cmd)
 }
 
 // auth gives the credentials of the bot's own configuration.
@@ -99,8 +103,12 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 	if err != nil {
 		return nil, err
 	}
-	return gitops.Open(gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
-		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite})
+	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
+		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite}
+	if err := a.signing(context.Background(), f.signing, &cfg); err != nil {
+		return nil, err
+	}
+	return gitops.Open(cfg)
 }
 
 // shortLived opens the repository for one command, with a mirror for the time being where the bot works on the other one.

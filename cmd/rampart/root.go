@@ -196,7 +196,9 @@ func (a *app) style() report.Style {
 }
 
 // say prints a line for a person on standard error. Where that cannot be written there is nobody to tell.
-func (a *app) say(format string, args ...any) { _, _ = fmt.Fprintf(a.err, format+"\n", args...) }
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintln(a.err, report.Clean(fmt.Sprintf(format, args...)))
+}
 
 // flagError adds the nearest flag to an unknown one.
 func flagError(cmd *cobra.Command, err error) error {

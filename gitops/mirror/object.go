@@ -182,7 +182,7 @@ func findEntry(data []byte, name string) (Entry, bool, error) {
 
 // Commit reads a commit. Errors: *MissingObjectError, *CorruptObjectError.
 func (m *Mirror) Commit(h Hash) (CommitInfo, error) {
-	data, err := m.store.read(h, plumbing.CommitObject)
+	data, err := m.RawCommit(h)
 	if err != nil {
 		return CommitInfo{}, err
 	}
@@ -192,6 +192,9 @@ func (m *Mirror) Commit(h Hash) (CommitInfo, error) {
 	}
 	return c, nil
 }
+
+// RawCommit reads a commit as git stores it. Errors: *MissingObjectError, *CorruptObjectError.
+func (m *Mirror) RawCommit(h Hash) ([]byte, error) { return m.store.read(h, plumbing.CommitObject) }
 
 // Tree reads the entries of one tree, in git's order. The zero hash and the empty tree have none.
 // Errors: *MissingObjectError, *CorruptObjectError.

@@ -36,6 +36,8 @@ type CommitRequest struct {
 	Message   string
 	Author    Signature
 	Committer Signature
+	// Sign gives the signature of a commit as git stores it, armoured; nil: it is not signed.
+	Sign func(commit []byte) ([]byte, error)
 }
 
 // Staged is a commit that exists in memory only. Its fields describe it; Push sends it.
@@ -168,15 +170,29 @@ func encodeCommit(tree Hash, req CommitRequest) (obj, error) {
 	if !req.Parent.IsZero() {
 		c.ParentHashes = []Hash{req.Parent}
 	}
-	var raw plumbing.MemoryObject
-	if err := c.Encode(&raw); err != nil {
-		return obj{}, err
-	}
-	data, err := content(&raw)
+	data, err := encoded(&c)
 	if err != nil {
 		return obj{}, err
 	}
+	if req.Sign != nil {
+		signature, err := req.Sign(data)
+		if err != nil {
+			return obj{}, err
+		}
+		c.PGPSignature = string(signature) // of whatever kind: it is the header gpgsig
+		if data, err = encoded(&c); err != nil {
+			return obj{}, err
+		}
+	}
 	return newObj(plumbing.CommitObject, data), nil
+}
+
+func encoded(c *object.Commit) ([]byte, error) {
+	var raw plumbing.MemoryObject
+	if err := c.Encode(&raw); err != nil {
+		return nil, err
+	}
+	return content(&raw)
 }
 
 // signature removes what would end the field early, as git does.

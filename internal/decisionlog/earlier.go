@@ -34,8 +34,8 @@ func (l *Log) comparer() {
 	}
 }
 
-// compare leaves out the first decision about each subject where it is as it was recorded last, unless something was carried out. The others
-// may come to the ref, and are written as lines.
+// compare leaves out the first decision about each subject where it is as it was recorded last, unless something was carried out, and those
+// of the spool where they are as the one before. The others may come to the ref, and what is new of them is written as lines.
 func (l *Log) compare(fresh []waits) {
 	last := l.earlier.last
 	missing := func() bool {
@@ -57,9 +57,15 @@ func (l *Log) compare(fresh []waits) {
 			stale[w.ID] = true
 		} else {
 			ready[w.ID] = true
-			news = append(news, w.Decision)
+			if !w.spooled {
+				news = append(news, w.Decision)
+			}
 		}
-		l.pending.known[w.subject] = true
+		if w.spooled {
+			last[w.subject] = w.key // what is new is compared with it
+		} else {
+			l.pending.known[w.subject] = true
+		}
 	}
 	l.pending.mu.Unlock()
 	l.pending.settle(ready, stale)

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,8 +87,58 @@ func TestSpoolIsWrittenBeforeTheRefIsRead(t *testing.T) {
 	require.Zero(t, spooled(t, spool))
 
 	again := &brokenRef{}
-	closeLog(t, newBot(t, again, left).open())
-	require.Len(t, again.kept, 3, "of the killed one")
+	closeLog(t, newBot(t, again, killed(t, left, "")).open())
+	require.Len(t, again.kept, 3, "of the killed one, on a ref that has nothing")
+
+	// The ref has what was recorded before; or what the killed one brought there too, which it had no time to take from the spool.
+	brought := killed(t, left, "")
+	lines := bytes.SplitAfter(contentOf(t, left), []byte("\n"))
+	require.NoError(t, os.WriteFile(brought, slices.Concat(lines[0], lines[2]), 0o600))
+	for spool, earlier := range map[string][]decisions.Decision{left: before.recorded(), brought: append(before.recorded(), ref.kept...)} {
+		on := &slowRef{earlier: earlier, reading: make(chan struct{}, 1), goOn: make(chan struct{})}
+		close(on.goOn)
+		b := newBot(t, on, spool)
+		l := b.open()
+		record(l, held("search", later.Add(2*time.Minute), finding(func(f *rollout.Finding) { f.Rule = "acme.other" })))
+		closeLog(t, l)
+		want := ids(ref.kept) // but what stands is not recorded again
+		if spool == brought {
+			want = want[:1] // what was carried out is given again: the ref knows it by its ID
+		}
+		require.Equal(t, want, ids(on.kept))
+		require.Empty(t, ids(b.recorded()), "the spool says what was recorded last")
+	}
+}
+
+func contentOf(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return data
+}
+
+func ids(ds []decisions.Decision) []string {
+	var out []string
+	for _, d := range ds {
+		out = append(out, d.ID)
+	}
+	return out
+}
+
+// What an older Rampart left in a spool does not say whether something was carried out: it is recorded.
+func TestSpoolOfAnOlderRampart(t *testing.T) {
+	before := newBot(t, nil, "")
+	l := before.open()
+	record(l, held("checkout", noon))
+	closeLog(t, l)
+	spool := filepath.Join(t.TempDir(), "spool")
+	var text bytes.Buffer
+	require.NoError(t, decisions.WriteLines(&text, before.recorded()...))
+	require.NoError(t, os.WriteFile(spool, text.Bytes(), 0o600))
+	ref := &slowRef{earlier: before.recorded(), reading: make(chan struct{}, 1), goOn: make(chan struct{})}
+	close(ref.goOn)
+	closeLog(t, newBot(t, ref, spool).open())
+	require.Equal(t, ids(before.recorded()), ids(ref.kept))
 }
 
 // The first cycle of a bot may end before all worker deployments had their turn.

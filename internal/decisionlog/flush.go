@@ -31,19 +31,32 @@ type waits struct {
 	done bool
 	// fresh says that it was not compared with what earlier runs recorded: it is in the spool, and may not come to the ref.
 	fresh bool
+	// spooled says that an earlier run left it, which may have been killed before it compared it, or after it brought it to the ref.
+	spooled bool
 }
 
 func (w waits) size() int { return len(w.Input) + len(w.Result) }
 
-// add puts decisions that are in the spool behind those that wait.
-func (l *Log) add(ds []decisions.Decision, since time.Time) {
-	l.pending.mu.Lock()
-	defer l.pending.mu.Unlock()
-	for _, d := range ds {
-		l.pending.all = append(l.pending.all, waits{Decision: d, since: since})
-		l.pending.bytes += l.pending.all[len(l.pending.all)-1].size()
+// addLeft puts what is in the spool behind what waits. It is compared as what is new is: what it cannot be compared by may come to the ref.
+func (l *Log) addLeft(left []waits) {
+	p := &l.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since := l.cfg.Now().Add(-l.cfg.FlushAfter) // due at once
+	for _, w := range left {
+		var err error
+		w.subject, w.key, err = recorded(w.Decision)
+		if w.fresh = err == nil; !w.fresh {
+			l.cfg.Log.Warn("a decision in the spool cannot be compared with what was recorded", "error", err)
+		}
+		w.since = since
+		p.all = append(p.all, w)
+		p.bytes += w.size()
 	}
 	l.makeRoom()
+	if len(left) > 0 {
+		wake(p.fresh)
+	}
 }
 
 // addNew puts decisions behind those that wait, and into the spool. It gives those that need not be compared.
@@ -60,7 +73,7 @@ func (l *Log) addNew(made []waits) []decisions.Decision {
 		p.bytes += w.size()
 	}
 	l.makeRoom()
-	p.complain.about(p.spool.append(decisionsOf(made), decisionsOf(p.all)), spoolFails)
+	p.complain.about(p.spool.append(made, p.all), spoolFails)
 	if len(ready) < len(made) {
 		wake(p.fresh)
 	}
@@ -121,7 +134,7 @@ func (p *pending) remove(gone func(*waits) bool) {
 		}
 	}
 	p.all = left
-	p.complain.about(p.spool.rewrite(decisionsOf(left)), spoolFails)
+	p.complain.about(p.spool.rewrite(left), spoolFails)
 }
 
 // ready are all that may come to the ref.

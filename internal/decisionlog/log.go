@@ -115,15 +115,12 @@ func New(cfg Config) (*Log, error) {
 		close(l.compared)
 		close(l.flushed)
 	} else {
-		s, ds, err := openSpool(cfg.Spool, cfg.Log)
+		s, left, err := openSpool(cfg.Spool, cfg.Log)
 		if err != nil {
 			return nil, fmt.Errorf("read the spool of decisions: %w", err)
 		}
 		l.pending = pending{spool: s, wake: make(chan struct{}, 1), fresh: make(chan struct{}, 1), known: map[subject]bool{}, complain: complaint{log: cfg.Log}}
-		for _, d := range ds {
-			l.note(l.earlier.last, d)
-		}
-		l.add(ds, l.cfg.Now().Add(-cfg.FlushAfter)) // due at once
+		l.addLeft(left)
 		go l.comparer()
 		go l.flusher()
 	}

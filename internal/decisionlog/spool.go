@@ -2,7 +2,10 @@ package decisionlog
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -21,7 +24,7 @@ type spool struct {
 
 // openSpool gives what waits in a spool. A last line that a killed bot did not finish was not kept, and goes. A spool that cannot be read is
 // put aside.
-func openSpool(name string, log *slog.Logger) (*spool, []decisions.Decision, error) {
+func openSpool(name string, log *slog.Logger) (*spool, []waits, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -30,7 +33,7 @@ func openSpool(name string, log *slog.Logger) (*spool, []decisions.Decision, err
 		return nil, nil, err
 	}
 	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	ds, err := decisions.ReadLines(bytes.NewReader(whole))
+	ws, err := readSpool(whole)
 	if err != nil {
 		log.Error("the spool of decisions is damaged and put aside", "spool", name, "as", name+".damaged", "error", err)
 		if err := os.Rename(name, name+".damaged"); err != nil {
@@ -40,13 +43,46 @@ func openSpool(name string, log *slog.Logger) (*spool, []decisions.Decision, err
 	}
 	s := &spool{name: name, behind: len(whole) != len(data)}
 	if s.behind {
-		err = s.rewrite(ds)
+		err = s.rewrite(ws)
 	}
-	return s, ds, err
+	return s, ws, err
+}
+
+// spoolLine is a decision that waits, as the spool has it.
+type spoolLine struct {
+	decisions.Decision
+	// Done says whether something was carried out; nil: the Rampart that wrote it did not say.
+	Done *bool `json:"done,omitempty"`
+}
+
+func writeSpool(w io.Writer, ws []waits) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for i := range ws {
+		if err := enc.Encode(spoolLine{ws[i].Decision, &ws[i].done}); err != nil {
+			return fmt.Errorf("write decision %s: %w", ws[i].ID, err)
+		}
+	}
+	return nil
+}
+
+// readSpool reads what writeSpool wrote. Where a line does not say whether something was carried out, it is taken to be so.
+func readSpool(data []byte) ([]waits, error) {
+	var out []waits
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var l spoolLine
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("after %d decisions: it is no decision in JSON: %w", len(out), err)
+		}
+		out = append(out, waits{Decision: l.Decision, done: l.Done == nil || *l.Done, spooled: true})
+	}
 }
 
 // append adds decisions. After an error the file may lack them, or have a part of them: the next write makes it anew.
-func (s *spool) append(added, all []decisions.Decision) error {
+func (s *spool) append(added, all []waits) error {
 	if s.behind {
 		return s.rewrite(all)
 	}
@@ -59,7 +95,7 @@ func (s *spool) append(added, all []decisions.Decision) error {
 		s.file = f
 	}
 	var b bytes.Buffer
-	if err := decisions.WriteLines(&b, added...); err != nil {
+	if err := writeSpool(&b, added); err != nil {
 		return err
 	}
 	if _, err := s.file.Write(b.Bytes()); err != nil {
@@ -73,7 +109,7 @@ func (s *spool) append(added, all []decisions.Decision) error {
 }
 
 // rewrite replaces the file, in one step.
-func (s *spool) rewrite(all []decisions.Decision) error {
+func (s *spool) rewrite(all []waits) error {
 	s.behind = true
 	if err := s.close(); err != nil {
 		return err
@@ -82,7 +118,7 @@ func (s *spool) rewrite(all []decisions.Decision) error {
 	if err != nil {
 		return err
 	}
-	err = decisions.WriteLines(f, all...)
+	err = writeSpool(f, all)
 	if err == nil {
 		err = f.Sync()
 	}

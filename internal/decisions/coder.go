@@ -7,7 +7,7 @@ package decisions
 type coder struct {
 	m *memory
 	// ctx are the contexts of the next bits; the last of them may be left over.
-	ctx [maxContexts]uint32
+	ctx [maxContexts + 1]uint32
 	n   int
 	// sel is the mixer's choice of weights.
 	sel uint32
@@ -21,64 +21,11 @@ type coder struct {
 }
 
 const (
-	maxContexts  = 7
-	slotBits     = 20
-	mixerBits    = 12
-	ways         = 4
-	countLimit   = 126
-	firstWeight  = 1 << 14
-	learningRate = 10
+	maxContexts = 7
 	// What is read may ask for so many bits, and so many more for each byte: a writer adds bytes where it needs more.
 	freeBits    = 1 << 20
 	bitsPerByte = 4096
 )
-
-// memory is what the contexts have seen in the epoch.
-type memory struct {
-	// slots have a probability (22 bits) and how often the context was seen (10 bits); checks say whose a slot is. A context
-	// has the choice of ways slots.
-	slots   []uint32
-	checks  []uint16
-	shift   int
-	weights []int32
-	stretch [4096]int16
-	share   [countLimit + 1]int64
-}
-
-func newMemory(bits int) *memory {
-	m := &memory{shift: 32 - bits, slots: make([]uint32, 1<<bits), checks: make([]uint16, 1<<bits), weights: make([]int32, maxContexts<<mixerBits)}
-	for i := range m.weights {
-		m.weights[i] = firstWeight
-	}
-	at := 0
-	for x := -2047; x <= 2047; x++ {
-		for v := squash(x); at <= v; at++ {
-			m.stretch[at] = int16(x)
-		}
-	}
-	for ; at < 4096; at++ {
-		m.stretch[at] = 2047
-	}
-	for i := range m.share {
-		m.share[i] = 65536 * 2 / int64(2*i+3)
-	}
-	return m
-}
-
-// squash turns ln(p/(1-p))·256 into p·4096.
-func squash(d int) int {
-	table := [33]int{1, 2, 3, 6, 10, 16, 27, 45, 73, 120, 194, 310, 488, 747, 1101, 1546, 2047, 2549, 2994, 3348, 3607, 3785,
-		3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094}
-	switch {
-	case d > 2047:
-		return 4095
-	case d < -2047:
-		return 0
-	}
-	w := d & 127
-	d = d>>7 + 16
-	return (table[d]*(128-w) + table[d+1]*w + 64) >> 7
-}
 
 func newWriter(m *memory) *coder { return &coder{m: m, high: 1<<32 - 1} }
 
@@ -131,53 +78,18 @@ func (c *coder) contexts(sel uint32, ctx ...uint32) {
 	}
 }
 
-// find is the slot of a context: its own, or the one of those that it may have that was used least.
-func (m *memory) find(h uint32) uint32 {
-	first := h >> m.shift &^ (ways - 1)
-	check := uint16(h) | 1
-	checks := m.checks[first : first+ways]
-	slots := m.slots[first : first+ways]
-	least := 0
-	for i := range ways {
-		if checks[i] == check {
-			return first + uint32(i)
-		}
-		if slots[i]&1023 < slots[least]&1023 {
-			least = i
-		}
-	}
-	checks[least], slots[least] = check, 1<<31
-	return first + uint32(least)
-}
-
 // bit codes one bit; node tells it from the others of the same symbol.
 func (c *coder) bit(b int, node uint32) int {
-	var at [maxContexts]uint32
-	var st [maxContexts]int32
-	m, dot := c.m, int64(0)
-	base := (mix(c.sel, node) & (1<<mixerBits - 1)) * maxContexts
-	w := m.weights[base : base+maxContexts]
-	for i := range c.n {
-		at[i] = m.find(mix(c.ctx[i], node))
-		s := m.slots[at[i]]
-		if s&1023 > 0 {
-			st[i] = int32(m.stretch[s>>20])
-		}
-		dot += int64(st[i]) * int64(w[i])
+	m, n := c.m, c.n
+	m.ask(&c.ctx, n, node)
+	w := &m.weights[mix(c.sel, node)&(1<<mixerBits-1)]
+	dot := int64(0)
+	for i := range n {
+		dot += int64(m.said[i]) * int64(w[i])
 	}
-	p := squash(int(dot >> 16))
+	p := m.squashed(int(dot >> 16))
 	b = c.arith(b, uint32(min(max(p*16+8, 24), 65512)))
-	err := int64(b<<12-p) * learningRate
-	for i := range c.n {
-		w[i] += int32((int64(st[i])*err + 1<<13) >> 14)
-		s := m.slots[at[i]]
-		prob, n := int64(s>>10), s&1023
-		prob += ((int64(b)*(1<<22-1) - prob) * m.share[n]) >> 16
-		if n < countLimit {
-			n++
-		}
-		m.slots[at[i]] = uint32(prob)<<10 | n
-	}
+	m.learn(w, n, answer{b, p})
 	return b
 }
 

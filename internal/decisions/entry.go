@@ -14,6 +14,9 @@ type entry struct {
 	of   *deployment
 	// doc is the rest; nil where it has not been read.
 	doc *node
+	// wanted is by who reads, and made what was read.
+	wanted bool
+	made   Decision
 }
 
 func entryOf(d *Decision) (*entry, error) {

@@ -41,10 +41,17 @@ type part struct {
 	data     []byte
 }
 
-func newLane() *lane {
-	return &lane{mem: newMemory(slotBits), top: &place{like: 1, exact: 2, index: -1}, lasts: map[uint64]*node{}, followers: map[uint64]*node{},
-		sources: map[uint64]*place{}, hits: map[uint32]uint8{}, shapes: map[string]*shape{}, shapeAt: map[uint64]*shape{}, templates: map[string]*template{},
-		templateAt: map[uint64]*template{}, labels: map[string]uint32{}, labelAfter: map[uint64][]uint32{}, history: []byte{0}, matches: make([]uint32, 1<<16)}
+// begin makes room to learn: a lane that nobody asks for takes none.
+func (l *lane) begin() {
+	if l.mem != nil {
+		return
+	}
+	l.mem, l.top = newMemory(slotBits), &place{like: 1, exact: 2, index: -1}
+	l.lasts, l.followers, l.sources, l.hits = map[uint64]*node{}, map[uint64]*node{}, map[uint64]*place{}, map[uint32]uint8{}
+	l.shapes, l.shapeAt = map[string]*shape{}, map[uint64]*shape{}
+	l.templates, l.templateAt = map[string]*template{}, map[uint64]*template{}
+	l.labels, l.labelAfter = map[string]uint32{}, map[uint64][]uint32{}
+	l.history, l.matches = []byte{0}, make([]uint32, 1<<16)
 }
 
 func (l *lane) learned() int {
@@ -53,6 +60,7 @@ func (l *lane) learned() int {
 
 // write codes the decisions.
 func (l *lane) write(entries []*entry) []byte {
+	l.begin()
 	m := &model{lane: l, coder: newWriter(l.mem)}
 	for _, e := range entries {
 		m.decision(e)
@@ -60,19 +68,26 @@ func (l *lane) write(entries []*entry) []byte {
 	return m.finish()
 }
 
-// read decodes what is pending; want says which decisions are kept.
+// read decodes what is pending.
 func (l *lane) read() error {
 	for len(l.pending) > 0 {
-		p := l.pending[0]
-		m := &model{lane: l, coder: newReader(l.mem, p.data)}
-		for _, e := range p.entries {
-			if m.decision(e); !m.ok() {
-				return fmt.Errorf("segment %d: %w", p.sequence, m.err)
-			}
+		if err := l.decode(l.pending[0]); err != nil {
+			return err
 		}
 		l.pending = l.pending[1:]
 	}
 	l.pending = nil
+	return nil
+}
+
+func (l *lane) decode(p part) error {
+	l.begin()
+	m := &model{lane: l, coder: newReader(l.mem, p.data)}
+	for _, e := range p.entries {
+		if m.decision(e); !m.ok() {
+			return fmt.Errorf("segment %d: %w", p.sequence, m.err)
+		}
+	}
 	return nil
 }
 

@@ -118,7 +118,7 @@ func (s *State) parts(entries []*entry) [lanes][]*entry {
 		n := e.of.lane
 		parts[n] = append(parts[n], e)
 		if s.lanes[n] == nil {
-			s.lanes[n] = newLane()
+			s.lanes[n] = &lane{}
 		}
 	}
 	return parts
@@ -195,116 +195,4 @@ func readHeader(segment []byte) (Header, []byte, error) {
 	}
 	h := Header{Version: Version, Sequence: int(v[0]), Decisions: int(v[1]), First: time.Unix(int64(v[2]), 0).UTC(), Last: time.Unix(int64(v[2]+v[3]), 0).UTC()}
 	return h, segment[len(segment)-r.Len() : len(segment)-4], nil
-}
-
-// Decoder reads segments.
-type Decoder struct{ s *State }
-
-// NewDecoder reads segments that follow those that the state has seen. Nothing else may use the state meanwhile.
-func NewDecoder(s *State) *Decoder { return &Decoder{s} }
-
-// Decode gives the decisions of the next segment that the filter wants, in the order in which they were given to Append. What a
-// filter does not want is read when it is asked for, with a later segment, or when it is needed to code one: a filter by
-// deployment is quick. Errors: ErrVersion, ErrOrder, or bytes that are damaged, be they of an earlier segment. After an error the
-// state is of no use any more.
-func (d *Decoder) Decode(segment []byte, f Filter) ([]Decision, error) {
-	s := d.s
-	if s.err != nil {
-		return nil, fmt.Errorf("%w: an earlier one could not be read: %w", ErrOrder, s.err)
-	}
-	entries, err := s.open(segment)
-	if err == nil {
-		err = s.inLanes(func(l *lane) error {
-			if !slices.ContainsFunc(l.pending, func(p part) bool { return slices.ContainsFunc(p.entries, f.wants) }) {
-				return nil
-			}
-			return l.read()
-		})
-	}
-	if err != nil {
-		s.err = err
-		return nil, err
-	}
-	var out []Decision
-	size := uint64(0)
-	for i, e := range entries {
-		if !f.wants(e) {
-			continue
-		}
-		if size += uint64(e.doc.size); size > maxSizeOfAll {
-			err = fmt.Errorf("%w: there is too much in it", errDamaged)
-		}
-		var got Decision
-		if err == nil {
-			got, err = e.decision()
-		}
-		if err != nil {
-			s.err = fmt.Errorf("segment %d, decision %d: %w", s.sequence-1, i+1, err)
-			return nil, s.err
-		}
-		out = append(out, got)
-	}
-	return out, nil
-}
-
-// open reads time and deployment of each decision, and gives the rest to the lanes.
-func (s *State) open(segment []byte) ([]*entry, error) {
-	h, body, err := readHeader(segment)
-	switch {
-	case err != nil:
-		return nil, err
-	case h.Sequence != s.sequence:
-		return nil, fmt.Errorf("%w: it is number %d of its epoch, expected was %d", ErrOrder, h.Sequence, s.sequence)
-	}
-	check := follow(s.check, segment[:len(segment)-4])
-	if check != binary.BigEndian.Uint32(segment[len(segment)-4:]) {
-		return nil, fmt.Errorf("%w, or it is of another epoch", errDamaged)
-	}
-	data, body, err := chunk(body)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]*entry, h.Decisions)
-	r := &head{State: s, coder: newReader(s.mem, data)}
-	for i := range entries {
-		entries[i] = &entry{}
-		if err := r.entry(entries[i]); err != nil {
-			return nil, err
-		}
-		if r.overrun() {
-			return nil, errDamaged
-		}
-	}
-	for i, p := range s.parts(entries) {
-		if len(p) == 0 {
-			continue
-		}
-		if data, body, err = chunk(body); err != nil {
-			return nil, err
-		}
-		s.lanes[i].pending = append(s.lanes[i].pending, part{h.Sequence, p, data})
-	}
-	if len(body) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes are left over", errDamaged, len(body))
-	}
-	if s.sequence == 0 {
-		s.month = monthOf(h.First.Unix())
-	}
-	s.check = check
-	s.sequence++
-	return entries, nil
-}
-
-// chunk takes off bytes with their length before them.
-func chunk(b []byte) (data, rest []byte, err error) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)-size) {
-		return nil, nil, fmt.Errorf("%w: it is cut off", errDamaged)
-	}
-	return b[size : size+int(n)], b[size+int(n):], nil
-}
-
-func (f Filter) wants(e *entry) bool {
-	t := time.Unix(e.now, 0)
-	return (f.Deployment == "" || f.Deployment == e.of.name) && (f.Since.IsZero() || !t.Before(f.Since)) && (f.Until.IsZero() || t.Before(f.Until))
 }

@@ -1,10 +1,12 @@
 package decisions_test
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -157,6 +159,56 @@ func TestFilters(t *testing.T) {
 	written, err := decisions.NewEncoder(s).Append(all[5*150:])
 	require.NoError(t, err)
 	require.Equal(t, segments[5], written, "who read with filters writes what who wrote all writes")
+}
+
+// Many segments read ahead are as one after the other.
+func TestEach(t *testing.T) {
+	const deployments, rounds = 70, 2 * 32
+	segments, all := epoch(t, deployments, rounds)
+	for name, f := range map[string]decisions.Filter{"all": {}, "one": {Deployment: "payments/d66"}, "nobody": {Deployment: "payments/nobody"},
+		"late": {Since: noon.Add(50 * time.Minute)}, "early": {Until: noon.Add(5 * time.Minute)}} {
+		s := decisions.NewState()
+		one := decisions.NewDecoder(decisions.NewState())
+		at := 0
+		n, err := decisions.NewDecoder(s).Each(t.Context(), segments[:rounds-1], decisions.Visitor{Filter: f, Visit: func(got []decisions.Decision) bool {
+			want, err := one.Decode(segments[at], f)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%s, segment %d", name, at)
+			at++
+			return true
+		}})
+		require.NoError(t, err)
+		require.Equal(t, rounds-1, n)
+		require.Equal(t, rounds-1, at)
+		written, err := decisions.NewEncoder(s).Append(all[(rounds-1)*deployments:])
+		require.NoError(t, err)
+		require.Equal(t, segments[rounds-1], written, "who read with filters writes what who wrote all writes")
+	}
+}
+
+func TestEachEnds(t *testing.T) {
+	segments, all := epoch(t, 70, 40)
+	visited := 0
+	enough := decisions.Visitor{Visit: func([]decisions.Decision) bool { visited++; return visited < 3 }}
+	s := decisions.NewState()
+	n, err := decisions.NewDecoder(s).Each(t.Context(), segments, enough)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 3}, []int{n, visited})
+	_, err = decisions.NewEncoder(s).Append(all[:1])
+	require.Error(t, err, "it was read in part")
+
+	bad := slices.Clone(segments)
+	bad[20] = append([]byte(nil), bad[20]...)
+	bad[20][len(bad[20])/2] ^= 1
+	visited = 0
+	everything := decisions.Visitor{Visit: func([]decisions.Decision) bool { visited++; return true }}
+	n, err = decisions.NewDecoder(decisions.NewState()).Each(t.Context(), bad, everything)
+	require.ErrorContains(t, err, "damaged")
+	require.Equal(t, []int{20, 20}, []int{n, visited}, "what was before it is given")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = decisions.NewDecoder(decisions.NewState()).Each(ctx, segments, decisions.Visitor{Visit: func([]decisions.Decision) bool { cancel(); return true }})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestSegmentsInAnotherOrder(t *testing.T) {

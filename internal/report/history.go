@@ -108,7 +108,7 @@ func (h History) WriteText(w io.Writer, style Style) error {
 // ref names the commit, or says that it is a decision.
 func (e Event) ref() string {
 	if e.Kind == CommitEvent {
-		return e.Commit[:min(len(e.Commit), 9)]
+		return oneLine(e.Commit[:min(len(e.Commit), 9)])
 	}
 	return "decision"
 }

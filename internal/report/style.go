@@ -41,7 +41,7 @@ func (s Style) Good(text string) string { return s.paint(green, text) }
 // Bad paints what is not.
 func (s Style) Bad(text string) string { return s.paint(red, text) }
 
-// effect paints an effect by its strictness.
+// effect paints an effect by its strictness. One that was recorded may be any text.
 func (s Style) effect(e rollout.Effect) string {
 	switch e {
 	case rollout.Allow:
@@ -49,7 +49,7 @@ func (s Style) effect(e rollout.Effect) string {
 	case rollout.Warn, rollout.RequireApproval:
 		return s.paint(yellow, string(e))
 	}
-	return s.paint(red, string(e))
+	return s.paint(red, oneLine(string(e)))
 }
 
 // diff paints the lines of a unified diff.

@@ -86,6 +86,9 @@ type GitContext struct {
 	Author  string    `json:"author,omitempty"` // name <e-mail address>, as the commit claims
 	When    time.Time `json:"when,omitzero"`
 	Message string    `json:"message,omitempty"`
+	// Signed says whether a signer that the bot trusts signed the commit, and Signer who; empty where the bot trusts none.
+	Signed Answer `json:"signed,omitempty"`
+	Signer string `json:"signer,omitempty"`
 	// Reverts is the commit that it says it reverts, as git revert writes it.
 	Reverts string `json:"reverts,omitempty"`
 	// Paths that the commit changed, sorted; the first MaxChangedPaths of them.

@@ -16,6 +16,10 @@ containers contains container if {
 digest(image) := split(image, "@")[1]
 
 # METADATA
+# title: Has an image reference a digest
+pinned(image) if contains(image, "@")
+
+# METADATA
 # title: The tag of an image reference
 # description: Undefined if it has none.
 tag(image) := split(path[count(path) - 1], ":")[1] if path := split(split(image, "@")[0], "/")

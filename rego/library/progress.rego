@@ -23,16 +23,16 @@ steps := [step.rampPercentage | some step in input.deployment.spec.rollout.steps
 # description: The first step above the share; at the last step, that one. 0 for a rollout without steps.
 default ceiling := 0
 
-ceiling := following
+ceiling := min(following) if count(following) > 0
 
-ceiling := max(steps) if not following
+else := max(steps)
 
-# The first step above the share; undefined at the last one.
-following := min([p |
+# The steps above the share.
+following := [step.rampPercentage |
+	above := share + precision
 	some step in input.deployment.spec.rollout.steps
-	p := step.rampPercentage
-	p - share > precision
-])
+	step.rampPercentage > above
+]
 
 # Temporal keeps percentages with single precision: 33.333333 comes back as 33.333332.
 precision := 0.0001

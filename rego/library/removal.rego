@@ -21,26 +21,31 @@ missing contains "it is not known which version the spec asks for" if {
 	not input.record.retire
 }
 
-missing contains "the spec asks for it" if input.plan.target.buildID == build
+missing contains "the spec asks for it" if input.plan.target.buildID == input.action.buildID
 
 missing contains "Git does not know it" if not record
 
-missing contains "it is the current version" if {
-	some read in reads
-	read.routing.current == build
+missing contains "it is the current version" if input.routing.current == input.action.buildID
+
+missing contains "it is the current version" if input.firstRead.routing.current == input.action.buildID
+
+missing contains "it has a ramp" if {
+	input.routing.hasRamp == true
+	input.routing.ramping == input.action.buildID
 }
 
 missing contains "it has a ramp" if {
-	some read in reads
-	read.routing.hasRamp
-	read.routing.ramping == build
+	input.firstRead.routing.hasRamp == true
+	input.firstRead.routing.ramping == input.action.buildID
 }
 
-missing contains "the desired routing names it" if build in desired
+missing contains "the desired routing names it" if input.record.desired.current == input.action.buildID
+
+missing contains "the desired routing names it" if input.record.desired.ramping.buildID == input.action.buildID
 
 missing contains "it is not known that no open workflow is pinned to it" if {
-	some read in reads
-	not unpinned(read.version)
+	some seen in reads
+	not unpinned(seen)
 }
 
 missing contains sprintf("the rollback window (%s) is not over", [window]) if {
@@ -52,8 +57,8 @@ missing contains sprintf("the rollback window (%s) is not over", [window]) if {
 
 missing contains "it has not been drained, or unused, for long enough" if {
 	input.action.kind in {"ScaleDown", "DeleteVersion"}
-	some read in reads
-	not rested(read.version)
+	some seen in reads
+	not rested(seen)
 }
 
 missing contains "it has not been scaled down" if {
@@ -68,15 +73,13 @@ missing contains "it is not known that its pollers are gone" if {
 
 missing contains "the server still lists it" if {
 	input.action.kind == "RemoveFiles"
-	some read in reads
-	not read.version.listed == false
+	some seen in reads
+	not seen.listed == false
 }
-
-build := input.action.buildID
 
 in_read(versions) := v if {
 	some v in versions
-	v.buildID == build
+	v.buildID == input.action.buildID
 }
 
 default version := {}
@@ -85,22 +88,16 @@ version := in_read(input.versions)
 
 record := version.record
 
-# reads of this cycle, the newest first.
-reads := array.concat(newest, first)
+# reads are the version as each read of this cycle saw it, the newest first; {} where one did not.
+reads := [version] if not input.firstRead
 
-newest := [{"routing": input.routing, "version": version}]
-
-first := [{"routing": input.firstRead.routing, "version": first_version} | input.firstRead]
+reads := [version, first_version] if input.firstRead
 
 default first_version := {}
 
 first_version := in_read(input.firstRead.versions)
 
-desired contains input.record.desired.current
-
-desired contains input.record.desired.ramping.buildID
-
-promotions := [p | some p in input.record.promotions; p.buildID == build]
+promotions := [p | some p in input.record.promotions; p.buildID == input.action.buildID]
 
 window := input.deployment.spec.rollout.rollback.window
 
@@ -139,9 +136,9 @@ drained_delay := delete_delay if input.action.kind == "DeleteVersion"
 delete_delay := longer("deleteDelay", evidence.minDeleteDelay)
 
 # A person who asked for the end of one version goes without the spec's delays, not without the environment's.
-delays := input.deployment.spec.sunset if not record.retire
-
 delays := {"scaledownDelay": "0s", "deleteDelay": "0s"} if record.retire
+
+else := input.deployment.spec.sunset
 
 longer(name, floor) := max([
 	time.parse_duration_ns(delays[name]),

@@ -52,6 +52,12 @@ later := "2026-03-02T12:00:00Z"
 
 never_routed := object.union(doc("ScaleDown", unused), {"record": {"promotions": []}})
 
+test_the_first_read_saw_traffic if {
+	missing(object.union(doc("ScaleDown", drained), {"firstRead": {"routing": {"current": "v1"}}}), later) == {"it is the current version"}
+	missing(object.union(doc("ScaleDown", drained), {"firstRead": {"routing": {"ramping": "v1"}}}), later) == {"it has a ramp"}
+	missing(object.union(doc("ScaleDown", drained), {"firstRead": {"routing": {"ramping": "v1", "hasRamp": false}}}), later) == set()
+}
+
 test_drained_for_long_enough if missing(doc("ScaleDown", drained), "2026-03-01T13:00:00Z") == set()
 
 test_not_drained_for_long_enough if {

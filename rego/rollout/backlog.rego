@@ -12,13 +12,13 @@ import data.rampart.config.rollout.backlog
 #   parameters:
 #     maxAge: how long the oldest task may have waited; 0s is for ever
 hold contains {"rule": "rollout.backlog", "msg": msg, "queue": queue.name} if {
-	input.action.raises
+	input.action.raises == true
 	input.action.from > 0
-	limit := time.parse_duration_ns(backlog.maxAge)
-	limit > 0
 	some version in input.versions
 	version.buildID == input.action.buildID
 	some queue in version.queues
+	limit := time.parse_duration_ns(backlog.maxAge)
+	limit > 0
 	queue.backlog.ageSeconds * 1000000000 > limit
 	msg := sprintf("tasks of %s wait for more than %s on its %s task queue %s", [version.buildID, backlog.maxAge, lower(queue.type), queue.name])
 }

@@ -59,7 +59,7 @@ rollback contains {"rule": "rollout.canary", "msg": msg, "stuck": input.canary.s
 }
 
 hold contains {"rule": "rollout.canary", "msg": msg} if {
-	input.action.raises
+	input.action.raises == true
 	input.action.from > 0
 	canary.minSamples > 0
 	not candidate.sampled

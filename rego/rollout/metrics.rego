@@ -16,7 +16,7 @@ import data.rampart.library.thresholds
 #   parameters:
 #     thresholds: limits of metrics
 hold contains {"rule": "rollout.metrics", "msg": msg, "metric": t.metric} if {
-	input.action.raises
+	input.action.raises == true
 	input.action.from > 0
 	some t in metrics.thresholds
 	match.scope(t)

@@ -16,7 +16,7 @@ import data.rampart.library.progress
 #     maxIncrease: how many percentage points one ramp may add
 deny contains {"rule": "rollout.steps", "msg": msg, "ceiling": progress.ceiling} if {
 	input.action.kind == "Ramp"
-	input.action.raises
+	input.action.raises == true
 	input.deployment.spec.rollout.strategy == "Progressive"
 	input.action.to > progress.ceiling
 	msg := sprintf("%v%% is more than one step: from %v%% the next step is %v%%", [input.action.to, progress.share, progress.ceiling])
@@ -32,7 +32,7 @@ deny contains {"rule": "rollout.steps", "msg": msg} if {
 
 deny contains {"rule": "rollout.steps", "msg": msg} if {
 	input.action.kind == "Ramp"
-	input.action.raises
+	input.action.raises == true
 	input.action.to > steps.maxPercentage
 	msg := sprintf("no ramp goes beyond %v%% here", [steps.maxPercentage])
 }
@@ -44,11 +44,11 @@ deny contains {"rule": "rollout.steps", "msg": msg} if {
 }
 
 deny contains {"rule": "rollout.steps", "msg": "Temporal's routing was not read just now"} if {
-	input.action.raises
+	input.action.raises == true
 	not input.routing.fresh
 }
 
 deny contains {"rule": "rollout.steps", "msg": "there is no spec to take steps from"} if {
-	input.action.raises
+	input.action.raises == true
 	not input.deployment.spec
 }

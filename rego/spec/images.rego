@@ -16,7 +16,7 @@ import data.rampart.library.match
 #     digestEnvironments: patterns of environments in which every image needs a digest
 deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
 	some container in image.containers
-	not image.digest(container.image)
+	not image.pinned(container.image)
 	some pattern in images.mutableTags
 	tag := image.tag(container.image)
 	glob.match(pattern, [], tag)
@@ -25,7 +25,7 @@ deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
 
 deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
 	some container in image.containers
-	not image.digest(container.image)
+	not image.pinned(container.image)
 	not image.tag(container.image)
 	msg := sprintf("container %s: %s has no tag, which means latest; use a tag that stays, or a digest", [container.name, container.image])
 }
@@ -33,6 +33,6 @@ deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
 deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
 	match.environment(images.digestEnvironments)
 	some container in image.containers
-	not image.digest(container.image)
+	not image.pinned(container.image)
 	msg := sprintf("container %s: %s has no digest, which environment %s asks for", [container.name, container.image, input.environment.name])
 }

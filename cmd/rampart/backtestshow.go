@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// shown is one decision in full.
+type shown struct {
+	ID         string                `json:"id"`
+	At         time.Time             `json:"at"`
+	Deployment string                `json:"deployment"`
+	Recorded   rollout.Verdicts      `json:"recorded"`
+	Now        rollout.Verdicts      `json:"now"`
+	Differs    []string              `json:"differs"`
+	Masked     bool                  `json:"masked,omitempty"`
+	Failed     string                `json:"failed,omitempty"`
+	Policy     []rollout.Explanation `json:"policy,omitempty"`
+}
+
+// showBacktest shows one decision: what was said then and what is said now of all that differs, and why.
+func (a *app) showBacktest(ctx context.Context, source decisionSource, b *backtest, f backtestFlags) error {
+	d, err := oneDecision(ctx, source, f.show)
+	if err != nil {
+		return err
+	}
+	got, err := b.judge(ctx, d)
+	if err != nil {
+		return err
+	}
+	if got == nil {
+		return fmt.Errorf("decision %s is of another environment than --env %s", d.ID, b.env)
+	}
+	if got.in.document == nil || got.in.verdicts == nil || got.engine.Engine == nil {
+		return errors.New(got.failed)
+	}
+	return a.showDecision(ctx, d, *got, f)
+}
+
+// maxMatches are named where several decisions match.
+const maxMatches = 10
+
+// oneDecision finds the decision of an ID, or the only one whose ID begins so.
+func oneDecision(ctx context.Context, source decisionSource, id string) (one decisions.Decision, err error) {
+	found := map[string]decisions.Decision{} // the first of each ID
+	var ids []string
+	for d, err := range source.Decisions(ctx, decisions.Filter{}) {
+		if err != nil {
+			return one, err
+		}
+		if d.ID == id {
+			return d, nil
+		}
+		if _, again := found[d.ID]; strings.HasPrefix(d.ID, id) && !again {
+			found[d.ID] = d
+			ids = append(ids, d.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return one, fmt.Errorf("there is no decision whose ID begins with %q", id)
+	case 1:
+		return found[ids[0]], nil
+	}
+	lines := []string{fmt.Sprintf("the IDs of %d decisions begin with %q: give more of one", len(ids), id)}
+	for _, id := range ids[:min(len(ids), maxMatches)] {
+		about, err := found[id].Deployment()
+		if err != nil {
+			return one, err
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s %s", oneLine(id), found[id].Timestamp.UTC().Format(time.RFC3339), oneLine(about.String())))
+	}
+	if n := len(ids) - maxMatches; n > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
+	}
+	return one, errors.New(strings.Join(lines, "\n"))
+}
+
+func (a *app) showDecision(ctx context.Context, d decisions.Decision, got rejudged, f backtestFlags) error {
+	out := shown{ID: d.ID, At: d.Timestamp.UTC(), Deployment: got.in.document.Deployment().String(), Recorded: *got.in.verdicts, Now: got.now,
+		Differs: []string{}, Masked: got.masked, Failed: got.failed}
+	for _, x := range got.differences {
+		explained, err := got.engine.Explain(ctx, got.in.document, x.Action)
+		if err != nil {
+			return err
+		}
+		out.Policy = append(out.Policy, explained)
+		out.Differs = append(out.Differs, x.Action)
+	}
+	var err error
+	if f.output.value != formatText {
+		err = a.encode(f.output.value, out)
+	} else {
+		err = a.printShown(out, got.differences)
+	}
+	if err == nil && len(got.differences) > 0 && !got.masked {
+		return pending(nil)
+	}
+	return err
+}
+
+func (a *app) printShown(s shown, differences []report.Difference) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, decision %s\n", oneLine(s.Deployment), s.At.Format(time.RFC3339), oneLine(s.ID))
+	if s.Failed != "" {
+		fmt.Fprintf(&b, "could not be evaluated: %s\n", oneLine(s.Failed))
+	}
+	if s.Masked {
+		b.WriteString("not comparable: the policies read what is masked\n")
+	}
+	style := a.style()
+	for _, x := range differences {
+		about := x.Action
+		if about == "" {
+			about = "the spec"
+		}
+		fmt.Fprintf(&b, "\n%s: %s\n", oneLine(about), strings.ToLower(string(x.Change)))
+		report.WriteVerdict(&b, "recorded", x.Recorded, style)
+		report.WriteVerdict(&b, "now", x.Now, style)
+	}
+	if len(differences) == 0 {
+		b.WriteString("no difference\n")
+	}
+	tree := report.PolicyTree{DecisionID: s.ID, At: s.At, PolicyDigest: s.Now.PolicyDigest, RecordedDigest: s.Recorded.PolicyDigest, Explanations: s.Policy}
+	if len(s.Policy) > 0 {
+		tree.WriteText(&b, report.View{Style: style, Fold: report.Folded, Now: a.now()})
+	}
+	_, err := fmt.Fprint(a.out, b.String())
+	return err
+}
