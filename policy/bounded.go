@@ -373,7 +373,7 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		}
 		switch {
 		case w.total > w.most: // asked first: errors of builtins may be shown with what they were given
-			b.short()
+			b.overworked()
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case w.large:
 			return largeNumber(bctx.Location, name)
@@ -406,7 +406,7 @@ func (b *budget) read(at *ast.Location, name string, iter func(*ast.Term) error)
 			return largeNumber(at, name)
 		}
 		if w.total > w.most {
-			b.short()
+			b.overworked()
 		}
 		if b.spent != "" || !b.make(t) {
 			return topdown.Halt{Err: errors.New(b.spent)}

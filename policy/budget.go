@@ -89,7 +89,7 @@ func (b *budget) weigh() {
 // take takes memory for the result of a builtin, and reports whether there was enough.
 func (b *budget) take(bytes int64) bool {
 	if b.memory -= bytes; b.memory < 0 {
-		b.short()
+		b.overworked()
 	}
 	return b.spent == ""
 }
@@ -104,6 +104,11 @@ const bytesOfStep = 1 << 10
 
 func (b *budget) short() {
 	b.end(fmt.Sprintf("needed more than %d MiB of memory", b.bounds.Memory>>20))
+}
+
+// overworked says that builtins were given too much: what they take is never given back.
+func (b *budget) overworked() {
+	b.end(fmt.Sprintf("had builtins work on more than %d MiB", b.bounds.Memory>>20))
 }
 
 func (b *budget) end(why string) {

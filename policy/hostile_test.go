@@ -64,7 +64,7 @@ func chain(n int, rule func(i int) string) string {
 }
 
 func hostiles() map[string]hostile {
-	const timeout, broken, late, memory, parts, p1 = "policy.timeout", "policy.broken", "took", "MiB of memory", "made values of more than 250000 parts", "policies/p1.rego"
+	const timeout, broken, late, memory, parts, p1 = "policy.timeout", "policy.broken", "took", "had builtins work on more than 64 MiB", "made values of more than 250000 parts", "policies/p1.rego"
 	doubled := func(call string) func() Config { return program(deny("	"+call+" == \"\"") + twice) }
 	big := "\nbig := sprintf(\"%99999d\", [1])\n"
 	nested := func(open, end string, n int) func() Config {
