@@ -226,7 +226,10 @@ func listEntries(entries []mirror.Entry) string {
 	return strings.Join(out, ", ")
 }
 
-// decisionsMessage says what a segment holds, for people.
+// maxNamed is how many worker deployments a commit's message names. A name takes about as much room there as a decision in a segment.
+const maxNamed = 8
+
+// decisionsMessage says what a segment holds, for people: about how many worker deployments, or about which where they are few.
 func decisionsMessage(ds []decisions.Decision) string {
 	about := map[string]int{}
 	first, last := ds[0].Timestamp, ds[0].Timestamp
@@ -251,13 +254,12 @@ func decisionsMessage(ds []decisions.Decision) string {
 		subject = fmt.Sprintf("rampart: %d decisions about %s", len(ds), printable(sorted[0]))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nFrom %s to %s\n\n", subject, first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
-	const most = 50
-	for i, name := range sorted {
-		if i == most {
-			fmt.Fprintf(&b, "and %d more\n", len(sorted)-most)
-			break
-		}
+	fmt.Fprintf(&b, "%s\n\nFrom %s to %s\n", subject, first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
+	if len(sorted) > maxNamed {
+		return b.String()
+	}
+	b.WriteString("\n")
+	for _, name := range sorted {
 		fmt.Fprintf(&b, "%s: %d\n", printable(name), about[name])
 	}
 	return b.String()

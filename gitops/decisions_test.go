@@ -412,3 +412,17 @@ func TestMonthsAreEpochs(t *testing.T) {
 	}
 	require.Equal(t, ds, collect(t, k.Read(t.Context(), DecisionQuery{Order: OldestFirst})))
 }
+
+// A commit's message costs little beside what the commit holds.
+func TestDecisionsMessage(t *testing.T) {
+	few := slices.Concat(series(t, "checkout", gittest.Epoch, 2), series(t, "cart", gittest.Epoch, 1))
+	require.Equal(t, "rampart: 3 decisions about 2 worker deployments\n\nFrom 2026-01-02T03:04:05Z to 2026-01-02T03:05:05Z\n\nshop/cart: 1\nshop/checkout: 2\n",
+		decisionsMessage(few))
+	var many []decisions.Decision
+	for i := range 100 {
+		many = append(many, series(t, fmt.Sprintf("worker-%d", i), gittest.Epoch, 1)...)
+	}
+	message := decisionsMessage(many)
+	require.Contains(t, message, "rampart: 100 decisions about 100 worker deployments\n\nFrom ")
+	require.Less(t, len(message), 120)
+}
