@@ -83,7 +83,10 @@ bench: ## time and memory of single steps and of whole cycles
 clean:
 	rm -rf $(BIN)
 
-# What the decision log costs on its ref: 1 000 deployments for a month, with real commits. Half an hour the first time.
+# What the decision log costs on its ref: 1 000 deployments for two days, and a few for a year, with real commits. RUNS says what else, as
+# DEPLOYMENTSxDAYS: RUNS=1000x31 takes half an hour, RUNS=1000x365 six hours. DIR=/some/folder keeps what was played for the next time.
 .PHONY: decisions-size
+decisions-size: export RUNS := $(RUNS)
+decisions-size: export DIR := $(DIR)
 decisions-size: ## bytes a decision on the ref refs/rampart/decisions
-	$(GO) test -run '^$$' -tags size -bench Month -benchtime 1x -timeout 3h -v ./internal/decisions
+	$(GO) test -run '^$$' -tags size -bench Size -benchtime 1x -timeout 24h -v ./internal/decisions

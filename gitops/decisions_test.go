@@ -416,7 +416,7 @@ func TestMonthsAreEpochs(t *testing.T) {
 // A commit's message costs little beside what the commit holds.
 func TestDecisionsMessage(t *testing.T) {
 	few := slices.Concat(series(t, "checkout", gittest.Epoch, 2), series(t, "cart", gittest.Epoch, 1))
-	require.Equal(t, "rampart: 3 decisions about 2 worker deployments\n\nFrom 2026-03-02T03:04:05Z to 2026-03-02T03:05:05Z\n\nshop/cart: 1\nshop/checkout: 2\n",
+	require.Equal(t, "rampart: 3 decisions about 2 worker deployments\n\nFrom 2026-01-02T03:04:05Z to 2026-01-02T03:05:05Z\n\nshop/cart: 1\nshop/checkout: 2\n",
 		decisionsMessage(few))
 	var many []decisions.Decision
 	for i := range 100 {

@@ -32,6 +32,9 @@ type made struct {
 	name   rollout.Name
 	start  time.Time
 	days   int
+	// want is how many decisions there are to be from the time counted on, as far as there are cycles to choose from; 0: as they come.
+	want    int
+	counted time.Time
 	// pushes by time, each with the commit that it came with.
 	pushes []pushed
 	// frozen is when a person's freeze holds raises.
@@ -142,32 +145,53 @@ func (m *made) make(t require.TestingT) []decisions.Decision {
 }
 
 // times of the decisions, sorted: the cycles of which the simulation tells, both reads of those that have two, and some cycles
-// between them while a version is judged.
+// between them while a version is judged: two at most, or as many as are wanted.
 func (m *made) times(entries []rollout.TimetableEntry) []time.Time {
 	all := slices.SortedFunc(maps.Keys(m.seen), time.Time.Compare)
-	var out []time.Time
+	var out, spare []time.Time
+	k := 0
 	for i, e := range entries {
 		end := e.At.Add(time.Hour)
 		if i+1 < len(entries) {
 			end = entries[i+1].At
 		}
 		var between []time.Time
-		for _, at := range all {
-			switch got := m.seen[at]; {
+		for k > 0 && !all[k-1].Before(e.At) {
+			k--
+		}
+		for ; k < len(all) && all[k].Before(end.Add(2*time.Second)); k++ {
+			switch at, got := all[k], m.seen[all[k]]; {
+			case at.Before(e.At):
 			case at.Equal(e.At), at.Equal(e.At.Add(time.Second)) && got.s.FirstRead != nil:
 				out = append(out, at)
 			case at.After(e.At.Add(30*time.Second)) && at.Before(end.Add(-30*time.Second)) && got.p.Canary != nil && got.s.FirstRead == nil:
 				between = append(between, at)
 			}
 		}
-		for n := 0; n < 2 && len(between) > 0; n++ {
-			k := m.rng.IntN(len(between))
-			out = append(out, between[k])
-			between = slices.Delete(between, k, k+1)
+		m.rng.Shuffle(len(between), func(i, j int) { between[i], between[j] = between[j], between[i] })
+		n := 0
+		if m.want == 0 {
+			n = min(2, len(between))
+			out = append(out, between[:n]...)
 		}
+		spare = append(spare, between[n:]...)
+	}
+	if m.want > 0 {
+		out = m.more(out, spare)
 	}
 	slices.SortFunc(out, time.Time.Compare)
 	return slices.Compact(out)
+}
+
+// more adds as many of the spare ones, drawn at random, as are wanted and there.
+func (m *made) more(out, spare []time.Time) []time.Time {
+	early := func(at time.Time) bool { return at.Before(m.counted) }
+	slices.SortFunc(out, time.Time.Compare)
+	out = slices.Compact(out)
+	n := len(slices.DeleteFunc(slices.Clone(out), early))
+	spare = slices.DeleteFunc(spare, early)
+	m.rng.Shuffle(len(spare), func(i, j int) { spare[i], spare[j] = spare[j], spare[i] })
+	return append(out, spare[:min(max(m.want-n, 0), len(spare))]...)
 }
 
 func (m *made) world(t require.TestingT) sim.Input {
@@ -379,6 +403,10 @@ func (m *made) polled(in []rollout.TaskQueue, now time.Time, share float32) []ro
 type company struct {
 	deployments, days int
 	start             time.Time
+	// due is how many decisions each is to have made, those that it had made included, by the end of what is counted; 0: as they come.
+	due     int
+	had     map[string]int
+	counted time.Time
 }
 
 func (c company) each(t require.TestingT, i int, engine *policy.Engine) []decisions.Decision {
@@ -388,7 +416,13 @@ func (c company) each(t require.TestingT, i int, engine *policy.Engine) []decisi
 	if i >= len(madeTeams)*len(madeWords) {
 		name = fmt.Sprintf("%s-%d", name, i/(len(madeTeams)*len(madeWords)))
 	}
+	if at := c.counted; !at.IsZero() { // the same worker deployment at another time
+		r = rand.New(rand.NewPCG(uint64(at.Unix()), uint64(i)))
+	}
 	m := &made{rng: r, engine: engine, masker: masker(t), labels: map[string]string{"id": "rampart-0", "version": "1.4.0"},
-		name: rollout.Name{Namespace: team, Name: name}, start: c.start, days: c.days}
+		name: rollout.Name{Namespace: team, Name: name}, start: c.start, days: c.days, counted: c.counted}
+	if c.due > 0 {
+		m.want = max(c.due-c.had[m.name.String()], 1)
+	}
 	return m.make(t)
 }
