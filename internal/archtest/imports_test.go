@@ -31,12 +31,13 @@ var (
 var rules = map[string]rule{
 	"gitops/api":           {never: append([]string{}, pure...)},
 	"gitops/mirror":        {never: []string{opa, sdk, cobra}},
+	"gitops/signature":     {never: []string{opa, sdk, git, cobra}},
 	"gitops":               {ours: []string{"gitops/api", "gitops/mirror", "internal/decisions", "internal/rollout"}, never: []string{opa, sdk, cobra}},
 	"internal/analysis":    {never: append([]string{cobra}, pure...)},
 	"internal/rollout":     {ours: []string{"gitops/api"}, never: pure},
 	"internal/plan":        {ours: []string{"gitops/api", "internal/analysis", "internal/rollout"}, never: pure},
 	"internal/oracle":      {ours: []string{"gitops/api", "internal/rollout"}, never: append([]string{cobra}, pure...)}, // nothing of the planner
-	"internal/decisions":   {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
+	"internal/decisions":   {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/decisionlog": {ours: []string{"gitops/api", "internal/analysis", "internal/decisions", "internal/reconcile", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/operate":     {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan"}, never: pure},
 	"render":               {ours: []string{"gitops/api", "internal/rollout"}, never: pure},
