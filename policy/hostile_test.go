@@ -67,6 +67,8 @@ func hostiles() map[string]hostile {
 	const timeout, broken, late, memory, parts, p1 = "policy.timeout", "policy.broken", "took", "MiB of memory", "made values of more than 250000 parts", "policies/p1.rego"
 	doubled := func(call string) func() Config { return program(deny("	"+call+" == \"\"") + twice) }
 	big := "\nbig := sprintf(\"%99999d\", [1])\n"
+	// A text of 10 kB forty thousand times.
+	const aliased = "x := concat(\"\", [\"a: &a \\\"\", sprintf(\"%9999s\", [\"b\"]), \"\\\"\\nb: [\", replace(sprintf(\"%40000s\", [\" \"]), \" \", \"*a,\"), \"1]\\n\"])\n"
 	nested := func(open, end string, n int) func() Config {
 		return program(deny("	x := " + strings.Repeat(open, n) + "1" + strings.Repeat(end, n)))
 	}
@@ -101,8 +103,8 @@ func hostiles() map[string]hostile {
 			timeout, "", p1},
 		"equal objects": {program(deny("	x := {i: [] | some i in numbers.range(1, 45000)}\n	y := {i: [] | some i in numbers.range(1, 45000)}\n	x == y")), timeout, parts, p1},
 		"equal rules": {program(rules(chain(20, func(i int) string {
-			return fmt.Sprintf("s%d contains [x, 1] if some x in s%d\n\ns%d contains [x, 2] if some x in s%d", i, i-1, i, i-1)
-		}) + "s0 := {input.action.to}\n\n" + x + "s20 == {y | some y in s20}\n")), timeout, late, p1},
+			return fmt.Sprintf("s%d contains [x, 1] if some x in union({s%d})\n\ns%d contains [x, 2] if some x in union({s%d})", i, i-1, i, i-1)
+		}) + "s0 := {input.action.to}\n\n" + x + "s20 == {y | some y in s20}\n")), timeout, "", p1},
 		"equal packages": {program("package big\n\np0 := [x | some x in numbers.range(1, 10000)]\n\n"+chain(60, func(i int) string { return fmt.Sprintf("p%d := p0", i) }),
 			rules(x+"y := data.big\n")), timeout, parts, "policies/p2.rego"},
 		"inputs within inputs": {program(rules("a0 := input\n\n" + chain(30, func(i int) string {
@@ -166,6 +168,22 @@ func hostiles() map[string]hostile {
 		"large findings":  {program(rules("deny contains {\"rule\": \"x\", \"msg\": big, \"n\": i, \"data\": big} if some i in numbers.range(1, 100000)\n" + big)), timeout, "", p1},
 		"a giant message": {program(rules("deny contains {\"rule\": \"x\", \"msg\": sprintf(\"%9999999d\", [1])}\n")), "x", " ", ""},
 		"many digits":     {program(deny("	n := json.unmarshal(concat(\"\", [x | some _ in numbers.range(1, 20000); x := \"1\"]))\n	n > 1")), "policy.error", "", p1},
+		"types in comprehensions": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+			return fmt.Sprintf("x%d := [v | v := [x%d, x%d]]\n\ny%d := [v | v := [y%d, y%d]]", i, i-1, i-1, i, i-1, i-1)
+		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
+		"types of either": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+			return fmt.Sprintf("x%d := [x%d]\n\nx%d := {\"a\": x%d} if false\n\ny%d := {\"a\": y%d} if {\n	false\n} else := [y%d]", i, i-1, i, i-1, i, i-1, i-1)
+		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
+		"types in patterns": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+			return fmt.Sprintf("x%d := v if {\n	{\"k\": w} = {\"k\": x%d}\n	{\"q\": v} = {\"q\": {\"a\": w, \"b\": w}}\n}\n\ny%d := v if {\n	some w in [y%d]\n	v := {\"a\": w, \"b\": w}\n}", i, i-1, i, i-1)
+		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
+		"aliases read":      {program(deny("	" + aliased + "	count(yaml.unmarshal(x)) == 2")), timeout, memory, p1},
+		"aliases looked at": {program(deny("	" + aliased + "	yaml.is_valid(x)")), timeout, memory, p1},
+		"wide indents": {program(deny("	open := replace(sprintf(\"%700s\", [\"[\"]), \" \", \"[\")\n	x := json.unmarshal(concat(\"\", [open, \"1\", replace(sprintf(\"%999s\", [\" \"]), \" \", \",1\"), replace(open, \"[\", \"]\")]))\n	count(json.marshal_with_options(x, {\"indent\": sprintf(\"%6000s\", [\" \"])})) == 1")),
+			timeout, memory, p1},
+		"braces in a glob": {program(deny("	open := replace(sprintf(\"%8000s\", [\" \"]), \" \", \"{a,\")\n	glob.match(concat(\"\", [open, replace(sprintf(\"%8000s\", [\" \"]), \" \", \"}\")]), [], \"a\")")),
+			timeout, memory, p1},
+		"trimmed": {program(deny("	x := replace(sprintf(\"%99999s\", [\" \"]), \" \", \"é\")\n	trim_left(x, concat(\"\", [sprintf(\"%99999s\", [\" \"]), \"é\"])) == \"x\"")), timeout, memory, p1},
 	}
 }
 
