@@ -323,8 +323,9 @@ func (b *budget) weigher() *weigher {
 const boundedPrefix = "bounded."
 
 // bound leads the calls of a compiled program's builtins through their checks, weighs what modules make that are not ours, and gives the
-// builtins that are called.
-func bound(c *ast.Compiler, ours map[string]bool) map[string]*topdown.Builtin {
+// builtins that are called, and the places of equations that are refused.
+func bound(c *ast.Compiler, ours map[string]bool) (map[string]*topdown.Builtin, []*ast.Location) {
+	w := &weighing{compiler: c}
 	all, out := costs(), map[string]*topdown.Builtin{}
 	rename := func(t *ast.Term) {
 		ref, ok := t.Value.(ast.Ref)
@@ -355,11 +356,13 @@ func bound(c *ast.Compiler, ours map[string]bool) map[string]*topdown.Builtin {
 			return false
 		})
 		if !ours[m.Package.Location.File] {
-			weighMade(m)
-			out[nameMade] = made()
+			for _, r := range m.Rules {
+				w.rule(r)
+			}
+			out[nameMade], out[nameCompared] = made(), comparing()
 		}
 	}
-	return out
+	return out, w.tangled
 }
 
 // checked calls a builtin if the budget allows for what it can make.
