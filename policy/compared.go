@@ -21,8 +21,8 @@ const nameCompared = boundedPrefix + "compared"
 // counted, of as many as can be made.
 const maxCompared = 250_000
 
-// freshPrefix is how variables begin that hold a side of an equation, which nobody wrote.
-const freshPrefix = "__side"
+// freshPrefix is how variables begin that hold a side of an equation, which nobody wrote: as those that OPA makes do.
+const freshPrefix = "__local_side"
 
 // compared gives what is to be put behind an expression that compares values. known are the variables with values before it.
 func (w *weighing) compared(x *ast.Expr, known ast.VarSet) []*ast.Expr {

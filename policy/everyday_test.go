@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -75,6 +76,10 @@ func TestEverydayPolicies(t *testing.T) {
 					fired++
 				}
 			}
+			x, err := e.Explain(t.Context(), document, ramp().ID)
+			require.NoError(t, err)
+			require.NotContains(t, fmt.Sprintf("%+v", x), freshPrefix)
+			require.NotContains(t, fmt.Sprintf("%+v", x), boundedPrefix)
 			require.NotContains(t, ids(e.Judge(t.Context(), snapshot(t), proposal(ramp())).Of(ramp().ID)), "policy.error")
 		})
 	}
