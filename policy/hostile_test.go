@@ -184,7 +184,7 @@ func hostiles() map[string]hostile {
 		}, timeout, compared, p1},
 		"comprehensions compared": {program(deny("	v := json.unmarshal(concat(\"\", [\"[\", replace(sprintf(\"%1000s\", [\" \"]), \" \", \"[],\"), \"[]]\"]))\n	[v | some _ in numbers.range(1, 1500)] == [v | some _ in numbers.range(1, 1500)]")),
 			timeout, parts, p1},
-		"tangled":         {program(deny("	z := numbers.range(1, 1000)\n	" + tangle("x", 9) + "\n	" + tangle("y", 9) + "\n	x0 == y0")), broken, "a variable in it three times", p1},
+		"tangled":         {program(deny("	z := numbers.range(1, 4000)\n	" + tangle("x", 6) + "\n	" + tangle("y", 6) + "\n	x0 == y0")), broken, "a variable in it three times", p1},
 		"tangled further": {program(deny("	z := input.action.to\n	" + tangle("x", 40) + "\n	count(x0) == 5")), broken, "within others many times over", p1},
 		"types in comprehensions": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
 			return fmt.Sprintf("x%d := [v | v := [x%d, x%d]]\n\ny%d := [v | v := [y%d, y%d]]", i, i-1, i-1, i, i-1, i-1)

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -198,10 +200,10 @@ func (w *widths) equal(a, b *ast.Term) {
 // all is the largest width of any variable.
 func (w *widths) all() float64 {
 	most := 0.0
-	for v := range w.defined {
+	for _, v := range slices.Sorted(maps.Keys(w.defined)) { // in order: what leads to itself is as wide as where it is begun
 		most = max(most, w.variable(v).sum())
 	}
-	for v := range w.called {
+	for _, v := range slices.Sorted(maps.Keys(w.called)) {
 		most = max(most, w.variable(v).sum())
 	}
 	return most
