@@ -35,6 +35,8 @@ type call struct {
 	// rough is how many numbers there are that are no small integers. OPA tells numbers apart by what is before the point, so that
 	// a set of them is searched from end to end.
 	rough int64
+	// deepest is how deep values are within each other.
+	deepest int64
 }
 
 // text is an operand's length if it is a string, else 0.
@@ -103,20 +105,23 @@ func costs() map[string]cost {
 		"bits.lsh":     shiftCost,
 		"product":      func(c call) int64 { return quadratic(c.weight, c.weight) },
 		"json.marshal": linear(6), "yaml.marshal": linear(sizeOfTerm), // each control character is escaped
-		"json.marshal_with_options": func(c call) int64 { return c.weight*6 + quadratic(c.weight, c.weight) },
-		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": linear(sizeOfParsed * 2), "yaml.is_valid": linear(sizeOfParsed),
+		"json.marshal_with_options": indentCost,
+		"json.unmarshal":            linear(sizeOfParsed), "yaml.unmarshal": yamlCost, "yaml.is_valid": yamlCost,
 		"json.is_valid": linear(sizeOfParsed),
 		"split":         linear(sizeOfTerm), "strings.split_n": linear(sizeOfTerm),
 		"regex.find_all_string_submatch_n": func(c call) int64 {
 			return (c.text(1)+1)*4*sizeOfTerm*(c.text(0)+1) + patternCost(c, 0, 1)
 		},
 		"glob.match": func(c call) int64 {
-			return c.text(0)*sizeOfParsed + c.weight + 8*quadratic(c.text(0), c.text(2)*sizeOfTerm)
+			return c.text(0)*(c.text(0)+sizeOfParsed) + c.weight + 8*quadratic(c.text(0), c.text(2)*sizeOfTerm)
 		},
 		"urlquery.decode_object": linear(sizeOfTerm), "strings.any_prefix_match": linear(sizeOfTerm), "strings.any_suffix_match": linear(sizeOfTerm),
 	}
 	for _, name := range []string{"re_match", "regex.match", "regex.is_valid", "regex.split", "regex.find_n", "regex.template_match"} {
 		out[name] = func(c call) int64 { return c.weight*4*sizeOfTerm + patternCost(c, 0, 1) }
+	}
+	for _, name := range []string{"trim", "trim_left", "trim_right"} { // each character is looked for in the others
+		out[name] = func(c call) int64 { return c.weight*3 + quadratic(c.text(0), c.text(1)) }
 	}
 	for _, name := range []string{"and", "cast_set", "graph.reachable", "intersection", "object.filter", "object.keys", "object.remove",
 		"object.union", "or", "set_diff", "minus", "union"} {
@@ -272,7 +277,7 @@ func smallNumber(s string) bool {
 // weigher adds up a value's size, until there is more than most.
 type weigher struct {
 	total, most, rough int64
-	depth              int
+	depth, deepest     int
 	large              bool
 }
 
@@ -283,6 +288,7 @@ func (w *weigher) add(t *ast.Term) {
 	if w.depth++; w.depth > maxValueDepth {
 		w.total = beyond
 	}
+	w.deepest = max(w.deepest, w.depth)
 	w.total += sizeOfTerm / 4
 	switch v := t.Value.(type) {
 	case ast.String:
@@ -317,8 +323,9 @@ func (b *budget) weigher() *weigher {
 const boundedPrefix = "bounded."
 
 // bound leads the calls of a compiled program's builtins through their checks, weighs what modules make that are not ours, and gives the
-// builtins that are called.
-func bound(c *ast.Compiler, ours map[string]bool) map[string]*topdown.Builtin {
+// builtins that are called, and the places of equations that are refused.
+func bound(c *ast.Compiler, ours map[string]bool) (map[string]*topdown.Builtin, []*ast.Location) {
+	w := &weighing{compiler: c}
 	all, out := costs(), map[string]*topdown.Builtin{}
 	rename := func(t *ast.Term) {
 		ref, ok := t.Value.(ast.Ref)
@@ -349,11 +356,13 @@ func bound(c *ast.Compiler, ours map[string]bool) map[string]*topdown.Builtin {
 			return false
 		})
 		if !ours[m.Package.Location.File] {
-			weighMade(m)
-			out[nameMade] = made()
+			for _, r := range m.Rules {
+				w.rule(r)
+			}
+			out[nameMade], out[nameCompared] = made(), comparing()
 		}
 	}
-	return out
+	return out, w.tangled
 }
 
 // checked calls a builtin if the budget allows for what it can make.
@@ -377,7 +386,7 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case w.large:
 			return largeNumber(bctx.Location, name)
-		case !b.take(most(call{operands, w.total, w.rough})):
+		case !b.take(most(call{operands, w.total, w.rough, int64(w.deepest)})):
 			return topdown.Halt{Err: errors.New(b.spent)}
 		case values:
 			return f(bctx, operands, b.read(bctx.Location, name, iter))

@@ -18,7 +18,9 @@ type budget struct {
 	steps  int
 	memory int64
 	// parts that values may have which are made.
-	parts    int
+	parts int
+	// compared are the parts that more values may have which are compared before what follows them is evaluated.
+	compared int
 	deadline time.Time
 	scales   weigher
 	// heap in use when the query had taken long, to tell how much it takes; 0: it has not.
@@ -33,7 +35,7 @@ var _ topdown.Cancel = (*budget)(nil)
 const lookEvery = 64
 
 func newBudget(ctx context.Context, bounds Bounds) *budget {
-	return &budget{ctx: ctx, bounds: bounds, steps: bounds.Steps, memory: bounds.Memory, parts: maxMade}
+	return &budget{ctx: ctx, bounds: bounds, steps: bounds.Steps, memory: bounds.Memory, parts: maxMade, compared: maxCompared}
 }
 
 // Cancel ends the query.

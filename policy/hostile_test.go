@@ -67,6 +67,10 @@ func hostiles() map[string]hostile {
 	const timeout, broken, late, memory, parts, p1 = "policy.timeout", "policy.broken", "took", "had builtins work on more than 64 MiB", "made values of more than 250000 parts", "policies/p1.rego"
 	doubled := func(call string) func() Config { return program(deny("	"+call+" == \"\"") + twice) }
 	big := "\nbig := sprintf(\"%99999d\", [1])\n"
+	const compared = "compared values of more than 250000 parts"
+	// A text of 10 kB forty thousand times.
+	const aliased = "x := concat(\"\", [\"a: &a \\\"\", sprintf(\"%9999s\", [\"b\"]), \"\\\"\\nb: [\", replace(sprintf(\"%40000s\", [\" \"]), \" \", \"*a,\"), \"1]\\n\"])\n"
+	sides := []DataFile{{"policies/d.yaml", "d: [" + strings.Repeat("[],", 95_000) + "]\ne: [" + strings.Repeat("[],", 95_000) + "]\n"}}
 	nested := func(open, end string, n int) func() Config {
 		return program(deny("	x := " + strings.Repeat(open, n) + "1" + strings.Repeat(end, n)))
 	}
@@ -101,8 +105,8 @@ func hostiles() map[string]hostile {
 			timeout, "", p1},
 		"equal objects": {program(deny("	x := {i: [] | some i in numbers.range(1, 45000)}\n	y := {i: [] | some i in numbers.range(1, 45000)}\n	x == y")), timeout, parts, p1},
 		"equal rules": {program(rules(chain(20, func(i int) string {
-			return fmt.Sprintf("s%d contains [x, 1] if some x in s%d\n\ns%d contains [x, 2] if some x in s%d", i, i-1, i, i-1)
-		}) + "s0 := {input.action.to}\n\n" + x + "s20 == {y | some y in s20}\n")), timeout, late, p1},
+			return fmt.Sprintf("s%d contains [x, 1] if some x in union({s%d})\n\ns%d contains [x, 2] if some x in union({s%d})", i, i-1, i, i-1)
+		}) + "s0 := {input.action.to}\n\n" + x + "s20 == {y | some y in s20}\n")), timeout, "", p1},
 		"equal packages": {program("package big\n\np0 := [x | some x in numbers.range(1, 10000)]\n\n"+chain(60, func(i int) string { return fmt.Sprintf("p%d := p0", i) }),
 			rules(x+"y := data.big\n")), timeout, parts, "policies/p2.rego"},
 		"inputs within inputs": {program(rules("a0 := input\n\n" + chain(30, func(i int) string {
@@ -166,7 +170,48 @@ func hostiles() map[string]hostile {
 		"large findings":  {program(rules("deny contains {\"rule\": \"x\", \"msg\": big, \"n\": i, \"data\": big} if some i in numbers.range(1, 100000)\n" + big)), timeout, "", p1},
 		"a giant message": {program(rules("deny contains {\"rule\": \"x\", \"msg\": sprintf(\"%9999999d\", [1])}\n")), "x", " ", ""},
 		"many digits":     {program(deny("	n := json.unmarshal(concat(\"\", [x | some _ in numbers.range(1, 20000); x := \"1\"]))\n	n > 1")), "policy.error", "", p1},
+		"compared again": {func() Config {
+			return Config{Modules: modules(deny("	x := data.d\n	y := data.e\n" + strings.Repeat("	x == y\n", 40))), Data: sides}
+		}, timeout, compared, p1},
+		"compared by reference": {func() Config {
+			return Config{Modules: modules(deny(strings.Repeat("	data.d == data.e\n", 40))), Data: sides}
+		}, timeout, compared, p1},
+		"compared by a key": {func() Config {
+			return Config{Modules: modules(rules("s contains k if k := data.d\n\nf(x) := x\n\n" + x + "{\n	x := data.e\n" + strings.Repeat("	s[x]\n	f(data.d, x)\n", 20) + "}\n")), Data: sides}
+		}, timeout, compared, p1},
+		"compared rules": {func() Config {
+			return Config{Modules: modules(rules("p[k] := v if {\n	v := data.d\n	k := \"a\"\n}\n\n" + x + "{\n" + strings.Repeat("	p.a == data.e\n", 40) + "}\n")), Data: sides}
+		}, timeout, compared, p1},
+		"comprehensions compared": {program(deny("	v := json.unmarshal(concat(\"\", [\"[\", replace(sprintf(\"%1000s\", [\" \"]), \" \", \"[],\"), \"[]]\"]))\n	[v | some _ in numbers.range(1, 1500)] == [v | some _ in numbers.range(1, 1500)]")),
+			timeout, parts, p1},
+		"tangled":         {program(deny("	z := numbers.range(1, 4000)\n	" + tangle("x", 6) + "\n	" + tangle("y", 6) + "\n	x0 == y0")), broken, "a variable in it three times", p1},
+		"tangled further": {program(deny("	z := input.action.to\n	" + tangle("x", 40) + "\n	count(x0) == 5")), broken, "within others many times over", p1},
+		"types in comprehensions": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+			return fmt.Sprintf("x%d := [v | v := [x%d, x%d]]\n\ny%d := [v | v := [y%d, y%d]]", i, i-1, i-1, i, i-1, i-1)
+		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
+		"types of either": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+			return fmt.Sprintf("x%d := [x%d]\n\nx%d := {\"a\": x%d} if false\n\ny%d := {\"a\": y%d} if {\n	false\n} else := [y%d]", i, i-1, i, i-1, i, i-1, i-1)
+		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
+		"types in patterns": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+			return fmt.Sprintf("x%d := v if {\n	{\"k\": w} = {\"k\": x%d}\n	{\"q\": v} = {\"q\": {\"a\": w, \"b\": w}}\n}\n\ny%d := v if {\n	some w in [y%d]\n	v := {\"a\": w, \"b\": w}\n}", i, i-1, i, i-1)
+		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
+		"aliases read":      {program(deny("	" + aliased + "	count(yaml.unmarshal(x)) == 2")), timeout, memory, p1},
+		"aliases looked at": {program(deny("	" + aliased + "	yaml.is_valid(x)")), timeout, memory, p1},
+		"wide indents": {program(deny("	open := replace(sprintf(\"%700s\", [\"[\"]), \" \", \"[\")\n	x := json.unmarshal(concat(\"\", [open, \"1\", replace(sprintf(\"%999s\", [\" \"]), \" \", \",1\"), replace(open, \"[\", \"]\")]))\n	count(json.marshal_with_options(x, {\"indent\": sprintf(\"%6000s\", [\" \"])})) == 1")),
+			timeout, memory, p1},
+		"braces in a glob": {program(deny("	open := replace(sprintf(\"%8000s\", [\" \"]), \" \", \"{a,\")\n	glob.match(concat(\"\", [open, replace(sprintf(\"%8000s\", [\" \"]), \" \", \"}\")]), [], \"a\")")),
+			timeout, memory, p1},
+		"trimmed": {program(deny("	x := replace(sprintf(\"%99999s\", [\" \"]), \" \", \"é\")\n	trim_left(x, concat(\"\", [sprintf(\"%99999s\", [\" \"]), \"é\"])) == \"x\"")), timeout, memory, p1},
 	}
+}
+
+// tangle is an equation of which each variable is twice within another.
+func tangle(v string, n int) string {
+	var left, right []string
+	for i := range n {
+		left, right = append(left, fmt.Sprintf("%s%d", v, i)), append(right, fmt.Sprintf("[%s%d, %s%d]", v, i+1, v, i+1))
+	}
+	return fmt.Sprintf("[%s, %s%d] = [%s, z]", strings.Join(left, ", "), v, n, strings.Join(right, ", "))
 }
 
 // outcome is what a judgement of a hostile configuration came to.

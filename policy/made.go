@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -21,29 +22,36 @@ const nameMade = boundedPrefix + "made"
 // which Go has 512 MiB.
 const maxMade = 250_000
 
-// weighMade puts calls of nameMade into a module.
-func weighMade(m *ast.Module) {
-	for _, r := range m.Rules {
-		weighRule(r)
-	}
+// weighing puts calls of nameMade and nameCompared into rules.
+type weighing struct {
+	compiler *ast.Compiler
+	// tangled are the places of equations that are refused.
+	tangled []*ast.Location
+	// asked are variables of the rule's head that may have values before the body, where somebody asks for one.
+	asked ast.VarSet
+	fresh int
 }
 
-func weighRule(r *ast.Rule) {
+func (w *weighing) rule(r *ast.Rule) {
 	known := ast.NewVarSet()
 	for _, arg := range r.Head.Args {
 		addVars(known, arg)
 	}
+	w.asked = askedVars(r.Head)
 	ast.WalkTerms(r.Head, func(t *ast.Term) bool { // closures are in the body, as OPA compiles them
-		weighClosure(t, known)
+		w.closure(t, known)
 		return false
 	})
-	made := madeByHead(r.Head)
-	r.Body = weighBody(r.Body, known)
+	made, args := madeByHead(r.Head), comparedByHead(r.Head)
+	r.Body = w.body(r.Body, known)
+	if len(args) > 0 {
+		r.Body = renumbered(append(ast.Body{weighExpr(nameCompared, r.Head.Location, args)}, r.Body...))
+	}
 	if len(made) > 0 {
-		r.Body = renumbered(append(r.Body, madeExpr(r.Head.Location, made)))
+		r.Body = renumbered(append(r.Body, weighExpr(nameMade, r.Head.Location, made)))
 	}
 	if r.Else != nil {
-		weighRule(r.Else)
+		w.rule(r.Else)
 	}
 }
 
@@ -76,50 +84,55 @@ func composite(t *ast.Term) bool {
 	return false
 }
 
-// weighBody puts calls before expressions with literals, and behind those with comprehensions. known are the variables that have values
-// where the body begins; those of it are added.
-func weighBody(body ast.Body, known ast.VarSet) ast.Body {
+// body puts calls before expressions with literals, and behind those with comprehensions and those that compare. known are the variables
+// that have values where the body begins; those of it are added.
+func (w *weighing) body(body ast.Body, known ast.VarSet) ast.Body {
 	out := make(ast.Body, 0, len(body))
+	var apart []*ast.Expr
 	for _, x := range body {
-		before, after := weighExpr(x, known)
+		apart = append(apart, w.apart(x)...)
+	}
+	for _, x := range apart {
+		compared := w.compared(x, known)
+		before, after := w.expr(x, known)
 		if len(before) > 0 {
-			out = append(out, madeExpr(x.Location, before))
+			out = append(out, weighExpr(nameMade, x.Location, before))
 		}
 		out = append(out, x)
 		if len(after) > 0 {
-			out = append(out, madeExpr(x.Location, after))
+			out = append(out, weighExpr(nameMade, x.Location, after))
 		}
+		out = append(out, compared...)
 	}
 	return renumbered(out)
 }
 
-// weighExpr gives what is to be weighed before and behind an expression.
-func weighExpr(x *ast.Expr, known ast.VarSet) (before, after []*ast.Term) {
-	for _, w := range x.With {
-		before = append(before, knownVars(w.Value, known)...)
+// expr gives what is to be weighed before and behind an expression.
+func (w *weighing) expr(x *ast.Expr, known ast.VarSet) (before, after []*ast.Term) {
+	for _, with := range x.With {
+		before = append(before, w.knownVars(with.Value, known)...)
 	}
 	switch terms := x.Terms.(type) {
 	case *ast.Term:
-		before = append(before, weighTerm(terms, known)...)
+		before = append(before, w.term(terms, known)...)
 	case []*ast.Term:
 		for _, t := range terms[1:] {
-			before = append(before, weighTerm(t, known)...)
+			before = append(before, w.term(t, known)...)
 		}
 		after = madeByClosure(terms)
 	case *ast.Every:
-		before = append(before, weighTerm(terms.Domain, known)...)
+		before = append(before, w.term(terms.Domain, known)...)
 		inner := known.Copy()
 		inner.Update(terms.KeyValueVars())
-		terms.Body = weighBody(terms.Body, inner)
+		terms.Body = w.body(terms.Body, inner)
 	case *ast.Not:
-		terms.Body = weighBody(terms.Body, known.Copy())
-	case *ast.LogicalAnd:
-		inner := known.Copy()
-		terms.Lhs = weighBody(terms.Lhs, inner)
-		terms.Rhs = weighBody(terms.Rhs, inner)
+		terms.Body = w.body(terms.Body, known.Copy())
+	case *ast.LogicalAnd: // what one side binds the other does not see
+		terms.Lhs = w.body(terms.Lhs, known.Copy())
+		terms.Rhs = w.body(terms.Rhs, known.Copy())
 	case *ast.LogicalOr:
-		terms.Lhs = weighBody(terms.Lhs, known.Copy())
-		terms.Rhs = weighBody(terms.Rhs, known.Copy())
+		terms.Lhs = w.body(terms.Lhs, known.Copy())
+		terms.Rhs = w.body(terms.Rhs, known.Copy())
 	}
 	switch x.Terms.(type) {
 	case *ast.Term, []*ast.Term:
@@ -135,19 +148,19 @@ func varOf(t *ast.Term) ast.Var {
 	return v
 }
 
-// weighTerm gives the known values that literals in a term are made of, and goes into the bodies of closures.
-func weighTerm(t *ast.Term, known ast.VarSet) []*ast.Term {
+// term gives the known values that literals in a term are made of, and goes into the bodies of closures.
+func (w *weighing) term(t *ast.Term, known ast.VarSet) []*ast.Term {
 	var made []*ast.Term
 	visitor := ast.NewGenericVisitor(func(x any) bool {
 		t, ok := x.(*ast.Term)
 		if !ok {
 			return false
 		}
-		if weighClosure(t, known) {
+		if w.closure(t, known) {
 			return true
 		}
 		if composite(t) && !t.IsGround() {
-			made = append(made, knownVars(t, known)...)
+			made = append(made, w.knownVars(t, known)...)
 		}
 		return composite(t)
 	})
@@ -156,7 +169,7 @@ func weighTerm(t *ast.Term, known ast.VarSet) []*ast.Term {
 }
 
 // knownVars are the variables in a term that have values, each as often as it is there.
-func knownVars(t *ast.Term, known ast.VarSet) []*ast.Term {
+func (w *weighing) knownVars(t *ast.Term, known ast.VarSet) []*ast.Term {
 	var out []*ast.Term
 	visitor := ast.NewGenericVisitor(func(x any) bool {
 		t, ok := x.(*ast.Term)
@@ -166,23 +179,23 @@ func knownVars(t *ast.Term, known ast.VarSet) []*ast.Term {
 		if v, ok := t.Value.(ast.Var); ok && known.Contains(v) {
 			out = append(out, t)
 		}
-		return weighClosure(t, known)
+		return w.closure(t, known)
 	})
 	visitor.Walk(t)
 	return out
 }
 
-// weighClosure weighs what is made in the body of a comprehension, and reports whether a term is one.
-func weighClosure(t *ast.Term, known ast.VarSet) bool {
+// closure weighs what is made in the body of a comprehension, and reports whether a term is one.
+func (w *weighing) closure(t *ast.Term, known ast.VarSet) bool {
 	switch v := t.Value.(type) {
 	case *ast.ArrayComprehension:
-		v.Body = weighBody(v.Body, known.Copy())
+		v.Body = w.body(v.Body, known.Copy())
 	case *ast.SetComprehension:
-		v.Body = weighBody(v.Body, known.Copy())
+		v.Body = w.body(v.Body, known.Copy())
 	case *ast.ObjectComprehension:
-		v.Body = weighBody(v.Body, known.Copy())
+		v.Body = w.body(v.Body, known.Copy())
 	case *ast.Not:
-		v.Body = weighBody(v.Body, known.Copy())
+		v.Body = w.body(v.Body, known.Copy())
 	default:
 		return false
 	}
@@ -211,21 +224,24 @@ func addVars(known ast.VarSet, x any) {
 	known.Update(v.Vars())
 }
 
-// madeExpr is a call that weighs values.
-func madeExpr(at *ast.Location, values []*ast.Term) *ast.Expr {
-	x := ast.NewExpr([]*ast.Term{ast.NewTerm(ast.Ref{ast.VarTerm(nameMade)}), ast.ArrayTerm(values...)})
+// weighExpr is a call that weighs values.
+func weighExpr(name string, at *ast.Location, values []*ast.Term) *ast.Expr {
+	x := ast.NewExpr([]*ast.Term{ast.NewTerm(ast.Ref{ast.VarTerm(name)}), ast.ArrayTerm(values...)})
 	x.Location, x.Generated = at, true
 	return x
 }
 
-// weighs reports whether an expression is a call that weighs values, which nobody wrote.
+// weighs reports whether an expression is for weighing values, which nobody wrote.
 func weighs(x *ast.Expr) bool {
 	terms, ok := x.Terms.([]*ast.Term)
-	if !ok || !x.Generated || len(terms) != 2 {
+	if !ok || !x.Generated || len(terms) < 2 {
 		return false
 	}
+	if strings.HasPrefix(string(varOf(terms[1])), freshPrefix) {
+		return true
+	}
 	ref, ok := terms[0].Value.(ast.Ref)
-	return ok && len(ref) == 1 && ref[0].Value.Compare(ast.Var(nameMade)) == 0
+	return ok && len(ref) == 1 && (ref[0].Value.Compare(ast.Var(nameMade)) == 0 || ref[0].Value.Compare(ast.Var(nameCompared)) == 0)
 }
 
 // renumbered gives each expression its place.

@@ -88,7 +88,11 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 	if c == nil || c.Failed() || data == nil {
 		return out
 	}
-	out.builtins = bound(c, b.ours)
+	var tangled []*ast.Location
+	out.builtins, tangled = bound(c, b.ours)
+	for _, at := range tangled {
+		b.add(Problem{Path: at.File, Line: at.Row, Message: "an equation of two values with a variable in it three times that has no value before: give it one first"})
+	}
 	for name, sets := range contract() {
 		p := &prepared{sets: map[string]query{}, places: map[string]string{}}
 		var together []ruleSet

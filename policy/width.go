@@ -2,13 +2,15 @@ package policy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // maxWidth is how many parts a value may have that is made of values written in a policy: [x, x], of which x is [y, y], has four. OPA
 // copies such values part by part, and looks at their types part by part when it compiles them; nothing can stop it meanwhile. What data
-// and comprehensions bring counts once, as they are shared.
+// brings counts once, as it is shared.
 const maxWidth = 100_000
 
 // tooWide is a stage of compiling that refuses values of too many parts.
@@ -24,7 +26,11 @@ func tooWide(c *ast.Compiler) *ast.Error {
 			continue
 		}
 		w := newWidths(rule, all)
-		if total := max(w.all(), all.add(rule, w)); total > maxWidth {
+		total := w.all()
+		for r := rule; r != nil; r = r.Else {
+			total = max(total, all.add(r, w))
+		}
+		if total > maxWidth {
 			return &ast.Error{Code: ast.CompileErr, Location: rule.Location,
 				Message: fmt.Sprintf("a value of more than %d parts: values that are within others many times over", maxWidth)}
 		}
@@ -35,7 +41,7 @@ func tooWide(c *ast.Compiler) *ast.Error {
 // ruleWidths are the widths of what rules give, by their paths.
 type ruleWidths struct {
 	functions map[string]width
-	// rules are those that are no functions, the widest of each path; within are what they are in, such as packages, each with all that is in it.
+	// rules are those that are no functions, those of a path together; within are what they are in, such as packages, each with all that is in it.
 	rules, within map[string]float64
 }
 
@@ -50,16 +56,16 @@ func (a ruleWidths) add(r *ast.Rule, w *widths) float64 {
 	path := r.Ref().GroundPrefix()
 	if len(r.Head.Args) > 0 {
 		name := path.String()
-		a.functions[name] = a.functions[name].most(value)
-		return value.sum()
+		a.functions[name] = a.functions[name].or(value)
+		return a.functions[name].sum()
 	}
-	before := a.rules[path.String()]
-	most := max(before, value.sum())
-	a.rules[path.String()] = most
+	before := width{a.rules[path.String()]}
+	all := before.or(value).sum()
+	a.rules[path.String()] = all
 	for i := range path {
-		a.within[path[:i].String()] += most - before
+		a.within[path[:i].String()] += all - before[0]
 	}
-	return value.sum()
+	return all
 }
 
 // of is the width of what a reference leads to: that of the rule, or of what the rule is in, or of what is in the rule.
@@ -94,6 +100,16 @@ func (w width) plus(o width, times float64) width {
 	return out
 }
 
+// or is the width of a value that is one or the other: its type is both. Scalars have one between them.
+func (w width) or(o width) width {
+	if len(w) == 0 || w[0] == 0 {
+		return o
+	}
+	out := w.plus(o, 1)
+	out[0]--
+	return out
+}
+
 func (w width) most(o width) width {
 	out := make(width, max(len(w), len(o)))
 	copy(out, w)
@@ -111,10 +127,13 @@ type widths struct {
 	called  map[ast.Var][]*ast.Term
 	known   map[ast.Var]width
 	args    int
+	// within are variables that are looked at, cycles how often one of them led to itself, and work how many were looked at.
+	within       map[ast.Var]bool
+	cycles, work int
 }
 
 func newWidths(r *ast.Rule, others ruleWidths) *widths {
-	w := &widths{others: others, defined: map[ast.Var][]*ast.Term{}, called: map[ast.Var][]*ast.Term{}, known: map[ast.Var]width{},
+	w := &widths{others: others, defined: map[ast.Var][]*ast.Term{}, called: map[ast.Var][]*ast.Term{}, known: map[ast.Var]width{}, within: map[ast.Var]bool{},
 		args: len(r.Head.Args)}
 	for i, arg := range r.Head.Args {
 		parameter := make(width, w.args+1)
@@ -138,11 +157,8 @@ func (w *widths) note(x *ast.Expr) {
 		return
 	}
 	if x.IsEquality() || x.IsAssignment() {
-		for i, t := range terms[1:] {
-			if v, ok := t.Value.(ast.Var); ok {
-				w.defined[v] = append(w.defined[v], terms[2-i])
-			}
-		}
+		w.equal(terms[1], terms[2])
+		w.equal(terms[2], terms[1])
 		return
 	}
 	if v, ok := terms[len(terms)-1].Value.(ast.Var); ok {
@@ -150,13 +166,44 @@ func (w *widths) note(x *ast.Expr) {
 	}
 }
 
+// equal keeps what an equation says of the variables of one side.
+func (w *widths) equal(a, b *ast.Term) {
+	switch x := a.Value.(type) {
+	case ast.Var:
+		w.defined[x] = append(w.defined[x], b)
+		return
+	case *ast.Array:
+		if y, ok := b.Value.(*ast.Array); ok && x.Len() == y.Len() {
+			for i := range x.Len() {
+				w.equal(x.Elem(i), y.Elem(i))
+			}
+			return
+		}
+	case ast.Object:
+		if y, ok := b.Value.(ast.Object); ok {
+			x.Foreach(func(k, v *ast.Term) {
+				if other := y.Get(k); other != nil {
+					w.equal(v, other)
+				}
+			})
+			return
+		}
+	default:
+		return
+	}
+	ast.WalkVars(a, func(v ast.Var) bool { // parts of what the other side has
+		w.defined[v] = append(w.defined[v], b)
+		return false
+	})
+}
+
 // all is the largest width of any variable.
 func (w *widths) all() float64 {
 	most := 0.0
-	for v := range w.defined {
+	for _, v := range slices.Sorted(maps.Keys(w.defined)) { // in order: what leads to itself is as wide as where it is begun
 		most = max(most, w.variable(v).sum())
 	}
-	for v := range w.called {
+	for _, v := range slices.Sorted(maps.Keys(w.called)) {
 		most = max(most, w.variable(v).sum())
 	}
 	return most
@@ -173,8 +220,17 @@ func (w *widths) of(t *ast.Term) width {
 		v.Foreach(func(x *ast.Term) { one = one.plus(w.of(x), 1) })
 	case ast.Object:
 		v.Foreach(func(k, x *ast.Term) { one = one.plus(w.of(k), 1).plus(w.of(x), 1) })
+	case *ast.ArrayComprehension:
+		return one.plus(w.of(v.Term), 1)
+	case *ast.SetComprehension:
+		return one.plus(w.of(v.Term), 1)
+	case *ast.ObjectComprehension:
+		return one.plus(w.of(v.Key), 1).plus(w.of(v.Value), 1)
 	case ast.Ref:
-		return width{w.others.of(v)}
+		if v[0].Equal(ast.DefaultRootDocument) || v[0].Equal(ast.InputRootDocument) {
+			return width{w.others.of(v)}
+		}
+		return w.of(v[0])
 	case ast.Call:
 		return w.result(v)
 	}
@@ -185,7 +241,15 @@ func (w *widths) variable(v ast.Var) width {
 	if known, ok := w.known[v]; ok {
 		return known
 	}
-	w.known[v] = width{1} // where it leads to itself
+	if w.work++; w.work > maxWidth {
+		return width{maxWidth + 1}
+	}
+	if w.within[v] {
+		w.cycles++
+		return width{1}
+	}
+	cycles := w.cycles
+	w.within[v] = true
 	out := width{1}
 	for _, t := range w.defined[v] {
 		out = out.most(w.of(t))
@@ -193,7 +257,10 @@ func (w *widths) variable(v ast.Var) width {
 	if call := w.called[v]; call != nil {
 		out = out.most(w.result(call))
 	}
-	w.known[v] = out
+	delete(w.within, v)
+	if cycles == w.cycles || len(w.within) == 0 { // else it is less than it would be elsewhere
+		w.known[v] = out
+	}
 	return out
 }
 
