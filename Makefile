@@ -84,7 +84,7 @@ clean:
 	rm -rf $(BIN)
 
 # What the decision log costs on its ref: 1 000 deployments for two days, and a few for a year, with real commits. RUNS says what else, as
-# DEPLOYMENTSxDAYS: RUNS=1000x31 takes half an hour, RUNS=1000x365 six hours. DIR=/some/folder keeps what was played for the next time.
+# DEPLOYMENTSxDAYS: RUNS=1000x14 takes half an hour; a month of 1000 some 20 GB of memory. DIR=/some/folder keeps what was played for the next time.
 .PHONY: decisions-size
 decisions-size: export RUNS := $(RUNS)
 decisions-size: export DIR := $(DIR)

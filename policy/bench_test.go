@@ -39,7 +39,7 @@ func BenchmarkJudge(b *testing.B) {
 func BenchmarkPlainEval(b *testing.B) {
 	for name, cfg := range map[string]Config{"library": {}, "ten repository rules": {Modules: tenRules()}} {
 		b.Run(name, func(b *testing.B) {
-			asks := plainAsks(b, cfg)
+			asks := plainAsks(b, cfg, proposal())
 			b.ReportAllocs()
 			defer cpu(b)()
 			for b.Loop() {
@@ -54,13 +54,14 @@ func BenchmarkPlainEval(b *testing.B) {
 }
 
 // BenchmarkBesidePlain does both in turn on one core, and gives the median of each and of their ratio: what judging takes beside
-// what OPA takes for it.
+// what OPA takes for it, for one action (the spec and a ramp) and for a proposal (the spec and four actions), with ten rules of a repository.
 func BenchmarkBesidePlain(b *testing.B) {
-	for name, cfg := range map[string]Config{"library": {}, "ten repository rules": {Modules: tenRules()}} {
+	for name, p := range map[string]rollout.Proposal{"one action": proposal(ramp()), "four actions": proposal()} {
 		b.Run(name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			e, asks := Compile(cfg), plainAsks(b, cfg)
-			s, p := snapshot(b), proposal()
+			cfg := Config{Modules: tenRules()}
+			e, asks := Compile(cfg), plainAsks(b, cfg, p)
+			s := snapshot(b)
 			var judged, plain, ratio []float64
 			for b.Loop() {
 				start := time.Now()
@@ -95,9 +96,9 @@ type plainAsk struct {
 }
 
 // plainAsks prepares the queries that Judge makes of a proposal, as a program that embeds OPA would.
-func plainAsks(b *testing.B, cfg Config) []plainAsk {
+func plainAsks(b *testing.B, cfg Config, p rollout.Proposal) []plainAsk {
 	e := Compile(cfg)
-	d, err := NewDocument(snapshot(b), proposal())
+	d, err := NewDocument(snapshot(b), p)
 	if err != nil {
 		b.Fatal(err)
 	}
