@@ -133,7 +133,7 @@ func TestRollbackOfAPromotion(t *testing.T) {
 	require.Contains(t, done.Did, "roll back to "+v1)
 	w.awaitReason("RolledBack")
 	w.settle()
-	require.Equal(t, []string{"current v1", "current v2", "current v1"}, slices.Compact(w.calls()), "a call that the server answers too late is made again")
+	require.Equal(t, []string{"current v1", "current v2", "current v1"}, w.calls())
 	r := w.routing()
 	require.Equal(t, []string{person}, barredBy(r))
 	require.Equal(t, v1, r.Desired.Current)
