@@ -281,11 +281,14 @@ func (e *env) pollers(name string, builds ...string) map[string]map[string][]str
 	return out
 }
 
+// polled says whether the server lists pollers of a version on any queue that an image polls.
 func (e *env) polled(build string) bool {
 	e.t.Helper()
-	for _, identities := range e.pollers(queue, build)[deployment+":"+build] {
-		if len(identities) > 0 {
-			return true
+	for _, name := range []string{queue, queue2} {
+		for _, identities := range e.pollers(name, build)[deployment+":"+build] {
+			if len(identities) > 0 {
+				return true
+			}
 		}
 	}
 	return false
