@@ -20,7 +20,11 @@ const (
 )
 
 // Masker finds what may be secret in a decision. It is safe for concurrent use.
-type Masker struct{ pointers [][]string }
+type Masker struct {
+	pointers [][]string
+	// credentials and clean remember what was found of keys and texts: most are the same from one decision to the next.
+	credentials, clean remembered
+}
 
 // NewMasker adds JSON pointers to what is masked without being asked: /input/... or /result/..., where the segment * stands
 // for any one key or element. An error names the pointer and what is wrong with it.
@@ -162,7 +166,7 @@ func (w *masking) walk(path []string, v any) any {
 			case k == lastApplied && text != "" && !w.masker.names(at):
 				w.applied(at, text)
 				v[k] = masked
-			case secretMember(path, v, k):
+			case w.secretMember(path, v, k):
 				v[k] = w.whole(at, x)
 			default:
 				v[k] = w.walk(at, x)
@@ -189,7 +193,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // secretMember reports whether a member of an object is masked as a whole: the value of a variable or a header, what is beside the name
 // of a credential or is named like one, the input of a gate.
-func secretMember(path []string, object map[string]any, key string) bool {
+func (w *masking) secretMember(path []string, object map[string]any, key string) bool {
 	n := len(path)
 	if key == "input" && path[n-1] == "gate" {
 		return true
@@ -199,13 +203,18 @@ func secretMember(path []string, object map[string]any, key string) bool {
 	}
 	switch path[n-1] {
 	case "annotations", "labels", "matchLabels":
-		return credential.MatchString(key)
+		return w.credential(key)
 	}
 	if key == "value" {
 		name, _ := object["name"].(string)
-		return path[n-2] == "env" || path[n-2] == "httpHeaders" || credential.MatchString(name)
+		return path[n-2] == "env" || path[n-2] == "httpHeaders" || w.credential(name)
 	}
-	return credential.MatchString(key) && !reference.MatchString(key)
+	return w.credential(key) && !reference.MatchString(key)
+}
+
+// credential reports whether a name is that of a credential.
+func (w *masking) credential(name string) bool {
+	return w.masker.credentials.of(name, credential.MatchString)
 }
 
 // applied notes an object that is repeated as text: the whole of it, and of its parts, which are most of the spec, what would be masked.
@@ -228,7 +237,7 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 	}
 	if i > 0 {
 		before, _ := all[i-1].(string)
-		if strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && credential.MatchString(before) && !strings.HasPrefix(s, "--") {
+		if strings.HasPrefix(before, "-") && !strings.ContainsAny(before, "= ") && w.credential(before) && !strings.HasPrefix(s, "--") {
 			w.hide(path, s)
 			return masked
 		}
@@ -243,7 +252,10 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 
 // inAnyText masks the credentials of a text that may be about anything.
 func (w *masking) inAnyText(path []string, s string) string {
-	if !strings.ContainsAny(s, " =:") { // most texts: a word
+	if !strings.ContainsAny(s, " =:") || strings.Trim(s, "0123456789-+:.TZ") == "" { // most texts: a word, or a time
+		return s
+	}
+	if w.masker.clean.of(s, func(s string) bool { return !bearer.MatchString(s) && !userinfo.MatchString(s) && !told.MatchString(s) }) {
 		return s
 	}
 	return w.inText(path, s, bearer, userinfo, told)

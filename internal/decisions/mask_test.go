@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
 )
 
 var noon = time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
@@ -203,4 +204,17 @@ func TestLines(t *testing.T) {
 	require.Equal(t, []decisions.Decision{d, d}, again)
 	_, err = decisions.ReadLines(strings.NewReader(b.String() + "{"))
 	require.ErrorContains(t, err, "line 3")
+}
+
+// What one decision costs from its JSON to a masked one that can be recorded.
+func BenchmarkNew(b *testing.B) {
+	m := masker(b)
+	played := company{deployments: 1, days: 2, start: noon}.each(b, 0, policy.Compile(policy.Config{}))
+	require.NotEmpty(b, played)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d := played[i%len(played)]
+		_, err := decisions.New(decisions.Judged{Now: d.Timestamp, Input: d.Input}, m)
+		require.NoError(b, err)
+	}
 }
