@@ -32,6 +32,7 @@ type rulebook struct {
 	// looks are the parts of the input that modules refer to; all says that a module refers to it as a whole.
 	looks    map[string]bool
 	looksAll bool
+	kept     keptSpecs
 }
 
 type bookConfig struct {
@@ -99,6 +100,7 @@ func makeRulebook(cfg bookConfig) *rulebook {
 	b.addErrors("data", err)
 	b.all = b.prepare(s.compile(own, data), documents)
 	b.library = b.all
+	b.kept.timeless = b.all.compiler != nil && !b.all.compiler.Failed() && timeless(b.all.compiler, packageSpec)
 	if len(s.parsed) > 0 {
 		c, err := compileModules(own, data)
 		b.addErrors("library", err)

@@ -64,9 +64,30 @@ func (j *judgement) verdicts() rollout.Verdicts {
 }
 
 func (j *judgement) spec() rollout.Verdict {
-	found := append(j.engine.with(j.findings(packageSpec, j.SpecInput())...), j.engine.uselessWaivers(j.Document)...)
+	var said []rollout.Finding
+	for _, b := range j.engine.books {
+		said = append(said, j.specFindings(b)...)
+	}
+	found := append(j.engine.with(said...), j.engine.uselessWaivers(j.Document)...)
 	j.engine.waive(found, j.Document, "")
 	return conclude(found)
+}
+
+// specFindings are what a book says of the spec.
+func (j *judgement) specFindings(b *rulebook) []rollout.Finding {
+	if !b.kept.timeless {
+		return b.findings(packageSpec, j.ask(b, packageSpec, j.SpecInput()))
+	}
+	if found, ok := b.kept.recall(j.Document); ok {
+		return found
+	}
+	said := j.ask(b, packageSpec, j.SpecInput())
+	failed := len(said.failures) > 0
+	found := b.findings(packageSpec, said)
+	if !failed {
+		b.kept.keep(j.Document, found)
+	}
+	return found
 }
 
 // findings are what all books say of an input.

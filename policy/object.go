@@ -47,39 +47,43 @@ workflowID workflowType worse
 // for flags and numbers.
 type object struct {
 	pairs [][2]*ast.Term
-	// terms is room for the values' terms: a document has hundreds, and one allocation each is what making it would mostly do.
-	terms []ast.Term
+	// values are those of the pairs whose term is still to be made, in their order.
+	values []ast.Value
 }
 
-// objects are those that are done.
+// objects are those that are done. They keep nothing of what they made: a room for terms that two inputs shared would keep the first
+// for as long as the second, which shares one with the third.
 var objects = sync.Pool{New: func() any { return new(object) }}
-
-// roomForTerms is how many terms are allocated at a time.
-const roomForTerms = 64
 
 func newObject() *object { return objects.Get().(*object) }
 
-// value ends the object.
+// value ends the object. The terms of its values are one allocation.
 func (o *object) value() ast.Value {
+	terms := make([]ast.Term, len(o.values))
+	next := 0
+	for i := range o.pairs {
+		if o.pairs[i][1] == nil {
+			terms[next].Value = o.values[next]
+			o.pairs[i][1] = &terms[next]
+			next++
+		}
+	}
 	v := ast.NewObject(o.pairs...)
 	clear(o.pairs)
-	o.pairs = o.pairs[:0]
+	clear(o.values)
+	o.pairs, o.values = o.pairs[:0], o.values[:0]
 	objects.Put(o)
 	return v
 }
 
 func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
 
-func (o *object) put(key string, v ast.Value) { o.add(key, o.newTerm(v)) }
-
-func (o *object) newTerm(v ast.Value) *ast.Term {
-	if len(o.terms) == cap(o.terms) {
-		o.terms = make([]ast.Term, 0, roomForTerms)
-	}
-	o.terms = append(o.terms, ast.Term{Value: v})
-	return &o.terms[len(o.terms)-1]
+func (o *object) put(key string, v ast.Value) {
+	o.add(key, nil)
+	o.values = append(o.values, v)
 }
 
+// add adds a pair; t is nil where the value's term is still to be made.
 func (o *object) add(key string, t *ast.Term) {
 	k := keyTerms[key]
 	if k == nil {

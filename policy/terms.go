@@ -184,7 +184,7 @@ func (m termMaker) object(v reflect.Value) (ast.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.pairs = append(o.pairs, [2]*ast.Term{p.key, o.newTerm(got)})
+		o.pairs, o.values = append(o.pairs, [2]*ast.Term{p.key, nil}), append(o.values, got)
 	}
 	return o.value(), nil
 }

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// keptSpecs remembers what was found about specs. A rollout is judged in many cycles, and its spec is the same in all of them.
+// Only what the spec's input alone decides is kept: nothing that looks at the time, and nothing that failed.
+type keptSpecs struct {
+	// timeless says that the rules about specs look at no clock.
+	timeless bool
+	mu       sync.Mutex
+	of       map[keptName]keptSpec
+}
+
+type keptName struct {
+	environment string
+	deployment  rollout.Name
+}
+
+type keptSpec struct {
+	subject []field
+	found   []rollout.Finding
+}
+
+// mostKept is how many specs are remembered: rollouts in motion at a time are few. A full memory starts anew.
+const mostKept = 256
+
+// keyNow is the part of the input that no two decisions share.
+const keyNow = "now"
+
+// recall gives what was found about the spec of a document when it was the same.
+func (k *keptSpecs) recall(d *Document) ([]rollout.Finding, bool) {
+	k.mu.Lock()
+	was, ok := k.of[keptName{d.environment, d.deployment}]
+	k.mu.Unlock()
+	if !ok || !slices.EqualFunc(was.subject, d.subject, func(a, b field) bool {
+		return a.key == b.key && (a.key == keyNow || ast.ValueEqual(a.value, b.value))
+	}) {
+		return nil, false
+	}
+	return was.found, true
+}
+
+func (k *keptSpecs) keep(d *Document, found []rollout.Finding) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil || len(k.of) >= mostKept {
+		k.of = map[keptName]keptSpec{}
+	}
+	k.of[keptName{d.environment, d.deployment}] = keptSpec{d.subject, found}
+}
+
+// timeless reports whether no rule of a package, nor any that those lean on, looks at the time: at input.now, at the whole input,
+// or at a builtin that answers otherwise another time.
+func timeless(c *ast.Compiler, pkg string) bool {
+	seen := map[*ast.Rule]bool{}
+	next := c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg))
+	for len(next) > 0 {
+		r := next[0]
+		next = next[1:]
+		if seen[r] {
+			continue
+		}
+		seen[r] = true
+		if looksAtTime(r) {
+			return false
+		}
+		for dependency := range c.Graph.Dependencies(r) {
+			next = append(next, dependency.(*ast.Rule))
+		}
+	}
+	return true
+}
+
+func looksAtTime(r *ast.Rule) bool {
+	found := false
+	var visitor *ast.GenericVisitor
+	visitor = ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case ast.Var:
+			found = found || x.Equal(ast.InputRootDocument.Value)
+		case ast.Ref:
+			part, ok := partOfInput(x)
+			b, called := ast.BuiltinMap[x.String()]
+			found = found || ok && part == keyNow || called && b.Nondeterministic
+			if ok {
+				for _, t := range x[1:] {
+					visitor.Walk(t)
+				}
+				return true
+			}
+		}
+		return found
+	})
+	visitor.Walk(r)
+	return found
+}
