@@ -133,9 +133,13 @@ func TestRollbackOfAPromotion(t *testing.T) {
 	require.Contains(t, done.Did, "roll back to "+v1)
 	w.awaitReason("RolledBack")
 	w.settle()
-	require.Equal(t, []string{"current v1", "current v2", "current v1"}, w.calls())
+	// The command marks v2 before it moves traffic. A cycle between the two finds the mark and takes traffic back as well, as after
+	// a command that died there (the next test): the later of the two calls repeats the other, and moves nothing.
+	calls := w.calls()
+	require.Equal(t, []string{"current v1", "current v2", "current v1"}, slices.Compact(slices.Clone(calls)))
+	require.LessOrEqual(t, len(calls), 4, "each of the two calls once")
 	r := w.routing()
-	require.Equal(t, []string{person}, barredBy(r))
+	require.Contains(t, barredBy(r), person)
 	require.Equal(t, v1, r.Desired.Current)
 	var order []string
 	for _, p := range r.Promotions {
@@ -144,6 +148,23 @@ func TestRollbackOfAPromotion(t *testing.T) {
 	require.Equal(t, []string{v1 + " Promotion", v2 + " Rollback", v1 + " "}, order)
 	require.False(t, w.say("rollback").Changed)
 	require.Contains(t, w.refused("rollback", "--build", v1), "no version before "+v1)
+}
+
+// The process dies between the mark and the call: the bot that runs beside it finds the mark, and takes traffic back.
+func TestRollbackThatDiedBeforeItsCall(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: allAtOnce})
+	w.awaitReady("app:v1")
+	w.pushSpec("v2", specText{image: "app:v2", strategy: allAtOnce})
+	w.awaitReady("app:v2")
+	cmd := w.command(t.Context(), faultBinary, "rollback", deployment, "--repo", w.url, "--cache-dir", w.cache, "--author", person)
+	cmd.Env = append(cmd.Env, "RAMPART_FAULT=SetCurrent:before")
+	require.Error(t, cmd.Run())
+	w.awaitReason("RolledBack")
+	w.settle()
+	require.Equal(t, []string{"current v1", "current v2", "current v1"}, w.calls())
+	require.Equal(t, []string{"mark"}, barredBy(w.routing()))
 }
 
 // The process dies between Temporal and Git: the mark in Temporal bars the build, and a retry lifts that too.
