@@ -295,7 +295,7 @@ func (o *oracle) raises() {
 	edited := o.rec.Decided != nil && !sameTraffic(*o.rec.Decided, o.rec.Desired)
 	o.check(edited || rollout.Strategy != v1alpha1.Manual, "raises though the strategy is Manual")
 	h := o.rec.Hold
-	o.check(h == nil || edited || h.Kind == v1alpha1.HoldDrift && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
+	o.check(h == nil || edited || (h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected) && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
 }
 
 // unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned workers that

@@ -24,7 +24,8 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 		v.proposeEvacuations(&p)
 	}
 	for i := range p.Actions {
-		p.Actions[i].ID = actionID(p.Actions[i])
+		a := &p.Actions[i]
+		a.ID, a.Approved = actionID(*a), a.Approved || v.approves(*a)
 	}
 	return p
 }

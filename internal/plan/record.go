@@ -29,6 +29,7 @@ func (r *resolver) record(plan *rollout.Plan) {
 	next := cloneRecord(r.rec)
 	r.nextIdentity(&next)
 	r.nextRouting(&next)
+	r.nextProposal(&next)
 	if r.readable() {
 		r.nextPromotions(&next)
 	}
@@ -72,7 +73,7 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	}
 	if r.target != nil && r.unusable == nil {
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
-			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.stuckBefore()}
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.stuckBefore(), Approved: r.rolloutApproved()}
 	}
 }
 
@@ -104,10 +105,13 @@ func (r *resolver) stuckBefore() *int64 {
 // nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what
 // is or an unanswered drift; else what is.
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
+	if r.merged && !r.undecided() { // what was merged is what is asked for, and no wish beside the rows
+		next.Desired = *r.rec.Decided
+	}
 	move := r.move()
 	wish := move != nil && r.p.Row == "edited-up" && move.Raises()
 	switch {
-	case !r.readable(), r.foreign() && next.Basis != nil:
+	case !r.readable(), r.foreign() && next.Basis != nil, r.merged && r.undecided():
 		return
 	case move != nil && (move.Raises() || r.actual.HasRamp || move.Kind == rollout.Rollback):
 		to := r.after(*move)

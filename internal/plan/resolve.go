@@ -32,6 +32,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	r.calls(&plan)
 	r.record(&plan)
 	plan.Remove = plan.Record != nil && r.ended()
+	r.review(&plan)
 	r.status(&plan)
 	plan.Summary = r.summary()
 	plan.Settled = r.settled(&plan)
@@ -116,10 +117,6 @@ func (r *resolver) holds(a rollout.Action, verdict rollout.Verdict, reason rollo
 	if r.isTarget(a.BuildID) || a.Kind == rollout.Unroute {
 		r.blocked(reason, why)
 	}
-}
-
-func (r *resolver) isTarget(buildID string) bool {
-	return r.target != nil && r.target.BuildID == buildID
 }
 
 // blocked says why the target does not go on. A spec that cannot be used stays what there is to say first.

@@ -161,6 +161,9 @@ func (r *resolver) decision() *v1alpha1.Decision {
 	if held := r.heldForTarget(); held != nil {
 		d.Action, d.To, d.Verdict = string(held.Action.Kind), goal(held.Action), string(held.Verdict.Effect)
 		d.From = text(held.Action.From)
+		if r.s.Review != nil && held.Verdict.Effect == rollout.RequireApproval {
+			d.PullRequest = r.s.Review.URL
+		}
 		for _, f := range held.Verdict.Findings {
 			if f.Effect.Strictness() >= rollout.RequireApproval.Strictness() && f.Waived == "" {
 				d.Rules = append(d.Rules, f.Rule)

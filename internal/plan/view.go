@@ -31,6 +31,8 @@ type view struct {
 	candidate *rollout.Canary
 	// edited says that a person changed the desired routing in Git, and was not answered yet.
 	edited bool
+	// merged says that the edit is the proposal that was merged, and no other wish of a person.
+	merged bool
 	// retire is the wish that the worker deployment ends, nil for none.
 	retire *v1alpha1.Retire
 }
@@ -53,6 +55,9 @@ func newView(s *rollout.Snapshot) *view {
 		v.desired = desiredConfig(v.rec.Desired)
 		d := v.rec.Decided
 		v.edited = v.readable() && d != nil && !desiredConfig(*d).SameTraffic(v.desired)
+		if v.merge() {
+			v.edited, v.merged, v.desired = false, true, desiredConfig(*d)
+		}
 	}
 	v.promotions = v.seenPromotions()
 	v.target = v.findTarget()
@@ -68,7 +73,7 @@ func (v *view) startsAnew() bool {
 
 // personsHold is a hold by a person, nil for none: one that followed drift is about the routing as it was.
 func (v *view) personsHold() *v1alpha1.Hold {
-	if h := v.rec.Hold; h != nil && h.Kind != v1alpha1.HoldDrift {
+	if h := v.rec.Hold; h != nil && h.Kind != v1alpha1.HoldDrift && h.Kind != v1alpha1.HoldRejected {
 		return h
 	}
 	return nil
@@ -234,10 +239,15 @@ func (v *view) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAg
 // share of new workflows that a version gets now.
 func (v *view) share(buildID string) float64 { return percent(v.actual.Share(buildID)) }
 
-// hold is the hold that is in force, nil for none. One that followed drift ends when the spec asks for something else.
+// hold is the hold that is in force, nil for none. One that followed drift, or the end of a proposal, ends when the spec asks for
+// something else.
 func (v *view) hold() *v1alpha1.Hold {
 	h := v.rec.Hold
-	if h != nil && h.Kind == v1alpha1.HoldDrift && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec()) {
+	if h == nil {
+		return v.rejection()
+	}
+	passing := h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected
+	if passing && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec()) {
 		return nil
 	}
 	return h

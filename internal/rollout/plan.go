@@ -48,6 +48,8 @@ type Plan struct {
 	Deletions []string `json:"deletions,omitempty"`
 	// SecondRead asks for another observation in this cycle: something is to be removed.
 	SecondRead bool `json:"secondRead,omitempty"`
+	// Review is what people are asked to approve; nil: nothing.
+	Review *ReviewAsk `json:"review,omitempty"`
 	// Summary is what the commit says of this deployment, one line each, the first the subject's.
 	Summary []string `json:"summary,omitempty"`
 	// NextDue is when the answer changes by itself.

@@ -59,7 +59,9 @@ type Snapshot struct {
 	GateInputs map[string]GateInput `json:"gateInputs,omitempty"`
 	// Failure is what the last attempt to carry out a plan ended with; it explains, and decides nothing.
 	Failure *Problem `json:"failure,omitempty"`
-	Limits  Limits   `json:"limits"`
+	// Review is what became of the record's proposal where people review it; nil: not known.
+	Review *Review `json:"review,omitempty"`
+	Limits Limits  `json:"limits"`
 }
 
 // Limits are the bot's own bounds.

@@ -31,6 +31,8 @@ type RoutingSpec struct {
 	Basis *RoutingBasis `json:"basis,omitempty"`
 	// Target is the version that the spec asks for.
 	Target *RoutingTarget `json:"target,omitempty"`
+	// Proposal is the raise that waits for a person's approval; nil: none does.
+	Proposal *RecordedProposal `json:"proposal,omitempty"`
 	// Versions whose files are beside this file, in the order of their creation.
 	Versions []RecordedVersion `json:"versions,omitempty"`
 	// Promotions in order, the newest last: which build became current when, and how the one before it left.
@@ -85,6 +87,24 @@ type RoutingTarget struct {
 	Since Time `json:"since"`
 	// StuckBefore is how many workflows had reported problems before it got any traffic; nil: not known.
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
+	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; nil: there is none.
+	Approved *Asked `json:"approved,omitempty"`
+}
+
+// RecordedProposal is a raise that people are asked to approve. Which one it is, the version and its shares say: it stays the same one
+// for as long as these are, whatever becomes of the facts.
+type RecordedProposal struct {
+	BuildID      string `json:"buildID"`
+	TemplateHash string `json:"templateHash"`
+	// From and To are the version's shares of new workflows before and after, in percent; To is 100 for the promotion.
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	// Since is when it was first proposed.
+	Since Time `json:"since"`
+	// PullRequest is the address where it is reviewed; "": nowhere, or not yet.
+	PullRequest string `json:"pullRequest,omitempty"`
+	// Approved is a person's approval by a command; nil: there is none. A merge approves by what it makes of Desired.
+	Approved *Asked `json:"approved,omitempty"`
 }
 
 // RecordedVersion is one version with files in Git.
@@ -185,10 +205,12 @@ type Bar struct {
 type HoldKind string
 
 // The kinds of holds: one by a person ends when a person resumes, one after drift also when the spec asks for another build.
+// One after a proposal that was closed ends likewise.
 // A worker deployment that was released is left alone altogether, as if somebody else owned it, until a person adopts it.
 const (
 	HoldManual   HoldKind = "Manual"
 	HoldDrift    HoldKind = "Drift"
+	HoldRejected HoldKind = "Rejected"
 	HoldReleased HoldKind = "Released"
 )
 

@@ -132,7 +132,7 @@ func enumOf(t reflect.Type) []string {
 	case reflect.TypeFor[BuildIDSource]():
 		return values(BuildIDTemplate, BuildIDCustom)
 	case reflect.TypeFor[HoldKind]():
-		return values(HoldManual, HoldDrift, HoldReleased)
+		return values(HoldManual, HoldDrift, HoldRejected, HoldReleased)
 	case reflect.TypeFor[VersionState]():
 		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
 	case reflect.TypeFor[RetireCurrent]():

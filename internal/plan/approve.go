@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// A raise that wants approval is recorded as a proposal. A person approves it by merging what it makes of the desired routing, or by a
+// command; then it is decided again, on what is known by then. If it still comes next, it is carried out. If not, the approval is void:
+// the desired routing is put back, and what comes next instead is proposed.
+
+// proposed is the routing that a proposal asks for: from what the bot decided last.
+func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1alpha1.DesiredRouting {
+	if p.To >= 100 {
+		return v1alpha1.DesiredRouting{Current: p.BuildID}
+	}
+	return v1alpha1.DesiredRouting{Current: decided.Current, Ramping: &v1alpha1.DesiredRamp{BuildID: p.BuildID, Percentage: p.To}}
+}
+
+// merge reports whether the edit of the desired routing is the proposal: it was merged.
+func (v *view) merge() bool {
+	p, d := v.rec.Proposal, v.rec.Decided
+	return v.edited && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired)
+}
+
+// approval is who approved the proposal, and why; "" if nobody did.
+func (v *view) approval() (by, reason string) {
+	switch p := v.rec.Proposal; {
+	case p == nil:
+		return "", ""
+	case v.merged && p.PullRequest != "":
+		return "a merge", p.PullRequest
+	case v.merged:
+		return "a merge", "the proposal's branch"
+	case p.Approved != nil:
+		return p.Approved.By, p.Approved.Reason
+	}
+	return "", ""
+}
+
+func (v *view) approved() bool {
+	by, _ := v.approval()
+	return by != ""
+}
+
+// approves reports whether a person approved an action: this one, or the whole rollout that it belongs to.
+func (v *view) approves(a rollout.Action) bool {
+	if !a.Raises() || !v.isTarget(a.BuildID) {
+		return false
+	}
+	return v.rolloutApproved() != nil || v.approved() && v.proposes(a)
+}
+
+// rolloutApproved is the approval of the whole rollout, if one approval covers that; nil: there is none.
+func (v *view) rolloutApproved() *v1alpha1.Asked {
+	was := v.rec.Target
+	if was == nil || v.target == nil || v.s.Environment.Approval.Scope != v1alpha1.ScopeRollout || was.Attempt != v.target.Attempt || v.newSpec() {
+		return nil
+	}
+	return was.Approved
+}
+
+// proposes reports whether the recorded proposal is an action.
+func (v *view) proposes(a rollout.Action) bool {
+	p := v.rec.Proposal
+	return p != nil && p.BuildID == a.BuildID && p.TemplateHash == v.target.TemplateHash &&
+		float32(p.From) == float32(a.From) && float32(p.To) == float32(a.To)
+}
+
+// rejection is the hold that a person set by closing the proposal; nil: nobody did.
+func (v *view) rejection() *v1alpha1.Hold {
+	p, r := v.rec.Proposal, v.s.Review
+	if p == nil || r == nil || !r.Rejected || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
+		return nil
+	}
+	by := r.By
+	if by == "" {
+		by = "a person"
+	}
+	return &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: p.BuildID, By: by, Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
+}
+
+func orProposal(url string) string {
+	if url == "" {
+		return "the proposal"
+	}
+	return url
+}
+
+// undecided reports whether nothing can be said of an approval now: it is neither carried out nor void.
+func (r *resolver) undecided() bool {
+	return r.approved() && (!r.readable() || r.unusable != nil || r.foreign() || r.lost() != "" ||
+		r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning)
+}
+
+// asks is the raise of the target that is held for a person's approval; nil: none is.
+func (r *resolver) asks() *rollout.Held {
+	for i, h := range r.held {
+		if h.Action.Raises() && h.Verdict.Effect == rollout.RequireApproval && r.isTarget(h.Action.BuildID) {
+			return &r.held[i]
+		}
+	}
+	return nil
+}
+
+// nextProposal writes down what waits for approval, and what one approval covers.
+func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
+	if !r.readable() || r.foreign() || r.undecided() {
+		return
+	}
+	next.Proposal = nil
+	by, reason := r.approval()
+	if move := r.move(); by != "" && move != nil && r.proposes(*move) {
+		if r.s.Environment.Approval.Scope == v1alpha1.ScopeRollout {
+			next.Target.Approved = &v1alpha1.Asked{By: by, Reason: reason, At: v1alpha1.NewTime(r.now)}
+		}
+		return
+	}
+	if by != "" {
+		r.lines = append(r.lines, r.void(by))
+	}
+	h := r.asks()
+	if h == nil {
+		return
+	}
+	p := v1alpha1.RecordedProposal{BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To, Since: v1alpha1.NewTime(r.now)}
+	if r.proposes(h.Action) {
+		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
+	}
+	if r.s.Review != nil && r.s.Review.URL != "" && r.proposes(h.Action) {
+		p.PullRequest = r.s.Review.URL
+	}
+	next.Proposal = &p
+}
+
+// void says that an approval comes to nothing, and why.
+func (r *resolver) void(by string) string {
+	p := r.rec.Proposal
+	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID, text(p.From), text(p.To), r.state.Message)
+}
+
+// review is what people are asked to approve, if anything waits for that.
+func (r *resolver) review(plan *rollout.Plan) {
+	h := r.asks()
+	if plan.Record == nil || plan.Record.Proposal == nil || plan.Record.Proposal.Approved != nil || h == nil {
+		return
+	}
+	plan.Review = &rollout.ReviewAsk{Held: *h, Desired: proposed(*plan.Record.Proposal, plan.Record.Desired), Scope: r.s.Environment.Approval.Scope}
+}

@@ -1,0 +1,263 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// wantsApproval is an environment that wants raises approved, each step or the rollout once.
+func wantsApproval(scope v1alpha1.ApprovalScope) change {
+	return func(g *given) { g.Environment.Approval = v1alpha1.Approval{Mode: v1alpha1.PullRequest, Scope: scope} }
+}
+
+// proposes is a recorded proposal for v2, made two days ago.
+func suggests(from, to float64, changes ...func(*v1alpha1.RecordedProposal)) change {
+	return func(g *given) {
+		g.rec.Proposal = &v1alpha1.RecordedProposal{BuildID: id("v2"), TemplateHash: hash("v2"), From: from, To: to, Since: stamp(ago(48 * time.Hour))}
+		for _, c := range changes {
+			c(g.rec.Proposal)
+		}
+	}
+}
+
+func adaApproved(p *v1alpha1.RecordedProposal) {
+	p.Approved = &v1alpha1.Asked{By: "ada", Reason: "looks fine", At: stamp(ago(time.Minute))}
+}
+
+func pull(p *v1alpha1.RecordedProposal) { p.PullRequest = "https://git.example/pulls/7" }
+
+// pastPause is v2 at 10% since longer than the step's pause.
+func pastPause() change { return rampsAt(10, 11*time.Minute) }
+
+func reviewed(r rollout.Review) change { return func(g *given) { g.Review = &r } }
+
+func proposal(from, to float64, since time.Time) *v1alpha1.RecordedProposal {
+	return &v1alpha1.RecordedProposal{BuildID: id("v2"), TemplateHash: hash("v2"), From: from, To: to, Since: stamp(since)}
+}
+
+// What wants approval is recorded once, stays the same proposal whatever the facts are, and makes way for another.
+func TestProposalIsRecorded(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	url := proposal(10, 50, ago(48*time.Hour))
+	url.PullRequest = "https://git.example/pulls/7"
+	for name, c := range map[string]struct {
+		given change
+		judge func(rollout.Proposal) rollout.Verdicts
+		want  *v1alpha1.RecordedProposal
+	}{
+		"first step":                    {all(candidate(), step), allowed, proposal(0, 10, noon)},
+		"next step":                     {all(pastPause(), step), allowed, proposal(10, 50, noon)},
+		"promotion":                     {all(rampsAt(50, 11*time.Minute), step), allowed, proposal(50, 100, noon)},
+		"it stays":                      {all(pastPause(), step, suggests(10, 50)), allowed, proposal(10, 50, ago(48*time.Hour))},
+		"with its address":              {all(pastPause(), step, suggests(10, 50, pull)), allowed, url},
+		"its address is learned":        {all(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{URL: url.PullRequest})), allowed, url},
+		"another has none yet":          {all(pastPause(), step, suggests(0, 10, pull), reviewed(rollout.Review{URL: url.PullRequest})), allowed, proposal(10, 50, noon)},
+		"another share":                 {all(pastPause(), step, suggests(10, 40)), allowed, proposal(10, 50, noon)},
+		"another start":                 {all(pastPause(), step, suggests(5, 50)), allowed, proposal(10, 50, noon)},
+		"another build":                 {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.BuildID = id("v3") })), allowed, proposal(10, 50, noon)},
+		"another template":              {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.TemplateHash = hash("v3") })), allowed, proposal(10, 50, noon)},
+		"in the pause there is none":    {all(rampsAt(10, time.Minute), step), allowed, nil},
+		"it is over when nothing waits": {all(rampsAt(10, time.Minute), step, suggests(0, 10)), allowed, nil},
+		"policy asks in Direct":         {pastPause(), verdictOn(rollout.Ramp, effect(rollout.RequireApproval)), proposal(10, 50, noon)},
+		"policy holds":                  {all(pastPause(), step), verdictOn(rollout.Ramp, effect(rollout.HoldEffect)), nil},
+		"not asked":                     {pastPause(), allowed, nil},
+		"kept while Temporal is away": {all(pastPause(), step, suggests(10, 50), func(g *given) {
+			g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed}}
+		}),
+			allowed, proposal(10, 50, ago(48*time.Hour))},
+		"kept while somebody else owns it": {all(pastPause(), step, suggests(10, 50), foreign()), allowed, proposal(10, 50, ago(48*time.Hour))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(t, of(c.given), c.judge)
+			require.Empty(t, cmp.Diff(c.want, plan.Record.Proposal))
+			require.Equal(t, c.want != nil && plan.Row != "temporal-unreadable" && plan.Row != "owned-by-another" && len(plan.Held) > 0, plan.Review != nil)
+		})
+	}
+}
+
+// People are asked for the routing as it is to be, with the verdict that wants to be approved.
+func TestReviewAsksForTheRouting(t *testing.T) {
+	for name, c := range map[string]struct {
+		given change
+		want  v1alpha1.DesiredRouting
+	}{
+		"ramp":      {pastPause(), v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 50}}},
+		"promotion": {rampsAt(50, 11*time.Minute), v1alpha1.DesiredRouting{Current: id("v2")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(t, of(c.given, wantsApproval(v1alpha1.ScopeRollout)), allowed)
+			require.Empty(t, cmp.Diff(c.want, plan.Review.Desired))
+			require.Equal(t, v1alpha1.ScopeRollout, plan.Review.Scope)
+			require.Equal(t, rollout.RequireApproval, plan.Review.Held.Verdict.Effect)
+			require.Equal(t, "approval.mode", plan.Review.Held.Verdict.Findings[0].Rule)
+			require.Equal(t, of(c.given).Record.Routing.Spec.Desired, plan.Record.Desired, "nothing is desired before")
+			require.Nil(t, plan.Raise)
+		})
+	}
+}
+
+// A merge, or a command, approves the very step that was proposed; it is decided again, and leaves no hold.
+func TestApprovedProposalIsCarriedOut(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	for name, c := range map[string]struct {
+		given change
+		judge func(rollout.Proposal) rollout.Verdicts
+		calls []string
+	}{
+		"merged":              {all(pastPause(), step, suggests(10, 50), edits("v1", "v2", 50)), allowed, []string{"SetRamp v2 50"}},
+		"promotion merged":    {all(rampsAt(50, 11*time.Minute), step, suggests(50, 100), edits("v2", "", 0)), allowed, []string{"SetCurrent v2 0"}},
+		"by command":          {all(pastPause(), step, suggests(10, 50, adaApproved)), allowed, []string{"SetRamp v2 50"}},
+		"asked for by policy": {all(pastPause(), suggests(10, 50), edits("v1", "v2", 50)), verdictOn(rollout.Ramp, effect(rollout.RequireApproval)), []string{"SetRamp v2 50"}},
+		"first step":          {all(candidate(), step, suggests(0, 10), edits("v1", "v2", 10)), allowed, []string{"SetRamp v2 10"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(t, of(c.given), c.judge)
+			require.Equal(t, c.calls, sayCall(plan.Raise))
+			require.Nil(t, plan.Record.Proposal)
+			require.Nil(t, plan.Record.Hold)
+			require.Nil(t, plan.Review)
+			require.Equal(t, plan.Record.Desired, *plan.Record.Decided)
+			require.Nil(t, plan.Record.Target.Approved, "this step, and no other")
+		})
+	}
+}
+
+// What was approved is void when it does not come next any more: routing.yaml is put back, and what comes next is proposed.
+func TestApprovalThatCameTooLate(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	merged := all(suggests(10, 50), edits("v1", "v2", 50))
+	for name, c := range map[string]struct {
+		given  change
+		judge  func(rollout.Proposal) rollout.Verdicts
+		reason rollout.Reason
+		next   *v1alpha1.RecordedProposal
+	}{
+		"policy holds":          {all(pastPause(), step, merged), verdictOn(rollout.Ramp, effect(rollout.HoldEffect)), rollout.PolicyHold, nil},
+		"the pause is not over": {all(rampsAt(10, time.Minute), step, merged), allowed, rollout.Ramping, nil},
+		"by command":            {all(rampsAt(50, 11*time.Minute), step, suggests(10, 50, adaApproved)), allowed, rollout.AwaitingApproval, proposal(50, 100, noon)},
+		"another build by now": {all(pastPause(), step, merged, wants("v3"), inGit("v3"), up("v3"), routes("v1", "", 0, 11*time.Minute), desires("v1", "", 0), edits("v1", "v2", 50)), allowed, rollout.AwaitingApproval,
+			&v1alpha1.RecordedProposal{BuildID: id("v3"), TemplateHash: hash("v3"), From: 0, To: 10, Since: stamp(noon)}},
+		"held by a person":      {all(pastPause(), step, merged, holds(v1alpha1.HoldManual, "v2")), allowed, rollout.ManualHold, nil},
+		"turned back meanwhile": {all(candidate(), step, merged, barsBuild("v2")), allowed, rollout.RolledBack, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(c.given)
+			plan := decide(t, s, c.judge)
+			require.Nil(t, plan.Raise)
+			require.Equal(t, string(c.reason), plan.Status.Conditions[0].Reason)
+			require.Equal(t, *s.Record.Routing.Spec.Decided, plan.Record.Desired, "put back")
+			require.Empty(t, cmp.Diff(c.next, plan.Record.Proposal))
+			require.Contains(t, named(plan.Summary[len(plan.Summary)-1]), "approved that v2 goes from 10% to 50%, which does not come next any more")
+		})
+	}
+}
+
+// As long as nothing can be said of it, an approval waits where it is.
+func TestApprovalWaits(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	away := func(g *given) {
+		g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "away"}}
+	}
+	old := func(g *given) { g.Observation.At = ago(5 * time.Minute) }
+	broken := func(g *given) {
+		g.Spec, g.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "broken"}}
+	}
+	for name, given := range map[string]change{"Temporal is away": away, "what is known is old": old, "somebody else owns it": foreign(), "the spec is broken": broken,
+		"a gate runs": all(stepGate(2, v1alpha1.GateRollback), stepGateIs(2, rollout.GateRunning))} {
+		for how, approval := range map[string]change{"merged": all(suggests(10, 50), edits("v1", "v2", 50)), "by command": suggests(10, 50, adaApproved)} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				s := of(pastPause(), step, approval, given)
+				if name == "a gate runs" {
+					s = of(rampsAt(50, 11*time.Minute), step, suggests(50, 100, adaApproved), stepGate(2, v1alpha1.GateRollback), stepGateIs(2, rollout.GateRunning))
+				}
+				plan := decide(t, s, allowed)
+				require.Nil(t, plan.Raise)
+				require.Equal(t, s.Record.Routing.Spec.Desired, plan.Record.Desired)
+				require.Equal(t, s.Record.Routing.Spec.Decided, plan.Record.Decided)
+				require.Equal(t, s.Record.Routing.Spec.Proposal, plan.Record.Proposal)
+			})
+		}
+	}
+}
+
+// An edit that is not what was proposed is a person's own wish, which is answered as ever.
+func TestAnotherEditIsNoApproval(t *testing.T) {
+	plan := decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep), suggests(10, 50), edits("v1", "v2", 30)), allowed)
+	require.Equal(t, "edited-up", plan.Row)
+	require.Equal(t, []string{"SetRamp v2 30"}, sayCall(plan.Raise))
+}
+
+// With scope Rollout the first approval covers the later steps of the same attempt, and nothing else.
+func TestOneApprovalForTheRollout(t *testing.T) {
+	once := wantsApproval(v1alpha1.ScopeRollout)
+	plan := decide(t, of(candidate(), once, suggests(0, 10, pull), edits("v1", "v2", 10)), allowed)
+	require.Equal(t, []string{"SetRamp v2 10"}, sayCall(plan.Raise))
+	require.Equal(t, &v1alpha1.Asked{By: "a merge", Reason: "https://git.example/pulls/7", At: stamp(noon)}, plan.Record.Target.Approved)
+	plan = decide(t, of(candidate(), once, suggests(0, 10, adaApproved)), allowed)
+	require.Equal(t, &v1alpha1.Asked{By: "ada", Reason: "looks fine", At: stamp(noon)}, plan.Record.Target.Approved)
+
+	before := func(g *given) { g.rec.Target.Approved = &v1alpha1.Asked{By: "ada", At: stamp(ago(time.Hour))} }
+	for name, c := range map[string]struct {
+		given change
+		calls []string
+		kept  bool
+	}{
+		"a later step":      {all(pastPause(), once, before), []string{"SetRamp v2 50"}, true},
+		"the promotion":     {all(rampsAt(50, 11*time.Minute), once, before), []string{"SetCurrent v2 0"}, true},
+		"kept in the pause": {all(rampsAt(10, time.Minute), once, before), nil, true},
+		"every step by now": {all(pastPause(), wantsApproval(v1alpha1.ScopeStep), before), nil, false},
+		"another attempt":   {all(pastPause(), once, before, func(g *given) { g.version("v2").TurnedBack = 1 }), nil, false},
+		"another build":     {all(candidate(), inGit("v3"), up("v3"), once, before, asks("v3")), nil, false},
+		"held by policy":    {all(pastPause(), once, before, holds(v1alpha1.HoldManual, "v2")), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(t, of(c.given), allowed)
+			require.Equal(t, c.calls, sayCall(plan.Raise))
+			require.Equal(t, c.kept, plan.Record.Target.Approved != nil)
+		})
+	}
+}
+
+// A person who closes the proposal holds the worker deployment where it is, until it is resumed or the spec asks for another build.
+func TestRejectedProposal(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	no := reviewed(rollout.Review{URL: "https://git.example/pulls/7", Rejected: true, By: "grace"})
+	plan := decide(t, of(pastPause(), step, suggests(10, 50), no), allowed)
+	require.Equal(t, "held", plan.Row)
+	require.Empty(t, cmp.Diff(&v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: id("v2"), By: "grace", Reason: "closed https://git.example/pulls/7", At: stamp(noon)}, plan.Record.Hold))
+	require.Nil(t, plan.Record.Proposal)
+	require.Equal(t, "held by grace: closed https://git.example/pulls/7. To go on: rampart resume payments/checkout", plan.Status.Conditions[0].Message)
+	plan = decide(t, of(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{Rejected: true})), allowed)
+	require.Equal(t, "a person: closed the proposal", plan.Record.Hold.By+": "+plan.Record.Hold.Reason)
+
+	for name, c := range map[string]struct {
+		given change
+		row   string
+	}{
+		"nobody closed it":      {all(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{URL: "x"})), "next-step"},
+		"nothing was proposed":  {all(pastPause(), step, no), "next-step"},
+		"it was approved":       {all(pastPause(), step, suggests(10, 50, adaApproved), no), "next-step"},
+		"it was another build":  {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.BuildID = id("v3") }), no), "next-step"},
+		"another template":      {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.TemplateHash = hash("v3") }), no), "next-step"},
+		"it lasts":              {all(pastPause(), step, holds(v1alpha1.HoldRejected, "v2")), "held"},
+		"but not for another":   {all(candidate(), step, holds(v1alpha1.HoldRejected, "v1")), "first-step"},
+		"nor for the same anew": {all(candidate(), step, holds(v1alpha1.HoldRejected, "v2"), func(g *given) { g.rec.Target.TemplateHash = "other" }), "first-step"},
+		"there is no target":    {all(pastPause(), step, suggests(10, 50), no, retires(v1alpha1.KeepCurrent, time.Minute)), "retire"},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.row, decide(t, of(c.given), allowed).Row) })
+	}
+}
+
+// The status names where it is reviewed.
+func TestStatusNamesThePullRequest(t *testing.T) {
+	review := reviewed(rollout.Review{URL: "https://git.example/pulls/7"})
+	require.Equal(t, "https://git.example/pulls/7", decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep), review), allowed).Status.Decision.PullRequest)
+	require.Empty(t, decide(t, of(pastPause(), review), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))).Status.Decision.PullRequest)
+	require.Empty(t, decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep)), allowed).Status.Decision.PullRequest)
+}
