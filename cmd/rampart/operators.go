@@ -13,7 +13,7 @@ import (
 
 // operatorCommands are what an operator says.
 func (a *app) operatorCommands() []*cobra.Command {
-	return []*cobra.Command{a.rollbackCommand(), a.holdCommand(), a.resumeCommand(), a.retryCommand(), a.retireCommand(),
+	return []*cobra.Command{a.rollbackCommand(), a.holdCommand(), a.resumeCommand(), a.retryCommand(), a.approveCommand(), a.rejectCommand(), a.retireCommand(),
 		a.adoptCommand(), a.releaseCommand()}
 }
 
@@ -60,6 +60,36 @@ the rollback left in Temporal is void with it.`,
 		Example: `  rampart retry payments/checkout --reason "the database is back" --repo https://git.example.com/team/workers.git`,
 	}, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) { return operate.Retry(s, p, build) })
 	cmd.Flags().StringVar(&build, "build", "", "build ID to try again (default: the one that the spec asks for)")
+	a.completeFlag(cmd, "build", a.completeBuilds)
+	return cmd
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	return a.answer(&cobra.Command{
+		Use:   "approve NAME",
+		Short: "Let what waits for approval go on",
+		Long: `Approve lets the step that is proposed go on, or a stage of an evacuation: it is decided again, and carried out if it still comes
+next. It is a commit with your name, and does what merging the proposal does.`,
+		Example: `  rampart approve payments/checkout --reason "looked at the dashboards" --repo https://git.example.com/team/workers.git`,
+	}, operate.Approve)
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	return a.answer(&cobra.Command{
+		Use:   "reject NAME",
+		Short: "Hold what waits for approval where it is",
+		Long: `Reject turns the step down that is proposed: the worker deployment is held where it is, until the spec asks for another build or
+it is resumed. Traffic is still taken back where policy, a gate or the spec says so. A stage of an evacuation is declined for
+good. It is a commit with your name, and does what closing the proposal does.`,
+		Example: `  rampart reject payments/checkout --reason "wait for the load test" --repo https://git.example.com/team/workers.git`,
+	}, operate.Reject)
+}
+
+// answer makes a command that answers what waits for approval.
+func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operate.Person, string) (operate.Change, error)) *cobra.Command {
+	var build string
+	cmd = a.record(cmd, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) { return change(s, p, build) })
+	cmd.Flags().StringVar(&build, "build", "", "build ID, where more than one thing waits")
 	a.completeFlag(cmd, "build", a.completeBuilds)
 	return cmd
 }

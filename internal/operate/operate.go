@@ -79,7 +79,7 @@ func Hold(s rollout.Snapshot, p Person) (Change, error) {
 		Notes: []string{"traffic is still taken back where policy, a gate or the spec says so"}}, nil
 }
 
-// Resume takes away the hold of a person, or the one that followed drift.
+// Resume takes away the hold of a person, or the one that followed drift or a proposal that was closed.
 func Resume(s rollout.Snapshot, _ Person) (Change, error) {
 	rec, err := recordOf(s)
 	if err != nil {

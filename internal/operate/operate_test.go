@@ -68,6 +68,18 @@ func ownedBy(by string) change {
 	return func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Observation.ManagerIdentity = by }
 }
 
+func proposed(to float64, approved *v1alpha1.Asked) change {
+	return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
+		r.Proposal = &v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "hash-v2", From: 10, To: to, Since: stamp(noon.Add(-time.Hour)), Approved: approved}
+	}
+}
+
+// evacuates is a stage that waits for approval.
+func evacuates(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
+	r.Versions[0].Evacuations = []v1alpha1.RecordedEvacuation{{Stage: v1alpha1.EvacuateByMove, JobID: "a", State: v1alpha1.EvacuationProposed},
+		{Stage: v1alpha1.EvacuateByTermination, JobID: "b", State: v1alpha1.EvacuationDeclined}}
+}
+
 // expected is what a command makes of a record.
 type expected struct {
 	name  string
@@ -92,6 +104,20 @@ func TestCommands(t *testing.T) {
 	unretire := func(s rollout.Snapshot) (Change, error) { return Unretire(s, ada) }
 	version := func(build string) func(rollout.Snapshot) (Change, error) {
 		return func(s rollout.Snapshot) (Change, error) { return RetireVersion(s, ada, build) }
+	}
+	approve := func(build string) func(rollout.Snapshot) (Change, error) {
+		return func(s rollout.Snapshot) (Change, error) { return Approve(s, ada, build) }
+	}
+	reject := func(build string) func(rollout.Snapshot) (Change, error) {
+		return func(s rollout.Snapshot) (Change, error) { return Reject(s, ada, build) }
+	}
+	said := &v1alpha1.Asked{By: "ada", Reason: "lunch", At: stamp(noon)}
+	stageIs := func(state v1alpha1.EvacuationState) change {
+		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Versions[0].Evacuations[0].State = state }
+	}
+	rejected := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
+		r.Proposal = nil
+		r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: "v2", By: "ada", Reason: "lunch", At: stamp(noon)}
 	}
 	setHold := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
 		r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, BuildID: "v2", By: "ada", Reason: "lunch", At: stamp(noon)}
@@ -133,6 +159,21 @@ func TestCommands(t *testing.T) {
 		{name: "retry twice", given: []change{settled, func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Versions[2].TurnedBack = 2 }}, run: retry(""), note: "starts anew already"},
 		{name: "retry an unknown one", run: retry("v9"), err: `no version "v9" in Git; it has: v0, v1, v2`},
 		{name: "retry without a target", given: []change{func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Target = nil }}, run: retry(""), err: "has no target"},
+		{name: "approve a step", given: []change{proposed(50, nil)}, run: approve(""), want: func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Proposal.Approved = said },
+			did: "approve: v2 goes from 10% to 50% of new workflows", note: "decided again"},
+		{name: "approve a promotion", given: []change{proposed(100, nil)}, run: approve("v2"), want: func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Proposal.Approved = said },
+			did: "approve: v2 becomes the current version"},
+		{name: "approve twice", given: []change{proposed(50, &v1alpha1.Asked{By: "bob", At: stamp(noon)})}, run: approve(""), note: "approved already, by bob since 2026-03-01T12:00:00Z"},
+		{name: "approve while held", given: []change{proposed(50, nil), held(v1alpha1.HoldManual)}, run: approve(""), err: "held by bob (tea): rampart resume payments/checkout"},
+		{name: "approve nothing", run: approve(""), err: "nothing of payments/checkout waits for approval"},
+		{name: "approve another one", given: []change{proposed(50, nil)}, run: approve("v1"), err: "nothing of v1 in payments/checkout waits for approval; what does: v2 goes from 10% to 50%"},
+		{name: "approve one of two", given: []change{proposed(50, nil), evacuates}, run: approve(""),
+			err: "say which with --build: v2 goes from 10% to 50% of new workflows; stage Move of the evacuation of v0"},
+		{name: "approve a stage", given: []change{proposed(50, nil), evacuates}, run: approve("v0"), want: stageIs(v1alpha1.EvacuationApproved), did: "approve: stage Move of the evacuation of v0"},
+		{name: "reject a stage", given: []change{evacuates}, run: reject(""), want: stageIs(v1alpha1.EvacuationDeclined), did: "reject: stage Move of the evacuation of v0"},
+		{name: "reject a step", given: []change{proposed(50, nil)}, run: reject(""), want: rejected, did: "reject: v2 goes from 10% to 50%", note: "rampart resume payments/checkout"},
+		{name: "reject what was approved", given: []change{proposed(50, said)}, run: reject(""), want: rejected, did: "reject: "},
+		{name: "resume what was rejected", given: []change{held(v1alpha1.HoldRejected)}, run: resume, want: noHold, did: "resume: "},
 		{name: "retire", run: retire(v1alpha1.KeepCurrent), want: ends(v1alpha1.KeepCurrent), did: "retire: nothing new comes", note: "v1 stays current"},
 		{name: "retire more", given: []change{retired(v1alpha1.KeepCurrent)}, run: retire(v1alpha1.UnrouteProven), want: ends(v1alpha1.UnrouteProven), did: "v1 loses its traffic once"},
 		{name: "retire without proof", given: []change{retired(v1alpha1.UnrouteProven)}, run: retire(v1alpha1.UnrouteAnyway), want: ends(v1alpha1.UnrouteAnyway),
@@ -203,6 +244,8 @@ func TestWithoutARecord(t *testing.T) {
 		"retire":         func(s rollout.Snapshot) error { _, err := Retire(s, ada, v1alpha1.KeepCurrent); return err },
 		"unretire":       func(s rollout.Snapshot) error { _, err := Unretire(s, ada); return err },
 		"retire version": func(s rollout.Snapshot) error { _, err := RetireVersion(s, ada, "v1"); return err },
+		"approve":        func(s rollout.Snapshot) error { _, err := Approve(s, ada, ""); return err },
+		"reject":         func(s rollout.Snapshot) error { _, err := Reject(s, ada, ""); return err },
 		"adopt":          func(s rollout.Snapshot) error { _, err := Adopt(s, ada, nil); return err },
 		"release":        func(s rollout.Snapshot) error { _, err := Release(s, ada, ""); return err },
 	} {

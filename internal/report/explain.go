@@ -126,7 +126,7 @@ func liftHold(h v1alpha1.Hold, name string) string {
 	switch h.Kind {
 	case v1alpha1.HoldReleased:
 		return "rampart adopt " + name
-	case v1alpha1.HoldDrift:
+	case v1alpha1.HoldDrift, v1alpha1.HoldRejected:
 		return "rampart resume " + name + ", or push another build"
 	}
 	return "rampart resume " + name

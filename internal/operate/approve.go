@@ -1,0 +1,103 @@
+package operate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Approve lets what waits for approval go on: the raise that is proposed, or a stage of an evacuation. It is decided again before
+// anything is done. build is whose; "" where only one waits.
+func Approve(s rollout.Snapshot, p Person, build string) (Change, error) {
+	rec, w, err := waiting(s, build)
+	if err != nil {
+		return Change{}, err
+	}
+	notes := []string{"it is decided again before anything is done"}
+	if w.stage != nil {
+		w.stage.State = v1alpha1.EvacuationApproved
+		return Change{Record: rec, Did: "approve: " + w.what(), Notes: notes}, nil
+	}
+	if a := w.proposal.Approved; a != nil {
+		return unchanged(rec, "approved already, by %s since %s", a.By, instant(a.At)), nil
+	}
+	if h := rec.Hold; h != nil {
+		return Change{}, fmt.Errorf("%s is held by %s (%s): rampart resume %[1]s", s.Deployment, h.By, h.Reason)
+	}
+	proposal := *w.proposal
+	proposal.Approved = p.asked()
+	rec.Proposal = &proposal
+	return Change{Record: rec, Did: "approve: " + w.what(), Notes: notes}, nil
+}
+
+// Reject holds the worker deployment where it is, until it is resumed or the spec asks for another build; a stage of an evacuation is
+// declined for good. build is as for Approve.
+func Reject(s rollout.Snapshot, p Person, build string) (Change, error) {
+	rec, w, err := waiting(s, build)
+	if err != nil {
+		return Change{}, err
+	}
+	if w.stage != nil {
+		w.stage.State = v1alpha1.EvacuationDeclined
+		return Change{Record: rec, Did: "reject: " + w.what()}, nil
+	}
+	rec.Proposal = nil
+	rec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: w.proposal.BuildID, By: p.Name, Reason: p.why(), At: v1alpha1.NewTime(p.At)}
+	return Change{Record: rec, Did: "reject: " + w.what(), Notes: []string{
+		fmt.Sprintf("held where it is, until another build is asked for or it is resumed: rampart resume %s", s.Deployment)}}, nil
+}
+
+// awaiting is one thing that waits for approval: a proposal, or a stage of an evacuation.
+type awaiting struct {
+	build    string
+	proposal *v1alpha1.RecordedProposal
+	stage    *v1alpha1.RecordedEvacuation
+}
+
+func (w awaiting) what() string {
+	switch {
+	case w.stage != nil:
+		return fmt.Sprintf("stage %s of the evacuation of %s", w.stage.Stage, w.build)
+	case w.proposal.To >= 100:
+		return fmt.Sprintf("%s becomes the current version", w.build)
+	}
+	return fmt.Sprintf("%s goes from %v%% to %v%% of new workflows", w.build, w.proposal.From, w.proposal.To)
+}
+
+// waiting finds the one thing that waits for approval, in a copy of the record. It is an error if there is none, or more than one.
+func waiting(s rollout.Snapshot, build string) (v1alpha1.RoutingSpec, awaiting, error) {
+	rec, err := recordOf(s)
+	if err != nil {
+		return rec, awaiting{}, err
+	}
+	var all []awaiting
+	if p := rec.Proposal; p != nil {
+		all = append(all, awaiting{build: p.BuildID, proposal: p})
+	}
+	for i := range rec.Versions {
+		v := &rec.Versions[i]
+		v.Evacuations = slices.Clone(v.Evacuations)
+		for k := range v.Evacuations {
+			if e := &v.Evacuations[k]; e.State == v1alpha1.EvacuationProposed {
+				all = append(all, awaiting{build: v.BuildID, stage: e})
+			}
+		}
+	}
+	there := make([]string, len(all))
+	for i, w := range all {
+		there[i] = w.what()
+	}
+	found := slices.DeleteFunc(all, func(w awaiting) bool { return build != "" && w.build != build })
+	switch {
+	case len(there) == 0:
+		return rec, awaiting{}, fmt.Errorf("nothing of %s waits for approval", s.Deployment)
+	case len(found) == 0:
+		return rec, awaiting{}, fmt.Errorf("nothing of %s in %s waits for approval; what does: %s", build, s.Deployment, strings.Join(there, "; "))
+	case len(found) > 1:
+		return rec, awaiting{}, fmt.Errorf("more than one thing of %s waits for approval; say which with --build: %s", s.Deployment, strings.Join(there, "; "))
+	}
+	return rec, found[0], nil
+}
