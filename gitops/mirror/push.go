@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// Push sends a staged commit; the branch moves from its Parent to it, or not at all. Afterwards its
+// Push sends a staged commit; the branch moves from its Expected to it, or not at all. Afterwards its
 // objects are in the mirror and the branch's tip is known without another fetch.
 // Errors: ErrNothingStaged, *MovedError, *RejectedError, *UnknownOutcomeError, *AccessError (nothing was
 // sent), the context's (nothing was sent).
@@ -54,14 +54,14 @@ func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *Re
 	defer sess.close()
 	ref := refOf(s.Branch)
 	switch actual := adv.References[ref]; actual {
-	case s.Parent:
+	case s.Expected:
 	case s.Commit: // an earlier try of unknown outcome got through
 		return nil, nil
 	default:
-		return nil, &MovedError{Branch: s.Branch, Expected: s.Parent, Actual: actual}
+		return nil, &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
 	}
 	req, err := updateRequest(adv.Capabilities, &packp.Command{
-		Name: plumbing.ReferenceName(ref), Old: s.Parent, New: s.Commit,
+		Name: plumbing.ReferenceName(ref), Old: s.Expected, New: s.Commit,
 	})
 	if err != nil {
 		return nil, err
@@ -119,11 +119,11 @@ func (m *Mirror) refused(ctx context.Context, s *Staged, rejected *RejectedError
 			return fmt.Errorf("%w; and its tip could not be read: %w", rejected, err)
 		}
 		switch actual {
-		case s.Parent:
+		case s.Expected:
 		case s.Commit: // something in between sent it twice, and the first got through
 			return nil
 		default:
-			return &MovedError{Branch: s.Branch, Expected: s.Parent, Actual: actual}
+			return &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
 		}
 	}
 	return rejected

@@ -29,6 +29,9 @@ type CommitRequest struct {
 	Branch string
 	// Parent is the tip that the branch is expected to have; zero: the branch must not exist.
 	Parent Hash
+	// Expected is the tip that the branch has before where that is not Parent, zero where it must not exist: what it had makes way. Only for
+	// branches that are nobody else's. Nil: Parent.
+	Expected *Hash
 	// BaseTree is the tree that Changes are made to. With a Parent it is the parent's and may be left
 	// zero; without one it is where a new branch starts from, zero being the empty tree.
 	BaseTree  Hash
@@ -44,6 +47,7 @@ type CommitRequest struct {
 type Staged struct {
 	Branch   string
 	Parent   Hash
+	Expected Hash // the tip that the branch has before
 	BaseTree Hash
 	Tree     Hash // equal to BaseTree when the changes change nothing
 	Commit   Hash // zero when the changes change nothing
@@ -77,7 +81,10 @@ func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Staged{Branch: req.Branch, Parent: req.Parent, BaseTree: base, Tree: tree}
+	s := &Staged{Branch: req.Branch, Parent: req.Parent, Expected: req.Parent, BaseTree: base, Tree: tree}
+	if req.Expected != nil {
+		s.Expected = *req.Expected
+	}
 	if tree == base {
 		return s, nil
 	}
