@@ -1,0 +1,206 @@
+package gitops
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// proposalBranches begin the names of all branches of proposals.
+const proposalBranches = "rampart/"
+
+// The trailers by which a proposal's commit is known again. They say nothing of what may be done: who forges them has the bot write
+// over what they wrote.
+const (
+	trailerProposal = "Rampart-Proposal: "
+	trailerSeal     = "Rampart-Seal: "
+)
+
+// ProposalBranch is where a worker deployment's proposals are.
+func ProposalBranch(environment string, n rollout.Name) string {
+	return proposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+}
+
+// Proposal is one commit on a branch of its own: the record as it is on the output's branch, asking for more.
+type Proposal struct {
+	Environment v1alpha1.Environment
+	Deployment  rollout.Name
+	// ID stays the same for as long as the same is proposed.
+	ID string
+	// Dir of the record.
+	Dir string
+	// Message of the commit, without trailers.
+	Message string
+	// Edit makes of routing.yaml, as it is, what is proposed.
+	Edit func(routing []byte) ([]byte, error)
+}
+
+// Proposed is a proposal's branch on the server.
+type Proposed struct {
+	Branch string
+	// Tip is its last commit, as a hash in hexadecimal.
+	Tip string
+	// Theirs says that the branch has commits that the bot did not make.
+	Theirs bool
+	// ID of the proposal, where its commit is the bot's.
+	ID string
+
+	tip, parent mirror.Hash
+}
+
+// Proposals are the branches of an environment's proposals that are on the server, by worker deployment.
+// Errors: those of mirror.Fetch.
+func (r *Repository) Proposals(ctx context.Context, environment string) (map[rollout.Name]Proposed, error) {
+	prefix := proposalBranches + environment + "/"
+	tips, err := r.mirror.Branches(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	out := map[rollout.Name]Proposed{}
+	for branch, hash := range tips {
+		namespace, name, ok := strings.Cut(strings.TrimPrefix(branch, prefix), "/")
+		if !ok || strings.Contains(name, "/") {
+			continue // a person's
+		}
+		p, err := r.proposedAt(ctx, branch, hash)
+		if err != nil {
+			return nil, err
+		}
+		out[rollout.Name{Namespace: namespace, Name: name}] = p
+	}
+	return out, nil
+}
+
+// proposedAt reads a proposal's branch.
+func (r *Repository) proposedAt(ctx context.Context, branch string, hash mirror.Hash) (Proposed, error) {
+	p := Proposed{Branch: branch, Tip: hash.String(), Theirs: true, tip: hash}
+	c, err := r.mirror.Commit(hash)
+	var missing *mirror.MissingObjectError
+	if errors.As(err, &missing) {
+		var tip mirror.Tip
+		if tip, err = r.mirror.Fetch(ctx, branch); err != nil {
+			return p, err
+		}
+		p.tip, p.Tip = tip.Commit, tip.Commit.String()
+		c, err = r.mirror.Commit(tip.Commit)
+	}
+	if err != nil {
+		return p, err
+	}
+	id := trailer(c.Message, trailerProposal)
+	if len(c.Parents) == 1 && id != "" && trailer(c.Message, trailerSeal) == seal(id, c.Tree, c.Parents[0]) {
+		p.Theirs, p.ID, p.parent = false, id, c.Parents[0]
+	}
+	return p, nil
+}
+
+// seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's.
+func seal(id string, tree, parent mirror.Hash) string {
+	sum := sha256.Sum256([]byte(id + "\n" + tree.String() + "\n" + parent.String()))
+	return hex.EncodeToString(sum[:16])
+}
+
+func trailer(message, key string) string {
+	for line := range strings.Lines(message) {
+		if value, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), key); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Propose brings a proposal's branch up to date, and gives its tip; was is the branch as it is, its zero value where there is none. It
+// writes only where something is another: what is proposed, or the record that it was made from. Errors: *MovedError when the branch
+// is not what it was; those of Commit.
+func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip string, err error) {
+	base, err := r.mirror.Fetch(ctx, r.outputBranch(p.Environment))
+	if err != nil {
+		return "", err
+	}
+	file := path.Join(p.Dir, "routing.yaml")
+	record, there, err := r.mirror.Lookup(base.Tree, file)
+	if err != nil {
+		return "", err
+	}
+	if !there {
+		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
+	}
+	if was.ID == p.ID && !was.Theirs && r.sameRecord(was, file, record.Hash) {
+		return was.Tip, nil
+	}
+	data, err := r.mirror.Blob(record.Hash, MaxFileSize)
+	if err != nil {
+		return "", err
+	}
+	if data, err = p.Edit(data); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	who := mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
+	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message,
+		Changes: []mirror.Change{{Path: file, Data: data}}, Author: who, Committer: who}
+	staged, err := r.mirror.Stage(request) // its tree goes into the seal
+	if err != nil {
+		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
+	}
+	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", r.message(strings.TrimRight(p.Message, "\n")), trailerProposal, p.ID, trailerSeal,
+		seal(p.ID, staged.Tree, base.Commit))
+	if r.cfg.SigningKey != nil {
+		request.Sign = r.cfg.SigningKey.Sign
+	}
+	return r.pushProposal(ctx, request)
+}
+
+func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest) (string, error) {
+	staged, err := r.mirror.Stage(request)
+	if err != nil {
+		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
+	}
+	r.write(Before)
+	hash, err := r.mirror.Push(ctx, staged)
+	r.write(After)
+	var moved *mirror.MovedError
+	switch {
+	case errors.As(err, &moved):
+		return "", &MovedError{Branch: request.Branch, Err: err}
+	case err != nil:
+		return "", fmt.Errorf("push to %s: %w", request.Branch, err)
+	}
+	return hash.String(), nil
+}
+
+// sameRecord reports whether the record is still what a proposal was made from.
+func (r *Repository) sameRecord(was Proposed, file string, record plumbing.Hash) bool {
+	c, err := r.mirror.Commit(was.parent)
+	if err != nil {
+		return false // a mirror that was made anew does not have it
+	}
+	e, ok, err := r.mirror.Lookup(c.Tree, file)
+	return err == nil && ok && e.Hash == record
+}
+
+// Withdraw deletes a proposal's branch that is still as it was. One with commits of others is left alone.
+// Errors: *MovedError when it is not what it was; those of mirror.Delete.
+func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
+	if was.Theirs {
+		return nil
+	}
+	r.write(Before)
+	err := r.mirror.Delete(ctx, was.Branch, was.tip)
+	r.write(After)
+	var moved *mirror.MovedError
+	if errors.As(err, &moved) {
+		return &MovedError{Branch: was.Branch, Err: err}
+	}
+	return err
+}

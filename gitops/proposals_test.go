@@ -1,0 +1,140 @@
+package gitops
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+const proposedRecord = "deploy/shop/x/routing.yaml"
+
+// proposing is a repository with one record, and a proposal to ask for v1.
+func proposing(t *testing.T) (*gittest.Repo, *Repository, func(id, current string) Proposal) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1"), proposedRecord: routingYAML("x", "a.yaml"), "other": "1"}})
+	repo := open(t, r)
+	env := read(t, repo).Environments[0].Environment
+	return r, repo, func(id, current string) Proposal {
+		return Proposal{Environment: env, Deployment: rollout.Name{Namespace: "shop", Name: "x"}, ID: id, Dir: "deploy/shop/x", Message: "rampart(default): ask for " + current,
+			Edit: func(routing []byte) ([]byte, error) {
+				return []byte(strings.Replace(string(routing), `current: ""`, "current: "+current, 1)), nil
+			}}
+	}
+}
+
+func onlyProposal(t *testing.T, repo *Repository, p Proposal) Proposed {
+	t.Helper()
+	all, err := repo.Proposals(t.Context(), p.Environment.Name)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	return all[p.Deployment]
+}
+
+func TestProposalIsABranchOfItsOwn(t *testing.T) {
+	r, repo, make := proposing(t)
+	p := make("one", "v1")
+	main := r.Tip("main")
+	tip, err := repo.Propose(t.Context(), p, Proposed{})
+	require.NoError(t, err)
+	branch := "rampart/" + p.Environment.Name + "/shop/x"
+	require.Equal(t, tip, r.Tip(branch))
+	require.Equal(t, main, r.Git("rev-parse", branch+"^"))
+	require.Equal(t, proposedRecord, r.Git("diff", "--name-only", "main", branch), "routing.yaml and nothing else")
+	require.Contains(t, r.Files(branch)[proposedRecord], "current: v1")
+	was := onlyProposal(t, repo, p)
+	require.Equal(t, Proposed{Branch: branch, Tip: tip, ID: "one", tip: was.tip, parent: was.parent}, was)
+
+	t.Run("the same again writes nothing", func(t *testing.T) {
+		again, err := repo.Propose(t.Context(), p, was)
+		require.NoError(t, err)
+		require.Equal(t, tip, again)
+		require.Equal(t, tip, r.Tip(branch))
+	})
+	t.Run("other files may move", func(t *testing.T) {
+		r.Commit(gittest.Commit{Write: map[string]string{"other": "2"}})
+		again, err := repo.Propose(t.Context(), p, was)
+		require.NoError(t, err)
+		require.Equal(t, tip, again)
+	})
+	t.Run("another record is asked from anew", func(t *testing.T) {
+		r.Commit(gittest.Commit{Write: map[string]string{proposedRecord: routingYAML("x", "a.yaml") + "# more\n"}})
+		tip, err = repo.Propose(t.Context(), p, was)
+		require.NoError(t, err)
+		require.Equal(t, tip, r.Tip(branch))
+		require.Equal(t, r.Tip("main"), r.Git("rev-parse", branch+"^"))
+		require.True(t, strings.HasSuffix(r.Files(branch)[proposedRecord], "# more\n"))
+	})
+	t.Run("what it was not is not written over", func(t *testing.T) {
+		_, err := repo.Propose(t.Context(), make("two", "v2"), was)
+		require.ErrorIs(t, err, rollout.ErrMoved)
+		require.ErrorIs(t, repo.Withdraw(t.Context(), was), rollout.ErrMoved)
+		require.Equal(t, tip, r.Tip(branch))
+	})
+	t.Run("another proposal takes its place", func(t *testing.T) {
+		tip, err := repo.Propose(t.Context(), make("two", "v2"), onlyProposal(t, repo, p))
+		require.NoError(t, err)
+		require.Equal(t, tip, r.Tip(branch))
+		require.Equal(t, "two", onlyProposal(t, repo, p).ID)
+	})
+	t.Run("and goes", func(t *testing.T) {
+		require.NoError(t, repo.Withdraw(t.Context(), onlyProposal(t, repo, p)))
+		all, err := repo.Proposals(t.Context(), p.Environment.Name)
+		require.NoError(t, err)
+		require.Empty(t, all)
+	})
+	r.Fsck()
+}
+
+// A commit of somebody else's, on top, in place of the bot's, or with its message, makes the branch theirs.
+func TestProposalOfOthers(t *testing.T) {
+	for name, change := range map[string]func(r *gittest.Repo, branch string){
+		"on top":         func(r *gittest.Repo, b string) { r.Commit(gittest.Commit{Branch: b, Write: map[string]string{"more": "1"}}) },
+		"merged with":    func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", b, "-p", "main", "-m", r.Git("log", "-1", "--format=%B", b), b+"^{tree}")) },
+		"amended":        func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", r.Git("log", "-1", "--format=%B", b), "main^{tree}")) },
+		"without a seal": func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", "hello", b+"^{tree}")) },
+		"something else": func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("rev-parse", "main")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, repo, make := proposing(t)
+			p := make("one", "v1")
+			_, err := repo.Propose(t.Context(), p, Proposed{})
+			require.NoError(t, err)
+			branch := onlyProposal(t, repo, p).Branch
+			change(r, branch)
+			tip := r.Tip(branch)
+			theirs := onlyProposal(t, repo, p)
+			require.True(t, theirs.Theirs)
+			require.NoError(t, repo.Withdraw(t.Context(), theirs))
+			require.Equal(t, tip, r.Tip(branch), "left alone")
+		})
+	}
+}
+
+func TestProposalWithoutARecord(t *testing.T) {
+	_, repo, make := proposing(t)
+	p := make("one", "v1")
+	p.Dir = "deploy/shop/gone"
+	_, err := repo.Propose(t.Context(), p, Proposed{})
+	require.ErrorIs(t, err, rollout.ErrMoved)
+	p = make("one", "v1")
+	p.Edit = func([]byte) ([]byte, error) { return nil, errors.New("no") }
+	_, err = repo.Propose(t.Context(), p, Proposed{})
+	require.EqualError(t, err, "deploy/shop/x/routing.yaml: no")
+}
+
+// Branches below rampart/ that are no worker deployment's are people's.
+func TestOtherBranchesAreNoProposals(t *testing.T) {
+	r, repo, make := proposing(t)
+	p := make("one", "v1")
+	for _, b := range []string{"rampart/" + p.Environment.Name + "/x", "rampart/" + p.Environment.Name + "/a/b/c", "rampart/elsewhere/shop/x"} {
+		r.Commit(gittest.Commit{Branch: b, Parent: "main", Write: map[string]string{"x": "1"}})
+	}
+	all, err := repo.Proposals(t.Context(), p.Environment.Name)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
