@@ -154,3 +154,17 @@ type TooManyError struct {
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%s has more than %d pull requests to look through: ask for open ones, or for those changed of late", e.Where, e.Most)
 }
+
+// TextError says that a text is not one that every forge takes. Nothing was sent.
+type TextError struct {
+	What string // "title"
+	Most int    // bytes
+	Size int    // bytes; zero: it is missing, or has more than one line
+}
+
+func (e *TextError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("a %s is one line of at most %d bytes", e.What, e.Most)
+	}
+	return fmt.Sprintf("the %s has %d bytes, more than the %d that every forge takes", e.What, e.Size, e.Most)
+}

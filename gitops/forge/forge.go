@@ -12,7 +12,8 @@ type Forge interface {
 	// Login is the name of the account that the token belongs to.
 	Login(ctx context.Context) (string, error)
 
-	// List gives pull requests of branches of the repository itself, the newest first. Errors: *TooManyError.
+	// List gives pull requests of branches of the repository itself, the newest first. It takes several questions where they are
+	// many: what changes meanwhile may be missing, and is there at the next time. Errors: *TooManyError.
 	List(ctx context.Context, f Filter) ([]PullRequest, error)
 
 	// Get gives one pull request, with what takes more than one question. One that does not exist is a *RefusedError with
@@ -20,11 +21,12 @@ type Forge interface {
 	Get(ctx context.Context, number int64) (Details, error)
 
 	// Open opens a pull request. Where one from this head to this base is open: *ExistsError, and that one is returned. A
-	// *PartialError says that the pull request stands, and is returned, without some of its labels or reviewers.
+	// *PartialError says that the pull request stands, and is returned, without some of its labels or reviewers. What no forge takes
+	// is a *TextError.
 	Open(ctx context.Context, o Opening) (PullRequest, error)
 
 	// Update changes a pull request, in the order of Change's fields. Errors: *PartialError, where labels failed and the rest
-	// was done.
+	// was done; *TextError.
 	Update(ctx context.Context, number int64, c Change) error
 
 	// Merge merges a pull request, now or as soon as the forge's rules allow it, or takes such an order back. Errors:
@@ -125,6 +127,8 @@ const (
 	MaxBody  = 60_000
 	// MaxDescription is what there is room for beside a commit status. More is cut.
 	MaxDescription = 140
+	// LabelColor is that of labels that are made, in hexadecimal.
+	LabelColor = "5b7083"
 )
 
 // Change changes a pull request. What is empty stays as it is.
