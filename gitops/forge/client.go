@@ -82,7 +82,7 @@ func NewClient(config Config, credential Credential) (*Client, error) {
 		c.next = plain
 	}
 	client.Transport = roundTripper{c}
-	client.CheckRedirect = outgoing.Within(c.origin)
+	client.CheckRedirect = c.redirect
 	c.HTTP = &client
 	return c, nil
 }
@@ -112,8 +112,22 @@ func (t roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.mu.Unlock()
 		return nil, c.limited()
 	}
+	// Of what was renamed, some forges tell the new place in a way that makes a question of a change: it would be lost silently.
+	if moved := resp.StatusCode; req.Method != http.MethodGet && (moved == http.StatusMovedPermanently || moved == http.StatusFound) {
+		resp.StatusCode = http.StatusTemporaryRedirect
+	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxReply}
 	return resp, nil
+}
+
+// errSeeOther says that a change was answered by a place to look at.
+var errSeeOther = errors.New("it redirects a change to something to be read: is this the forge's own address?")
+
+func (c *Client) redirect(req *http.Request, via []*http.Request) error {
+	if req.Method != via[0].Method {
+		return errSeeOther
+	}
+	return outgoing.Within(c.origin)(req, via)
 }
 
 func (c *Client) authorize(req *http.Request) error {
@@ -213,8 +227,8 @@ func (c *Client) Fail(f Failure) error {
 	case errors.As(f.Err, &redirect):
 		refused.Reason, refused.Said = ReasonReply, redirect.Error()
 		return refused
-	case errors.Is(f.Err, outgoing.ErrRedirects), errors.Is(f.Err, errTooLarge):
-		refused.Reason, refused.Said = ReasonReply, c.Said(f.Err.Error())
+	case errors.Is(f.Err, outgoing.ErrRedirects), errors.Is(f.Err, errTooLarge), errors.Is(f.Err, errSeeOther):
+		refused.Reason, refused.Said = ReasonReply, c.Said(innermost(f.Err).Error())
 		return refused
 	case f.Resp == nil || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):
 		return &UnavailableError{Op: f.Op, Where: where, Said: c.Said(cmp.Or(interruption(f.Err), outgoing.Failure(f.Err), f.Err.Error())), Err: f.Err}
@@ -230,7 +244,16 @@ func (c *Client) said(f Failure) string {
 	if f.Said == "" && f.Err != nil {
 		f.Said = f.Err.Error()
 	}
-	return c.Said(f.Said)
+	return c.Said(cmp.Or(f.Said, http.StatusText(f.Resp.StatusCode)))
+}
+
+// innermost leaves out what net/http says of a request, which has its address in it.
+func innermost(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // interruption tells who had no patience.

@@ -109,8 +109,14 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 	_, resp, err := client.CreateStatus(f.repo.Owner, f.repo.Name, commit, sdk.CreateStatusOption{
 		State: sdk.StatusState(s.State), Context: s.Context, Description: forge.Description(s.Description), TargetURL: s.URL,
 	})
-	if err != nil {
-		return f.fail(call{fmt.Sprintf("set the status %s of commit %s", s.Context, commit), needWrite}, resp, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if resp != nil && resp.StatusCode == http.StatusInternalServerError {
+		// It has no better word for a commit that is not there.
+		if _, again, missing := client.GetSingleCommit(f.repo.Owner, f.repo.Name, commit); missing != nil && again != nil && again.StatusCode == http.StatusNotFound {
+			resp, err = again, missing
+		}
+	}
+	return f.fail(call{fmt.Sprintf("set the status %s of commit %s", s.Context, commit), needWrite}, resp, err)
 }

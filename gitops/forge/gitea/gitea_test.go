@@ -162,8 +162,7 @@ func TestClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pr := w.open(head)
 			c.close(pr.Number)
-			d := w.get(pr.Number)
-			require.Equal(t, forge.StateClosed, d.State)
+			d := w.await(pr.Number, func(d forge.Details) bool { return d.State == forge.StateClosed }) // a deletion closes it a little later
 			require.Equal(t, c.want, d.ClosedBy)
 			require.Equal(t, pr.HeadCommit, d.HeadCommit)
 			require.False(t, d.Closed.IsZero())

@@ -2,6 +2,7 @@ package gitea
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -15,16 +16,19 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 
-const head = "rampart/prod/payments/checkout"
+const (
+	head     = "rampart/prod/payments/checkout"
+	patience = 30 * time.Second
+	tick     = 50 * time.Millisecond
+)
 
 // world is a repository of an organization, with the bot and a person who may write to it.
 type world struct {
 	*testing.T
-	server                *giteatest.Server
-	owner, bot, person    giteatest.User
-	repo                  giteatest.Repository
-	forge                 *Forge
-	commits, pullRequests int
+	server             *giteatest.Server
+	owner, bot, person giteatest.User
+	repo               giteatest.Repository
+	forge              *Forge
 }
 
 func newWorld(t *testing.T) *world {
@@ -55,7 +59,6 @@ func (w *world) minimal() string {
 // branch makes a branch with a commit of the bot, and gives the commit.
 func (w *world) branch(name string) string {
 	w.Helper()
-	w.commits++
 	return w.repo.Commit(w, w.bot, giteatest.Commit{Branch: name, From: "main", Path: name + "/" + time.Now().Format("150405.000000000"), Text: "x"})
 }
 
@@ -79,17 +82,25 @@ func (w *world) get(number int64) forge.Details {
 func (w *world) await(number int64, what func(forge.Details) bool) forge.Details {
 	w.Helper()
 	var d forge.Details
-	require.Eventually(w, func() bool { d = w.get(number); return what(d) }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(w, func() bool { d = w.get(number); return what(d) }, patience, tick)
 	return d
 }
 
 func mergeable(d forge.Details) bool { return d.Mergeable }
 
+// merge merges it, once Gitea has looked at it again.
 func (w *world) merge(number int64, m forge.Merge) {
 	w.Helper()
-	got, err := w.forge.Merge(w.Context(), number, m)
-	require.NoError(w, err)
-	require.Equal(w, forge.Merged, got)
+	var notReady *forge.NotReadyError
+	require.Eventually(w, func() bool {
+		got, err := w.forge.Merge(w.Context(), number, m)
+		if errors.As(err, &notReady) && notReady.Said == "Please try again later" {
+			return false
+		}
+		require.NoError(w, err)
+		require.Equal(w, forge.Merged, got)
+		return true
+	}, patience, tick)
 }
 
 // close closes it as somebody.
