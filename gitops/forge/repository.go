@@ -71,7 +71,7 @@ type Location struct {
 	// Kind is told by the host where it is empty, for github.com and gitlab.com.
 	Kind Kind
 	// Base is where the forge's pages are, if that is not the host of Clone (SSH on another host, a port or a path of its own).
-	// For Gitea and GitHub it is told by an http clone URL, also when the forge is not at the root; for GitLab it is not.
+	// For Gitea it is told by an http clone URL, also when the forge is not at the root; for GitLab it is not, which has groups in groups.
 	Base string
 }
 
@@ -184,7 +184,7 @@ func withPath(l Location, base string, segments []string) (string, []string) {
 		}
 		return base, segments
 	}
-	if l.Kind == KindGitLab || len(segments) <= 2 {
+	if l.Kind != KindGitea || len(segments) <= 2 {
 		return base, segments
 	}
 	root := len(segments) - 2
