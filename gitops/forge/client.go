@@ -202,11 +202,11 @@ func (c *Client) Said(text string) string {
 
 // Failure is a call that failed.
 type Failure struct {
-	Op   string         // what was to be done
-	Resp *http.Response // nil: no answer
-	Said string         // by the forge; empty: what Err says
-	Need string         // what helps where a right is missing
-	Err  error
+	Op     string // what was to be done
+	Status int    // of HTTP; zero: no answer
+	Said   string // by the forge; empty: what Err says
+	Need   string // what helps where a right is missing
+	Err    error
 }
 
 // Fail tells what a failed call means, as one of the errors of this package.
@@ -230,12 +230,12 @@ func (c *Client) Fail(f Failure) error {
 	case errors.Is(f.Err, outgoing.ErrRedirects), errors.Is(f.Err, errTooLarge), errors.Is(f.Err, errSeeOther):
 		refused.Reason, refused.Said = ReasonReply, c.Said(innermost(f.Err).Error())
 		return refused
-	case f.Resp == nil || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):
+	case f.Status == 0 || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):
 		return &UnavailableError{Op: f.Op, Where: where, Said: c.Said(cmp.Or(interruption(f.Err), outgoing.Failure(f.Err), f.Err.Error())), Err: f.Err}
-	case f.Resp.StatusCode >= http.StatusInternalServerError:
-		return &UnavailableError{Op: f.Op, Where: where, Status: f.Resp.StatusCode, Said: c.said(f)}
+	case f.Status >= http.StatusInternalServerError:
+		return &UnavailableError{Op: f.Op, Where: where, Status: f.Status, Said: c.said(f)}
 	}
-	refused.Status, refused.Said = f.Resp.StatusCode, c.said(f)
+	refused.Status, refused.Said = f.Status, c.said(f)
 	refused.Reason, refused.Need = meaning(f)
 	return refused
 }
@@ -244,7 +244,7 @@ func (c *Client) said(f Failure) string {
 	if f.Said == "" && f.Err != nil {
 		f.Said = f.Err.Error()
 	}
-	return c.Said(cmp.Or(f.Said, http.StatusText(f.Resp.StatusCode)))
+	return c.Said(cmp.Or(f.Said, http.StatusText(f.Status)))
 }
 
 // innermost leaves out what net/http says of a request, which has its address in it.
@@ -270,7 +270,7 @@ func interruption(err error) string {
 
 // meaning is what the status of an answer says.
 func meaning(f Failure) (reason Reason, need string) {
-	switch f.Resp.StatusCode {
+	switch f.Status {
 	case http.StatusUnauthorized:
 		return ReasonUnauthorized, "the token is wrong, has expired or was revoked: give a new one"
 	case http.StatusForbidden, http.StatusLocked:
@@ -284,7 +284,7 @@ func meaning(f Failure) (reason Reason, need string) {
 	case http.StatusConflict:
 		return ReasonConflict, ""
 	}
-	if f.Resp.StatusCode < http.StatusBadRequest {
+	if f.Status < http.StatusBadRequest {
 		return ReasonReply, "is this the address of the forge, or is something in between?"
 	}
 	return ReasonInvalid, ""

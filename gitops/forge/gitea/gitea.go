@@ -24,7 +24,7 @@ const (
 	needIssue     = "the token needs the scope write:issue, and its account the right to write pull requests"
 	needIssueRead = "the token needs the scope read:issue"
 	needUser      = "the token needs the scope read:user"
-	needMerge     = "its account has to be allowed to merge into the base branch (branch protection: whitelist for merging)"
+	needMerge     = needWrite + ", and to merge into the base branch (branch protection: whitelist for merging)"
 )
 
 // Forge is a repository on a Gitea.
@@ -61,7 +61,7 @@ type call struct{ op, need string }
 func (f *Forge) fail(c call, resp *sdk.Response, err error) error {
 	failure := forge.Failure{Op: c.op, Need: c.need, Err: err}
 	if resp != nil {
-		failure.Resp = resp.Response
+		failure.Status = resp.StatusCode
 	}
 	if err != nil && strings.HasPrefix(err.Error(), "unknown API error") { // the library's, which repeats the request
 		failure.Said = http.StatusText(resp.StatusCode)

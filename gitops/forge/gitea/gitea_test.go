@@ -72,7 +72,10 @@ func TestUpdate(t *testing.T) {
 	require.Equal(t, []string{"Another", "ours again"}, []string{d.Title, d.Body})
 
 	require.NoError(t, w.forge.Update(t.Context(), pr.Number, forge.Change{Comment: "superseded by #2", Close: true}))
-	require.Equal(t, forge.StateClosed, w.get(pr.Number).State)
+	require.NoError(t, w.forge.Update(t.Context(), pr.Number, forge.Change{Label: []string{"superseded"}}))
+	d = w.get(pr.Number)
+	require.Equal(t, forge.StateClosed, d.State)
+	require.Equal(t, forge.Person{Login: w.bot.Login, Self: true}, d.ClosedBy)
 	comments, _, err := w.person.Client(t).ListIssueComments(w.repo.Owner, w.repo.Name, pr.Number, sdk.ListIssueCommentOptions{})
 	require.NoError(t, err)
 	require.Len(t, comments, 1)

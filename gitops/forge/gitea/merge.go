@@ -1,14 +1,10 @@
 package gitea
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -66,30 +62,15 @@ func (f *Forge) mayMerge(client *sdk.Client, method forge.Method) error {
 // merge asks for it without the library, which does not give what Gitea says when it refuses.
 func (f *Forge) merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
 	what := call{fmt.Sprintf("merge pull request %d", number), needMerge}
-	body, err := json.Marshal(sdk.MergePullRequestOption{
+	status, answer, err := f.ask(ctx, http.MethodPost, fmt.Sprintf("pulls/%d/merge", number), sdk.MergePullRequestOption{
 		Style: sdk.MergeStyle(m.Method), HeadCommitId: m.Commit, MergeWhenChecksSucceed: m.When == forge.WhenReady,
 	})
-	if err != nil {
-		return "", err
-	}
-	at := fmt.Sprintf("%s/repos/%s/%s/pulls/%d/merge", f.repo.API(), url.PathEscape(f.repo.Owner), url.PathEscape(f.repo.Name), number)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := f.client.HTTP.Do(req)
-	if err != nil {
-		return "", f.fail(what, nil, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return "", f.fail(what, nil, err)
 	}
 	said := message(answer)
-	refused := f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Resp: resp, Said: said, Err: errors.New(resp.Status)})
-	switch resp.StatusCode {
+	refused := f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: said})
+	switch status {
 	case http.StatusOK:
 		return forge.Merged, nil
 	case http.StatusCreated:
@@ -122,14 +103,4 @@ func (f *Forge) notReady(number int64, said string, refused error) error {
 		}
 	}
 	return &forge.NotReadyError{Number: number, Said: f.client.Said(said), Err: refused}
-}
-
-func message(answer []byte) string {
-	var m struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(answer, &m) != nil || m.Message == "" {
-		return string(answer)
-	}
-	return m.Message
 }

@@ -155,5 +155,5 @@ func TestMergeNotReady(t *testing.T) {
 		return err != nil
 	}, patience, tick)
 	require.ErrorAs(t, err, &notReady)
-	require.False(t, w.get(conflict.Number).Mergeable)
+	w.await(conflict.Number, func(d forge.Details) bool { return !d.Mergeable })
 }

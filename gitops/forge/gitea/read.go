@@ -3,8 +3,12 @@ package gitea
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,7 +94,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	case forge.StateMerged:
 		d.ClosedBy = person(pr.MergedBy, self)
 	case forge.StateClosed:
-		if d.ClosedBy, err = f.closer(client, d.PullRequest, self); err != nil {
+		if d.ClosedBy, err = f.closer(ctx, d.PullRequest, self); err != nil {
 			return forge.Details{}, err
 		}
 	}
@@ -98,18 +102,29 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	return d, err
 }
 
+// event is an entry of a timeline. The library's type cannot hold one that is about a label.
+type event struct {
+	Type string    `json:"type"`
+	By   *sdk.User `json:"user"`
+}
+
 // closer is who closed it last.
-func (f *Forge) closer(client *sdk.Client, pr forge.PullRequest, self *sdk.User) (forge.Person, error) {
+func (f *Forge) closer(ctx context.Context, pr forge.PullRequest, self *sdk.User) (forge.Person, error) {
 	var by forge.Person
-	options := sdk.ListIssueCommentOptions{ListOptions: sdk.ListOptions{PageSize: f.page}, Since: pr.Closed}
-	for options.Page = 1; options.Page <= f.pages; options.Page++ {
-		events, resp, err := client.ListIssueTimeline(f.repo.Owner, f.repo.Name, pr.Number, options)
+	what := call{fmt.Sprintf("ask who closed pull request %d", pr.Number), needIssueRead}
+	for page := 1; page <= f.pages; page++ {
+		query := url.Values{"since": {pr.Closed.Format(time.RFC3339)}, "page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(f.page)}}
+		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("issues/%d/timeline?%s", pr.Number, query.Encode()), nil)
 		if err != nil {
-			return by, f.fail(call{fmt.Sprintf("ask who closed pull request %d", pr.Number), needIssueRead}, resp, err)
+			return by, f.fail(what, nil, err)
+		}
+		var events []event
+		if err := json.Unmarshal(answer, &events); err != nil || status != http.StatusOK {
+			return by, f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: message(answer), Err: err})
 		}
 		for _, e := range events {
 			if e.Type == "close" {
-				by = person(e.Poster, self)
+				by = person(e.By, self)
 			}
 		}
 		if len(events) == 0 { // a page may be shorter for what we may not see
