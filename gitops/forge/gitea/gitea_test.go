@@ -100,6 +100,12 @@ func TestLabelsOfOrganization(t *testing.T) {
 	own, _, err := w.person.Client(t).ListRepoLabels(w.repo.Owner, w.repo.Name, sdk.ListLabelsOptions{})
 	require.NoError(t, err)
 	require.Empty(t, own)
+
+	// Without read:organization they are not seen.
+	require.NoError(t, w.as(w.minimal()).Update(t.Context(), w.open("another").Number, forge.Change{Label: []string{"rampart"}}))
+	own, _, err = w.person.Client(t).ListRepoLabels(w.repo.Owner, w.repo.Name, sdk.ListLabelsOptions{})
+	require.NoError(t, err)
+	require.Len(t, own, 1)
 }
 
 // Reviewers that cannot be asked are told; the others are asked, and the pull request stands.
