@@ -44,11 +44,16 @@ func newWorld(t *testing.T) *world {
 // as is the forge of somebody with that token.
 func (w *world) as(token string) *Forge {
 	w.Helper()
-	located, err := forge.Locate(forge.Location{Clone: w.repo.URL() + ".git", Kind: forge.KindGitea})
-	require.NoError(w, err)
-	f, err := New(forge.Config{Repository: located, Token: func(context.Context) (string, error) { return token, nil }})
+	f, err := New(forge.Config{Repository: w.located(), Token: func(context.Context) (string, error) { return token, nil }})
 	require.NoError(w, err)
 	return f
+}
+
+func (w *world) located() forge.Repository {
+	w.Helper()
+	r, err := forge.Locate(forge.Location{Clone: w.repo.URL() + ".git", Kind: forge.KindGitea})
+	require.NoError(w, err)
+	return r
 }
 
 // minimal is a token with what the documentation asks for, and no more.

@@ -1,7 +1,9 @@
 package gitea
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -91,7 +93,7 @@ func TestSince(t *testing.T) {
 	last := prs[3].Updated
 	require.Eventually(t, func() bool { return time.Now().After(last.Add(2 * time.Second)) }, patience, tick) // it counts in seconds
 	w.close(w.person, prs[0].Number)
-	w.forge.page, w.forge.pages = 2, 2
+	w.forge.page, w.forge.pages = 2, 1 // the first page tells that there is no need for the second
 	closed := w.get(prs[0].Number).Updated
 	list, err := w.forge.List(t.Context(), forge.Filter{Since: closed})
 	require.NoError(t, err)
@@ -99,6 +101,36 @@ func TestSince(t *testing.T) {
 	list, err = w.forge.List(t.Context(), forge.Filter{Since: closed, Head: "b"})
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+// One that is opened between two pages moves others to the next page, where they are not counted twice.
+func TestListWhileOneIsOpened(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.open(name)
+	}
+	between := func(page string) {
+		if page == "2" {
+			w.open("e")
+		}
+	}
+	f, err := New(forge.Config{
+		Repository: w.located(), Token: func(context.Context) (string, error) { return w.bot.Token, nil },
+		HTTP: &http.Client{Transport: before(between)},
+	})
+	require.NoError(t, err)
+	f.page = 2
+	list, err := f.List(t.Context(), forge.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, []int64{4, 3, 2, 1}, numbers(list))
+}
+
+// before is called with the page that is asked for next.
+type before func(page string)
+
+func (b before) RoundTrip(req *http.Request) (*http.Response, error) {
+	b(req.URL.Query().Get("page"))
+	return http.DefaultTransport.RoundTrip(req)
 }
 
 // Of those who open the same at once, one does, and the others find it.

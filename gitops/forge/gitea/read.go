@@ -134,7 +134,7 @@ func (f *Forge) closer(ctx context.Context, pr forge.PullRequest, self *sdk.User
 	return by, nil
 }
 
-// approvals are the reviews that Gitea counts, each reviewer's last one that says yes or no.
+// approvals are the reviews that Gitea counts. One that asks for changes takes that from the reviewer's earlier ones.
 func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]forge.Approval, error) {
 	last := map[int64]*sdk.PullReview{}
 	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}}
@@ -144,7 +144,7 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 			return nil, f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
 		}
 		for _, r := range reviews {
-			if r.Reviewer != nil && (r.State == sdk.ReviewStateApproved || r.State == sdk.ReviewStateRequestChanges) {
+			if r.Reviewer != nil && r.State == sdk.ReviewStateApproved && r.Official && !r.Dismissed {
 				last[r.Reviewer.ID] = r
 			}
 		}
@@ -154,9 +154,7 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 	}
 	var given []forge.Approval
 	for _, r := range last {
-		if r.State == sdk.ReviewStateApproved && r.Official && !r.Dismissed {
-			given = append(given, forge.Approval{By: person(r.Reviewer, self), Commit: r.CommitID, At: r.Submitted.UTC()})
-		}
+		given = append(given, forge.Approval{By: person(r.Reviewer, self), Commit: r.CommitID, At: r.Submitted.UTC()})
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
 	return given, nil
