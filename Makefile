@@ -3,6 +3,7 @@
 GO       ?= go
 BIN      := bin
 LINT     := v2.15.0
+GITEA    := v1.25.2
 PACKAGES := ./...
 # A race-enabled test binary needs cgo and a C compiler.
 RACE     ?= -race
@@ -46,6 +47,16 @@ lint: $(BIN)/golangci-lint-$(LINT)
 $(BIN)/golangci-lint-$(LINT):
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT)
 	mv $(BIN)/golangci-lint $@
+
+# The forge that tests run: once, some minutes. Its templates stay where its module is. Without it those tests are skipped.
+.PHONY: gitea
+gitea: $(BIN)/gitea-$(GITEA) ## the Gitea that tests of forges run, in bin/
+
+$(BIN)/gitea-$(GITEA): test/gitea/go.mod
+	mkdir -p $(BIN)
+	cd test/gitea && CGO_ENABLED=1 $(GO) build -trimpath -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
+	  -ldflags "-X main.Version=$(GITEA:v%=%) -X code.gitea.io/gitea/modules/setting.StaticRootPath=$$($(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" \
+	  code.gitea.io/gitea
 
 .PHONY: race
 race:

@@ -31,6 +31,7 @@ var (
 var rules = map[string]rule{
 	"gitops/api":           {never: append([]string{}, pure...)},
 	"gitops/mirror":        {never: []string{opa, sdk, cobra}},
+	"gitops/forge":         {ours: []string{"internal/outgoing"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
 	"gitops/signature":     {never: []string{opa, sdk, git, cobra}},
 	"gitops":               {ours: []string{"gitops/api", "gitops/mirror", "internal/decisions", "internal/rollout"}, never: []string{opa, sdk, cobra}},
 	"internal/analysis":    {never: append([]string{cobra}, pure...)},
@@ -48,6 +49,7 @@ var rules = map[string]rule{
 	"internal/report":      {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"context", "os", opa, sdk, git, cobra}},
 	"internal/sim":         {ours: []string{"gitops/api", "internal/analysis", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/bundles":     {ours: []string{"gitops/api", "internal/outgoing", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
+	"internal/giteatest":   {ours: []string{"internal/testneed"}, never: []string{opa, sdk, git, cobra}},
 	"internal/gittest":     {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/metrics":     {ours: []string{"gitops/api", "internal/outgoing", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/promtest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},

@@ -1,0 +1,122 @@
+package gitea
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+const (
+	pageSize = 50 // the most that Gitea gives, unless it is configured otherwise
+	maxPages = 200
+)
+
+// What a token needs for what.
+const (
+	needRead      = "the token needs the scope read:repository, and its account the right to read code and pull requests"
+	needWrite     = "the token needs the scope write:repository, and its account the right to write to the repository"
+	needIssue     = "the token needs the scope write:issue, and its account the right to write pull requests"
+	needIssueRead = "the token needs the scope read:issue"
+	needUser      = "the token needs the scope read:user"
+	needMerge     = needWrite + ", and to merge into the base branch (branch protection: whitelist for merging)"
+)
+
+// Forge is a repository on a Gitea.
+type Forge struct {
+	client *forge.Client
+	repo   forge.Repository
+	page   int // how many of a list are asked for at once
+	pages  int // how many times
+
+	mu   sync.Mutex
+	self *sdk.User
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+// New gives the forge of a repository. It asks nobody. Errors: those of forge.NewClient.
+func New(config forge.Config) (*Forge, error) {
+	client, err := forge.NewClient(config, func(token string) (string, string) { return "Authorization", "token " + token })
+	if err != nil {
+		return nil, err
+	}
+	return &Forge{client: client, repo: config.Repository, page: pageSize, pages: maxPages}, nil
+}
+
+// sdk is the library for one call: it keeps the context in the client. It asks no version, since all that is used here is older
+// than any Gitea that is still kept.
+func (f *Forge) sdk(ctx context.Context) (*sdk.Client, error) {
+	return sdk.NewClient(f.repo.Base, sdk.SetGiteaVersion(""), sdk.SetHTTPClient(f.client.HTTP), sdk.SetContext(ctx))
+}
+
+// call is a question, for the error that it may end with.
+type call struct{ op, need string }
+
+func (f *Forge) fail(c call, resp *sdk.Response, err error) error {
+	failure := forge.Failure{Op: c.op, Need: c.need, Err: err}
+	if resp != nil {
+		failure.Status = resp.StatusCode
+	}
+	if err != nil && strings.HasPrefix(err.Error(), "unknown API error") { // the library's, which repeats the request
+		failure.Said = http.StatusText(resp.StatusCode)
+	}
+	return f.client.Fail(failure)
+}
+
+// Login implements forge.Forge.
+func (f *Forge) Login(ctx context.Context) (string, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return "", err
+	}
+	return self.UserName, nil
+}
+
+// me is the account of the token, asked for once.
+func (f *Forge) me(ctx context.Context) (*sdk.User, error) {
+	f.mu.Lock()
+	self := f.self
+	f.mu.Unlock()
+	if self != nil {
+		return self, nil
+	}
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	self, resp, err := client.GetMyUserInfo()
+	if err != nil {
+		return nil, f.fail(call{"ask whose token it is", needUser}, resp, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.self = self
+	return self, nil
+}
+
+// SetStatus implements forge.Forge.
+func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) error {
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	_, resp, err := client.CreateStatus(f.repo.Owner, f.repo.Name, commit, sdk.CreateStatusOption{
+		State: sdk.StatusState(s.State), Context: s.Context, Description: forge.Description(s.Description), TargetURL: s.URL,
+	})
+	if err == nil {
+		return nil
+	}
+	if resp != nil && resp.StatusCode == http.StatusInternalServerError {
+		// It has no better word for a commit that is not there.
+		if _, again, missing := client.GetSingleCommit(f.repo.Owner, f.repo.Name, commit); missing != nil && again != nil && again.StatusCode == http.StatusNotFound {
+			resp, err = again, missing
+		}
+	}
+	return f.fail(call{fmt.Sprintf("set the status %s of commit %s", s.Context, commit), needWrite}, resp, err)
+}

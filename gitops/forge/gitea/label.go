@@ -1,0 +1,86 @@
+package gitea
+
+import (
+	"fmt"
+	"slices"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// label adds labels by name, and makes those that do not exist.
+func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	known, err := f.labels(client)
+	if err != nil {
+		return err
+	}
+	var ids []int64
+	for _, name := range names {
+		id, ok := known[name]
+		if !ok {
+			made, resp, err := client.CreateLabel(f.repo.Owner, f.repo.Name, sdk.CreateLabelOption{Name: name, Color: "#" + forge.LabelColor})
+			if err != nil {
+				return f.fail(call{fmt.Sprintf("create the label %q", name), needIssue}, resp, err)
+			}
+			id = made.ID
+		}
+		ids = append(ids, id)
+	}
+	if _, resp, err := client.AddIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.IssueLabelsOption{Labels: ids}); err != nil {
+		return f.fail(call{fmt.Sprintf("label pull request %d", number), needIssue}, resp, err)
+	}
+	return nil
+}
+
+// labels are the labels that the repository can use, by name: its own, and those of its organization as far as the token may see
+// them.
+func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
+	known := map[string]int64{}
+	for page := 1; page <= f.pages; page++ {
+		// A user has none, and a token without read:organization sees none: those are made anew in the repository.
+		more, _, err := client.ListOrgLabels(f.repo.Owner, sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+		if err != nil || len(more) == 0 {
+			break
+		}
+		for _, l := range more {
+			known[l.Name] = l.ID
+		}
+	}
+	for page := 1; page <= f.pages; page++ {
+		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+		if err != nil {
+			return nil, f.fail(call{"list labels", needIssue}, resp, err)
+		}
+		for _, l := range more {
+			known[l.Name] = l.ID
+		}
+		if len(more) == 0 {
+			break
+		}
+	}
+	return known, nil
+}
+
+// unlabel removes labels that it has.
+func (f *Forge) unlabel(client *sdk.Client, number int64, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	has, resp, err := client.GetIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: f.page}})
+	if err != nil {
+		return f.fail(call{fmt.Sprintf("list the labels of pull request %d", number), needIssue}, resp, err)
+	}
+	for _, l := range has {
+		if !slices.Contains(names, l.Name) {
+			continue
+		}
+		if resp, err := client.DeleteIssueLabel(f.repo.Owner, f.repo.Name, number, l.ID); err != nil {
+			return f.fail(call{fmt.Sprintf("remove the label %q of pull request %d", l.Name, number), needIssue}, resp, err)
+		}
+	}
+	return nil
+}

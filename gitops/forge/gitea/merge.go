@@ -1,0 +1,106 @@
+package gitea
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// Merge implements forge.Forge. Gitea's automatic merge waits for required checks and approvals; where the base branch requires
+// none, it merges at once.
+func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return "", err
+	}
+	if m.When == forge.NotAnymore {
+		resp, err := client.CancelScheduledAutoMerge(f.repo.Owner, f.repo.Name, number)
+		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			return "", f.fail(call{fmt.Sprintf("take back the automatic merge of pull request %d", number), needMerge}, resp, err)
+		}
+		return forge.Cancelled, nil
+	}
+	if m.When != forge.Now && m.When != forge.WhenReady {
+		return "", fmt.Errorf("merge pull request %d: no time %q", number, m.When)
+	}
+	if err := f.mayMerge(client, m.Method); err != nil {
+		return "", err
+	}
+	pr, resp, err := client.GetPullRequest(f.repo.Owner, f.repo.Name, number)
+	if err != nil {
+		return "", f.fail(call{fmt.Sprintf("get pull request %d", number), needRead}, resp, err)
+	}
+	if pr.State == sdk.StateOpen && pr.Head.Sha != m.Commit {
+		return "", &forge.MovedError{Number: number, Expected: m.Commit, Actual: pr.Head.Sha}
+	}
+	return f.merge(ctx, number, m)
+}
+
+// mayMerge looks whether the repository allows the method, which an automatic merge does not tell.
+func (f *Forge) mayMerge(client *sdk.Client, method forge.Method) error {
+	repo, resp, err := client.GetRepo(f.repo.Owner, f.repo.Name)
+	if err != nil {
+		return f.fail(call{"look which methods of merging are allowed", needRead}, resp, err)
+	}
+	allowed, known := map[forge.Method]bool{
+		forge.MethodMerge: repo.AllowMerge, forge.MethodSquash: repo.AllowSquash, forge.MethodRebase: repo.AllowRebase,
+	}[method]
+	if !known {
+		return fmt.Errorf("merge: no method %q", method)
+	}
+	if !allowed {
+		return &forge.UnsupportedError{Forge: forge.KindGitea, What: "merging by " + string(method), Need: "allow it in the settings of the repository"}
+	}
+	return nil
+}
+
+// merge asks for it without the library, which does not give what Gitea says when it refuses.
+func (f *Forge) merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
+	what := call{fmt.Sprintf("merge pull request %d", number), needMerge}
+	status, answer, err := f.ask(ctx, http.MethodPost, fmt.Sprintf("pulls/%d/merge", number), sdk.MergePullRequestOption{
+		Style: sdk.MergeStyle(m.Method), HeadCommitId: m.Commit, MergeWhenChecksSucceed: m.When == forge.WhenReady,
+	})
+	if err != nil {
+		return "", f.fail(what, nil, err)
+	}
+	said := message(answer)
+	refused := f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: said})
+	switch status {
+	case http.StatusOK:
+		return forge.Merged, nil
+	case http.StatusCreated:
+		return forge.Scheduled, nil
+	case http.StatusMethodNotAllowed:
+		return "", f.notReady(number, said, refused)
+	case http.StatusConflict:
+		if m.When == forge.WhenReady { // by somebody before
+			return forge.Scheduled, nil
+		}
+		if said == "head out of date" {
+			return "", &forge.MovedError{Number: number, Expected: m.Commit}
+		}
+		return "", &forge.NotReadyError{Number: number, Said: f.client.Said(said), Err: refused}
+	}
+	return "", refused
+}
+
+// notReady tells what cannot be merged yet from what never will be.
+func (f *Forge) notReady(number int64, said string, refused error) error {
+	var e *forge.RefusedError
+	if errors.As(refused, &e) {
+		switch said {
+		case "User not allowed to merge PR":
+			e.Reason, e.Need = forge.ReasonForbidden, needMerge
+			return e
+		case "The PR is already merged":
+			e.Reason = forge.ReasonConflict
+			return e
+		}
+	}
+	return &forge.NotReadyError{Number: number, Said: f.client.Said(said), Err: refused}
+}

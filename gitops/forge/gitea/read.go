@@ -1,0 +1,213 @@
+package gitea
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// List implements forge.Forge.
+func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}, State: sdk.StateAll, Sort: "recentupdate"}
+	if filter.Open {
+		options.State = sdk.StateOpen
+	}
+	var found []forge.PullRequest
+	seen := map[int64]bool{} // what is opened in between moves others to the next page
+	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+		prs, resp, err := client.ListRepoPullRequests(f.repo.Owner, f.repo.Name, options)
+		if err != nil {
+			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
+		}
+		for _, pr := range prs {
+			if matches(pr, filter) && !seen[pr.Index] {
+				seen[pr.Index] = true
+				found = append(found, pullRequest(pr, self))
+			}
+		}
+		if resp.NextPage == 0 || len(prs) == 0 || since(filter.Since, prs[len(prs)-1]) {
+			slices.SortFunc(found, func(a, b forge.PullRequest) int { return cmp.Compare(b.Number, a.Number) })
+			return found, nil
+		}
+	}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+}
+
+// since says that this one, and all that come after it, did not change since.
+func since(t time.Time, pr *sdk.PullRequest) bool {
+	return !t.IsZero() && pr.Updated != nil && pr.Updated.Before(t.Truncate(time.Second))
+}
+
+func matches(pr *sdk.PullRequest, filter forge.Filter) bool {
+	own := pr.Head != nil && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Name != ""
+	return own && (filter.Head == "" || pr.Head.Name == filter.Head) && !since(filter.Since, pr)
+}
+
+// Get implements forge.Forge.
+func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return forge.Details{}, err
+	}
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return forge.Details{}, err
+	}
+	get := call{fmt.Sprintf("get pull request %d", number), needRead}
+	pr, resp, err := client.GetPullRequest(f.repo.Owner, f.repo.Name, number)
+	if err != nil {
+		return forge.Details{}, f.fail(get, resp, err)
+	}
+	if !matches(pr, forge.Filter{}) {
+		return forge.Details{}, &forge.RefusedError{
+			Op: get.op, Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
+		}
+	}
+	d := forge.Details{PullRequest: pullRequest(pr, self), Mergeable: pr.State == sdk.StateOpen && pr.Mergeable}
+	if d.State != forge.StateOpen {
+		ref, resp, err := client.GetRepoRef(f.repo.Owner, f.repo.Name, fmt.Sprintf("pull/%d/head", number))
+		if err != nil {
+			return forge.Details{}, f.fail(call{get.op + ": its last commit", needRead}, resp, err)
+		}
+		d.HeadCommit = ref.Object.SHA
+	}
+	switch d.State {
+	case forge.StateMerged:
+		d.ClosedBy = person(pr.MergedBy, self)
+	case forge.StateClosed:
+		if d.ClosedBy, err = f.closer(ctx, d.PullRequest, self); err != nil {
+			return forge.Details{}, err
+		}
+	}
+	d.Approvals, err = f.approvals(client, number, self)
+	return d, err
+}
+
+// event is an entry of a timeline. The library's type cannot hold one that is about a label.
+type event struct {
+	Type string    `json:"type"`
+	By   *sdk.User `json:"user"`
+}
+
+// closer is who closed it last.
+func (f *Forge) closer(ctx context.Context, pr forge.PullRequest, self *sdk.User) (forge.Person, error) {
+	var by forge.Person
+	what := call{fmt.Sprintf("ask who closed pull request %d", pr.Number), needIssueRead}
+	for page := 1; page <= f.pages; page++ {
+		query := url.Values{"since": {pr.Closed.Format(time.RFC3339)}, "page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(f.page)}}
+		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("issues/%d/timeline?%s", pr.Number, query.Encode()), nil)
+		if err != nil {
+			return by, f.fail(what, nil, err)
+		}
+		var events []event
+		if err := json.Unmarshal(answer, &events); err != nil || status != http.StatusOK {
+			return by, f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: message(answer), Err: err})
+		}
+		for _, e := range events {
+			if e.Type == "close" {
+				by = person(e.By, self)
+			}
+		}
+		if len(events) == 0 { // a page may be shorter for what we may not see
+			break
+		}
+	}
+	return by, nil
+}
+
+// approvals are the reviews that Gitea counts. One that asks for changes takes that from the reviewer's earlier ones.
+func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]forge.Approval, error) {
+	last := map[int64]*sdk.PullReview{}
+	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}}
+	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+		reviews, resp, err := client.ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
+		if err != nil {
+			return nil, f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
+		}
+		for _, r := range reviews {
+			if r.Reviewer != nil && r.State == sdk.ReviewStateApproved && r.Official && !r.Dismissed {
+				last[r.Reviewer.ID] = r
+			}
+		}
+		if len(reviews) == 0 {
+			break
+		}
+	}
+	var given []forge.Approval
+	for _, r := range last {
+		given = append(given, forge.Approval{By: person(r.Reviewer, self), Commit: r.CommitID, At: r.Submitted.UTC()})
+	}
+	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
+	return given, nil
+}
+
+func pullRequest(pr *sdk.PullRequest, self *sdk.User) forge.PullRequest {
+	out := forge.PullRequest{
+		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, State: forge.StateOpen, Draft: pr.Draft,
+		Head: pr.Head.Name, Base: pr.Base.Name, Author: person(pr.Poster, self), Updated: moment(pr.Updated), Closed: moment(pr.Closed),
+	}
+	if pr.Draft {
+		out.Title = withoutMark(pr.Title)
+	}
+	for _, l := range pr.Labels {
+		out.Labels = append(out.Labels, l.Name)
+	}
+	slices.Sort(out.Labels)
+	switch {
+	case pr.HasMerged:
+		out.State = forge.StateMerged
+		if pr.MergedCommitID != nil {
+			out.MergeCommit = *pr.MergedCommitID
+		}
+	case pr.State == sdk.StateClosed:
+		out.State = forge.StateClosed
+	default:
+		out.HeadCommit = pr.Head.Sha
+	}
+	return out
+}
+
+func person(u, self *sdk.User) forge.Person {
+	if u == nil || u.ID <= 0 { // a deleted account is a ghost with a negative number
+		return forge.Person{}
+	}
+	return forge.Person{Login: u.UserName, Self: u.ID == self.ID}
+}
+
+func moment(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// draftMark begins the title of a draft. Others may be configured; they stay a part of the title here.
+const draftMark = "WIP:"
+
+func withoutMark(title string) string {
+	for _, mark := range []string{draftMark, "[WIP]"} {
+		if len(title) >= len(mark) && strings.EqualFold(title[:len(mark)], mark) {
+			return strings.TrimSpace(title[len(mark):])
+		}
+	}
+	return title
+}
