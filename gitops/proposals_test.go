@@ -93,10 +93,18 @@ func TestProposalIsABranchOfItsOwn(t *testing.T) {
 // A commit of somebody else's, on top, in place of the bot's, or with its message, makes the branch theirs.
 func TestProposalOfOthers(t *testing.T) {
 	for name, change := range map[string]func(r *gittest.Repo, branch string){
-		"on top":         func(r *gittest.Repo, b string) { r.Commit(gittest.Commit{Branch: b, Write: map[string]string{"more": "1"}}) },
-		"merged with":    func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", b, "-p", "main", "-m", r.Git("log", "-1", "--format=%B", b), b+"^{tree}")) },
-		"amended":        func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", r.Git("log", "-1", "--format=%B", b), "main^{tree}")) },
-		"without a seal": func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", "hello", b+"^{tree}")) },
+		"on top": func(r *gittest.Repo, b string) {
+			r.Commit(gittest.Commit{Branch: b, Write: map[string]string{"more": "1"}})
+		},
+		"merged with": func(r *gittest.Repo, b string) {
+			r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", b, "-p", "main", "-m", r.Git("log", "-1", "--format=%B", b), b+"^{tree}"))
+		},
+		"amended": func(r *gittest.Repo, b string) {
+			r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", r.Git("log", "-1", "--format=%B", b), "main^{tree}"))
+		},
+		"without a seal": func(r *gittest.Repo, b string) {
+			r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", "hello", b+"^{tree}"))
+		},
 		"something else": func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("rev-parse", "main")) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,9 @@ type Reconciler struct {
 	// Decisions are kept here; nil: nowhere.
 	Decisions DecisionLog
 
+	// Proposer is told what waits for approval; nil: it is in the record only.
+	Proposer Proposer
+
 	// failures are what the last attempts to carry out plans ended with: they explain, and decide nothing.
 	failures map[rollout.Name]*rollout.Problem
 	steady   steadiness
@@ -131,6 +134,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
 	}
+	r.review(env, snapshots)
 	decisions, err := r.decideAndLower(ctx, env, snapshots, report)
 	if err != nil {
 		return err
@@ -161,7 +165,23 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}
+	if r.Proposer != nil && r.Proposer.Propose(ctx, env, decisions) {
+		report.NextDue = earlier(report.NextDue, r.Now())
+	}
 	return nil
+}
+
+// review fills in what became of proposals.
+func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) {
+	if r.Proposer == nil {
+		return
+	}
+	reviews := r.Proposer.Reviews(env.Environment.Name)
+	for i := range snapshots {
+		if is, ok := reviews[snapshots[i].Deployment]; ok {
+			snapshots[i].Review = &is
+		}
+	}
 }
 
 // decideAndLower decides for worker deployments and takes traffic back: what is urgent before metrics are waited for.

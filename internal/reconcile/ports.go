@@ -90,6 +90,15 @@ type DecisionLog interface {
 	Record(ctx context.Context, made []Made)
 }
 
+// Proposer proposes to people what waits for their approval.
+type Proposer interface {
+	// Reviews gives what is known of an environment's reviews, by worker deployment. It asks nobody.
+	Reviews(environment string) map[rollout.Name]rollout.Review
+	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and looks what became
+	// of it. It reports whether the next decision should know of something. What goes wrong is its own to report, and to mend the next time.
+	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision) (news bool)
+}
+
 // Made is a decision that was made.
 type Made struct {
 	*Decision

@@ -23,6 +23,8 @@ type Environment struct {
 	// Namespace is the Kubernetes namespace of specs that name none; "" makes that an error.
 	Namespace string   `json:"namespace,omitempty"`
 	Approval  Approval `json:"approval"`
+	// PullRequests of what waits for approval.
+	PullRequests PullRequests `json:"pullRequests,omitzero"`
 	// Policies and Data are path globs of Rego and data files.
 	Policies []string `json:"policies,omitempty"`
 	Data     []string `json:"data,omitempty"`
@@ -69,6 +71,27 @@ type Approval struct {
 	Mode  ApprovalMode  `json:"mode"`
 	Scope ApprovalScope `json:"scope"`
 }
+
+// PullRequests says how pull requests of proposals are opened.
+type PullRequests struct {
+	// Labels that they get; those that do not exist are created.
+	Labels []string `json:"labels,omitempty"`
+	// Reviewers are asked by their logins, Teams by their names in the organization that owns the repository.
+	Reviewers []string `json:"reviewers,omitempty"`
+	Teams     []string `json:"teams,omitempty"`
+	// AutoMerge lets the forge merge them in this way as soon as its rules (checks, approvals) allow it; "": people do.
+	AutoMerge MergeMethod `json:"autoMerge,omitempty"`
+}
+
+// MergeMethod is how a pull request gets into its base branch.
+type MergeMethod string
+
+// The ways to merge.
+const (
+	MergeCommit MergeMethod = "Merge"
+	MergeSquash MergeMethod = "Squash"
+	MergeRebase MergeMethod = "Rebase"
+)
 
 // CD is a continuous delivery tool.
 type CD string

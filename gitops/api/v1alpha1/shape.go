@@ -121,6 +121,8 @@ func enumOf(t reflect.Type) []string {
 		return values(Direct, PullRequest)
 	case reflect.TypeFor[ApprovalScope]():
 		return values(ScopeStep, ScopeRollout)
+	case reflect.TypeFor[MergeMethod]():
+		return values(MergeCommit, MergeSquash, MergeRebase)
 	case reflect.TypeFor[CD]():
 		return values(ArgoCD, Flux, Both)
 	case reflect.TypeFor[WorkerEnv]():
