@@ -180,6 +180,7 @@ OFFLINE_MODE = true
 [database]
 DB_TYPE = sqlite3
 SQLITE_JOURNAL_MODE = WAL
+SQLITE_TIMEOUT = 20000
 [security]
 INSTALL_LOCK = true
 SECRET_KEY = tests-have-no-secrets
