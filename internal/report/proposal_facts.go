@@ -405,10 +405,22 @@ func (r ProposalReport) timetable() section {
 		return section{}
 	}
 	var chart bytes.Buffer
-	text := quoted(conclusion(*r.Timetable, Plain), messageRunes) + "\n"
-	if err := WriteMermaid(&chart, *r.Timetable); err == nil && chart.Len() <= maxDiagram {
+	table := onTheQuarter(*r.Timetable)
+	text := quoted(conclusion(table, Plain), messageRunes) + "\n"
+	if err := WriteMermaid(&chart, table); err == nil && chart.Len() <= maxDiagram {
 		text = mermaidFence(chart.String()) + "\n" + text
 	}
 	return section{"the timetable", "Timetable, when all goes well", text +
 		fmt.Sprintf("\nSimulated; `rampart simulate %s` prints each cycle.\n", tameName(r.Plan.Deployment.String()))}
+}
+
+// onTheQuarter is a timetable that begins at a round time: one that is simulated again from a little later is the same.
+func onTheQuarter(t rollout.Timetable) rollout.Timetable {
+	by := t.Start.Truncate(factsEvery).Sub(t.Start)
+	t.Start, t.End = t.Start.Add(by), t.End.Add(by)
+	t.Entries = slices.Clone(t.Entries)
+	for i := range t.Entries {
+		t.Entries[i].At = t.Entries[i].At.Add(by)
+	}
+	return t
 }
