@@ -12,7 +12,8 @@ import (
 )
 
 // flow is a Mermaid flowchart of what was done and what is to come, from left to right. It keeps to what Mermaid 9 to 12 know: quoted
-// labels, plain edges, classes. Colours are those of borders, which are seen on light and on dark pages; each label says what it means.
+// labels, plain edges, classes. Colours are names, since a hash means something in commit messages; they are those of borders, which are
+// seen on light and on dark pages, and each label says what it means.
 type flow struct {
 	nodes []node
 }
@@ -39,8 +40,8 @@ const (
 )
 
 var flowStyles = []struct{ class, style string }{
-	{string(flowDone), "stroke:#1a7f37,stroke-width:2px"},
-	{string(flowAsked), "stroke:#bf8700,stroke-width:4px"},
+	{string(flowDone), "stroke:seagreen,stroke-width:2px"},
+	{string(flowAsked), "stroke:darkorange,stroke-width:4px"},
 	{string(flowTodo), "stroke-dasharray:4 4"},
 }
 
@@ -95,7 +96,7 @@ func (f *flow) bounded() []node {
 }
 
 // label is text of others in a chart, which a build ID or a type fits in.
-func label(s string) string { return plainText(cut(visible(s), 60)) }
+func label(s string) string { return cut(plainText(s), 60) }
 
 // flow is what was done of what the pull request is about, what it asks for, and what comes after.
 func (r ProposalReport) flow() *flow {
@@ -107,7 +108,7 @@ func (r ProposalReport) flow() *flow {
 		r.steps(f)
 	default:
 		f.add(flowDone, "", "today")
-		f.add(flowAsked, "", "asked for: "+plainText(cut(visible(title(a)), 100)))
+		f.add(flowAsked, "", "asked for: "+cut(plainText(title(a)), 100))
 	}
 	return f
 }

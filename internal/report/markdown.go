@@ -37,7 +37,7 @@ func quotedBuild(id string) string {
 // What means something in a commit message.
 var (
 	closingWord = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?\s`)
-	trackerKey  = regexp.MustCompile(`-(\d)`)           // an issue of another tracker, after a word that closes it
+	trackerKey  = regexp.MustCompile(`([A-Z]\w*)-(\d)`) // an issue of another tracker, after a word that closes it
 	issueKey    = regexp.MustCompile(`(?i)\b(gh)-(\d)`) // an issue, as GitHub knows it
 	numbered    = regexp.MustCompile(`[!&~$%]\d`)       // merge requests, epics, labels, snippets and milestones, as GitLab knows them
 	skipping    = regexp.MustCompile(`(?i)\[(skip|ci|no|actions)\b`)
@@ -50,7 +50,7 @@ var (
 func tame(s string) string {
 	s = lookalike.Replace(visible(cut(s, readRunes)))
 	if closingWord.MatchString(s) {
-		s = trackerKey.ReplaceAllString(s, "\u2011$1")
+		s = trackerKey.ReplaceAllString(s, "$1\u2011$2")
 	}
 	s = issueKey.ReplaceAllString(s, "$1\u2011$2")
 	s = numbered.ReplaceAllStringFunc(s, wide.Replace)

@@ -151,26 +151,27 @@ func (r ProposalReport) why() string {
 			asking = append(asking, quotedName(f.Rule)+": "+quoted(f.Text(), messageRunes))
 		}
 	}
-	switch n := len(asking); {
-	case n > 2:
-		out = append(out, fmt.Sprintf("Approval is asked for by %s, and %d more.", strings.Join(asking[:2], ", "), n-2))
-	case n > 0:
-		out = append(out, fmt.Sprintf("Approval is asked for by %s.", strings.Join(asking, ", ")))
+	if n := len(asking); n > 0 {
+		out = append(out, fmt.Sprintf("Approval is asked for by %s%s.", strings.Join(asking[:min(n, 2)], ", "), andMore(n-2)))
 	}
-	if n := r.waived(); n > 0 {
-		out = append(out, fmt.Sprintf("**%s waived.**", are(n, "finding")))
-	}
-	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), " ")
-}
-
-func (r ProposalReport) waived() int {
-	n := 0
+	var waived []string
 	for _, f := range r.Asked.Verdict.Findings {
-		if f.Waived != "" {
-			n++
+		if rule := quotedName(f.Rule); f.Waived != "" && !slices.Contains(waived, rule) {
+			waived = append(waived, rule)
 		}
 	}
-	return n
+	if n := len(waived); n > 0 {
+		out = append(out, fmt.Sprintf("**Waived:** %s%s.", strings.Join(waived[:min(n, 2)], ", "), andMore(n-2)))
+	}
+	return strings.Join(out, " ")
+}
+
+// andMore says how many more there are.
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %d more", n)
 }
 
 func are(n int, what string) string {
@@ -211,7 +212,11 @@ func (r ProposalReport) routing() string {
 	for _, id := range all {
 		if !seen[id] {
 			seen[id] = true
-			t.row(quotedBuild(id), share(before, id), share(after, id))
+			who := quotedBuild(id)
+			if id == "" {
+				who = "workers without a version, if any"
+			}
+			t.row(who, share(before, id), share(after, id))
 		}
 	}
 	return t.b.String()

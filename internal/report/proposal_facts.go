@@ -47,16 +47,20 @@ func (r ProposalReport) gist() string {
 		out += ": " + opinion(*c) + "."
 	}
 	if n := c.Stuck.Candidate + c.Stuck.Unresolved; n > 0 {
-		out += fmt.Sprintf(" **%s stuck.**", are(int(n), "workflow"))
+		out += fmt.Sprintf(" **%s stuck, %s of them on %s for certain.**", are(int(n), "workflow"), grouped(c.Stuck.Candidate), quotedBuild(c.Candidate))
 	}
 	return out
 }
 
 func (r ProposalReport) needed() string {
-	if a := r.strategy().Analysis; a != nil {
-		return fmt.Sprintf("; %s are asked for", grouped(int64(a.MinSamples)))
+	a := r.strategy().Analysis
+	switch {
+	case a == nil:
+		return ""
+	case a.OnTooFewSamples == v1alpha1.SamplesAdvance:
+		return fmt.Sprintf("; the spec wants %s, and goes on without them after %s", grouped(int64(a.MinSamples)), a.MaxWait)
 	}
-	return ""
+	return fmt.Sprintf("; the spec wants %s", grouped(int64(a.MinSamples)))
 }
 
 // failures is a rate and what it is of, such as 0.4% (12 of 2 981).
@@ -91,8 +95,8 @@ func (r ProposalReport) evidence() section {
 		r.comparison(t, *c, read)
 	}
 	r.queues(t, read)
-	for _, g := range obs.Gates {
-		found := strings.ToLower(label(string(g.State)))
+	for _, g := range obs.Gates[:min(len(obs.Gates), maxRows)] {
+		found := quotedName(string(g.State))
 		if !g.ClosedAt.IsZero() {
 			found += " at " + minute(g.ClosedAt)
 		}
@@ -101,13 +105,18 @@ func (r ProposalReport) evidence() section {
 		}
 		t.row("gate on "+quotedName(g.TaskQueue)+", "+quotedName(g.WorkflowID), found, read)
 	}
-	r.metrics(t)
+	if n := len(obs.Gates) - maxRows; n > 0 {
+		t.row("more gates", grouped(int64(n)), "")
+	}
+	summary := ""
+	if n := r.metrics(t); n > 0 {
+		summary = fmt.Sprintf(", %s not fresh", grouped(int64(n)))
+	}
 	if t.rows == 0 {
 		return section{}
 	}
-	return section{"the evidence", fmt.Sprintf("Evidence: %s", countOf(int64(t.rows), "fact")), t.b.String() +
-		fmt.Sprintf("\nTemporal was read %s before this was decided; traffic is only raised on a read of the last %s.\n", read,
-			v1alpha1.Duration{Duration: r.Snapshot.Limits.FactMaxAge})}
+	return section{"the evidence", "Evidence: " + countOf(int64(t.rows), "fact") + summary, t.b.String() +
+		fmt.Sprintf("\nTraffic is only raised on a read of Temporal of the last %s.\n", v1alpha1.Duration{Duration: r.Snapshot.Limits.FactMaxAge})}
 }
 
 // comparison of the candidate with the current version.
@@ -171,7 +180,7 @@ func (r ProposalReport) queues(t *grid, read string) {
 			if q.Pollers.Known {
 				found += "; " + countOf(int64(q.Pollers.Count), "poller")
 			}
-			t.row(fmt.Sprintf("%s queue %s of %s", strings.ToLower(label(string(q.Type))), quotedName(q.Name), quotedBuild(v.BuildID)), found, read)
+			t.row(fmt.Sprintf("%s queue %s of %s", quotedName(string(q.Type)), quotedName(q.Name), quotedBuild(v.BuildID)), found, read)
 		}
 	}
 	if n := shown - maxRows; n > 0 {
@@ -179,28 +188,30 @@ func (r ProposalReport) queues(t *grid, read string) {
 	}
 }
 
-// metrics and other facts that policy judges by.
-func (r ProposalReport) metrics(t *grid) {
+// metrics and other facts that policy judges by. It gives how many of them cannot be relied on.
+func (r ProposalReport) metrics(t *grid) (unfit int) {
+	now := r.Snapshot.Now
 	for i, key := range slices.Sorted(maps.Keys(r.Snapshot.Facts)) {
-		if i == maxRows {
-			t.row("more metrics", grouped(int64(len(r.Snapshot.Facts)-maxRows)), "")
-			return
-		}
 		f := r.Snapshot.Facts[key]
-		found, age := quoted(string(f.Value), nameRunes), old(r.Snapshot.Now, f.ObservedAt)
-		switch {
-		case f.Error != "":
+		found, age := quoted(string(f.Value), nameRunes), old(now, f.ObservedAt)+", fresh"
+		if !f.Fresh(now) {
+			unfit++
+			age = old(now, f.ObservedAt) + ", **stale**"
+		}
+		if f.Error != "" {
 			found, age = "**not known:** "+quoted(f.Error, messageRunes), "-"
-		case f.Fresh(r.Snapshot.Now):
-			age += ", fresh"
-		default:
-			age += ", **stale**"
 		}
 		if f.Source != "" {
 			found += " from " + quoted(f.Source, nameRunes)
 		}
-		t.row("metric "+quotedName(key), found, fmt.Sprintf("%s (limit %s)", age, v1alpha1.Duration{Duration: f.MaxAge}))
+		if i < maxRows {
+			t.row("metric "+quotedName(key), found, fmt.Sprintf("%s (limit %s)", age, v1alpha1.Duration{Duration: f.MaxAge}))
+		}
 	}
+	if n := len(r.Snapshot.Facts) - maxRows; n > 0 {
+		t.row("more metrics", grouped(int64(n)), "")
+	}
+	return unfit
 }
 
 // old is how long ago something was, in words that do not change every few seconds.
@@ -376,12 +387,12 @@ func (r ProposalReport) state(v Version) string {
 		if out == "" {
 			out = string(o.Drainage)
 		}
-		return label(out) + ", since " + minute(o.DrainageChangedAt)
+		return quotedName(out) + ", since " + minute(o.DrainageChangedAt)
 	}
 	if out == "" {
 		return "not known"
 	}
-	return label(out)
+	return quotedName(out)
 }
 
 // open counts the open workflows that are pinned to a version, where that was asked.
@@ -416,9 +427,12 @@ func (r ProposalReport) timetable() section {
 
 // onTheQuarter is a timetable that begins at a round time: one that is simulated again from a little later is the same.
 func onTheQuarter(t rollout.Timetable) rollout.Timetable {
-	by := t.Start.Truncate(factsEvery).Sub(t.Start)
-	t.Start, t.End = t.Start.Add(by), t.End.Add(by)
-	t.Entries = slices.Clone(t.Entries)
+	return moved(t, t.Start.Truncate(factsEvery).Sub(t.Start))
+}
+
+// moved is a timetable that begins so much later.
+func moved(t rollout.Timetable, by time.Duration) rollout.Timetable {
+	t.Start, t.End, t.Entries = t.Start.Add(by), t.End.Add(by), slices.Clone(t.Entries)
 	for i := range t.Entries {
 		t.Entries[i].At = t.Entries[i].At.Add(by)
 	}

@@ -104,8 +104,7 @@ func promoting() ProposalReport {
 func wholeRollout() ProposalReport {
 	r := asking()
 	r.Scope = v1alpha1.ScopeRollout
-	plan := table()
-	plan.Start = now.Add(17 * time.Second)
+	plan := moved(table(), 17*time.Second)
 	r.Timetable = &plan
 	return r
 }
@@ -270,13 +269,8 @@ func TestPullRequestIsStable(t *testing.T) {
 				again.Snapshot.Facts[key] = f
 			}
 			if r.Timetable != nil {
-				moved := *r.Timetable
-				moved.Start, moved.End, moved.Entries = moved.Start.Add(later), moved.End.Add(later), nil
-				for _, e := range r.Timetable.Entries {
-					e.At = e.At.Add(later)
-					moved.Entries = append(moved.Entries, e)
-				}
-				again.Timetable = &moved
+				table := moved(*r.Timetable, later)
+				again.Timetable = &table
 			}
 			againTitle, got := PullRequest(again)
 			require.Equal(t, title+want, againTitle+got, "%s, %s later", name, later)
