@@ -32,7 +32,7 @@ func (r ProposalReport) gist() string {
 	case c == nil:
 		return "There is no comparison."
 	}
-	out := ""
+	var out string
 	switch {
 	case c.Problem != "":
 		out = "**There is no comparison:** " + quoted(c.Problem, messageRunes) + "."
