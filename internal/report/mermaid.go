@@ -146,13 +146,13 @@ func bars(e rollout.TimetableEntry) string {
 	return traffic(e.Routing) + text + tag
 }
 
-// plainText makes text fit for a Mermaid chart, where a colon ends a name, and hashes, semicolons and percent signs have a meaning of their own.
+// plainText makes text of others fit for a Mermaid chart, where a colon ends a name, and hashes, semicolons and percent signs have a meaning of their own.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-/()", r) {
 			return r
 		}
 		return ' '
-	}, s)
+	}, tame(s))
 	return dash(strings.Join(strings.Fields(s), " "))
 }

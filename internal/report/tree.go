@@ -304,8 +304,17 @@ func (w treeWriter) findings(c rollout.ClauseExplanation) {
 	}
 }
 
-// passed shows a rule that found nothing: what its clauses stopped at, and what the one that saw most goes by.
+// passed shows a rule that found nothing, and what it goes by.
 func (w treeWriter) passed(r rollout.RuleExplanation) {
+	text := mark(rollout.RulePassed) + r.Rule
+	if seen := goesBy(r); len(seen) > 0 {
+		text += ": " + strings.Join(seen, "; ")
+	}
+	w.wrapped(4, text, w.colour(rollout.RulePassed))
+}
+
+// goesBy is what the clauses of a rule that found nothing stopped at, and what the one that saw most goes by.
+func goesBy(r rollout.RuleExplanation) []string {
 	var seen []string
 	var best rollout.ClauseExplanation
 	most := -1
@@ -328,7 +337,6 @@ func (w treeWriter) passed(r rollout.RuleExplanation) {
 			most, best = n, c
 		}
 	}
-	text := mark(rollout.RulePassed) + r.Rule
 	if best.False != nil {
 		in := innermost(best.False)
 		if len(seen) == 0 {
@@ -337,10 +345,7 @@ func (w treeWriter) passed(r rollout.RuleExplanation) {
 		}
 		add(best.Ahead...)
 	}
-	if len(seen) > 0 {
-		text += ": " + strings.Join(seen, "; ")
-	}
-	w.wrapped(4, text, w.colour(rollout.RulePassed))
+	return seen
 }
 
 func innermost(e *rollout.Expression) *rollout.Expression {

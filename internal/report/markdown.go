@@ -1,0 +1,137 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Markdown that forges show. What others wrote (names, messages, reasons, values) stands in it as code and nowhere else: forges look
+// for mentions, references, links and HTML in text, and not in code. Since some of them make a commit message of it, where there is no
+// code, it is made harmless there as well.
+
+// Lengths of quoted text.
+const (
+	nameRunes    = 120 // a name, a build ID
+	messageRunes = 300 // a sentence of somebody
+	readRunes    = 4000
+)
+
+// quoted is text of others as code, one line of at most n runes.
+func quoted(s string, n int) string { return "`" + dash(cut(tame(s), n)) + "`" }
+
+func quotedName(s string) string { return "`" + tameName(s) + "`" }
+
+// tameName is a name within code.
+func tameName(s string) string { return dash(cut(tame(s), nameRunes)) }
+
+// quotedBuild is a build ID as code, or the workers that have none.
+func quotedBuild(id string) string {
+	if id == "" {
+		return unversioned(id)
+	}
+	return quotedName(id)
+}
+
+// What means something in a commit message.
+var (
+	closingWord = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?\s`)
+	trackerKey  = regexp.MustCompile(`([A-Z]\w*)-(\d)`) // an issue of another tracker, after a word that closes it
+	issueKey    = regexp.MustCompile(`(?i)\b(gh)-(\d)`) // an issue, as GitHub knows it
+	numbered    = regexp.MustCompile(`[!&~$%]\d`)       // merge requests, epics, labels, snippets and milestones, as GitLab knows them
+	skipping    = regexp.MustCompile(`(?i)\[(skip|ci|no|actions)\b`)
+	lookalike   = strings.NewReplacer("`", "'", "|", "¦", "@", "＠", "#", "＃", "://", ": //", "***", "* * *")
+	wide        = strings.NewReplacer("!", "！", "&", "＆", "~", "～", "$", "＄", "%", "％")
+)
+
+// tame makes text of others one line without characters that cannot be seen, which cannot end code or a cell of a table, and in
+// which nothing is a mention, a reference, a link, or a command of a forge. A sign is replaced by one that looks like it.
+func tame(s string) string {
+	s = lookalike.Replace(visible(cut(s, readRunes)))
+	if closingWord.MatchString(s) {
+		s = trackerKey.ReplaceAllString(s, "$1\u2011$2")
+	}
+	s = issueKey.ReplaceAllString(s, "$1\u2011$2")
+	s = numbered.ReplaceAllStringFunc(s, wide.Replace)
+	return skipping.ReplaceAllString(s, "[ $1")
+}
+
+// visible is oneLine without what takes no room or piles up: blank letters, selectors, more than two marks on a letter.
+func visible(s string) string {
+	marks := 0
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("\u115f\u1160\u2800\u3164\uffa0", r), unicode.Is(unicode.Variation_Selector, r):
+			return -1
+		case !unicode.Is(unicode.M, r):
+			marks = 0
+		default:
+			if marks++; marks > 2 {
+				return -1
+			}
+		}
+		return r
+	}, oneLine(strings.ToValidUTF8(s, "")))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// grid is a Markdown table of cells that are Markdown.
+type grid struct {
+	b    strings.Builder
+	rows int
+}
+
+func newGrid(head ...string) *grid {
+	t := &grid{}
+	t.line(head)
+	t.b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
+	return t
+}
+
+func (t *grid) row(cells ...string) {
+	t.rows++
+	t.line(cells)
+}
+
+func (t *grid) line(cells []string) { t.b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+
+// rows of a list that are shown; what is left out is counted.
+const maxRows = 40
+
+// leftOut says how many more there are.
+func leftOut(n int) string {
+	if n <= maxRows {
+		return ""
+	}
+	return fmt.Sprintf("\nand %d more\n", n-maxRows)
+}
+
+// foldedText is Markdown behind a line of our own words.
+func foldedText(summary, text string) string {
+	return "<details>\n<summary>" + summary + "</summary>\n\n" + strings.TrimSpace(text) + "\n\n</details>\n"
+}
+
+// mermaidFence is a diagram.
+func mermaidFence(text string) string { return "```mermaid\n" + strings.TrimSpace(text) + "\n```\n" }
+
+// countOf is a number and what it counts, such as "1 rule" and "2 981 workflows".
+func countOf(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return grouped(n) + " " + what
+}
+
+// grouped groups digits.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return sign + s
+}
