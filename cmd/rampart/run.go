@@ -18,6 +18,7 @@ func (a *app) runCommand() *cobra.Command {
 	var (
 		repository repositoryFlags
 		server     temporalFlags
+		on         forgeFlags
 		decided    recordingFlags
 		once       bool
 		interval   time.Duration
@@ -37,6 +38,10 @@ With --decision-log each new decision is added to a file, as a line of JSON with
 --record-decisions it is kept in the repository too, on a ref beside the branches, for rampart history and rampart explain.
 Values of environment variables, and what looks like a credential, are masked.
 
+What wants approval is proposed: on a branch rampart/ENVIRONMENT/NAMESPACE/NAME that changes routing.yaml and nothing else, and in
+a pull request where there is a forge (--forge). Merging it, or rampart approve, lets it go on; closing it, or rampart reject,
+holds the worker deployment where it is.
+
 HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
   rampart run --repo git@git.example.com:team/workers.git --git-ssh-key-file key --temporal-connections connections.yaml
@@ -55,7 +60,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer judges.close()
-			bot, closeBot, err := a.bot(repository, server, judges)
+			bot, closeBot, err := a.bot(repository, server, on, judges)
 			if err != nil {
 				return err
 			}
@@ -82,6 +87,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	repository.addReading(cmd)
 	repository.addWriting(cmd)
 	a.addTemporal(cmd, &server)
+	a.addForge(cmd, &on)
 	decided.addRecording(cmd)
 	a.addPolicies(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")

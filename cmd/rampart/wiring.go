@@ -37,7 +37,7 @@ func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 }
 
 // bot wires a Reconciler. close gives its mirror and its connections back.
-func (a *app) bot(repository repositoryFlags, server temporalFlags, judges *judges) (bot *reconcile.Reconciler, close func() error, err error) {
+func (a *app) bot(repository repositoryFlags, server temporalFlags, on forgeFlags, judges *judges) (bot *reconcile.Reconciler, close func() error, err error) {
 	hooks, err := a.faults()
 	if err != nil {
 		return nil, nil, err
@@ -58,8 +58,12 @@ func (a *app) bot(repository repositoryFlags, server temporalFlags, judges *judg
 	if err != nil {
 		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
 	}
+	proposer, err := a.proposer(on, repository, repo)
+	if err != nil {
+		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
+	}
 	port := temporalPort{pool, inputs, a.log}
-	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool},
+	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Proposer: proposer},
 		func() error { return errors.Join(repo.Close(), pool.Close()) }, nil
 }
 

@@ -177,6 +177,8 @@ HTTP_PORT = %[1]d
 ROOT_URL = http://127.0.0.1:%[1]d/
 DISABLE_SSH = true
 OFFLINE_MODE = true
+[repository]
+ROOT = %[2]s
 [database]
 DB_TYPE = sqlite3
 SQLITE_JOURNAL_MODE = WAL
@@ -217,7 +219,7 @@ LEVEL = Warn
 
 func (s *Server) configure(port int) error {
 	s.URL = fmt.Sprintf("http://127.0.0.1:%d", port)
-	return os.WriteFile(s.path("app.ini"), fmt.Appendf(nil, configuration, port), 0o600)
+	return os.WriteFile(s.path("app.ini"), fmt.Appendf(nil, configuration, port, s.path("repositories")), 0o600)
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -90,6 +92,11 @@ func (s *Server) Repository(tb testing.TB, owner string) Repository {
 
 // URL is its page and, with .git, what Git clones from.
 func (r Repository) URL() string { return r.server.URL + "/" + r.Owner + "/" + r.Name }
+
+// Dir is where its Git repository is on this machine, to be looked at.
+func (r Repository) Dir() string {
+	return filepath.Join(r.server.path("repositories"), strings.ToLower(r.Owner), strings.ToLower(r.Name)+".git")
+}
 
 // CloneURL is for Git, with a user's token in it.
 func (r Repository) CloneURL(u User) string {

@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer server.Close()
-		code := m.Run()
+		code := giteatest.Main(m)
 		if err := rows.check(); err != nil && code == 0 {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -82,6 +83,7 @@ type world struct {
 	t       *testing.T
 	repo    *gittest.Repo
 	url     string   // of the repository, as the bot has it
+	origin  string   // of the repository, as people have it
 	access  []string // flags with which the bot gets there
 	server  *temporalenv.Server
 	ns      *temporalenv.Namespace
@@ -146,7 +148,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", output: output, name: deployName, tree: &tree{}}
-	w.url = w.repo.URL()
+	w.url, w.origin = w.repo.URL(), w.repo.Dir
 	for _, o := range options {
 		o(w)
 	}
@@ -280,7 +282,7 @@ func (w *world) commit(c gittest.Commit) string {
 		require.NoError(w.t, err, "git %v: %s", args, out)
 	}
 	must("init", "-q", "-b", "main")
-	must("remote", "add", "origin", w.repo.Dir)
+	must("remote", "add", "origin", w.origin)
 	for range 50 {
 		if _, err := git("fetch", "-q", "origin", "main"); err == nil {
 			must("reset", "-q", "--hard", "FETCH_HEAD")

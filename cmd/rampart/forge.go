@@ -1,0 +1,123 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/review"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+// forgeFlags say where proposals are reviewed.
+type forgeFlags struct {
+	kind, url, tokenFile string
+}
+
+// variableForgeToken is the variable of the forge's token.
+const variableForgeToken = "RAMPART_FORGE_TOKEN"
+
+// lookEvery is how often a forge is asked about one pull request.
+const lookEvery = 10 * time.Second
+
+func (a *app) addForge(cmd *cobra.Command, f *forgeFlags) {
+	var kinds []string
+	for _, k := range forge.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.kind, "forge", "", "where proposals are reviewed: "+strings.Join(kinds, ", ")+" (default: by the host of --repo, else none)")
+	fs.StringVar(&f.url, "forge-url", "", "address of the forge, where --repo does not tell it")
+	fs.StringVar(&f.tokenFile, "forge-token-file", "", "file with the forge's token (or "+variableForgeToken+"; default: the one for Git)")
+	a.completeFlag(cmd, "forge", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
+	a.completeFlag(cmd, "forge-url", cobra.NoFileCompletions)
+}
+
+// proposer proposes on the forge of a repository.
+func (a *app) proposer(f forgeFlags, repository repositoryFlags, repo *gitops.Repository) (reconcile.Proposer, error) {
+	on, err := a.forge(f, repository)
+	if err != nil {
+		return nil, err
+	}
+	return review.New(review.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Write: pullRequest, Now: a.now, Log: a.log,
+		LookEvery: lookEvery}), nil
+}
+
+// forge is where proposals are reviewed. A host of which it is not known what it is has none, unless that is asked for.
+func (a *app) forge(f forgeFlags, repository repositoryFlags) (forge.Forge, error) {
+	kind := forge.Kind(f.kind)
+	if kind != "" && !slices.Contains(forge.Kinds(), kind) {
+		return nil, fmt.Errorf("--forge %q: there is github, gitlab, gitea and none", f.kind)
+	}
+	at, err := forge.Locate(forge.Location{Clone: repository.url, Kind: kind, Base: f.url})
+	var unknown *forge.AddressError
+	if kind == "" && f.url == "" && errors.As(err, &unknown) {
+		return forge.None{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--forge: %w", err)
+	}
+	token := a.secret(f.tokenFile, variableForgeToken)
+	if token == nil {
+		token = a.secret(repository.tokenFile, variableGitToken)
+	}
+	if at.Kind != forge.KindNone && token == nil {
+		if kind == "" {
+			return forge.None{}, nil // told by the host alone: branches are pushed with a key, and nothing is opened
+		}
+		return nil, fmt.Errorf("--forge %s needs a token: --forge-token-file or %s", kind, variableForgeToken)
+	}
+	client, err := a.forgeClient(repository)
+	if err != nil {
+		return nil, err
+	}
+	cfg := forge.Config{Repository: at, HTTP: client, Now: a.now, Token: token}
+	switch at.Kind {
+	case forge.KindGitea:
+		return gitea.New(cfg)
+	case forge.KindNone:
+		return forge.None{}, nil
+	}
+	return nil, fmt.Errorf("--forge %s: pull requests are opened on gitea only so far; with none a proposal is its branch", at.Kind)
+}
+
+// pullRequest is what a proposal says to people.
+func pullRequest(d reconcile.Decision) (title, body string) {
+	return report.PullRequest(report.ProposalReport{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan, Asked: d.Plan.Review.Held,
+		Scope: d.Plan.Review.Scope})
+}
+
+// forgeClient carries the authorities to trust and the proxy: those of Git.
+func (a *app) forgeClient(f repositoryFlags) (*http.Client, error) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout: 90 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if f.caFile == "" {
+		return &http.Client{Transport: transport}, nil
+	}
+	text, err := os.ReadFile(f.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("authorities for the forge: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("authorities for the forge: %s holds no certificate in PEM", f.caFile)
+	}
+	transport.TLSClientConfig.RootCAs = pool
+	return &http.Client{Transport: transport}, nil
+}

@@ -1,0 +1,309 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "code.gitea.io/sdk/gitea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/giteatest"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+)
+
+// review is a repository on a real Gitea: with a bot that may write, and a person who reviews.
+type review struct {
+	giteatest.Repository
+	bot, person giteatest.User
+}
+
+const proposalBranch = "rampart/default/" + deployment
+
+// onGitea puts the repository on a Gitea.
+func onGitea(r *review) option {
+	return func(w *world) {
+		s := giteatest.Start(w.t)
+		r.person, r.bot = s.User(w.t, "ada"), s.User(w.t, "bot")
+		r.Repository = s.Repository(w.t, r.person.Login)
+		r.Collaborators(w.t, r.bot)
+		token := filepath.Join(w.t.TempDir(), "token")
+		require.NoError(w.t, os.WriteFile(token, []byte(r.bot.Token+"\n"), 0o600))
+		w.repo = gittest.OpenRepo(w.t, r.Dir())
+		w.url, w.origin = r.URL()+".git", r.CloneURL(r.person)
+		w.access = []string{"--git-user", r.bot.Login, "--git-token-file", token, "--forge", "gitea"}
+	}
+}
+
+// wantsApproval is an environment whose raises wait for people.
+func wantsApproval(scope string) string {
+	return `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - name: default
+      specs: ["workers/**"]
+      policies: ["policies/*.rego"]
+      output: {path: deploy}
+      approval: {mode: PullRequest, scope: ` + scope + `}
+      pullRequests: {labels: [rollout]}
+`
+}
+
+// frozen holds every raise.
+const frozen = `package rampart.rollout
+
+deny contains {"rule": "shop.frozen", "msg": "frozen"} if input.action.raises
+`
+
+// reviewed is a world on a Gitea, with v1 current: its promotion was merged.
+func reviewed(t *testing.T, scope string) (*world, *review, *bot) {
+	r := new(review)
+	w := newWorld(t, onGitea(r))
+	b := w.start()
+	w.push("wants approval", map[string]string{"rampart.yaml": wantsApproval(scope), specFile: specText{image: "app:v1"}.String()})
+	w.merge(r, w.awaitPull(r, "promote shop/checkout to "), sdk.MergeStyleMerge)
+	w.awaitReady("app:v1")
+	return w, r, b
+}
+
+func (w *world) pulls(r *review, state sdk.StateType) []*sdk.PullRequest {
+	list, _, err := r.person.Client(w.t).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{State: state})
+	require.NoError(w.t, err)
+	return list
+}
+
+// awaitPull waits for an open pull request whose title has a text.
+func (w *world) awaitPull(r *review, title string) *sdk.PullRequest {
+	w.t.Helper()
+	var found *sdk.PullRequest
+	w.eventually("a pull request: "+title, func() bool {
+		for _, p := range w.pulls(r, sdk.StateOpen) {
+			if strings.Contains(p.Title, title) {
+				found = p
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func (w *world) awaitNoPull(r *review) {
+	w.t.Helper()
+	w.eventually("no pull request is open, and no branch", func() bool {
+		return len(w.pulls(r, sdk.StateOpen)) == 0 && w.repo.Git("branch", "--list", proposalBranch) == ""
+	})
+}
+
+// awaitBuild waits until an image has files, and gives its build ID.
+func (w *world) awaitBuild(image string) string {
+	w.t.Helper()
+	w.eventually("files of "+image, func() bool { return w.build(image) != "" })
+	return w.build(image)
+}
+
+// merge merges as a person.
+func (w *world) merge(r *review, p *sdk.PullRequest, style sdk.MergeStyle) {
+	w.t.Helper()
+	w.eventually("merged", func() bool {
+		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: style, Title: p.Title})
+		return err == nil && ok
+	})
+}
+
+func (w *world) close(r *review, p *sdk.PullRequest) {
+	w.t.Helper()
+	closed := sdk.StateClosed
+	_, _, err := r.person.Client(w.t).EditPullRequest(r.Owner, r.Name, p.Index, sdk.EditPullRequestOption{State: &closed})
+	require.NoError(w.t, err)
+}
+
+func (w *world) pull(r *review, number int64) *sdk.PullRequest {
+	p, _, err := r.person.Client(w.t).GetPullRequest(r.Owner, r.Name, number)
+	require.NoError(w.t, err)
+	return p
+}
+
+func (w *world) comments(r *review, number int64) string {
+	list, _, err := r.person.Client(w.t).ListIssueComments(r.Owner, r.Name, number, sdk.ListIssueCommentOptions{})
+	require.NoError(w.t, err)
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Body)
+	}
+	return strings.Join(out, "\n")
+}
+
+// Each step is proposed, reviewed, merged in one of the three ways, and carried out; nothing moves before.
+func TestStepsAreProposedAndMerged(t *testing.T) {
+	w, r, _ := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	v2 := w.awaitBuild("app:v2")
+	for _, step := range []struct {
+		title string
+		style sdk.MergeStyle
+		calls []string
+	}{
+		{"ramp shop/checkout to " + v2 + " at 10%", sdk.MergeStyleSquash, []string{"current v1", "ramp v2 10"}},
+		{"ramp shop/checkout to " + v2 + " at 50%", sdk.MergeStyleRebase, []string{"current v1", "ramp v2 10", "ramp v2 50"}},
+		{"promote shop/checkout to " + v2, sdk.MergeStyleMerge, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}},
+	} {
+		p := w.awaitPull(r, step.title)
+		require.Equal(t, r.bot.Login, p.Poster.UserName)
+		require.Equal(t, "main", p.Base.Ref)
+		require.Equal(t, proposalBranch, p.Head.Ref)
+		w.eventually("its label", func() bool { l := w.pull(r, p.Index).Labels; return len(l) == 1 && l[0].Name == "rollout" })
+		require.Contains(t, p.Body, "```mermaid")
+		require.Equal(t, recordDir+"/routing.yaml", w.repo.Git("diff", "--name-only", proposalBranch+"^", proposalBranch))
+		w.eventually("its address is in the status", func() bool { return w.status().Decision != nil && w.status().Decision.PullRequest == p.HTMLURL })
+		require.Equal(t, step.calls[:len(step.calls)-1], w.calls(), "nothing moves before")
+		w.merge(r, p, step.style)
+		w.eventually(step.title, func() bool { return len(w.calls()) == len(step.calls) })
+		require.Equal(t, step.calls, w.calls())
+	}
+	w.awaitReady("app:v2")
+	w.awaitNoPull(r)
+	require.Nil(t, w.routing().Hold)
+	require.Nil(t, w.routing().Proposal)
+	w.repo.Fsck()
+}
+
+// With scope Rollout the first merge covers all steps.
+func TestRolloutIsProposedOnce(t *testing.T) {
+	w, r, _ := reviewed(t, "Rollout")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	w.merge(r, w.awaitPull(r, "at 10%"), sdk.MergeStyleMerge)
+	w.awaitReady("app:v2")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
+	require.Len(t, w.pulls(r, sdk.StateAll), 2)
+}
+
+// Closing is a no, which holds until a person resumes; then it is proposed anew.
+func TestClosedProposalHolds(t *testing.T) {
+	w, r, _ := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	p := w.awaitPull(r, "at 10%")
+	w.close(r, p)
+	w.awaitReason("ManualHold")
+	require.Equal(t, r.person.Login, w.routing().Hold.By)
+	require.Equal(t, "closed "+p.HTMLURL, w.routing().Hold.Reason)
+	w.awaitNoPull(r)
+	w.settle()
+	require.Equal(t, []string{"current v1"}, w.calls())
+	require.True(t, w.say("resume").Changed)
+	again := w.awaitPull(r, "at 10%")
+	require.NotEqual(t, p.Index, again.Index)
+	require.True(t, w.say("approve", "--reason", "after all").Changed)
+	w.eventually("approved by command", func() bool { return len(w.calls()) == 2 })
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls()[:2])
+}
+
+// A newer image takes the proposal's place: the old one is closed by the bot, with a link, which holds nothing.
+func TestProposalIsSuperseded(t *testing.T) {
+	w, r, _ := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	old := w.awaitPull(r, "at 10%")
+	w.pushSpec("v3", specText{image: "app:v3"})
+	v3 := w.awaitBuild("app:v3")
+	next := w.awaitPull(r, "ramp shop/checkout to "+v3+" at 10%")
+	require.NotEqual(t, old.Index, next.Index)
+	require.Equal(t, sdk.StateClosed, w.pull(r, old.Index).State)
+	require.False(t, w.pull(r, old.Index).HasMerged)
+	w.eventually("the link", func() bool {
+		said := w.comments(r, old.Index)
+		return strings.Contains(said, "Superseded by "+next.HTMLURL) || strings.Contains(said, "does not come next any more")
+	})
+	w.merge(r, next, sdk.MergeStyleMerge)
+	w.eventually("v3 ramps", func() bool { return len(w.calls()) == 2 })
+	require.Equal(t, []string{"current v1", "ramp v3 10"}, w.calls())
+	require.Nil(t, w.routing().Hold)
+}
+
+// The bot leaves a branch alone that has commits of others. What is merged in the end counts.
+func TestPersonPushesToTheProposal(t *testing.T) {
+	w, r, _ := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	p := w.awaitPull(r, "at 10%")
+	theirs := r.Commit(t, r.person, giteatest.Commit{Branch: proposalBranch, Path: "NOTES.md", Text: "looked at the dashboards\n"})
+	w.settle()
+	require.Equal(t, theirs, w.repo.Tip(proposalBranch))
+	w.merge(r, p, sdk.MergeStyleSquash)
+	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
+	require.Equal(t, "looked at the dashboards\n", w.repo.Files("main")["NOTES.md"])
+}
+
+// A merge that meets another world than was proposed: it is refused, routing.yaml is put back, and it is proposed anew when it may be.
+func TestMergeWhileTheWorldChanged(t *testing.T) {
+	w, r, b := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	p := w.awaitPull(r, "at 10%")
+	b.stop()
+	w.push("freeze", map[string]string{"policies/frozen.rego": frozen})
+	w.merge(r, p, sdk.MergeStyleMerge)
+	require.NotNil(t, w.routing().Desired.Ramping, "as the merge left it")
+	w.start()
+	w.awaitReason("PolicyHold")
+	require.Nil(t, w.routing().Desired.Ramping, "put back")
+	require.Nil(t, w.routing().Hold)
+	require.Contains(t, w.repo.Git("log", "-3", "--format=%B", "main"), "which does not come next any more: frozen")
+	w.awaitNoPull(r)
+	w.commit(gittest.Commit{Delete: []string{"policies/frozen.rego"}, Message: "thaw"})
+	again := w.awaitPull(r, "at 10%")
+	require.NotEqual(t, p.Index, again.Index)
+	require.Equal(t, []string{"current v1"}, w.calls())
+	w.merge(r, again, sdk.MergeStyleMerge)
+	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
+}
+
+// The spec is reverted while the next step is in review: traffic goes back at once, and the proposal is closed.
+func TestRollbackWhileAProposalIsOpen(t *testing.T) {
+	w, r, _ := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	w.merge(r, w.awaitPull(r, "at 10%"), sdk.MergeStyleMerge)
+	p := w.awaitPull(r, "at 50%")
+	w.pushSpec("back", specText{image: "app:v1"})
+	w.awaitReady("app:v1")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.calls())
+	w.awaitNoPull(r)
+	require.Equal(t, sdk.StateClosed, w.pull(r, p.Index).State)
+	require.Contains(t, w.comments(r, p.Index), "This does not come next any more.")
+}
+
+// What was asked lies in review while its facts go stale: the world moved on without it, and merging it later does not do what was
+// right then.
+func TestProposalThatWentStale(t *testing.T) {
+	w, r, b := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	p := w.awaitPull(r, "at 10%")
+	b.stop()
+	w.pushSpec("v3", specText{image: "app:v3"})
+	w.merge(r, p, sdk.MergeStyleRebase)
+	w.start()
+	next := w.awaitPull(r, "to "+w.awaitBuild("app:v3")+" at 10%")
+	require.NotEqual(t, p.Index, next.Index)
+	require.Equal(t, []string{"current v1"}, w.calls(), "v2 is not what is asked for any more")
+	require.Nil(t, w.routing().Desired.Ramping)
+}
+
+// Without a forge a proposal is its branch, and any merge approves it.
+func TestProposalWithoutAForge(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.push("wants approval", map[string]string{"rampart.yaml": wantsApproval("Step"), specFile: specText{image: "app:v1", strategy: allAtOnce}.String()})
+	w.eventually("a branch", func() bool { return w.repo.Git("branch", "--list", proposalBranch) != "" })
+	require.Empty(t, w.calls())
+	work := t.TempDir()
+	for _, args := range [][]string{{"clone", "-q", w.repo.Dir, work}, {"-C", work, "-c", "user.name=ada", "-c", "user.email=a@example.com", "merge", "-q", "--no-ff", "-m", "yes", "origin/" + proposalBranch},
+		{"-C", work, "push", "-q", "origin", "HEAD:main"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Env = gittest.Env()
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%v: %s", args, out)
+	}
+	w.awaitReady("app:v1")
+	w.eventually("its branch goes", func() bool { return w.repo.Git("branch", "--list", proposalBranch) == "" })
+}
