@@ -31,6 +31,8 @@ type Config struct {
 	// CacheDir holds the mirror; it may be deleted at any time.
 	CacheDir string
 	Auth     mirror.Auth
+	// Silence is how long the server may be silent; zero: mirror.DefaultSilence.
+	Silence time.Duration
 	// Author and Email of commits.
 	Author, Email string
 	// SigningKey signs commits to branches; nil: they are not signed. Those of the decision log never are: they come in numbers.
@@ -79,7 +81,7 @@ type Repository struct {
 func Open(cfg Config) (*Repository, error) {
 	sum := sha256.Sum256([]byte(cfg.URL))
 	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: filepath.Join(cfg.CacheDir, "mirror", hex.EncodeToString(sum[:8])),
-		Auth: cfg.Auth, Log: cfg.Log})
+		Auth: cfg.Auth, Silence: cfg.Silence, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}

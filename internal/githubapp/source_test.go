@@ -51,7 +51,11 @@ func (g *github) clock() time.Time { g.mu.Lock(); defer g.mu.Unlock(); return g.
 
 func (g *github) pass(d time.Duration) { g.mu.Lock(); defer g.mu.Unlock(); g.now = g.now.Add(d) }
 
-func (g *github) requests() []string { g.mu.Lock(); defer g.mu.Unlock(); return append([]string{}, g.asked...) }
+func (g *github) requests() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string{}, g.asked...)
+}
 
 func (g *github) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.key)}))
