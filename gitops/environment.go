@@ -136,6 +136,7 @@ func (e *environment) spec(s specAt, name rollout.Name, owners map[string]string
 		named.Metadata.Namespace = name.Namespace
 		s.spec = &named
 	}
+	e.checkTemporal(&s)
 	e.specs[name] = append(e.specs[name], s)
 }
 
@@ -184,6 +185,7 @@ func (e *environment) deployments() error {
 	for n := range records {
 		names[n] = true
 	}
+	e.withoutForeign(names, records)
 	e.assign(names)
 	recorded := sortedNames(records)
 	rollouts := inProgress(recorded, records)

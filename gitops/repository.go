@@ -45,6 +45,8 @@ type Config struct {
 	Signers *signature.Signers
 	// Approval is what environments have to want at least.
 	Approval []ApprovalFloor
+	// Namespaces are those that environments may name.
+	Namespaces Namespaces
 	Log      *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
@@ -85,7 +87,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval}}}, nil
+	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}}}, nil
 }
 
 // Close gives the mirror back.
