@@ -109,9 +109,12 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 // environment goes through one environment, from the start again when somebody else pushed meanwhile.
 func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWorld, report *Report) error {
 	name := env.Environment.Name
+	r.memory = newRecall(r.Observer, r.Now, r.Limits.FactMaxAge/2)
+	defer func() { r.memory = nil }()
 	var err error
 	for try := range MaxTries {
 		if try > 0 {
+			r.memory.again()
 			if err := sleep(ctx, Backoff(try)); err != nil {
 				return err
 			}
@@ -232,6 +235,7 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 	var out []Decision
 	for _, d := range decisions {
 		if d.Plan.Lower != nil {
+			r.forget(d)
 			if err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower); err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
 				continue
@@ -245,10 +249,18 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 	return out
 }
 
+// forget makes sure that a worker deployment that is about to change is observed again.
+func (r *Reconciler) forget(d Decision) {
+	if r.memory != nil {
+		r.memory.forget(d.Plan.Deployment)
+	}
+}
+
 // delete asks the server to delete versions whose scale-down is in Git, and decides again where it refused.
 func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) {
 	for i, d := range decisions {
 		for _, id := range d.Plan.Deletions {
+			r.forget(d)
 			done, err := r.Helper.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
 			if err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("delete version %s: %w", id, err))
