@@ -47,7 +47,7 @@ type Config struct {
 	Approval []ApprovalFloor
 	// Namespaces are those that environments may name.
 	Namespaces Namespaces
-	Log      *slog.Logger
+	Log        *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
