@@ -230,7 +230,7 @@ func (m *Mirror) deeper(ctx context.Context, branch string, depth int) error {
 
 // elsewhere says that a branch does not lead to a tip any more.
 func (m *Mirror) elsewhere(ctx context.Context, tip Tip) error {
-	ctx, give, err := m.take(ctx)
+	_, give, err := m.take(ctx)
 	if err != nil {
 		return err
 	}

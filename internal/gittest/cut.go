@@ -1,6 +1,7 @@
 package gittest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -133,7 +134,7 @@ func (c *Cutter) pass(d Direction, to, from net.Conn) {
 			return
 		}
 		if err != nil {
-			if tcp, ok := to.(*net.TCPConn); ok && err == io.EOF {
+			if tcp, ok := to.(*net.TCPConn); ok && errors.Is(err, io.EOF) {
 				_ = tcp.CloseWrite()
 			} else {
 				_ = to.Close()
