@@ -39,7 +39,7 @@ type app struct {
 	// allowedNamespaces and allowedTemporal say which namespaces environments may name; namespaces is what they say.
 	allowedNamespaces, allowedTemporal []string
 	namespaces                         gitops.Namespaces
-	policies        policyFlags
+	policies                           policyFlags
 }
 
 // allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.

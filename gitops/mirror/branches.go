@@ -16,10 +16,11 @@ import (
 // Branches asks the server for the tips of all branches whose names begin with prefix. It costs one advertisement, and brings no
 // objects. Errors: *AccessError, the context's.
 func (m *Mirror) Branches(ctx context.Context, prefix string) (map[string]Hash, error) {
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer m.give()
+	defer give()
 	sess, adv, err := m.remote.open(ctx, uploadPack)
 	if err != nil {
 		return nil, err
@@ -40,10 +41,11 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	if err := checkBranch(branch); err != nil {
 		return err
 	}
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return err
 	}
-	defer m.give()
+	defer give()
 	sess, adv, err := m.remote.open(ctx, receivePack)
 	if err != nil {
 		return err
