@@ -75,7 +75,8 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	case err != nil:
 		return &UnknownOutcomeError{Branch: branch, Err: fmt.Errorf("delete it: %w", err)}
 	case req.Capabilities.Supports(capability.ReportStatus) && report.Error() != nil:
-		return &RejectedError{URL: m.url, Branch: branch, Reason: cleanText(report.Error().Error()), Output: cleanText(output.String())}
+		said := func(text string) string { return cleanText(m.remote.hide(text)) }
+		return protected(&RejectedError{URL: m.url, Branch: branch, Reason: said(report.Error().Error()), Output: said(output.String())})
 	}
 	delete(m.state.tips, branch)
 	return nil
