@@ -2,12 +2,14 @@ package gitops
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -136,6 +138,7 @@ func (e *environment) spec(s specAt, name rollout.Name, owners map[string]string
 		named.Metadata.Namespace = name.Namespace
 		s.spec = &named
 	}
+	e.checkTemporal(&s)
 	e.specs[name] = append(e.specs[name], s)
 }
 
@@ -162,6 +165,11 @@ func (e *environment) policies() error {
 		}
 		for _, f := range files {
 			data, err := from.read(f.path, f.hash)
+			var large *mirror.TooLargeError
+			if errors.As(err, &large) { // what takes its place is neither Rego nor data: the environment's policies cannot be used
+				e.world.Problems = append(e.world.Problems, tooLarge(prefix+f.path))
+				data, err = []byte("this file is too large to be read"), nil
+			}
 			if err != nil {
 				return err
 			}
@@ -184,6 +192,7 @@ func (e *environment) deployments() error {
 	for n := range records {
 		names[n] = true
 	}
+	e.withoutForeign(names, records)
 	e.assign(names)
 	recorded := sortedNames(records)
 	rollouts := inProgress(recorded, records)

@@ -85,7 +85,14 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		}
 		e := environment{Reader: r, tree: t, out: out, config: config, git: git,
 			world: rollout.EnvironmentWorld{Environment: env, Base: base, Problems: tightened}}
-		if err := e.read(owners); err != nil {
+		err = e.read(owners)
+		var bomb *TooManyError
+		if errors.As(err, &bomb) { // nothing of it is decided; the others go on
+			e.world = rollout.EnvironmentWorld{Environment: env, Base: base, Problems: append(tightened,
+				v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()})}
+			err = nil
+		}
+		if err != nil {
 			return world, fmt.Errorf("environment %s: %w", env.Name, err)
 		}
 		world.Environments = append(world.Environments, e.world)
@@ -158,8 +165,7 @@ func (r *Reader) decode(t tree, f found) (decoded, error) {
 	data, err := t.read(f.path, f.hash)
 	var large *mirror.TooLargeError
 	if errors.As(err, &large) {
-		return decoded{problems: []v1alpha1.Problem{{Severity: v1alpha1.Error, File: f.path,
-			Message: fmt.Sprintf("is larger than %d bytes, which is too large for objects", MaxFileSize)}}}, nil
+		return decoded{problems: []v1alpha1.Problem{tooLarge(f.path)}}, nil
 	}
 	if err != nil {
 		return decoded{}, err
@@ -176,9 +182,16 @@ func (r *Reader) decode(t tree, f found) (decoded, error) {
 	return d, nil
 }
 
+func tooLarge(file string) v1alpha1.Problem {
+	return v1alpha1.Problem{Severity: v1alpha1.Error, File: file, Message: fmt.Sprintf("is larger than %d bytes, which is too large to be read", MaxFileSize)}
+}
+
 // below lists all files under a directory, except under the paths to leave out. A subtree that is as it was is not
 // listed again.
 func below(t tree, dir, hash string, walk walk) (*listing, error) {
+	if err := walk.budget.enter(dir); err != nil {
+		return nil, err
+	}
 	if walk.was != nil && hash != "" && walk.was.hash == hash {
 		return walk.was, nil
 	}
@@ -189,6 +202,9 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 	now := &listing{hash: hash}
 	for _, e := range entries {
 		name := path.Join(dir, e.name)
+		if err := walk.budget.count(name); err != nil {
+			return nil, err
+		}
 		switch {
 		case e.kind == fileEntry:
 			now.files = append(now.files, found{name, e.hash})
@@ -211,6 +227,7 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 type walk struct {
 	was      *listing
 	leaveOut []string
+	budget   *budget
 }
 
 func (w walk) into(name string) walk {
@@ -237,7 +254,7 @@ func (r *Reader) match(t tree, globs, leaveOut []string) ([]found, error) {
 			}
 		}
 		key := strings.Join(append([]string{base}, leaveOut...), "\x00")
-		all, err := below(t, base, dir.hash, walk{r.dirs[key], leaveOut})
+		all, err := below(t, base, dir.hash, walk{r.dirs[key], leaveOut, newBudget()})
 		if err != nil {
 			return nil, err
 		}

@@ -1,10 +1,12 @@
 package gitops
 
 import (
+	"errors"
 	"fmt"
 	"path"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -20,6 +22,7 @@ func (e *environment) recorded() (map[rollout.Name]rollout.Record, error) {
 			return records, err
 		}
 	}
+	left := newBudget()
 	namespaces, err := e.out.list(root, top.hash)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func (e *environment) recorded() (map[rollout.Name]rollout.Record, error) {
 			if n.kind != dirEntry {
 				continue
 			}
-			record, err := e.record(path.Join(dir, n.name), n.hash)
+			record, err := e.record(path.Join(dir, n.name), n.hash, left)
 			if err != nil {
 				return nil, err
 			}
@@ -56,35 +59,39 @@ func (e *environment) recorded() (map[rollout.Name]rollout.Record, error) {
 }
 
 // record reads one record, once for each content.
-func (e *environment) record(dir, hash string) (rollout.Record, error) {
+func (e *environment) record(dir, hash string, left *budget) (rollout.Record, error) {
 	key := dir + "\x00" + hash
 	if r, ok := e.records[key]; ok && hash != "" {
 		e.used.records[key] = true
 		return r, nil
 	}
 	r := rollout.Record{Dir: dir, Tree: hash, Files: map[string]rollout.File{}}
-	if err := e.recordFiles(&r, ".", hash); err != nil {
+	said := len(e.world.Problems)
+	if err := e.recordFiles(&r, entry{name: ".", hash: hash}, left); err != nil {
 		return r, err
 	}
 	e.decodeRecord(&r)
-	if hash != "" {
+	if hash != "" && said == len(e.world.Problems) {
 		e.records[key] = r
 		e.used.records[key] = true
 	}
 	return r, nil
 }
 
-func (e *environment) recordFiles(r *rollout.Record, below, hash string) error {
-	dir := path.Join(r.Dir, below)
-	entries, err := e.out.list(dir, hash)
+func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) error {
+	dir := path.Join(r.Dir, below.name)
+	entries, err := e.out.list(dir, below.hash)
 	if err != nil {
 		return err
 	}
 	for _, x := range entries {
-		name := path.Join(below, x.name)
+		name := path.Join(below.name, x.name)
+		if err := left.count(path.Join(dir, x.name)); err != nil {
+			return err
+		}
 		switch x.kind {
 		case dirEntry:
-			if err := e.recordFiles(r, name, x.hash); err != nil {
+			if err := e.recordFiles(r, entry{name: name, hash: x.hash}, left); err != nil {
 				return err
 			}
 		case fileEntry:
@@ -100,6 +107,11 @@ func (e *environment) recordFiles(r *rollout.Record, below, hash string) error {
 
 func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 	data, err := e.out.read(file, hash)
+	var large *mirror.TooLargeError
+	if errors.As(err, &large) { // no file of ours is: it is taken for one that is not what it should be
+		e.world.Problems = append(e.world.Problems, tooLarge(file))
+		return rollout.File{Hash: hash}, nil
+	}
 	if err != nil {
 		return rollout.File{}, err
 	}

@@ -31,6 +31,8 @@ type Config struct {
 	// CacheDir holds the mirror; it may be deleted at any time.
 	CacheDir string
 	Auth     mirror.Auth
+	// Silence is how long the server may be silent; zero: mirror.DefaultSilence.
+	Silence time.Duration
 	// Author and Email of commits.
 	Author, Email string
 	// SigningKey signs commits to branches; nil: they are not signed. Those of the decision log never are: they come in numbers.
@@ -43,7 +45,9 @@ type Config struct {
 	Signers *signature.Signers
 	// Approval is what environments have to want at least.
 	Approval []ApprovalFloor
-	Log      *slog.Logger
+	// Namespaces are those that environments may name.
+	Namespaces Namespaces
+	Log        *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
@@ -79,11 +83,11 @@ type Repository struct {
 func Open(cfg Config) (*Repository, error) {
 	sum := sha256.Sum256([]byte(cfg.URL))
 	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: filepath.Join(cfg.CacheDir, "mirror", hex.EncodeToString(sum[:8])),
-		Auth: cfg.Auth, Log: cfg.Log})
+		Auth: cfg.Auth, Silence: cfg.Silence, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval}}}, nil
+	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}}}, nil
 }
 
 // Close gives the mirror back.

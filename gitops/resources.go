@@ -19,6 +19,8 @@ type options struct {
 	partial bool
 	// approval is what environments have to want at least.
 	approval []ApprovalFloor
+	// namespaces are those that environments may name.
+	namespaces Namespaces
 }
 
 // Option changes how files are read.

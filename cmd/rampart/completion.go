@@ -46,7 +46,7 @@ in the folder -C, and its branches and tags where it is a Git checkout.`,
 var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out"}
 	// freeFlags take a text that nobody can know.
-	freeFlags = []string{"action", "author", "decision-mask", "email", "from", "git-user", "prometheus-address", "query", "reason", "repo", "run",
+	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-namespaces", "author", "decision-mask", "email", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "prometheus-address", "query", "reason", "repo", "run",
 		"show", "since", "temporal-address", "temporal-tls-server-name", "to"}
 )
 
@@ -65,7 +65,7 @@ func (a *app) completeRest(cmd *cobra.Command) {
 			a.completeFlag(cmd, f.Name, cobra.FixedCompletions(v1alpha1.DefaultResourceKinds(), cobra.ShellCompDirectiveNoFileComp))
 		case slices.Contains(folderFlags, f.Name):
 			a.completeFlag(cmd, f.Name, onlyFolders)
-		case slices.Contains(freeFlags, f.Name) || slices.Contains([]string{"duration", "int", "float64"}, f.Value.Type()):
+		case slices.Contains(freeFlags, f.Name) || slices.Contains([]string{"duration", "int", "int64", "float64"}, f.Value.Type()):
 			a.completeFlag(cmd, f.Name, cobra.NoFileCompletions)
 		}
 	})

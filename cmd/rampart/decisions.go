@@ -146,9 +146,13 @@ func (a *app) openDecisions(ref string, f repositoryFlags, onWrite func(gitops.M
 	if err != nil {
 		return nil, "", err
 	}
+	auth, err := a.auth(f)
+	if err != nil {
+		return nil, "", err
+	}
 	sum := sha256.Sum256([]byte(f.url + "\x00" + ref))
 	dir := filepath.Join(cache, "decisions", hex.EncodeToString(sum[:8]))
-	d, err := gitops.OpenDecisions(gitops.DecisionsConfig{URL: f.url, Ref: ref, Dir: filepath.Join(dir, "mirror"), Auth: a.auth(f), Author: f.author,
+	d, err := gitops.OpenDecisions(gitops.DecisionsConfig{URL: f.url, Ref: ref, Dir: filepath.Join(dir, "mirror"), Auth: auth, Author: f.author,
 		Email: f.email, Log: a.log, Now: a.now, OnWrite: onWrite})
 	if err != nil {
 		return nil, "", fmt.Errorf("open --decision-ref: %w", err)

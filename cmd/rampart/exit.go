@@ -92,6 +92,7 @@ func hint(err error) string {
 		access   *mirror.AccessError
 		branch   *mirror.NoBranchError
 		rejected *mirror.RejectedError
+		guarded  *mirror.ProtectedError
 		locked   *mirror.LockedError
 	)
 	switch {
@@ -99,12 +100,16 @@ func hint(err error) string {
 		return "name another branch with --branch"
 	case errors.As(err, &locked):
 		return "give this one a directory of its own with --cache-dir"
+	case errors.As(err, &guarded):
+		return "the branch is protected: let the bot bypass that rule, or set output.branch in rampart.yaml to a branch of its own; " +
+			"with approval.mode PullRequest raises are proposed, and their status still has to be pushed"
 	case errors.As(err, &rejected):
-		return "the bot needs the right to push to that branch; or set output.branch in rampart.yaml to a branch of its own"
+		return "a hook or a limit of the server refused the commit, for the reason that it gives; a branch of the bot's own (output.branch in " +
+			"rampart.yaml) may be without it"
 	case errors.As(err, &access) && access.Hint == "":
 		switch access.Reason {
 		case mirror.ReasonUnauthorized, mirror.ReasonCredentials, mirror.ReasonForbidden:
-			return "credentials come from --git-token-file, RAMPART_GIT_TOKEN or --git-ssh-key-file"
+			return "credentials come from --git-token-file, RAMPART_GIT_TOKEN, --github-app-id or --git-ssh-key-file"
 		case mirror.ReasonNotFound:
 			return "check --repo; servers also answer so when the credentials may not see the repository"
 		case mirror.ReasonHostKey:

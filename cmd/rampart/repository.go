@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +19,9 @@ type repositoryFlags struct {
 	url, branch, cacheDir             string
 	user, tokenFile, caFile           string
 	keyFile, passphraseFile, hostKeys string
+	proxy                             string
+	silence                           time.Duration
+	githubApp                         githubAppFlags
 	author, email                     string
 	signing                           signingFlags
 }
@@ -41,6 +44,9 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
 	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
+	fs.StringVar(&f.proxy, "git-proxy", "", "proxy for HTTPS, as URL (default: those of HTTPS_PROXY and HTTP_PROXY); NO_PROXY counts in either case")
+	fs.DurationVar(&f.silence, "git-timeout", mirror.DefaultSilence, "how long the Git server may be silent before it is given up")
+	f.githubApp.add(cmd)
 	f.signing.addReading(cmd)
 }
 
@@ -52,8 +58,11 @@ func (f *repositoryFlags) addWriting(cmd *cobra.Command) {
 }
 
 // auth gives the credentials of the bot's own configuration.
-func (a *app) auth(f repositoryFlags) mirror.Auth {
-	auth := mirror.Auth{User: f.user, CAFile: f.caFile, KnownHosts: f.hostKeys, Proxy: http.ProxyFromEnvironment}
+func (a *app) auth(f repositoryFlags) (auth mirror.Auth, err error) {
+	auth = mirror.Auth{User: f.user, CAFile: f.caFile, KnownHosts: f.hostKeys}
+	if auth.Proxy, err = a.proxy(f.proxy); err != nil {
+		return auth, err
+	}
 	auth.Password = a.secret(f.tokenFile, variableGitToken)
 	auth.SSHPassphrase = a.secret(f.passphraseFile, variableKeyPassphrase)
 	if f.keyFile != "" {
@@ -66,7 +75,7 @@ func (a *app) auth(f repositoryFlags) mirror.Auth {
 			}
 		}
 	}
-	return auth
+	return auth, a.logIn(f, &auth)
 }
 
 func isFile(name string) bool {
@@ -103,8 +112,15 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 	if err != nil {
 		return nil, err
 	}
-	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: a.auth(f), Author: f.author, Email: f.email,
-		ResourceKinds: a.allowedKinds(), Approval: a.approval, Log: a.log, Now: a.now, OnWrite: onWrite}
+	auth, err := a.auth(f)
+	if err != nil {
+		return nil, err
+	}
+	if f.silence <= 0 {
+		return nil, fmt.Errorf("--git-timeout has to be positive, not %s", f.silence)
+	}
+	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: auth, Silence: f.silence, Author: f.author, Email: f.email,
+		ResourceKinds: a.allowedKinds(), Approval: a.approval, Namespaces: a.namespaces, Log: a.log, Now: a.now, OnWrite: onWrite}
 	if err := a.signing(context.Background(), f.signing, &cfg); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,10 @@ type app struct {
 	// requireApproval says which environments have to want approval; approval is what it says.
 	requireApproval []string
 	approval        []gitops.ApprovalFloor
-	policies        policyFlags
+	// allowedNamespaces and allowedTemporal say which namespaces environments may name; namespaces is what they say.
+	allowedNamespaces, allowedTemporal []string
+	namespaces                         gitops.Namespaces
+	policies                           policyFlags
 }
 
 // allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
@@ -44,7 +47,7 @@ func (a *app) allowedKinds() []string { return append([]string{}, a.resourceKind
 
 // reading is how the bot's own configuration says that folders and files are read.
 func (a *app) reading(more ...gitops.Option) []gitops.Option {
-	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval)}, more...)
+	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces)}, more...)
 }
 
 func (a *app) parseApproval() error {
@@ -55,6 +58,24 @@ func (a *app) parseApproval() error {
 			return fmt.Errorf("--require-approval: %w", err)
 		}
 		a.approval = append(a.approval, f)
+	}
+	return nil
+}
+
+func (a *app) parseNamespaces() error {
+	a.namespaces = gitops.Namespaces{}
+	for _, list := range []struct {
+		flag  string
+		texts []string
+		to    *[]gitops.NamespaceRule
+	}{{"allowed-namespaces", a.allowedNamespaces, &a.namespaces.Kubernetes}, {"allowed-temporal-namespaces", a.allowedTemporal, &a.namespaces.Temporal}} {
+		for _, text := range list.texts {
+			rule, err := gitops.ParseNamespaceRule(text)
+			if err != nil {
+				return fmt.Errorf("--%s: %w", list.flag, err)
+			}
+			*list.to = append(*list.to, rule)
+		}
 	}
 	return nil
 }
@@ -131,6 +152,10 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
 	f.StringSliceVar(&a.requireApproval, "require-approval", nil,
 		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all others; repeatable")
+	f.StringSliceVar(&a.allowedNamespaces, "allowed-namespaces", nil,
+		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
+	f.StringSliceVar(&a.allowedTemporal, "allowed-temporal-namespaces", nil,
+		"Temporal namespaces that environments may name, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
 	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.list())
 	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.list())
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
@@ -159,6 +184,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 		return err
 	}
 	if err := a.parseApproval(); err != nil {
+		return err
+	}
+	if err := a.parseNamespaces(); err != nil {
 		return err
 	}
 	if f := cmd.Flags().Lookup("cache-dir"); f != nil {

@@ -305,11 +305,12 @@ func TestFetchCanBeInterrupted(t *testing.T) {
 	}
 	t.Run("waiting for its turn", func(t *testing.T) {
 		m := openMirror(t, way{url: r.URL()})
-		require.NoError(t, m.take(t.Context()))
-		defer m.give()
+		_, give, err := m.take(t.Context())
+		require.NoError(t, err)
+		defer give()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := m.Fetch(ctx, "main")
+		_, err = m.Fetch(ctx, "main")
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }

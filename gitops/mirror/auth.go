@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,6 +41,8 @@ type Auth struct {
 	User string
 	// Password is a token or a password, for HTTP. It wins over one in the URL.
 	Password Secret
+	// Refused is told of a Password that the server did not take, before Password is asked once more; nil: nobody is.
+	Refused func(password string)
 	// CAFile is a PEM file of certificate authorities trusted beside the system's, for HTTPS.
 	CAFile string
 	// Proxy chooses a proxy for HTTP; nil means none. http.ProxyFromEnvironment is the usual one.
@@ -53,18 +56,43 @@ type Auth struct {
 	KnownHosts string
 }
 
-// basic gives the credentials for HTTP; ok is false when there are none.
-func (a Auth) basic(ctx context.Context, addr address) (user, password string, ok bool, err error) {
+// login is a user name and what goes with it.
+type login struct {
+	user, password string
+	given          bool // else the server is asked without
+}
+
+// basic gives the credentials for HTTP.
+func (a Auth) basic(ctx context.Context, addr address) (login, error) {
 	if a.Password != nil {
-		password, err = a.Password(ctx)
-		user = firstOf(a.User, addr.user, DefaultTokenUser)
-		return user, password, true, err
+		password, err := a.Password(ctx)
+		return login{firstOf(a.User, addr.user, DefaultTokenUser), password, true}, err
 	}
 	if addr.password != "" || addr.user != "" {
-		return firstOf(addr.user, DefaultTokenUser), addr.password, true, nil
+		return login{firstOf(addr.user, DefaultTokenUser), addr.password, true}, nil
 	}
-	return "", "", false, nil
+	return login{}, nil
 }
+
+// hide takes the password out of a text, also as HTTP sends it.
+func (l login) hide(text string) string {
+	if !l.given {
+		return text
+	}
+	secrets := []string{base64.StdEncoding.EncodeToString([]byte(l.user + ":" + l.password)), l.password}
+	if l.password == "" {
+		secrets = append(secrets, l.user) // a token alone in the URL
+	}
+	for _, secret := range secrets {
+		if len(secret) >= leastSecret {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}
+
+// leastSecret is the length from which a credential is looked for in texts: a shorter one is in too many words.
+const leastSecret = 5
 
 func (a Auth) hasBasic(addr address) bool {
 	return a.Password != nil || addr.password != "" || addr.user != ""

@@ -16,10 +16,11 @@ import (
 // Branches asks the server for the tips of all branches whose names begin with prefix. It costs one advertisement, and brings no
 // objects. Errors: *AccessError, the context's.
 func (m *Mirror) Branches(ctx context.Context, prefix string) (map[string]Hash, error) {
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer m.give()
+	defer give()
 	sess, adv, err := m.remote.open(ctx, uploadPack)
 	if err != nil {
 		return nil, err
@@ -40,10 +41,11 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	if err := checkBranch(branch); err != nil {
 		return err
 	}
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return err
 	}
-	defer m.give()
+	defer give()
 	sess, adv, err := m.remote.open(ctx, receivePack)
 	if err != nil {
 		return err
@@ -73,7 +75,8 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	case err != nil:
 		return &UnknownOutcomeError{Branch: branch, Err: fmt.Errorf("delete it: %w", err)}
 	case req.Capabilities.Supports(capability.ReportStatus) && report.Error() != nil:
-		return &RejectedError{URL: m.url, Branch: branch, Reason: cleanText(report.Error().Error()), Output: cleanText(output.String())}
+		said := func(text string) string { return cleanText(m.remote.hide(text)) }
+		return protected(&RejectedError{URL: m.url, Branch: branch, Reason: said(report.Error().Error()), Output: said(output.String())})
 	}
 	delete(m.state.tips, branch)
 	return nil

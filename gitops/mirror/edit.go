@@ -109,10 +109,28 @@ func (e *editor) apply(base Hash, n *node) (Hash, error) {
 		return base, nil
 	}
 	entries = merge(entries, edits)
+	if err := checkNew(entries, edits, before, n); err != nil {
+		return Hash{}, err
+	}
 	if len(entries) == 0 {
 		return Hash{}, nil
 	}
 	return e.keep(newObj(plumbing.TreeObject, encodeTree(entries))), nil
+}
+
+// checkNew refuses names that are new and collide with another one.
+func checkNew(entries []Entry, edits, before map[string]Entry, n *node) error {
+	for _, name := range slices.Sorted(maps.Keys(edits)) {
+		if _, old := before[name]; old || edits[name].Hash.IsZero() {
+			continue
+		}
+		for _, other := range entries {
+			if collide(name, other.Name) {
+				return &PathError{Path: n.below[name].path, Problem: PathCollision}
+			}
+		}
+	}
+	return nil
 }
 
 // merge replaces, adds and removes entries, in git's order.

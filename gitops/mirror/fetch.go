@@ -47,10 +47,11 @@ func (m *Mirror) Fetch(ctx context.Context, branch string) (Tip, error) {
 	if err := checkBranch(branch); err != nil {
 		return Tip{}, err
 	}
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return Tip{}, err
 	}
-	defer m.give()
+	defer give()
 	if damage := m.store.damage(); damage != nil {
 		if err := m.rebuild(damage); err != nil {
 			return Tip{}, fmt.Errorf("empty mirror %s: %w", m.dir, err)

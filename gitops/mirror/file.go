@@ -14,9 +14,14 @@ import (
 )
 
 // fileRemote runs the installed git on a repository of this machine.
-type fileRemote struct{ addr address }
+type fileRemote struct {
+	addr  address
+	watch *watch
+}
 
 func (r *fileRemote) close() {}
+
+func (r *fileRemote) hide(said string) string { return said }
 
 // killDelay is how long a killed command's pipes are waited for: a hook may have left a child that
 // holds them.
@@ -51,7 +56,7 @@ func (r *fileRemote) open(ctx context.Context, s service) (session, *packp.AdvRe
 		return nil, nil, fail(ReasonServer, "file URLs need git to be installed", err)
 	}
 	return openStream(ctx, &command{
-		addr: r.addr, service: s, stdin: stdin, stdout: stdout, stderr: stderr,
+		addr: r.addr, service: s, watch: r.watch, stdin: watchedWriter{stdin, r.watch}, stdout: watchedReader{stdout, r.watch}, stderr: stderr,
 		wait: func() { _ = cmd.Wait() }, // the exit code says nothing that the conversation has not said
 		kill: func() { killGroup(cmd) },
 		access: &AccessError{

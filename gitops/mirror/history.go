@@ -28,10 +28,11 @@ type Wanted struct {
 // Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
 // those of Fetch.
 func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found, bool, error) {
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return Found{}, false, err
 	}
-	defer m.give()
+	defer give()
 	for _, depth := range deepening {
 		found, ok, cut, err := m.searchLocal(tip.Commit, want)
 		if err != nil || ok || !cut {
@@ -65,10 +66,11 @@ func (m *Mirror) searchLocal(tip Hash, want Wanted) (found Found, ok, cut bool, 
 // mirror does not have yet is fetched step by step, until all are found. What is not at tip as wanted is not in the answer.
 // Errors: those of FindInHistory.
 func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]CommitInfo, error) {
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer m.give()
+	defer give()
 	t, err := m.newTracing(tip, files)
 	if err != nil {
 		return nil, err
@@ -218,19 +220,21 @@ func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (b
 
 // deeper is deepen on its own turn.
 func (m *Mirror) deeper(ctx context.Context, branch string, depth int) error {
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return err
 	}
-	defer m.give()
+	defer give()
 	return m.deepen(ctx, branch, depth)
 }
 
 // elsewhere says that a branch does not lead to a tip any more.
 func (m *Mirror) elsewhere(ctx context.Context, tip Tip) error {
-	if err := m.take(ctx); err != nil {
+	_, give, err := m.take(ctx)
+	if err != nil {
 		return err
 	}
-	defer m.give()
+	defer give()
 	return &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
 }
 

@@ -24,7 +24,11 @@ import (
 type httpRemote struct {
 	addr      address
 	auth      Auth
+	watch     *watch
 	transport *http.Transport
+
+	// used is what was logged in with last. Conversations take turns.
+	used login
 }
 
 func newHTTPTransport(auth Auth, config *tls.Config) *http.Transport {
@@ -41,26 +45,56 @@ func newHTTPTransport(auth Auth, config *tls.Config) *http.Transport {
 
 const dialTimeout = 20 * time.Second
 
+// readLogin reads the credentials as they are now.
+func (r *httpRemote) readLogin(ctx context.Context) error {
+	r.watch.waits() // a token may have to be fetched
+	defer r.watch.got()
+	used, err := r.auth.basic(ctx, r.addr)
+	if err != nil {
+		return &credentialError{"password", err}
+	}
+	r.used = used
+	return nil
+}
+
+func (r *httpRemote) hide(said string) string { return r.used.hide(said) }
+
 func (r *httpRemote) close() { r.transport.CloseIdleConnections() }
 
+// open logs in with what there is, and once more with what there is then if the server refuses it: a token may have been renewed, or
+// have ended before its time.
 func (r *httpRemote) open(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
+	if err := r.readLogin(ctx); err != nil {
+		return nil, nil, r.fail(ctx, s, err)
+	}
+	sess, adv, err := r.try(ctx, s)
+	if !errors.Is(err, transport.ErrAuthenticationRequired) || !r.used.given {
+		return sess, adv, err
+	}
+	refused := r.used
+	if again := r.readLogin(ctx); again != nil || r.used == refused {
+		return nil, nil, err
+	}
+	return r.try(ctx, s)
+}
+
+func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
 	ep := &transport.Endpoint{Protocol: r.addr.scheme, Host: r.addr.host, Port: r.addr.port, Path: r.addr.path}
 	if strings.Contains(ep.Host, ":") {
 		ep.Host = "[" + ep.Host + "]"
 	}
 	// A nil AuthMethod in an interface would not be nil to go-git.
 	var auth transport.AuthMethod
-	user, password, ok, err := r.auth.basic(ctx, r.addr)
-	if err != nil {
-		return nil, nil, r.fail(ctx, s, &credentialError{"password", err})
+	if r.used.given {
+		auth = &githttp.BasicAuth{Username: r.used.user, Password: r.used.password}
 	}
-	if ok {
-		auth = &githttp.BasicAuth{Username: user, Password: password}
-	}
-	keeper := &bodyKeeper{next: r.transport}
+	keeper := &bodyKeeper{next: watchedTransport{r.transport, r.watch}}
 	h := &httpSession{remote: r, service: s, bodies: keeper}
 	client := githttp.NewClient(&http.Client{Transport: keeper})
-	var talk transport.Session
+	var (
+		talk transport.Session
+		err  error
+	)
 	if s == receivePack {
 		h.receive, err = client.NewReceivePackSession(ep, auth)
 		talk = h.receive
@@ -109,7 +143,7 @@ func (h *httpSession) push(ctx context.Context, req *packp.ReferenceUpdateReques
 	case err == nil:
 		return nil, errors.New("the server sent an empty answer")
 	case ctx.Err() != nil:
-		return nil, interrupted(ctx, h.service, h.remote.addr)
+		return nil, &sentError{interrupted(ctx, h.service, h.remote.addr)}
 	}
 	access := h.remote.fail(ctx, h.service, err)
 	if refusedToListen(err) {
@@ -122,6 +156,9 @@ func (h *httpSession) push(ctx context.Context, req *packp.ReferenceUpdateReques
 type sentError struct{ err error }
 
 func (e *sentError) Error() string { return e.err.Error() }
+
+// Is lets the caller's own reasons be seen.
+func (e *sentError) Is(target error) bool { return errors.Is(e.err, target) }
 
 // refusedToListen says whether the server turned the request away before looking at it.
 func refusedToListen(err error) bool {
@@ -154,9 +191,25 @@ type credentialError struct {
 func (e *credentialError) Error() string { return "read " + e.what + ": " + e.err.Error() }
 func (e *credentialError) Unwrap() error { return e.err }
 
-// fail says what an error of go-git's HTTP client means. Pages that servers send with an error are not
-// repeated: they are long, and mostly markup.
+// fail says what an error of go-git's HTTP client means, and hears of credentials that are not taken.
 func (r *httpRemote) fail(ctx context.Context, s service, err error) error {
+	err = r.meaning(ctx, s, err)
+	var e *AccessError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if errors.Is(e, transport.ErrAuthenticationRequired) && r.used.given && r.auth.Refused != nil {
+		r.auth.Refused(r.used.password)
+	}
+	e.Detail = r.hide(e.Detail)
+	if text := e.Err.Error(); r.hide(text) != text {
+		e.Err = errors.New(r.hide(text))
+	}
+	return e
+}
+
+// meaning is fail without regard to credentials. Pages that servers send with an error are not repeated: they are long, and mostly markup.
+func (r *httpRemote) meaning(ctx context.Context, s service, err error) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, s, r.addr)
 	}
@@ -210,7 +263,7 @@ func (s service) right() string {
 }
 
 // bodyKeeper remembers response bodies, since go-git leaves some of them open, which would cost a
-// connection each, and bounds those of errors, which go-git reads whole.
+// connection each, and bounds those that go-git reads whole: advertisements and errors.
 type bodyKeeper struct {
 	next http.RoundTripper
 
@@ -233,8 +286,11 @@ func (k *bodyKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer k.mu.Unlock()
 	k.bodies = append(k.bodies, body)
 	kept := keptBody{body}
-	if resp.StatusCode >= http.StatusBadRequest {
+	switch {
+	case resp.StatusCode >= http.StatusBadRequest:
 		kept.Reader = io.LimitReader(body, maxErrorBody)
+	case req.Method == http.MethodGet:
+		kept.Reader = io.LimitReader(body, maxAdvertisement)
 	}
 	resp.Body = kept
 	return resp, nil

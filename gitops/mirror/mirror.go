@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -21,6 +22,9 @@ type Config struct {
 	Dir string
 	// Auth is how to log in; optional where the repository needs none.
 	Auth Auth
+	// Silence is how long the server may be silent before it is given up; DefaultSilence when zero. A conversation as a whole may take
+	// thirty times as long.
+	Silence time.Duration
 	// Log is where a mirror that is filled anew is reported. Required.
 	Log *slog.Logger
 }
@@ -40,6 +44,7 @@ type Mirror struct {
 	url    string // without credentials
 	log    *slog.Logger
 	remote remote
+	watch  *watch
 	store  *store
 	lock   *os.File
 
@@ -63,12 +68,19 @@ func Open(cfg Config) (*Mirror, error) {
 	if cfg.Dir == "" || cfg.Log == nil {
 		return nil, errors.New("open mirror: Dir and Log are required")
 	}
-	remote, err := newRemote(addr, cfg.Auth)
+	w := &watch{limit: cfg.Silence}
+	switch {
+	case w.limit == 0:
+		w.limit = DefaultSilence
+	case w.limit < 0:
+		return nil, fmt.Errorf("open mirror: %s is no time to wait for a server", w.limit)
+	}
+	remote, err := newRemote(addr, cfg.Auth, w)
 	if err != nil {
 		return nil, err
 	}
 	m := &Mirror{
-		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), remote: remote,
+		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), remote: remote, watch: w,
 		turn: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if err := m.acquire(); err != nil {
@@ -157,24 +169,24 @@ func (m *Mirror) Close() error {
 	return err
 }
 
-// take waits for the turn to talk to the server. The caller gives it back with give.
-func (m *Mirror) take(ctx context.Context) error {
+// take waits for the turn to talk to the server. The context that it gives ends when the server is waited for too long. The caller gives
+// the turn back with give.
+func (m *Mirror) take(ctx context.Context) (turn context.Context, give func(), err error) {
 	select {
 	case <-m.closed:
-		return ErrClosed
+		return nil, nil, ErrClosed
 	default:
 	}
 	select {
 	case m.turn <- struct{}{}:
-		return nil
 	case <-m.closed:
-		return ErrClosed
+		return nil, nil, ErrClosed
 	case <-ctx.Done():
-		return fmt.Errorf("wait for %s: %w", m.url, context.Cause(ctx))
+		return nil, nil, fmt.Errorf("wait for %s: %w", m.url, context.Cause(ctx))
 	}
+	turn, stop := m.watch.over(ctx)
+	return turn, func() { stop(); <-m.turn }, nil
 }
-
-func (m *Mirror) give() { <-m.turn }
 
 // persist writes the tips to disk when everything they need is there.
 func (m *Mirror) persist() error {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 )
 
 // PathProblem says what is wrong with a path.
@@ -22,6 +25,7 @@ const (
 	PathIsDirectory PathProblem = "is a directory"
 	PathUnderFile   PathProblem = "lies below a file"
 	PathIsSymlink   PathProblem = "is, or lies below, a symbolic link"
+	PathCollision   PathProblem = "is another file's name on file systems that do not tell letters' cases or spellings apart"
 	PathIsSubmodule PathProblem = "is, or lies below, a submodule"
 )
 
@@ -113,6 +117,32 @@ func isHashedShortName(name string) bool {
 		return false
 	}
 	return strings.Trim(digits, "0123456789") == ""
+}
+
+// collide says whether two names that are not the same are so to a file system that ignores case (NTFS), or also how a character is
+// composed (HFS+, APFS).
+func collide(a, b string) bool {
+	if a == b {
+		return false
+	}
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	return (!isASCII(a) || !isASCII(b)) && folded(a) == folded(b)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// folded gives names that collide the same form. Folding may compose anew, hence twice.
+func folded(name string) string {
+	return norm.NFC.String(cases.Fold().String(norm.NFD.String(dropIgnored(name))))
 }
 
 // dropIgnored removes the code points that HFS+ ignores in names (git's next_hfs_char).

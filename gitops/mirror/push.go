@@ -15,7 +15,7 @@ import (
 
 // Push sends a staged commit; the branch moves from its Expected to it, or not at all. Afterwards its
 // objects are in the mirror and the branch's tip is known without another fetch.
-// Errors: ErrNothingStaged, *MovedError, *RejectedError, *UnknownOutcomeError, *AccessError (nothing was
+// Errors: ErrNothingStaged, *MovedError, *RejectedError, *ProtectedError, *UnknownOutcomeError, *AccessError (nothing was
 // sent), the context's (nothing was sent).
 func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	if s.Unchanged() {
@@ -25,10 +25,11 @@ func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	if err != nil {
 		return Hash{}, fmt.Errorf("write pack: %w", err)
 	}
-	if err := m.take(ctx); err != nil {
+	ctx, give, err := m.take(ctx)
+	if err != nil {
 		return Hash{}, err
 	}
-	defer m.give()
+	defer give()
 	rejected, err := m.send(ctx, s, pack)
 	if rejected != nil {
 		err = m.refused(ctx, s, rejected)
@@ -82,9 +83,8 @@ func (m *Mirror) send(ctx context.Context, s *Staged, pack []byte) (rejected *Re
 	case report.Error() == nil:
 		return nil, nil
 	}
-	return &RejectedError{
-		URL: m.url, Branch: s.Branch, Reason: cleanText(report.Error().Error()), Output: cleanText(output.String()),
-	}, nil
+	said := func(text string) string { return cleanText(m.remote.hide(text)) }
+	return &RejectedError{URL: m.url, Branch: s.Branch, Reason: said(report.Error().Error()), Output: said(output.String())}, nil
 }
 
 func updateRequest(caps *capability.List, c *packp.Command) (*packp.ReferenceUpdateRequest, error) {
@@ -112,11 +112,11 @@ func (m *Mirror) refused(ctx context.Context, s *Staged, rejected *RejectedError
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return rejected
+			return protected(rejected)
 		}
 		actual, err := m.remoteTip(ctx, s.Branch)
 		if err != nil {
-			return fmt.Errorf("%w; and its tip could not be read: %w", rejected, err)
+			return fmt.Errorf("%w; and its tip could not be read: %w", protected(rejected), err)
 		}
 		switch actual {
 		case s.Expected:
@@ -126,7 +126,7 @@ func (m *Mirror) refused(ctx context.Context, s *Staged, rejected *RejectedError
 			return &MovedError{Branch: s.Branch, Expected: s.Expected, Actual: actual}
 		}
 	}
-	return rejected
+	return protected(rejected)
 }
 
 // remoteTip asks where a branch is; zero when it does not exist.

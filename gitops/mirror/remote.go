@@ -2,11 +2,15 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
+
+// maxAdvertisement is how much a server may say about its branches: a million of them.
+const maxAdvertisement = 64 << 20
 
 // service is the server's side of a conversation, by the name of the command that speaks it.
 type service string
@@ -29,6 +33,8 @@ func (s service) op() string {
 type remote interface {
 	// open starts a conversation and reads what the server advertises.
 	open(ctx context.Context, s service) (session, *packp.AdvRefs, error)
+	// hide takes the credentials in use out of what the server said, which may repeat them.
+	hide(said string) string
 	// close releases connections kept for the next conversation.
 	close()
 }
@@ -44,7 +50,7 @@ type session interface {
 	close()
 }
 
-func newRemote(addr address, auth Auth) (remote, error) {
+func newRemote(addr address, auth Auth, w *watch) (remote, error) {
 	fail := func(reason Reason, hint string, err error) error {
 		e := &AccessError{Op: "open", URL: addr.display, Reason: reason, Hint: hint, Err: err}
 		if err != nil {
@@ -54,7 +60,7 @@ func newRemote(addr address, auth Auth) (remote, error) {
 	}
 	switch addr.scheme {
 	case "file":
-		return &fileRemote{addr: addr}, nil
+		return &fileRemote{addr: addr, watch: w}, nil
 	case "ssh":
 		if auth.SSHKey == nil {
 			return nil, fail(ReasonCredentials, "give a private key for SSH", nil)
@@ -62,7 +68,7 @@ func newRemote(addr address, auth Auth) (remote, error) {
 		if auth.KnownHosts == "" {
 			return nil, fail(ReasonHostKey, "give a known_hosts file that has the server's key", nil)
 		}
-		return &sshRemote{addr: addr, auth: auth}, nil
+		return &sshRemote{addr: addr, auth: auth, watch: w}, nil
 	}
 	if addr.scheme == "http" && !addr.isLoopback() && auth.hasBasic(addr) {
 		return nil, fail(ReasonInsecure, "credentials are not sent over plain HTTP: use https", nil)
@@ -71,10 +77,18 @@ func newRemote(addr address, auth Auth) (remote, error) {
 	if err != nil {
 		return nil, fail(ReasonCertificate, "give a readable PEM file", err)
 	}
-	return &httpRemote{addr: addr, auth: auth, transport: newHTTPTransport(auth, config)}, nil
+	return &httpRemote{addr: addr, auth: auth, watch: w, transport: newHTTPTransport(auth, config)}, nil
 }
 
-// interrupted is the error of a conversation that the caller ended.
+// interrupted is the error of a conversation that the caller ended, or the mirror itself because the server is waited for too long.
 func interrupted(ctx context.Context, s service, addr address) error {
-	return fmt.Errorf("%s %s: %w", s.op(), addr.display, context.Cause(ctx))
+	cause := context.Cause(ctx)
+	var (
+		silent *silentError
+		long   *longError
+	)
+	if errors.As(cause, &silent) || errors.As(cause, &long) {
+		return &AccessError{Op: s.op(), URL: addr.display, Reason: ReasonNetwork, Detail: cause.Error(), Err: cause}
+	}
+	return fmt.Errorf("%s %s: %w", s.op(), addr.display, cause)
 }

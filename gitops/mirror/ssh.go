@@ -19,8 +19,9 @@ import (
 // sshRemote runs Git's commands over SSH. The connection is kept between conversations: a handshake
 // costs far more than asking for a branch's tip.
 type sshRemote struct {
-	addr address
-	auth Auth
+	addr  address
+	auth  Auth
+	watch *watch
 
 	client *ssh.Client
 	used   time.Time // when the last conversation started
@@ -35,6 +36,9 @@ func (r *sshRemote) close() {
 		r.client = nil
 	}
 }
+
+// hide has nothing to do: a key never leaves.
+func (r *sshRemote) hide(said string) string { return said }
 
 func (r *sshRemote) open(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
 	if time.Since(r.used) > sshIdle {
@@ -70,6 +74,8 @@ func (r *sshRemote) try(ctx context.Context, s service) (session, *packp.AdvRefs
 // start runs the command on the connection.
 func (r *sshRemote) start(ctx context.Context, s service) (*command, error) {
 	client := r.client
+	r.watch.waits()
+	defer r.watch.got()
 	kill := func() { _ = client.Close() } // also ends whatever waits for an answer
 	unwatch := context.AfterFunc(ctx, kill)
 	defer unwatch()
@@ -97,7 +103,7 @@ func (r *sshRemote) start(ctx context.Context, s service) (*command, error) {
 		return nil, fail(errors.Join(err, sess.Close()))
 	}
 	return &command{
-		addr: r.addr, service: s, stdin: stdin, stdout: stdout, stderr: stderr,
+		addr: r.addr, service: s, watch: r.watch, stdin: watchedWriter{stdin, r.watch}, stdout: watchedReader{stdout, r.watch}, stderr: stderr,
 		wait: func() {
 			_ = sess.Wait() // the exit code says nothing that the conversation has not said
 			if err := sess.Close(); err != nil && !errors.Is(err, io.EOF) {

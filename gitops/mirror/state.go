@@ -231,11 +231,19 @@ func replaceFile(name, text string) error {
 	return os.Rename(tmp, name)
 }
 
-// removeTemporary removes what an interrupted download left behind.
+// removeTemporary removes what an interrupted download left behind. An index comes to disk before its pack, and one that is there is not
+// written again: without a pack, it may be a part of one.
 func removeTemporary(dir string) error {
 	files, err := os.ReadDir(dir)
+	packs := map[string]bool{}
 	for _, f := range files {
-		if strings.HasPrefix(f.Name(), "tmp_") {
+		if stem, ok := strings.CutSuffix(f.Name(), ".pack"); ok {
+			packs[stem] = true
+		}
+	}
+	for _, f := range files {
+		stem, isIndex := strings.CutSuffix(f.Name(), ".idx")
+		if strings.HasPrefix(f.Name(), "tmp_") || isIndex && !packs[stem] {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -215,6 +216,10 @@ func (s *store) writePack(pack io.Reader) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
+	pack, err := checkCount(pack)
+	if err != nil {
+		return err
+	}
 	// The download happens here, so reads must not wait for it: the pack is stored beside the open ones.
 	side := filesystem.NewStorage(osfs.New(s.dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
 	if err := packfile.WritePackfileToObjectStorage(side, pack); err != nil {
@@ -223,6 +228,24 @@ func (s *store) writePack(pack io.Reader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reopenLocked()
+}
+
+// maxObjects is how many objects a pack may say that it has. Room for all of them is made before the first one is read.
+const maxObjects = 5_000_000
+
+// checkCount refuses a pack that says that it has more objects than any repository that is meant. It gives the whole pack again.
+func checkCount(pack io.Reader) (io.Reader, error) {
+	header := make([]byte, packHeader)
+	n, err := io.ReadFull(pack, header)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read pack: %w", err)
+	}
+	if n == packHeader {
+		if count := binary.BigEndian.Uint32(header[8:]); count > maxObjects {
+			return nil, fmt.Errorf("read pack: it has %d objects, more than the %d allowed", count, maxObjects)
+		}
+	}
+	return io.MultiReader(bytes.NewReader(header[:n]), pack), nil
 }
 
 func (s *store) writePackLocked(pack io.Reader) error {
@@ -246,6 +269,10 @@ var errBatchFull = errors.New("pack is too large for memory")
 
 // parsePack reads a whole pack into objects of at most limit bytes together.
 func parsePack(pack []byte, limit int64) ([]obj, error) {
+	// An object takes a byte at the very least.
+	if len(pack) >= packHeader && int64(binary.BigEndian.Uint32(pack[8:])) > int64(len(pack)) {
+		return nil, errors.New("it has more objects than bytes")
+	}
 	b := &batch{Storage: memory.NewStorage(), limit: limit}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(bytes.NewReader(pack)), b)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 type command struct {
 	addr    address
 	service service
+	watch   *watch
 
 	stdin  io.WriteCloser
 	stdout io.Reader
@@ -44,7 +45,7 @@ func openStream(ctx context.Context, cmd *command) (session, *packp.AdvRefs, err
 	s := &stream{command: cmd, out: bufio.NewReaderSize(cmd.stdout, 32<<10)}
 	s.unwatch = context.AfterFunc(ctx, cmd.kill)
 	adv := packp.NewAdvRefs()
-	err := adv.Decode(s.out)
+	err := adv.Decode(&io.LimitedReader{R: s.out, N: maxAdvertisement})
 	if err == nil || errors.Is(err, packp.ErrEmptyAdvRefs) {
 		transport.FilterUnsupportedCapabilities(adv.Capabilities) // thin packs among them
 		return s, adv, nil
@@ -104,7 +105,7 @@ func (s *stream) push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*
 		_, _ = io.Copy(io.Discard, s.answer()) // hooks may run on; the report is what counts
 		return report, nil
 	case ctx.Err() != nil:
-		return nil, interrupted(ctx, s.service, s.addr)
+		return nil, &sentError{interrupted(ctx, s.service, s.addr)}
 	}
 	return nil, &sentError{s.fail(ctx, err)}
 }
@@ -150,7 +151,9 @@ func (s *stream) close() {
 	if !s.ended {
 		s.kill()
 	}
+	s.watch.waits()
 	s.wait()
+	s.watch.got()
 	s.unwatch()
 }
 

@@ -330,3 +330,27 @@ func TestLoadKeyRefuses(t *testing.T) {
 	_, err := signature.LoadKey(filepath.Join(t.TempDir(), "none"), "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// Lists of signers come from the bot's own files; a mistake in one is an error, and nobody is trusted for it.
+func FuzzSigners(f *testing.F) {
+	data, err := os.ReadFile(filepath.Join("testdata", "signers"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte("* namespaces=\"git\",valid-after=\"20260101\" ssh-ed25519 AAAA\n"))
+	f.Add([]byte("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nxjME\n=aaaa\n-----END PGP PUBLIC KEY BLOCK-----\n"))
+	file := filepath.Join(f.TempDir(), "signers")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		signers, err := signature.Load(file)
+		if err != nil {
+			return
+		}
+		if who, err := signers.Verify([]byte("tree 1\n\nx\n")); err == nil || who != "" {
+			t.Fatalf("signed by %q", who)
+		}
+	})
+}

@@ -56,6 +56,7 @@ var rules = map[string]rule{
 	"internal/metrics":   {ours: []string{"gitops/api", "internal/outgoing", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/promtest":  {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/testneed":  {never: []string{opa, sdk, git, cobra}},
+	"internal/githubapp": {ours: []string{"internal/outgoing"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/outgoing":  {never: []string{"os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/parity":    {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":  {},

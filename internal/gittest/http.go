@@ -1,8 +1,10 @@
 package gittest
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -37,6 +39,7 @@ func ServeHTTP(tb testing.TB, r *Repo, c HTTPConfig) *HTTPServer {
 		Args: []string{"http-backend"},
 		Env:  append(Env(), "GIT_PROJECT_ROOT="+filepath.Dir(r.Dir), "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=tester"),
 	}
+	handler = whole(handler)
 	if c.Password != "" {
 		handler = basicAuth(handler, c)
 	}
@@ -58,6 +61,18 @@ func ServeHTTP(tb testing.TB, r *Repo, c HTTPConfig) *HTTPServer {
 	tb.Cleanup(server.Close)
 	s.URL = server.URL + "/" + filepath.Base(r.Dir)
 	return s
+}
+
+// whole gives git a request once all of it is there, as servers before it do: git http-backend reads on for ever where a body ends early.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, req)
+	})
 }
 
 func basicAuth(next http.Handler, c HTTPConfig) http.Handler {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type Reconciler struct {
 	Lister Lister
 	// Decisions are kept here; nil: nowhere.
 	Decisions DecisionLog
+	// Patience is how long the repository is waited for before traffic is taken back on what was known of it, and again until it answers;
+	// zero: DefaultPatience.
+	Patience time.Duration
 
 	// Proposer is told what waits for approval; nil: it is in the record only.
 	Proposer Proposer
@@ -75,34 +79,42 @@ func (r *Reconciler) Once(ctx context.Context) (Report, error) {
 
 func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	report := Report{Failures: map[string]string{}}
-	world, err := r.Source.Read(ctx)
+	world, err := r.read(ctx, &report)
 	if err != nil {
 		return report, errors.Join(err, r.lowerBlind(ctx, &report))
 	}
 	r.last = &world
 	report.World = world
+	var errs []error
 	for i := range world.Environments {
 		if i > 0 && len(report.Commits) > 0 {
 			if world, err = r.Source.Read(ctx); err != nil {
-				return report, err
+				return report, errors.Join(append(errs, err)...)
 			}
 			if i >= len(world.Environments) {
 				break
 			}
 		}
+		// A branch that refuses one environment's commits does not keep the others from theirs.
 		if err := r.environment(ctx, world.Environments[i], &report); err != nil {
-			return report, fmt.Errorf("environment %s: %w", world.Environments[i].Environment.Name, err)
+			errs = append(errs, fmt.Errorf("environment %s: %w", world.Environments[i].Environment.Name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return report, nil
+	return report, errors.Join(errs...)
 }
 
 // environment goes through one environment, from the start again when somebody else pushed meanwhile.
 func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWorld, report *Report) error {
 	name := env.Environment.Name
+	r.memory = newRecall(r.Observer, r.Now, r.Limits.FactMaxAge/2)
+	defer func() { r.memory = nil }()
 	var err error
 	for try := range MaxTries {
 		if try > 0 {
+			r.memory.again()
 			if err := sleep(ctx, Backoff(try)); err != nil {
 				return err
 			}
@@ -223,6 +235,7 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 	var out []Decision
 	for _, d := range decisions {
 		if d.Plan.Lower != nil {
+			r.forget(d)
 			if err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower); err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
 				continue
@@ -236,10 +249,18 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 	return out
 }
 
+// forget makes sure that a worker deployment that is about to change is observed again.
+func (r *Reconciler) forget(d Decision) {
+	if r.memory != nil {
+		r.memory.forget(d.Plan.Deployment)
+	}
+}
+
 // delete asks the server to delete versions whose scale-down is in Git, and decides again where it refused.
 func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) {
 	for i, d := range decisions {
 		for _, id := range d.Plan.Deletions {
+			r.forget(d)
 			done, err := r.Helper.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
 			if err != nil {
 				r.refused(ctx, d, report, fmt.Errorf("delete version %s: %w", id, err))
@@ -347,6 +368,48 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 		r.Log.WarnContext(ctx, "the specs' branch could not be read again: traffic is not raised", "error", err)
 	}
 	return ok && err == nil
+}
+
+// DefaultPatience is how long a repository is waited for unless the Reconciler says otherwise.
+const DefaultPatience = 15 * time.Second
+
+// read waits for the repository. One that does not answer, or a little at a time, does not keep traffic from being taken back.
+func (r *Reconciler) read(ctx context.Context, report *Report) (rollout.World, error) {
+	if r.last == nil {
+		return r.Source.Read(ctx)
+	}
+	type answer struct {
+		world rollout.World
+		err   error
+	}
+	came := make(chan answer, 1)
+	go func() {
+		world, err := r.Source.Read(ctx)
+		came <- answer{world, err}
+	}()
+	patience := time.NewTicker(cmp.Or(r.Patience, DefaultPatience))
+	defer patience.Stop()
+	for {
+		select {
+		case a := <-came:
+			return a.world, a.err
+		case <-patience.C:
+			r.Log.WarnContext(ctx, "the repository does not answer yet: traffic is taken back on what was known of it")
+			if err := r.aside().lowerBlind(ctx, report); err != nil && ctx.Err() == nil {
+				r.Log.ErrorContext(ctx, "traffic could not be taken back while the repository is waited for", "error", err)
+			}
+		}
+	}
+}
+
+// aside is a Reconciler that leaves the repository alone, for the time that somebody else reads it.
+func (r *Reconciler) aside() *Reconciler {
+	if r.failures == nil {
+		r.failures = map[rollout.Name]*rollout.Problem{}
+	}
+	planner := *r.Planner
+	planner.Source = nil
+	return &Reconciler{Planner: &planner, Router: r.Router, Decisions: r.Decisions, failures: r.failures, last: r.last}
 }
 
 // lowerBlind takes traffic back while the repository is away, as the last snapshot says. It is recorded when Git is back.

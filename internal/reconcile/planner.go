@@ -30,6 +30,9 @@ type Planner struct {
 	Log      *slog.Logger
 	// Parallel is how many worker deployments are observed at once, at least 1.
 	Parallel int
+
+	// memory is between an environment's tries and the Observer; nil: it is asked directly.
+	memory *recall
 }
 
 // Decision is what was decided for one worker deployment, and on what.
@@ -100,10 +103,14 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 		return s
 	}
 	s.GateInputs = p.gateInputs(plan.Judged(s))
-	s.Observation = p.Observer.Observe(ctx, *conn, plan.Ask(s))
+	observer := p.Observer
+	if p.memory != nil {
+		observer = p.memory
+	}
+	s.Observation = observer.Observe(ctx, *conn, plan.Ask(s))
 	s.Now = p.Now()
 	if ask := plan.Ask(s); wants(ask) {
-		s.Observation = p.Observer.Observe(ctx, *conn, ask)
+		s.Observation = observer.Observe(ctx, *conn, ask)
 	}
 	s.Now = p.Now()
 	return s

@@ -85,7 +85,31 @@ func (v *validator) glob(n *node) {
 		v.errorf(n, "%s is not a path from the repository's root, without ./ and ../", quote(p))
 	case !doublestar.ValidatePattern(p):
 		v.errorf(n, "%s is not a valid path pattern", quote(p))
+	case alternatives(p) > maxAlternatives:
+		v.errorf(n, "has more than %d combinations of alternatives in braces: write several patterns", maxAlternatives)
 	}
+}
+
+// maxAlternatives is how many combinations of {a,b} a pattern may have: to match a path, each may have to be tried.
+const maxAlternatives = 256
+
+// alternatives is how many combinations a pattern's braces have, or more.
+func alternatives(pattern string) int {
+	all, open := 1, []int{}
+	for _, c := range pattern {
+		switch {
+		case c == '{':
+			open = append(open, 1)
+		case c == ',' && len(open) > 0:
+			open[len(open)-1]++
+		case c == '}' && len(open) > 0:
+			if all *= open[len(open)-1]; all > maxAlternatives {
+				return all
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	return all
 }
 
 func leaves(p string) bool {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/githubapp"
+)
+
+// variableAppKey is the variable of a secret, as those for Git are.
+const variableAppKey = "RAMPART_GITHUB_APP_KEY"
+
+// githubAppFlags say which GitHub App logs in.
+type githubAppFlags struct {
+	id, keyFile, apiURL string
+	installation        int64
+}
+
+func (f *githubAppFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.id, "github-app-id", "", "ID or client ID of a GitHub App to log in as, in place of a token")
+	fs.StringVar(&f.keyFile, "github-app-key-file", "", "private key of the GitHub App, PEM (or "+variableAppKey+")")
+	fs.Int64Var(&f.installation, "github-app-installation", 0, "ID of the App's installation (default: the one on the repository)")
+	fs.StringVar(&f.apiURL, "github-api-url", "", "GitHub's API (default: https://api.github.com, or https://HOST/api/v3 of another host)")
+}
+
+// githubApp gives the source of the App's tokens; nil: no App is given.
+func (a *app) githubApp(f repositoryFlags, transport http.RoundTripper) (*githubapp.Source, error) {
+	app := f.githubApp
+	key := a.secret(app.keyFile, variableAppKey)
+	switch {
+	case app.id == "" && (app.keyFile != "" || app.installation != 0 || app.apiURL != ""):
+		return nil, errors.New("there are flags about a GitHub App, and no --github-app-id")
+	case app.id == "":
+		return nil, nil
+	case key == nil:
+		return nil, errors.New("--github-app-id needs the App's key: --github-app-key-file FILE, or " + variableAppKey)
+	case f.tokenFile != "":
+		return nil, errors.New("--github-app-id and --git-token-file exclude each other")
+	}
+	at, err := url.Parse(f.url)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" {
+		return nil, errors.New("a GitHub App logs in over HTTPS: --repo has to be https://HOST/OWNER/REPOSITORY")
+	}
+	owner, repo, ok := strings.Cut(strings.TrimSuffix(strings.Trim(at.Path, "/"), ".git"), "/")
+	if !ok || owner == "" || repo == "" || strings.Contains(repo, "/") {
+		return nil, errors.New("with --github-app-id, --repo has to be https://HOST/OWNER/REPOSITORY")
+	}
+	cfg := githubapp.Config{AppID: app.id, Key: key, Installation: app.installation, Owner: owner, Repo: repo, BaseURL: app.apiURL,
+		Transport: transport, Now: a.now}
+	if cfg.BaseURL == "" && at.Hostname() != "github.com" {
+		cfg.BaseURL = at.Scheme + "://" + at.Host + "/api/v3"
+	}
+	return githubapp.New(cfg)
+}
+
+// logIn adds the tokens of a GitHub App to how the repository is logged in to.
+func (a *app) logIn(f repositoryFlags, auth *mirror.Auth) error {
+	trusted, err := trusting(f.caFile)
+	if err != nil {
+		return err
+	}
+	source, err := a.githubApp(f, &http.Transport{Proxy: auth.Proxy, TLSClientConfig: trusted, ForceAttemptHTTP2: true})
+	if err != nil || source == nil {
+		return err
+	}
+	auth.Password, auth.Refused = source.Token, source.Refused
+	return nil
+}
+
+// trusting trusts the system's authorities and those of a PEM file, if one is named.
+func trusting(caFile string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read --git-ca-file: %w", err)
+	}
+	if config.RootCAs, err = x509.SystemCertPool(); err != nil {
+		config.RootCAs = x509.NewCertPool()
+	}
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--git-ca-file %s holds no certificate in PEM", caFile)
+	}
+	return config, nil
+}
+
+// proxy chooses proxies by a flag, else by the usual variables; NO_PROXY counts for both, and nothing for this machine goes through one.
+// What cannot be a proxy is refused here: Go's own complaint, at the first request, would repeat its password.
+func (a *app) proxy(flag string) (func(*http.Request) (*url.URL, error), error) {
+	value := func(names ...string) string {
+		for _, name := range names {
+			if v, ok := a.variable(name); ok && v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	cfg := httpproxy.Config{HTTPProxy: value("HTTP_PROXY", "http_proxy"), HTTPSProxy: value("HTTPS_PROXY", "https_proxy"), NoProxy: value("NO_PROXY", "no_proxy")}
+	if flag != "" {
+		cfg.HTTPProxy, cfg.HTTPSProxy = flag, flag
+	}
+	for name, text := range map[string]string{"HTTP_PROXY": cfg.HTTPProxy, "HTTPS_PROXY": cfg.HTTPSProxy} {
+		if flag != "" {
+			name = "--git-proxy"
+		}
+		if text != "" && !isProxy(text) {
+			return nil, fmt.Errorf("%s is no address of a proxy: http://, https:// or socks5://HOST:PORT", name)
+		}
+	}
+	choose := cfg.ProxyFunc()
+	return func(req *http.Request) (*url.URL, error) { return choose(req.URL) }, nil
+}
+
+// isProxy takes what Go takes for a proxy: a URL, or host:port.
+func isProxy(text string) bool {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	return u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "socks5" || u.Scheme == "socks5h"
+}

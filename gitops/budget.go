@@ -1,0 +1,51 @@
+package gitops
+
+import "fmt"
+
+// Bounds of what an environment may have in one folder of specs or policies, or in its output. A few kilobytes of tree objects that name
+// each other can be more files than any machine has room for, or deeper than any path is long.
+const (
+	maxEntries = 500_000
+	maxPath    = 4096
+)
+
+// TooManyError says that a tree is larger than any that is meant.
+type TooManyError struct {
+	// Path is where it was noticed.
+	Path string
+	what string
+}
+
+// Error says which bound was passed.
+func (e *TooManyError) Error() string { return e.what + ": nothing of the environment is decided" }
+
+// budget is what is left of the bounds of one walk.
+type budget struct{ left int }
+
+func newBudget() *budget { return &budget{maxEntries} }
+
+// count takes an entry from the budget.
+func (b *budget) count(path string) error {
+	b.left--
+	return b.enter(path)
+}
+
+// enter checks the bounds at a directory.
+func (b *budget) enter(path string) error {
+	switch {
+	case b.left < 0:
+		return &TooManyError{Path: cut(path), what: fmt.Sprintf("there are more than %d files and folders", maxEntries)}
+	case len(path) > maxPath:
+		return &TooManyError{Path: cut(path), what: fmt.Sprintf("folders are nested deeper than a path of %d bytes", maxPath)}
+	}
+	return nil
+}
+
+// cut keeps the beginning of a path for a message.
+func cut(path string) string {
+	const most = 100
+	if len(path) <= most {
+		return path
+	}
+	return path[:most] + "..."
+}

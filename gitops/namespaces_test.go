@@ -1,0 +1,100 @@
+package gitops
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a repository of one environment tries with the namespaces of another's.
+func TestNamespacesOfAnEnvironment(t *testing.T) {
+	const config = `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - {name: dev, specs: ["dev/**"], output: {path: out/dev}, namespace: shop}
+    - {name: dev-invented, specs: ["invented/**"], output: {path: out/invented}, namespace: shop}
+    - {name: prod, specs: ["prod/**"], output: {path: out/prod}, namespace: payments}
+`
+	temporal := func(spec, namespace string) string {
+		return strings.Replace(spec, "temporalNamespace: shop", "temporalNamespace: "+namespace, 1)
+	}
+	record := func(namespace, name string) string {
+		return strings.Replace(routingYAML(name, "dev/x.yaml"), "namespace: shop", "namespace: "+namespace, 1)
+	}
+	allowed := Namespaces{Kubernetes: []NamespaceRule{{"dev", "shop*"}, {"prod", "payments"}}, Temporal: []NamespaceRule{{"dev", "shop"}, {"prod", "*"}}}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  map[string]string // reason by environment and name; "": fine
+		says  []string
+	}{
+		"its own": {map[string]string{"dev/a.yaml": specYAML("shop", "a", "x"), "dev/b.yaml": specYAML("shop-two", "b", "x"),
+			"prod/c.yaml": temporal(specYAML("payments", "c", "x"), "anything")},
+			map[string]string{"dev shop/a": "", "dev shop-two/b": "", "prod payments/c": ""}, nil},
+		"another's namespace": {map[string]string{"dev/a.yaml": specYAML("payments", "a", "x")}, nil,
+			[]string{`dev/a.yaml:1: payments/a: the bot's configuration (--allowed-namespaces) does not let environment dev name the namespace "payments": nothing of it is touched`}},
+		"another's Temporal namespace": {map[string]string{"dev/a.yaml": temporal(specYAML("shop", "a", "x"), "payments")},
+			map[string]string{"dev shop/a": "InvalidSpec"},
+			[]string{`dev/a.yaml:1: spec.workerOptions.temporalNamespace: the bot's configuration (--allowed-temporal-namespaces) does not let environment dev name the Temporal namespace "payments"`}},
+		"an environment of its own making": {map[string]string{"invented/a.yaml": specYAML("payments", "a", "x"), "invented/b.yaml": specYAML("shop", "b", "x")}, nil,
+			[]string{"payments/a: the bot's configuration (--allowed-namespaces)", "shop/b: the bot's configuration (--allowed-namespaces)"}},
+		"a record in another's namespace": {map[string]string{"out/dev/payments/a/routing.yaml": record("payments", "a")}, nil,
+			[]string{`out/dev/payments/a: payments/a: the bot's configuration (--allowed-namespaces)`}},
+		"a record of another's Temporal namespace": {map[string]string{"out/dev/shop/a/routing.yaml": strings.Replace(record("shop", "a"), "temporalNamespace: shop", "temporalNamespace: payments", 1)}, nil,
+			[]string{`does not let environment dev name the Temporal namespace "payments": nothing of it is touched`}},
+		"the status of another's Temporal namespace": {map[string]string{"out/dev/shop/a/routing.yaml": record("shop", "a"),
+			"out/dev/shop/a/status.yaml": temporal(specYAML("shop", "a", "x"), "payments")}, nil,
+			[]string{`does not let environment dev name the Temporal namespace "payments": nothing of it is touched`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.files[ConfigFile] = config
+			w, err := ReadFolder(writeFolder(t, c.files), AllowNamespaces(allowed))
+			require.NoError(t, err)
+			got, said := map[string]string{}, ""
+			for _, env := range w.Environments {
+				for _, s := range env.Deployments {
+					reason := ""
+					if len(s.Problems) > 0 {
+						reason = string(s.Problems[0].Reason)
+						require.Nil(t, s.Spec)
+					}
+					got[env.Environment.Name+" "+s.Deployment.String()] = reason
+				}
+				for _, p := range env.Problems {
+					said += p.String() + "\n"
+				}
+			}
+			if c.want == nil {
+				c.want = map[string]string{}
+			}
+			require.Equal(t, c.want, got)
+			for _, says := range c.says {
+				require.Contains(t, said, says)
+			}
+			// Without the bot's word the repository's counts.
+			w, err = ReadFolder(writeFolder(t, c.files))
+			require.NoError(t, err)
+			all := 0
+			for _, env := range w.Environments {
+				all += len(env.Deployments)
+				for _, s := range env.Deployments {
+					require.Empty(t, s.Problems)
+				}
+			}
+			require.NotZero(t, all)
+		})
+	}
+}
+
+func TestParseNamespaceRule(t *testing.T) {
+	r, err := ParseNamespaceRule("dev*=team-*")
+	require.NoError(t, err)
+	require.Equal(t, NamespaceRule{"dev*", "team-*"}, r)
+	for _, text := range []string{"", "dev", "=x", "dev=", "de[v=x", "dev=[x"} {
+		_, err := ParseNamespaceRule(text)
+		require.ErrorContains(t, err, "not of the form", text)
+	}
+	require.True(t, allows(nil, "any", "thing"))
+	require.False(t, allows([]NamespaceRule{{"dev", "a"}}, "prod", "a"))
+}

@@ -1,0 +1,102 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// slow is a repository that does not answer until traffic was taken back.
+type slow struct {
+	*scene
+	hang   bool
+	lowers chan struct{}
+}
+
+func (s *slow) Read(ctx context.Context) (rollout.World, error) {
+	if !s.hang {
+		return s.scene.Read(ctx)
+	}
+	select {
+	case <-s.lowers:
+		return s.scene.Read(ctx)
+	case <-ctx.Done():
+		return rollout.World{}, ctx.Err()
+	}
+}
+
+func (s *slow) Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	err := s.scene.Lower(ctx, on, call)
+	s.obs.Routing = rollout.RoutingConfig{} // it is done
+	close(s.lowers)
+	return err
+}
+
+// Origins may not be asked for while the repository is read.
+func (s *slow) Origins(context.Context, []rollout.Snapshot) ([]rollout.GitContext, error) {
+	s.t.Error("the repository is used by two at a time")
+	return nil, errors.New("busy")
+}
+
+func (s *slow) LooksAt(string) bool { return s.hang }
+
+// A repository that is waited for does not keep traffic from being taken back.
+func TestSlowRepositoryHoldsNoLoweringUp(t *testing.T) {
+	s := &slow{scene: newScene(t), lowers: make(chan struct{})}
+	r := s.reconciler()
+	r.Source, r.Router, r.Patience = s, s, 10*time.Millisecond
+	r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return s }
+	s.once(r)
+	s.ready()
+	s.hang = true
+	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.read(ctx, &Report{Failures: map[string]string{}})
+		done <- err
+	}()
+	require.NoError(t, <-done, "it was waited for until it came")
+	require.Equal(t, []string{"lower"}, s.calls)
+}
+
+// refusing refuses the commits of an environment.
+type refusing struct {
+	Committer
+	environment string
+	err         error
+	took        []string
+}
+
+func (c *refusing) Commit(_ context.Context, commit rollout.Commit) (string, error) {
+	if commit.Environment.Name == c.environment {
+		return "", c.err
+	}
+	c.took = append(c.took, commit.Environment.Name)
+	return "abc", nil
+}
+
+// A branch that refuses the commits of one environment does not keep the others from theirs.
+func TestRefusedEnvironmentHoldsNoOtherUp(t *testing.T) {
+	s := newScene(t)
+	second := s.world.Environments[0]
+	second.Environment.Name = "second"
+	second.Deployments = append([]rollout.Snapshot{}, second.Deployments...)
+	second.Deployments[0].Environment.Name = "second"
+	s.world.Environments = append(s.world.Environments, second)
+	r := s.reconciler()
+	protected := errors.New("the branch is protected")
+	c := &refusing{Committer: s, environment: s.world.Environments[0].Environment.Name, err: protected}
+	r.Committer = c
+	report, err := r.Once(t.Context())
+	require.ErrorIs(t, err, protected)
+	require.ErrorContains(t, err, "environment "+c.environment)
+	require.Equal(t, []string{"second"}, c.took)
+	require.Len(t, report.Commits, 1)
+}
