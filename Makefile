@@ -58,6 +58,13 @@ $(BIN)/gitea-$(GITEA): test/gitea/go.mod
 	  -ldflags "-X main.Version=$(GITEA:v%=%) -X code.gitea.io/gitea/modules/setting.StaticRootPath=$$($(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" \
 	  code.gitea.io/gitea
 
+# Mermaid's own parsers, which read every diagram of reports: needs node and npm. Without them that test is skipped.
+.PHONY: mermaid
+mermaid: test/mermaid/node_modules/.package-lock.json ## the parsers of Mermaid that tests of diagrams use
+
+test/mermaid/node_modules/.package-lock.json: test/mermaid/package-lock.json
+	cd test/mermaid && npm ci --no-progress
+
 .PHONY: race
 race:
 	$(GO) test $(RACE) -timeout 30m $(PACKAGES)

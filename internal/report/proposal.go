@@ -26,11 +26,13 @@ type ProposalReport struct {
 	Timetable *rollout.Timetable
 }
 
-// Bounds of what is written. GitHub takes 256 characters of a title and 65 536 of a body (source: its answers to longer ones), the
-// others more; Gitea's older versions draw no diagram of more than 5 000.
+// Bounds of what is written, in runes and bytes. GitHub takes 256 characters of a title and 65 536 of a body (source: its answers to
+// longer ones), the others more; Gitea's older versions draw no diagram of more than 5 000. No part of a body can crowd out another:
+// what is not folded is short by construction, and each folded part has a bound of its own.
 const (
 	maxTitle   = 250
-	maxBody    = 60_000
+	maxBody    = 65_000
+	maxSection = 13_000
 	maxDiagram = 4_900
 )
 
@@ -41,33 +43,27 @@ const factsEvery = 15 * time.Minute
 // first screen holds what is asked, the evidence in a line, how traffic moves, where the rollout stands, and how to answer; the rest
 // is folded. Equal facts give equal bytes, and nothing of it is ever read back.
 func PullRequest(r ProposalReport) (title, body string) {
-	sections := []section{r.evidence(), r.rules(), r.versions(), r.timetable()}
-	head, foot := r.head(), r.foot()
-	size := len(head) + len(foot) + 400 // for what is left out
 	var b strings.Builder
-	b.WriteString(head)
-	var missing []string
-	for _, s := range sections {
-		if s.text == "" {
-			continue
+	b.WriteString(r.head())
+	for _, s := range []section{r.evidence(), r.rules(), r.versions(), r.timetable()} {
+		if s.text != "" {
+			b.WriteString(foldedText(s.summary, whole(s.text, maxSection)) + "\n")
 		}
-		text := foldedText(s.summary, s.text) + "\n"
-		if size += len(text); size > maxBody {
-			size -= len(text)
-			missing = append(missing, s.name)
-			continue
-		}
-		b.WriteString(text)
 	}
-	if len(missing) > 0 {
-		fmt.Fprintf(&b, "Left out, since forges bound the size of this text: %s.\n\n", strings.Join(missing, ", "))
-	}
-	b.WriteString(foot)
+	b.WriteString(r.foot())
 	return r.title(), b.String()
 }
 
-// section is one folded part. Its name and summary are our own words.
-type section struct{ name, summary, text string }
+// section is one folded part. Its summary is our own words. Its text is lines that stand by themselves, but for a diagram, which is short.
+type section struct{ summary, text string }
+
+// whole is as many lines of a text as there is room for.
+func whole(text string, room int) string {
+	if len(text) <= room {
+		return text
+	}
+	return text[:strings.LastIndex(text[:room], "\n")+1] + "\nThe rest is left out, since forges bound the size of this text.\n"
+}
 
 // title is like the subject of a commit.
 func (r ProposalReport) title() string {
@@ -102,10 +98,7 @@ func inTitle(s string) string {
 // head is what everybody reads.
 func (r ProposalReport) head() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s\n\n%s\n", r.what(), r.why(), r.routing())
-	if text := r.flow().text(); len(text) <= maxDiagram {
-		b.WriteString(mermaidFence(text) + "\n")
-	}
+	fmt.Fprintf(&b, "%s\n\n%s\n\n%s\n%s\n", r.what(), r.why(), r.routing(), mermaidFence(r.flow().text()))
 	fmt.Fprintf(&b, "**If merged**, %s\n\n**To reject**, %s\n\n", r.merged(), r.rejected())
 	return b.String()
 }

@@ -115,7 +115,7 @@ func (r ProposalReport) evidence() section {
 	if t.rows == 0 {
 		return section{}
 	}
-	return section{"the evidence", "Evidence: " + countOf(int64(t.rows), "fact") + summary, t.b.String() +
+	return section{"Evidence: " + countOf(int64(t.rows), "fact") + summary, t.b.String() +
 		fmt.Sprintf("\nTraffic is only raised on a read of Temporal of the last %s.\n", v1alpha1.Duration{Duration: r.Snapshot.Limits.FactMaxAge})}
 }
 
@@ -267,7 +267,7 @@ func (r ProposalReport) rules() section {
 			counts = append(counts, grouped(n)+" "+outcome)
 		}
 	}
-	return section{"the rules", "Rules: " + strings.Join(counts, ", "), text}
+	return section{"Rules: " + strings.Join(counts, ", "), text}
 }
 
 // What becomes of a rule, in words.
@@ -376,7 +376,7 @@ func (r ProposalReport) versions() section {
 	if len(seen) == 0 {
 		return section{}
 	}
-	return section{"the versions", "Versions: " + grouped(int64(len(seen))), t.b.String() + leftOut(len(seen))}
+	return section{"Versions: " + grouped(int64(len(seen))), t.b.String() + leftOut(len(seen))}
 }
 
 // state of a version, with its drainage.
@@ -421,7 +421,7 @@ func (r ProposalReport) timetable() section {
 	if err := WriteMermaid(&chart, table); err == nil && chart.Len() <= maxDiagram {
 		text = mermaidFence(chart.String()) + "\n" + text
 	}
-	return section{"the timetable", "Timetable, when all goes well", text +
+	return section{"Timetable, when all goes well", text +
 		fmt.Sprintf("\nSimulated; `rampart simulate %s` prints each cycle.\n", tameName(r.Plan.Deployment.String()))}
 }
 

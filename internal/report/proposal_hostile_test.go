@@ -94,16 +94,6 @@ func TestHostileTextsOfAllKinds(t *testing.T) {
 	})
 }
 
-// FuzzPullRequest looks for a text that lives.
-func FuzzPullRequest(f *testing.F) {
-	f.Add(evil)
-	f.Add("@team #12")
-	f.Fuzz(func(t *testing.T, s string) {
-		title, body := PullRequest(spoiltBy(s))
-		requireHarmless(t, title, body)
-	})
-}
-
 // TestTame: what was written can still be read.
 func TestTame(t *testing.T) {
 	for in, want := range map[string]string{

@@ -283,7 +283,7 @@ func TestPullRequestIsStable(t *testing.T) {
 
 // TestPullRequestIsBounded: whatever there is, forges take it, and it says what is missing.
 func TestPullRequestIsBounded(t *testing.T) {
-	long := strings.Repeat("日本語 ", 5000)
+	long := strings.Repeat("日本語 ", 500)
 	r := spoiltBy(long)
 	for i := range 500 {
 		text := fmt.Sprint(i, long)
@@ -296,11 +296,17 @@ func TestPullRequestIsBounded(t *testing.T) {
 		r.Snapshot.Spec.Spec.Rollout.Steps = append(r.Snapshot.Spec.Spec.Rollout.Steps, v1alpha1.RolloutStep{RampPercentage: 50 + float64(i)/20, Gate: &v1alpha1.Gate{WorkflowType: text}})
 	}
 	title, body := PullRequest(r)
+	requireHarmless(t, title, body)
 	require.LessOrEqual(t, len([]rune(title)), maxTitle)
 	require.LessOrEqual(t, len(body), maxBody)
-	require.Contains(t, body, "Left out, since forges bound the size of this text: ")
-	require.Contains(t, body, "Nothing in this text is read back")
-	require.Contains(t, body, "**To reject**")
+	require.Equal(t, 3, strings.Count(body, "The rest is left out, since forges bound the size of this text."), "of the evidence, the rules and the versions")
+	require.Equal(t, 4, strings.Count(body, "</details>"))
+	for _, part := range []string{"**To reject**", "Evidence: ", "| comparison |", "Rules: ", "approval", "Versions: 502", "Nothing in this text is read back"} {
+		require.Contains(t, body, part)
+	}
+	require.Len(t, diagrams(body), 1, "the steps; that of the timetable is too long")
+	require.Contains(t, body, `["997 more steps"]`)
+	require.Contains(t, body, `["promotion"]`)
 	for _, d := range diagrams(body) {
 		require.Less(t, len(d), 5000, "older Giteas draw no longer ones")
 	}
