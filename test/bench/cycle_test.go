@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -25,62 +24,12 @@ import (
 
 const deployments = 1000
 
-func specAt(i int) string { return fmt.Sprintf("workers/team-%02d/worker-%04d/worker.yaml", i%20, i) }
+// one is a fleet as the single benchmarks have it.
+var one = fleet{Deployments: deployments, Seed: 1}
 
-// spec is a worker deployment of about forty lines.
-func spec(i, build int) string {
-	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
-kind: TemporalWorkerDeployment
-metadata:
-  name: worker-%04d
-  namespace: team-%02d
-  labels:
-    team: team-%02d
-    tier: gold
-spec:
-  replicas: 3
-  workerOptions:
-    connectionRef:
-      name: temporal
-    temporalNamespace: production
-  rollout:
-    strategy: Progressive
-    steps:
-      - {rampPercentage: 5, pauseDuration: 10m}
-      - {rampPercentage: 25, pauseDuration: 30m}
-      - {rampPercentage: 50, pauseDuration: 1h}
-  sunset:
-    scaledownDelay: 1h
-    deleteDelay: 24h
-  template:
-    metadata:
-      labels:
-        app: worker-%04d
-    spec:
-      serviceAccountName: worker
-      terminationGracePeriodSeconds: 60
-      containers:
-        - name: worker
-          image: registry.example.com/team-%02d/worker-%04d:v1.%d.0
-          args: ["--log-format", "json"]
-          env:
-            - {name: LOG_LEVEL, value: info}
-            - {name: DATABASE_HOST, value: db.example.com}
-          ports:
-            - {name: metrics, containerPort: 9090}
-          resources:
-            requests: {cpu: 250m, memory: 256Mi}
-            limits: {memory: 512Mi}
-`, i, i%20, i%20, i, i%20, i, build)
-}
+func specAt(i int) string { return one.specPath(i) }
 
-func connection(team int) string {
-	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
-kind: TemporalConnection
-metadata: {name: temporal, namespace: team-%02d}
-spec: {hostPort: "temporal.example.com:7233"}
-`, team)
-}
+func spec(i, build int) string { return one.spec(i, build, progressive) }
 
 // bench is a repository on a server and a bot that has brought everything up.
 type bench struct {
@@ -92,11 +41,11 @@ type bench struct {
 
 func newBench(b *testing.B, n int) *bench {
 	b.Helper()
-	x := &bench{repo: gittest.NewBareRepo(b), temporal: &memory{}, engine: policy.Compile(policy.Config{})}
+	x := &bench{repo: gittest.NewBareRepo(b), temporal: &memory{now: time.Now}, engine: policy.Compile(policy.Config{})}
 	files := map[string]string{}
 	for i := range n {
 		files[specAt(i)] = spec(i, 0)
-		files[fmt.Sprintf("workers/team-%02d/connection.yaml", i%20)] = connection(i % 20)
+		files[connectionPath(one.team(i))] = connectionOf(one.team(i))
 	}
 	x.repo.Commit(gittest.Commit{Write: files})
 	x.url = gittest.ServeHTTP(b, x.repo, gittest.HTTPConfig{}).URL

@@ -10,11 +10,29 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// memory is a Temporal that answers at once: a version registers when it is asked for, and its worker always polls.
+// memory is a Temporal that answers at once: a version registers when it is asked for, and its worker always polls. What had
+// traffic once drains for ever. It holds no more than it has to, so that what is measured beside it is the bot's.
 type memory struct {
+	now func() time.Time
+
 	mu    sync.Mutex
-	known map[string]*rollout.Observation
+	known map[string]*deployment
+	list  map[string]rollout.RoutingConfig // nil: to be made anew
 	reads int
+}
+
+// deployment is what memory knows of one worker deployment. It survives JSON.
+type deployment struct {
+	Routing  rollout.RoutingConfig `json:"routing"`
+	Identity string                `json:"identity"`
+	Builds   []build               `json:"builds"`
+}
+
+type build struct {
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+	Current time.Time `json:"current,omitzero"` // when it became that last
+	Left    time.Time `json:"left,omitzero"`    // when it had no traffic any more
 }
 
 var (
@@ -24,37 +42,46 @@ var (
 	_ reconcile.Lister   = (*memory)(nil)
 )
 
-func (m *memory) at(name string) *rollout.Observation {
+func (m *memory) at(name string) *deployment {
 	if m.known == nil {
-		m.known = map[string]*rollout.Observation{}
+		m.known = map[string]*deployment{}
 	}
-	o := m.known[name]
-	if o == nil {
-		o = &rollout.Observation{Exists: rollout.Yes}
-		m.known[name] = o
+	d := m.known[name]
+	if d == nil {
+		d = &deployment{}
+		m.known[name], m.list = d, nil
 	}
-	return o
+	return d
+}
+
+func (d *deployment) build(id string) *build {
+	for i := range d.Builds {
+		if d.Builds[i].ID == id {
+			return &d.Builds[i]
+		}
+	}
+	return nil
 }
 
 func (m *memory) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
-	o := m.at(ask.Deployment.String())
-	now := time.Now()
+	d, now := m.at(ask.Deployment.String()), m.now()
 	for _, id := range ask.Queues {
-		if o.Version(id) == nil {
-			o.Versions = append(o.Versions, rollout.VersionObservation{BuildID: id, CreatedAt: now})
+		if d.build(id) == nil {
+			d.Builds = append(d.Builds, build{ID: id, Created: now})
 		}
 	}
-	out := *o
-	out.At = now
-	out.Versions = nil
-	for _, v := range o.Versions {
-		v.QueuesKnown = rollout.Yes
-		v.Queues = []rollout.TaskQueue{{Name: "work", Type: rollout.QueueWorkflow, Unversioned: rollout.No,
-			Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: now}}}
-		v.OpenPinned = rollout.Counted(1)
+	out := rollout.Observation{At: now, Exists: rollout.Yes, Routing: d.Routing, ManagerIdentity: d.Identity}
+	for _, b := range d.Builds {
+		v := rollout.VersionObservation{BuildID: b.ID, CreatedAt: b.Created, BecameCurrentAt: b.Current, FirstActivatedAt: b.Current,
+			DeactivatedAt: b.Left, QueuesKnown: rollout.Yes, OpenPinned: rollout.Counted(1),
+			Queues: []rollout.TaskQueue{{Name: "work", Type: rollout.QueueWorkflow, Unversioned: rollout.No,
+				Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: now}}}}
+		if !b.Left.IsZero() {
+			v.Drainage, v.DrainageChangedAt, v.DrainageCheckedAt = rollout.Draining, b.Left, now
+		}
 		out.Versions = append(out.Versions, v)
 	}
 	return out
@@ -63,13 +90,18 @@ func (m *memory) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.A
 func (m *memory) move(on reconcile.Subject, call rollout.RoutingCall) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := m.at(on.Deployment.String())
-	now := time.Now()
-	o.ManagerIdentity = call.Identity
+	d, now := m.at(on.Deployment.String()), m.now()
+	d.Identity, m.list = call.Identity, nil
 	for _, step := range call.Steps {
-		r := &o.Routing
+		r := &d.Routing
 		switch step.Kind {
 		case rollout.SetCurrent:
+			if was := d.build(r.Current); was != nil && r.Current != step.BuildID {
+				was.Left = now
+			}
+			if is := d.build(step.BuildID); is != nil {
+				is.Current, is.Left = now, time.Time{}
+			}
 			r.Current, r.CurrentChangedAt = step.BuildID, now
 			r.HasRamp, r.Ramping, r.Percentage = false, "", 0
 		case rollout.SetRamp:
@@ -97,12 +129,15 @@ func (m *memory) DeleteVersion(_ context.Context, _ reconcile.Subject, id string
 	return rollout.Deletion{BuildID: id}, nil
 }
 
+// List gives the same map until something moved: what it costs to decode pages is Temporal's client's, and not measured here.
 func (m *memory) List(context.Context, v1alpha1.Connection, string) (map[string]rollout.RoutingConfig, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := map[string]rollout.RoutingConfig{}
-	for name, o := range m.known {
-		out[name] = o.Routing
+	if m.list == nil {
+		m.list = make(map[string]rollout.RoutingConfig, len(m.known))
+		for name, d := range m.known {
+			m.list[name] = d.Routing
+		}
 	}
-	return out, nil
+	return m.list, nil
 }
