@@ -31,7 +31,7 @@ func TestFleetIsComplete(t *testing.T) {
 	for i := range f.Deployments {
 		require.Contains(t, files, f.recordPath(i)+"/routing.yaml")
 		require.Contains(t, files, f.recordPath(i)+"/status.yaml")
-		d := s.temporal[f.team(i)+"/"+f.name(i)]
+		d := s.temporal.Deployments[f.team(i)+"/"+f.name(i)]
 		require.Len(t, d.Builds, versions)
 		for _, b := range d.Builds {
 			require.Contains(t, files, f.recordPath(i)+"/versions/"+b.ID+"/deployment.yaml")

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -83,7 +84,7 @@ spec:
     %[6]s
   sunset:
     scaledownDelay: 1h
-    deleteDelay: 24h
+    deleteDelay: 720h
   template:
     metadata:
       labels:
@@ -119,20 +120,27 @@ spec: {hostPort: "temporal.example.com:7233"}
 `, team)
 }
 
-// born is when the first version of everything was made; each version takes an hour or less.
+// born is when the first version of everything was made; the next ones come two days apart, when the one before is scaled down.
 var born = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // settled is a fleet in which nothing is left to do: its files, and the Temporal that goes with them.
 type settled struct {
 	files    map[string]string
-	temporal map[string]*deployment
+	temporal world
+}
+
+// world is what Temporal knows, and when.
+type world struct {
+	Now         time.Time              `json:"now"`
+	Deployments map[string]*deployment `json:"deployments"`
 }
 
 // settle lets the bot itself bring the fleet up, version after version: planner, policies and renderer are the real ones, so
 // that what is in the repository is what they write.
 func (f fleet) settle(tb testing.TB) settled {
 	tb.Helper()
-	out := settled{files: map[string]string{}, temporal: map[string]*deployment{}}
+	out := settled{files: map[string]string{}, temporal: world{Deployments: map[string]*deployment{}}}
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // little of it lives long
 	engine := policy.Compile(policy.Config{})
 	var mu sync.Mutex
 	var dirs []string
@@ -148,7 +156,8 @@ func (f fleet) settle(tb testing.TB) settled {
 			mu.Lock()
 			defer mu.Unlock()
 			maps.Copy(out.files, s.files)
-			maps.Copy(out.temporal, s.temporal)
+			out.temporal.Now = s.temporal.Now
+			maps.Copy(out.temporal.Deployments, s.temporal.Deployments)
 			return nil
 		})
 	}
@@ -168,7 +177,10 @@ func (f fleet) settle(tb testing.TB) settled {
 func (f fleet) bringUp(ctx context.Context, engine *policy.Engine, from, to int) (settled, error) {
 	shelf := &shelf{files: map[string]string{}}
 	now := born
-	clock := func() time.Time { return now }
+	clock := func() time.Time { // a second read has to be later than the first
+		now = now.Add(time.Millisecond)
+		return now
+	}
 	temporal := &memory{now: clock}
 	log := slog.New(slog.DiscardHandler)
 	bot := &reconcile.Reconciler{
@@ -185,19 +197,21 @@ func (f fleet) bringUp(ctx context.Context, engine *policy.Engine, from, to int)
 			shelf.files[f.specPath(i)] = f.spec(i, v, rollout)
 			shelf.files[connectionPath(f.team(i))] = connectionOf(f.team(i))
 		}
-		if err := untilQuiet(func() (bool, error) {
-			now = now.Add(2 * time.Minute)
-			report, err := bot.Once(ctx)
-			if len(report.Failures) > 0 {
-				return false, fmt.Errorf("failures: %v", report.Failures)
+		for range 2 { // it gets all traffic; the one before is scaled down
+			if err := untilQuiet(func() (bool, error) {
+				now = now.Add(2 * time.Minute)
+				report, err := bot.Once(ctx)
+				if len(report.Failures) > 0 {
+					return false, fmt.Errorf("failures: %v", report.Failures)
+				}
+				return len(report.Commits) == 0, err
+			}); err != nil {
+				return settled{}, err
 			}
-			return len(report.Commits) == 0, err
-		}); err != nil {
-			return settled{}, err
+			now = now.Add(48 * time.Hour)
 		}
-		now = now.Add(time.Hour)
 	}
-	return settled{shelf.files, temporal.known}, nil
+	return settled{shelf.files, world{now.Add(-47 * time.Hour), temporal.known}}, nil
 }
 
 // untilQuiet runs cycles until one does nothing.

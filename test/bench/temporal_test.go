@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// memory is a Temporal that answers at once: a version registers when it is asked for, and its worker always polls. What had
-// traffic once drains for ever. It holds no more than it has to, so that what is measured beside it is the bot's.
+// memory is a Temporal that answers at once: a version registers when it is asked for, its worker always polls, and what has no
+// traffic any more is drained in a minute. It holds no more than it has to, so that what is measured beside it is the bot's.
 type memory struct {
 	now func() time.Time
 
@@ -81,6 +81,9 @@ func (m *memory) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.A
 				Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: now}}}}
 		if !b.Left.IsZero() {
 			v.Drainage, v.DrainageChangedAt, v.DrainageCheckedAt = rollout.Draining, b.Left, now
+			if drained := b.Left.Add(time.Minute); now.After(drained) {
+				v.Drainage, v.DrainageChangedAt, v.OpenPinned = rollout.Drained, drained, rollout.Counted(0)
+			}
 		}
 		out.Versions = append(out.Versions, v)
 	}

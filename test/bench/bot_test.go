@@ -1,0 +1,233 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+)
+
+// botConfig is which repository a bot works on.
+type botConfig struct {
+	URL   string `json:"url"`
+	Cache string `json:"cache"`
+	// Temporal is a file with what Temporal knows, by worker deployment; "" for nothing.
+	Temporal string `json:"temporal"`
+}
+
+// botRequest is one line to a bot.
+type botRequest struct {
+	Start *botConfig `json:"start,omitempty"`
+	Do    string     `json:"do,omitempty"`
+}
+
+// botAnswer is what came of it. Times and CPU are of the doing alone, of this process alone.
+type botAnswer struct {
+	Error    string            `json:"error,omitempty"`
+	Failures map[string]string `json:"failures,omitempty"`
+	Wall     time.Duration     `json:"wall"`
+	CPU      time.Duration     `json:"cpu"`
+	Commits  []string          `json:"commits,omitempty"`
+	// Decided is how many worker deployments were looked at, Described how often Temporal was asked about one.
+	Decided   int `json:"decided"`
+	Described int `json:"described"`
+	// Resident and Peak are bytes of memory that the process has and had at most, Heap what of it is in use.
+	Resident, Peak, Heap int64
+}
+
+// botProcess is the bot as `rampart run` wires it, with Temporal in memory.
+type botProcess struct {
+	engine   *policy.Engine
+	temporal *memory
+	bot      *reconcile.Reconciler
+	repo     *gitops.Repository
+	config   botConfig
+	// now goes on from when the fleet was settled.
+	now func() time.Time
+}
+
+func (p *botProcess) serve(in io.Reader, out io.Writer) error {
+	requests, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
+	profile := os.Getenv("BENCH_PROFILE") // of every cycle of every bot, to look at by hand
+	if profile != "" {
+		f, err := os.Create(fmt.Sprintf("%s.%d", profile, os.Getpid()))
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer func() { pprof.StopCPUProfile(); _ = f.Close() }()
+	}
+	for {
+		var r botRequest
+		if err := requests.Decode(&r); err == io.EOF {
+			if p.repo != nil {
+				return p.repo.Close()
+			}
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := answers.Encode(p.answer(r)); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *botProcess) answer(r botRequest) botAnswer {
+	var a botAnswer
+	var err error
+	switch {
+	case r.Start != nil:
+		err = p.start(*r.Start)
+	case r.Do == "cycle":
+		err = p.cycle(&a)
+	case r.Do == "plan":
+		err = p.plan(&a)
+	case r.Do == "save":
+		err = p.save()
+	case r.Do == "heap":
+		if f, e := os.Create(os.Getenv("BENCH_PROFILE") + ".heap"); e == nil {
+			runtime.GC()
+			err = pprof.Lookup("heap").WriteTo(f, 0)
+			_ = f.Close()
+		}
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	a.Resident, a.Peak = memoryOf("VmRSS:"), memoryOf("VmHWM:")
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	a.Heap = int64(m.HeapAlloc)
+	return a
+}
+
+func (p *botProcess) start(c botConfig) error {
+	p.config = c
+	p.engine = policy.Compile(policy.Config{})
+	base, started := time.Now(), time.Now()
+	p.now = func() time.Time { return base.Add(time.Since(started)) }
+	p.temporal = &memory{now: p.now}
+	if c.Temporal == "" {
+		return nil
+	}
+	data, err := os.ReadFile(c.Temporal)
+	if err != nil {
+		return err
+	}
+	var w world
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	base, p.temporal.known = w.Now, w.Deployments
+	_, err = p.temporal.List(context.Background(), noConnection, "")
+	runtime.GC()
+	return err
+}
+
+// save keeps what Temporal knows for the next bot.
+func (p *botProcess) save() error {
+	data, err := json.Marshal(world{p.now(), p.temporal.known})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.config.Temporal, data, 0o600)
+}
+
+// open is done as a part of the first cycle.
+func (p *botProcess) open() error {
+	if p.repo != nil {
+		return nil
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	repo, err := gitops.Open(gitops.Config{URL: p.config.URL, Branch: "main", CacheDir: p.config.Cache, Author: "rampart", Email: "rampart@example.com",
+		Log: log, Now: p.now})
+	if err != nil {
+		return err
+	}
+	p.repo = repo
+	p.bot = &reconcile.Reconciler{
+		Planner: &reconcile.Planner{Source: repo, Observer: p.temporal, Limits: rollout.DefaultLimits(), Now: p.now, Log: log, Parallel: 16,
+			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return p.engine }},
+		Committer: repo, Router: p.temporal, Helper: p.temporal, Lister: p.temporal,
+	}
+	return nil
+}
+
+func (p *botProcess) cycle(a *botAnswer) error {
+	reads := p.temporal.reads
+	wall, cpu := time.Now(), ownCPU()
+	err := p.open()
+	var report reconcile.Report
+	if err == nil {
+		report, err = p.bot.Once(context.Background())
+	}
+	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
+	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, len(report.Decisions), p.temporal.reads-reads, report.Failures
+	return err
+}
+
+// plan decides and renders everything from memory. Nothing is written.
+func (p *botProcess) plan(a *botAnswer) error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	world, err := p.bot.Observe(ctx)
+	if err != nil {
+		return err
+	}
+	env := world.Environments[0]
+	runtime.GC()
+	wall, cpu := time.Now(), ownCPU()
+	decisions := reconcile.DecideAll(ctx, p.engine, env.Deployments)
+	parts, _, err := reconcile.Compose(env, decisions)
+	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
+	for _, part := range parts {
+		if part.Refused != "" || len(part.Files) == 0 {
+			return fmt.Errorf("%s: nothing was rendered: %s", part.Plan.Deployment, part.Refused)
+		}
+	}
+	a.Decided = len(parts)
+	return err
+}
+
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// memoryOf reads a line of the process's status, in bytes.
+func memoryOf(line string) int64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for l := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(l, line); ok {
+			var kb int64
+			if _, err := fmt.Sscan(rest, &kb); err == nil {
+				return kb << 10
+			}
+		}
+	}
+	return 0
+}

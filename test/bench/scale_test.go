@@ -1,0 +1,378 @@
+package bench
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+)
+
+var noConnection v1alpha1.Connection
+
+// TestScale measures whole cycles of the bot beside native git doing the same work on a repository of its own, in turn, and
+// prints a table. SCALE says on how many worker deployments: `make bench` 1 000 and 10 000, the everyday test a few, to see that
+// all of it works. After each cycle the server's branch is looked at: it has to hold what it should, and nothing else.
+//
+// Figures depend on the machine and on what else it does; the ratios, of runs in turn, much less. Nothing fails for being slow.
+func TestScale(t *testing.T) {
+	sizes, everyday := os.Getenv("SCALE"), false
+	if sizes == "" {
+		sizes, everyday = "60", true
+	}
+	for size := range strings.SplitSeq(sizes, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(size))
+		require.NoError(t, err, "SCALE is a list of numbers, such as 1000,10000")
+		t.Run(size, func(t *testing.T) {
+			f := fleet{Deployments: n, Unrelated: 5 * n, History: 200, Seed: 1}
+			if everyday {
+				f.History = 10
+			}
+			newScale(t, f, everyday).all()
+		})
+	}
+}
+
+// scale is one fleet, on a server for the bot and on one for git.
+type scale struct {
+	*testing.T
+	fleet    fleet
+	everyday bool
+	bot, git hosted
+	temporal string // file with what Temporal knows
+	cache    string // of the bot
+	builds   int    // how many changes were made
+	table    table
+}
+
+// hosted is a repository and where it is served.
+type hosted struct {
+	*gittest.Repo
+	url string
+}
+
+func newScale(t *testing.T, f fleet, everyday bool) *scale {
+	start := time.Now()
+	settled := f.settle(t)
+	repo := f.commit(t, settled)
+	s := &scale{T: t, fleet: f, everyday: everyday, temporal: filepath.Join(t.TempDir(), "temporal.json"), cache: t.TempDir(), builds: versions}
+	for _, h := range []*hosted{&s.bot, &s.git} {
+		h.Repo = copyOf(t, repo)
+		h.url = served(t, h.Repo)
+	}
+	data, err := json.Marshal(settled.temporal)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(s.temporal, data, 0o600))
+	t.Logf("%d worker deployments, %d unrelated files, %d commits: made in %s", f.Deployments, f.Unrelated, f.History+1, time.Since(start).Round(time.Second))
+	return s
+}
+
+// copyOf shares the objects, which never change.
+func copyOf(t *testing.T, r *gittest.Repo) *gittest.Repo {
+	dir := filepath.Join(t.TempDir(), "repo.git")
+	out, err := exec.Command("cp", "-a", "-l", r.Dir, dir).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "logs"))) // those are written to
+	return gittest.OpenRepo(t, dir)
+}
+
+func (s *scale) rounds(n int) int {
+	if s.everyday {
+		return 1
+	}
+	return n
+}
+
+func (s *scale) all() {
+	s.warm()
+	s.restart()
+	s.cold()
+	s.first()
+	s.bot.Fsck()
+	s.git.Fsck()
+	s.table.print(s)
+}
+
+// start starts a bot on a cache.
+func (s *scale) start(cache string) *botClient {
+	s.Helper()
+	return startBot(s, botConfig{URL: s.bot.url, Cache: cache, Temporal: s.temporal})
+}
+
+// settle ends a bot when nothing is left to do. The next one finds Temporal as it left it.
+func (s *scale) settle(b *botClient) {
+	s.Helper()
+	b.quiet()
+	b.ask(botRequest{Do: "save"})
+	b.stop()
+}
+
+// change is what a person pushed: other images in some specs.
+type change struct {
+	specs  []int
+	build  int
+	commit string
+}
+
+// push changes the specs in a repository.
+func (s *scale) push(h hosted, specs []int, build int) change {
+	s.Helper()
+	write := map[string]string{}
+	for _, i := range specs {
+		write[s.fleet.specPath(i)] = s.fleet.spec(i, build, allAtOnce)
+	}
+	return change{specs, build, h.Commit(gittest.Commit{Write: write, When: time.Now()})}
+}
+
+// some are k worker deployments, others each time.
+func (s *scale) some(k int) []int {
+	s.builds++
+	var out []int
+	for j := range k {
+		out = append(out, (j*(s.fleet.Deployments/k)+s.builds*7919)%s.fleet.Deployments)
+	}
+	return out
+}
+
+// both has the same change made in both repositories, and the bot and git act on it, the bot first. What the bot wrote is
+// what git writes.
+func (s *scale) both(k int, bot func() botAnswer, git func(c change, write map[string]string) (string, cost)) (ours, theirs cost) {
+	s.Helper()
+	specs := s.some(k)
+	c := s.push(s.bot, specs, s.builds)
+	a := bot()
+	require.Len(s, a.Commits, 1)
+	write := s.written(s.bot, c, a.Commits[0])
+	if git == nil {
+		return cost{a.Wall, a.CPU}, cost{}
+	}
+	c = s.push(s.git, specs, s.builds)
+	tip, theirs := git(c, write)
+	require.Equal(s, write, s.written(s.git, c, tip))
+	return cost{a.Wall, a.CPU}, theirs
+}
+
+var imageLine = regexp.MustCompile(`(?m)^ +image: (.+)$`)
+
+// written gives the files of a commit, and checks that they are those that it had to be: it is the branch's tip, on top of
+// the person's; each worker deployment has a version with the new image, is routed and says so; nothing else was touched.
+func (s *scale) written(h hosted, c change, commit string) map[string]string {
+	s.Helper()
+	require.Equal(s, commit, h.Tip("main"))
+	require.Equal(s, c.commit, h.Git("rev-parse", commit+"^"))
+	type seen struct{ status, routing, image bool }
+	found := map[string]*seen{}
+	for _, i := range c.specs {
+		found[s.fleet.recordPath(i)+"/"] = &seen{}
+	}
+	write := map[string]string{}
+	var paths, blobs []string
+	for line := range strings.SplitSeq(h.Git("diff-tree", "-r", c.commit, commit), "\n") {
+		meta, p, _ := strings.Cut(line, "\t")
+		f := strings.Fields(meta)
+		require.Contains(s, "AM", f[4], p)
+		paths, blobs = append(paths, p), append(blobs, f[3])
+	}
+	for i, data := range h.blobs(blobs) {
+		p := paths[i]
+		write[p] = data
+		dir := strings.Join(strings.SplitAfterN(p, "/", 4)[:3], "")
+		at := found[dir]
+		require.NotNil(s, at, "%s is of nobody who changed", p)
+		switch name := strings.TrimPrefix(p, dir); {
+		case name == "routing.yaml":
+			at.routing = true
+		case name == "status.yaml":
+			at.status = true
+		case strings.HasSuffix(name, "/deployment.yaml"):
+			image := imageLine.FindStringSubmatch(data)
+			require.NotNil(s, image, p)
+			require.True(s, strings.HasSuffix(image[1], ":v1."+strconv.Itoa(c.build)+".0"), "%s: %s", p, image[1])
+			at.image = true
+		}
+	}
+	for dir, at := range found {
+		require.Equal(s, seen{true, true, true}, *at, dir)
+	}
+	return write
+}
+
+// blobs reads many objects at once.
+func (h hosted) blobs(hashes []string) []string {
+	out := h.GitInput([]byte(strings.Join(hashes, "\n")+"\n"), "cat-file", "--batch=%(objectsize)") + "\n"
+	var list []string
+	for range hashes {
+		head, rest, _ := strings.Cut(out, "\n")
+		size, _ := strconv.Atoi(head)
+		list = append(list, rest[:size])
+		out = strings.TrimPrefix(rest[size:], "\n")
+	}
+	return list
+}
+
+// warm is a bot that runs as a loop.
+func (s *scale) warm() {
+	b := s.start(s.cache)
+	first := b.cycle()
+	if len(first.Commits) > 0 {
+		s.Fatalf("the fleet is not settled: %s", s.bot.Git("show", "--stat", "-p", first.Commits[0])[:3000])
+	}
+	require.Equal(s, s.fleet.Deployments, first.Decided)
+	b.quiet()
+	n := &native{tb: s, url: s.git.url}
+	n.clone(everything)
+	tip := s.git.Tip("main")
+
+	idle := s.table.row("no change", "wall ≤ 0.3; < 1 ms own CPU")
+	for range s.rounds(11) {
+		a := b.cycle()
+		require.Empty(s, a.Commits)
+		require.Zero(s, a.Described)
+		idle.add(cost{a.Wall, a.CPU}, n.measured(func() {
+			require.Contains(s, n.git(nil, "ls-remote", "origin", "refs/heads/main"), s.git.Tip("main"))
+		}))
+	}
+	for _, k := range []int{1, max(s.fleet.Deployments/10, 2)} {
+		target := "wall ≤ 0.5; < 5 ms own CPU"
+		if k > 1 {
+			target = "wall ≤ 0.5"
+		}
+		row := s.table.row(number(k)+" changed", target)
+		for range s.rounds(5) {
+			row.add(s.both(k, b.cycle, func(_ change, write map[string]string) (pushed string, c cost) {
+				n.prepare(write)
+				c = n.measured(func() { pushed = n.push(n.fetchChanged(tip), write) })
+				tip = pushed
+				return pushed, c
+			}))
+			b.quiet()
+		}
+	}
+	s.settle(b)
+}
+
+// restart is a bot that starts on a mirror that is there, and reads everything.
+func (s *scale) restart() {
+	n := &native{tb: s, url: s.git.url}
+	n.clone(everything)
+	tip := s.git.Tip("main")
+	row := s.table.row("restart on a mirror, 1 changed", "wall ≤ 1")
+	for i := range s.rounds(3) {
+		b := s.start(s.cache)
+		row.add(s.both(1, b.cycle, func(_ change, write map[string]string) (pushed string, c cost) {
+			n.prepare(write)
+			c = n.measured(func() {
+				at := n.fetchChanged(tip)
+				n.specs(everything, at)
+				pushed = n.push(at, write)
+			})
+			tip = pushed
+			return pushed, c
+		}))
+		if i == 0 {
+			b.quiet()
+			for range 20 {
+				b.cycle()
+			}
+			a := b.cycle()
+			s.table.note("memory steady", "< 100 MB", megabytes(a.Resident)+" resident, "+megabytes(a.Heap)+" heap, "+megabytes(a.Peak)+" peak since the start")
+		}
+		s.settle(b)
+	}
+}
+
+// cold is a bot without a mirror.
+func (s *scale) cold() {
+	clone := func(f filter) func(change, map[string]string) (string, cost) {
+		return func(c change, write map[string]string) (pushed string, took cost) {
+			n := &native{tb: s, url: s.git.url}
+			n.prepare(write)
+			return pushed, n.measured(func() {
+				n.clone(f)
+				n.specs(f, c.commit)
+				pushed = n.push(c.commit, write)
+			})
+		}
+	}
+	s.git.Git("config", "uploadpack.allowFilter", "true")
+	for _, filters := range []bool{true, false} {
+		s.bot.Git("config", "uploadpack.allowFilter", strconv.FormatBool(filters))
+		server, against, target := ", server filters", noBlobs, "wall ≤ 0.7 × filtered, ≤ 0.25 × depth 1; < 0.5 s"
+		if !filters {
+			server, against, target = ", no filter", everything, "wall ≤ 2"
+		}
+		for _, remembered := range []bool{true, false} {
+			what, target := "cold, remembered"+server, target
+			if !remembered {
+				what, target = "cold, nothing remembered"+server, "< 3 s"
+			}
+			row := s.table.row(what+", 1 changed", target)
+			var other *line
+			if against == noBlobs && remembered {
+				other = s.table.row(what+" (against depth 1)", "wall ≤ 0.25")
+			}
+			for range s.rounds(3) {
+				cache := s.TempDir()
+				if remembered {
+					s.copyRemembered(cache)
+				}
+				b := s.start(cache)
+				ours, theirs := s.both(1, b.cycle, clone(against))
+				row.add(ours, theirs)
+				s.settle(b)
+				if other == nil {
+					continue
+				}
+				s.copyRemembered(cache)
+				require.NoError(s, os.RemoveAll(filepath.Join(cache, "mirror")))
+				b = s.start(cache)
+				other.add(s.both(1, b.cycle, clone(everything)))
+				s.settle(b)
+			}
+		}
+	}
+}
+
+// copyRemembered copies the cache without the mirror.
+func (s *scale) copyRemembered(to string) {
+	s.Helper()
+	out, err := exec.Command("sh", "-c", `cd "$0" && for f in *; do test "$f" = mirror || cp -a "$f" "$1"/; done`, s.cache, to).CombinedOutput()
+	require.NoError(s, err, string(out))
+}
+
+// first is the first render of all: a repository that has specs and nothing else.
+func (s *scale) first() {
+	files := map[string]string{}
+	for i := range s.fleet.Deployments {
+		files[s.fleet.specPath(i)] = s.fleet.spec(i, 0, progressive)
+		files[connectionPath(s.fleet.team(i))] = connectionOf(s.fleet.team(i))
+	}
+	repo := gittest.NewBareRepo(s)
+	repo.Commit(gittest.Commit{Write: files})
+	url := served(s, repo)
+	plan := s.table.row("plan and render all from memory", "< 2.5 s on two cores")
+	for range s.rounds(3) {
+		b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
+		a := b.ask(botRequest{Do: "plan"})
+		require.Equal(s, s.fleet.Deployments, a.Decided)
+		plan.add(cost{a.Wall, a.CPU}, cost{})
+		b.stop()
+	}
+	b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
+	a := b.cycle()
+	require.Len(s, a.Commits, 1)
+	require.Equal(s, s.fleet.Deployments, strings.Count("\n"+repo.Git("ls-tree", "-r", "--name-only", "main"), "/deployment.yaml"))
+	repo.Fsck()
+	s.table.row("first render of all, pushed", "").add(cost{a.Wall, a.CPU}, cost{})
+	s.table.note("memory at the first render of all", "< 500 MB", megabytes(a.Peak)+" peak, "+megabytes(a.Heap)+" heap afterwards")
+	b.stop()
+}
