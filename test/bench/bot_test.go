@@ -103,6 +103,7 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 	case r.Do == "heap":
 		if f, e := os.Create(os.Getenv("BENCH_PROFILE") + ".heap"); e == nil {
 			runtime.GC()
+			runtime.GC() // a profile is of the last but one
 			err = pprof.Lookup("heap").WriteTo(f, 0)
 			_ = f.Close()
 		}

@@ -92,11 +92,17 @@ func (s *scale) rounds(n int) int {
 	return n
 }
 
+// parts of a run; SCALE_ONLY names those that are run.
 func (s *scale) all() {
-	s.warm()
-	s.restart()
-	s.cold()
-	s.first()
+	only := os.Getenv("SCALE_ONLY")
+	for _, part := range []struct {
+		name string
+		run  func()
+	}{{"warm", s.warm}, {"restart", s.restart}, {"cold", s.cold}, {"first", s.first}} {
+		if only == "" || strings.Contains(only, part.name) {
+			part.run()
+		}
+	}
 	s.bot.Fsck()
 	s.git.Fsck()
 	s.table.print(s)
@@ -282,6 +288,9 @@ func (s *scale) restart() {
 			b.quiet()
 			for range 20 {
 				b.cycle()
+			}
+			if os.Getenv("BENCH_PROFILE") != "" {
+				b.ask(botRequest{Do: "heap"})
 			}
 			a := b.cycle()
 			s.table.note("memory steady", "< 100 MB", megabytes(a.Resident)+" resident, "+megabytes(a.Heap)+" heap, "+megabytes(a.Peak)+" peak since the start")
