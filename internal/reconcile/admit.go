@@ -9,11 +9,7 @@ import (
 
 // DecideAll decides for the worker deployments of one environment, in the order of their names.
 func DecideAll(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []Decision {
-	out := make([]Decision, len(snapshots))
-	for i, s := range snapshots {
-		out[i] = Decide(ctx, judge, s)
-	}
-	return Admit(ctx, judge, out)
+	return Admit(ctx, judge, decideEach(ctx, judge, snapshots))
 }
 
 // DecideFor decides for one of the worker deployments of an environment as it is decided beside the others. It has to be one of them.

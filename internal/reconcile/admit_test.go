@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ type crowd struct {
 	most    int
 	routing map[rollout.Name]rollout.RoutingConfig
 	// judged counts what the policy was asked about starts.
-	judged int
+	judged atomic.Int64
 }
 
 func newCrowd(t *testing.T, names ...string) *crowd {
@@ -86,7 +87,7 @@ func (c *crowd) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposa
 		if !s.Starts(a) {
 			continue
 		}
-		c.judged++
+		c.judged.Add(1)
 		if len(s.Rollouts) >= c.most {
 			var names []string
 			for _, r := range s.Rollouts {
@@ -225,7 +226,7 @@ func TestPlanAdmitsAsWell(t *testing.T) {
 	_, decided, err := r.Plan(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"b": "a"}, held(Report{Decisions: decided[0]}))
-	require.Equal(t, 3, c.judged, "both, and the second once more")
+	require.EqualValues(t, 3, c.judged.Load(), "both, and the second once more")
 
 	world, err := r.Observe(t.Context())
 	require.NoError(t, err)
@@ -235,9 +236,9 @@ func TestPlanAdmitsAsWell(t *testing.T) {
 	b := DecideFor(t.Context(), c, world.Environments[0].Deployments, rollout.Name{Namespace: "shop", Name: "b"})
 	require.Equal(t, again[1], b)
 
-	c.judged = 0
+	c.judged.Store(0)
 	DecideAll(t.Context(), c, world.Environments[0].Deployments[:1])
-	require.Equal(t, 1, c.judged)
+	require.EqualValues(t, 1, c.judged.Load())
 }
 
 func TestAdmitLeavesWhatItIsGiven(t *testing.T) {

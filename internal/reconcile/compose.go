@@ -36,9 +36,10 @@ func Render(d Decision) Part {
 // Compose renders all decisions of an environment, and its own kustomization.yaml: root is nil if that stays as it is.
 func Compose(env rollout.EnvironmentWorld, decisions []Decision) (parts []Part, root *rollout.FileChange, err error) {
 	dirs := slices.Clone(env.Roots)
-	for _, d := range decisions {
-		part := Render(d)
-		parts = append(parts, part)
+	parts = make([]Part, len(decisions))
+	onAllCores(len(parts), func(i int) { parts[i] = Render(decisions[i]) })
+	for i, d := range decisions {
+		part := parts[i]
 		switch name := d.Plan.Deployment.String(); {
 		case part.Refused != "" || d.Plan.Record == nil:
 		case d.Plan.Remove:

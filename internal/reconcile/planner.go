@@ -4,7 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -222,8 +225,8 @@ func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld,
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range seen {
-		if d := Decide(ctx, judge, s); p.urgent(d) {
+	for _, d := range decideEach(ctx, judge, seen) {
+		if p.urgent(d) {
 			p.tell(ctx, d)
 			urgent = append(urgent, d)
 		} else {
@@ -287,6 +290,27 @@ func (p *Planner) tell(ctx context.Context, d Decision) {
 func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
 	s.Observation = rollout.Observation{}
 	return s
+}
+
+// decideEach decides for each snapshot by itself.
+func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []Decision {
+	out := make([]Decision, len(snapshots))
+	onAllCores(len(out), func(i int) { out[i] = Decide(ctx, judge, snapshots[i]) })
+	return out
+}
+
+// onAllCores does n things that have nothing to do with each other.
+func onAllCores(n int, do func(i int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // Decide is the pure part of a cycle: what to do about one snapshot.

@@ -19,7 +19,7 @@ type Observer interface {
 	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
 }
 
-// Judge is policy.
+// Judge is policy. It is asked about several worker deployments at once.
 type Judge interface {
 	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts
 	// Digest names the policies and their data.
