@@ -69,10 +69,18 @@ func (v *view) proposes(a rollout.Action) bool {
 		float32(p.From) == float32(a.From) && float32(p.To) == float32(a.To)
 }
 
+// review is what became of the recorded proposal where people review it; nil: not known.
+func (v *view) review() *rollout.Review {
+	if p, r := v.rec.Proposal, v.s.Review; p != nil && r != nil && r.Since.Equal(p.Since.Time) {
+		return r
+	}
+	return nil
+}
+
 // rejection is the hold that a person set by closing the proposal; nil: nobody did.
 func (v *view) rejection() *v1alpha1.Hold {
-	p, r := v.rec.Proposal, v.s.Review
-	if p == nil || r == nil || !r.Rejected || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
+	p, r := v.rec.Proposal, v.review()
+	if r == nil || !r.Rejected || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
 		return nil
 	}
 	by := r.By
@@ -129,8 +137,8 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	if r.proposes(h.Action) {
 		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
 	}
-	if r.s.Review != nil && r.s.Review.URL != "" && r.proposes(h.Action) {
-		p.PullRequest = r.s.Review.URL
+	if is := r.review(); is != nil && is.URL != "" && r.proposes(h.Action) {
+		p.PullRequest = is.URL
 	}
 	next.Proposal = &p
 }
@@ -141,8 +149,8 @@ func (r *resolver) void(by string) string {
 	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID, text(p.From), text(p.To), r.state.Message)
 }
 
-// review is what people are asked to approve, if anything waits for that.
-func (r *resolver) review(plan *rollout.Plan) {
+// askPeople says what people are asked to approve, if anything waits for that.
+func (r *resolver) askPeople(plan *rollout.Plan) {
 	h := r.asks()
 	if plan.Record == nil || plan.Record.Proposal == nil || plan.Record.Proposal.Approved != nil || h == nil {
 		return

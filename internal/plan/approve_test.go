@@ -35,7 +35,14 @@ func pull(p *v1alpha1.RecordedProposal) { p.PullRequest = "https://git.example/p
 // pastPause is v2 at 10% since longer than the step's pause.
 func pastPause() change { return rampsAt(10, 11*time.Minute) }
 
-func reviewed(r rollout.Review) change { return func(g *given) { g.Review = &r } }
+// reviewed is what became of the proposal that suggests records.
+func reviewed(r rollout.Review) change {
+	r.Since = stamp(ago(48 * time.Hour))
+	return func(g *given) { g.Review = &r }
+}
+
+// anothers makes it the review of a proposal before.
+func anothers(g *given) { g.Review.Since = stamp(ago(72 * time.Hour)) }
 
 func proposal(from, to float64, since time.Time) *v1alpha1.RecordedProposal {
 	return &v1alpha1.RecordedProposal{BuildID: id("v2"), TemplateHash: hash("v2"), From: from, To: to, Since: stamp(since)}
@@ -57,6 +64,7 @@ func TestProposalIsRecorded(t *testing.T) {
 		"it stays":                      {all(pastPause(), step, suggests(10, 50)), allowed, proposal(10, 50, ago(48*time.Hour))},
 		"with its address":              {all(pastPause(), step, suggests(10, 50, pull)), allowed, url},
 		"its address is learned":        {all(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{URL: url.PullRequest})), allowed, url},
+		"not that of one before":        {all(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{URL: url.PullRequest}), anothers), allowed, proposal(10, 50, ago(48*time.Hour))},
 		"another has none yet":          {all(pastPause(), step, suggests(0, 10, pull), reviewed(rollout.Review{URL: url.PullRequest})), allowed, proposal(10, 50, noon)},
 		"another share":                 {all(pastPause(), step, suggests(10, 40)), allowed, proposal(10, 50, noon)},
 		"another start":                 {all(pastPause(), step, suggests(5, 50)), allowed, proposal(10, 50, noon)},
@@ -241,6 +249,7 @@ func TestRejectedProposal(t *testing.T) {
 		row   string
 	}{
 		"nobody closed it":      {all(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{URL: "x"})), "next-step"},
+		"it was the one before": {all(pastPause(), step, suggests(10, 50), no, anothers), "next-step"},
 		"nothing was proposed":  {all(pastPause(), step, no), "next-step"},
 		"it was approved":       {all(pastPause(), step, suggests(10, 50, adaApproved), no), "next-step"},
 		"it was another build":  {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.BuildID = id("v3") }), no), "next-step"},
@@ -256,8 +265,10 @@ func TestRejectedProposal(t *testing.T) {
 
 // The status names where it is reviewed.
 func TestStatusNamesThePullRequest(t *testing.T) {
-	review := reviewed(rollout.Review{URL: "https://git.example/pulls/7"})
-	require.Equal(t, "https://git.example/pulls/7", decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep), review), allowed).Status.Decision.PullRequest)
+	step := wantsApproval(v1alpha1.ScopeStep)
+	review := all(suggests(10, 50), reviewed(rollout.Review{URL: "https://git.example/pulls/7"}))
+	require.Equal(t, "https://git.example/pulls/7", decide(t, of(pastPause(), step, review), allowed).Status.Decision.PullRequest)
+	require.Empty(t, decide(t, of(pastPause(), step, review, anothers), allowed).Status.Decision.PullRequest)
 	require.Empty(t, decide(t, of(pastPause(), review), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))).Status.Decision.PullRequest)
-	require.Empty(t, decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep)), allowed).Status.Decision.PullRequest)
+	require.Empty(t, decide(t, of(pastPause(), step), allowed).Status.Decision.PullRequest)
 }

@@ -161,8 +161,8 @@ func (r *resolver) decision() *v1alpha1.Decision {
 	if held := r.heldForTarget(); held != nil {
 		d.Action, d.To, d.Verdict = string(held.Action.Kind), goal(held.Action), string(held.Verdict.Effect)
 		d.From = text(held.Action.From)
-		if r.s.Review != nil && held.Verdict.Effect == rollout.RequireApproval {
-			d.PullRequest = r.s.Review.URL
+		if is := r.review(); is != nil && held.Verdict.Effect == rollout.RequireApproval {
+			d.PullRequest = is.URL
 		}
 		for _, f := range held.Verdict.Findings {
 			if f.Effect.Strictness() >= rollout.RequireApproval.Strictness() && f.Waived == "" {

@@ -45,7 +45,7 @@ type Config struct {
 const patience = 20 * time.Second
 
 // updateEvery is how often the body of a pull request follows the facts.
-const updateEvery = time.Minute
+const updateEvery = 5 * time.Minute
 
 // Desk is a reconcile.Proposer. It is used by one goroutine at a time.
 type Desk struct {
@@ -196,7 +196,8 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 	if err != nil {
 		return err
 	}
-	about := pull.Number != 0 && (pull.URL == recorded.PullRequest || pull.HeadCommit != "" && pull.HeadCommit == was.Tip)
+	// A pull request is about this proposal if that is written down, or if it is of this branch as it is.
+	about := pull.Number != 0 && (pull.URL == recorded.PullRequest || was.ID == id && pull.HeadCommit != "" && pull.HeadCommit == was.Tip)
 	switch {
 	case about && pull.State == forge.StateMerged:
 		return nil // the next cycle reads what that made of the branch
@@ -204,11 +205,11 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 		if by, err := l.closedBy(ctx, pull.Number); err != nil {
 			return err
 		} else if !by.Self {
-			l.know(n, rollout.Review{URL: pull.URL, Rejected: true, By: by.Login})
+			l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL, Rejected: true, By: by.Login})
 			return l.Branches.Withdraw(ctx, was)
 		}
 	case was.Theirs:
-		r := rollout.Review{Note: "the branch " + was.Branch + " has commits of others, and is left alone"}
+		r := rollout.Review{Since: recorded.Since, Note: "the branch " + was.Branch + " has commits of others, and is left alone"}
 		if pull.State == forge.StateOpen {
 			r.URL = pull.URL
 		}
@@ -241,7 +242,7 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 		f.written, f.when = title+"\n"+body, l.Now()
 	}
 	f.seen, f.title = pull, title
-	l.know(n, rollout.Review{URL: pull.URL})
+	l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL})
 	return errors.Join(l.update(ctx, f, title, body), l.status(ctx, f, tip, x), l.merge(ctx, f, tip))
 }
 
@@ -361,12 +362,13 @@ func (l *look) leave(ctx context.Context, f *file) error {
 
 // withdraw takes back what is not proposed any more.
 func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed, status *v1alpha1.WorkerDeploymentStatus) error {
+	if was.Theirs {
+		return nil
+	}
+	l.file(n).at = time.Time{} // it may be merged since
 	pull, err := l.pull(ctx, n, was)
 	if err != nil {
 		return err
-	}
-	if was.Theirs {
-		return nil
 	}
 	if pull.Number != 0 && pull.State == forge.StateOpen {
 		change := forge.Change{Close: true, Comment: "This does not come next any more." + because(status)}

@@ -4,6 +4,8 @@ import "github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 
 // Review is what became of a proposal where people review it. It never approves anything: that is for what is on the branch.
 type Review struct {
+	// Since is RecordedProposal.Since of the proposal that it is about.
+	Since v1alpha1.Time `json:"since"`
 	// URL of the pull request; "": there is none.
 	URL string `json:"url,omitempty"`
 	// Rejected says that a person closed it, and By who that was, "" if that is not known.

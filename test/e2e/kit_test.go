@@ -80,22 +80,23 @@ const patience = 4 * time.Minute
 
 // world is one repository, one Temporal namespace and one cluster.
 type world struct {
-	t       *testing.T
-	repo    *gittest.Repo
-	url     string   // of the repository, as the bot has it
-	origin  string   // of the repository, as people have it
-	access  []string // flags with which the bot gets there
-	server  *temporalenv.Server
-	ns      *temporalenv.Namespace
-	client  client.Client
-	fleet   *temporalenv.Fleet
-	cache   string
-	started time.Time
-	clock   int
-	branch  string // of the output
-	output  string // of the environment that it is asked about
-	name    string // of the worker deployment that it is asked about
-	tree    *tree
+	t        *testing.T
+	repo     *gittest.Repo
+	url      string   // of the repository, as the bot has it
+	origin   string   // of the repository, as people have it
+	interval string   // between two cycles
+	access   []string // flags with which the bot gets there
+	server   *temporalenv.Server
+	ns       *temporalenv.Namespace
+	client   client.Client
+	fleet    *temporalenv.Fleet
+	cache    string
+	started  time.Time
+	clock    int
+	branch   string // of the output
+	output   string // of the environment that it is asked about
+	name     string // of the worker deployment that it is asked about
+	tree     *tree
 	// settings of the server for the world's namespace.
 	settings []temporalenv.Setting
 	// images beside those that every cluster has.
@@ -148,7 +149,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", output: output, name: deployName, tree: &tree{}}
-	w.url, w.origin = w.repo.URL(), w.repo.Dir
+	w.url, w.origin, w.interval = w.repo.URL(), w.repo.Dir, "250ms"
 	for _, o := range options {
 		o(w)
 	}
@@ -329,7 +330,7 @@ func (w *world) runArgs(more ...string) []string {
 // start runs the bot until stop, or the end of the test.
 func (w *world) start(more ...string) *bot {
 	w.t.Helper()
-	args := w.runArgs(append([]string{"--interval", "250ms"}, more...)...)
+	args := w.runArgs(append([]string{"--interval", w.interval}, more...)...)
 	b := &bot{w: w, cmd: w.command(context.Background(), binary, args...), log: &lockedBuffer{}}
 	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
 	require.NoError(w.t, b.cmd.Start())

@@ -33,6 +33,7 @@ func onGitea(r *review) option {
 		require.NoError(w.t, os.WriteFile(token, []byte(r.bot.Token+"\n"), 0o600))
 		w.repo = gittest.OpenRepo(w.t, r.Dir())
 		w.url, w.origin = r.URL()+".git", r.CloneURL(r.person)
+		w.interval = "1s" // a Gitea is not as quick as files are
 		w.access = []string{"--git-user", r.bot.Login, "--git-token-file", token, "--forge", "gitea"}
 	}
 }
