@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -66,7 +67,7 @@ func (h *Handler) secrets(ctx context.Context) ([]secret, error) {
 	}
 	text, err := h.cfg.Secrets(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the webhook secrets: %w", err)
 	}
 	return parseSecrets(text)
 }

@@ -241,7 +241,7 @@ func TestSecretsAtTheStart(t *testing.T) {
 		err  error
 		says string
 	}{
-		"away":      {"", away, "away"},
+		"away":      {"", away, "read the webhook secrets: away"},
 		"empty":     {" \n", nil, "there is no webhook secret: write one in a line, made with openssl rand -hex 32"},
 		"short":     {secretOther + "\nhunter2\n", nil, "the webhook secret in line 2 has 7 characters, and 16 are the least: make one with openssl rand -hex 32"},
 		"no base64": {"whsec_hunter2hunter2!!!", nil, "the webhook secret in line 1 begins with whsec_, and is not base64 behind it: copy GitLab's signing token whole"},
