@@ -14,8 +14,8 @@
 // its body with an HMAC of the body, since the IDs of GitHub and Gitea are not signed. Beside a bare token nothing is, so its ID is
 // taken as it is: that keeps retries apart, and no attacker.
 //
-// Bodies are hashed as they come, up to MaxBody bytes, and only the first megabyte is kept, to be looked at once the proof holds: nothing is parsed that
-// is not signed.
+// Bodies are hashed as they come, up to MaxBody bytes. At most a megabyte is kept, to be looked at once the proof holds: nothing is parsed
+// that is not proven.
 //
 // All of it is safe for concurrent use.
 package webhook

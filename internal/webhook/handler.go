@@ -110,8 +110,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, "ignored: it was there before")
 		return
 	}
-	log.InfoContext(r.Context(), "webhook", "ref", clip(what.payload.Ref))
 	h.cfg.Ring()
+	log.InfoContext(r.Context(), "webhook", "ref", clip(what.payload.Ref))
 	answer(w, http.StatusAccepted, "the bot looks")
 }
 
