@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/giteatest"
 )
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
@@ -53,6 +56,36 @@ func TestWebhooks(t *testing.T) {
 		require.Equal(t, http.StatusAccepted, deliver(t, url, body, "X-Gitlab-Event", "Push Hook", "Idempotency-Key", "3", "X-Gitlab-Token", hookSecret))
 	})
 	require.NotContains(t, b.log.String(), hookSecret)
+}
+
+// The same with a real Gitea, which sends the webhook by itself: the bot's commit follows a person's.
+func TestWebhooksOfGitea(t *testing.T) {
+	t.Parallel()
+	forge := giteatest.Start(t)
+	person, robot := forge.User(t, "person"), forge.User(t, "bot")
+	repo := forge.Repository(t, person.Login)
+	repo.Collaborators(t, robot)
+	ns, err := server.Namespace(t.Context(), "webhooks-of-gitea")
+	require.NoError(t, err)
+	w := &world{t: t, cache: t.TempDir(), server: server, ns: ns}
+	repo.Commit(t, person, giteatest.Commit{Branch: "main", Path: "workers/connection.yaml", Text: w.connection()})
+
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(hookSecret+"\n"), 0o600))
+	w.url = repo.CloneURL(robot)
+	b := w.start("--interval", "1h", "--webhook-address", "127.0.0.1:0", "--webhook-secret-file", secret)
+	w.eventually("it waits for an hour", func() bool { return strings.Contains(b.log.String(), "msg=cycle ") })
+	_, _, err = person.Client(t).CreateRepoHook(repo.Owner, repo.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: true, Events: []string{"push"},
+		Config: map[string]string{"url": listensAt.FindStringSubmatch(b.log.String())[1], "content_type": "json", "secret": hookSecret}})
+	require.NoError(t, err)
+
+	text := strings.ReplaceAll(specText{image: "app:v1"}.String(), "NAMESPACE", ns.Name())
+	pushed := repo.Commit(t, person, giteatest.Commit{Branch: "main", Path: specFile, Text: text})
+	start := time.Now()
+	w.eventually("the bot's commit", func() bool { return repo.Tip(t, "main") != pushed })
+	t.Logf("committed after %s", time.Since(start).Round(10*time.Millisecond))
+	require.Contains(t, b.log.String(), "msg=webhook part=webhook forge=gitea event=push")
+	require.NotContains(t, b.log.String(), robot.Token)
 }
 
 // installHook installs the hook of the documentation.
