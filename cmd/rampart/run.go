@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/webhook"
 )
@@ -145,8 +146,12 @@ func (l *loop) run(ctx context.Context) {
 			break
 		}
 		l.watch(r.World)
-		if l.bell.Wait(ctx, l.pause(r, err)) != nil {
+		rung, err := l.bell.Wait(ctx, l.pause(r, err))
+		if err != nil {
 			break
+		}
+		if desk, ok := l.bot.Proposer.(*review.Desk); ok && rung {
+			desk.LookAgain()
 		}
 	}
 	l.log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/webhook"
@@ -38,7 +39,7 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository repository
 	}
 	log := l.log.With("part", "webhook")
 	secrets := l.secret(f.secretFile, variableWebhookSecret)
-	handler, err := webhook.NewHandler(ctx, webhook.Config{Secrets: secrets, Repository: mirror.PathAtServer(repository.url),
+	handler, err := webhook.NewHandler(ctx, webhook.Config{Secrets: secrets, Repository: mirror.PathAtServer(repository.url), Proposals: gitops.ProposalBranches,
 		Watched: func(branch string) bool { return l.watched(branch, repository.branch) }, Ring: l.bell.Ring, Log: log, Now: l.now})
 	if err != nil {
 		return nil, err

@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// Proposals is what the names of proposals' branches begin with.
-const Proposals = "rampart/"
-
 // event is what a delivery is about, as it says.
 type event struct {
 	// forge is "" where nobody says what happened.
@@ -93,7 +90,9 @@ func (e event) kind() kind {
 type watch struct {
 	// repository is its path at the server, "" if it is not known.
 	repository string
-	branch     func(string) bool
+	// proposals begin the names of proposals' branches.
+	proposals string
+	branch    func(string) bool
 }
 
 // boring says why an event is surely of no interest, "" if it may be of some.
@@ -109,12 +108,12 @@ func (w watch) boring(e event) string {
 		switch {
 		case p.RefType == "tag", !isBranch && strings.HasPrefix(branch, "refs/"):
 			return "it is about no branch"
-		case branch != "" && !strings.HasPrefix(branch, Proposals) && !w.branch(branch):
+		case branch != "" && !strings.HasPrefix(branch, w.proposals) && !w.branch(branch):
 			return fmt.Sprintf("it is about another branch, %.100q", branch)
 		}
 	case kindPull:
 		head := firstOf(p.PullRequest.Head.Ref, p.ObjectAttributes.SourceBranch)
-		if head != "" && !strings.HasPrefix(head, Proposals) {
+		if head != "" && !strings.HasPrefix(head, w.proposals) {
 			return fmt.Sprintf("it is about a pull request that is no proposal, of branch %.100q", head)
 		}
 	default:

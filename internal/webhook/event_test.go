@@ -54,7 +54,7 @@ func TestWhatMatters(t *testing.T) {
 		"anybody, other branch":        {"X-Nothing", "", `{"ref":"refs/heads/feature"}`, otherBranch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := watch{"team/workers", func(b string) bool { return b == "main" || b == "deploy" }}
+			w := watch{"team/workers", "rampart/", func(b string) bool { return b == "main" || b == "deploy" }}
 			h := http.Header{}
 			h.Set(c.header, c.event)
 			require.Equal(t, c.want, w.boring(eventOf(h, []byte(c.body))))
@@ -77,6 +77,6 @@ func TestSamePath(t *testing.T) {
 	} {
 		require.Equal(t, c.want, samePath(c.ours, c.said), "%s %s", c.ours, c.said)
 	}
-	none := watch{"", func(string) bool { return true }}
+	none := watch{"", "rampart/", func(string) bool { return true }}
 	require.Empty(t, none.boring(eventOf(http.Header{}, []byte(push("any/thing", "refs/heads/x")))), "one on disk has no name")
 }

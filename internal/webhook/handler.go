@@ -30,6 +30,8 @@ type Config struct {
 	Secrets func(context.Context) (string, error)
 	// Repository is the path of the repository at its server, such as "team/workers"; "": it is not compared.
 	Repository string
+	// Proposals begin the names of proposals' branches, such as "rampart/".
+	Proposals string
 	// Watched says whether a branch is looked at, beside those of proposals.
 	Watched func(branch string) bool
 	// Ring is called for each delivery that counts. It must not block.
@@ -54,7 +56,7 @@ var _ http.Handler = (*Handler)(nil)
 
 // NewHandler makes a Handler. It fails if the secrets cannot be read or used.
 func NewHandler(ctx context.Context, cfg Config) (*Handler, error) {
-	h := &Handler{cfg: cfg, watch: watch{cfg.Repository, cfg.Watched}, slots: make(chan struct{}, atOnce),
+	h := &Handler{cfg: cfg, watch: watch{cfg.Repository, cfg.Proposals, cfg.Watched}, slots: make(chan struct{}, atOnce),
 		warn: rate.NewLimiter(rate.Every(10*time.Second), 10)}
 	_, err := h.secrets(ctx)
 	return h, err
