@@ -17,8 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// proposalBranches begin the names of all branches of proposals.
-const proposalBranches = "rampart/"
+// ProposalBranches begin the names of all branches of proposals.
+const ProposalBranches = "rampart/"
 
 // The trailers by which a proposal's commit is known again. They say nothing of what may be done: who forges them has the bot write
 // over what they wrote.
@@ -29,7 +29,7 @@ const (
 
 // ProposalBranch is where a worker deployment's proposals are.
 func ProposalBranch(environment string, n rollout.Name) string {
-	return proposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+	return ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
 }
 
 // Proposal is one commit on a branch of its own: the record as it is on the output's branch, asking for more.
@@ -62,7 +62,7 @@ type Proposed struct {
 // Proposals are the branches of an environment's proposals that are on the server, by worker deployment.
 // Errors: those of mirror.Fetch.
 func (r *Repository) Proposals(ctx context.Context, environment string) (map[rollout.Name]Proposed, error) {
-	prefix := proposalBranches + environment + "/"
+	prefix := ProposalBranches + environment + "/"
 	tips, err := r.mirror.Branches(ctx, prefix)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out"}
 	// freeFlags take a text that nobody can know.
 	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-namespaces", "author", "decision-mask", "email", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "prometheus-address", "query", "reason", "repo", "run",
-		"show", "since", "temporal-address", "temporal-tls-server-name", "to"}
+		"show", "since", "temporal-address", "temporal-tls-server-name", "to", "webhook-address", "webhook-path"}
 )
 
 // completeRest registers the completion of flags that their commands leave open.

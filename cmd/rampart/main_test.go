@@ -172,7 +172,7 @@ func findCommand(ts *testscript.TestScript, name string) (string, error) {
 // environ is what a script's commands see, as far as rampart looks.
 func environ(ts *testscript.TestScript) []string {
 	var out []string
-	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "RAMPART_LOG_FORMAT", "RAMPART_FAULT"} {
+	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "RAMPART_LOG_FORMAT", "RAMPART_FAULT", "RAMPART_WEBHOOK_SECRET"} {
 		if v := ts.Getenv(name); v != "" {
 			out = append(out, name+"="+v)
 		}

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/webhook"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -20,6 +23,7 @@ func (a *app) runCommand() *cobra.Command {
 		server     temporalFlags
 		on         forgeFlags
 		decided    recordingFlags
+		hooks      webhookFlags
 		once       bool
 		interval   time.Duration
 	)
@@ -42,6 +46,10 @@ What wants approval is proposed: on a branch rampart/ENVIRONMENT/NAMESPACE/NAME 
 a pull request where there is a forge (--forge). Merging it, or rampart approve, lets it go on; closing it, or rampart reject,
 holds the worker deployment where it is.
 
+With --webhook-address it listens for webhooks of GitHub, GitLab, Gitea and Forgejo too, and looks at once when one says that
+something happened; --interval stays as it is, for those that get lost. They are proven by the secrets of
+--webhook-secret-file, one a line, or of RAMPART_WEBHOOK_SECRET; without a secret only a loopback address is listened on.
+
 HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
   rampart run --repo git@git.example.com:team/workers.git --git-ssh-key-file key --temporal-connections connections.yaml
@@ -54,6 +62,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return errors.New("run needs a repository: --repo URL, or RAMPART_REPO")
 			case interval <= 0:
 				return fmt.Errorf("--interval has to be positive, not %s", interval)
+			case once && hooks.address != "":
+				return errors.New("--webhook-address is for the loop: leave out --once, or the address")
 			}
 			judges, err := a.openJudges()
 			if err != nil {
@@ -74,11 +84,16 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				most = leaveOnceTime
 			}
 			defer func() { err = errors.Join(err, closeLog(most)) }()
-			l := loop{app: a, bot: bot, interval: interval, told: map[rollout.Name]rollout.State{}}
+			l := loop{app: a, bot: bot, interval: interval, bell: webhook.NewBell(), told: map[rollout.Name]rollout.State{}}
 			if once {
 				judges.refresh(cmd.Context())
 				return l.once(cmd.Context())
 			}
+			stopHooks, err := l.listen(cmd.Context(), hooks, repository)
+			if err != nil {
+				return err
+			}
+			defer stopHooks()
 			defer judges.keepUp(cmd.Context())()
 			l.run(cmd.Context())
 			return nil
@@ -89,6 +104,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	a.addTemporal(cmd, &server)
 	a.addForge(cmd, &on)
 	decided.addRecording(cmd)
+	hooks.add(cmd)
 	a.addPolicies(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
@@ -110,6 +126,10 @@ type loop struct {
 	*app
 	bot      *reconcile.Reconciler
 	interval time.Duration
+	// bell is what a webhook rings.
+	bell *webhook.Bell
+	// branches are those that the last cycle looked at, nil before the first one.
+	branches atomic.Pointer[[]string]
 	failed   int
 	// told are the states that were logged last.
 	told map[rollout.Name]rollout.State
@@ -125,8 +145,13 @@ func (l *loop) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if sleep(ctx, l.pause(r, err)) != nil {
+		l.watch(r.World)
+		rung, err := l.bell.Wait(ctx, l.pause(r, err))
+		if err != nil {
 			break
+		}
+		if desk, ok := l.bot.Proposer.(*review.Desk); ok && rung {
+			desk.LookAgain()
 		}
 	}
 	l.log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())

@@ -133,6 +133,16 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+func TestPathAtServer(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://u:p@h.example:8443/team/workers.git": "team/workers", "https://h/a%20b/c/": "a b/c", "ssh://git@h:2222/team/workers.git": "team/workers",
+		"git@github.com:acme/x.git": "acme/x", "http://h/git/team/workers": "git/team/workers", "ssh://h/group/sub%20/x.git": "group/sub /x",
+		"file:///srv/git/workers.git": "", "/srv/git/workers.git": "", "workers": "", "": "", "ftp://h/x": "",
+	} {
+		require.Equal(t, want, PathAtServer(raw), raw)
+	}
+}
+
 func FuzzRedact(f *testing.F) {
 	for _, seed := range []string{"https://%s@h/x", "%s@h:x", "https://u:%s@h/x", "ssh://%s@", "%s@", "://%s@h", "https://u:%s@h/%%zz", "https://a/b:%s@h"} {
 		f.Add(seed)

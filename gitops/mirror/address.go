@@ -69,6 +69,22 @@ func parseAddress(raw string) (address, error) {
 	return a, nil
 }
 
+// PathAtServer is the path of a repository at its server, unescaped, without slashes around it and without .git: "team/workers". It is ""
+// for one on this machine's disk, and for what Open would refuse.
+func PathAtServer(raw string) string {
+	a, err := parseAddress(raw)
+	if err != nil || a.scheme == "file" {
+		return ""
+	}
+	path := a.path
+	if a.scheme != "ssh" {
+		if path, err = url.PathUnescape(a.path); err != nil {
+			return ""
+		}
+	}
+	return strings.TrimSuffix(strings.Trim(path, "/"), ".git")
+}
+
 func (a address) show() string {
 	switch a.scheme {
 	case "file":

@@ -58,6 +58,7 @@ var rules = map[string]rule{
 	"internal/testneed":  {never: []string{opa, sdk, git, cobra}},
 	"internal/githubapp": {ours: []string{"internal/outgoing"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/outgoing":  {never: []string{"os/exec", "log/slog", opa, sdk, git, cobra}},
+	"internal/webhook":   {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/parity":    {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":  {},
 	"internal/mutation":  {never: []string{opa, sdk, git, cobra}},

@@ -78,6 +78,15 @@ type file struct {
 // New makes a Desk.
 func New(c Config) *Desk { return &Desk{Config: c, environments: map[string]*environment{}} }
 
+// LookAgain says that something happened at the forge: the next Propose asks it about each pull request, however short ago it did.
+func (d *Desk) LookAgain() {
+	for _, e := range d.environments {
+		for _, f := range e.files {
+			f.at = time.Time{}
+		}
+	}
+}
+
 // Reviews gives what is known of an environment's reviews. It asks nobody.
 func (d *Desk) Reviews(name string) map[rollout.Name]rollout.Review {
 	if e := d.environments[name]; e != nil {

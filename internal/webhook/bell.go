@@ -1,0 +1,58 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// How often a bell wakes somebody: so many times at once, then so often.
+const (
+	burst  = 10
+	oneper = 2 * time.Second
+)
+
+// Bell wakes one waiter. However often it is rung before somebody waits, it wakes once.
+type Bell struct {
+	rung  chan struct{}
+	limit *rate.Limiter
+}
+
+// NewBell makes a bell that nobody has rung yet.
+func NewBell() *Bell {
+	return &Bell{rung: make(chan struct{}, 1), limit: rate.NewLimiter(rate.Every(oneper), burst)}
+}
+
+// Ring wakes whoever waits, or else the next one who does. It never blocks.
+func (b *Bell) Ring() {
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+// Wait waits for a time at most, less if the bell rings or was rung since the last Wait. One that rings too often wakes every two seconds.
+// It says whether the bell was what woke, and fails only when the context ends.
+func (b *Bell) Wait(ctx context.Context, most time.Duration) (rung bool, err error) {
+	end := time.NewTimer(most)
+	defer end.Stop()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-end.C:
+		return false, nil
+	case <-b.rung:
+	}
+	turn := b.limit.Reserve()
+	slow := time.NewTimer(turn.Delay())
+	defer slow.Stop()
+	select {
+	case <-ctx.Done():
+		return true, ctx.Err()
+	case <-end.C:
+		turn.Cancel()
+	case <-slow.C:
+	}
+	return true, nil
+}
