@@ -7,7 +7,9 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// Proposed makes of a routing.yaml one that asks for another routing, and for nothing else. It is an error if the file holds no record.
+// Proposed makes of a routing.yaml one that asks for another routing, and differs in nothing else. It is not sealed: a seal is a line that
+// changes with every other, so that two changes of the record would be in each other's way when they are merged. It is an error if the
+// file holds no record.
 func Proposed(routing []byte, desired v1alpha1.DesiredRouting) ([]byte, error) {
 	docs, problems := v1alpha1.Decode(routingFile, routing)
 	for _, p := range problems {
@@ -24,6 +26,5 @@ func Proposed(routing []byte, desired v1alpha1.DesiredRouting) ([]byte, error) {
 	}
 	asking := *r
 	asking.Spec.Desired = desired
-	asking.Seal()
 	return YAML(asking)
 }

@@ -85,7 +85,8 @@ type world struct {
 	url      string   // of the repository, as the bot has it
 	origin   string   // of the repository, as people have it
 	interval string   // between two cycles
-	access   []string // flags with which the bot gets there
+	access   []string // flags with which the bot, and people, get there
+	forge    []string // flags that are the bot's alone
 	server   *temporalenv.Server
 	ns       *temporalenv.Namespace
 	client   client.Client
@@ -324,7 +325,7 @@ type bot struct {
 
 func (w *world) runArgs(more ...string) []string {
 	args := []string{"run", "--repo", w.url, "--branch", "main", "--cache-dir", w.cache, "--log-level", "debug"}
-	return slices.Concat(args, w.access, more)
+	return slices.Concat(args, w.access, w.forge, more)
 }
 
 // start runs the bot until stop, or the end of the test.

@@ -34,7 +34,8 @@ func onGitea(r *review) option {
 		w.repo = gittest.OpenRepo(w.t, r.Dir())
 		w.url, w.origin = r.URL()+".git", r.CloneURL(r.person)
 		w.interval = "1s" // a Gitea is not as quick as files are
-		w.access = []string{"--git-user", r.bot.Login, "--git-token-file", token, "--forge", "gitea"}
+		w.access = []string{"--git-user", r.bot.Login, "--git-token-file", token}
+		w.forge = []string{"--forge", "gitea"}
 	}
 }
 
