@@ -88,6 +88,8 @@ type Config struct {
 	Operations map[string]Operation
 	// Plain are those that have a contract of their own; they get no prefix.
 	Plain map[string]Operation
+	// Around is done before all of it; may be nil.
+	Around func(http.Handler) http.Handler
 	// Refuse is an answer that says no.
 	Refuse func(status int, why string) Reply
 }
@@ -124,13 +126,17 @@ func Serve(tb testing.TB, w *World, config Config) *Server {
 		s.wrong(r, []string{"nothing is documented at this address"})
 		rw.WriteHeader(http.StatusNotImplemented)
 	})
+	var all http.Handler = mux
+	if config.Around != nil {
+		all = config.Around(mux)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.asked++
 		before := s.Before
 		s.mu.Unlock()
 		if before == nil || !before(rw, r) {
-			mux.ServeHTTP(rw, r)
+			all.ServeHTTP(rw, r)
 		}
 	}))
 	tb.Cleanup(server.Close)

@@ -88,6 +88,7 @@ type Rules struct {
 	Private   bool
 	MaxPage   int // what it gives of a list at most
 	Reviewers int // how many a pull request can have; zero: any number
+	Racy      bool // two pull requests of one branch can be opened, as at the same moment
 }
 
 // World is a repository on a forge, and who uses it.
