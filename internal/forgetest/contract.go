@@ -94,7 +94,7 @@ func (c *Contract) checkReply(operation *openapi3.Operation, input *openapi3filt
 		return []string{"reply: a body is not documented"}
 	case schema == nil:
 		return nil
-	case operation.Responses.Status(x.status) == nil: // one of the general ones
+	case !described(operation, x.status): // one of the general ones
 		var value any
 		if err := json.Unmarshal(x.reply, &value); err != nil {
 			return []string{"reply: " + err.Error()}
@@ -117,14 +117,17 @@ func (c *Contract) checkReply(operation *openapi3.Operation, input *openapi3filt
 // reply is the schema of an answer; nil if it has no body.
 func (c *Contract) reply(operation *openapi3.Operation, status int) (schema *openapi3.SchemaRef, documented bool) {
 	response := operation.Responses.Status(status)
-	if response == nil {
-		schema, documented = c.general[status]
-		return schema, documented
+	if described(operation, status) {
+		return response.Value.Content.Get("application/json").Schema, true
 	}
-	if media := response.Value.Content.Get("application/json"); media != nil {
-		return media.Schema, true
-	}
-	return nil, true
+	schema, documented = c.general[status]
+	return schema, documented || response != nil
+}
+
+// described says that the operation tells itself what is in an answer, and does not leave it to what is told of all refusals.
+func described(operation *openapi3.Operation, status int) bool {
+	response := operation.Responses.Status(status)
+	return response != nil && response.Value.Content.Get("application/json") != nil
 }
 
 func (c *Contract) parameters(operation *openapi3.Operation, item *openapi3.PathItem, r *http.Request) (wrong []string) {

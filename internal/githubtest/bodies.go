@@ -120,7 +120,7 @@ func labels(names []string) []any {
 }
 
 func label(name string) map[string]any {
-	return map[string]any{"id": 7, "node_id": "L", "url": docs, "name": name, "color": "5b7083", "default": false, "description": nil}
+	return map[string]any{"id": 7, "node_id": "L", "url": docs, "name": name, "color": "5b7083", "default": false, "description": ""}
 }
 
 func repository(c *forgetest.Call) map[string]any {

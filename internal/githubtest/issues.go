@@ -119,7 +119,8 @@ func createStatus(c *forgetest.Call) forgetest.Reply {
 		return refuse(http.StatusUnprocessableEntity, "No commit found for SHA: "+commit)
 	}
 	c.SetStatus(forgetest.Status{Commit: commit, Context: o.Context, State: o.State, Description: o.Description, URL: o.URL})
+	now := c.Tick()
 	return forgetest.Reply{Status: http.StatusCreated, Body: map[string]any{
-		"id": 1, "state": o.State, "context": o.Context, "description": o.Description, "target_url": o.URL, "creator": user(c.By),
+		"created_at": now, "updated_at": now, "id": 1, "state": o.State, "context": o.Context, "description": o.Description, "target_url": o.URL, "creator": user(c.By),
 	}}
 }

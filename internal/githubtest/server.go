@@ -107,7 +107,7 @@ func moved(w *forgetest.World) func(http.Handler) http.Handler {
 
 func refuse(status int, why string) forgetest.Reply {
 	return forgetest.Reply{Status: status, Body: map[string]any{
-		"message": why, "documentation_url": docs, "status": fmt.Sprint(status),
+		"message": why, "documentation_url": docs,
 	}}
 }
 
@@ -121,7 +121,7 @@ func invalid(resource, field, code, message string) forgetest.Reply {
 		problem["message"] = message
 	}
 	return forgetest.Reply{Status: http.StatusUnprocessableEntity, Body: map[string]any{
-		"message": "Validation Failed", "documentation_url": docs, "errors": []any{problem}, "status": "422",
+		"message": "Validation Failed", "documentation_url": docs, "errors": []any{problem},
 	}}
 }
 

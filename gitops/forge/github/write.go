@@ -106,8 +106,15 @@ func (f *Forge) label(ctx context.Context, number int64, names []string) error {
 			return f.fail(call{fmt.Sprintf("create the label %q", name), needIssues}, resp, err)
 		}
 	}
-	if _, resp, err := f.api.Issues.AddLabelsToIssue(ctx, f.repo.Owner, f.repo.Name, int(number), names); err != nil {
-		return f.fail(call{fmt.Sprintf("label pull request %d", number), needIssues}, resp, err)
+	label := call{fmt.Sprintf("label pull request %d", number), needIssues}
+	// The library sends a bare list, which the document that GitHub publishes does not allow.
+	req, err := f.api.NewRequest(ctx, http.MethodPost, fmt.Sprintf("repos/%s/%s/issues/%d/labels", f.repo.Owner, f.repo.Name, number),
+		map[string][]string{"labels": names})
+	if err != nil {
+		return f.fail(label, nil, err)
+	}
+	if resp, err := f.api.Do(req, nil); err != nil {
+		return f.fail(label, resp, err)
 	}
 	return nil
 }
