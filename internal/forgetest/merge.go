@@ -28,10 +28,15 @@ func (s *State) settle() {
 			s.merged(p, s.Person, tip) // somebody pushed it
 			continue
 		}
-		if p.Auto != nil && s.Blocked(p) == "" {
+		if p.Auto != nil && s.Blocked(p) == "" && (!p.Auto.All || s.green(p)) {
 			_ = s.Merge(p, p.Auto.By, p.Auto.Method)
 		}
 	}
+}
+
+// green says that no status is other than a success.
+func (s *State) green(p *Pull) bool {
+	return !slices.ContainsFunc(s.Statuses(p.HeadCommit), func(st Status) bool { return st.State != "success" })
 }
 
 // Conflicts says whether it can not be merged.

@@ -46,6 +46,7 @@ type Comment struct {
 type Auto struct {
 	By     *User
 	Method string
+	All    bool // it waits for all statuses, and not only for those that have to be there
 }
 
 // The states of a Pull.

@@ -99,6 +99,10 @@ func running(c *forgetest.Call, p *forgetest.Pull) bool {
 	return slices.ContainsFunc(c.Statuses(p.HeadCommit), func(s forgetest.Status) bool { return s.State == "pending" || s.State == "running" })
 }
 
+func failed(c *forgetest.Call, p *forgetest.Pull) bool {
+	return slices.ContainsFunc(c.Statuses(p.HeadCommit), func(s forgetest.Status) bool { return s.State == "failed" })
+}
+
 // pipeline is that which GitLab makes of statuses from outside.
 func pipeline(c *forgetest.Call, p *forgetest.Pull) any {
 	all := c.Statuses(p.HeadCommit)
@@ -109,7 +113,7 @@ func pipeline(c *forgetest.Call, p *forgetest.Pull) any {
 	switch {
 	case running(c, p):
 		status = "running"
-	case slices.ContainsFunc(all, func(s forgetest.Status) bool { return s.State == "failed" }):
+	case failed(c, p):
 		status = "failed"
 	}
 	return map[string]any{"id": 77, "sha": p.HeadCommit, "ref": p.Head, "status": status, "source": "external", "web_url": c.Server.URL}

@@ -158,10 +158,10 @@ func merge(c *forgetest.Call) forgetest.Reply {
 		return refuse(http.StatusUnprocessableEntity, "Branch cannot be merged")
 	case o.SHA != "" && o.SHA != p.HeadCommit:
 		return refuse(http.StatusConflict, "SHA does not match HEAD of source branch: "+p.HeadCommit)
-	case wait != "mergeable" && !auto, auto && wait == "mergeable" && pipeline(c, p) == nil: // the latter until 2026
+	case wait != "mergeable" && !auto, auto && wait == "mergeable" && (pipeline(c, p) == nil || failed(c, p)): // without a pipeline: until 2026
 		return refuse(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	case wait != "mergeable", auto && running(c, p):
-		p.Auto = &forgetest.Auto{By: c.By, Method: how}
+		p.Auto = &forgetest.Auto{By: c.By, Method: how, All: true}
 		c.Touch(p)
 	case !c.Merge(p, c.By, how):
 		return refuse(http.StatusUnprocessableEntity, "Branch cannot be merged")
