@@ -48,8 +48,8 @@ func testMerge(s *Site) {
 		require.Len(s, s.Git.Files("main"), len(s.Git.Files(before))+2, "both commits arrived")
 
 		_, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: c.method, Commit: pr.HeadCommit})
-		refusedFor(s.T, err, forge.ReasonConflict)
-		refusedFor(s.T, s.Forge.Update(s.Context(), pr.Number, forge.Change{Close: true}), forge.ReasonConflict)
+		_ = refusedFor(s.T, err, forge.ReasonConflict)
+		_ = refusedFor(s.T, s.Forge.Update(s.Context(), pr.Number, forge.Change{Close: true}), forge.ReasonConflict)
 		require.Equal(s, forge.StateMerged, s.get(pr.Number).State)
 	}
 }

@@ -109,9 +109,9 @@ func testList(s *Site) {
 	require.Equal(s, []int64{other.Number}, list(forge.Filter{Open: true}))
 	require.Empty(s, list(forge.Filter{Head: head, Open: true}))
 	_, err := s.Forge.Get(s.Context(), fork)
-	refusedFor(s.T, err, forge.ReasonNotFound)
+	_ = refusedFor(s.T, err, forge.ReasonNotFound)
 	_, err = s.Forge.Get(s.Context(), 99)
-	refusedFor(s.T, err, forge.ReasonNotFound)
+	_ = refusedFor(s.T, err, forge.ReasonNotFound)
 }
 
 // What did not change since is left out, what changed in the same second is not.

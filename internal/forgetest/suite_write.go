@@ -83,7 +83,7 @@ func testUpdate(s *Site) {
 
 	var text *forge.TextError
 	require.ErrorAs(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Title: "two\nlines"}), &text)
-	refusedFor(s.T, s.Forge.Update(s.Context(), 99, forge.Change{Close: true}), forge.ReasonNotFound)
+	_ = refusedFor(s.T, s.Forge.Update(s.Context(), 99, forge.Change{Close: true}), forge.ReasonNotFound)
 }
 
 func testLabels(s *Site) {

@@ -87,8 +87,8 @@ type Rules struct {
 	NoAuto    bool     // no automatic merge
 	Methods   []string // merge, squash, rebase
 	Private   bool
-	MaxPage   int // what it gives of a list at most
-	Reviewers int // how many a pull request can have; zero: any number
+	MaxPage   int  // what it gives of a list at most
+	Reviewers int  // how many a pull request can have; zero: any number
 	Racy      bool // two pull requests of one branch can be opened, as at the same moment
 }
 

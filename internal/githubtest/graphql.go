@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"github.com/rampart-gitops/rampart/internal/forgetest"
 )
@@ -29,7 +30,7 @@ func graph(c *forgetest.Call) forgetest.Reply {
 		Variables map[string]any
 	}
 	c.Decode(&o)
-	document, errs := gqlparser.LoadQuery(schema(), o.Query)
+	document, errs := gqlparser.LoadQueryWithRules(schema(), o.Query, rules.NewDefaultRules())
 	if errs != nil {
 		c.Server.Report("GraphQL: " + errs.Error())
 		return refuse(http.StatusBadRequest, errs.Error())

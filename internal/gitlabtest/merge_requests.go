@@ -197,7 +197,7 @@ func createNote(c *forgetest.Call) forgetest.Reply {
 	now := c.Tick()
 	return created(map[string]any{
 		"id": len(p.Comments), "body": text, "author": person(c.By), "created_at": now, "updated_at": now, "system": false,
-		"noteable_id": 9000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number,
+		"noteable_id": 9000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number, //nolint:misspell // GitLab's word
 	})
 }
 

@@ -63,10 +63,7 @@ func New(config forge.Config) (*Forge, error) {
 type call struct{ op, need string }
 
 func (f *Forge) fail(c call, resp *gh.Response, err error) error {
-	failure := forge.Failure{Op: c.op, Need: c.need, Err: err}
-	if resp != nil {
-		failure.Resp = resp.Response
-	}
+	failure := forge.Failure{Op: c.op, Status: status(resp), Need: c.need, Err: err}
 	var (
 		second  *gh.AbuseRateLimitError
 		refused *gh.ErrorResponse

@@ -13,8 +13,10 @@ func site(t *testing.T) (*forgetest.Site, *githubtest.Server) {
 	server := githubtest.Start(t)
 	return &forgetest.Site{
 		T: t, World: server.World, Server: server.Server, Kind: forge.KindGitHub, Teams: true, Commits: true,
-		Make:  func(c forge.Config) (forge.Forge, error) { return New(c) },
-		Allow: func(w *forgetest.World, m forge.Method) { w.SetRules(func(r *forgetest.Rules) { r.Methods = []string{string(m)} }) },
+		Make: func(c forge.Config) (forge.Forge, error) { return New(c) },
+		Allow: func(w *forgetest.World, m forge.Method) {
+			w.SetRules(func(r *forgetest.Rules) { r.Methods = []string{string(m)} })
+		},
 	}, server
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func New(config forge.Config) (*Forge, error) {
 	}
 	// Limits, time and tries are kept by the guarded client and by who asks.
 	api, err := gl.NewAuthSourceClient(gl.Unauthenticated{}, gl.WithBaseURL(config.Repository.API()), gl.WithHTTPClient(client.HTTP),
-		gl.WithoutRetries(), gl.WithCustomLimiter(unlimited{}), gl.WithURLWarningLogger(slog.New(slog.DiscardHandler)))
+		gl.WithoutRetries(), gl.WithCustomLimiter(unlimited{}))
 	if err != nil {
 		return nil, fmt.Errorf("address of the forge: %w", err)
 	}
@@ -68,10 +67,7 @@ func (unlimited) Wait(context.Context) error { return nil }
 type call struct{ op, need string }
 
 func (f *Forge) fail(c call, resp *gl.Response, err error) error {
-	failure := forge.Failure{Op: c.op, Need: c.need, Err: err}
-	if resp != nil {
-		failure.Resp = resp.Response
-	}
+	failure := forge.Failure{Op: c.op, Status: status(resp), Need: c.need, Err: err}
 	var refused *gl.ErrorResponse
 	if errors.As(err, &refused) {
 		failure.Said = said(refused.Body)

@@ -81,7 +81,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	case forge.StateOpen:
 		d.Mergeable = !mr.HasConflicts && !slices.Contains(undecided, mr.DetailedMergeStatus)
 	case forge.StateMerged:
-		d.ClosedBy = person(cmp.Or(mr.MergeUser, mr.MergedBy), self)
+		d.ClosedBy = person(cmp.Or(mr.MergeUser, mr.MergedBy), self) //nolint:staticcheck // before 14.7 it was called so
 	case forge.StateClosed:
 		d.ClosedBy = person(mr.ClosedBy, self)
 	}
