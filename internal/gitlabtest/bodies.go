@@ -35,9 +35,12 @@ func mergeRequest(c *forgetest.Call, p *forgetest.Pull, much shape) map[string]a
 		"target_branch": p.Base, "source_branch": p.Head, "author": person(p.Author), "reviewers": people(p.Reviewers), "assignees": []any{},
 		"source_project_id": source, "target_project_id": projectID, "labels": append([]string{}, p.Labels...), "draft": p.Draft, "work_in_progress": p.Draft,
 		"merge_when_pipeline_succeeds": p.Auto != nil, "detailed_merge_status": status, "merge_status": "can_be_merged", "sha": p.HeadCommit,
-		"merge_commit_sha": nil, "squash_commit_sha": nil, "squash": p.Squash, "squash_on_merge": p.Squash,
+		"merge_commit_sha": nil, "squash_commit_sha": nil, "squash": p.Squash,
 		"user_notes_count": len(p.Comments), "has_conflicts": status == "conflict", "blocking_discussions_resolved": true, "force_remove_source_branch": nil,
 		"web_url": fmt.Sprintf("%s/%s/%s/-/merge_requests/%d", c.Server.URL, c.Owner, c.Name, p.Number),
+	}
+	if p.Auto != nil { // also before it is merged
+		body["merge_user"], body["merged_by"] = person(p.Auto.By), person(p.Auto.By)
 	}
 	switch p.State {
 	case forgetest.Closed:
