@@ -26,7 +26,8 @@ func testMerge(s *Site) {
 		s.Allow(s.World, c.method)
 		pr := s.open(head)
 		pr.HeadCommit = s.Push(head, nil)
-		require.True(s, s.looked(pr.Number).Mergeable, c.method)
+		require.False(s, s.get(pr.Number).Mergeable, "it is not known yet")
+		require.True(s, s.get(pr.Number).Mergeable, c.method)
 		before := s.Git.Tip("main")
 		_, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: c.method, Commit: before})
 		var moved *forge.MovedError

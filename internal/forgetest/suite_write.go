@@ -18,14 +18,14 @@ func testOpen(s *Site) {
 	require.Equal(s, s.Bot.Login, login)
 	commit := s.Branch(head)
 	pr, err := s.Forge.Open(s.Context(), forge.Opening{
-		Title: "Ramp payments/checkout to 25%", Body: "**why**\n", Head: head, Base: "main", Draft: true,
+		Title: "Ramp payments/checkout to 25%", Body: "**why**\n/close\n", Head: head, Base: "main", Draft: true,
 		Labels: []string{"rampart", "env/prod"}, Reviewers: []string{s.Person.Login},
 	})
 	require.NoError(s, err)
 	require.WithinDuration(s, time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), pr.Updated, time.Hour)
 	require.True(s, strings.HasPrefix(pr.URL, s.Server.URL+"/"+s.Owner+"/"+s.Name+"/"), pr.URL)
 	want := forge.PullRequest{
-		Number: 1, URL: pr.URL, Title: "Ramp payments/checkout to 25%", Body: "**why**\n", State: forge.StateOpen, Draft: true,
+		Number: 1, URL: pr.URL, Title: "Ramp payments/checkout to 25%", Body: "**why**\n/close\n", State: forge.StateOpen, Draft: true,
 		Head: head, Base: "main", Labels: []string{"env/prod", "rampart"}, HeadCommit: commit, Author: s.bot(), Updated: pr.Updated,
 	}
 	require.Empty(s, cmp.Diff(want, pr))

@@ -285,6 +285,9 @@ func (s *State) Close(p *Pull, by *User) {
 	}
 }
 
+// Forget makes the forge look for conflicts anew.
+func (s *State) Forget(p *Pull) { p.looked = false }
+
 // Looked says whether the forge knows of conflicts. It does the next time that it is asked.
 func (s *State) Looked(p *Pull) bool {
 	was := p.looked

@@ -59,7 +59,9 @@ func createPull(c *forgetest.Call) forgetest.Reply {
 		return invalid("PullRequest", "", "custom", "No commits between "+o.Base+" and "+o.Head)
 	}
 	p := c.Open(forgetest.Pull{Title: o.Title, Body: o.Body, Head: o.Head, Base: o.Base, Draft: o.Draft, Author: c.By})
-	return forgetest.Reply{Status: http.StatusCreated, Body: pull(c, p, whole)}
+	body := pull(c, p, whole)
+	c.Forget(p) // it only begins to look
+	return forgetest.Reply{Status: http.StatusCreated, Body: body}
 }
 
 func updatePull(c *forgetest.Call) forgetest.Reply {

@@ -56,7 +56,9 @@ func create(c *forgetest.Call) forgetest.Reply {
 	p := c.Open(forgetest.Pull{Head: o.Source, Base: o.Target, Author: c.By})
 	p.Title, p.Draft = strings.CutPrefix(o.Title, draftMark)
 	p.Body = obey(c, p, o.Description)
-	return created(mergeRequest(c, p, single))
+	body := mergeRequest(c, p, single)
+	c.Forget(p) // it only begins to look
+	return created(body)
 }
 
 // obey does the commands of a text, and leaves them out of it.

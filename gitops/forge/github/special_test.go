@@ -103,6 +103,10 @@ func TestAutomaticMergeOff(t *testing.T) {
 	require.ErrorAs(t, err, &unsupported)
 	require.Equal(t, "automatic merge", unsupported.What)
 	require.Contains(t, unsupported.Need, "Allow auto-merge")
+	s.SetRules(func(r *forgetest.Rules) { r.Checks = nil })
+	_, err = f.Merge(t.Context(), pr.Number, order)
+	require.ErrorAs(t, err, &unsupported, "also where there is nothing to wait for")
+	s.SetRules(func(r *forgetest.Rules) { r.Checks = []string{"ci"} })
 	// It was turned off in between: GitHub's words tell it.
 	s.Server.Mangle = func(operation string, body any) any {
 		if operation == "GET /repos/{owner}/{repo}" {
@@ -113,6 +117,34 @@ func TestAutomaticMergeOff(t *testing.T) {
 	_, err = f.Merge(t.Context(), pr.Number, order)
 	require.ErrorAs(t, err, &unsupported)
 	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
+}
+
+// What GitHub knows to be ready is merged without an order, which it would refuse; what it does not know yet is, when it refused.
+func TestReady(t *testing.T) {
+	s, f, pr := open(t)
+	ordered := 0
+	s.Server.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/api/graphql" {
+			ordered++
+		}
+		return false
+	})
+	for range 2 {
+		_, err := f.Get(t.Context(), pr.Number)
+		require.NoError(t, err)
+	}
+	got, err := f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.WhenReady, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	require.NoError(t, err)
+	require.Equal(t, forge.Merged, got)
+	require.Zero(t, ordered)
+
+	s.Branch("other")
+	pr, err = f.Open(t.Context(), forge.Opening{Title: "t", Head: "other", Base: "main"})
+	require.NoError(t, err)
+	got, err = f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.WhenReady, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	require.NoError(t, err)
+	require.Equal(t, forge.Merged, got)
+	require.Equal(t, 1, ordered)
 }
 
 // An order to merge in another way replaces the one before.

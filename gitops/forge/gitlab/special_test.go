@@ -109,6 +109,18 @@ func TestPipeline(t *testing.T) {
 	require.Equal(t, forgetest.Merged, s.Look(pr.Number).State)
 }
 
+// What moved after it was looked at is refused by GitLab too.
+func TestMovedMeanwhile(t *testing.T) {
+	s, f, pr := open(t)
+	mr, err := f.mergeRequest(t.Context(), pr.Number)
+	require.NoError(t, err)
+	s.Push(head, nil)
+	_, err = f.accept(t.Context(), mr, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	var moved *forge.MovedError
+	require.ErrorAs(t, err, &moved)
+	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
+}
+
 // Reviewers that GitLab left out without a word are told.
 func TestReviewersLeftOut(t *testing.T) {
 	s, f, _ := open(t)
