@@ -4,6 +4,9 @@ GO       ?= go
 BIN      := bin
 LINT     := v2.15.0
 GITEA    := v1.25.2
+# What GitHub publishes of its API, as npm packages. Their digests are in internal/githubtest/extract.
+OPENAPI  := octokit-openapi-23.0.2.tgz
+GRAPHQL  := octokit-graphql-schema-15.26.1.tgz
 PACKAGES := ./...
 # A race-enabled test binary needs cgo and a C compiler.
 RACE     ?= -race
@@ -64,6 +67,19 @@ mermaid: test/mermaid/node_modules/.package-lock.json ## the parsers of Mermaid 
 
 test/mermaid/node_modules/.package-lock.json: test/mermaid/package-lock.json
 	cd test/mermaid && npm ci --no-progress
+
+# Tests of GitHub's adapter are held to a part of these, which is kept in internal/githubtest/testdata; where these are, a test looks
+# whether it is that.
+.PHONY: octokit
+octokit: $(BIN)/$(OPENAPI) $(BIN)/$(GRAPHQL) ## what GitHub publishes of its API, in bin/
+
+$(BIN)/octokit-%.tgz:
+	mkdir -p $(BIN)
+	npm pack --silent --pack-destination $(BIN) $$(echo $* | sed -E 's|^(.*)-([0-9.]+)$$|@octokit/\1@\2|')
+
+.PHONY: github-api
+github-api: octokit ## the part of GitHub's API that tests are held to, made anew
+	$(GO) run ./internal/githubtest/extract $(BIN)/$(OPENAPI) $(BIN)/$(GRAPHQL) internal/githubtest/testdata
 
 .PHONY: race
 race:

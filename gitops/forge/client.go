@@ -164,6 +164,15 @@ func (c *Client) limited() error {
 	return nil
 }
 
+// Pause is for an answer that asks to be left alone in its own words, and not by its status. Until its headers allow it, or for a
+// minute, nothing is sent. It gives the error to return.
+func (c *Client) Pause(resp *http.Response) error {
+	c.mu.Lock()
+	c.until = pause(resp.Header, c.config.Now())
+	c.mu.Unlock()
+	return c.limited()
+}
+
 // errTooLarge says that an answer is longer than is read.
 var errTooLarge = fmt.Errorf("the answer has more than %d bytes", maxReply)
 

@@ -282,3 +282,21 @@ func TestTexts(t *testing.T) {
 	require.Equal(t, "a b", Description("a\n b"))
 	require.Len(t, Description(long), MaxDescription)
 }
+
+// An answer that asks for it in words only its adapter knows is a limit like the others.
+func TestPause(t *testing.T) {
+	asked := 0
+	c, now := server(t, func(http.ResponseWriter, *http.Request) { asked++ })
+	for until, header := range map[time.Duration]http.Header{
+		time.Minute:     {"X-Ratelimit-Remaining": {"7"}, "X-Ratelimit-Reset": {"1700000500"}},
+		5 * time.Second: {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1700000005"}},
+		9 * time.Second: {"Retry-After": {"9"}},
+	} {
+		var limited *RateLimitError
+		require.ErrorAs(t, c.Pause(&http.Response{Header: header}), &limited)
+		require.Equal(t, now.Add(until), limited.Until)
+		_, err := c.try(t, http.MethodGet, "/x")
+		require.ErrorAs(t, err, &limited)
+	}
+	require.Zero(t, asked)
+}

@@ -61,6 +61,12 @@ func (r *Repo) GitInput(input []byte, args ...string) string {
 	return run(r.tb, input, "git", append([]string{"--git-dir", r.Dir}, args...)...)
 }
 
+// Try is Git where a failure is an answer: what it wrote to its output, and whether it succeeded.
+func (r *Repo) Try(args ...string) (string, bool) {
+	out, err := command("git", append([]string{"--git-dir", r.Dir}, args...)...).Output()
+	return strings.TrimRight(string(out), "\n"), err == nil
+}
+
 // Fsck fails the test when git finds anything wrong with the repository.
 func (r *Repo) Fsck() {
 	r.tb.Helper()

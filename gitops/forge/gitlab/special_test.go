@@ -1,0 +1,196 @@
+package gitlab
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/forgetest"
+)
+
+const head = "rampart/prod/payments/checkout"
+
+// open starts a GitLab with a merge request.
+func open(t *testing.T) (*forgetest.Site, *Forge, forge.PullRequest) {
+	t.Helper()
+	s, _ := site(t)
+	f, ok := s.As(s.Bot.Token).(*Forge)
+	require.True(t, ok)
+	s.Branch(head)
+	pr, err := f.Open(t.Context(), forge.Opening{Title: "t", Head: head, Base: "main"})
+	require.NoError(t, err)
+	return s, f, pr
+}
+
+// Which titles are those of drafts.
+func TestTitles(t *testing.T) {
+	for title, want := range map[string]string{
+		"Draft: ramp": "ramp", "draft:ramp": "ramp", "[Draft] ramp": "ramp", "(Draft) ramp": "ramp", "WIP: ramp": "ramp", "Drafty: ramp": "Drafty: ramp", "": "",
+	} {
+		require.Equal(t, want, withoutMark(title), title)
+	}
+}
+
+// No line is a command, and what is read is what was written.
+func TestInert(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "plain /merge": "plain /merge", "/merge": `\/merge`, "a\n/close\n\t /merge now\n": "a\n\\/close\n\t \\/merge now\n", "\r\n/close": "\r\n\\/close",
+	} {
+		require.Equal(t, want, inert(text))
+		require.Equal(t, text, plain(want))
+	}
+	s, f, pr := open(t)
+	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Body: "by /merge\n/merge\n", Comment: "/close"}))
+	p := s.Look(pr.Number)
+	require.Equal(t, forgetest.Open, p.State)
+	require.Nil(t, p.Auto)
+	require.Equal(t, `\/close`, p.Comments[0].Body)
+}
+
+// A merge request that a person made to be squashed is not, where the bot is to merge it otherwise; and the other way round.
+func TestSquashAsAsked(t *testing.T) {
+	s, f, pr := open(t)
+	s.Edit(pr.Number, func(p *forgetest.Pull) { p.Squash = true })
+	_, err := f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	require.NoError(t, err)
+	p := s.Look(pr.Number)
+	require.Empty(t, p.SquashCommit)
+	require.Equal(t, []string{p.MergeCommit, pr.HeadCommit}, []string{s.Git.Tip("main"), s.Git.Git("rev-parse", "main^2")})
+
+	s.Branch("other")
+	pr, err = f.Open(t.Context(), forge.Opening{Title: "t", Head: "other", Base: "main"})
+	require.NoError(t, err)
+	s.Push("other", nil)
+	d, err := f.Get(t.Context(), pr.Number)
+	require.NoError(t, err)
+	_, err = f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.Now, Method: forge.MethodSquash, Commit: d.HeadCommit})
+	require.NoError(t, err)
+	p = s.Look(pr.Number)
+	require.NotEmpty(t, p.SquashCommit)
+	require.Equal(t, p.SquashCommit, s.Git.Git("rev-parse", "main^2"))
+}
+
+// A fast-forward needs a branch that is ahead: the bot makes it anew, GitLab is not asked to rebase what people looked at.
+func TestNeedsRebase(t *testing.T) {
+	s, f, pr := open(t)
+	s.Allow(s.World, forge.MethodRebase)
+	s.Push("main", nil)
+	_, err := f.Get(t.Context(), pr.Number)
+	require.NoError(t, err)
+	_, err = f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.Now, Method: forge.MethodRebase, Commit: pr.HeadCommit})
+	var notReady *forge.NotReadyError
+	require.ErrorAs(t, err, &notReady)
+	require.Contains(t, notReady.Said, "rebased")
+	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
+}
+
+// An automatic merge waits for a pipeline that runs, and does not merge over one that failed, if nothing requires one too.
+func TestPipeline(t *testing.T) {
+	s, f, pr := open(t)
+	status := func(state forge.StatusState) {
+		t.Helper()
+		require.NoError(t, f.SetStatus(t.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: state}))
+	}
+	_, err := f.Get(t.Context(), pr.Number)
+	require.NoError(t, err)
+	order := forge.Merge{When: forge.WhenReady, Method: forge.MethodMerge, Commit: pr.HeadCommit}
+	status(forge.StatusFailure)
+	_, err = f.Merge(t.Context(), pr.Number, order)
+	var notReady *forge.NotReadyError
+	require.ErrorAs(t, err, &notReady)
+	status(forge.StatusPending)
+	got, err := f.Merge(t.Context(), pr.Number, order)
+	require.NoError(t, err)
+	require.Equal(t, forge.Scheduled, got)
+	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
+	status(forge.StatusSuccess)
+	require.Equal(t, forgetest.Merged, s.Look(pr.Number).State)
+}
+
+// What moved after it was looked at is refused by GitLab too.
+func TestMovedMeanwhile(t *testing.T) {
+	s, f, pr := open(t)
+	mr, err := f.mergeRequest(t.Context(), pr.Number)
+	require.NoError(t, err)
+	s.Push(head, nil)
+	_, err = f.accept(t.Context(), mr, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	var moved *forge.MovedError
+	require.ErrorAs(t, err, &moved)
+	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
+}
+
+// Reviewers that GitLab left out without a word are told.
+func TestReviewersLeftOut(t *testing.T) {
+	s, f, _ := open(t)
+	s.SetRules(func(r *forgetest.Rules) { r.Reviewers = 1 })
+	s.Branch("other")
+	pr, err := f.Open(t.Context(), forge.Opening{Title: "t", Head: "other", Base: "main", Reviewers: []string{s.Person.Login, s.Reader.Login}})
+	var partial *forge.PartialError
+	require.ErrorAs(t, err, &partial)
+	require.Len(t, partial.Failed, 1)
+	require.ErrorContains(t, partial.Failed[0], "ask [reader] for a review")
+	require.ErrorContains(t, partial.Failed[0], "free editions take only one")
+	require.Equal(t, []*forgetest.User{s.Person}, s.Look(pr.Number).Reviewers)
+}
+
+func TestLabelWithComma(t *testing.T) {
+	s, f, pr := open(t)
+	err := f.Update(t.Context(), pr.Number, forge.Change{Label: []string{"a,b"}})
+	require.ErrorContains(t, err, "no comma")
+	require.Empty(t, s.Look(pr.Number).Labels)
+}
+
+// What GitLab says is told whichever way it says it.
+func TestSaid(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"message": "404 Not found"}`: "404 Not found", `{"message": ["a", "b"]}`: "a: b", `<html>`: "<html>",
+		`{"message": {"title": ["is too long", "is odd"], "base": ["x"]}}`: "base x: title is too long, is odd",
+		`{"error": "insufficient_scope", "error_description": "more"}`:     "insufficient_scope: more",
+	} {
+		require.Equal(t, want, said([]byte(body)))
+	}
+}
+
+// While GitLab merges, it is neither open nor merged to the world. It is open here.
+func TestLocked(t *testing.T) {
+	s, f, pr := open(t)
+	s.Server.Mangle = func(_ string, body any) any {
+		if fields, is := body.(map[string]any); is && fields["iid"] != nil && fields["sha"] != nil {
+			fields["state"] = "locked"
+		}
+		return body
+	}
+	d, err := f.Get(t.Context(), pr.Number)
+	require.NoError(t, err)
+	require.Equal(t, forge.StateOpen, d.State)
+	_, err = f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	require.ErrorContains(t, err, "it is locked")
+}
+
+// A merge that GitLab takes and does not do is not one.
+func TestMergeNotDone(t *testing.T) {
+	s, f, pr := open(t)
+	s.Server.Mangle = func(operation string, body any) any {
+		if fields, is := body.(map[string]any); is && operation == http.MethodPut+" /projects/{id}/merge_requests/{merge_request_iid}/merge" {
+			fields["state"], fields["merge_error"] = "opened", "a hook refused it"
+		}
+		return body
+	}
+	_, err := f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: pr.HeadCommit})
+	var notReady *forge.NotReadyError
+	require.ErrorAs(t, err, &notReady)
+	require.Equal(t, "a hook refused it", notReady.Said)
+}
+
+func TestTooMany(t *testing.T) {
+	s, f, _ := open(t)
+	s.Branch("other")
+	_, err := f.Open(t.Context(), forge.Opening{Title: "t", Head: "other", Base: "main"})
+	require.NoError(t, err)
+	f.page, f.pages = 1, 1
+	_, err = f.List(t.Context(), forge.Filter{})
+	var many *forge.TooManyError
+	require.ErrorAs(t, err, &many)
+}

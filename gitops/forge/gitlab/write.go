@@ -1,0 +1,228 @@
+package gitlab
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	gl "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// Open implements forge.Forge.
+func (f *Forge) Open(ctx context.Context, o forge.Opening) (forge.PullRequest, error) {
+	if err := o.Check(); err != nil {
+		return forge.PullRequest{}, err
+	}
+	self, err := f.me(ctx)
+	if err != nil {
+		return forge.PullRequest{}, err
+	}
+	id, err := f.id(ctx)
+	if err != nil {
+		return forge.PullRequest{}, err
+	}
+	made, resp, err := f.api.MergeRequests.CreateMergeRequest(id, &gl.CreateMergeRequestOptions{
+		Title: gl.Ptr(title(o.Title, o.Draft)), Description: gl.Ptr(inert(o.Body)), SourceBranch: &o.Head, TargetBranch: &o.Base,
+	}, gl.WithContext(ctx))
+	if err != nil {
+		refused := f.fail(call{"open a merge request from " + o.Head, needWrite}, resp, err)
+		if status(resp) != http.StatusConflict {
+			return forge.PullRequest{}, refused
+		}
+		return forge.Refused(ctx, f, o, refused)
+	}
+	pr, err := forge.Once(ctx, f, pullRequest(&made.BasicMergeRequest, self))
+	if err != nil {
+		return pr, err
+	}
+	failed := f.dress(ctx, pr.Number, o)
+	if len(o.Labels)+len(o.Reviewers) > 0 {
+		now, err := f.mergeRequest(ctx, pr.Number)
+		if err != nil {
+			return pr, &forge.PartialError{Number: pr.Number, Failed: append(failed, err)}
+		}
+		pr = pullRequest(&now.BasicMergeRequest, self)
+	}
+	if len(failed) > 0 {
+		return pr, &forge.PartialError{Number: pr.Number, Failed: failed}
+	}
+	return pr, nil
+}
+
+func title(text string, draft bool) string {
+	if draft {
+		return draftMark + " " + text
+	}
+	return text
+}
+
+// dress adds labels and reviewers. A group cannot be one.
+func (f *Forge) dress(ctx context.Context, number int64, o forge.Opening) (failed []error) {
+	failed = appendErr(failed, f.label(ctx, number, o.Labels, nil))
+	failed = append(failed, f.review(ctx, number, o.Reviewers)...)
+	for _, team := range o.Teams {
+		failed = append(failed, fmt.Errorf("ask [%s] for a review: %w", team, &forge.UnsupportedError{
+			Forge: forge.KindGitLab, What: "review by a group",
+			Need: "name its people, or let an approval rule or CODEOWNERS name it",
+		}))
+	}
+	return failed
+}
+
+func appendErr(errs []error, err error) []error {
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// review asks people for a review, and looks who was.
+func (f *Forge) review(ctx context.Context, number int64, logins []string) (failed []error) {
+	var ids []int64
+	var known []string
+	for _, login := range logins {
+		users, resp, err := f.api.Users.ListUsers(&gl.ListUsersOptions{Username: &login}, gl.WithContext(ctx))
+		if err == nil && len(users) == 0 {
+			failed = append(failed, &forge.RefusedError{
+				Op: asking(login), Where: f.repo.URL(), Reason: forge.ReasonInvalid, Said: "there is no such user",
+			})
+			continue
+		}
+		if err != nil {
+			failed = append(failed, f.fail(call{asking(login), needRead}, resp, err))
+			continue
+		}
+		ids, known = append(ids, users[0].ID), append(known, login)
+	}
+	if len(ids) == 0 {
+		return failed
+	}
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{ReviewerIDs: &ids}, gl.WithContext(ctx))
+	if err != nil {
+		return append(failed, f.fail(call{asking(strings.Join(known, " ")), needWrite}, resp, err))
+	}
+	for i, id := range ids {
+		if !slices.ContainsFunc(mr.Reviewers, func(u *gl.BasicUser) bool { return u.ID == id }) {
+			failed = append(failed, &forge.RefusedError{
+				Op: asking(known[i]), Where: f.repo.URL(), Reason: forge.ReasonInvalid,
+				Need: "a reviewer has to be a member of the project, and free editions take only one",
+			})
+		}
+	}
+	return failed
+}
+
+func asking(login string) string { return fmt.Sprintf("ask [%s] for a review", login) }
+
+// label adds labels, makes those that do not exist, and removes others.
+func (f *Forge) label(ctx context.Context, number int64, add, remove []string) error {
+	if len(add)+len(remove) == 0 {
+		return nil
+	}
+	for _, name := range slices.Concat(add, remove) {
+		if strings.Contains(name, ",") {
+			return &forge.RefusedError{
+				Op: fmt.Sprintf("label merge request %d", number), Where: f.repo.URL(), Reason: forge.ReasonInvalid,
+				Said: fmt.Sprintf("%q: a label has no comma on GitLab", name),
+			}
+		}
+	}
+	for _, name := range add {
+		if err := f.create(ctx, name); err != nil {
+			return err
+		}
+	}
+	options := &gl.UpdateMergeRequestOptions{}
+	if len(add) > 0 {
+		options.AddLabels = (*gl.LabelOptions)(&add)
+	}
+	if len(remove) > 0 {
+		options.RemoveLabels = (*gl.LabelOptions)(&remove)
+	}
+	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, options, gl.WithContext(ctx)); err != nil {
+		return f.fail(call{fmt.Sprintf("label merge request %d", number), needWrite}, resp, err)
+	}
+	return nil
+}
+
+// create makes a label if neither the project nor its groups have one.
+func (f *Forge) create(ctx context.Context, name string) error {
+	_, resp, err := f.api.Labels.GetLabel(f.project, name, gl.WithContext(ctx))
+	if err == nil {
+		return nil
+	}
+	if status(resp) != http.StatusNotFound {
+		return f.fail(call{fmt.Sprintf("look for the label %q", name), needRead}, resp, err)
+	}
+	_, resp, err = f.api.Labels.CreateLabel(f.project, &gl.CreateLabelOptions{Name: &name, Color: gl.Ptr("#" + forge.LabelColor)}, gl.WithContext(ctx))
+	if err != nil && status(resp) != http.StatusConflict { // somebody did at the same moment
+		return f.fail(call{fmt.Sprintf("create the label %q", name), needRead}, resp, err)
+	}
+	return nil
+}
+
+// Update implements forge.Forge.
+func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if _, err := f.id(ctx); err != nil {
+		return err
+	}
+	if c.Title != "" || c.Body != "" {
+		if err := f.rewrite(ctx, number, c); err != nil {
+			return err
+		}
+	}
+	failed := appendErr(nil, f.label(ctx, number, c.Label, c.Unlabel))
+	if c.Comment != "" {
+		_, resp, err := f.api.Notes.CreateMergeRequestNote(f.project, number, &gl.CreateMergeRequestNoteOptions{Body: gl.Ptr(inert(c.Comment))}, gl.WithContext(ctx))
+		if err != nil {
+			return f.fail(call{fmt.Sprintf("comment on merge request %d", number), needRead}, resp, err)
+		}
+	}
+	if c.Close {
+		if err := f.close(ctx, number); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return &forge.PartialError{Number: number, Failed: failed}
+	}
+	return nil
+}
+
+func (f *Forge) close(ctx context.Context, number int64) error {
+	what := fmt.Sprintf("close merge request %d", number)
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
+	if err != nil {
+		return f.fail(call{what, needWrite}, resp, err)
+	}
+	if mr.State == "merged" { // GitLab has nothing to say to that
+		return &forge.RefusedError{Op: what, Where: f.repo.URL(), Reason: forge.ReasonConflict, Said: "it is merged"}
+	}
+	return nil
+}
+
+// rewrite changes title and body. The mark of a draft stays.
+func (f *Forge) rewrite(ctx context.Context, number int64, c forge.Change) error {
+	edit := &gl.UpdateMergeRequestOptions{}
+	if c.Body != "" {
+		edit.Description = gl.Ptr(inert(c.Body))
+	}
+	if c.Title != "" {
+		mr, err := f.mergeRequest(ctx, number)
+		if err != nil {
+			return err
+		}
+		edit.Title = gl.Ptr(title(c.Title, mr.Draft))
+	}
+	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, edit, gl.WithContext(ctx)); err != nil {
+		return f.fail(call{fmt.Sprintf("change merge request %d", number), needWrite}, resp, err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Standing is the oldest open pull request from a head to a base, for adapters. Number zero: there is none. Errors: those of
+// Forge.List.
+func Standing(ctx context.Context, f Forge, head, base string) (PullRequest, error) {
+	open, err := f.List(ctx, Filter{Head: head, Open: true})
+	if err != nil {
+		return PullRequest{}, err
+	}
+	for _, pr := range slices.Backward(open) {
+		if pr.Base == base {
+			return pr, nil
+		}
+	}
+	return PullRequest{}, nil
+}
+
+// Refused tells what to make of a pull request that a forge did not open because there is one, for adapters: that one and an
+// *ExistsError; or what the forge said, if it is gone by now.
+func Refused(ctx context.Context, f Forge, o Opening, said error) (PullRequest, error) {
+	pr, err := Standing(ctx, f, o.Head, o.Base)
+	switch {
+	case err != nil:
+		return PullRequest{}, err
+	case pr.Number == 0:
+		return PullRequest{}, said
+	}
+	return pr, &ExistsError{PullRequest: pr}
+}
+
+// Once is for adapters, when they have opened a pull request: forges look for another one before they open one, and two may look
+// at the same moment. If there is an older one, this one is closed again, and the older one returned with an *ExistsError.
+func Once(ctx context.Context, f Forge, pr PullRequest) (PullRequest, error) {
+	first, err := Standing(ctx, f, pr.Head, pr.Base)
+	if err != nil {
+		return pr, &PartialError{Number: pr.Number, Failed: []error{fmt.Errorf("look for another one: %w", err)}}
+	}
+	if first.Number == 0 || first.Number >= pr.Number {
+		return pr, nil
+	}
+	exists := &ExistsError{PullRequest: first}
+	if err := f.Update(ctx, pr.Number, Change{Close: true}); err != nil {
+		return first, errors.Join(exists, err)
+	}
+	return first, exists
+}

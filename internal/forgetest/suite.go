@@ -1,0 +1,133 @@
+package forgetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// Site is a server in a test, with the adapter that is looked at.
+type Site struct {
+	*testing.T
+	*World
+	Server *Server
+	Kind   forge.Kind
+	// Make gives an adapter.
+	Make func(forge.Config) (forge.Forge, error)
+	// Allow sets the repository so that it merges in this way only.
+	Allow func(w *World, method forge.Method)
+	// Teams says that a team can be asked for a review.
+	Teams bool
+	// Commits says that approvals tell of which commit they are.
+	Commits bool
+
+	// Forge is the bot's.
+	Forge forge.Forge
+}
+
+const head = "rampart/prod/payments/checkout"
+
+// As is the forge of somebody with that token.
+func (s *Site) As(token string) forge.Forge {
+	s.Helper()
+	f, err := s.Make(forge.Config{Repository: s.Located(), Token: func(context.Context) (string, error) { return token, nil }})
+	require.NoError(s, err)
+	return f
+}
+
+// Located is the repository, by what Git clones from.
+func (s *Site) Located() forge.Repository {
+	s.Helper()
+	located, err := forge.Locate(forge.Location{Clone: s.Server.URL + "/" + s.Owner + "/" + s.Name + ".git", Kind: s.Kind, Base: s.Server.URL})
+	require.NoError(s, err)
+	return located
+}
+
+func (s *Site) open(branch string) forge.PullRequest {
+	s.Helper()
+	s.Branch(branch)
+	pr, err := s.Forge.Open(s.Context(), forge.Opening{Title: "Ramp checkout", Body: "why", Head: branch, Base: "main"})
+	require.NoError(s, err)
+	return pr
+}
+
+func (s *Site) get(number int64) forge.Details {
+	s.Helper()
+	d, err := s.Forge.Get(s.Context(), number)
+	require.NoError(s, err)
+	return d
+}
+
+// looked is get, after the forge has looked for conflicts.
+func (s *Site) looked(number int64) forge.Details {
+	s.Helper()
+	s.get(number)
+	return s.get(number)
+}
+
+func (s *Site) bot() forge.Person { return forge.Person{Login: s.Bot.Login, Self: true} }
+
+func (s *Site) person() forge.Person { return forge.Person{Login: s.Person.Login} }
+
+func refusedFor(t *testing.T, err error, reason forge.Reason) *forge.RefusedError {
+	t.Helper()
+	var refused *forge.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, reason, refused.Reason, refused.Error())
+	return refused
+}
+
+func numbers(list []forge.PullRequest) (n []int64) {
+	for _, pr := range list {
+		n = append(n, pr.Number)
+	}
+	return n
+}
+
+// Run runs the table of tests, each on a server of its own.
+func Run(t *testing.T, start func(*testing.T) *Site) {
+	for name, test := range map[string]func(*Site){
+		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus,
+		"closed": testClosed, "a deleted account": testGhost, "approvals": testApprovals,
+		"merge": testMerge, "merged by a person": testMergedByPerson, "pushed to the base": testPushedToBase,
+		"automatic merge": testAutomaticMerge, "automatic merge taken back": testTakenBack, "nothing to wait for": testNothingToWaitFor,
+		"merging not allowed": testMergeNotAllowed, "not ready to merge": testNotReady,
+		"list": testList, "since": testSince, "exists": testExists, "at once": testAtOnce, "at the same moment": testSameMoment,
+		"renamed": testRenamed, "read only": testReadOnly, "no right": testNoRight, "private": testPrivate,
+		"wrong token": testWrongToken, "left alone": testLeftAlone, "away": testAway,
+		"undocumented": testUndocumented,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.T = t
+			s.Forge = s.As(s.Bot.Token)
+			test(s)
+			s.Git.Fsck()
+		})
+	}
+}
+
+// everything calls every method with what it may refuse.
+func everything(ctx context.Context, f forge.Forge, number int64, commit string) map[string]error {
+	errs := map[string]error{}
+	_, errs["login"] = f.Login(ctx)
+	_, errs["list"] = f.List(ctx, forge.Filter{})
+	_, errs["get"] = f.Get(ctx, number)
+	_, errs["open"] = f.Open(ctx, forge.Opening{Title: "t", Head: "second", Base: "main"})
+	errs["title"] = f.Update(ctx, number, forge.Change{Title: "t"})
+	errs["label"] = f.Update(ctx, number, forge.Change{Label: []string{"new"}})
+	errs["comment"] = f.Update(ctx, number, forge.Change{Comment: "c"})
+	errs["close"] = f.Update(ctx, number, forge.Change{Close: true})
+	_, errs["merge"] = f.Merge(ctx, number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: commit})
+	errs["status"] = f.SetStatus(ctx, commit, forge.Status{Context: "c", State: forge.StatusSuccess})
+	return errs
+}
+
+var reads = []string{"login", "list", "get"}
+
+func isRead(name string) bool { return slices.Contains(reads, name) }

@@ -1,0 +1,217 @@
+package forgetest
+
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// merge merges it as the bot does.
+func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
+	s.Helper()
+	s.Allow(s.World, method)
+	got, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
+	require.NoError(s, err)
+	require.Equal(s, forge.Merged, got)
+}
+
+// A merge, a squash and a rebase are told with the commit that they made, by whom, and what it was.
+func testMerge(s *Site) {
+	for _, c := range []struct {
+		method  forge.Method
+		parents int
+	}{{forge.MethodMerge, 2}, {forge.MethodSquash, 1}, {forge.MethodRebase, 1}} {
+		s.Allow(s.World, c.method)
+		pr := s.open(head)
+		pr.HeadCommit = s.Push(head, nil)
+		require.False(s, s.get(pr.Number).Mergeable, "it is not known yet")
+		require.True(s, s.get(pr.Number).Mergeable, c.method)
+		before := s.Git.Tip("main")
+		_, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: c.method, Commit: before})
+		var moved *forge.MovedError
+		require.ErrorAs(s, err, &moved)
+		require.Equal(s, pr.HeadCommit, moved.Actual)
+		s.merge(pr, c.method)
+
+		s.DeleteBranch(head)
+		d := s.get(pr.Number)
+		require.Equal(s, forge.StateMerged, d.State)
+		require.Equal(s, s.bot(), d.ClosedBy)
+		require.Equal(s, []string{s.Git.Tip("main"), pr.HeadCommit, head}, []string{d.MergeCommit, d.HeadCommit, d.Head}, c.method)
+		require.False(s, d.Mergeable)
+		require.False(s, d.Closed.IsZero())
+		parents := strings.Fields(s.Git.Git("rev-list", "--parents", "-1", d.MergeCommit))[1:]
+		if s.Kind == forge.KindGitHub || c.method != forge.MethodSquash {
+			require.Len(s, parents, c.parents, c.method)
+		}
+		require.Len(s, s.Git.Files("main"), len(s.Git.Files(before))+2, "both commits arrived")
+
+		_, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: c.method, Commit: pr.HeadCommit})
+		_ = refusedFor(s.T, err, forge.ReasonConflict)
+		_ = refusedFor(s.T, s.Forge.Update(s.Context(), pr.Number, forge.Change{Close: true}), forge.ReasonConflict)
+		require.Equal(s, forge.StateMerged, s.get(pr.Number).State)
+	}
+}
+
+func testMergedByPerson(s *Site) {
+	pr := s.open(head)
+	s.MergePull(pr.Number, s.Person, "squash")
+	d := s.get(pr.Number)
+	require.Equal(s, s.person(), d.ClosedBy)
+	require.Equal(s, s.Git.Tip("main"), d.MergeCommit)
+	require.Equal(s, pr.HeadCommit, d.HeadCommit)
+}
+
+// What a person pushes to the base branch without the forge is merged to it.
+func testPushedToBase(s *Site) {
+	pr := s.open(head)
+	s.Git.Git("update-ref", "refs/heads/main", pr.HeadCommit)
+	d := s.get(pr.Number)
+	require.Equal(s, forge.StateMerged, d.State)
+	require.Equal(s, s.person(), d.ClosedBy)
+	require.Equal(s, pr.HeadCommit, d.MergeCommit)
+}
+
+func order(pr forge.PullRequest, when forge.When, method forge.Method) forge.Merge {
+	return forge.Merge{When: when, Method: method, Commit: pr.HeadCommit}
+}
+
+// A required check holds a merge; an automatic one waits for it.
+func testAutomaticMerge(s *Site) {
+	s.SetRules(func(r *Rules) { r.Checks = []string{"ci"} })
+	for _, method := range []forge.Method{forge.MethodMerge, forge.MethodSquash, forge.MethodRebase} {
+		s.Allow(s.World, method)
+		pr := s.open(head)
+		require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
+		s.looked(pr.Number)
+		var notReady *forge.NotReadyError
+		_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.Now, method))
+		require.ErrorAs(s, err, &notReady)
+		require.NotEmpty(s, notReady.Said)
+		for range 2 { // once is enough, twice is no error
+			got, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, method))
+			require.NoError(s, err)
+			require.Equal(s, forge.Scheduled, got)
+		}
+		require.Equal(s, forge.StateOpen, s.get(pr.Number).State)
+		s.Check(pr.HeadCommit, "ci", "success")
+		d := s.get(pr.Number)
+		require.Equal(s, forge.StateMerged, d.State)
+		require.Equal(s, s.bot(), d.ClosedBy)
+		require.Equal(s, s.Git.Tip("main"), d.MergeCommit)
+		s.DeleteBranch(head)
+	}
+}
+
+// Taken back: the check does not merge it. And not ordered if the branch is not what the bot knows.
+func testTakenBack(s *Site) {
+	s.SetRules(func(r *Rules) { r.Checks = []string{"ci"} })
+	s.Allow(s.World, forge.MethodMerge)
+	pr := s.open(head)
+	s.looked(pr.Number)
+	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
+	_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
+	require.NoError(s, err)
+	for range 2 {
+		got, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.NotAnymore})
+		require.NoError(s, err)
+		require.Equal(s, forge.Cancelled, got)
+	}
+	s.Check(pr.HeadCommit, "ci", "success")
+	require.Equal(s, forge.StateOpen, s.get(pr.Number).State)
+	s.merge(pr, forge.MethodMerge)
+	got, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.NotAnymore})
+	require.NoError(s, err)
+	require.Equal(s, forge.Cancelled, got)
+
+	s.DeleteBranch(head)
+	pr = s.open(head)
+	pushed := s.Push(head, nil)
+	_, err = s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
+	var moved *forge.MovedError
+	require.ErrorAs(s, err, &moved)
+	require.Equal(s, pushed, moved.Actual)
+}
+
+// Where nothing is left to wait for, it is merged: also while the forge still looks, and by one that has other statuses.
+func testNothingToWaitFor(s *Site) {
+	s.Allow(s.World, forge.MethodMerge)
+	for _, looks := range []int{0, 1, 2} {
+		pr := s.open(head)
+		for range looks {
+			s.get(pr.Number)
+		}
+		got, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
+		require.NoError(s, err)
+		require.Equal(s, forge.Merged, got)
+		require.Equal(s, forge.StateMerged, s.get(pr.Number).State)
+		s.DeleteBranch(head)
+	}
+}
+
+func testMergeNotAllowed(s *Site) {
+	for _, allowed := range []forge.Method{forge.MethodMerge, forge.MethodRebase} {
+		s.Allow(s.World, allowed)
+		pr := s.open("branch-" + string(allowed))
+		s.looked(pr.Number)
+		for _, method := range []forge.Method{forge.MethodMerge, forge.MethodSquash, forge.MethodRebase} {
+			if method == allowed {
+				continue
+			}
+			for _, when := range []forge.When{forge.Now, forge.WhenReady} {
+				_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, when, method))
+				var unsupported *forge.UnsupportedError
+				require.ErrorAs(s, err, &unsupported)
+				require.Equal(s, "merging by "+string(method), unsupported.What)
+				require.NotEmpty(s, unsupported.Need)
+			}
+		}
+	}
+	s.Allow(s.World, forge.MethodMerge)
+	s.SetRules(func(r *Rules) { r.Mergers = []string{s.Person.Login} })
+	pr := s.open(head)
+	s.looked(pr.Number)
+	for _, when := range []forge.When{forge.Now, forge.WhenReady} {
+		_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, when, forge.MethodMerge))
+		require.Contains(s, refusedFor(s.T, err, forge.ReasonForbidden).Need, "allowed to merge")
+	}
+	require.Equal(s, forge.StateOpen, s.get(pr.Number).State)
+	_, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: "octopus"})
+	require.ErrorContains(s, err, "no method")
+	_, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{Method: forge.MethodMerge})
+	require.ErrorContains(s, err, "no time")
+}
+
+// A draft, one with a conflict and one that nobody approved are not merged.
+func testNotReady(s *Site) {
+	s.Allow(s.World, forge.MethodMerge)
+	var notReady *forge.NotReadyError
+	try := func(pr forge.PullRequest) {
+		s.Helper()
+		s.looked(pr.Number)
+		_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.Now, forge.MethodMerge))
+		require.ErrorAs(s, err, &notReady)
+		require.NotEmpty(s, notReady.Said)
+		require.Equal(s, forge.StateOpen, s.get(pr.Number).State)
+	}
+	s.Branch("draft")
+	draft, err := s.Forge.Open(s.Context(), forge.Opening{Title: "t", Head: "draft", Base: "main", Draft: true})
+	require.NoError(s, err)
+	try(draft)
+
+	conflict := s.open("conflict")
+	conflict.HeadCommit = s.Push("conflict", map[string]string{"same": "ours\n"})
+	s.Push("main", map[string]string{"same": "theirs\n"})
+	try(conflict)
+	require.False(s, s.get(conflict.Number).Mergeable)
+	_, err = s.Forge.Merge(s.Context(), conflict.Number, order(conflict, forge.WhenReady, forge.MethodMerge))
+	require.ErrorAs(s, err, &notReady)
+
+	s.SetRules(func(r *Rules) { r.Approvals = 1 })
+	unapproved := s.open(head)
+	try(unapproved)
+	s.Say(unapproved.Number, s.Person, "APPROVED")
+	s.merge(unapproved, forge.MethodMerge)
+}

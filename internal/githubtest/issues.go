@@ -1,0 +1,126 @@
+package githubtest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/internal/forgetest"
+)
+
+func getRepository(c *forgetest.Call) forgetest.Reply {
+	body := repository(c)
+	if c.By.Write { // others are not told
+		allowed := func(method string) bool { return slices.Contains(c.Rules().Methods, method) }
+		body["allow_merge_commit"], body["allow_squash_merge"], body["allow_rebase_merge"] = allowed("merge"), allowed("squash"), allowed("rebase")
+		body["allow_auto_merge"] = !c.Rules().NoAuto
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: body}
+}
+
+func getPermission(c *forgetest.Call) forgetest.Reply {
+	u := c.User(c.Param("username"))
+	if u == nil {
+		return refuse(http.StatusNotFound, notFound)
+	}
+	level := "read"
+	if u.Write {
+		level = "write"
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"permission": level, "role_name": level, "user": user(u)}}
+}
+
+func getIssue(c *forgetest.Call) forgetest.Reply {
+	p := c.Pull(c.Number("issue_number"))
+	body := map[string]any{
+		"id": 2000 + p.Number, "node_id": "I", "number": p.Number, "state": "open", "title": p.Title, "body": p.Body, "user": user(p.Author),
+		"labels": labels(p.Labels), "created_at": p.Created, "updated_at": p.Updated, "closed_at": moment(p.Ended), "closed_by": nil,
+		"author_association": "MEMBER",
+	}
+	if p.State != forgetest.Open {
+		body["state"], body["closed_by"] = "closed", user(p.ClosedBy)
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: body}
+}
+
+func createComment(c *forgetest.Call) forgetest.Reply {
+	p := c.Pull(c.Number("issue_number"))
+	var o struct{ Body string }
+	c.Decode(&o)
+	p.Comments = append(p.Comments, forgetest.Comment{By: c.By, Body: o.Body})
+	c.Touch(p)
+	now := c.Tick()
+	return forgetest.Reply{Status: http.StatusCreated, Body: map[string]any{
+		"id": len(p.Comments), "body": o.Body, "user": user(c.By), "created_at": now, "updated_at": now, "author_association": "MEMBER",
+	}}
+}
+
+// same says whether two names are of one label: GitHub does not look at their case.
+func same(name string) func(string) bool {
+	return func(other string) bool { return strings.EqualFold(name, other) }
+}
+
+func listLabels(c *forgetest.Call) forgetest.Reply {
+	page, header := forgetest.Page(c, c.Pull(c.Number("issue_number")).Labels)
+	return forgetest.Reply{Status: http.StatusOK, Body: labels(page), Header: header}
+}
+
+func addLabels(c *forgetest.Call) forgetest.Reply {
+	p := c.Pull(c.Number("issue_number"))
+	var o struct{ Labels []string }
+	c.Decode(&o)
+	for _, name := range o.Labels {
+		if !c.HasLabel(name) {
+			return invalid("Label", "name", "missing", "")
+		}
+		if !slices.ContainsFunc(p.Labels, same(name)) {
+			p.Labels = append(p.Labels, name)
+		}
+	}
+	c.Touch(p)
+	return forgetest.Reply{Status: http.StatusOK, Body: labels(p.Labels)}
+}
+
+func removeLabel(c *forgetest.Call) forgetest.Reply {
+	p := c.Pull(c.Number("issue_number"))
+	if !slices.ContainsFunc(p.Labels, same(c.Param("name"))) {
+		return refuse(http.StatusNotFound, "Label does not exist")
+	}
+	p.Labels = slices.DeleteFunc(p.Labels, same(c.Param("name")))
+	c.Touch(p)
+	return forgetest.Reply{Status: http.StatusOK, Body: labels(p.Labels)}
+}
+
+func createLabel(c *forgetest.Call) forgetest.Reply {
+	var o struct{ Name, Color string }
+	c.Decode(&o)
+	if c.HasLabel(o.Name) {
+		return invalid("Label", "name", "already_exists", "")
+	}
+	c.AddLabel(o.Name)
+	return forgetest.Reply{Status: http.StatusCreated, Body: label(o.Name)}
+}
+
+func getLabel(c *forgetest.Call) forgetest.Reply {
+	if !c.HasLabel(c.Param("name")) {
+		return refuse(http.StatusNotFound, notFound)
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: label(c.Param("name"))}
+}
+
+func createStatus(c *forgetest.Call) forgetest.Reply {
+	var o struct {
+		State, Context, Description string
+		URL                         string `json:"target_url"`
+	}
+	c.Decode(&o)
+	commit := c.Param("sha")
+	if !c.Commit(commit) {
+		return refuse(http.StatusUnprocessableEntity, "No commit found for SHA: "+commit)
+	}
+	c.SetStatus(forgetest.Status{Commit: commit, Context: o.Context, State: o.State, Description: o.Description, URL: o.URL})
+	now := c.Tick()
+	return forgetest.Reply{Status: http.StatusCreated, Body: map[string]any{
+		"created_at": now, "updated_at": now, "id": 1, "state": o.State, "context": o.Context, "description": o.Description, "target_url": o.URL, "creator": user(c.By),
+	}}
+}

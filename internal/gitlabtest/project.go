@@ -1,0 +1,80 @@
+package gitlabtest
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/forgetest"
+)
+
+func getUser(c *forgetest.Call) forgetest.Reply { return ok(person(c.By)) }
+
+func listUsers(c *forgetest.Call) forgetest.Reply {
+	found := []any{}
+	if u := c.User(c.Query("username")); u != nil {
+		found = append(found, person(u))
+	}
+	return ok(found)
+}
+
+func getProject(c *forgetest.Call) forgetest.Reply {
+	visibility := "public"
+	if c.Rules().Private {
+		visibility = "private"
+	}
+	return ok(map[string]any{
+		"id": projectID, "name": c.Name, "path": c.Name, "path_with_namespace": c.Owner + "/" + c.Name, "default_branch": "main",
+		"visibility": visibility, "web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name, "merge_method": method(c), "squash_option": squashOption(c),
+		"only_allow_merge_if_pipeline_succeeds": len(c.Rules().Checks) > 0, "namespace": map[string]any{"id": 5, "full_path": c.Owner},
+	})
+}
+
+func createLabel(c *forgetest.Call) forgetest.Reply {
+	var o struct{ Name string }
+	c.Decode(&o)
+	if c.HasLabel(o.Name) {
+		return refuse(http.StatusConflict, "Label already exists")
+	}
+	c.AddLabel(o.Name)
+	return created(label(o.Name))
+}
+
+func getLabel(c *forgetest.Call) forgetest.Reply {
+	if !c.HasLabel(c.Param("label_id")) {
+		return refuse(http.StatusNotFound, "404 Label Not Found")
+	}
+	return ok(label(c.Param("label_id")))
+}
+
+// createStatus refuses what is so already, as GitLab does: a finished one is set anew, one that waits cannot begin to wait.
+func createStatus(c *forgetest.Call) forgetest.Reply {
+	var o struct {
+		State, Name, Context, Description string
+		URL                               string `json:"target_url"`
+	}
+	c.Decode(&o)
+	if o.Name == "" {
+		o.Name = o.Context
+	}
+	commit := c.Param("sha")
+	if !c.Commit(commit) {
+		return refuse(http.StatusNotFound, "404 Commit Not Found")
+	}
+	waits := slices.ContainsFunc(c.Statuses(commit), func(s forgetest.Status) bool { return s.Context == o.Name && s.State == "pending" })
+	if o.State == "pending" && waits {
+		return refuse(http.StatusBadRequest, `Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via "enqueue")`)
+	}
+	st := forgetest.Status{Commit: commit, Context: o.Name, State: o.State, Description: o.Description, URL: o.URL}
+	c.SetStatus(st)
+	return created(status(c, st))
+}
+
+func listStatuses(c *forgetest.Call) forgetest.Reply {
+	all := []any{}
+	for _, st := range c.Statuses(c.Param("sha")) {
+		if name := c.Query("name"); name == "" || name == st.Context {
+			all = append(all, status(c, st))
+		}
+	}
+	return ok(all)
+}
