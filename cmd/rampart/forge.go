@@ -16,6 +16,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
+	"github.com/rampart-gitops/rampart/gitops/forge/github"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/review"
@@ -86,12 +88,14 @@ func (a *app) forge(f forgeFlags, repository repositoryFlags) (forge.Forge, erro
 	}
 	cfg := forge.Config{Repository: at, HTTP: client, Now: a.now, Token: token}
 	switch at.Kind {
+	case forge.KindGitHub:
+		return github.New(cfg)
+	case forge.KindGitLab:
+		return gitlab.New(cfg)
 	case forge.KindGitea:
 		return gitea.New(cfg)
-	case forge.KindNone:
-		return forge.None{}, nil
 	}
-	return nil, fmt.Errorf("--forge %s: pull requests are opened on gitea only so far; with none a proposal is its branch", at.Kind)
+	return forge.None{}, nil
 }
 
 // pullRequest is what a proposal says to people.

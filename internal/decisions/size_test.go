@@ -76,7 +76,7 @@ func measure(b *testing.B, deployments, days int) {
 }
 
 // spare is how many decisions each is to have beyond what is asked for: December may have too few cycles to choose from.
-const spare = 60
+const spare = 200
 
 // wholeMonth is how many days a month has at least.
 const wholeMonth = 28
