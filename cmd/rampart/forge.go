@@ -16,6 +16,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
+	"github.com/rampart-gitops/rampart/gitops/forge/github"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/review"
@@ -88,10 +90,12 @@ func (a *app) forge(f forgeFlags, repository repositoryFlags) (forge.Forge, erro
 	switch at.Kind {
 	case forge.KindGitea:
 		return gitea.New(cfg)
-	case forge.KindNone:
-		return forge.None{}, nil
+	case forge.KindGitHub:
+		return github.New(cfg)
+	case forge.KindGitLab:
+		return gitlab.New(cfg)
 	}
-	return nil, fmt.Errorf("--forge %s: pull requests are opened on gitea only so far; with none a proposal is its branch", at.Kind)
+	return forge.None{}, nil
 }
 
 // pullRequest is what a proposal says to people.
