@@ -1,12 +1,10 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -72,19 +70,19 @@ func (a *app) forge(f forgeFlags, repository repositoryFlags) (forge.Forge, erro
 	if err != nil {
 		return nil, fmt.Errorf("--forge: %w", err)
 	}
-	token := a.secret(f.tokenFile, variableForgeToken)
-	if token == nil {
-		token = a.secret(repository.tokenFile, variableGitToken)
+	client, err := a.forgeClient(repository)
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.forgeToken(f, repository, client)
+	if err != nil {
+		return nil, err
 	}
 	if at.Kind != forge.KindNone && token == nil {
 		if kind == "" {
 			return forge.None{}, nil // told by the host alone: branches are pushed with a key, and nothing is opened
 		}
 		return nil, fmt.Errorf("--forge %s needs a token: --forge-token-file or %s", kind, variableForgeToken)
-	}
-	client, err := a.forgeClient(repository)
-	if err != nil {
-		return nil, err
 	}
 	cfg := forge.Config{Repository: at, HTTP: client, Now: a.now, Token: token}
 	switch at.Kind {
@@ -106,22 +104,32 @@ func pullRequest(d reconcile.Decision) (title, body string) {
 
 // forgeClient carries the authorities to trust and the proxy: those of Git.
 func (a *app) forgeClient(f repositoryFlags) (*http.Client, error) {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout: 90 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
-	if f.caFile == "" {
-		return &http.Client{Transport: transport}, nil
-	}
-	text, err := os.ReadFile(f.caFile)
+	trusted, err := trusting(f.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("authorities for the forge: %w", err)
+		return nil, err
 	}
-	pool, err := x509.SystemCertPool()
+	proxy, err := a.proxy(f.proxy)
 	if err != nil {
-		pool = x509.NewCertPool()
+		return nil, err
 	}
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("authorities for the forge: %s holds no certificate in PEM", f.caFile)
+	return &http.Client{Transport: &http.Transport{Proxy: proxy, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout: 90 * time.Second, TLSClientConfig: trusted}}, nil
+}
+
+// forgeToken is the forge's own token, else that of Git: a GitHub App's, or one that is given. Nil: there is none.
+func (a *app) forgeToken(f forgeFlags, repository repositoryFlags, client *http.Client) (func(context.Context) (string, error), error) {
+	if own := a.secret(f.tokenFile, variableForgeToken); own != nil {
+		return own, nil
 	}
-	transport.TLSClientConfig.RootCAs = pool
-	return &http.Client{Transport: transport}, nil
+	app, err := a.githubApp(repository, client.Transport)
+	if err != nil {
+		return nil, err
+	}
+	if app != nil {
+		return app.Token, nil
+	}
+	if given := a.secret(repository.tokenFile, variableGitToken); given != nil {
+		return given, nil
+	}
+	return nil, nil
 }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
+	"github.com/rampart-gitops/rampart/gitops/forge/github"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
+)
+
+// Each kind of forge has its adapter, told by the host or said.
+func TestForgeKinds(t *testing.T) {
+	a := &app{variable: func(name string) (string, bool) { return "secret", name == variableForgeToken }}
+	for _, c := range []struct {
+		kind, url string
+		want      forge.Forge
+	}{
+		{"", "https://github.com/acme/workers.git", &github.Forge{}},
+		{"", "git@gitlab.com:acme/platform/workers.git", &gitlab.Forge{}},
+		{"", "https://git.example.com/acme/workers.git", forge.None{}},
+		{"github", "https://git.example.com/acme/workers.git", &github.Forge{}},
+		{"gitlab", "https://git.example.com/acme/platform/workers.git", &gitlab.Forge{}},
+		{"gitea", "https://git.example.com/acme/workers.git", &gitea.Forge{}},
+		{"none", "https://github.com/acme/workers.git", forge.None{}},
+	} {
+		got, err := a.forge(forgeFlags{kind: c.kind}, repositoryFlags{url: c.url})
+		require.NoError(t, err, c)
+		require.IsType(t, c.want, got, c)
+	}
+	_, err := a.forge(forgeFlags{kind: "bitbucket"}, repositoryFlags{url: "https://git.example.com/acme/workers.git"})
+	require.ErrorContains(t, err, "there is github, gitlab, gitea and none")
+}
