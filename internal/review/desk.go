@@ -44,6 +44,9 @@ type Config struct {
 // patience bounds what one look at an environment's proposals takes of a cycle.
 const patience = 20 * time.Second
 
+// rest is how long a forge is left alone that does not answer, or asks to be: a cycle takes traffic back, and should not wait for it.
+const rest = time.Minute
+
 // updateEvery is how often the body of a pull request follows the facts.
 const updateEvery = 5 * time.Minute
 
@@ -59,8 +62,10 @@ var _ reconcile.Proposer = (*Desk)(nil)
 type environment struct {
 	// looked says that its branches were listed once, and open that there are some.
 	looked, open bool
-	reviews      map[rollout.Name]rollout.Review
-	files        map[rollout.Name]*file
+	// until is when its forge is asked again.
+	until   time.Time
+	reviews map[rollout.Name]rollout.Review
+	files   map[rollout.Name]*file
 }
 
 // file is what was last seen and written of one worker deployment's pull request.
@@ -72,6 +77,7 @@ type file struct {
 	status  string    // the commit that has one, and what it says
 	merging string    // the commit that is to be merged by itself
 	trouble string    // that was told last
+	current string    // the tip that is up to date, and the base that it is up to date with
 	title   string    // of what was proposed
 }
 
@@ -106,7 +112,7 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 		d.environments[name] = e
 	}
 	asks := slices.ContainsFunc(decisions, func(x reconcile.Decision) bool { return x.Plan.Review != nil })
-	if !asks && e.looked && !e.open {
+	if !asks && e.looked && !e.open || d.Now().Before(e.until) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -136,6 +142,7 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		decided[n] = true
 		var err error
 		switch was, there := l.there[n]; {
+		case l.Now().Before(l.until): // it was found out in this pass
 		case x.Plan.Review != nil:
 			err = l.ask(ctx, x, was)
 		case there:
@@ -149,7 +156,7 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		decided[s.Deployment] = decided[s.Deployment] || s.Record.Routing != nil && s.Record.Routing.Spec.Proposal != nil
 	}
 	for n, was := range l.there { // of what is not there any more
-		if !decided[n] {
+		if !decided[n] && !l.Now().Before(l.until) {
 			l.tell(ctx, n, l.withdraw(ctx, n, was, nil))
 		}
 	}
@@ -161,6 +168,14 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 func (l *look) tell(ctx context.Context, n rollout.Name, err error) {
 	if err == nil || errors.Is(err, rollout.ErrMoved) { // the next cycle sees what moved
 		return
+	}
+	var away *forge.UnavailableError
+	var limit *forge.RateLimitError
+	switch {
+	case errors.As(err, &limit):
+		l.until = limit.Until
+	case errors.As(err, &away), ctx.Err() != nil:
+		l.until = l.Now().Add(rest)
 	}
 	f := l.file(n)
 	if f.trouble != err.Error() {
@@ -233,9 +248,9 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 			return err
 		}
 	}
-	tip, err := l.Branches.Propose(ctx, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id, Dir: x.Plan.Dir,
+	tip, err := l.propose(ctx, f, was, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id, Dir: x.Plan.Dir,
 		Message: title + "\n\nMerging this approves it: it is decided again before anything is done.",
-		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, x.Plan.Review.Desired) }}, was)
+		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, x.Plan.Review.Desired) }})
 	if err != nil {
 		return err
 	}
@@ -253,6 +268,19 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 	f.seen, f.title = pull, title
 	l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL})
 	return errors.Join(l.update(ctx, f, title, body), l.status(ctx, f, tip, x), l.merge(ctx, f, tip))
+}
+
+// propose brings the branch up to date, which takes a question to the server unless nothing moved since that was asked last.
+func (l *look) propose(ctx context.Context, f *file, was gitops.Proposed, p gitops.Proposal) (string, error) {
+	now := was.Tip + " " + l.world.Base
+	if was.ID == p.ID && !was.Theirs && f.current == now {
+		return was.Tip, nil
+	}
+	tip, err := l.Branches.Propose(ctx, p, was)
+	if err == nil {
+		f.current = tip + " " + l.world.Base
+	}
+	return tip, err
 }
 
 // pull gives the newest pull request of a proposal's branch; its zero value where there is none.
