@@ -42,7 +42,7 @@ var (
 	prompt = regexp.MustCompile(`(?m)^ *\$ ((?:.*\\\n)*.*)$`)
 	inline = regexp.MustCompile("`(rampart [^`]+)`")
 	// said are the command lines by which a person says something: each leaves the world another one.
-	said    = regexp.MustCompile(`^rampart (rollback|hold|resume|retry|retire|adopt|release) `)
+	said    = regexp.MustCompile(`^rampart (rollback|hold|resume|retry|approve|reject|retire|adopt|release) `)
 	pending = regexp.MustCompile(`^rampart (plan|wait|simulate)\b`)
 	yaml    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
@@ -173,6 +173,8 @@ func TestDocumentedCommands(t *testing.T) {
 			switch {
 			case strings.HasPrefix(line, "rampart rollback"):
 				require.Contains(t, string(out), "can take its traffic", "%s: %s", page, line)
+			case strings.HasPrefix(line, "rampart approve"), strings.HasPrefix(line, "rampart reject"):
+				require.Contains(t, string(out), "waits for approval", "%s: %s", page, line)
 			case strings.Contains(line, "--version"):
 				require.Contains(t, string(out), "has no version", "%s: %s", page, line)
 			default:
