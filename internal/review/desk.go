@@ -77,6 +77,7 @@ type file struct {
 	status  string    // the commit that has one, and what it says
 	merging string    // the commit that is to be merged by itself
 	trouble string    // that was told last
+	until   time.Time // when it is tried again, after it was refused
 	current string    // the tip that is up to date, and the base that it is up to date with
 	title   string    // of what was proposed
 }
@@ -143,6 +144,7 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		var err error
 		switch was, there := l.there[n]; {
 		case l.Now().Before(l.until): // it was found out in this pass
+		case l.files[n] != nil && l.Now().Before(l.files[n].until):
 		case x.Plan.Review != nil:
 			err = l.ask(ctx, x, was)
 		case there:
@@ -171,11 +173,14 @@ func (l *look) tell(ctx context.Context, n rollout.Name, err error) {
 	}
 	var away *forge.UnavailableError
 	var limit *forge.RateLimitError
+	var refused *forge.RefusedError
 	switch {
 	case errors.As(err, &limit):
 		l.until = limit.Until
 	case errors.As(err, &away), ctx.Err() != nil:
 		l.until = l.Now().Add(rest)
+	case errors.As(err, &refused): // a person has to do something about it
+		l.file(n).until = l.Now().Add(rest)
 	}
 	f := l.file(n)
 	if f.trouble != err.Error() {

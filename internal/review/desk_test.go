@@ -128,18 +128,16 @@ func TestForgeThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	}{
 		"away":    {&forge.UnavailableError{Op: "list"}, rest},
 		"limited": {&forge.RateLimitError{Until: start.Add(7 * time.Minute)}, 7 * time.Minute},
-		"refused": {&forge.RefusedError{Op: "list"}, 0},
+		"refused": {&forge.RefusedError{Op: "list"}, rest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := &failing{err: c.err}
 			d := newDesk(on)
 			d.pass(t, asking())
 			require.Equal(t, 1, on.times)
-			if c.rest > 0 {
-				d.now = start.Add(c.rest - time.Second)
-				require.Empty(t, d.pass(t, asking()))
-				require.Equal(t, 1, on.times)
-			}
+			d.now = start.Add(c.rest - time.Second)
+			require.NotContains(t, d.pass(t, asking()), "propose")
+			require.Equal(t, 1, on.times)
 			d.now = start.Add(c.rest)
 			on.err = nil
 			require.Empty(t, cmp.Diff([]string{"list", "propose"}, d.pass(t, asking())))
