@@ -129,7 +129,7 @@ func TestEmptyChange(t *testing.T) {
 		"none": nil, "same content": {put("README.md", "hello\n")}, "delete what is not there": {del("no/such/file")},
 	} {
 		s := stage(t, m, commitOn(tip, changes...))
-		requireSame(t, &Staged{Branch: "main", Parent: tip.Commit, BaseTree: tip.Tree, Tree: tip.Tree}, s)
+		requireSame(t, &Staged{Branch: "main", Parent: tip.Commit, Expected: tip.Commit, BaseTree: tip.Tree, Tree: tip.Tree}, s)
 		require.True(t, s.Unchanged(), name)
 		_, err := m.Push(t.Context(), s)
 		require.ErrorIs(t, err, ErrNothingStaged)

@@ -44,7 +44,9 @@ func Reject(s rollout.Snapshot, p Person, build string) (Change, error) {
 		w.stage.State = v1alpha1.EvacuationDeclined
 		return Change{Record: rec, Did: "reject: " + w.what()}, nil
 	}
-	rec.Proposal = nil
+	proposal := *w.proposal // stays, so that a merge of it is known for what it is
+	proposal.Approved, proposal.Withdrawn = nil, true
+	rec.Proposal = &proposal
 	rec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: w.proposal.BuildID, By: p.Name, Reason: p.why(), At: v1alpha1.NewTime(p.At)}
 	return Change{Record: rec, Did: "reject: " + w.what(), Notes: []string{
 		fmt.Sprintf("held where it is, until another build is asked for or it is resumed: rampart resume %s", s.Deployment)}}, nil
@@ -74,7 +76,7 @@ func waiting(s rollout.Snapshot, build string) (v1alpha1.RoutingSpec, awaiting, 
 		return rec, awaiting{}, err
 	}
 	var all []awaiting
-	if p := rec.Proposal; p != nil {
+	if p := rec.Proposal; p != nil && !p.Withdrawn {
 		all = append(all, awaiting{build: p.BuildID, proposal: p})
 	}
 	for i := range rec.Versions {

@@ -116,7 +116,7 @@ func TestCommands(t *testing.T) {
 		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Versions[0].Evacuations[0].State = state }
 	}
 	rejected := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
-		r.Proposal = nil
+		r.Proposal.Approved, r.Proposal.Withdrawn = nil, true
 		r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: "v2", By: "ada", Reason: "lunch", At: stamp(noon)}
 	}
 	setHold := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {

@@ -28,7 +28,7 @@ func (v *view) merge() bool {
 // approval is who approved the proposal, and why; "" if nobody did.
 func (v *view) approval() (by, reason string) {
 	switch p := v.rec.Proposal; {
-	case p == nil:
+	case p == nil || p.Withdrawn && !v.merged:
 		return "", ""
 	case v.merged && p.PullRequest != "":
 		return "a merge", p.PullRequest
@@ -50,22 +50,45 @@ func (v *view) approves(a rollout.Action) bool {
 	if !a.Raises() || !v.isTarget(a.BuildID) {
 		return false
 	}
-	return v.rolloutApproved() != nil || v.approved() && v.proposes(a)
+	return v.rolloutApproved() != nil || v.committed(a) || v.approved() && !v.rec.Proposal.Withdrawn && v.proposes(a)
+}
+
+// committed reports whether a raise is written down as decided, and was not carried out: the bot died in between, or Temporal refused.
+func (v *view) committed(a rollout.Action) bool {
+	rec, was := v.rec, v.rec.Target
+	if rec.Basis == nil || rec.Decided == nil || was == nil || v.edited || v.merged || v.newSpec() || was.Attempt != v.target.Attempt {
+		return false
+	}
+	asked := desiredConfig(proposed(v1alpha1.RecordedProposal{BuildID: a.BuildID, To: a.To}, desiredOf(v.actual)))
+	return !v.actual.SameTraffic(asked) && basisConfig(*rec.Basis).Same(v.actual) && desiredConfig(*rec.Decided).SameTraffic(asked)
 }
 
 // rolloutApproved is the approval of the whole rollout, if one approval covers that; nil: there is none.
 func (v *view) rolloutApproved() *v1alpha1.Asked {
 	was := v.rec.Target
-	if was == nil || v.target == nil || v.s.Environment.Approval.Scope != v1alpha1.ScopeRollout || was.Attempt != v.target.Attempt || v.newSpec() {
+	if was == nil || v.target == nil || v.s.Environment.Approval.Scope != v1alpha1.ScopeRollout || was.Attempt != v.target.Attempt || v.newSpec() ||
+		was.ApprovedSteps != v.timetable() {
 		return nil
 	}
 	return was.Approved
 }
 
+// timetable is how the spec's rollout goes, in short.
+func (v *view) timetable() string {
+	if v.spec == nil {
+		return ""
+	}
+	text := string(v.spec.Spec.Rollout.Strategy)
+	for _, s := range v.spec.Spec.Rollout.Steps {
+		text += fmt.Sprintf(" %v%% %s", s.RampPercentage, s.PauseDuration)
+	}
+	return text
+}
+
 // proposes reports whether the recorded proposal is an action.
 func (v *view) proposes(a rollout.Action) bool {
 	p := v.rec.Proposal
-	return p != nil && p.BuildID == a.BuildID && p.TemplateHash == v.target.TemplateHash &&
+	return p != nil && v.isTarget(a.BuildID) && p.BuildID == a.BuildID && p.TemplateHash == v.target.TemplateHash &&
 		float32(p.From) == float32(a.From) && float32(p.To) == float32(a.To)
 }
 
@@ -80,7 +103,7 @@ func (v *view) review() *rollout.Review {
 // rejection is the hold that a person set by closing the proposal; nil: nobody did.
 func (v *view) rejection() *v1alpha1.Hold {
 	p, r := v.rec.Proposal, v.review()
-	if r == nil || !r.Rejected || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
+	if r == nil || !r.Rejected || p.Withdrawn || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
 		return nil
 	}
 	by := r.By
@@ -97,10 +120,17 @@ func orProposal(url string) string {
 	return url
 }
 
-// undecided reports whether nothing can be said of an approval now: it is neither carried out nor void.
+// undecided reports whether nothing can be said of the proposal now: it waits on, approved or not.
 func (r *resolver) undecided() bool {
-	return r.approved() && (!r.readable() || r.unusable != nil || r.foreign() || r.lost() != "" ||
-		r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning)
+	p := r.rec.Proposal
+	if p == nil || p.Withdrawn {
+		return false
+	}
+	if !r.readable() || r.unusable != nil || r.foreign() || r.lost() != "" {
+		return true
+	}
+	waits := r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning || r.state.Reason == rollout.WaitingForPollers
+	return waits && r.isTarget(p.BuildID) && p.TemplateHash == r.target.TemplateHash && r.asks() == nil && r.move() == nil
 }
 
 // asks is the raise of the target that is held for a person's approval; nil: none is.
@@ -118,12 +148,14 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	if !r.readable() || r.foreign() || r.undecided() {
 		return
 	}
-	next.Proposal = nil
+	next.Proposal = r.withdrawn()
 	by, reason := r.approval()
 	if move := r.move(); by != "" && move != nil && r.proposes(*move) {
 		if r.s.Environment.Approval.Scope == v1alpha1.ScopeRollout {
 			next.Target.Approved = &v1alpha1.Asked{By: by, Reason: reason, At: v1alpha1.NewTime(r.now)}
+			next.Target.ApprovedSteps = r.timetable()
 		}
+		next.Proposal = nil
 		return
 	}
 	if by != "" {
@@ -134,13 +166,25 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 		return
 	}
 	p := v1alpha1.RecordedProposal{BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To, Since: v1alpha1.NewTime(r.now)}
-	if r.proposes(h.Action) {
+	if r.proposes(h.Action) && !r.rec.Proposal.Withdrawn && by == "" {
 		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
 	}
-	if is := r.review(); is != nil && is.URL != "" && r.proposes(h.Action) {
+	if is := r.review(); is != nil && is.URL != "" && p.Since.Equal(is.Since.Time) {
 		p.PullRequest = is.URL
 	}
 	next.Proposal = &p
+}
+
+// withdrawn is what stays of a proposal that does not wait any more: until another takes its place, or its version is current, a merge of
+// it is known for what it is.
+func (r *resolver) withdrawn() *v1alpha1.RecordedProposal {
+	p := r.rec.Proposal
+	if p == nil || p.BuildID == r.actual.Current || r.state.Reason == rollout.RolloutComplete {
+		return nil
+	}
+	out := *p
+	out.Withdrawn, out.Approved = true, nil
+	return &out
 }
 
 // void says that an approval comes to nothing, and why.
@@ -152,7 +196,7 @@ func (r *resolver) void(by string) string {
 // askPeople says what people are asked to approve, if anything waits for that.
 func (r *resolver) askPeople(plan *rollout.Plan) {
 	h := r.asks()
-	if plan.Record == nil || plan.Record.Proposal == nil || plan.Record.Proposal.Approved != nil || h == nil {
+	if plan.Record == nil || plan.Record.Proposal == nil || plan.Record.Proposal.Withdrawn || plan.Record.Proposal.Approved != nil || h == nil {
 		return
 	}
 	plan.Review = &rollout.ReviewAsk{Held: *h, Desired: proposed(*plan.Record.Proposal, plan.Record.Desired), Scope: r.s.Environment.Approval.Scope}

@@ -48,6 +48,16 @@ func proposal(from, to float64, since time.Time) *v1alpha1.RecordedProposal {
 	return &v1alpha1.RecordedProposal{BuildID: id("v2"), TemplateHash: hash("v2"), From: from, To: to, Since: stamp(since)}
 }
 
+// gone is a proposal that does not wait any more.
+func gone(from, to float64) *v1alpha1.RecordedProposal {
+	p := proposal(from, to, ago(48*time.Hour))
+	p.Withdrawn = true
+	return p
+}
+
+// twoSteps is the timetable of the steady worker deployment.
+const twoSteps = "Progressive 10% 10m 50% 10m"
+
 // What wants approval is recorded once, stays the same proposal whatever the facts are, and makes way for another.
 func TestProposalIsRecorded(t *testing.T) {
 	step := wantsApproval(v1alpha1.ScopeStep)
@@ -71,7 +81,7 @@ func TestProposalIsRecorded(t *testing.T) {
 		"another build":                 {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.BuildID = id("v3") })), allowed, proposal(10, 50, noon)},
 		"another template":              {all(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.TemplateHash = hash("v3") })), allowed, proposal(10, 50, noon)},
 		"in the pause there is none":    {all(rampsAt(10, time.Minute), step), allowed, nil},
-		"it is over when nothing waits": {all(rampsAt(10, time.Minute), step, suggests(0, 10)), allowed, nil},
+		"it is over when nothing waits": {all(rampsAt(10, time.Minute), step, suggests(0, 10)), allowed, gone(0, 10)},
 		"policy asks in Direct":         {pastPause(), verdictOn(rollout.Ramp, effect(rollout.RequireApproval)), proposal(10, 50, noon)},
 		"policy holds":                  {all(pastPause(), step), verdictOn(rollout.Ramp, effect(rollout.HoldEffect)), nil},
 		"not asked":                     {pastPause(), allowed, nil},
@@ -146,13 +156,13 @@ func TestApprovalThatCameTooLate(t *testing.T) {
 		reason rollout.Reason
 		next   *v1alpha1.RecordedProposal
 	}{
-		"policy holds":          {all(pastPause(), step, merged), verdictOn(rollout.Ramp, effect(rollout.HoldEffect)), rollout.PolicyHold, nil},
-		"the pause is not over": {all(rampsAt(10, time.Minute), step, merged), allowed, rollout.Ramping, nil},
+		"policy holds":          {all(pastPause(), step, merged), verdictOn(rollout.Ramp, effect(rollout.HoldEffect)), rollout.PolicyHold, gone(10, 50)},
+		"the pause is not over": {all(rampsAt(10, time.Minute), step, merged), allowed, rollout.Ramping, gone(10, 50)},
 		"by command":            {all(rampsAt(50, 11*time.Minute), step, suggests(10, 50, adaApproved)), allowed, rollout.AwaitingApproval, proposal(50, 100, noon)},
 		"another build by now": {all(pastPause(), step, merged, wants("v3"), inGit("v3"), up("v3"), routes("v1", "", 0, 11*time.Minute), desires("v1", "", 0), edits("v1", "v2", 50)), allowed, rollout.AwaitingApproval,
 			&v1alpha1.RecordedProposal{BuildID: id("v3"), TemplateHash: hash("v3"), From: 0, To: 10, Since: stamp(noon)}},
-		"held by a person":      {all(pastPause(), step, merged, holds(v1alpha1.HoldManual, "v2")), allowed, rollout.ManualHold, nil},
-		"turned back meanwhile": {all(candidate(), step, merged, barsBuild("v2")), allowed, rollout.RolledBack, nil},
+		"held by a person":      {all(pastPause(), step, merged, holds(v1alpha1.HoldManual, "v2")), allowed, rollout.ManualHold, gone(10, 50)},
+		"turned back meanwhile": {all(candidate(), step, merged, barsBuild("v2")), allowed, rollout.RolledBack, gone(10, 50)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := of(c.given)
@@ -207,10 +217,13 @@ func TestOneApprovalForTheRollout(t *testing.T) {
 	plan := decide(t, of(candidate(), once, suggests(0, 10, pull), edits("v1", "v2", 10)), allowed)
 	require.Equal(t, []string{"SetRamp v2 10"}, sayCall(plan.Raise))
 	require.Equal(t, &v1alpha1.Asked{By: "a merge", Reason: "https://git.example/pulls/7", At: stamp(noon)}, plan.Record.Target.Approved)
+	require.Equal(t, twoSteps, plan.Record.Target.ApprovedSteps)
 	plan = decide(t, of(candidate(), once, suggests(0, 10, adaApproved)), allowed)
 	require.Equal(t, &v1alpha1.Asked{By: "ada", Reason: "looks fine", At: stamp(noon)}, plan.Record.Target.Approved)
 
-	before := func(g *given) { g.rec.Target.Approved = &v1alpha1.Asked{By: "ada", At: stamp(ago(time.Hour))} }
+	before := func(g *given) {
+		g.rec.Target.Approved, g.rec.Target.ApprovedSteps = &v1alpha1.Asked{By: "ada", At: stamp(ago(time.Hour))}, twoSteps
+	}
 	for name, c := range map[string]struct {
 		given change
 		calls []string
@@ -219,6 +232,7 @@ func TestOneApprovalForTheRollout(t *testing.T) {
 		"a later step":      {all(pastPause(), once, before), []string{"SetRamp v2 50"}, true},
 		"the promotion":     {all(rampsAt(50, 11*time.Minute), once, before), []string{"SetCurrent v2 0"}, true},
 		"kept in the pause": {all(rampsAt(10, time.Minute), once, before), nil, true},
+		"another timetable": {all(pastPause(), once, before, func(g *given) { g.rec.Target.ApprovedSteps = "AllAtOnce" }), nil, false},
 		"every step by now": {all(pastPause(), wantsApproval(v1alpha1.ScopeStep), before), nil, false},
 		"another attempt":   {all(pastPause(), once, before, func(g *given) { g.version("v2").TurnedBack = 1 }), nil, false},
 		"another build":     {all(candidate(), inGit("v3"), up("v3"), once, before, asks("v3")), nil, false},
@@ -239,7 +253,7 @@ func TestRejectedProposal(t *testing.T) {
 	plan := decide(t, of(pastPause(), step, suggests(10, 50), no), allowed)
 	require.Equal(t, "held", plan.Row)
 	require.Empty(t, cmp.Diff(&v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: id("v2"), By: "grace", Reason: "closed https://git.example/pulls/7", At: stamp(noon)}, plan.Record.Hold))
-	require.Nil(t, plan.Record.Proposal)
+	require.Equal(t, gone(10, 50), plan.Record.Proposal)
 	require.Equal(t, "held by grace: closed https://git.example/pulls/7. To go on: rampart resume payments/checkout", plan.Status.Conditions[0].Message)
 	plan = decide(t, of(pastPause(), step, suggests(10, 50), reviewed(rollout.Review{Rejected: true})), allowed)
 	require.Equal(t, "a person: closed the proposal", plan.Record.Hold.By+": "+plan.Record.Hold.Reason)
@@ -271,4 +285,102 @@ func TestStatusNamesThePullRequest(t *testing.T) {
 	require.Empty(t, decide(t, of(pastPause(), step, review, anothers), allowed).Status.Decision.PullRequest)
 	require.Empty(t, decide(t, of(pastPause(), review), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))).Status.Decision.PullRequest)
 	require.Empty(t, decide(t, of(pastPause(), step), allowed).Status.Decision.PullRequest)
+}
+
+// What does not wait any more is no approval, whatever is merged: routing.yaml is put back, and nothing is held for it.
+func TestMergeOfWhatWasWithdrawn(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	withdrawn := suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.Withdrawn = true })
+	merged := all(withdrawn, edits("v1", "v2", 50))
+	for name, c := range map[string]struct {
+		given change
+		row   string
+		next  *v1alpha1.RecordedProposal
+	}{
+		"rejected":               {all(pastPause(), step, merged, holds(v1alpha1.HoldRejected, "v2")), "held", gone(10, 50)},
+		"the pause is not over":  {all(rampsAt(10, time.Minute), step, merged), "pause", gone(10, 50)},
+		"it waits for another":   {all(pastPause(), step, merged), "next-step", proposal(10, 50, noon)},
+		"not merged, and anew":   {all(pastPause(), step, withdrawn), "next-step", proposal(10, 50, noon)},
+		"its version is current": {all(promoted(time.Minute), step, withdrawn), "bake", nil},
+		"all is done":            {all(step, withdrawn), "complete", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(c.given)
+			plan := decide(t, s, allowed)
+			if c.row != "bake" {
+				require.Equal(t, c.row, plan.Row)
+			}
+			require.Nil(t, plan.Raise)
+			require.Equal(t, *s.Record.Routing.Spec.Decided, plan.Record.Desired)
+			require.Empty(t, cmp.Diff(c.next, plan.Record.Proposal))
+		})
+	}
+	plan := decide(t, of(pastPause(), step, withdrawn, reviewed(rollout.Review{Rejected: true})), allowed)
+	require.Equal(t, "next-step", plan.Row, "and closing it is no answer")
+}
+
+// While nothing can be said of what was proposed, it waits on: no review is lost because a fact is missing for a while.
+func TestProposalOutlastsMissingFacts(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	for name, given := range map[string]change{
+		"old facts":  func(g *given) { g.Observation.At = ago(5 * time.Minute) },
+		"no pollers": noPollers("v2"),
+		"a gate":     all(stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateRunning)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(t, of(pastPause(), step, suggests(10, 50), given), allowed)
+			require.Equal(t, proposal(10, 50, ago(48*time.Hour)), plan.Record.Proposal)
+			require.Nil(t, plan.Review)
+			plan = decide(t, of(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.TemplateHash = "another" }), given), allowed)
+			require.True(t, plan.Record.Proposal.Withdrawn, "but not one of another template")
+			plan = decide(t, of(pastPause(), step, suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.BuildID = "another" }), given), allowed)
+			require.True(t, plan.Record.Proposal.Withdrawn, "nor of another build")
+		})
+	}
+}
+
+// Retiring what was approved takes its traffic back, and approves nothing.
+func TestRetiredWhileApproved(t *testing.T) {
+	for how, approval := range map[string]change{"merged": all(suggests(10, 50), edits("v1", "v2", 50)), "by command": suggests(10, 50, adaApproved)} {
+		t.Run(how, func(t *testing.T) {
+			plan := decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep), approval, retires(v1alpha1.KeepCurrent, time.Minute)), allowed)
+			require.Equal(t, []string{"ClearRamp  0"}, sayCall(plan.Lower))
+			require.True(t, plan.Record.Proposal.Withdrawn)
+		})
+	}
+}
+
+// A raise that was committed and not carried out needs no second approval; one that somebody wrote there instead does.
+func TestCommittedRaiseIsApproved(t *testing.T) {
+	step := wantsApproval(v1alpha1.ScopeStep)
+	committed := func(g *given) {
+		desires("v1", "v2", 50)(g)
+		g.rec.Basis = basisOf(g.Observation.Routing)
+	}
+	for name, c := range map[string]struct {
+		given change
+		calls []string
+	}{
+		"it is made":            {committed, []string{"SetRamp v2 50"}},
+		"another step":          {all(committed, desires("v1", "v2", 40)), nil},
+		"another routing since": {all(committed, func(g *given) { g.rec.Basis.Revision++ }), nil},
+		"another attempt":       {all(committed, func(g *given) { g.version("v2").TurnedBack = 1 }), nil},
+		"edited since":          {all(committed, edits("v1", "v2", 60)), []string{"SetRamp v2 50"}}, // a wish of its own
+		"no basis":              {all(committed, func(g *given) { g.rec.Basis = nil }), nil},
+		"no target":             {all(committed, func(g *given) { g.rec.Target = nil }), nil},
+		"never decided":         {all(committed, func(g *given) { g.rec.Decided = nil }), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.calls, sayCall(decide(t, of(pastPause(), step, c.given), allowed).Raise))
+		})
+	}
+}
+
+// Where there is no current version, asking for a share is not asking for all.
+func TestEditedShareIsNoPromotion(t *testing.T) {
+	first := func(edit change) rollout.Plan {
+		return decide(t, of(wantsApproval(v1alpha1.ScopeStep), routes("", "", 0, time.Hour), desires("", "", 0), func(g *given) { g.rec.Promotions = nil }, edit), allowed)
+	}
+	require.Nil(t, first(edits("", "v1", 10)).Raise)
+	require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(first(edits("v1", "", 0)).Raise))
 }

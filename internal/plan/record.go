@@ -74,6 +74,9 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	if r.target != nil && r.unusable == nil {
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
 			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.stuckBefore(), Approved: r.rolloutApproved()}
+		if next.Target.Approved != nil {
+			next.Target.ApprovedSteps = r.timetable()
+		}
 	}
 }
 

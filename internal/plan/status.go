@@ -28,6 +28,9 @@ func (r *resolver) status(plan *rollout.Plan) {
 	}
 	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
 	st.Decision = r.decision()
+	if plan.Review != nil {
+		st.Decision.PullRequest = plan.Record.Proposal.PullRequest
+	}
 	for _, ver := range plan.Record.Versions {
 		vs := r.versionStatus(ver)
 		switch {
@@ -161,9 +164,6 @@ func (r *resolver) decision() *v1alpha1.Decision {
 	if held := r.heldForTarget(); held != nil {
 		d.Action, d.To, d.Verdict = string(held.Action.Kind), goal(held.Action), string(held.Verdict.Effect)
 		d.From = text(held.Action.From)
-		if is := r.review(); is != nil && held.Verdict.Effect == rollout.RequireApproval {
-			d.PullRequest = is.URL
-		}
 		for _, f := range held.Verdict.Findings {
 			if f.Effect.Strictness() >= rollout.RequireApproval.Strictness() && f.Waived == "" {
 				d.Rules = append(d.Rules, f.Rule)

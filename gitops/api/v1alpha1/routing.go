@@ -89,6 +89,8 @@ type RoutingTarget struct {
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
 	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; nil: there is none.
 	Approved *Asked `json:"approved,omitempty"`
+	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.
+	ApprovedSteps string `json:"approvedSteps,omitempty"`
 }
 
 // RecordedProposal is a raise that people are asked to approve. Which one it is, the version and its shares say: it stays the same one
@@ -103,6 +105,8 @@ type RecordedProposal struct {
 	Since Time `json:"since"`
 	// PullRequest is the address where it is reviewed; "": nowhere, or not yet.
 	PullRequest string `json:"pullRequest,omitempty"`
+	// Withdrawn says that it does not wait any more, without an approval: a merge of it comes too late.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Approved is a person's approval by a command; nil: there is none. A merge approves by what it makes of Desired.
 	Approved *Asked `json:"approved,omitempty"`
 }
