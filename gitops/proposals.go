@@ -124,6 +124,9 @@ func trailer(message, key string) string {
 // writes only where something is another: what is proposed, or the record that it was made from. Errors: *MovedError when the branch
 // is not what it was; those of Commit.
 func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip string, err error) {
+	if was.Theirs {
+		return "", fmt.Errorf("%s has commits of others, and is left alone", was.Branch)
+	}
 	base, err := r.mirror.Fetch(ctx, r.outputBranch(p.Environment))
 	if err != nil {
 		return "", err
@@ -136,7 +139,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if !there {
 		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
 	}
-	if was.ID == p.ID && !was.Theirs && r.sameRecord(was, file, record.Hash) {
+	if was.ID == p.ID && r.sameRecord(was, file, record.Hash) {
 		return was.Tip, nil
 	}
 	data, err := r.mirror.Blob(record.Hash, MaxFileSize)
@@ -192,7 +195,7 @@ func (r *Repository) sameRecord(was Proposed, file string, record plumbing.Hash)
 // Withdraw deletes a proposal's branch that is still as it was. One with commits of others is left alone.
 // Errors: *MovedError when it is not what it was; those of mirror.Delete.
 func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
-	if was.Theirs {
+	if was.Theirs || was.Branch == "" {
 		return nil
 	}
 	r.write(Before)

@@ -117,7 +117,10 @@ func TestProposalOfOthers(t *testing.T) {
 			tip := r.Tip(branch)
 			theirs := onlyProposal(t, repo, p)
 			require.True(t, theirs.Theirs)
+			_, err = repo.Propose(t.Context(), p, theirs)
+			require.ErrorContains(t, err, branch+" has commits of others, and is left alone")
 			require.NoError(t, repo.Withdraw(t.Context(), theirs))
+			require.NoError(t, repo.Withdraw(t.Context(), Proposed{}))
 			require.Equal(t, tip, r.Tip(branch), "left alone")
 		})
 	}

@@ -170,6 +170,9 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 // once runs one cycle, and fails where a part of it did.
 func (l *loop) once(ctx context.Context) error {
 	r, err := l.cycle(ctx)
+	if err == nil && r.Again && ctx.Err() == nil { // nobody comes back to what people said
+		r, err = l.cycle(ctx)
+	}
 	switch unread, total := unreadable([][]reconcile.Decision{r.Decisions}); {
 	case err != nil:
 		return err

@@ -71,7 +71,7 @@ func editedUp(v *view) (outcome, bool) {
 	}
 	if o, fits := firstVersion(v); fits {
 		for i := range o.actions {
-			o.actions[i].Approved, o.actions[i].Cause = o.actions[i].Approved || v.desired.Current == v.target.BuildID, rollout.CausePerson
+			o.actions[i].Approved, o.actions[i].Cause = v.desired.Current == v.target.BuildID, rollout.CausePerson
 		}
 		return o, true
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -49,6 +51,8 @@ type Report struct {
 	Failures map[string]string `json:"failures,omitempty"`
 	// NextDue is when a decision changes by itself; zero: never.
 	NextDue time.Time `json:"nextDue,omitzero"`
+	// Again says that people answered, or were told, something that the next cycle should know at once.
+	Again bool `json:"again,omitempty"`
 
 	made []Made
 }
@@ -168,6 +172,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	if hash != "" {
 		report.Commits = append(report.Commits, hash)
 		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", hash, "files", len(commit.Changes))
+		r.last = withRecords(r.last, env.Environment.Name, decisions)
 	}
 	report.Decisions = append(report.Decisions, decisions...)
 	if err := r.raise(ctx, env, decisions, report); err != nil {
@@ -178,7 +183,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}
 	if r.Proposer != nil && r.Proposer.Propose(ctx, env, decisions) {
-		report.NextDue = earlier(report.NextDue, r.Now())
+		report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
 	}
 	return nil
 }
@@ -410,6 +415,33 @@ func (r *Reconciler) aside() *Reconciler {
 	planner := *r.Planner
 	planner.Source = nil
 	return &Reconciler{Planner: &planner, Router: r.Router, Decisions: r.Decisions, failures: r.failures, last: r.last}
+}
+
+// withRecords is a world with what was just committed: while the repository is away, what the bot did itself is no drift.
+func withRecords(w *rollout.World, environment string, decisions []Decision) *rollout.World {
+	if w == nil {
+		return nil
+	}
+	records := map[rollout.Name]*v1alpha1.RoutingSpec{}
+	for _, d := range decisions {
+		records[d.Plan.Deployment] = d.Plan.Record
+	}
+	out := *w
+	out.Environments = slices.Clone(w.Environments)
+	for i := range out.Environments {
+		env := &out.Environments[i]
+		if env.Environment.Name != environment {
+			continue
+		}
+		env.Deployments = slices.Clone(env.Deployments)
+		for k := range env.Deployments {
+			s := &env.Deployments[k]
+			if spec := records[s.Deployment]; spec != nil {
+				s.Record.Routing = &v1alpha1.Routing{Spec: *spec}
+			}
+		}
+	}
+	return &out
 }
 
 // lowerBlind takes traffic back while the repository is away, as the last snapshot says. It is recorded when Git is back.

@@ -54,6 +54,8 @@ const updateEvery = 5 * time.Minute
 type Desk struct {
 	Config
 	environments map[string]*environment
+	// until is when the forge is asked again.
+	until time.Time
 }
 
 var _ reconcile.Proposer = (*Desk)(nil)
@@ -62,10 +64,8 @@ var _ reconcile.Proposer = (*Desk)(nil)
 type environment struct {
 	// looked says that its branches were listed once, and open that there are some.
 	looked, open bool
-	// until is when its forge is asked again.
-	until   time.Time
-	reviews map[rollout.Name]rollout.Review
-	files   map[rollout.Name]*file
+	reviews      map[rollout.Name]rollout.Review
+	files        map[rollout.Name]*file
 }
 
 // file is what was last seen and written of one worker deployment's pull request.
@@ -78,6 +78,7 @@ type file struct {
 	merging string    // the commit that is to be merged by itself
 	trouble string    // that was told last
 	until   time.Time // when it is tried again, after it was refused
+	merged  int64     // the pull request that was seen merged
 	current string    // the tip that is up to date, and the base that it is up to date with
 	title   string    // of what was proposed
 }
@@ -113,7 +114,7 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 		d.environments[name] = e
 	}
 	asks := slices.ContainsFunc(decisions, func(x reconcile.Decision) bool { return x.Plan.Review != nil })
-	if !asks && e.looked && !e.open || d.Now().Before(e.until) {
+	if !asks && e.looked && !e.open || d.Now().Before(d.until) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -147,6 +148,7 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		case l.files[n] != nil && l.Now().Before(l.files[n].until):
 		case x.Plan.Review != nil:
 			err = l.ask(ctx, x, was)
+		case waits(x): // nothing can be said of it now
 		case there:
 			err = l.withdraw(ctx, n, was, x.Plan.Status)
 		default:
@@ -155,7 +157,7 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		l.tell(ctx, n, err)
 	}
 	for _, s := range l.world.Deployments {
-		decided[s.Deployment] = decided[s.Deployment] || s.Record.Routing != nil && s.Record.Routing.Spec.Proposal != nil
+		decided[s.Deployment] = decided[s.Deployment] || s.Record.Routing != nil && proposed(&s.Record.Routing.Spec)
 	}
 	for n, was := range l.there { // of what is not there any more
 		if !decided[n] && !l.Now().Before(l.until) {
@@ -164,6 +166,15 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 	}
 	l.looked, l.open = true, len(l.there) > 0
 	return l.news
+}
+
+// waits reports whether a decision leaves a proposal as it is: it wrote no record, or one that proposes and asks nobody just now.
+func waits(x reconcile.Decision) bool {
+	return x.Plan.Record == nil && !x.Plan.Remove || proposed(x.Plan.Record)
+}
+
+func proposed(rec *v1alpha1.RoutingSpec) bool {
+	return rec != nil && rec.Proposal != nil && !rec.Proposal.Withdrawn
 }
 
 // tell says what went wrong, once.
@@ -227,16 +238,20 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 	}
 	// A pull request is about this proposal if that is written down, or if it is of this branch as it is.
 	about := pull.Number != 0 && (pull.URL == recorded.PullRequest || was.ID == id && pull.HeadCommit != "" && pull.HeadCommit == was.Tip)
-	switch {
-	case about && pull.State == forge.StateMerged:
-		return nil // the next cycle reads what that made of the branch
-	case about && pull.State == forge.StateClosed:
-		if by, err := l.closedBy(ctx, pull.Number); err != nil {
+	if about && pull.State == forge.StateClosed {
+		by, err := l.closedBy(ctx, pull.Number)
+		if err != nil {
 			return err
-		} else if !by.Self {
-			l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL, Rejected: true, By: by.Login})
-			return l.Branches.Withdraw(ctx, was)
 		}
+		if !by.Self { // the branch goes when the hold is in Git
+			l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL, Rejected: true, By: by.Login})
+			return nil
+		}
+	}
+	switch {
+	case about && pull.State == forge.StateMerged && f.merged != pull.Number:
+		f.merged = pull.Number
+		return nil // the next cycle reads what that made of the branch; if it still asks then, it went elsewhere
 	case was.Theirs:
 		r := rollout.Review{Since: recorded.Since, Note: "the branch " + was.Branch + " has commits of others, and is left alone"}
 		if pull.State == forge.StateOpen {

@@ -119,6 +119,78 @@ func TestWhatWasNotDecidedStays(t *testing.T) {
 	require.Equal(t, []string{"list", "withdraw"}, d.pass(t))
 }
 
+// A proposal of which nothing can be said now stays as it is; one that was withdrawn goes.
+func TestProposalStaysWhileNothingIsKnown(t *testing.T) {
+	d := newDesk(forge.None{})
+	d.pass(t, asking())
+	waiting := asking()
+	waiting.Plan.Review = nil
+	require.Equal(t, []string{"list"}, d.pass(t, waiting))
+	require.Equal(t, []string{"list"}, d.pass(t, reconcile.Decision{Plan: rollout.Plan{Deployment: checkout}}), "no record was written")
+	waiting.Plan.Record.Proposal.Withdrawn = true
+	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, waiting))
+}
+
+// answering is a forge with one pull request that somebody answered.
+type answering struct {
+	forge.None
+	pull   forge.PullRequest
+	by     forge.Person
+	opened int
+}
+
+func (a *answering) List(context.Context, forge.Filter) ([]forge.PullRequest, error) {
+	return []forge.PullRequest{a.pull}, nil
+}
+
+func (a *answering) Get(context.Context, int64) (forge.Details, error) {
+	return forge.Details{PullRequest: a.pull, ClosedBy: a.by}, nil
+}
+
+func (a *answering) Open(_ context.Context, o forge.Opening) (forge.PullRequest, error) {
+	a.opened++
+	return forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Title: o.Title, Body: o.Body}, nil
+}
+
+// Closed by a person is a no, which the next decision learns; by the bot itself it is nothing, and it is opened again. Merged elsewhere
+// is seen once, then it is proposed anew. A branch of others is not written to.
+func TestAnswers(t *testing.T) {
+	decision := asking()
+	decision.Plan.Record.Proposal.PullRequest = "old"
+	left := "the branch rampart/prod/shop/checkout has commits of others, and is left alone"
+	for name, c := range map[string]struct {
+		state  forge.State
+		by     forge.Person
+		theirs bool
+		passes int
+		opened int
+		want   rollout.Review
+	}{
+		"closed by a person":       {forge.StateClosed, forge.Person{Login: "ada"}, false, 2, 0, rollout.Review{URL: "old", Rejected: true, By: "ada"}},
+		"closed by itself":         {forge.StateClosed, forge.Person{Login: "bot", Self: true}, false, 1, 1, rollout.Review{URL: "new"}},
+		"merged just now":          {forge.StateMerged, forge.Person{Login: "ada"}, false, 1, 0, rollout.Review{}},
+		"merged elsewhere":         {forge.StateMerged, forge.Person{Login: "ada"}, false, 2, 1, rollout.Review{URL: "new"}},
+		"theirs":                   {forge.StateOpen, forge.Person{}, true, 1, 0, rollout.Review{URL: "old", Note: left}},
+		"theirs, closed by itself": {forge.StateClosed, forge.Person{Self: true}, true, 1, 0, rollout.Review{Note: left}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: c.by}
+			d := newDesk(on)
+			if c.theirs {
+				d.server.there[checkout] = gitops.Proposed{Branch: gitops.ProposalBranch("prod", checkout), Tip: "x", Theirs: true}
+			}
+			for range c.passes {
+				require.NotContains(t, d.pass(t, decision), "withdraw")
+			}
+			require.Equal(t, c.opened, on.opened)
+			if c.want != (rollout.Review{}) {
+				c.want.Since = decision.Plan.Record.Proposal.Since
+			}
+			require.Equal(t, c.want, d.Reviews("prod")[checkout])
+		})
+	}
+}
+
 // A forge that is away, or wants a rest, gets one: no cycle waits for it again and again.
 func TestForgeThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	start := newDesk(nil).now
