@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -150,7 +151,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", output: output, name: deployName, tree: &tree{}}
-	w.url, w.origin, w.interval = w.repo.URL(), w.repo.Dir, "250ms"
+	w.url, w.origin = w.repo.URL(), w.repo.Dir
 	for _, o := range options {
 		o(w)
 	}
@@ -331,7 +332,7 @@ func (w *world) runArgs(more ...string) []string {
 // start runs the bot until stop, or the end of the test.
 func (w *world) start(more ...string) *bot {
 	w.t.Helper()
-	args := w.runArgs(append([]string{"--interval", w.interval}, more...)...)
+	args := w.runArgs(append([]string{"--interval", cmp.Or(w.interval, "250ms")}, more...)...)
 	b := &bot{w: w, cmd: w.command(context.Background(), binary, args...), log: &lockedBuffer{}}
 	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
 	require.NoError(w.t, b.cmd.Start())
