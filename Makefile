@@ -26,7 +26,7 @@ demo: build ## a real Temporal, a real Git repository, three rollouts: about two
 .PHONY: test
 test: ## every test, the end-to-end ones on a real Temporal included
 	$(GO) test -timeout 20m $(PACKAGES)
-	cd test && $(GO) test -timeout 20m -p 1 -parallel 4 ./bench ./demo ./temporal ./temporalenv
+	cd test && $(GO) test -timeout 20m -p 1 -parallel 4 ./bench ./demo ./temporal ./temporalenv ./workflows
 	cd test && $(GO) test -timeout 40m -parallel 3 ./e2e
 
 .PHONY: check
@@ -60,6 +60,20 @@ $(BIN)/gitea-$(GITEA): test/gitea/go.mod
 	cd test/gitea && CGO_ENABLED=1 $(GO) build -trimpath -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
 	  -ldflags "-X main.Version=$(GITEA:v%=%) -X code.gitea.io/gitea/modules/setting.StaticRootPath=$$($(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" \
 	  code.gitea.io/gitea
+
+# What that Gitea shows browsers, which is not in its module: its scripts and styles, once, a minute or two. They are made by a Node.js of
+# their own, and kept as what a server of tests adds to its pages. Without it the test in a browser is skipped.
+PAGES := $(BIN)/gitea-pages-$(GITEA)
+.PHONY: gitea-pages
+gitea-pages: $(PAGES)/assets/js/index.js ## the scripts and styles of that Gitea, in bin/
+
+$(PAGES)/assets/js/index.js:
+	rm -rf $(PAGES) $(PAGES).tmp && mkdir -p $(BIN)
+	cp -r "$$(cd test/gitea && $(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" $(PAGES).tmp && chmod -R u+w $(PAGES).tmp
+	npm install --silent --no-progress --prefix $(PAGES).tmp/.tools node@22.23.3 pnpm@10.0.0
+	cd $(PAGES).tmp && export PATH="$$PWD/.tools/node_modules/.bin:$$PATH" && pnpm install --silent --frozen-lockfile && \
+	  BROWSERSLIST_IGNORE_OLD_DATA=true pnpm exec webpack --disable-interpret --stats errors-only
+	mv $(PAGES).tmp/public $(PAGES) && rm -rf $(PAGES).tmp
 
 # Mermaid's own parsers, which read every diagram of reports: needs node and npm. Without them that test is skipped.
 .PHONY: mermaid
@@ -108,8 +122,12 @@ soak: ## the planner's properties over WORLDS random worlds
 mutate: ## each row, condition and check of the planner broken once: a test has to notice
 	$(GO) run ./internal/mutation $(MUTANTS)
 
+# On how many worker deployments whole cycles are measured, beside native git doing the same work. make bench SCALE=10000 takes three
+# quarters of an hour, SCALE_ONLY=warm,restart,cold,first some of it.
+SCALE ?= 1000
 .PHONY: bench
-bench: ## time and memory of single steps and of whole cycles
+bench: ## whole cycles beside native git, with their targets; then single steps
+	cd test && SCALE=$(SCALE) $(GO) test -run '^TestScale$$' -count 1 -timeout 60m -v ./bench
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...
 	cd test && $(GO) test -run '^$$' -bench . -benchmem -benchtime 20x ./bench/...
 

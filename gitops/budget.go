@@ -30,6 +30,12 @@ func (b *budget) count(path string) error {
 	return b.enter(path)
 }
 
+// take takes entries from the budget that were counted before.
+func (b *budget) take(n int, path string) error {
+	b.left -= n
+	return b.enter(path)
+}
+
 // enter checks the bounds at a directory.
 func (b *budget) enter(path string) error {
 	switch {

@@ -48,7 +48,7 @@ func (e *environment) rulingWaivers() error {
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
+	for _, f := range files.files {
 		d, err := e.decode(e.rules.tree, f)
 		if err != nil {
 			return err

@@ -28,33 +28,20 @@ type gitTree struct {
 
 var _ tree = gitTree{}
 
+// maxTreeSize is how large the object of one folder may be: some hundred thousand files in it.
+const maxTreeSize = 32 << 20
+
 // openCommit finds the tree of a commit that stands for a folder of a checkout.
 func openCommit(dir, revision string) (gitTree, error) {
-	root, below, err := checkoutOf(dir)
+	clone, err := OpenClone(dir)
 	if err != nil {
 		return gitTree{}, err
 	}
-	objects, err := openObjects(filepath.Join(root, ".git"))
+	hash, err := clone.resolve(revision)
 	if err != nil {
 		return gitTree{}, err
 	}
-	hash, err := resolve(objects, revision)
-	if err != nil {
-		return gitTree{}, err
-	}
-	commit, err := commitAt(objects, hash)
-	if err != nil {
-		return gitTree{}, fmt.Errorf("commit %s is not here; fetch it first: %w", hash, err)
-	}
-	t := gitTree{objects, commit.TreeHash}
-	if below == "." {
-		return t, nil
-	}
-	e, ok, err := lookup(t, below)
-	if err == nil && (!ok || e.kind != dirEntry) {
-		err = fmt.Errorf("it has no folder %s", below)
-	}
-	return gitTree{objects, plumbing.NewHash(e.hash)}, err
+	return clone.treeOf(hash)
 }
 
 // checkoutOf is the checkout that a folder is in, and where in it, with slashes; "." for the checkout itself.
@@ -110,24 +97,41 @@ func beside(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-func resolve(refs storer.ReferenceStorer, revision string) (plumbing.Hash, error) {
-	if plumbing.IsHash(revision) {
-		return plumbing.NewHash(revision), nil
+// resolve finds the commit that a revision names: a branch, a remote's branch such as origin/main, a tag, HEAD, or the whole hash of a
+// commit.
+func (c *Clone) resolve(revision string) (plumbing.Hash, error) {
+	hash := plumbing.NewHash(revision)
+	if !plumbing.IsHash(revision) {
+		ref, err := c.ref(revision)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		hash = ref.Hash()
 	}
+	commit, err := commitAt(c.store, hash)
+	if err != nil {
+		return plumbing.ZeroHash, fmt.Errorf("commit %s is not here; fetch it first: %w", hash, err)
+	}
+	return commit.Hash, nil
+}
+
+// ref finds the ref that a revision names, as Git looks for it.
+func (c *Clone) ref(revision string) (*plumbing.Reference, error) {
 	rules := plumbing.RefRevParseRules[1:]
 	if revision == string(plumbing.HEAD) || strings.HasPrefix(revision, "refs/") {
 		rules = plumbing.RefRevParseRules[:1]
 	}
 	for _, rule := range rules {
-		ref, err := storer.ResolveReference(refs, plumbing.ReferenceName(fmt.Sprintf(rule, revision)))
+		name := plumbing.ReferenceName(fmt.Sprintf(rule, revision))
+		ref, err := storer.ResolveReference(c.store, name)
 		if err == nil {
-			return ref.Hash(), nil
+			return plumbing.NewHashReference(name, ref.Hash()), nil
 		}
 		if !errors.Is(err, plumbing.ErrReferenceNotFound) {
-			return plumbing.ZeroHash, err
+			return nil, err
 		}
 	}
-	return plumbing.ZeroHash, fmt.Errorf("there is no branch, tag or commit %q here: expected such as origin/main or a whole hash, which was fetched", revision)
+	return nil, fmt.Errorf("there is no branch, tag or commit %q here: expected such as origin/main or a whole hash, which was fetched", revision)
 }
 
 // commitAt is a commit by its hash, or by that of a tag of it.
@@ -145,6 +149,9 @@ func (t gitTree) list(dir, hash string) ([]entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
+	if size, err := t.objects.EncodedObjectSize(plumbing.NewHash(hash)); err == nil && size > maxTreeSize {
+		return nil, &TooManyError{Path: cut(dir), what: fmt.Sprintf("a folder is larger than %d bytes", maxTreeSize)}
+	}
 	found, err := object.GetTree(t.objects, plumbing.NewHash(hash))
 	if err != nil {
 		return nil, fmt.Errorf("list %q: %w", dir, err)
@@ -152,10 +159,11 @@ func (t gitTree) list(dir, hash string) ([]entry, error) {
 	out := make([]entry, 0, len(found.Entries))
 	for _, e := range found.Entries {
 		kind := otherEntry
-		switch e.Mode {
-		case filemode.Dir:
+		switch {
+		case e.Name == "" || e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/"): // no git makes it, but somebody can
+		case e.Mode == filemode.Dir:
 			kind = dirEntry
-		case filemode.Regular, filemode.Executable, filemode.Deprecated:
+		case e.Mode == filemode.Regular, e.Mode == filemode.Executable, e.Mode == filemode.Deprecated:
 			kind = fileEntry
 		}
 		out = append(out, entry{e.Name, kind, e.Hash.String()})
@@ -164,6 +172,10 @@ func (t gitTree) list(dir, hash string) ([]entry, error) {
 }
 
 func (t gitTree) read(file, hash string) ([]byte, error) {
+	// Before it is unpacked into memory, whatever it is.
+	if size, err := t.objects.EncodedObjectSize(plumbing.NewHash(hash)); err == nil && size > MaxFileSize {
+		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: size, Limit: MaxFileSize})
+	}
 	blob, err := object.GetBlob(t.objects, plumbing.NewHash(hash))
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", file, err)

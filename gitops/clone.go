@@ -189,15 +189,11 @@ func (c *Clone) Blob(h mirror.Hash, limit int64) ([]byte, error) {
 // History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a
 // shallow clone was cut.
 func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.CommitInfo) (bool, error)) error {
-	cuts, err := c.store.Shallow()
+	cut, err := c.cuts()
 	if err != nil {
-		return fmt.Errorf("read %s: %w", c.dir, err)
+		return err
 	}
 	seen := map[mirror.Hash]bool{tip.Commit: true}
-	cut := map[mirror.Hash]bool{}
-	for _, h := range cuts {
-		cut[h] = true
-	}
 	first, err := c.Commit(tip.Commit)
 	if err != nil {
 		return err

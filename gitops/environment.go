@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,33 +29,60 @@ type environment struct {
 	git       rollout.GitContext
 	world     rollout.EnvironmentWorld
 
-	specs       map[rollout.Name][]specAt
+	// specs and records are sorted by name; specs of the same name are in the order of their files.
+	specs       []specAt
+	records     []*recordAt
+	rollouts    []rollout.InProgress
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
 	connections map[rollout.Name]*v1alpha1.Connection
 	waivers     []v1alpha1.Waiver
 	resources   resourceTemplates
+	// found are the folders of records, in the order in which they are listed.
+	found []*recordsIn
+	// early are files of records that are decoded already, by path and hash, while the environment is read.
+	early map[fileKey]early
+	// rootFile is the kustomization of all of them; nil where there is none.
+	rootFile *found
+	// last is the connection that was looked for last.
+	last struct {
+		name       rollout.Name
+		connection *v1alpha1.Connection
+	}
 }
 
 // specAt is a spec and where it is.
 type specAt struct {
-	spec     *v1alpha1.WorkerDeployment // nil: it has problems
-	file     found
+	name     rollout.Name
+	spec     *v1alpha1.WorkerDeployment // nil: it has problems, or is known in brief
+	brief    *specBrief
+	noted    bool // the next survey knows it in brief
+	file     *found
 	line     int
 	problems []v1alpha1.Problem
 }
 
 // read fills in the environment's world. owners remembers which environment a spec's file belongs to.
 func (e *environment) read(owners map[string]string) error {
-	e.specs, e.connections = map[rollout.Name][]specAt{}, map[rollout.Name]*v1alpha1.Connection{}
-	e.broken = map[string][]v1alpha1.Problem{}
+	e.connections, e.broken = map[rollout.Name]*v1alpha1.Connection{}, map[string][]v1alpha1.Problem{}
 	specs, err := e.match(e.tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
 		return err
 	}
-	if err := e.unmatched(e.tree, specsField, e.world.Environment.Specs, specs); err != nil {
+	globs := patterns{specsField, e.world.Environment.Specs, specs.at}
+	if err := e.unmatched(e.tree, globs); err != nil {
 		return err
 	}
-	for _, f := range specs {
+	if err := e.linked(globs); err != nil {
+		return err
+	}
+	if err := e.findRecords(); err != nil {
+		return err
+	}
+	if err := e.ahead(specs.files); err != nil {
+		return err
+	}
+	e.specs = make([]specAt, 0, len(specs.files))
+	for _, f := range specs.files {
 		if f.path == ConfigFile {
 			continue
 		}
@@ -68,7 +96,9 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.policies(); err != nil {
 		return err
 	}
-	return e.deployments()
+	err = e.deployments()
+	e.early = nil
+	return err
 }
 
 // outputs are the folders that specs are never looked for in: the outputs of all environments on the specs' branch.
@@ -83,11 +113,18 @@ func (e *environment) outputs() []string {
 }
 
 // file sorts the objects of one file.
-func (e *environment) file(f found, owners map[string]string) error {
+func (e *environment) file(f *found, owners map[string]string) error {
+	if b := e.briefs.spec(f); b != nil {
+		if b.Name != "" {
+			e.spec(specAt{name: rollout.Name{Namespace: cmp.Or(b.Namespace, e.world.Environment.Namespace), Name: b.Name}, brief: b, file: f, line: b.Line}, owners)
+		}
+		return nil
+	}
 	d, err := e.decode(e.tree, f)
 	if err != nil {
 		return err
 	}
+	noted := e.briefs.noteSpec(f, d)
 	e.world.Problems = append(e.world.Problems, d.problems...)
 	if v1alpha1.HasErrors(d.problems) {
 		e.broken[f.path] = d.problems
@@ -98,18 +135,16 @@ func (e *environment) file(f found, owners map[string]string) error {
 		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
 		switch object := doc.Object.(type) {
 		case *v1alpha1.WorkerDeployment:
-			e.spec(specAt{spec: object, file: f, line: doc.Line}, name, owners)
+			e.spec(specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
 		case *v1alpha1.Connection:
-			named := *object
-			named.Metadata.Namespace = name.Namespace
-			e.connections[name] = &named
+			e.connections[name] = e.connection(name, object)
 		case *v1alpha1.Waiver:
 			e.waivers = append(e.waivers, *object)
 		case *v1alpha1.WorkerResourceTemplate:
 			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
-				e.specs[name] = append(e.specs[name], specAt{file: f, line: doc.Line, problems: doc.Problems})
+				e.specs = append(e.specs, specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
 				e.template(templateAt{name: name, doc: doc, problem: firstError(doc.Problems)})
@@ -123,8 +158,19 @@ func isWorkerDeployment(kind string) bool {
 	return kind == v1alpha1.KindWorkerDeployment || kind == v1alpha1.KindTemporalWorkerDeployment
 }
 
-func (e *environment) spec(s specAt, name rollout.Name, owners map[string]string) {
-	if name.Namespace == "" {
+// connection is one with its namespace, which it need not name: the same as in the last survey if it says the same.
+func (e *environment) connection(name rollout.Name, says *v1alpha1.Connection) *v1alpha1.Connection {
+	out := *says
+	out.Metadata.Namespace = name.Namespace
+	if last := e.surveyed[e.world.Environment.Name]; last != nil && reflect.DeepEqual(last.connections[name], &out) {
+		return last.connections[name]
+	}
+	return &out
+}
+
+// spec adds a spec. owners is nil where there is one environment.
+func (e *environment) spec(s specAt, owners map[string]string) {
+	if s.name.Namespace == "" {
 		e.fault(s, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
 		return
 	}
@@ -132,14 +178,34 @@ func (e *environment) spec(s specAt, name rollout.Name, owners map[string]string
 		e.fault(s, "", "is matched by the environments %s and %s: a spec belongs to one", owner, e.world.Environment.Name)
 		return
 	}
-	owners[s.file.path] = e.world.Environment.Name
-	if s.spec.Metadata.Namespace == "" {
-		named := *s.spec
-		named.Metadata.Namespace = name.Namespace
-		s.spec = &named
+	if owners != nil {
+		owners[s.file.path] = e.world.Environment.Name
+	}
+	if s.spec != nil {
+		s.spec = named(s.spec, s.name.Namespace)
 	}
 	e.checkTemporal(&s)
-	e.specs[name] = append(e.specs[name], s)
+	e.specs = append(e.specs, s)
+}
+
+// specsOf are the specs with a name, in the order of their files.
+func (e *environment) specsOf(n rollout.Name) []specAt {
+	from, _ := slices.BinarySearchFunc(e.specs, n, func(s specAt, n rollout.Name) int { return s.name.Compare(n) })
+	to := from
+	for to < len(e.specs) && e.specs[to].name == n {
+		to++
+	}
+	return e.specs[from:to:to]
+}
+
+// named is a spec with its namespace, which it need not name.
+func named(spec *v1alpha1.WorkerDeployment, namespace string) *v1alpha1.WorkerDeployment {
+	if spec.Metadata.Namespace != "" {
+		return spec
+	}
+	out := *spec
+	out.Metadata.Namespace = namespace
+	return &out
 }
 
 // fault reports what is wrong with a spec beside its own content.
@@ -160,10 +226,14 @@ func (e *environment) policies() error {
 		if err != nil {
 			return err
 		}
-		if err := e.unmatched(from, part.field, part.globs, files); err != nil {
+		globs := patterns{part.field, part.globs, files.at}
+		if err := e.unmatched(from, globs); err != nil {
 			return err
 		}
-		for _, f := range files {
+		if err := e.linked(globs); err != nil {
+			return err
+		}
+		for _, f := range files.files {
 			data, err := from.read(f.path, f.hash)
 			var large *mirror.TooLargeError
 			if errors.As(err, &large) { // what takes its place is neither Rego nor data: the environment's policies cannot be used
@@ -179,42 +249,83 @@ func (e *environment) policies() error {
 	return nil
 }
 
-// deployments makes one snapshot for each spec and for each record.
+// deploymentAt is a worker deployment by its specs and its record; nil: it has none.
+type deploymentAt struct {
+	name   rollout.Name
+	specs  []specAt
+	record *recordAt
+}
+
+// deployments says which worker deployments there are, by their specs and records: one snapshot for each, or what is known of it.
 func (e *environment) deployments() error {
-	records, err := e.recorded()
-	if err != nil {
+	var err error
+	if e.records, err = e.recorded(); err != nil {
 		return err
 	}
-	names := map[rollout.Name]bool{}
-	for n := range e.specs {
-		names[n] = true
+	if len(e.records) > 0 {
+		e.world.Roots = make([]string, len(e.records))
 	}
-	for n := range records {
-		names[n] = true
+	output := path.Clean(e.world.Environment.Output.Path) + "/"
+	for i, r := range e.records {
+		e.world.Roots[i] = strings.TrimPrefix(r.Dir, output)
 	}
-	e.withoutForeign(names, records)
-	e.assign(names)
-	recorded := sortedNames(records)
-	rollouts := inProgress(recorded, records)
-	for _, n := range sortedNames(names) {
-		s := rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Record: records[n]}
-		if s.Record.Dir == "" {
-			s.Record.Dir = path.Join(e.world.Environment.Output.Path, n.Namespace, n.Name)
+	byName := func(a, b specAt) int { return a.name.Compare(b.name) }
+	if !slices.IsSortedFunc(e.specs, byName) {
+		slices.SortStableFunc(e.specs, byName)
+	}
+	e.rollouts, e.world.Waivers = inProgress(e.records), e.waivers
+	all := e.withoutForeign(together(e.specs, e.records))
+	e.assign(all)
+	if e.briefs != nil {
+		return e.survey(all)
+	}
+	e.world.Deployments = make([]rollout.Snapshot, len(all))
+	for i, d := range all {
+		if e.world.Deployments[i], err = e.whole(d); err != nil {
+			return err
 		}
-		e.chooseSpec(&s)
-		e.lastSpec(&s)
-		e.lastConnection(&s)
-		e.chooseResources(&s)
-		s.TakenNames = takenNames(n, recorded, records)
-		s.Rollouts = others(rollouts, n)
-		e.world.Deployments = append(e.world.Deployments, s)
 	}
 	return nil
 }
 
+// together goes through specs and records, both sorted by name.
+func together(specs []specAt, records []*recordAt) []deploymentAt {
+	out := make([]deploymentAt, 0, max(len(specs), len(records)))
+	for len(specs) > 0 || len(records) > 0 {
+		var d deploymentAt
+		if len(records) > 0 && (len(specs) == 0 || records[0].of.Compare(specs[0].name) <= 0) {
+			d, records = deploymentAt{name: records[0].of, record: records[0]}, records[1:]
+		} else {
+			d.name = specs[0].name
+		}
+		n := 0
+		for n < len(specs) && specs[n].name == d.name {
+			n++
+		}
+		d.specs, specs = specs[:n:n], specs[n:]
+		out = append(out, d)
+	}
+	return out
+}
+
+// snapshot begins the snapshot of a worker deployment with what it has beside its own files.
+func (e *environment) snapshot(n rollout.Name) rollout.Snapshot {
+	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers,
+		TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
+}
+
+// whole gives the snapshot of a worker deployment.
+func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
+	if d.record == nil {
+		d.record = &recordAt{Record: rollout.Record{Dir: path.Join(e.world.Environment.Output.Path, d.name.Namespace, d.name.Name)}, of: d.name}
+	}
+	s := e.snapshot(d.name)
+	err := e.complete(&s, d)
+	return s, err
+}
+
 // chooseSpec picks the spec of a deployment. Of two with the same name the recorded path keeps it, else the first one.
-func (e *environment) chooseSpec(s *rollout.Snapshot) {
-	candidates := e.specs[s.Deployment]
+func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []specAt) {
 	recorded := ""
 	if s.Record.Routing != nil {
 		recorded = s.Record.Routing.Spec.SpecPath
@@ -253,17 +364,11 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 
 // lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace: the one that the
 // last good spec had, as it is now.
-func (e *environment) lastConnection(s *rollout.Snapshot) {
-	routing, last := s.Record.Routing, s.Record.Status
-	name := ""
-	switch {
-	case routing == nil:
+func (e *environment) lastConnection(s *rollout.Snapshot, r *recordAt) {
+	if r.Routing == nil {
 		return
-	case routing.Spec.Connection != nil:
-		name = routing.Spec.Connection.Name
-	case last != nil:
-		name = last.Spec.WorkerOptions.ConnectionRef.Name
 	}
+	name := r.connection()
 	c := e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
 	switch {
 	case s.Spec == nil:
@@ -283,20 +388,11 @@ func asProblems(problems []v1alpha1.Problem) []rollout.Problem {
 	return out
 }
 
-func sortedNames[V any](m map[rollout.Name]V) []rollout.Name {
-	names := make([]rollout.Name, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, rollout.Name.Compare)
-	return names
-}
-
-// inProgress are the rollouts of an environment that its records desire, in the order of sorted.
-func inProgress(sorted []rollout.Name, records map[rollout.Name]rollout.Record) []rollout.InProgress {
+// inProgress are the rollouts of an environment that its records desire, in their order.
+func inProgress(records []*recordAt) []rollout.InProgress {
 	var out []rollout.InProgress
-	for _, n := range sorted {
-		if r, ok := records[n].InProgress(n); ok {
+	for _, at := range records {
+		if r, ok := at.inProgress(); ok {
 			out = append(out, r)
 		}
 	}
@@ -313,30 +409,25 @@ func others(rollouts []rollout.InProgress, n rollout.Name) []rollout.InProgress 
 }
 
 // takenNames are the Kubernetes Deployments of worker deployments whose versions' names could be the same as ours: of
-// those whose name begins with ours and a hyphen, or the other way round. sorted are the names of all records.
-func takenNames(n rollout.Name, sorted []rollout.Name, records map[rollout.Name]rollout.Record) []string {
+// those whose name begins with ours and a hyphen, or the other way round. records are sorted by name.
+func takenNames(n rollout.Name, records []*recordAt) []string {
 	var taken []string
-	add := func(other rollout.Name) {
-		if r, ok := records[other]; ok && r.Routing != nil {
-			for _, v := range r.Routing.Spec.Versions {
-				taken = append(taken, v.Deployment)
-				for _, p := range v.Pools {
-					taken = append(taken, p.Deployment)
-				}
-			}
-		}
+	find := func(n rollout.Name) (int, bool) {
+		return slices.BinarySearchFunc(records, n, func(r *recordAt, n rollout.Name) int { return r.of.Compare(n) })
 	}
 	for i, c := range n.Name {
 		if c == '-' {
-			add(rollout.Name{Namespace: n.Namespace, Name: n.Name[:i]})
+			if at, ok := find(rollout.Name{Namespace: n.Namespace, Name: n.Name[:i]}); ok {
+				taken = append(taken, records[at].deployments()...)
+			}
 		}
 	}
 	longer := rollout.Name{Namespace: n.Namespace, Name: n.Name + "-"}
-	for i, _ := slices.BinarySearchFunc(sorted, longer, rollout.Name.Compare); i < len(sorted); i++ {
-		if sorted[i].Namespace != n.Namespace || !strings.HasPrefix(sorted[i].Name, longer.Name) {
+	for i, _ := find(longer); i < len(records); i++ {
+		if records[i].of.Namespace != n.Namespace || !strings.HasPrefix(records[i].of.Name, longer.Name) {
 			break
 		}
-		add(sorted[i])
+		taken = append(taken, records[i].deployments()...)
 	}
 	slices.Sort(taken)
 	return taken

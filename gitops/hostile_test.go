@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,6 +181,11 @@ func TestHostileOutputs(t *testing.T) {
 			var refused *mirror.PathError
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, c.problem, refused.Problem)
+			var unwritable *rollout.UnwritableError
+			require.ErrorAs(t, err, &unwritable, "whose it is can be left out")
+			require.True(t, slices.ContainsFunc(c.changes, func(f rollout.FileChange) bool {
+				return f.Path == unwritable.Path || strings.HasPrefix(f.Path, unwritable.Path+"/")
+			}), unwritable.Path)
 			require.Equal(t, before, r.Tip("main"))
 		})
 	}

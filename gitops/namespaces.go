@@ -1,8 +1,8 @@
 package gitops
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -55,47 +55,55 @@ func (e *environment) foreignTemporal(namespace string) string {
 
 // checkTemporal takes a spec that names a Temporal namespace that it may not for one that cannot be used.
 func (e *environment) checkTemporal(s *specAt) {
-	if s.spec == nil {
-		return
+	namespace := ""
+	switch {
+	case s.spec != nil:
+		namespace = s.spec.Spec.WorkerOptions.TemporalNamespace
+	case s.brief != nil:
+		namespace = s.brief.TemporalNamespace
 	}
-	if why := e.foreignTemporal(s.spec.Spec.WorkerOptions.TemporalNamespace); why != "" {
+	if why := e.foreignTemporal(namespace); why != "" {
 		const field = "spec.workerOptions.temporalNamespace"
 		e.fault(*s, field, "%s", why)
-		s.spec, s.problems = nil, []v1alpha1.Problem{{Severity: v1alpha1.Error, File: s.file.path, Line: s.line, Path: field, Message: why}}
+		s.spec, s.brief, s.problems = nil, nil, []v1alpha1.Problem{{Severity: v1alpha1.Error, File: s.file.path, Line: s.line, Path: field, Message: why}}
 	}
 }
 
 // foreign says why nothing of a worker deployment is the environment's; "" if it may be. Its record is the repository's word, too: what
 // that names is asked about and lowered, so it is not enough to look at the spec.
-func (e *environment) foreign(n rollout.Name, record rollout.Record) string {
+func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 	if !allows(e.options.namespaces.Kubernetes, e.world.Environment.Name, n.Namespace) {
 		return fmt.Sprintf("the bot's configuration (--allowed-namespaces) does not let environment %s name the namespace %q",
 			e.world.Environment.Name, n.Namespace)
 	}
-	recorded, last := "", ""
-	if record.Routing != nil {
-		recorded = e.foreignTemporal(record.Routing.Spec.TemporalNamespace)
+	for _, namespace := range record.temporal() {
+		if why := e.foreignTemporal(namespace); why != "" {
+			return why
+		}
 	}
-	if record.Status != nil {
-		last = e.foreignTemporal(record.Status.Spec.WorkerOptions.TemporalNamespace)
-	}
-	return cmp.Or(recorded, last)
+	return ""
 }
 
 // withoutForeign leaves out worker deployments that are not the environment's. Nothing of them is read, asked about or written.
-func (e *environment) withoutForeign(names map[rollout.Name]bool, records map[rollout.Name]rollout.Record) {
-	for _, n := range sortedNames(names) {
-		why := e.foreign(n, records[n])
-		if why == "" {
-			continue
+func (e *environment) withoutForeign(all []deploymentAt) []deploymentAt {
+	if len(e.options.namespaces.Kubernetes) == 0 && len(e.options.namespaces.Temporal) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(d deploymentAt) bool {
+		record := d.record
+		if record == nil {
+			record = &recordAt{}
 		}
-		file, line := records[n].Dir, 0
-		if specs := e.specs[n]; len(specs) > 0 {
-			file, line = specs[0].file.path, specs[0].line
+		why := e.foreign(d.name, record)
+		if why == "" {
+			return false
+		}
+		file, line := record.Dir, 0
+		if len(d.specs) > 0 {
+			file, line = d.specs[0].file.path, d.specs[0].line
 		}
 		e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: file, Line: line,
-			Message: fmt.Sprintf("%s: %s: nothing of it is touched", n, why)})
-		delete(names, n)
-		delete(e.specs, n)
-	}
+			Message: fmt.Sprintf("%s: %s: nothing of it is touched", d.name, why)})
+		return true
+	})
 }

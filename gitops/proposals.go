@@ -6,9 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -27,10 +28,19 @@ const (
 	trailerSeal     = "Rampart-Seal: "
 )
 
-// ProposalBranch is where a worker deployment's proposals are.
+// ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends in a hyphen.
 func ProposalBranch(environment string, n rollout.Name) string {
-	return ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+	branch := ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+	if strings.HasSuffix(branch, lockSuffix) {
+		branch += "-"
+	}
+	return branch
 }
+
+const lockSuffix = ".lock"
+
+// OutputBranch is where an environment's commits are put that the output's branch does not take.
+func OutputBranch(environment string) string { return "rampart-output/" + environment }
 
 // Proposal is one commit on a branch of its own: the record as it is on the output's branch, asking for more.
 type Proposal struct {
@@ -51,7 +61,7 @@ type Proposed struct {
 	Branch string
 	// Tip is its last commit, as a hash in hexadecimal.
 	Tip string
-	// Theirs says that the branch has commits that the bot did not make.
+	// Theirs says that the branch has commits that the bot did not make, and that no branch that was read is known to have merged.
 	Theirs bool
 	// ID of the proposal, where its commit is the bot's.
 	ID string
@@ -77,6 +87,9 @@ func (r *Repository) Proposals(ctx context.Context, environment string) (map[rol
 		if err != nil {
 			return nil, err
 		}
+		if strings.HasSuffix(name, lockSuffix+"-") {
+			name = strings.TrimSuffix(name, "-")
+		}
 		out[rollout.Name{Namespace: namespace, Name: name}] = p
 	}
 	return out, nil
@@ -101,8 +114,32 @@ func (r *Repository) proposedAt(ctx context.Context, branch string, hash mirror.
 	id := trailer(c.Message, trailerProposal)
 	if len(c.Parents) == 1 && id != "" && trailer(c.Message, trailerSeal) == seal(id, c.Tree, c.Parents[0]) {
 		p.Theirs, p.ID, p.parent = false, id, c.Parents[0]
+		return p, nil
 	}
+	p.Theirs = !r.merged(p.tip)
 	return p, nil
+}
+
+// mostBack is how many commits of a branch are looked through for one that was merged.
+const mostBack = 200
+
+// merged reports whether a commit is in a branch that was read, as far back as the mirror has it. What a squash made of it is another one.
+func (r *Repository) merged(commit mirror.Hash) bool {
+	for _, tip := range r.lastTips {
+		next, seen := []mirror.Hash{tip.Commit}, map[mirror.Hash]bool{}
+		for ; len(next) > 0 && len(seen) < mostBack; next = next[1:] {
+			if next[0] == commit {
+				return true
+			}
+			c, err := r.mirror.Commit(next[0])
+			if err != nil || seen[next[0]] {
+				continue
+			}
+			seen[next[0]] = true
+			next = append(next, c.Parents...)
+		}
+	}
+	return false
 }
 
 // seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's.
@@ -142,31 +179,113 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if was.ID == p.ID && r.sameRecord(was, file, record.Hash) {
 		return was.Tip, nil
 	}
-	data, err := r.mirror.Blob(record.Hash, MaxFileSize)
+	data, err := commitTree{ctx, r.mirror, base.Tree}.read(file, record.Hash.String())
 	if err != nil {
 		return "", err
 	}
 	if data, err = p.Edit(data); err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	who := mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
 	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message,
-		Changes: []mirror.Change{{Path: file, Data: data}}, Author: who, Committer: who}
+		Changes: []mirror.Change{{Path: file, Data: data}}}
+	return r.pushProposal(ctx, request, p.ID)
+}
+
+// outputID is the ID of all that is put on an OutputBranch.
+const outputID = "output"
+
+// Gist is what a file says that is worth another commit while one waits.
+type Gist func(file, data string) string
+
+// ProposeCommit puts a commit on a branch of its own that the output's branch does not take, in place of what was there. It writes only
+// where the gist of its content or what it goes on top of is another: who reviews it, or tests it, is not sent back to the start by a clock.
+// One with commits of others is left alone: Theirs. Errors: those of Commit.
+func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist Gist) (Proposed, error) {
+	was, err := r.ProposedCommit(ctx, req.Environment.Name)
+	if err != nil || was.Theirs {
+		return was, err
+	}
+	changes, err := r.changes(ctx, r.lastTips[r.outputBranch(req.Environment)], req.Environment.Output.Path, req.Changes)
+	if err != nil {
+		return was, err
+	}
+	if err := r.keepGist(ctx, changes, was, gist); err != nil {
+		return was, err
+	}
+	request := mirror.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
+		Message: req.Message, Author: r.signature(), Committer: r.signature()}
+	staged, err := r.mirror.Stage(request)
+	if err != nil {
+		return was, fmt.Errorf("stage commit for %s: %w", request.Branch, err)
+	}
+	if was.tip != (mirror.Hash{}) && was.parent == request.Parent {
+		if c, err := r.mirror.Commit(was.tip); err == nil && c.Tree == staged.Tree {
+			return was, nil
+		}
+	}
+	tip, err := r.pushProposal(ctx, request, outputID)
+	if err != nil {
+		return was, err
+	}
+	return Proposed{Branch: request.Branch, Tip: tip, ID: outputID, tip: plumbing.NewHash(tip), parent: request.Parent}, nil
+}
+
+// keepGist gives files their content as it is proposed already, where that has the same gist.
+func (r *Repository) keepGist(ctx context.Context, changes []mirror.Change, was Proposed, gist Gist) error {
+	if was.tip.IsZero() {
+		return nil
+	}
+	c, err := r.mirror.Commit(was.tip)
+	if err != nil {
+		return err
+	}
+	proposed := map[int]mirror.Hash{}
+	for i, change := range changes {
+		if change.Data == nil {
+			continue
+		}
+		if is, ok, err := r.mirror.Lookup(c.Tree, change.Path); err == nil && ok && is.Mode.IsFile() {
+			proposed[i] = is.Hash
+		}
+	}
+	if err := r.mirror.Bring(ctx, slices.Collect(maps.Values(proposed))); err != nil {
+		return err
+	}
+	for i, hash := range proposed {
+		if data, err := r.mirror.Blob(hash, MaxFileSize); err == nil && gist(changes[i].Path, string(data)) == gist(changes[i].Path, string(changes[i].Data)) {
+			changes[i].Data = data
+		}
+	}
+	return nil
+}
+
+// ProposedCommit is the branch that ProposeCommit writes to, as it is on the server; its zero value, with Branch, where there is none.
+// Errors: those of mirror.Fetch.
+func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Proposed, error) {
+	branch := OutputBranch(environment)
+	tips, err := r.mirror.Branches(ctx, branch)
+	if err != nil {
+		return Proposed{}, err
+	}
+	if hash, ok := tips[branch]; ok {
+		return r.proposedAt(ctx, branch, hash)
+	}
+	return Proposed{Branch: branch}, nil
+}
+
+// pushProposal seals, signs and pushes a proposal's commit.
+func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest, id string) (string, error) {
+	request.Author, request.Committer = r.signature(), r.signature()
 	staged, err := r.mirror.Stage(request) // its tree goes into the seal
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
-	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", r.message(strings.TrimRight(p.Message, "\n")), trailerProposal, p.ID, trailerSeal,
-		seal(p.ID, staged.Tree, base.Commit))
+	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", r.message(strings.TrimRight(request.Message, "\n")), trailerProposal, id, trailerSeal,
+		seal(id, staged.Tree, request.Parent))
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
-	return r.pushProposal(ctx, request)
-}
-
-func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest) (string, error) {
-	staged, err := r.mirror.Stage(request)
-	if err != nil {
+	if staged, err = r.mirror.Stage(request); err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
 	r.write(Before)

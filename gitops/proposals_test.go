@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -105,7 +106,10 @@ func TestProposalOfOthers(t *testing.T) {
 		"without a seal": func(r *gittest.Repo, b string) {
 			r.Git("update-ref", "refs/heads/"+b, r.Git("commit-tree", "-p", "main", "-m", "hello", b+"^{tree}"))
 		},
-		"something else": func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/"+b, r.Git("rev-parse", "main")) },
+		"squashed elsewhere": func(r *gittest.Repo, b string) {
+			r.Commit(gittest.Commit{Branch: b, Write: map[string]string{"more": "1"}})
+			r.Commit(gittest.Commit{Write: map[string]string{"more": "1"}})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, repo, make := proposing(t)
@@ -122,6 +126,42 @@ func TestProposalOfOthers(t *testing.T) {
 			require.NoError(t, repo.Withdraw(t.Context(), theirs))
 			require.NoError(t, repo.Withdraw(t.Context(), Proposed{}))
 			require.Equal(t, tip, r.Tip(branch), "left alone")
+		})
+	}
+}
+
+// What was merged is nobody's any more: the next proposal takes the branch, without which no other would follow.
+func TestProposalOfOthersThatWasMerged(t *testing.T) {
+	for name, merge := range map[string]func(r *gittest.Repo, branch string){
+		"by a merge": func(r *gittest.Repo, b string) {
+			r.Git("update-ref", "refs/heads/main", r.Git("commit-tree", "-p", "main", "-p", b, "-m", "merge", b+"^{tree}"))
+			r.Commit(gittest.Commit{Write: map[string]string{"since": "1"}})
+		},
+		"by a fast-forward": func(r *gittest.Repo, b string) { r.Git("update-ref", "refs/heads/main", b) },
+		"there is nothing on it": func(r *gittest.Repo, b string) {
+			r.Git("update-ref", "refs/heads/"+b, "main")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, repo, make := proposing(t)
+			p := make("one", "v1")
+			_, err := repo.Propose(t.Context(), p, Proposed{})
+			require.NoError(t, err)
+			branch := onlyProposal(t, repo, p).Branch
+			r.Commit(gittest.Commit{Branch: branch, Write: map[string]string{"more": "1"}})
+			require.True(t, onlyProposal(t, repo, p).Theirs)
+			merge(r, branch)
+			read(t, repo)
+			was := onlyProposal(t, repo, p)
+			require.False(t, was.Theirs)
+			next := make("two", "v2")
+			next.Edit = func(routing []byte) ([]byte, error) { return append(routing, "# v2\n"...), nil }
+			tip, err := repo.Propose(t.Context(), next, was)
+			require.NoError(t, err)
+			require.Equal(t, tip, r.Tip(branch))
+			require.Equal(t, r.Tip("main"), r.Git("rev-parse", tip+"^"))
+			require.NoError(t, repo.Withdraw(t.Context(), onlyProposal(t, repo, p)))
+			require.Empty(t, r.Git("branch", "--list", branch))
 		})
 	}
 }
@@ -148,4 +188,82 @@ func TestOtherBranchesAreNoProposals(t *testing.T) {
 	all, err := repo.Proposals(t.Context(), p.Environment.Name)
 	require.NoError(t, err)
 	require.Empty(t, all)
+}
+
+// A commit that its branch does not take is put on another one, in place of what was there, and only where it is another.
+func TestCommitIsProposed(t *testing.T) {
+	r, repo, make := proposing(t)
+	env := make("", "").Environment
+	r.Hook("update", `test "$1" != refs/heads/main || { echo "Gitea: Not allowed to push to protected branch main" >&2; exit 1; }`)
+	commit := func(status string) rollout.Commit {
+		return rollout.Commit{Environment: env, Base: r.Tip("main"), Message: "rampart(default): shop/x: say " + status,
+			Changes: []rollout.FileChange{{Path: "deploy/shop/x/status.yaml", Data: status}}}
+	}
+	gist := func(file, data string) string {
+		require.Equal(t, "deploy/shop/x/status.yaml", file)
+		said, _, _ := strings.Cut(data, " at ")
+		return said
+	}
+	_, err := repo.Commit(t.Context(), commit("one"))
+	require.ErrorIs(t, err, rollout.ErrProtected)
+	var protected *mirror.ProtectedError
+	require.ErrorAs(t, err, &protected)
+	none, err := repo.ProposedCommit(t.Context(), env.Name)
+	require.NoError(t, err)
+	require.Equal(t, Proposed{Branch: "rampart-output/" + env.Name}, none)
+
+	first, err := repo.ProposeCommit(t.Context(), commit("one at 12:00"), gist)
+	require.NoError(t, err)
+	require.Equal(t, first.Tip, r.Tip(first.Branch))
+	require.Equal(t, r.Tip("main"), r.Git("rev-parse", first.Branch+"^"))
+	require.Equal(t, "one at 12:00", r.Files(first.Branch)["deploy/shop/x/status.yaml"])
+	seen, err := repo.ProposedCommit(t.Context(), env.Name)
+	require.NoError(t, err)
+	require.Equal(t, first, seen)
+	all, err := repo.Proposals(t.Context(), env.Name)
+	require.NoError(t, err)
+	require.Empty(t, all, "it is no proposal of a worker deployment's")
+
+	again, err := repo.ProposeCommit(t.Context(), commit("one at 12:01"), gist)
+	require.NoError(t, err)
+	require.Equal(t, first, again, "reviews and checks of it go on")
+	require.Equal(t, first.Tip, r.Tip(first.Branch))
+	second, err := repo.ProposeCommit(t.Context(), commit("two"), gist)
+	require.NoError(t, err)
+	require.NotEqual(t, first.Tip, second.Tip)
+	require.Equal(t, r.Tip("main"), r.Git("rev-parse", second.Branch+"^"), "in its place, not on top")
+	r.Hook("update", "exit 0")
+	r.Commit(gittest.Commit{Write: map[string]string{"other": "2"}})
+	read(t, repo)
+	third, err := repo.ProposeCommit(t.Context(), commit("two"), gist)
+	require.NoError(t, err)
+	require.Equal(t, r.Tip("main"), r.Git("rev-parse", third.Branch+"^"), "the branch moved")
+
+	r.Commit(gittest.Commit{Branch: third.Branch, Write: map[string]string{"deploy/shop/x/status.yaml": "mine"}})
+	tip := r.Tip(third.Branch)
+	theirs, err := repo.ProposeCommit(t.Context(), commit("three"), gist)
+	require.NoError(t, err)
+	require.True(t, theirs.Theirs)
+	require.NoError(t, repo.Withdraw(t.Context(), theirs))
+	require.Equal(t, tip, r.Tip(third.Branch), "it is left alone")
+	r.Git("update-ref", "refs/heads/"+third.Branch, third.Tip)
+	third, err = repo.ProposedCommit(t.Context(), env.Name)
+	require.NoError(t, err)
+	require.NoError(t, repo.Withdraw(t.Context(), third))
+	require.Empty(t, r.Git("branch", "--list", third.Branch))
+	r.Fsck()
+}
+
+// Git takes no branch that ends in .lock, and Kubernetes takes such a name.
+func TestProposalOfALock(t *testing.T) {
+	r, repo, make := proposing(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"deploy/shop/x.lock/routing.yaml": routingYAML("x.lock", "b.yaml")}})
+	p := make("one", "v1")
+	p.Deployment.Name, p.Dir = "x.lock", "deploy/shop/x.lock"
+	_, err := repo.Propose(t.Context(), p, Proposed{})
+	require.NoError(t, err)
+	was := onlyProposal(t, repo, p)
+	require.Equal(t, "rampart/default/shop/x.lock-", was.Branch)
+	require.NoError(t, repo.Withdraw(t.Context(), was))
+	r.Fsck()
 }

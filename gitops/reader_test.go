@@ -296,6 +296,7 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 			return w
 		}
 		var again Reader
+		surveys := Reader{briefs: &briefs{}}
 		for range rapid.IntRange(1, 6).Draw(rt, "commits") {
 			for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(paths), 0, 4, rapid.ID[string]).Draw(rt, "paths") {
 				if _, exists := files[p]; exists && rapid.Bool().Draw(rt, "delete") {
@@ -306,6 +307,17 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 			}
 			if diff := cmp.Diff(read(new(Reader)), read(&again), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
 				rt.Fatalf("reading again differs from reading anew:\n%s", diff)
+			}
+			survey := read(&surveys)
+			for i := range survey.Environments {
+				var err error
+				env := &survey.Environments[i]
+				env.Deployments, err = surveys.surveyed.fill(t.Context(), surveys.surveyed.brief(env.Environment.Name, env.Known))
+				require.NoError(rt, err)
+				env.Known = nil
+			}
+			if diff := cmp.Diff(read(new(Reader)), survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})); diff != "" {
+				rt.Fatalf("what a survey says, filled in, differs from reading anew:\n%s", diff)
 			}
 		}
 	})

@@ -4,77 +4,174 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// recorded reads all records below the output's path: <namespace>/<name>, each with a routing.yaml or versions.
-func (e *environment) recorded() (map[rollout.Name]rollout.Record, error) {
-	records := map[rollout.Name]rollout.Record{}
+// recordsIn are the records in a folder of an output as they were found, sorted by name.
+type recordsIn struct {
+	hash string
+	at   []recordIn
+}
+
+// recordIn is a folder that may hold a record. at is what was found there; nil: it has to be read.
+type recordIn struct {
+	of        rollout.Name
+	dir, hash string
+	at        *recordAt
+}
+
+// findRecords lists the records below the output's path: <namespace>/<name>.
+func (e *environment) findRecords() error {
 	root := path.Clean(e.world.Environment.Output.Path)
 	top := entry{kind: dirEntry, hash: e.out.root()}
 	if root != "." {
 		var ok bool
 		var err error
 		if top, ok, err = lookup(e.out, root); err != nil || !ok || top.kind != dirEntry {
-			return records, err
+			return err
 		}
 	}
-	left := newBudget()
-	namespaces, err := e.out.list(root, top.hash)
+	namespaces, err := sortedEntries(e.out, root, top.hash)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, ns := range namespaces {
 		dir := path.Join(root, ns.name)
 		if ns.name == kustomizationFile && ns.kind == fileEntry {
-			if e.world.RootFile, err = e.recordFile(dir, ns.hash); err != nil {
-				return nil, err
-			}
+			e.rootFile = &found{path: dir, hash: ns.hash}
 		}
 		if ns.kind != dirEntry {
 			continue
 		}
-		names, err := e.out.list(dir, ns.hash)
+		folder, err := e.folder(ns, dir)
 		if err != nil {
+			return err
+		}
+		e.found = append(e.found, folder)
+	}
+	return nil
+}
+
+// folder lists what is in one namespace. One that is as it was is not listed again.
+func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
+	key := fileKey{e.world.Environment.Name, dir}
+	e.used.folders[key] = true
+	was := e.folders[key]
+	if was != nil && ns.hash != "" && was.hash == ns.hash {
+		return was, nil
+	}
+	entries, err := sortedEntries(e.out, dir, ns.hash)
+	if err != nil {
+		return nil, err
+	}
+	now := &recordsIn{hash: ns.hash}
+	for _, n := range entries {
+		if n.kind == dirEntry {
+			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.name, Name: n.name}, path.Join(dir, n.name), n.hash, was.find(n)})
+		}
+	}
+	e.folders[key] = now
+	return now, nil
+}
+
+// recorded reads the records that were found: each has a routing.yaml or versions. They are sorted by name.
+func (e *environment) recorded() ([]*recordAt, error) {
+	var err error
+	if e.rootFile != nil {
+		if e.world.RootFile, err = e.readRoot(); err != nil {
 			return nil, err
 		}
-		for _, n := range names {
-			if n.kind != dirEntry {
-				continue
-			}
-			record, err := e.record(path.Join(dir, n.name), n.hash, left)
+	}
+	var records []*recordAt
+	left := newBudget()
+	for _, folder := range e.found {
+		for i := range folder.at {
+			record, err := e.record(&folder.at[i], left)
 			if err != nil {
 				return nil, err
 			}
-			if record.Routing != nil || record.RoutingProblem != nil {
-				records[rollout.Name{Namespace: ns.name, Name: n.name}] = record
-				e.world.Roots = append(e.world.Roots, path.Join(ns.name, n.name))
+			if record.brief != nil || record.Routing != nil || record.RoutingProblem != nil {
+				records = append(records, record)
 			}
 		}
 	}
 	return records, nil
 }
 
-// record reads one record, once for each content.
-func (e *environment) record(dir, hash string, left *budget) (rollout.Record, error) {
-	key := dir + "\x00" + hash
-	if r, ok := e.records[key]; ok && hash != "" {
-		e.used.records[key] = true
-		return r, nil
+// sortedEntries lists a directory in the order of names, in which a folder comes before what has its name and more.
+func sortedEntries(t tree, dir, hash string) ([]entry, error) {
+	entries, err := t.list(dir, hash)
+	if err != nil {
+		return nil, err
 	}
-	r := rollout.Record{Dir: dir, Tree: hash, Files: map[string]rollout.File{}}
+	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) }), nil
+}
+
+// readRoot reads the output's kustomization.yaml, which lists all worker deployments: once for each content.
+func (e *environment) readRoot() (rollout.File, error) {
+	hash := e.rootFile.hash
+	if was, ok := e.roots[e.world.Environment.Name]; ok && hash != "" && was.Hash == hash {
+		return was, nil
+	}
 	said := len(e.world.Problems)
-	if err := e.recordFiles(&r, entry{name: ".", hash: hash}, left); err != nil {
+	f, err := e.recordFile(e.rootFile.path, hash)
+	if err == nil && said == len(e.world.Problems) {
+		e.roots[e.world.Environment.Name] = f
+	}
+	return f, err
+}
+
+// find gives what is known of a folder, if its content is still the same.
+func (r *recordsIn) find(n entry) *recordAt {
+	if r == nil || n.hash == "" {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(r.at, n.name, func(in recordIn, name string) int { return strings.Compare(in.of.Name, name) })
+	if !ok || r.at[i].hash != n.hash {
+		return nil
+	}
+	return r.at[i].at
+}
+
+// record reads one record, once for each content; not at all where a brief is known.
+func (e *environment) record(in *recordIn, left *budget) (*recordAt, error) {
+	known := e.briefs.record(in)
+	if in.at != nil && in.at.noted != nil {
+		known = in.at.noted
+	}
+	if known != nil {
+		in.at = &recordAt{Record: rollout.Record{Dir: in.dir, Tree: in.hash}, of: in.of, brief: known, entries: known.Entries}
+	}
+	if in.at != nil {
+		return in.at, left.take(in.at.entries, in.dir)
+	}
+	said := len(e.world.Problems)
+	r, err := e.readRecord(in.dir, in.hash, left)
+	if err != nil {
+		return nil, err
+	}
+	r.of = in.of
+	if in.hash != "" && said == len(e.world.Problems) {
+		r.noted = e.briefs.noteRecord(&r)
+		in.at = &r
+	}
+	return &r, nil
+}
+
+// readRecord is record without a memory.
+func (e *environment) readRecord(dir, hash string, left *budget) (recordAt, error) {
+	r := recordAt{Record: rollout.Record{Dir: dir, Tree: hash, Files: map[string]rollout.File{}}}
+	before := left.left
+	if err := e.recordFiles(&r.Record, entry{name: ".", hash: hash}, left); err != nil {
 		return r, err
 	}
-	e.decodeRecord(&r)
-	if hash != "" && said == len(e.world.Problems) {
-		e.records[key] = r
-		e.used.records[key] = true
-	}
+	r.entries = before - left.left
+	e.decodeRecord(&r.Record)
 	return r, nil
 }
 
@@ -106,7 +203,7 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 }
 
 func (e *environment) recordFile(file, hash string) (rollout.File, error) {
-	data, err := e.out.read(file, hash)
+	data, err := e.content(fileKey{file, hash})
 	var large *mirror.TooLargeError
 	if errors.As(err, &large) { // no file of ours is: it is taken for one that is not what it should be
 		e.world.Problems = append(e.world.Problems, tooLarge(file))
@@ -132,7 +229,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		}
 		return
 	}
-	documents, problems := v1alpha1.Decode(path.Join(r.Dir, routingFile), []byte(file.Data))
+	documents, problems := e.documentsIn(fileKey{path.Join(r.Dir, routingFile), file.Hash}, file.Data)
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok {
 			r.Routing = routing
@@ -147,7 +244,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed,
 			Message: message + ": mend it, or bring it back from Git's history"}
 	}
-	status, _ := v1alpha1.Decode(path.Join(r.Dir, statusFile), []byte(r.Files[statusFile].Data))
+	status, _ := e.documentsIn(fileKey{path.Join(r.Dir, statusFile), r.Files[statusFile].Hash}, r.Files[statusFile].Data)
 	for _, d := range status {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok {
 			r.Status = w

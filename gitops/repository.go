@@ -67,16 +67,26 @@ const (
 type Repository struct {
 	cfg    Config
 	mirror *mirror.Mirror
-	reader Reader
-	// last is the world as it was read last, and the tips that it was read from.
-	last     *rollout.World
+	// whole is what Read gives, survey what Survey does.
+	whole, survey reading
+	// lastTips are those that were read last.
 	lastTips map[string]mirror.Tip
 	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced.
 	origins map[mirror.Wanted]rollout.GitContext
 	traced  mirror.Hash
+	// later is what the mirror lacks still, and atOnce how much of it comes with one survey.
+	later  later
+	atOnce int
 	// away says that the last read failed, and retry when origins that could not be found are looked for again.
 	away  bool
 	retry time.Time
+}
+
+// reading is the world as it was read last, and the tips that it was read from.
+type reading struct {
+	reader Reader
+	last   *rollout.World
+	tips   map[string]mirror.Tip
 }
 
 // Open opens the repository's mirror; it does not talk to the server.
@@ -87,7 +97,8 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{cfg: cfg, mirror: m, reader: Reader{options: options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}}}, nil
+	o := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, whole: reading{reader: Reader{options: o}}, survey: reading{reader: Reader{options: o, briefs: &briefs{}}}}, nil
 }
 
 // Close gives the mirror back.
@@ -96,46 +107,63 @@ func (r *Repository) Close() error { return r.mirror.Close() }
 // Read gives the world at the branch's tip. When nothing moved it is the one that was read before: it is not to be
 // changed. Errors: those of mirror.Fetch.
 func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
+	return r.readAs(ctx, &r.whole)
+}
+
+// Survey is Read for whoever looks at few worker deployments: what was decoded before is not decoded again, and not kept either.
+// Snapshots of such are Brief. fill completes snapshots of this survey, in their order; with an error it leaves out what could not be
+// completed. It may be called at any time, also while somebody else reads, and needs no server but for what a partial mirror has not got yet,
+// which is nothing once Complete had its time. Its errors are those of the mirror's reads.
+func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
+	world, err := r.readAs(ctx, &r.survey)
+	return rollout.Survey{World: world, Brief: r.survey.reader.surveyed.brief}, r.survey.reader.surveyed.fill, err
+}
+
+func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, error) {
 	r.away = true
-	world, err := r.read(ctx)
+	world, err := r.read(ctx, as)
 	r.away = err != nil
 	return world, err
 }
 
-func (r *Repository) read(ctx context.Context) (rollout.World, error) {
+// manyFull is how many worker deployments a survey may keep in full, of those that need not be, until something moves.
+const manyFull = 100
+
+func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, error) {
 	tip, err := r.mirror.Fetch(ctx, r.cfg.Branch)
 	if err != nil {
 		return rollout.World{}, err
 	}
 	tips := map[string]mirror.Tip{r.cfg.Branch: tip}
-	if r.last != nil {
-		for _, env := range r.last.Environments {
+	if as.last != nil {
+		for _, env := range as.last.Environments {
 			if err := r.fetchOutput(ctx, env.Environment, tips); err != nil {
 				return rollout.World{}, err
 			}
 		}
-		if sameTips(tips, r.lastTips) {
-			return *r.last, nil
+		if sameTips(tips, as.tips) && (as.reader.briefs == nil || as.reader.briefs.full <= manyFull) {
+			r.lastTips = as.tips
+			return *as.last, nil
 		}
 	}
 	git, err := r.gitContext(tip)
 	if err != nil {
 		return rollout.World{}, err
 	}
-	world, err := r.reader.read(commitTree{r.mirror, tip.Tree}, func(env v1alpha1.Environment) (tree, string, error) {
+	world, err := as.reader.read(commitTree{ctx, r.mirror, tip.Tree}, func(env v1alpha1.Environment) (tree, string, error) {
 		if err := r.fetchOutput(ctx, env, tips); err != nil {
 			return nil, "", err
 		}
 		out := tips[r.outputBranch(env)]
 		if out.Commit.IsZero() {
-			return commitTree{r.mirror, out.Tree}, "", nil
+			return commitTree{ctx, r.mirror, out.Tree}, "", nil
 		}
-		return commitTree{r.mirror, out.Tree}, out.Commit.String(), nil
+		return commitTree{ctx, r.mirror, out.Tree}, out.Commit.String(), nil
 	}, git)
 	if err != nil {
 		return rollout.World{}, err
 	}
-	r.last, r.lastTips = &world, tips
+	as.last, as.tips, r.lastTips = &world, tips, tips
 	return world, nil
 }
 
@@ -202,25 +230,45 @@ func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
 // Unwrap gives the cause.
 func (e *MovedError) Unwrap() error { return e.Err }
 
-// Commit pushes one commit on top of Base and gives its hash; "" if the changes change nothing. Nothing is forced, merged or
-// rebased. Errors: *MovedError when the branch is not at Base any more; *mirror.RejectedError,
+// ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *mirror.ProtectedError.
+type ProtectedError struct {
+	Branch string
+	Err    error
+}
+
+// Error gives the server's words.
+func (e *ProtectedError) Error() string { return fmt.Sprintf("push to %s: %v", e.Branch, e.Err) }
+
+// Is makes it a rollout.ErrProtected.
+func (e *ProtectedError) Is(target error) bool { return target == rollout.ErrProtected }
+
+// Unwrap gives the cause.
+func (e *ProtectedError) Unwrap() error { return e.Err }
+
+// Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes change nothing. Nothing is forced, merged or
+// rebased. Errors: *MovedError when the branch is not at Base any more; *ProtectedError; *rollout.UnwritableError; *mirror.RejectedError,
 // *mirror.UnknownOutcomeError and *mirror.AccessError as Push has them.
 func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
 	branch := r.outputBranch(req.Environment)
 	tip := r.lastTips[branch]
-	changes, err := r.changes(ctx, tip, req)
-	if err != nil {
-		return "", err
+	parts := req.Parts
+	if parts == nil {
+		parts = []rollout.CommitPart{{Changes: req.Changes, Message: req.Message}}
 	}
-	who := mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
-	request := mirror.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Changes: changes, Message: r.message(req.Message),
-		Author: who, Committer: who}
+	request := mirror.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Author: r.signature(), Committer: r.signature()}
+	for _, p := range parts {
+		changes, err := r.changes(ctx, tip, req.Environment.Output.Path, p.Changes)
+		if err != nil {
+			return "", unwritable(err)
+		}
+		request.Then = append(request.Then, mirror.Step{Changes: changes, Message: r.message(p.Message)})
+	}
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
 	staged, err := r.mirror.Stage(request)
 	if err != nil {
-		return "", fmt.Errorf("stage commit for %s: %w", branch, err)
+		return "", unwritable(fmt.Errorf("stage commit for %s: %w", branch, err))
 	}
 	if staged.Tree == tip.Tree && !tip.Commit.IsZero() {
 		return "", nil
@@ -229,13 +277,30 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	hash, err := r.mirror.Push(ctx, staged)
 	r.write(After)
 	var moved *mirror.MovedError
-	if errors.As(err, &moved) {
+	var protected *mirror.ProtectedError
+	switch {
+	case errors.As(err, &moved):
 		return "", &MovedError{Branch: branch, Err: err}
-	}
-	if err != nil {
+	case errors.As(err, &protected):
+		return "", &ProtectedError{Branch: branch, Err: err}
+	case err != nil:
 		return "", fmt.Errorf("push to %s: %w", branch, err)
 	}
 	return hash.String(), nil
+}
+
+// unwritable tells of which path an error is, if it is of one.
+func unwritable(err error) error {
+	var of *mirror.PathError
+	if errors.As(err, &of) {
+		return &rollout.UnwritableError{Path: of.Path, Err: err}
+	}
+	return err
+}
+
+// signature is the bot's, now.
+func (r *Repository) signature() mirror.Signature {
+	return mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
 }
 
 // skipCI is what GitHub, GitLab, Gitea and others look for in a commit's message.
@@ -260,10 +325,10 @@ func (r *Repository) write(m Moment) {
 }
 
 // changes turns file changes into the mirror's. Content that Git had earlier is looked for in history.
-func (r *Repository) changes(ctx context.Context, tip mirror.Tip, req rollout.Commit) ([]mirror.Change, error) {
-	root := path.Clean(req.Environment.Output.Path)
+func (r *Repository) changes(ctx context.Context, tip mirror.Tip, output string, files []rollout.FileChange) ([]mirror.Change, error) {
+	root := path.Clean(output)
 	var out []mirror.Change
-	for _, c := range req.Changes {
+	for _, c := range files {
 		if err := mirror.CheckPath(c.Path); err != nil {
 			return nil, err
 		}

@@ -1,13 +1,19 @@
 package gitops
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -120,10 +126,148 @@ func TestReadIsRemembered(t *testing.T) {
 	require.Same(t, one.Environments[0].Deployments[0].Spec, three.Environments[0].Deployments[0].Spec, "an unrelated commit decodes nothing again")
 }
 
+type fills func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+
+// surveyOf gives the snapshots of the first environment as a survey has them, and what fills them in.
+func surveyOf(t *testing.T, repo *Repository) ([]rollout.Snapshot, fills) {
+	t.Helper()
+	s, fill, err := repo.Survey(t.Context())
+	require.NoError(t, err)
+	env := s.World.Environments[0]
+	return s.Brief(env.Environment.Name, env.Known), fill
+}
+
+// A survey keeps nothing of what it knows already; what is looked at is filled in from the mirror.
+func TestSurvey(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML,
+		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml"), "y.yaml": specYAML("shop", "y", "i:1")}})
+	repo := open(t, r)
+	var fill fills
+	survey := func() []rollout.Snapshot {
+		var s []rollout.Snapshot
+		s, fill = surveyOf(t, repo)
+		return s
+	}
+	first := survey()
+	require.False(t, first[0].Brief, "it was decoded")
+	r.Commit(gittest.Commit{Write: map[string]string{"y.yaml": specYAML("shop", "y", "i:2")}})
+	again := survey()
+	require.True(t, again[0].Brief)
+	require.Nil(t, again[0].Spec)
+	require.Nil(t, again[0].Record.Files)
+	require.Equal(t, first[0].Connection, again[0].Connection)
+	require.False(t, again[1].Brief, "it has no record yet")
+	filled, err := fill(t.Context(), again)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(read(t, repo).Environments[0].Deployments, filled))
+}
+
+// What a survey knew is known to the next process: nothing that is the same is decoded again.
+func TestSurveyIsRecalled(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML,
+		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})
+	first := open(t, r)
+	surveyOf(t, first)
+	file := func(repo *Repository) remember.File {
+		return remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{repo}}
+	}
+	kept := file(first)
+	require.NoError(t, kept.Save())
+	next := open(t, r)
+	kept.Parts = []remember.Part{next}
+	require.NoError(t, kept.Load())
+	again, fill := surveyOf(t, next)
+	require.True(t, again[0].Brief)
+	filled, err := fill(t.Context(), again)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(read(t, first).Environments[0].Deployments, filled))
+}
+
+// What is no plain file stays as it is, beside what is written and below it: links, submodules, pointers of LFS, modes. A spec behind a link
+// is none, and nothing is written through one.
+func TestCommitLeavesTheTree(t *testing.T) {
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+	module := strings.Repeat("ab", 20)
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{
+		Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML, "model.bin": pointer, "deploy/big.bin": pointer,
+			".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"},
+		Exec:    map[string]string{"deploy/apply.sh": "#!/bin/sh\n"},
+		Links:   map[string]string{"outside.yaml": "/etc/passwd", "again.yaml": "x.yaml", "deploy/up": "../..", "deploy/shop/linked": "../../elsewhere"},
+		Modules: map[string]string{"vendor/library": module, "deploy/shop/module": module}})
+	repo := open(t, r)
+	world := read(t, repo)
+	env := world.Environments[0]
+	require.Equal(t, []string{"shop/x"}, names(env), "the link is no second spec")
+	require.Empty(t, problems(world))
+	before := r.Files("main")
+
+	commit := func(file string) error {
+		_, err := repo.Commit(t.Context(), rollout.Commit{Environment: env.Environment, Base: env.Base, Message: "render",
+			Changes: []rollout.FileChange{{Path: file, Data: "x\n"}}})
+		return err
+	}
+	for _, file := range []string{"deploy/up/escaped", "deploy/shop/linked/routing.yaml", "deploy/shop/linked", "deploy/shop/module/routing.yaml", "deploy/../x.yaml",
+		"/deploy/x", "x.yaml", "deploy/shop/.git/config"} {
+		require.Error(t, commit(file), file)
+		require.Equal(t, env.Base, r.Tip("main"), file)
+	}
+	require.NoError(t, commit("deploy/shop/x/routing.yaml"))
+	after := r.Files("main")
+	require.Equal(t, "x\n", after["deploy/shop/x/routing.yaml"])
+	delete(after, "deploy/shop/x/routing.yaml")
+	require.Equal(t, before, after)
+	r.Fsck()
+}
+
 func keys(m map[string]string) []string {
 	var out []string
 	for k := range m {
 		out = append(out, k)
 	}
 	return out
+}
+
+// A worker deployment with templates is never known in brief only: what they say is among what it is compared by.
+func TestSurveyOfTemplates(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "pdb.yaml": templateYAML("pdb", "x"),
+		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")}})
+	repo := open(t, r)
+	for range 2 {
+		is, _ := surveyOf(t, repo)
+		require.False(t, is[0].Brief)
+		require.Len(t, is[0].Resources, 1)
+		r.Commit(gittest.Commit{Write: map[string]string{"README": "x"}})
+	}
+}
+
+// Parts are commits of their own on top of each other, which come with one push.
+func TestCommitInParts(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1")}})
+	r.Hook("post-receive", "echo push >> pushes")
+	repo := open(t, r)
+	w := read(t, repo)
+	file := func(name string) []rollout.FileChange {
+		return []rollout.FileChange{{Path: "deploy/shop/" + name + "/status.yaml", Data: name + "\n"}}
+	}
+	hash, err := repo.Commit(t.Context(), rollout.Commit{Environment: w.Environments[0].Environment, Base: w.Environments[0].Base, Message: "both\n",
+		Changes: slices.Concat(file("x"), file("y")), Parts: []rollout.CommitPart{{Changes: file("x"), Message: "about x\n"}, {Changes: file("y"), Message: "about y\n"}}})
+	require.NoError(t, err)
+	require.Equal(t, r.Tip("main"), hash)
+	require.Equal(t, "about y\nabout x", r.Git("log", "-2", "--format=%s", "main"))
+	require.Equal(t, "deploy/shop/x/status.yaml", r.Git("diff", "--name-only", "main~2", "main~1"))
+	require.Equal(t, "deploy/shop/y/status.yaml", r.Git("diff", "--name-only", "main~1", "main"))
+	pushes, err := os.ReadFile(filepath.Join(r.Dir, "pushes"))
+	require.NoError(t, err)
+	require.Equal(t, "push\n", string(pushes))
+	require.Equal(t, hash, read(t, repo).Environments[0].Base)
+	_, err = repo.Commit(t.Context(), rollout.Commit{Environment: w.Environments[0].Environment, Base: hash,
+		Parts: []rollout.CommitPart{{Changes: file("x"), Message: "x"}, {Changes: []rollout.FileChange{{Path: "elsewhere", Data: "z"}}, Message: "z"}}})
+	require.ErrorContains(t, err, "outside of the output")
+	require.Equal(t, hash, r.Tip("main"))
+	r.Fsck()
 }

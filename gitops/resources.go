@@ -94,7 +94,7 @@ func (t *templateAt) deployment() rollout.Name {
 
 // unread notes a file in which there may be templates that are not known: one that is no YAML, or a document that could be a
 // misspelt template.
-func (r *resourceTemplates) unread(f found, d decoded) {
+func (r *resourceTemplates) unread(f *found, d decoded) {
 	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment, v1alpha1.KindTemporalConnection,
 		v1alpha1.KindConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver, v1alpha1.KindRouting}
 	for _, p := range d.problems {
@@ -160,7 +160,7 @@ func (e *environment) templateFault(t *templateAt, field, format string, args ..
 
 // assign gives the templates to worker deployments. Of several with one name none can be used: which one is meant is not
 // known.
-func (e *environment) assign(deployments map[rollout.Name]bool) {
+func (e *environment) assign(deployments []deploymentAt) {
 	r := &e.resources
 	r.of, r.broken = map[rollout.Name][]*templateAt{}, map[string][]*templateAt{}
 	first := map[rollout.Name]*templateAt{}
@@ -176,12 +176,18 @@ func (e *environment) assign(deployments map[rollout.Name]bool) {
 		switch {
 		case t.spec == nil || t.name.Namespace == "":
 			r.broken[t.name.Namespace] = append(r.broken[t.name.Namespace], t)
-		case deployments[t.deployment()]:
+		case isAmong(deployments, t.deployment()):
 			r.of[t.deployment()] = append(r.of[t.deployment()], t)
 		default:
 			r.adrift = append(r.adrift, t)
 		}
 	}
+}
+
+// isAmong says whether a worker deployment is among others, which are sorted by name.
+func isAmong(deployments []deploymentAt, n rollout.Name) bool {
+	_, ok := slices.BinarySearchFunc(deployments, n, func(d deploymentAt, n rollout.Name) int { return d.name.Compare(n) })
+	return ok
 }
 
 // chooseResources picks the templates of a worker deployment, sorted by name.
@@ -277,8 +283,13 @@ func (a *adrift) add(e *environment) {
 		}
 	}
 	var known []string
-	for _, d := range e.world.Deployments {
-		known = append(known, d.Deployment.Name)
+	if len(e.resources.adrift) > 0 {
+		for _, d := range e.world.Deployments {
+			known = append(known, d.Deployment.Name)
+		}
+		for _, d := range e.world.Known {
+			known = append(known, d.Deployment.Name)
+		}
 	}
 	a.left, a.known = append(a.left, e.resources.adrift), append(a.known, known)
 	a.partial = e.options.partial

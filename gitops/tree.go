@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,6 +47,8 @@ type tree interface {
 
 // commitTree is the tree of a commit in a mirror.
 type commitTree struct {
+	// ctx ends the reading of what is still on the server.
+	ctx    context.Context
 	mirror *mirror.Mirror
 	hash   mirror.Hash
 }
@@ -81,7 +84,14 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 }
 
 func (t commitTree) read(file, hash string) ([]byte, error) {
-	b, err := t.mirror.Blob(plumbing.NewHash(hash), MaxFileSize)
+	h := plumbing.NewHash(hash)
+	b, err := t.mirror.Blob(h, MaxFileSize)
+	var missing *mirror.MissingObjectError
+	if errors.As(err, &missing) && t.mirror.Partial() {
+		if err = t.mirror.Bring(t.ctx, []mirror.Hash{h}); err == nil {
+			b, err = t.mirror.Blob(h, MaxFileSize)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", file, err)
 	}

@@ -11,13 +11,21 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// unmatched reports patterns of rampart.yaml that match none of the files found by them. field is policies, data or specs.
+// patterns are those of a field of rampart.yaml, policies, data or specs, and where they were looked for.
+type patterns struct {
+	field string
+	globs []string
+	at    []globAt
+}
+
+// unmatched reports patterns of rampart.yaml that match no file.
 //
 // A pattern with a wildcard may wait for its first file, and is a warning. A plain path of policies or data names a file that is
 // meant to be there: without it a protection would be off silently, so it is held against what policies judge.
-func (e *environment) unmatched(from tree, field string, globs []string, files []found) error {
-	for i, glob := range globs {
-		if slices.ContainsFunc(files, func(f found) bool { ok, err := doublestar.Match(glob, f.path); return ok && err == nil }) {
+func (e *environment) unmatched(from tree, of patterns) error {
+	field := of.field
+	for i, glob := range of.globs {
+		if of.at[i].fits() {
 			continue
 		}
 		wild := strings.ContainsAny(glob, `*?[{\`)
@@ -52,6 +60,32 @@ func (e *environment) unmatched(from tree, field string, globs []string, files [
 	return nil
 }
 
+// linked reports symbolic links and submodules that are where a field's patterns look for files. They are never followed. One that is
+// itself policies or data would be off silently: it is held against what policies judge.
+func (e *environment) linked(of patterns) error {
+	field := of.field
+	for i, glob := range of.globs {
+		for _, link := range of.at[i].all.links {
+			named, err := doublestar.Match(glob, link)
+			if err != nil || !named && !strings.Contains(glob, "**") {
+				continue
+			}
+			p, ok, err := e.atPattern(fmt.Sprintf("%s[%d]", field, i))
+			if err != nil || !ok {
+				return err
+			}
+			p.Message = fmt.Sprintf("%s: %s is a symbolic link or a submodule, and is not followed: put a file there", field, link)
+			if named && field != specsField {
+				p.Severity = v1alpha1.Error
+				e.world.PolicyProblems = append(e.world.PolicyProblems, p)
+			} else {
+				e.world.Problems = append(e.world.Problems, p)
+			}
+		}
+	}
+	return nil
+}
+
 const specsField = "specs"
 
 // atPattern is a warning, still without a message, at a field of the environment in rampart.yaml. False: there is no rampart.yaml.
@@ -61,7 +95,7 @@ func (e *environment) atPattern(field string) (v1alpha1.Problem, bool, error) {
 	if err != nil || !ok {
 		return v1alpha1.Problem{}, false, err
 	}
-	d, err := e.decode(from, found{ConfigFile, at.hash})
+	d, err := e.decode(from, &found{path: ConfigFile, hash: at.hash})
 	if err != nil {
 		return v1alpha1.Problem{}, false, err
 	}

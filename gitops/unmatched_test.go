@@ -1,13 +1,18 @@
 package gitops
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // TestUnmatchedPatterns: what is held, and what is a warning only.
@@ -49,4 +54,30 @@ func said(problems []v1alpha1.Problem) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestLinksAreNotFollowed: a link in the place of a policy holds what policies judge, in a folder and in a commit; others are a warning.
+func TestLinksAreNotFollowed(t *testing.T) {
+	const config = "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n    - name: prod\n      output: {path: deploy}\n" +
+		"      specs: [\"w/**\"]\n      policies: [\"p/*.rego\", \"q/**/*.rego\"]\n      data: [p/data.yaml]\n"
+	dir := writeFolder(t, map[string]string{ConfigFile: config, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "q/gold.rego": "package gold2",
+		"shared/s.rego": "package shared", "shared/data.yaml": "a: 1"})
+	for link, to := range map[string]string{"p/s.rego": "../shared/s.rego", "p/README": "../shared", "p/data.yaml": "../shared/data.yaml", "q/sub": "../shared", "w/b.yaml": "a.yaml"} {
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, link)))
+	}
+	const why = " is a symbolic link or a submodule, and is not followed: put a file there"
+	held := []string{"Error rampart.yaml:8: policies: p/s.rego" + why, "Error rampart.yaml:9: data: p/data.yaml matches no file", "Error rampart.yaml:9: data: p/data.yaml" + why}
+	warned := []string{"Warning rampart.yaml:7: specs: w/b.yaml" + why, "Warning rampart.yaml:8: policies: q/sub" + why}
+	inFolder, err := ReadFolder(dir)
+	require.NoError(t, err)
+	r := gittest.NewBareRepo(t)
+	r.Git("--work-tree", dir, "add", "--all")
+	tree := strings.TrimSpace(r.Git("write-tree"))
+	r.Git("update-ref", "refs/heads/main", strings.TrimSpace(r.Git("commit-tree", "-m", "links", tree)))
+	inCommit := read(t, open(t, r))
+	for name, w := range map[string]rollout.World{"folder": inFolder, "commit": inCommit} {
+		require.ElementsMatch(t, held, said(w.Environments[0].PolicyProblems), name)
+		require.ElementsMatch(t, warned, said(w.Environments[0].Problems), name)
+		require.Len(t, w.Environments[0].Deployments, 1, name)
+	}
 }

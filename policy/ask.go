@@ -41,7 +41,7 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 	}
 	var got []map[string]json.RawMessage
 	asking := asking{compiler, body, question{input: input, now: d.now, budget: newBudget(ctx, e.bounds)}}
-	err = e.books[0].guarded("", e.bounds.Timeout, func() (err error) {
+	err = e.guarded(guard{e.books[0], "", d.environment, e.bounds.Timeout}, func() (err error) {
 		got, err = p.answers(asking)
 		return err
 	})

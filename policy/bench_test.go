@@ -54,18 +54,32 @@ func BenchmarkPlainEval(b *testing.B) {
 }
 
 // BenchmarkBesidePlain does both in turn on one core, and gives the median of each and of their ratio: what judging takes beside
-// what OPA takes for it, for one action (the spec and a ramp) and for a proposal (the spec and four actions), with ten rules of a repository.
+// what OPA takes for it, for one action (the spec and a ramp), for a proposal (the spec and four actions), and for one question to each
+// package, with ten rules of a repository. A rollout's spec is the same in all its cycles but the first: another spec each time is what that one takes.
 func BenchmarkBesidePlain(b *testing.B) {
-	for name, p := range map[string]rollout.Proposal{"one action": proposal(ramp()), "four actions": proposal()} {
-		b.Run(name, func(b *testing.B) {
+	one, four := proposal(ramp()), proposal()
+	zero := int32(0)
+	each := proposal(ramp(), rollout.Action{ID: "ScaleDown/v1", Kind: rollout.ScaleDown, BuildID: "v1", Replicas: &zero, Row: "scale-down"},
+		rollout.Action{ID: "Drift/Routing", Kind: rollout.DriftAction, Drift: &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower}})
+	for _, bm := range []struct {
+		name     string
+		proposal rollout.Proposal
+		specs    int
+	}{{"one action", one, 1}, {"one action, another spec", one, 2}, {"four actions", four, 1}, {"four actions, another spec", four, 2},
+		{"one of each package", each, 1}, {"one of each package, another spec", each, 2}} {
+		b.Run(bm.name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			cfg := Config{Modules: tenRules()}
-			e, asks := Compile(cfg), plainAsks(b, cfg, p)
-			s := snapshot(b)
+			e, asks := Compile(cfg), plainAsks(b, cfg, bm.proposal)
+			worlds := make([]rollout.Snapshot, bm.specs)
+			for i := range worlds {
+				worlds[i] = snapshot(b)
+				worlds[i].Spec = spec(b, fmt.Sprintf("registry.example/checkout:3.0.%d", i))
+			}
 			var judged, plain, ratio []float64
-			for b.Loop() {
+			for n := 0; b.Loop(); n++ {
 				start := time.Now()
-				if v := e.Judge(context.Background(), s, p); v.Of(p.Actions[0].ID).Effect != rollout.Allow {
+				if v := e.Judge(context.Background(), worlds[n%len(worlds)], bm.proposal); v.Of(bm.proposal.Actions[0].ID).Effect != rollout.Allow {
 					b.Fatal("not allowed", v)
 				}
 				between := time.Now()

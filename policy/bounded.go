@@ -2,7 +2,6 @@ package policy
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -14,9 +13,6 @@ import (
 // as long as it likes: a string of a million spaces, all numbers up to a billion, a number of a billion digits. So calls of
 // builtins that make something are led through a check of what they are given, which takes the most that they can make of it
 // from the query's budget before they are called.
-
-// maxDigits of a number that is calculated with, and the largest exponent.
-const maxDigits = 1000
 
 // Rough sizes in bytes.
 const (
@@ -225,18 +221,8 @@ func shiftCost(c call) int64 {
 	return c.weight
 }
 
-// largeNumber is the error of calculating with a number that has more digits than any measurement.
-func largeNumber(at *ast.Location, name string) error {
-	return &topdown.Error{Code: topdown.BuiltinErr, Location: at, Message: fmt.Sprintf("%s: a number with more than %d digits", name, maxDigits)}
-}
-
 // errNoBudget says that a call of a builtin cannot be checked.
 var errNoBudget = errors.New("a builtin is called without a budget")
-
-// parsesNumbers are builtins that read numbers from strings.
-func parsesNumbers(name string) bool {
-	return name == "to_number" || name == "units.parse" || name == "units.parse_bytes"
-}
 
 // reads are builtins that make values from text.
 func reads(name string) bool { return name == "json.unmarshal" || name == "yaml.unmarshal" }
@@ -250,26 +236,6 @@ func makesComposites(name string) bool {
 	switch decl.Decl.Result().(type) {
 	case types.String, types.Boolean, types.Number:
 		return false
-	}
-	return true
-}
-
-// smallNumber reports whether a text has few digits, and no large exponent.
-func smallNumber(s string) bool {
-	digits, exponent := 0, false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9':
-			digits++
-		case c == 'e' || c == 'E':
-			digits, exponent = 0, true
-		case exponent && (c == '+' || c == '-') && digits == 0:
-		default:
-			exponent = false
-		}
-		if digits > maxDigits || exponent && digits > 3 { // 999 is less than maxDigits
-			return false
-		}
 	}
 	return true
 }
@@ -367,7 +333,7 @@ func bound(c *ast.Compiler, ours map[string]bool) (map[string]*topdown.Builtin, 
 
 // checked calls a builtin if the budget allows for what it can make.
 func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc {
-	texts, values, composites := parsesNumbers(name), reads(name), makesComposites(name)
+	numeric, values, composites := parsesNumbers(name), reads(name), makesComposites(name)
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(*budget)
 		if !ok {
@@ -376,7 +342,7 @@ func checked(f topdown.BuiltinFunc, name string, most cost) topdown.BuiltinFunc 
 		w := b.weigher()
 		for _, t := range operands {
 			w.add(t)
-			if s, ok := t.Value.(ast.String); ok && texts && !smallNumber(string(s)) {
+			if s, ok := t.Value.(ast.String); ok && numeric != nil && !numeric(string(s)) {
 				w.large = true
 			}
 		}

@@ -67,13 +67,18 @@ func (c *checker) check(cfg Config) {
 		c.contractRules(m)
 		c.findingNames(m)
 	}
-	if compiled := c.compile(); compiled != nil {
+	compiled := c.compile()
+	if compiled != nil {
 		c.types(compiled)
 		c.unread(compiled)
 		c.parameters(compiled, cfg.Data)
 	}
 	c.inputs()
+	if compiled != nil {
+		c.flows(compiled)
+	}
 	for _, m := range c.tests {
+		c.misspeltTests(m)
 		c.mocks(m)
 	}
 }

@@ -112,24 +112,12 @@ func makeRulebook(cfg bookConfig) *rulebook {
 // look notes what of the input modules refer to.
 func (b *rulebook) look(modules []*ast.Module) {
 	b.looks = map[string]bool{}
-	var visitor *ast.GenericVisitor
-	visitor = ast.NewGenericVisitor(func(x any) bool {
-		switch x := x.(type) {
-		case ast.Var:
-			b.looksAll = b.looksAll || x.Equal(ast.InputRootDocument.Value)
-		case ast.Ref:
-			if part, ok := partOfInput(x); ok {
-				b.looks[part] = true
-				for _, t := range x[1:] {
-					visitor.Walk(t)
-				}
-				return true
-			}
-		}
-		return false
-	})
 	for _, m := range modules {
-		visitor.Walk(m)
+		visitRefs(m, func() { b.looksAll = true }, func(_ ast.Ref, part string, ofInput bool) {
+			if ofInput {
+				b.looks[part] = true
+			}
+		})
 	}
 }
 
@@ -271,10 +259,15 @@ func parseModule(m Module) (parsed *ast.Module, err error) {
 	return parsed, err
 }
 
+// panicked is a panic of OPA's, which has no place.
+type panicked string
+
+func (p panicked) Error() string { return string(p) }
+
 // recovered turns a panic into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("panic: %v", r)
+		*err = panicked(fmt.Sprintf("panic: %v", r))
 	}
 }
 

@@ -62,6 +62,8 @@ type Config struct {
 	Waivable []string
 	// Bounds of one query.
 	Bounds Bounds
+	// Stuck is what the Engines of a process have in common; nil: this one is by itself.
+	Stuck *Stuck
 }
 
 // Problem is something wrong with a policy or its data. Every problem of an Engine holds what policy can hold; what only Check

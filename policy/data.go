@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -149,7 +150,7 @@ func (b *dataBounds) readData(f DataFile) (*dataNode, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, Problem{Path: f.Path, Message: err.Error()}
+		return nil, malformed(f.Path, err)
 	}
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, Problem{Path: f.Path, Line: max(more.Line, 1), Message: "a data file holds one YAML document"}
@@ -167,6 +168,20 @@ func (b *dataBounds) readData(f DataFile) (*dataNode, error) {
 		return nil, root.problem("a data file has to hold an object")
 	}
 	return root, nil
+}
+
+// malformed is a file that is no YAML. The library says the line in its text only.
+func malformed(path string, err error) Problem {
+	p := Problem{Path: path, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if rest, ok := strings.CutPrefix(p.Message, "line "); ok {
+		if line, message, ok := strings.Cut(rest, ": "); ok {
+			if n, err := strconv.Atoi(line); err == nil && n > 0 {
+				p.Line, p.Message = n, message
+			}
+		}
+	}
+	p.Message = "it is no YAML: " + p.Message
+	return p
 }
 
 // dataReader turns YAML into values as JSON has them, within bounds.

@@ -71,6 +71,15 @@ func TestDataProblems(t *testing.T) {
 	}
 }
 
+// TestBrokenYAML: the line that YAML names is the problem's.
+func TestBrokenYAML(t *testing.T) {
+	_, problems := loadData([]DataFile{{"d.yaml", "a: 1\nb: 2\nc:\n  d: 1\n  e: @x\n"}, {"e.yaml", "a: \"\x00\"\n"}})
+	require.Len(t, problems, 2)
+	require.Equal(t, 5, problems[0].Line)
+	require.Contains(t, problems[0].Error(), "d.yaml:5: it is no YAML: found character that cannot start any token")
+	require.Contains(t, problems[1].Error(), "e.yaml: it is no YAML: control characters are not allowed")
+}
+
 // TestWindows: a window that would freeze nothing is a problem of the line that is wrong.
 func TestWindows(t *testing.T) {
 	const name = "rampart.config.rollout.freeze.windows.0"
@@ -85,7 +94,8 @@ func TestWindows(t *testing.T) {
 		"days: [Sat]\n            from: 8am":    `7: ` + name + `.from: "8am" is given; expected: HH:MM in quotes, "24:00" for the end of the day`,
 		"days: [Sat]\n            from: 8":      `7: ` + name + `.from: 8 is given; expected: HH:MM in quotes, "24:00" for the end of the day`,
 		"days: [Sat]\n            timezon: UTC": `7: ` + name + `: there is no parameter timezon (did you mean timezone?)`,
-		"dates: [12-32]":                        `6: ` + name + `.dates.0: "12-32" is given; expected: `,
+		"dates: [12-32]":                        `6: ` + name + `.dates.0: "12-32" is given; expected: a day of the calendar, as YYYY-MM-DD or MM-DD`,
+		"dates: [2026-13-40]":                   `6: ` + name + `.dates.0: "2026-13-40" is given; expected: a day of the calendar, as YYYY-MM-DD or MM-DD`,
 		"days: [Sat]\n            timezone: Europe/Berln":                                               `7: ` + name + `.timezone: there is no time zone Europe/Berln (did you mean Europe/Berlin?)`,
 		"days: [Sat]\n            timezone: Berlin":                                                     `7: ` + name + `.timezone: there is no time zone Berlin (did you mean Europe/Berlin?)`,
 		"days: [Sat]\n            timezone: CEST":                                                       `7: ` + name + `.timezone: there is no time zone CEST: name one by its place, such as Europe/Berlin`,

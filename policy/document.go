@@ -3,8 +3,10 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -117,7 +119,7 @@ func DecodeDocument(data []byte) (*Document, error) {
 	}
 	var head decoded
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("decode input: %w", err)
+		return nil, undecoded(whole, err)
 	}
 	d := &Document{now: head.Now, environment: head.Environment.Name, deployment: head.Deployment, waivers: head.Waivers}
 	for _, pair := range pairs(whole, keyActions) {
@@ -129,6 +131,30 @@ func DecodeDocument(data []byte) (*Document, error) {
 		}
 	}
 	return d, d.decodeActions(head.Actions, whole)
+}
+
+// undecoded says what is wrong with a document that cannot be judged: what is not of the type that the schema has, or else the error.
+func undecoded(whole ast.Object, err error) error {
+	m, document := misfits{}, inputSchema()
+	for _, pair := range pairs(whole, keyActions) {
+		m.field(document.root, ast.Ref{ast.InputRootDocument}, pair[0], pair[1])
+	}
+	if list := whole.Get(ast.InternedTerm(keyActions)); list != nil {
+		if actions, ok := list.Value.(*ast.Array); ok {
+			actions.Foreach(func(t *ast.Term) {
+				m.field(document.root, ast.Ref{ast.InputRootDocument}, ast.InternedTerm(keyAction), t)
+			})
+		} else {
+			m.add("input.%s is %s where a list is expected", keyActions, article(list))
+		}
+	}
+	if len(m.said) > 0 {
+		return fmt.Errorf("decode input: %s", strings.Join(m.said, "; "))
+	}
+	if when := (*time.ParseError)(nil); errors.As(err, &when) {
+		return fmt.Errorf("decode input: now or another time is not in RFC 3339, such as 2026-03-03T12:00:00Z: %w", err)
+	}
+	return fmt.Errorf("decode input: %w", err)
 }
 
 // withID gives the one action of an input an ID if it has none.

@@ -24,6 +24,7 @@ type Engine struct {
 	bounds   Bounds
 	waivable []string
 	terms    termMaker
+	stuck    *Stuck
 	// foreign says that a book has modules beside the library's.
 	foreign bool
 }
@@ -34,7 +35,10 @@ func Compile(cfg Config) *Engine {
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	e := &Engine{bounds: cfg.Bounds.orDefault(), waivable: slices.Sorted(slices.Values(cfg.Waivable)),
+	if cfg.Stuck == nil {
+		cfg.Stuck = new(Stuck)
+	}
+	e := &Engine{bounds: cfg.Bounds.orDefault(), stuck: cfg.Stuck, waivable: slices.Sorted(slices.Values(cfg.Waivable)),
 		terms: newTermMaker(reflect.TypeFor[v1alpha1.WorkerDeploymentSpec]())}
 	e.books = append([]*rulebook{newRulebook(bookConfig{library: cfg.Library, modules: cfg.Modules, data: cfg.Data, total: true, limit: e.bounds.Compile})},
 		e.floor(cfg)...)
@@ -99,11 +103,6 @@ func asksVerdicts(path string) bool {
 
 // Digest names the policies and their data by what they mean: formatting and comments do not change it.
 func (e *Engine) Digest() string { return e.digest }
-
-// LooksAt reports whether policies may look at a part of their input, such as git.
-func (e *Engine) LooksAt(part string) bool {
-	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
-}
 
 // Problems are what is broken, sorted by file and line.
 func (e *Engine) Problems() []Problem { return slices.Clone(e.problems) }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 	out := results{sets: make(map[string]reading, len(p.sets))}
 	key := slowKey{b, pkg}
 	if j.slow[key] == "" {
-		if why := b.quarantine.excluded(pkg); why != "" {
+		if why := cmp.Or(b.quarantine.excluded(pkg), j.engine.refused(b, j.environment)); why != "" {
 			j.slow[key] = why
 		}
 	}
@@ -162,6 +163,7 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 	f := rollout.Finding{Package: pkg, Rule: "policy.error", Effect: rollout.HoldEffect}
 	var evalError *topdown.Error
 	var spent exhausted
+	var fell panicked
 	switch {
 	case j.ctx.Err() != nil:
 		f.Rule, f.Message = "policy.cancelled", "the evaluation was cancelled"
@@ -171,6 +173,9 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 		f.Location = b.all.packages[pkg].foreign
 		j.slow[slowKey{b, pkg}] = f.Message
 		b.quarantine.exclude(pkg, f.Message)
+		return f
+	case errors.As(err, &fell):
+		f.Message, f.Location = cut(err.Error(), maxMessage), b.all.packages[pkg].foreign
 		return f
 	case !errors.As(err, &evalError):
 		f.Message = cut(err.Error(), maxMessage)

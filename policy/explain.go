@@ -39,7 +39,7 @@ func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Exp
 			return Explanation{}, fmt.Errorf("no package is asked about an action of kind %q", m.kind)
 		}
 	}
-	x := &explainer{ctx: ctx, engine: e, pkg: pkg, input: input, now: d.now, verdict: verdict, claimed: map[int]bool{}}
+	x := &explainer{ctx: ctx, engine: e, pkg: pkg, environment: d.environment, input: input, now: d.now, verdict: verdict, claimed: map[int]bool{}}
 	out := Explanation{Action: actionID, Kind: kind, PolicyDigest: e.digest, Verdict: verdict}
 	for i, b := range e.books {
 		out.Rules = append(out.Rules, x.book(b, i > 0)...)
@@ -59,12 +59,14 @@ func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Exp
 
 // explainer explains one package about one input.
 type explainer struct {
-	ctx     context.Context
-	engine  *Engine
-	pkg     string
-	input   ast.Value
-	now     time.Time
-	verdict rollout.Verdict
+	ctx    context.Context
+	engine *Engine
+	pkg    string
+	// environment that the decision is about.
+	environment string
+	input       ast.Value
+	now         time.Time
+	verdict     rollout.Verdict
 	// claimed are the verdict's findings that a rule is behind, by their index.
 	claimed    map[int]bool
 	incomplete string
@@ -78,6 +80,9 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	}
 	if b.quarantine.stuck() {
 		x.incomplete = b.quarantine.excluded(x.pkg)
+		return nil
+	}
+	if x.incomplete = x.engine.refused(b, x.environment); x.incomplete != "" {
 		return nil
 	}
 	w := newWatcher(b.all, x.input)
@@ -126,7 +131,7 @@ func (x *explainer) watch(b *rulebook, w *watcher, q query) bool {
 	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
 		w.begin(q.sets[0].name)
 		ask.budget = newBudget(x.ctx, bounds)
-		err := b.guarded(x.pkg, bounds.Timeout, func() error { return b.all.trace(q, ask, cache) })
+		err := x.engine.guarded(guard{b, x.pkg, x.environment, bounds.Timeout}, func() error { return b.all.trace(q, ask, cache) })
 		var spent exhausted
 		var running unstoppable
 		switch {

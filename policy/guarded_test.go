@@ -30,7 +30,7 @@ var waits = map[string]struct {
 		return err
 	}, "the expression could not be stopped before, and still runs"},
 	"explanation": {func(t *testing.T, e *Engine, d *Document) error {
-		x := &explainer{ctx: t.Context(), engine: e, pkg: packageRollout, input: d.about(&d.actions[0]), now: d.now, claimed: map[int]bool{}}
+		x := &explainer{ctx: t.Context(), engine: e, pkg: packageRollout, environment: d.environment, input: d.about(&d.actions[0]), now: d.now, claimed: map[int]bool{}}
 		require.Empty(t, x.book(e.books[0], false))
 		return errors.New(x.incomplete)
 	}, "looking at each step took longer than 800ms and could not be stopped"},
@@ -78,9 +78,14 @@ func TestPeopleDoNotWaitForEver(t *testing.T) {
 
 // endless makes upper a builtin that never ends: of those that OPA has none is known any more.
 func endless(e *Engine) {
+	builtinIs(e, "upper", func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error { select {} })
+}
+
+// builtinIs makes a builtin do something else.
+func builtinIs(e *Engine, name string, f topdown.BuiltinFunc) {
 	for _, b := range e.books {
-		never := *b.all.builtins[boundedPrefix+"upper"]
-		never.Func = func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error { select {} }
-		b.all.builtins[boundedPrefix+"upper"] = &never
+		other := *b.all.builtins[boundedPrefix+name]
+		other.Func = f
+		b.all.builtins[boundedPrefix+name] = &other
 	}
 }

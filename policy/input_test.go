@@ -131,3 +131,17 @@ func TestMeasuredNumbersAreRounded(t *testing.T) {
 		require.Contains(t, string(b), want)
 	}
 }
+
+// What cannot be judged is told by its place and what was expected there.
+func TestUndecodedInput(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"now": "2026-03-03T12:00:00Z", "environment": "prod", "action": {"kind": "Ramp"}}`: "decode input: input.environment is a string where object is expected with approval, cd, managerIdentity, name, ",
+		`{"now": "2026-03-03T12:00:00Z", "action": {"kind": 5}}`:                             "decode input: input.action.kind is a number where string is expected",
+		`{"now": "2026-03-03T12:00:00Z", "actions": {"kind": "Ramp"}}`:                       "decode input: input.actions is an object where a list is expected",
+		`{"now": "yesterday", "action": {"kind": "Ramp"}}`:                                   "decode input: now or another time is not in RFC 3339, such as 2026-03-03T12:00:00Z: ",
+	} {
+		_, err := DecodeDocument([]byte(input))
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "decoded")
+	}
+}

@@ -59,8 +59,13 @@ func (k *keptSpecs) keep(d *Document, found []rollout.Finding) {
 // timeless reports whether no rule of a package, nor any that those lean on, looks at the time: at input.now, at the whole input,
 // or at a builtin that answers otherwise another time.
 func timeless(c *ast.Compiler, pkg string) bool {
+	return !anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), looksAtTime)
+}
+
+// anyBehind reports whether something holds for one of some rules, or of those that they lean on.
+func anyBehind(c *ast.Compiler, rules []*ast.Rule, holds func(*ast.Rule) bool) bool {
 	seen := map[*ast.Rule]bool{}
-	next := c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg))
+	next := slices.Clone(rules)
 	for len(next) > 0 {
 		r := next[0]
 		next = next[1:]
@@ -68,36 +73,21 @@ func timeless(c *ast.Compiler, pkg string) bool {
 			continue
 		}
 		seen[r] = true
-		if looksAtTime(r) {
-			return false
+		if holds(r) {
+			return true
 		}
 		for dependency := range c.Graph.Dependencies(r) {
 			next = append(next, dependency.(*ast.Rule))
 		}
 	}
-	return true
+	return false
 }
 
 func looksAtTime(r *ast.Rule) bool {
 	found := false
-	var visitor *ast.GenericVisitor
-	visitor = ast.NewGenericVisitor(func(x any) bool {
-		switch x := x.(type) {
-		case ast.Var:
-			found = found || x.Equal(ast.InputRootDocument.Value)
-		case ast.Ref:
-			part, ok := partOfInput(x)
-			b, called := ast.BuiltinMap[x.String()]
-			found = found || ok && part == keyNow || called && b.Nondeterministic
-			if ok {
-				for _, t := range x[1:] {
-					visitor.Walk(t)
-				}
-				return true
-			}
-		}
-		return found
+	visitRefs(r, func() { found = true }, func(ref ast.Ref, part string, ofInput bool) {
+		b, called := ast.BuiltinMap[ref.String()]
+		found = found || ofInput && part == keyNow || called && b.Nondeterministic
 	})
-	visitor.Walk(r)
 	return found
 }

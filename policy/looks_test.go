@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +27,28 @@ func TestLooksAt(t *testing.T) {
 		require.Equal(t, want, e.LooksAt("git"), text)
 	}
 	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).LooksAt("git"))
+}
+
+// A clause looks at what the rules that it leans on look at, and at nothing of others.
+func TestClauseLooksAt(t *testing.T) {
+	e := of(`package rampart.rollout
+
+warn contains {"rule": "a", "msg": "b"} if not signed
+
+warn contains {"rule": "c", "msg": "d"} if input.action.kind == "Ramp"
+
+warn contains {"rule": "e", "msg": "f"} if count(input) > 0
+
+signed if helper(input.versions)
+
+helper(_) if input.git.signed == "Yes"
+`)
+	require.Empty(t, e.Problems())
+	for line, want := range map[int][]string{3: {"git", "versions"}, 5: {"action"}, 7: {"git", "versions", "action"}} {
+		for _, part := range []string{"git", "versions", "action"} {
+			at := fmt.Sprintf("policies/p1.rego:%d", line)
+			require.Equal(t, slices.Contains(want, part), e.ClauseLooksAt("rampart.rollout", at, part), "%s %s", at, part)
+		}
+	}
+	require.True(t, e.ClauseLooksAt("rampart.rollout", "nowhere.rego:1", "git"), "what is not known is not said to be fine")
 }

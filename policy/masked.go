@@ -105,7 +105,7 @@ func (m *Masks) reads(of judging, pkg string, input ast.Value) (bool, error) {
 			ask := question{input: input, now: of.now, tracer: w, budget: newBudget(of.ctx, m.engine.bounds)}
 			var spent exhausted
 			var running unstoppable
-			err := b.guarded(pkg, m.engine.bounds.Timeout, func() error { return b.all.trace(q, ask, topdown.NewVirtualCache()) })
+			err := m.engine.guarded(guard{b, pkg, of.environment, m.engine.bounds.Timeout}, func() error { return b.all.trace(q, ask, topdown.NewVirtualCache()) })
 			switch {
 			case errors.As(err, &running):
 				return false, fmt.Errorf("the policies of %s: %w", pkg, err)
@@ -136,7 +136,8 @@ func (w *maskWatcher) Enabled() bool { return true }
 // Config asks for no copies of variables.
 func (w *maskWatcher) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
 
-// TraceEvent looks at what is known where an expression fails and where a query ends.
+// TraceEvent looks at what an expression reads before it is evaluated, as it may fail for some elements of a list and hold for others, and
+// at what is known where one fails and where a query ends.
 func (w *maskWatcher) TraceEvent(e topdown.Event) {
 	if w.found {
 		return
@@ -148,6 +149,10 @@ func (w *maskWatcher) TraceEvent(e topdown.Event) {
 			w.bodies[e.QueryID] = n.Body
 		case ast.Body:
 			w.bodies[e.QueryID] = n
+		}
+	case topdown.EvalOp:
+		if expr := exprOf(e.Node); expr != nil {
+			w.expression(&e, expr)
 		}
 	case topdown.FailOp:
 		if expr := exprOf(e.Node); expr != nil {
@@ -164,24 +169,42 @@ func (w *maskWatcher) look(e *topdown.Event, last int) {
 		if expr.Index > last {
 			break
 		}
-		ast.WalkTerms(expr, func(t *ast.Term) bool {
-			if w.found {
-				return true
-			}
-			switch v := t.Value.(type) {
-			case ast.Ref:
-				w.found = w.marked(w.follow(e, v))
-				return true
-			case ast.Var:
-				if value := e.Plug(t); value.IsGround() {
-					w.found = w.marked(value.Value)
-				}
-			case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension:
-				return true // its variables are its own; its value is bound to a variable
-			}
-			return false
-		})
+		w.expression(e, expr)
 	}
+}
+
+// expression looks at what an expression sees with what is known. What is within it as a body of its own is looked at when that is
+// evaluated: its variables are its own.
+func (w *maskWatcher) expression(e *topdown.Event, expr *ast.Expr) {
+	switch terms := expr.Terms.(type) {
+	case *ast.Every:
+		w.terms(e, terms.Domain)
+	case []*ast.Term, *ast.Term:
+		w.terms(e, &ast.Expr{Terms: terms})
+	}
+	for _, with := range expr.With {
+		w.terms(e, with.Value)
+	}
+}
+
+func (w *maskWatcher) terms(e *topdown.Event, of any) {
+	ast.WalkTerms(of, func(t *ast.Term) bool {
+		if w.found {
+			return true
+		}
+		switch v := t.Value.(type) {
+		case ast.Ref:
+			w.found = w.reads(e, v)
+			return true
+		case ast.Var:
+			if value := e.Plug(t); value.IsGround() {
+				w.found = w.marked(value.Value)
+			}
+		case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.Not:
+			return true // its value is bound to a variable
+		}
+		return false
+	})
 }
 
 func (w *maskWatcher) marked(v ast.Value) bool {
@@ -189,8 +212,8 @@ func (w *maskWatcher) marked(v ast.Value) bool {
 	return ok && strings.Contains(string(s), w.masks.mark)
 }
 
-// follow is what a reference into the input or a variable leads to, nil for nothing.
-func (w *maskWatcher) follow(e *topdown.Event, ref ast.Ref) ast.Value {
+// reads reports whether a reference into the input or a variable leads to the mark.
+func (w *maskWatcher) reads(e *topdown.Event, ref ast.Ref) bool {
 	root := e.Plug(ref[0]).Value
 	if ref[0].Equal(ast.InputRootDocument) {
 		root = w.input.Value
@@ -198,20 +221,29 @@ func (w *maskWatcher) follow(e *topdown.Event, ref ast.Ref) ast.Value {
 			root = given.Value
 		}
 	}
-	path := make(ast.Ref, 0, len(ref)-1)
-	for _, key := range ref[1:] {
-		k := e.Plug(key)
-		if !k.IsGround() {
-			return nil
-		}
-		path = append(path, k)
-	}
 	if _, ok := root.(ast.Var); ok {
-		return nil
+		return false
 	}
-	v, err := root.Find(path)
-	if err != nil {
-		return nil
+	return w.within(e, root, ref[1:])
+}
+
+// within follows the rest of a reference. A key that is not known yet leads to all that there is.
+func (w *maskWatcher) within(e *topdown.Event, v ast.Value, rest ast.Ref) bool {
+	if len(rest) == 0 {
+		return w.marked(v)
 	}
-	return v
+	if key := e.Plug(rest[0]); key.IsGround() {
+		next, err := v.Find(ast.Ref{key})
+		return err == nil && w.within(e, next, rest[1:])
+	}
+	some := func(t *ast.Term) bool { return w.within(e, t.Value, rest[1:]) }
+	switch v := v.(type) {
+	case *ast.Array:
+		return v.Until(some)
+	case ast.Set:
+		return v.Until(some)
+	case ast.Object:
+		return v.Until(func(_, t *ast.Term) bool { return some(t) })
+	}
+	return false
 }

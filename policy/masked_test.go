@@ -25,21 +25,30 @@ func TestMasks(t *testing.T) {
 		policy string
 		want   bool
 	}{
-		"library":   {"package acme", false},
-		"direct":    {warn + `input.deployment.spec.template.spec.containers[0].env[1].value == "x"` + "\n}", true},
-		"variable":  {warn + containers + "some e in c.env\ne.value == \"x\"\n}", true},
-		"name only": {warn + containers + "some e in c.env\ne.name == \"REGION\"\n}", false},
-		"other":     {warn + containers + "some e in c.env\ne.name == \"LOG_LEVEL\"\ne.value == \"info\"\n}", false},
-		"counted":   {warn + containers + "count(c.env) > 5\n}", false},
-		"helper":    {warn + containers + "region(c) == \"x\"\n}\n\nregion(c) := object.get(c.env[1], \"value\", \"\")\n", true},
-		"text":      {warn + containers + "contains(json.marshal(c), \"x\")\n}", true},
-		"gathered":  {warn + "xs := [e.value | some e in input.deployment.spec.template.spec.containers[_].env]\n\"x\" in xs\n}", true},
-		"label":     {warn + "match.scope({\"labels\": {\"tier\": \"gold\"}})\n}", true},
-		"no label":  {warn + "match.scope({\"labels\": {\"team\": \"x\"}})\n}", false},
-		"spec":      {"package rampart.spec\n\nwarn contains {\"rule\": \"acme.x\", \"msg\": \"x\"} if input.deployment.metadata.labels.tier == \"x\"\n", true},
+		"library":           {"package acme", false},
+		"direct":            {warn + `input.deployment.spec.template.spec.containers[0].env[1].value == "x"` + "\n}", true},
+		"any":               {warn + `input.deployment.spec.template.spec.containers[_].env[_].value == "x"` + "\n}", true},
+		"any by hand":       {warn + `input.deployment.spec.template.spec.containers[i].env[j].value == "x"` + "\ni + j > 0\n}", true},
+		"any of some":       {warn + `input.deployment.spec.template.spec.containers[_].env[i].value == "info"` + "\ni > 0\n}", true},
+		"any of a variable": {warn + containers + "c.env[_].value == \"x\"\n}", true},
+		"any name":          {warn + `input.deployment.spec.template.spec.containers[_].env[_].name == "x"` + "\n}", false},
+		"every":             {warn + "every c in input.deployment.spec.template.spec.containers {\nc.env[_].value == \"x\"\n}\n}", true},
+		"every name":        {warn + "every c in input.deployment.spec.template.spec.containers {\nc.env[_].name == \"x\"\n}\n}", false},
+		"any not":           {warn + "not regional\n}\n\nregional if input.deployment.spec.template.spec.containers[_].env[_].value == \"x\"\n", true},
+		"any key":           {warn + `input.deployment.metadata.labels[_] == "x"` + "\n}", true},
+		"variable":          {warn + containers + "some e in c.env\ne.value == \"x\"\n}", true},
+		"name only":         {warn + containers + "some e in c.env\ne.name == \"REGION\"\n}", false},
+		"other":             {warn + containers + "some e in c.env\ne.name == \"LOG_LEVEL\"\ne.value == \"info\"\n}", false},
+		"counted":           {warn + containers + "count(c.env) > 5\n}", false},
+		"helper":            {warn + containers + "region(c) == \"x\"\n}\n\nregion(c) := object.get(c.env[1], \"value\", \"\")\n", true},
+		"text":              {warn + containers + "contains(json.marshal(c), \"x\")\n}", true},
+		"gathered":          {warn + "xs := [e.value | some e in input.deployment.spec.template.spec.containers[_].env]\n\"x\" in xs\n}", true},
+		"label":             {warn + "match.scope({\"labels\": {\"tier\": \"gold\"}})\n}", true},
+		"no label":          {warn + "match.scope({\"labels\": {\"team\": \"x\"}})\n}", false},
+		"spec":              {"package rampart.spec\n\nwarn contains {\"rule\": \"acme.x\", \"msg\": \"x\"} if input.deployment.metadata.labels.tier == \"x\"\n", true},
 	} {
 		e := of(c.policy)
-		if name != "helper" { // functions are no rules of the contract
+		if name != "helper" && name != "any not" { // functions are no rules of the contract
 			require.Empty(t, e.Problems(), name)
 		}
 		got, err := e.Masks("***").Read(t.Context(), d, pointers)

@@ -66,7 +66,11 @@ func (m *misfits) value(at schemaNode, ref ast.Ref, t *ast.Term) {
 		return
 	}
 	if want := at.types(); len(want) > 0 && !slices.ContainsFunc(want, func(name string) bool { return isOf(t.Value, name) }) {
-		m.add("%s is %s where %s is expected", ref, article(t), strings.Join(want, " or "))
+		with := ""
+		if fields := at.fields(); len(fields) > 0 && len(fields) <= maxOffered {
+			with = " with " + strings.Join(fields, ", ")
+		}
+		m.add("%s is %s where %s is expected%s", ref, article(t), strings.Join(want, " or "), with)
 		return
 	}
 	switch v := t.Value.(type) {

@@ -137,10 +137,10 @@ func wait[T any](j *judgement, done chan T) (got T, ok bool) {
 		}
 		asked := j.asked.Load()
 		if at := j.at.Load(); asked == before && at != nil {
-			at.book.quarantine.giveUp(at.pkg, j.engine.bounds.Timeout)
+			ended := j.engine.giveUp(guard{at.book, at.pkg, j.environment, j.engine.bounds.Timeout})
 			go func() {
 				<-done
-				at.book.quarantine.ended()
+				ended()
 			}()
 			return got, false
 		}
@@ -154,11 +154,21 @@ type unstoppable string
 
 func (u unstoppable) Error() string { return string(u) }
 
+// guard is whose evaluation is watched, and for how long.
+type guard struct {
+	book             *rulebook
+	pkg, environment string
+	limit            time.Duration
+}
+
 // guarded is one query of a book that a person waits for, given up as those of Judge are. Queries of a package that was given up
 // are not begun while they run.
-func (b *rulebook) guarded(pkg string, limit time.Duration, work func() error) error {
-	if b.quarantine.stuck() {
+func (e *Engine) guarded(of guard, work func() error) error {
+	if of.book.quarantine.stuck() {
 		return unstoppable("could not be stopped before, and still runs")
+	}
+	if why := e.refused(of.book, of.environment); why != "" {
+		return unstoppable("was not begun: " + why)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -167,35 +177,38 @@ func (b *rulebook) guarded(pkg string, limit time.Duration, work func() error) e
 		defer recovered(&err)
 		err = work()
 	}()
-	timer := time.NewTimer(limit + grace)
+	timer := time.NewTimer(of.limit + grace)
 	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
 	case <-timer.C:
 	}
-	b.quarantine.giveUp(pkg, limit)
-	go b.quarantine.endedWith(done)
-	return unstoppable("took longer than " + limit.String() + " and could not be stopped")
+	ended := e.giveUp(of)
+	go func() {
+		for range done { // what it comes to is nobody's
+			break
+		}
+		ended()
+	}()
+	return unstoppable("took longer than " + of.limit.String() + " and could not be stopped")
 }
 
-// endedWith waits for an evaluation that was given up; what it comes to is nobody's.
-func (q *quarantine) endedWith(done <-chan error) {
-	for range done {
-		break
+// giveUp notes that an evaluation could not be stopped; the result is called when it ends.
+func (e *Engine) giveUp(of guard) (ended func()) {
+	q, p := &of.book.quarantine, e.party(of.book, of.environment)
+	q.exclude(of.pkg, "the policies of "+of.pkg+" took longer than "+of.limit.String()+" and could not be stopped")
+	q.run(1)
+	e.stuck.run(p, 1)
+	return func() {
+		q.run(-1)
+		e.stuck.run(p, -1)
 	}
-	q.ended()
 }
 
-func (q *quarantine) giveUp(pkg string, limit time.Duration) {
-	q.exclude(pkg, "the policies of "+pkg+" took longer than "+limit.String()+" and could not be stopped")
+// run notes so many more evaluations that were given up and run on.
+func (q *quarantine) run(more int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.running++
-}
-
-func (q *quarantine) ended() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running--
+	q.running += more
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -133,6 +134,9 @@ func through(v reflect.Value) (ast.Value, error) {
 	case n >= 2 && text[0] == '"' && bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text):
 		return ast.InternedTerm(string(text[1 : n-1])).Value, nil
 	case n > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
+		if !smallNumber(string(text)) {
+			return nil, fmt.Errorf("a number with more than %d digits: %s", maxDigits, cut(string(text), maxRule))
+		}
 		return ast.Number(text), nil
 	}
 	return ast.ValueFromReader(bytes.NewReader(text))

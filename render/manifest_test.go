@@ -222,7 +222,8 @@ func TestManifestIsReadAsKubernetesReadsIt(t *testing.T) {
 
 // FuzzParseManifest compares with sigs.k8s.io/yaml: what both can read, both read alike.
 func FuzzParseManifest(f *testing.F) {
-	for _, s := range []string{takenOver, "a: yes\n", "a: |\n  b\n", "{a: [1, 0x1, 1e3, 0o7]}", "? a\n: b\n", "a: &b c\nd: *b\n", "a: 2001-01-01\n", "a: 1_0\n"} {
+	for _, s := range []string{takenOver, "a: yes\n", "a: |\n  b\n", "{a: [1, 0x1, 1e3, 0o7]}", "? a\n: b\n", "a: &b c\nd: *b\n", "a: 2001-01-01\n", "a: 1_0\n",
+		strings.Repeat("0", 60) + ": " + strings.Repeat("0", 60) + "\n", "a: 0b" + strings.Repeat("0", 60) + "\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, data string) {

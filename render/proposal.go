@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Proposed makes of a routing.yaml one that asks for another routing, and differs in nothing else. It is not sealed: a seal is a line that
-// changes with every other, so that two changes of the record would be in each other's way when they are merged. It is an error if the
-// file holds no record.
-func Proposed(routing []byte, desired v1alpha1.DesiredRouting) ([]byte, error) {
+// Proposed makes of a routing.yaml one in which people approve what they are asked: it asks for another routing, or has a stage of an
+// evacuation approved, and differs in nothing else. It is not sealed: a seal is a line that changes with every other, so that two changes
+// of the record would be in each other's way when they are merged. It is an error if the file holds no record, or none of that stage that
+// waits.
+func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 	docs, problems := v1alpha1.Decode(routingFile, routing)
 	for _, p := range problems {
 		if p.Severity != v1alpha1.Warning {
@@ -25,6 +27,17 @@ func Proposed(routing []byte, desired v1alpha1.DesiredRouting) ([]byte, error) {
 		return nil, fmt.Errorf("%s where a record is expected", docs[0].Kind)
 	}
 	asking := *r
-	asking.Spec.Desired = desired
-	return YAML(asking)
+	if ask.Desired != nil {
+		asking.Spec.Desired = *ask.Desired
+		return YAML(asking)
+	}
+	for _, version := range asking.Spec.Versions {
+		for i := range version.Evacuations {
+			if e := &version.Evacuations[i]; e.JobID == ask.Proposal.JobID && e.State == v1alpha1.EvacuationProposed {
+				e.State = v1alpha1.EvacuationApproved // of what was decoded here
+				return YAML(asking)
+			}
+		}
+	}
+	return nil, fmt.Errorf("no stage with the batch job %q waits for approval", ask.Proposal.JobID)
 }

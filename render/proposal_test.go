@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // What is proposed differs from the record in what is desired, and in no other line.
@@ -17,7 +18,7 @@ func TestProposedDiffersInWhatIsDesired(t *testing.T) {
 	before, err := YAML(r)
 	require.NoError(t, err)
 	desired := v1alpha1.DesiredRouting{Current: "v1", Ramping: &v1alpha1.DesiredRamp{BuildID: "v2", Percentage: 10}}
-	after, err := Proposed(before, desired)
+	after, err := Proposed(before, rollout.ReviewAsk{Desired: &desired})
 	require.NoError(t, err)
 	docs, problems := v1alpha1.Decode("routing.yaml", after)
 	require.Empty(t, problems)
@@ -40,7 +41,50 @@ func TestProposedWithoutARecord(t *testing.T) {
 		"": "0 documents", "a: b\n---\nc: d\n": "2 documents", "apiVersion: rampart.dev/v1alpha1\nkind: Routing\nspec: 3\n": "routing.yaml:",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n": "ConfigMap where a record is expected",
 	} {
-		_, err := Proposed([]byte(text), v1alpha1.DesiredRouting{})
+		_, err := Proposed([]byte(text), rollout.ReviewAsk{})
 		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// A stage that waits is approved, and no other line is another.
+func TestProposedApprovesAStage(t *testing.T) {
+	stage := func(job string, state v1alpha1.EvacuationState) v1alpha1.RecordedEvacuation {
+		return v1alpha1.RecordedEvacuation{Stage: v1alpha1.EvacuateByMove, Attempt: 1, Target: "v2", JobID: job, State: state}
+	}
+	r := v1alpha1.Routing{APIVersion: v1alpha1.RampartAPIVersion, Kind: v1alpha1.KindRouting, Metadata: v1alpha1.ObjectMeta{Name: "checkout", Namespace: "shop"},
+		Spec: v1alpha1.RoutingSpec{WorkerDeployment: "shop/checkout", TemporalNamespace: "shop", SpecPath: "a.yaml", Desired: v1alpha1.DesiredRouting{Current: "v2"},
+			Versions: []v1alpha1.RecordedVersion{
+				{BuildID: "v1", BuildIDFrom: v1alpha1.BuildIDTemplate, Guard: v1alpha1.GuardOn, Evacuations: []v1alpha1.RecordedEvacuation{stage("one", v1alpha1.EvacuationProposed), stage("ran", v1alpha1.EvacuationRunning)}},
+				{BuildID: "v0", BuildIDFrom: v1alpha1.BuildIDTemplate, Guard: v1alpha1.GuardOn, Evacuations: []v1alpha1.RecordedEvacuation{stage("two", v1alpha1.EvacuationProposed)}},
+			}}}
+	r.Seal()
+	before, err := YAML(r)
+	require.NoError(t, err)
+	for _, job := range []string{"one", "two"} {
+		after, err := Proposed(before, rollout.ReviewAsk{Proposal: rollout.ReviewedProposal{JobID: job}})
+		require.NoError(t, err)
+		docs, problems := v1alpha1.Decode("routing.yaml", after)
+		require.Empty(t, problems)
+		got := docs[0].Object.(*v1alpha1.Routing).Spec
+		want := map[string]v1alpha1.EvacuationState{"one": v1alpha1.EvacuationProposed, "ran": v1alpha1.EvacuationRunning, "two": v1alpha1.EvacuationProposed}
+		want[job] = v1alpha1.EvacuationApproved
+		for _, v := range got.Versions {
+			for _, e := range v.Evacuations {
+				require.Equal(t, want[e.JobID], e.State, e.JobID)
+			}
+		}
+		was, is := strings.Split(string(before), "\n"), strings.Split(string(after), "\n")
+		require.Len(t, is, len(was))
+		differ := 0
+		for i := range was {
+			if was[i] != is[i] {
+				differ++
+			}
+		}
+		require.Equal(t, 1, differ)
+	}
+	for _, job := range []string{"ran", "none", ""} {
+		_, err := Proposed(before, rollout.ReviewAsk{Proposal: rollout.ReviewedProposal{JobID: job}})
+		require.ErrorContains(t, err, "waits for approval", job)
 	}
 }

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +11,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 func TestBudgetDefaults(t *testing.T) {
@@ -82,4 +87,16 @@ func TestRateLimited(t *testing.T) {
 		require.Equal(t, cause == int32(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT), rateLimited(err), "cause %d", cause)
 	}
 	require.False(t, rateLimited(serviceerror.NewUnavailable("down")))
+}
+
+// What the server refuses since it was asked too much is asked again, unless asking again would not help.
+func TestBusy(t *testing.T) {
+	for cause := range enumspb.ResourceExhaustedCause_name {
+		err := serviceError(serviceerror.NewResourceExhausted(enumspb.ResourceExhaustedCause(cause), "too much").(serviceerror.ServiceError).Status().Err())
+		require.Equal(t, cause != int32(enumspb.RESOURCE_EXHAUSTED_CAUSE_WORKER_DEPLOYMENT_LIMITS), errors.Is(err, rollout.ErrBusy), "cause %d", cause)
+		require.Equal(t, codes.ResourceExhausted, codeOf(err))
+		require.EqualError(t, err, "too much")
+	}
+	require.ErrorIs(t, &BudgetError{}, rollout.ErrBusy)
+	require.NotErrorIs(t, serviceError(status.Error(codes.Unavailable, "down")), rollout.ErrBusy)
 }

@@ -81,6 +81,22 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("budget for %s calls to namespace %q is used up", e.Kind, e.Namespace)
 }
 
+// Is makes it a rollout.ErrBusy.
+func (e *BudgetError) Is(target error) bool { return target == rollout.ErrBusy }
+
+// BusyError says that the server was asked too much at once: of the namespace, or of one worker deployment. Whether a change was made all
+// the same is not known.
+type BusyError struct{ Err error }
+
+// Error gives the server's words.
+func (e *BusyError) Error() string { return e.Err.Error() }
+
+// Is makes it a rollout.ErrBusy.
+func (e *BusyError) Is(target error) bool { return target == rollout.ErrBusy }
+
+// Unwrap gives the server's error.
+func (e *BusyError) Unwrap() error { return e.Err }
+
 // problem is a failed read as data. The reasons are the in-cluster controller's.
 func problem(err error) *rollout.Problem {
 	var (
@@ -94,13 +110,7 @@ func problem(err error) *rollout.Problem {
 	case errors.As(err, &connect):
 		reason = rollout.TemporalClientCreationFailed
 	}
-	return &rollout.Problem{Reason: reason, Message: err.Error(), Busy: Busy(err)}
-}
-
-// Busy reports whether nothing is wrong but that there was too much to ask at once: the same can be asked again.
-func Busy(err error) bool {
-	var budget *BudgetError
-	return errors.As(err, &budget) || codeOf(err) == codes.ResourceExhausted
+	return &rollout.Problem{Reason: reason, Message: err.Error(), Busy: errors.Is(err, rollout.ErrBusy)}
 }
 
 // serviceError gives a gRPC error its type. Errors of our own interceptor stay what they are.
@@ -109,7 +119,12 @@ func serviceError(err error) error {
 	if err == nil || errors.As(err, &credentials) {
 		return err
 	}
-	return serviceerror.FromStatus(status.Convert(err))
+	err = serviceerror.FromStatus(status.Convert(err))
+	var exhausted *serviceerror.ResourceExhausted
+	if errors.As(err, &exhausted) && exhausted.Cause != enumspb.RESOURCE_EXHAUSTED_CAUSE_WORKER_DEPLOYMENT_LIMITS {
+		return &BusyError{err} // of versions or task queues there will be too many the next time too
+	}
+	return err
 }
 
 func codeOf(err error) codes.Code {

@@ -155,9 +155,9 @@ const (
 )
 
 // List gives the routing of the worker deployments that the namespace's visibility shows, by name. It finds what moved; a
-// deployment that is missing may exist all the same.
-func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (map[string]rollout.RoutingConfig, error) {
-	fail := func(err error) (map[string]rollout.RoutingConfig, error) {
+// deployment that is missing may exist all the same. While no traffic moves the same list is given again.
+func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (*rollout.Listing, error) {
+	fail := func(err error) (*rollout.Listing, error) {
 		return nil, fmt.Errorf("list worker deployments of namespace %q: %w", temporalNamespace, err)
 	}
 	s, err := p.session(conn, temporalNamespace)
@@ -180,10 +180,22 @@ func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNames
 			out[d.GetName()] = routing
 		}
 		if token = resp.GetNextPageToken(); len(token) == 0 {
-			return out, nil
+			return s.listed(out), nil
 		}
 	}
 	return fail(fmt.Errorf("more than %d pages", maxPages))
+}
+
+// listed gives the list before, if that shows the same traffic.
+func (s *session) listed(routing map[string]rollout.RoutingConfig) *rollout.Listing {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	key := limiterKey{s.conn.hostPort, s.namespace}
+	if was := s.pool.lists[key]; was != nil && maps.EqualFunc(was.Routing, routing, rollout.RoutingConfig.SameTraffic) {
+		return was
+	}
+	s.pool.lists[key] = &rollout.Listing{Routing: routing}
+	return s.pool.lists[key]
 }
 
 // sortedKeys are the keys of a map in their order.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -44,6 +45,7 @@ type Pool struct {
 	closed   bool
 	conns    map[string]*connection
 	limiters map[limiterKey]*limiter
+	lists    map[limiterKey]*rollout.Listing // the last ones
 }
 
 type limiterKey struct{ hostPort, namespace string }
@@ -62,7 +64,7 @@ func New(cfg Config) *Pool {
 	if cfg.OnWrite == nil {
 		cfg.OnWrite = func(Site, Moment) {}
 	}
-	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}}
+	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{}}
 }
 
 // Close closes all connections. Calls after it fail.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -216,8 +217,14 @@ func (m *mover) makeAll(ctx context.Context, steps []rollout.RoutingStep) error 
 	return nil
 }
 
+// busyTries is how often a step is tried that the server was too busy for, and busyPause the first pause; each one doubles.
+const (
+	busyTries = 4
+	busyPause = 400 * time.Millisecond
+)
+
 // make makes one step. What is set already is not set again. A step that failed is tried once more where nothing has
-// moved and the failure was one of transport; the token makes sure that it cannot be made twice.
+// moved and the failure was one of transport, and after a pause where the server was too busy; the token makes sure that it cannot be made twice.
 func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 	want := after(m.at.routing, step)
 	if want.SameTraffic(m.at.routing) {
@@ -251,6 +258,10 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 			m.nameLeftBehind(ctx, now.routing, step.BuildID)
 		case failedPrecondition(err):
 			return &RefusedError{Site: siteOf(step.Kind), Err: err}
+		case errors.Is(err, rollout.ErrBusy) && try < busyTries:
+			if pauseErr := sleep(ctx, busyPause<<(try-1)); pauseErr != nil {
+				return fmt.Errorf("%s: %w", siteOf(step.Kind), err)
+			}
 		case !ambiguous(err) || try > 1:
 			return fmt.Errorf("%s: %w", siteOf(step.Kind), err)
 		}

@@ -134,9 +134,9 @@ func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, 
 	}
 	out.failed = failure(out.now)
 	out.differences = report.Differences(*in.verdicts, out.now)
-	if len(d.Erased) > 0 {
+	if len(d.Masked) > 0 {
 		var err error
-		if out.masked, err = out.engine.masks.Read(ctx, in.document, d.Erased); err != nil {
+		if out.masked, err = out.engine.masks.Read(ctx, in.document, d.Masked); err != nil {
 			return nil, err
 		}
 	}

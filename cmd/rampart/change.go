@@ -19,7 +19,7 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 	if err != nil {
 		return validation{}, err
 	}
-	if err := head.findWaivers(); err != nil {
+	if err := head.findAll(); err != nil {
 		return validation{}, err
 	}
 	world, err := gitops.ReadChange(a.dir, base, a.reading()...)
@@ -36,12 +36,31 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 			return validation{}, err
 		}
 	}
-	unknown := strangers(head, world, base)
-	out, judged := a.validate(ctx, head, judges), a.validate(ctx, change, judges)
+	return a.judgeChange(ctx, changedSpecs{head: head, judged: change, all: world, base: base}, judges)
+}
+
+// changedSpecs are the specs of a change, by themselves and as its base judges them.
+type changedSpecs struct {
+	head, judged specs
+	// all is what the base judges, of all environments.
+	all  rollout.World
+	base string
+}
+
+// judgeChange checks a change by itself for errors, and has its base judge it. The error is the context's.
+func (a *app) judgeChange(ctx context.Context, c changedSpecs, judges *judges) (validation, error) {
+	out, err := a.validate(ctx, c.head, judges)
+	if err != nil {
+		return out, err
+	}
+	judged, err := a.validate(ctx, c.judged, judges)
+	if err != nil {
+		return out, err
+	}
 	out.Deployments, out.Findings = judged.Deployments, judged.Findings
-	out.Problems = append(out.Problems, unknown...)
+	out.Problems = append(out.Problems, strangers(c.head, c.all, c.base)...)
 	for _, p := range judged.Problems {
-		switch ofBase := strings.HasPrefix(p.File, change.ruling); {
+		switch ofBase := strings.HasPrefix(p.File, c.judged.ruling); {
 		case ofBase && p.Severity == v1alpha1.Error:
 			p.Severity = v1alpha1.Warning // it is in force already, and this change may be the one that mends it
 			out.Problems = append(out.Problems, p)

@@ -101,8 +101,8 @@ func hint(err error) string {
 	case errors.As(err, &locked):
 		return "give this one a directory of its own with --cache-dir"
 	case errors.As(err, &guarded):
-		return "the branch is protected: let the bot bypass that rule, or set output.branch in rampart.yaml to a branch of its own; " +
-			"with approval.mode PullRequest raises are proposed, and their status still has to be pushed"
+		return "the branch is protected: let the bot bypass that rule, or set output.branch in rampart.yaml to a branch of its own, " +
+			"or pullRequests.onProtectedBranch to Propose, which puts each commit into a pull request"
 	case errors.As(err, &rejected):
 		return "a hook or a limit of the server refused the commit, for the reason that it gives; a branch of the bot's own (output.branch in " +
 			"rampart.yaml) may be without it"

@@ -185,6 +185,15 @@ func TestKeepUp(t *testing.T) {
 	plain.close()
 }
 
+// Evaluations that could not be stopped are counted over all that a policy has been.
+func TestEditsShareWhatIsStuck(t *testing.T) {
+	j := &judges{}
+	before := j.config(rollout.EnvironmentWorld{}, j.pinned())
+	after := j.config(rollout.EnvironmentWorld{Policies: []rollout.TextFile{{Path: "policies/a.rego", Text: "package a"}}}, j.pinned())
+	require.NotNil(t, before.Stuck)
+	require.Same(t, before.Stuck, after.Stuck)
+}
+
 // historian knows where specs come from.
 type historian struct{ folder }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge/github"
 	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
-	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -47,13 +46,13 @@ func (a *app) addForge(cmd *cobra.Command, f *forgeFlags) {
 }
 
 // proposer proposes on the forge of a repository.
-func (a *app) proposer(f forgeFlags, repository repositoryFlags, repo *gitops.Repository) (reconcile.Proposer, error) {
+func (a *app) proposer(f forgeFlags, repository repositoryFlags, repo *gitops.Repository, judges *judges) (reconcile.Proposer, error) {
 	on, err := a.forge(f, repository)
 	if err != nil {
 		return nil, err
 	}
-	return review.New(review.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Write: pullRequest, Now: a.now, Log: a.log,
-		LookEvery: lookEvery}), nil
+	return review.New(review.Config{Branches: repo, Forge: forge.Contained(on), Base: repository.branch, Edit: render.Proposed, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
+		Now: a.now, Log: a.log, LookEvery: lookEvery}), nil
 }
 
 // forge is where proposals are reviewed. A host of which it is not known what it is has none, unless that is asked for.
@@ -94,12 +93,6 @@ func (a *app) forge(f forgeFlags, repository repositoryFlags) (forge.Forge, erro
 		return gitea.New(cfg)
 	}
 	return forge.None{}, nil
-}
-
-// pullRequest is what a proposal says to people.
-func pullRequest(d reconcile.Decision) (title, body string) {
-	return report.PullRequest(report.ProposalReport{Snapshot: d.Snapshot, Proposal: d.Proposal, Plan: d.Plan, Asked: d.Plan.Review.Held,
-		Scope: d.Plan.Review.Scope})
 }
 
 // forgeClient carries the authorities to trust and the proxy: those of Git.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -97,7 +98,8 @@ func trusting(caFile string) (*tls.Config, error) {
 	return config, nil
 }
 
-// proxy chooses proxies by a flag, else by the usual variables; NO_PROXY counts for both, and nothing for this machine goes through one.
+// proxy chooses proxies by a flag, else by the usual variables, of which ALL_PROXY is also for SSH, as it is to curl; NO_PROXY counts for both, and
+// nothing for this machine goes through one.
 // What cannot be a proxy is refused here: Go's own complaint, at the first request, would repeat its password.
 func (a *app) proxy(flag string) (func(*http.Request) (*url.URL, error), error) {
 	value := func(names ...string) string {
@@ -108,20 +110,28 @@ func (a *app) proxy(flag string) (func(*http.Request) (*url.URL, error), error) 
 		}
 		return ""
 	}
-	cfg := httpproxy.Config{HTTPProxy: value("HTTP_PROXY", "http_proxy"), HTTPSProxy: value("HTTPS_PROXY", "https_proxy"), NoProxy: value("NO_PROXY", "no_proxy")}
-	if flag != "" {
-		cfg.HTTPProxy, cfg.HTTPSProxy = flag, flag
-	}
-	for name, text := range map[string]string{"HTTP_PROXY": cfg.HTTPProxy, "HTTPS_PROXY": cfg.HTTPSProxy} {
-		if flag != "" {
-			name = "--git-proxy"
-		}
-		if text != "" && !isProxy(text) {
-			return nil, fmt.Errorf("%s is no address of a proxy: http://, https:// or socks5://HOST:PORT", name)
+	for _, names := range [][]string{{"HTTP_PROXY", "http_proxy"}, {"HTTPS_PROXY", "https_proxy"}, {"ALL_PROXY", "all_proxy"}} {
+		if text := value(names...); flag == "" && text != "" && !isProxy(text) {
+			return nil, notAProxy(names[0])
 		}
 	}
-	choose := cfg.ProxyFunc()
-	return func(req *http.Request) (*url.URL, error) { return choose(req.URL) }, nil
+	if flag != "" && !isProxy(flag) {
+		return nil, notAProxy("--git-proxy")
+	}
+	other := cmp.Or(flag, value("ALL_PROXY", "all_proxy"))
+	cfg := httpproxy.Config{HTTPProxy: cmp.Or(flag, value("HTTP_PROXY", "http_proxy"), other),
+		HTTPSProxy: cmp.Or(flag, value("HTTPS_PROXY", "https_proxy"), other), NoProxy: value("NO_PROXY", "no_proxy")}
+	web, ssh := cfg.ProxyFunc(), (&httpproxy.Config{HTTPSProxy: other, NoProxy: cfg.NoProxy}).ProxyFunc()
+	return func(req *http.Request) (*url.URL, error) {
+		if req.URL.Scheme == "ssh" {
+			return ssh(&url.URL{Scheme: "https", Host: req.URL.Host}) // of which a port other than 443 is a matter of NO_PROXY only
+		}
+		return web(req.URL)
+	}, nil
+}
+
+func notAProxy(name string) error {
+	return fmt.Errorf("%s is no address of a proxy: http://, https:// or socks5://HOST:PORT", name)
 }
 
 // isProxy takes what Go takes for a proxy: a URL, or host:port.

@@ -139,6 +139,15 @@ func TestProxies(t *testing.T) {
 	require.Empty(t, ask("", "http://git.example.com/x"))
 	require.Equal(t, "socks5://flag:1080", ask("socks5://flag:1080", "https://git.example.com/x"))
 	require.Equal(t, "http://flag:1", ask("flag:1", "http://git.example.com/x"))
+	require.Empty(t, ask("", "ssh://git.example.com:22"), "HTTPS_PROXY is not for SSH")
+	require.Equal(t, "socks5://flag:1080", ask("socks5://flag:1080", "ssh://git.example.com:22"))
+	env["ALL_PROXY"] = "socks5://all:1080"
+	require.Equal(t, "http://env:3128", ask("", "https://git.example.com/x"), "the scheme's own comes first")
+	require.Equal(t, "socks5://all:1080", ask("", "http://git.example.com/x"))
+	require.Equal(t, "socks5://all:1080", ask("", "ssh://git.example.com:2222"))
+	for _, direct := range []string{"ssh://internal.example.com:22", "ssh://git.corp:2222", "ssh://127.0.0.1:22"} {
+		require.Empty(t, ask("", direct), direct)
+	}
 	for _, direct := range []string{"https://internal.example.com/x", "https://git.corp/x", "http://localhost:3000/x", "http://127.0.0.1/x", "http://[::1]/x"} {
 		require.Empty(t, ask("http://flag:1", direct), direct)
 	}
@@ -180,6 +189,8 @@ func TestSecretsAreInNoOutput(t *testing.T) {
 		"proxy":                {args: []string{"--repo", "https://git.example.com/x.git", "--git-proxy", "http://me:pr0xypass@127.0.0.1:1"}},
 		"proxy, by a variable": {args: []string{"--repo", "https://git.example.com/x.git"}, env: map[string]string{"HTTPS_PROXY": "http://me:pr0xypass@127.0.0.1:1"}},
 		"proxy, malformed":     {args: []string{"--repo", "https://git.example.com/x.git"}, env: map[string]string{"HTTPS_PROXY": "http://me:pr0xypass@127 0.0.1"}},
+		"proxy, for SSH":       {args: []string{"--repo", "ssh://git.example.com/x.git", "--git-ssh-key-file", ssh.KeyFile, "--git-known-hosts", ssh.KnownHostsFile}, env: map[string]string{"ALL_PROXY": "http://me:pr0xypass@127.0.0.1:1"}},
+		"ALL_PROXY, malformed": {args: []string{"--repo", "https://git.example.com/x.git"}, env: map[string]string{"ALL_PROXY": "socks5://me:pr0xypass@127 0.0.1"}},
 		"App":                  {args: []string{"--repo", app.url, "--github-app-id", "7", "--github-app-key-file", app.keyFile}},
 		"App, by a variable":   {args: []string{"--repo", echo.URL + "/acme/repo", "--github-app-id", "7"}, env: map[string]string{"RAMPART_GITHUB_APP_KEY": string(pemText)}},
 		"App, failing":         {args: []string{"--repo", app.url, "--github-app-id", "7", "--github-app-key-file", app.keyFile, "--github-api-url", echo.URL}},

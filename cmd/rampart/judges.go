@@ -18,6 +18,8 @@ type judges struct {
 	// store has the bot's own policies; nil: it has none.
 	store    *bundles.Store
 	waivable []string
+	// stuck are evaluations that could not be stopped, of whatever content.
+	stuck policy.Stuck
 
 	mu      sync.Mutex
 	engines map[[sha256.Size]byte]func() *policy.Engine
@@ -89,6 +91,12 @@ func (s judged) Read(ctx context.Context) (rollout.World, error) {
 	return s.Source.Read(ctx)
 }
 
+// Survey is Read of the source behind, no more of it than has to be.
+func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	s.judges.pin()
+	return surveyOf(ctx, s.Source)
+}
+
 // Origins asks the source behind, if that has a history.
 func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	return originsOf(ctx, s.Source, snapshots)
@@ -117,7 +125,7 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 // config is what an environment is judged by: its policies, and the bot's own.
 func (j *judges) config(env rollout.EnvironmentWorld, floor bundles.Floor) policy.Config {
 	cfg := policyConfig(env)
-	cfg.Floor, cfg.Waivable = floor.Layers, j.waivable
+	cfg.Floor, cfg.Waivable, cfg.Stuck = floor.Layers, j.waivable, &j.stuck
 	return cfg
 }
 

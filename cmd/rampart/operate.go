@@ -144,12 +144,9 @@ func (o *operator) find(ctx context.Context) (found, error) {
 	return found{}, fmt.Errorf("environment %s is gone", s.Environment.Name)
 }
 
-// errBusy says that Temporal was too busy to answer.
-var errBusy = errors.New("Temporal is busy") //nolint:staticcheck // a name
-
 // overtaken reports whether an attempt may do better the next time: somebody else pushed or moved the routing, or Temporal was busy.
 func overtaken(err error) bool {
-	return errors.Is(err, rollout.ErrMoved) || errors.Is(err, rollout.ErrStale) || errors.Is(err, errBusy) || temporal.Busy(err)
+	return errors.Is(err, rollout.ErrMoved) || errors.Is(err, rollout.ErrStale) || errors.Is(err, rollout.ErrBusy)
 }
 
 // again runs an attempt until it is not overtaken any more.
@@ -237,7 +234,7 @@ func (o *operator) observe(ctx context.Context, pool *temporal.Pool, s rollout.S
 		s.Observation = pool.Observe(ctx, *conn, ask(s))
 		s.Now = o.now()
 		if p := s.Observation.Problem; p != nil && p.Busy {
-			return s, fmt.Errorf("%w: %s", errBusy, p.Message)
+			return s, fmt.Errorf("%w: %s", rollout.ErrBusy, p.Message)
 		}
 	}
 	return s, ctx.Err()

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +73,9 @@ func (a *app) approveCommand() *cobra.Command {
 		Short: "Let what waits for approval go on",
 		Long: `Approve lets the step that is proposed go on, or a stage of an evacuation: it is decided again, and carried out if it still comes
 next. It is a commit with your name, and does what merging the proposal does.`,
-		Example: `  rampart approve payments/checkout --reason "looked at the dashboards" --repo https://git.example.com/team/workers.git`,
+		Example: `  rampart approve payments/checkout --reason "looked at the dashboards" --repo https://git.example.com/team/workers.git
+  rampart approve payments/checkout --to 25
+  rampart approve payments/checkout --stage Terminate`,
 	}, operate.Approve)
 }
 
@@ -86,13 +91,48 @@ good. It is a commit with your name, and does what closing the proposal does.`,
 }
 
 // answer makes a command that answers what waits for approval.
-func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operate.Person, string) (operate.Change, error)) *cobra.Command {
-	var build string
-	cmd = a.record(cmd, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) { return change(s, p, build) })
-	cmd.Flags().StringVar(&build, "build", "", "build ID, where more than one thing waits")
+func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operate.Person, operate.Which) (operate.Change, error)) *cobra.Command {
+	var which operate.Which
+	var to percentage
+	stage := newChoice("", string(v1alpha1.EvacuateBySignal), string(v1alpha1.EvacuateByMove), string(v1alpha1.EvacuateByCancel),
+		string(v1alpha1.EvacuateByTermination))
+	cmd = a.record(cmd, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) {
+		which.To, which.Stage = to.value, v1alpha1.EvacuationStage(stage.value)
+		return change(s, p, which)
+	})
+	fs := cmd.Flags()
+	fs.StringVar(&which.Build, "build", "", "only if it is about this build ID")
+	fs.Var(&to, "to", "only if it is the raise to this percentage, 100 for a promotion: what came in its place since is not meant")
+	fs.Var(&stage, "stage", "only if it is this stage of an evacuation: "+stage.list())
 	a.completeFlag(cmd, "build", a.completeBuilds)
+	a.completeFlag(cmd, "to", cobra.NoFileCompletions)
+	a.completeFlag(cmd, "stage", stage.complete)
 	return cmd
 }
+
+// percentage is a flag of which it counts whether it was given.
+type percentage struct{ value *float64 }
+
+// String is the percentage, "" for none.
+func (p *percentage) String() string {
+	if p.value == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*p.value, 'f', -1, 64)
+}
+
+// Set reads a percentage above 0, with or without its sign.
+func (p *percentage) Set(text string) error {
+	f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || !(f > 0 && f <= 100) {
+		return fmt.Errorf("%q is no percentage above 0, such as 25", text)
+	}
+	p.value = &f
+	return nil
+}
+
+// Type is what help calls it.
+func (p *percentage) Type() string { return "percent" }
 
 // retireFlags say what is retired, and how.
 type retireFlags struct {

@@ -119,6 +119,13 @@ func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	unread, err := s.unread()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range unread { // they may be the bot's own, which are named to it and not here
+		a.say("  %s: %s", s.show(p.File), p.Message)
+	}
 	names := environmentNames(s.world)
 	if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 		return nil, nil, err

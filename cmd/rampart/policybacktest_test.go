@@ -117,7 +117,7 @@ func TestBacktestApart(t *testing.T) {
 	nothing.ID, nothing.Input = "nothing", []byte(`{"deployment": {"namespace": "payments", "name": "checkout"}}`)
 	elsewhere.ID, elsewhere.Input = "elsewhere", bytes.ReplaceAll(d.Input, []byte(`"name":"prod"`), []byte(`"name":"moon"`))
 	masked.ID, masked.Input = "masked", bytes.ReplaceAll(d.Input, []byte(`"a < b & c > d"`), []byte(`"***"`))
-	masked.Erased = []string{"/input/deployment/metadata/annotations/note"}
+	masked.Masked = []string{"/input/deployment/metadata/annotations/note"}
 	bare.ID, bare.Result = "bare", nil
 	require.NotEqual(t, string(d.Input), string(masked.Input))
 	file := writeDecisions(t, d, nothing, elsewhere, masked, bare)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/render"
+	"github.com/rampart-gitops/rampart/internal/preview"
 )
 
 func (a *app) renderCommand() *cobra.Command {
@@ -84,13 +82,15 @@ func (a *app) render(s specs) ([]manifest, error) {
 			if d.Spec == nil {
 				continue
 			}
-			m, err := target(d)
-			var missing *noConnectionError
+			m, err := preview.NewTarget(d)
+			var missing *preview.NoConnectionError
 			if errors.As(err, &missing) {
 				err = fmt.Errorf("%s: %w: add its file to the paths", s.show(d.SpecPath), err)
 			}
 			errs = append(errs, err)
-			out = append(out, m...)
+			for _, f := range m.Files {
+				out = append(out, manifest{d.Environment.Name, d.Deployment.String(), m.BuildID, f.Path, f.Text})
+			}
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -101,109 +101,6 @@ func (a *app) render(s specs) ([]manifest, error) {
 	}
 	slices.SortFunc(out, func(a, b manifest) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
-}
-
-// noConnectionError says that a spec's connection is not there.
-type noConnectionError struct{ deployment, connection string }
-
-func (e *noConnectionError) Error() string {
-	return fmt.Sprintf("%s needs connection %s, which is not there", e.deployment, e.connection)
-}
-
-// target gives the manifests of a spec's target version as the bot has them, or would write them: recorded ones as they
-// are in Git, with what the spec and the connection change in place.
-func target(s rollout.Snapshot) ([]manifest, error) {
-	if p := s.Record.RoutingProblem; p != nil {
-		return nil, fmt.Errorf("%s: %s", s.Deployment, p.Message)
-	}
-	if s.Connection == nil {
-		return nil, &noConnectionError{s.Deployment.String(), s.Deployment.Namespace + "/" + s.Spec.Spec.WorkerOptions.ConnectionRef.Name}
-	}
-	plan := targetPlan(s)
-	buildID := plan.Versions[0].BuildID
-	changes, err := render.Files(plan, s.Record)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string]string{}
-	below := "versions/" + buildID + "/"
-	for name, f := range s.Record.Files {
-		if strings.HasPrefix(name, below) {
-			files[path.Join(plan.Dir, name)] = f.Data
-		}
-	}
-	for _, c := range changes {
-		if !strings.HasPrefix(c.Path, path.Join(plan.Dir, below)+"/") {
-			continue
-		}
-		files[c.Path] = c.Data
-		if c.Delete {
-			delete(files, c.Path)
-		}
-	}
-	var out []manifest
-	for _, name := range sortedKeys(files) {
-		out = append(out, manifest{s.Environment.Name, s.Deployment.String(), buildID, name, files[name]})
-	}
-	return out, nil
-}
-
-// targetPlan is the plan that writes the target version and nothing else, whatever Temporal says.
-func targetPlan(s rollout.Snapshot) rollout.Plan {
-	spec := s.Spec.Spec
-	var record v1alpha1.RoutingSpec
-	if s.Record.Routing != nil {
-		record = s.Record.Routing.Spec
-	}
-	versions := slices.Clone(record.Versions)
-	record.WorkerDeployment = s.Deployment.String()
-	if record.TemporalNamespace == "" {
-		record.TemporalNamespace = spec.WorkerOptions.TemporalNamespace
-	}
-	id, from := rollout.BuildIDFor(spec, versions)
-	hash := rollout.TemplateHash(spec)
-	write := rollout.VersionWrite{BuildID: id, Op: rollout.EditVersion, Replicas: spec.Replicas, Guard: v1alpha1.GuardOn}
-	at := slices.IndexFunc(versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id })
-	switch {
-	case at < 0:
-		taken := slices.Clone(s.TakenNames)
-		for _, v := range versions {
-			taken = append(taken, v.Deployment)
-		}
-		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash,
-			Deployment: rollout.DeploymentName(s.Deployment.Name, id, taken)})
-		at = len(versions) - 1
-		write.Op = rollout.RenderVersion
-	case versions[at].TemplateHash != hash:
-		versions[at].TemplateHash = hash
-		write.Op = rollout.RenderVersion
-	case versions[at].ConnectionHash != s.Connection.Spec.Hash():
-		write.Op = rollout.ReconnectVersion
-	}
-	write.Resources = targetResources(&s, record, versions[at])
-	versions[at].Resources = rollout.WithResources(versions[at].Resources, write.Resources)
-	if rollout.Scaled(versions[at].Resources) {
-		write.Replicas = nil
-	}
-	record.Versions = versions
-	return rollout.Plan{Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Record: &record,
-		Versions: []rollout.VersionWrite{write}, Spec: s.Spec, Connection: s.Connection}
-}
-
-// targetResources are the changes of the target's objects made from templates. What it is beside the target is what the
-// record desires.
-func targetResources(s *rollout.Snapshot, record v1alpha1.RoutingSpec, target v1alpha1.RecordedVersion) []rollout.ResourceWrite {
-	of := rollout.ResourceSubject{Have: target.Resources, States: []v1alpha1.VersionState{v1alpha1.StateTarget}, Pods: rollout.PodsWanted}
-	if record.Desired.Current == target.BuildID {
-		of.States = append(of.States, v1alpha1.StateCurrent)
-	}
-	if ramp := record.Desired.Ramping; ramp != nil && ramp.BuildID == target.BuildID {
-		of.States = append(of.States, v1alpha1.StateRamping)
-	}
-	if n := s.Spec.Spec.Replicas; n != nil && *n == 0 {
-		of.Pods = rollout.PodsUnscaled
-	}
-	return s.ResourceWrites(of)
 }
 
 func (a *app) printManifests(format string, manifests []manifest) error {

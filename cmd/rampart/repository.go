@@ -44,7 +44,7 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.StringVar(&f.keyFile, "git-ssh-key-file", "", "private key for SSH")
 	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
-	fs.StringVar(&f.proxy, "git-proxy", "", "proxy for HTTPS, as URL (default: those of HTTPS_PROXY and HTTP_PROXY); NO_PROXY counts in either case")
+	fs.StringVar(&f.proxy, "git-proxy", "", "proxy for HTTPS and SSH, as URL (default: those of HTTPS_PROXY, HTTP_PROXY and ALL_PROXY); NO_PROXY counts in either case")
 	fs.DurationVar(&f.silence, "git-timeout", mirror.DefaultSilence, "how long the Git server may be silent before it is given up")
 	f.githubApp.add(cmd)
 	f.signing.addReading(cmd)

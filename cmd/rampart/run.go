@@ -31,8 +31,9 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Run the bot: read, decide, commit, route",
 		Long: `Run reads the branch of --repo and Temporal, decides, commits manifests, routing and status to the repository, and moves
-Temporal's routing; then again, every --interval or when the next step is due. It keeps nothing but a mirror that may be
-deleted at any time, and may be killed at any moment: the next run goes on from what Git and Temporal say.
+Temporal's routing; then again, every --interval or when the next step is due. It keeps nothing but a mirror, and what saves the
+next run work, in the cache folder, which may be deleted at any time. It may be killed at any moment: the next run goes on from
+what Git and Temporal say.
 
 Errors are logged and tried again, less and less often; they do not end the loop. SIGINT and SIGTERM let the cycle under
 way finish, for up to 10 seconds, and end the loop with exit code 0; a second signal ends it at once. With --once one
@@ -70,12 +71,12 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer judges.close()
-			bot, closeBot, err := a.bot(repository, server, on, judges)
+			bot, err := a.bot(botFlags{repository, server, on, once, settingsOf(cmd)}, judges)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, closeBot()) }()
-			closeLog, err := a.recordDecisions(bot, decided, repository)
+			defer func() { err = errors.Join(err, bot.close()) }()
+			closeLog, err := a.recordDecisions(bot.Reconciler, decided, repository)
 			if err != nil {
 				return err
 			}
@@ -124,7 +125,7 @@ const (
 // loop runs cycles.
 type loop struct {
 	*app
-	bot      *reconcile.Reconciler
+	bot      *rememberingBot
 	interval time.Duration
 	// bell is what a webhook rings.
 	bell *webhook.Bell
@@ -146,6 +147,9 @@ func (l *loop) run(ctx context.Context) {
 			break
 		}
 		l.watch(r.World)
+		if err == nil {
+			l.bot.Rest(ctx, r)
+		}
 		rung, err := l.bell.Wait(ctx, l.pause(r, err))
 		if err != nil {
 			break
@@ -192,6 +196,7 @@ func (l *loop) once(ctx context.Context) error {
 func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	start := l.now()
 	r, err := l.bot.Once(ctx)
+	l.bot.keeper.afterCycle(r)
 	took := l.now().Sub(start).Round(time.Millisecond).String()
 	l.tell(ctx, r)
 	level := l.log.DebugContext

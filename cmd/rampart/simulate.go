@@ -103,7 +103,7 @@ func (a *app) simulate(ctx context.Context, ask simulation, repository repositor
 	s.Facts = judges.facts()
 	for _, env := range world.Environments {
 		if env.Environment.Name == s.Environment.Name {
-			t, err = sim.Run(ctx, sim.Input{Snapshot: s, World: script, Judge: judges.engine(env)})
+			t, err = sim.Run(ctx, sim.Input{Snapshot: s, World: script, Judge: judges.engine(env), Next: sim.NextMadeUp})
 		}
 	}
 	return t, err

@@ -54,6 +54,26 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 	return onlyEnvironment(world, s.name)
 }
 
+// Survey is Read of the source behind, no more of it than has to be.
+func (s oneEnvironment) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	survey, fill, err := surveyOf(ctx, s.Source)
+	if err != nil {
+		return survey, fill, err
+	}
+	survey.World, err = onlyEnvironment(survey.World, s.name)
+	return survey, fill, err
+}
+
+// surveyOf reads a source, no more of it than has to be if it can do so.
+func surveyOf(ctx context.Context, source reconcile.Source) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	if s, ok := source.(reconcile.Surveyor); ok {
+		return s.Survey(ctx)
+	}
+	world, err := source.Read(ctx)
+	survey, fill := reconcile.Surveyed(world)
+	return survey, fill, err
+}
+
 // Origins asks the source behind, if that has a history.
 func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	return originsOf(ctx, s.Source, snapshots)

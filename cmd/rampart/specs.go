@@ -37,6 +37,8 @@ type specs struct {
 	waivers []waiverAt
 	// text of files that were not read from base.
 	text map[string]string
+	// file gives any file, where they are not on disk; nil: they are.
+	file func(string) (string, error)
 }
 
 // loadSpecs reads the specs of paths: files, folders, "-" for standard input; without paths those of -C.
@@ -186,8 +188,12 @@ func (a *app) gatherSpecs(paths []string) (specs, error) {
 	return out, nil
 }
 
-// walkFiles gives a file, or the files below a folder that may hold objects. Links are not followed, as in a repository.
-func walkFiles(name string) ([]string, error) {
+// walkFiles gives a file, or the files below a folder with one of the extensions, of those that may hold objects if none is named. Links
+// are not followed, as in a repository.
+func walkFiles(name string, extensions ...string) ([]string, error) {
+	if len(extensions) == 0 {
+		extensions = []string{".yaml", ".yml", ".json"}
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -202,7 +208,7 @@ func walkFiles(name string) ([]string, error) {
 			return err
 		case d.IsDir() && strings.EqualFold(d.Name(), ".git"):
 			return filepath.SkipDir
-		case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+		case d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(p)):
 			out = append(out, p)
 		}
 		return nil
@@ -266,6 +272,9 @@ func (s *specs) claimed(file string) bool {
 func (s *specs) read(file string) (string, error) {
 	if text, ok := s.text[file]; ok {
 		return text, nil
+	}
+	if s.file != nil {
+		return s.file(file)
 	}
 	return readFile(filepath.Join(s.base, filepath.FromSlash(file)))
 }

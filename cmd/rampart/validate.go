@@ -65,7 +65,7 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 				return err
 			}
 			if len(args) == 0 {
-				if err := s.findWaivers(); err != nil {
+				if err := s.findAll(); err != nil {
 					return err
 				}
 			}
@@ -73,7 +73,11 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 				return err
 			}
-			return a.printValidation(output.value, a.validate(cmd.Context(), s, judges))
+			v, err := a.validate(cmd.Context(), s, judges)
+			if err != nil {
+				return err
+			}
+			return a.printValidation(output.value, v)
 		},
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML, formatSARIF)
@@ -120,7 +124,7 @@ func (f specFinding) String() string {
 }
 
 // validate finds what is wrong with specs.
-func (a *app) validate(ctx context.Context, s specs, judges *judges) validation {
+func (a *app) validate(ctx context.Context, s specs, judges *judges) (validation, error) {
 	out := validation{Problems: slices.Concat(s.problems(), judges.problems(), uselessWaivers(s, judges)), Findings: []specFinding{}}
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
@@ -132,13 +136,16 @@ func (a *app) validate(ctx context.Context, s specs, judges *judges) validation 
 				d.Now = a.now()
 				out.Findings = append(out.Findings, findings(ctx, engine, s, d)...)
 			}
+			if err := ctx.Err(); err != nil {
+				return out, err // what policy says is cut short, too
+			}
 		}
 	}
 	slices.SortStableFunc(out.Findings, func(a, b specFinding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message))
 	})
 	out.conclude()
-	return out
+	return out, nil
 }
 
 // conclude sorts the problems, and says what all of it comes to.

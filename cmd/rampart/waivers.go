@@ -30,8 +30,14 @@ type waiverAt struct {
 	environments []string
 }
 
-// findWaivers reads the waivers of the whole folder, those that no environment reads too. Outputs are left out.
-func (s *specs) findWaivers() error {
+// findAll reads the waivers of the whole folder, those that no environment reads too, and warns of what judges and is read by none.
+// Outputs are left out.
+func (s *specs) findAll() error {
+	unread, err := s.unread()
+	if err != nil {
+		return err
+	}
+	s.world.Problems = append(s.world.Problems, unread...)
 	files, err := walkFiles(s.base)
 	if err != nil {
 		return err

@@ -36,35 +36,66 @@ func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 		JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return e.judges.engine(env) }}, nil
 }
 
-// bot wires a Reconciler. close gives its mirror and its connections back.
-func (a *app) bot(repository repositoryFlags, server temporalFlags, on forgeFlags, judges *judges) (bot *reconcile.Reconciler, close func() error, err error) {
+// botFlags say what a bot works on, and on what. settings names them all.
+type botFlags struct {
+	repository repositoryFlags
+	temporal   temporalFlags
+	forge      forgeFlags
+	once       bool
+	settings   string
+}
+
+// rememberingBot is a Reconciler, and what keeps what it knows. close gives its mirror and its connections back.
+type rememberingBot struct {
+	*reconcile.Reconciler
+	keeper *keeper
+	close  func() error
+}
+
+// bot wires a Reconciler.
+func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	hooks, err := a.faults()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	pool, err := a.pool(server, hooks.temporal)
+	pool, err := a.pool(f.temporal, hooks.temporal)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	repo, err := a.repository(repository, hooks.push)
+	repo, err := a.repository(f.repository, hooks.push)
 	if err != nil {
-		return nil, nil, errors.Join(err, pool.Close())
+		return nil, errors.Join(err, pool.Close())
 	}
-	planner, err := a.planner(ends{a.only(repo), pool, judges}, server)
+	bot, err := a.reconciler(f, repo, pool, judges)
 	if err != nil {
-		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
+		return nil, errors.Join(err, repo.Close(), pool.Close())
 	}
-	inputs, err := server.gateInputs()
+	keeper, err := a.keeper(f, repo, bot)
 	if err != nil {
-		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
+		return nil, errors.Join(err, repo.Close(), pool.Close())
 	}
-	proposer, err := a.proposer(on, repository, repo)
+	return &rememberingBot{bot, keeper, func() error {
+		keeper.keep()
+		return errors.Join(repo.Close(), pool.Close())
+	}}, nil
+}
+
+// reconciler is a planner with what it writes with.
+func (a *app) reconciler(f botFlags, repo *gitops.Repository, pool *temporal.Pool, judges *judges) (*reconcile.Reconciler, error) {
+	planner, err := a.planner(ends{a.only(repo), pool, judges}, f.temporal)
 	if err != nil {
-		return nil, nil, errors.Join(err, repo.Close(), pool.Close())
+		return nil, err
+	}
+	inputs, err := f.temporal.gateInputs()
+	if err != nil {
+		return nil, err
+	}
+	proposer, err := a.proposer(f.forge, f.repository, repo, judges)
+	if err != nil {
+		return nil, err
 	}
 	port := temporalPort{pool, inputs, a.log}
-	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Proposer: proposer},
-		func() error { return errors.Join(repo.Close(), pool.Close()) }, nil
+	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Proposer: proposer, Completer: repo}, nil
 }
 
 // writeHooks are told of each write to a server; nil: nobody.
@@ -77,9 +108,13 @@ type writeHooks struct {
 var (
 	_ reconcile.Source    = (*gitops.Repository)(nil)
 	_ reconcile.Historian = (*gitops.Repository)(nil)
+	_ reconcile.Surveyor  = (*gitops.Repository)(nil)
+	_ reconcile.Surveyor  = oneEnvironment{}
+	_ reconcile.Surveyor  = judged{}
 	_ reconcile.Historian = oneEnvironment{}
 	_ reconcile.Historian = judged{}
 	_ reconcile.Committer = (*gitops.Repository)(nil)
+	_ reconcile.Completer = (*gitops.Repository)(nil)
 	_ reconcile.Judge     = (*policy.Engine)(nil)
 	_ reconcile.Observer  = (*temporal.Pool)(nil)
 	_ reconcile.Lister    = (*temporal.Pool)(nil)

@@ -98,6 +98,7 @@ func TestAddressesThatCannotWork(t *testing.T) {
 		"https://u:hunter2@ho st/x%zz":     ReasonAddress,
 		"file://host/x":                    ReasonAddress,
 		"ssh://u:hunter2@host/x":           ReasonAddress,
+		"u:hunter2@https://host/x":         ReasonAddress,
 		"ssh://u@host/x":                   ReasonCredentials,
 		"http://u:hunter2@example.com/x":   ReasonInsecure,
 		"http://hunter2@example.com/x":     ReasonInsecure,
@@ -144,7 +145,7 @@ func TestPathAtServer(t *testing.T) {
 }
 
 func FuzzRedact(f *testing.F) {
-	for _, seed := range []string{"https://%s@h/x", "%s@h:x", "https://u:%s@h/x", "ssh://%s@", "%s@", "://%s@h", "https://u:%s@h/%%zz", "https://a/b:%s@h"} {
+	for _, seed := range []string{"https://%s@h/x", "%s@h:x", "https://u:%s@h/x", "ssh://%s@", "%s@", "://%s@h", "https://u:%s@h/%%zz", "https://a/b:%s@h", "me:%s@https://h/x", "0%s@://0"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, pattern string) {

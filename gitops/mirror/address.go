@@ -52,7 +52,7 @@ func parseAddress(raw string) (address, error) {
 		}
 		a.path = strings.TrimRight(a.path, "/")
 	case "ssh":
-		if a.password != "" {
+		if a.password != "" || strings.Contains(a.user, ":") { // user:password@host:path, or before https://
 			return address{}, bad("SSH takes a key, not a password in the URL")
 		}
 		a.user = firstOf(a.user, "git")
@@ -118,8 +118,8 @@ func (a address) isLoopback() bool {
 // redact removes what may be a credential from a URL that may not even be one.
 func redact(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
-	if !found {
-		scheme, rest = "", raw
+	if !found || strings.Contains(scheme, "@") { // me:password@https://host is none
+		scheme, rest, found = "", raw, false
 	} else {
 		scheme += "://"
 	}

@@ -83,11 +83,23 @@ func (e *editor) keep(o obj) Hash {
 	return o.hash
 }
 
+// tree reads a tree: one that was made, or one of the mirror.
+func (e *editor) tree(h Hash) ([]Entry, error) {
+	if o, ok := e.made[h]; ok {
+		return parseTree(o.data)
+	}
+	entries, err := e.mirror.Tree(h)
+	if err != nil {
+		return nil, e.mirror.store.needed(err)
+	}
+	return entries, nil
+}
+
 // apply makes a tree of base and the changes below n; zero when nothing is left in it.
 func (e *editor) apply(base Hash, n *node) (Hash, error) {
-	entries, err := e.mirror.Tree(base)
+	entries, err := e.tree(base)
 	if err != nil {
-		return Hash{}, e.mirror.store.needed(err)
+		return Hash{}, err
 	}
 	before := make(map[string]Entry, len(entries))
 	for _, old := range entries {

@@ -124,15 +124,17 @@ func (f *fetcher) run(ctx context.Context, have Hash) error {
 		return err
 	}
 	defer sess.close()
+	f.offers = adv.Capabilities
 	if f.tip, err = f.findTip(adv, f.branch); err != nil {
 		return err
 	}
 	if f.store.has(f.tip) {
 		return nil
 	}
-	req := request{want: f.tip, have: have}
+	req := request{wants: []Hash{f.tip}, have: have}
 	if have.IsZero() {
 		req.depth = 1
+		req.filter = f.filterFor(f.branch, adv.Capabilities)
 	}
 	f.downloaded = true
 	err = f.download(ctx, sess, adv.Capabilities, req)
@@ -185,19 +187,24 @@ func (f *fetcher) move(previous Hash) Move {
 
 // request is what to ask the server for.
 type request struct {
-	want  Hash
-	have  Hash // may be zero
-	depth int  // commits from want on; zero: all that is not below have
+	wants  []Hash
+	have   Hash // may be zero
+	depth  int  // commits from wants on; zero: all that is not below have
+	filter packp.Filter
 }
 
 func (m *Mirror) uploadRequest(caps *capability.List, r request) (*packp.UploadPackRequest, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(caps)
-	req.Wants = []Hash{r.want}
+	req.Wants = r.wants
+	req.Filter = r.filter
 	if !r.have.IsZero() {
 		req.Haves = []Hash{r.have}
 	}
 	set := []capability.Capability{capability.NoProgress}
-	if caps.Supports(capability.Shallow) { // else all of the history comes, which is right too
+	if r.filter != "" {
+		set = append(set, capability.Filter)
+	}
+	if caps.Supports(capability.Shallow) && (r.depth > 0 || !r.have.IsZero()) { // else all of the history comes, which is right too
 		req.Depth = packp.DepthCommits(r.depth)
 		if !r.have.IsZero() {
 			req.Shallows = m.state.shallowList()
@@ -228,6 +235,11 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 	if !r.have.IsZero() && len(resp.ACKs) == 0 {
 		f.lost = true
 		return fmt.Errorf("%w: the server does not know %s any more", errStartOver, r.have)
+	}
+	if r.filter != "" {
+		if err := f.becomePartial(); err != nil {
+			return err
+		}
 	}
 	// The cuts are on disk before the commits: see the package's invariants.
 	if err := f.cut(resp.Shallows); err != nil {

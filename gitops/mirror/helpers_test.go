@@ -23,6 +23,8 @@ type way struct {
 	name string
 	url  string
 	auth Auth
+	// filter are the settings that a server needs to leave blobs out.
+	filter []string
 }
 
 // ways serves a repository over every transport.
@@ -38,16 +40,22 @@ func ways(t *testing.T, r *gittest.Repo) []way {
 		{name: "http with token", url: basic.URL, auth: Auth{Password: SecretValue("s3cret")}},
 		{name: "https", url: tls.URL, auth: Auth{User: "bot", Password: SecretValue("s3cret"), CAFile: tls.CAFile}},
 		{name: "ssh", url: ssh.URL(r), auth: Auth{SSHKey: SecretFile(ssh.KeyFile), KnownHosts: ssh.KnownHostsFile}},
+		{name: "http, partial", url: plain.URL, filter: []string{"allowFilter"}},
+		{name: "ssh, partial", url: ssh.URL(r), auth: Auth{SSHKey: SecretFile(ssh.KeyFile), KnownHosts: ssh.KnownHostsFile},
+			filter: []string{"allowFilter", "allowReachableSHA1InWant"}},
 	}
 }
 
 // onEveryWay runs a test over each transport, each with a repository of its own.
 func onEveryWay(t *testing.T, test func(t *testing.T, r *gittest.Repo, w way)) {
-	for i, name := range []string{"file", "http", "http with token", "https", "ssh"} {
+	for i, name := range []string{"file", "http", "http with token", "https", "ssh", "http, partial", "ssh, partial"} {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			w := ways(t, r)[i]
 			require.Equal(t, name, w.name)
+			for _, setting := range w.filter {
+				r.Git("config", "uploadpack."+setting, "true")
+			}
 			test(t, r, w)
 		})
 	}
@@ -125,6 +133,14 @@ func del(path string) Change { return Change{Path: path, Delete: true} }
 func readAll(t testing.TB, m *Mirror, tree Hash) map[string]string {
 	t.Helper()
 	files := map[string]string{}
+	var blobs []Hash
+	require.NoError(t, m.Diff(Hash{}, tree, func(_ string, e Entry) error {
+		if e.Mode != ModeSubmodule {
+			blobs = append(blobs, e.Hash)
+		}
+		return nil
+	}))
+	require.NoError(t, m.Bring(t.Context(), blobs))
 	err := m.Diff(Hash{}, tree, func(path string, e Entry) error {
 		if e.Mode == ModeSubmodule {
 			files[path] = "@ " + e.Hash.String()

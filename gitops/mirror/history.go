@@ -23,8 +23,7 @@ type Wanted struct {
 }
 
 // FindInHistory finds the newest commit, from tip on, in which there was what is wanted. History that the mirror does
-// not have yet is fetched step by step, until it is found or history ends (false). The objects below the entry are in
-// the mirror afterwards.
+// not have yet is fetched step by step, until it is found or history ends (false). A file that is found is in the mirror afterwards.
 // Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
 // those of Fetch.
 func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found, bool, error) {
@@ -35,6 +34,9 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 	defer give()
 	for _, depth := range deepening {
 		found, ok, cut, err := m.searchLocal(tip.Commit, want)
+		if err == nil && ok {
+			err = m.bringFile(ctx, found.Entry)
+		}
 		if err != nil || ok || !cut {
 			return found, ok, err
 		}
@@ -43,7 +45,10 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 		}
 	}
 	found, ok, cut, err := m.searchLocal(tip.Commit, want)
-	if err == nil && !ok && cut {
+	switch {
+	case err == nil && ok:
+		err = m.bringFile(ctx, found.Entry)
+	case err == nil && cut:
 		err = &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
 	}
 	return found, ok, err
@@ -177,7 +182,8 @@ func (m *Mirror) deepen(ctx context.Context, branch string, depth int) error {
 	}
 	f := &fetcher{Mirror: m, branch: branch}
 	have := m.state.tips[branch]
-	if err := f.download(ctx, sess, adv.Capabilities, request{want: now, have: have, depth: depth}); err != nil {
+	r := request{wants: []Hash{now}, have: have, depth: depth, filter: m.filterFor(branch, adv.Capabilities)}
+	if err := f.download(ctx, sess, adv.Capabilities, r); err != nil {
 		if ctx.Err() != nil {
 			return interrupted(ctx, uploadPack, address{display: m.url})
 		}

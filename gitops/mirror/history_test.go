@@ -40,6 +40,7 @@ func TestForcePushWhoseOldHistoryIsGone(t *testing.T) {
 		r.Commit(gittest.Commit{Write: first})
 		m := openMirror(t, w)
 		old := fetch(t, m, "main")
+		require.Len(t, readAll(t, m, old.Tree), len(first))
 		for i := range 5 {
 			parent := ""
 			if i == 0 {

@@ -79,6 +79,33 @@ func (r *httpRemote) open(ctx context.Context, s service) (session, *packp.AdvRe
 }
 
 func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
+	h, talk, err := r.talk(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	adv, err := talk.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return h, packp.NewAdvRefs(), nil
+	}
+	if err != nil {
+		h.close()
+		return nil, nil, r.fail(ctx, s, err)
+	}
+	return h, adv, nil
+}
+
+// goOn is a conversation with a server that said a moment before what it has and can do: it does not remember that it said so. Where this
+// does not work, because the repository moved or a credential ended, open may.
+func (r *httpRemote) goOn(ctx context.Context) (session, error) {
+	if err := r.readLogin(ctx); err != nil {
+		return nil, r.fail(ctx, uploadPack, err)
+	}
+	h, _, err := r.talk(ctx, uploadPack)
+	return h, err
+}
+
+// talk makes a conversation in which nothing was said yet.
+func (r *httpRemote) talk(ctx context.Context, s service) (*httpSession, transport.Session, error) {
 	ep := &transport.Endpoint{Protocol: r.addr.scheme, Host: r.addr.host, Port: r.addr.port, Path: r.addr.path}
 	if strings.Contains(ep.Host, ":") {
 		ep.Host = "[" + ep.Host + "]"
@@ -105,18 +132,10 @@ func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRef
 	if err != nil {
 		return nil, nil, r.fail(ctx, s, err)
 	}
-	adv, err := talk.AdvertisedReferencesContext(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return h, packp.NewAdvRefs(), nil
-	}
-	if err != nil {
-		h.close()
-		return nil, nil, r.fail(ctx, s, err)
-	}
-	return h, adv, nil
+	return h, talk, nil
 }
 
-// httpSession is one GET and at most one POST.
+// httpSession is at most one GET and one POST.
 type httpSession struct {
 	remote  *httpRemote
 	service service

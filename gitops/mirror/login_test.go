@@ -5,12 +5,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"strings"
 	"sync"
 	"testing"
 
@@ -124,61 +120,6 @@ func TestServersThatRepeatCredentials(t *testing.T) {
 		_, err := m.Push(soon(t), stage(t, m, commitOn(fetch(t, m, "main"), put("x", "y"))))
 		hidden(t, log, err)
 	})
-}
-
-// proxy forwards requests and tunnels, and notes what it could see.
-type proxy struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	p.mu.Lock()
-	p.seen = append(p.seen, req.Method+" "+req.Host+" "+req.Header.Get("Proxy-Authorization")+req.Header.Get("Authorization"))
-	p.mu.Unlock()
-	if req.Method != http.MethodConnect {
-		http.Error(w, "only tunnels", http.StatusForbidden)
-		return
-	}
-	server, err := net.Dial("tcp", req.Host)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer func() { _ = server.Close() }()
-	w.WriteHeader(http.StatusOK)
-	client, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer func() { _ = client.Close() }()
-	go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-	_, _ = io.Copy(client, server)
-}
-
-func TestProxy(t *testing.T) {
-	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: first})
-	server := gittest.ServeHTTP(t, r, gittest.HTTPConfig{User: "bot", Password: "s3cret", TLS: true})
-	between := &proxy{}
-	front := httptest.NewServer(between)
-	t.Cleanup(front.Close)
-	to, err := url.Parse(strings.Replace(front.URL, "http://", "http://me:pr0xypass@", 1))
-	require.NoError(t, err)
-	auth := Auth{User: "bot", Password: SecretValue("s3cret"), CAFile: server.CAFile, Proxy: http.ProxyURL(to)}
-	m := openMirror(t, way{url: server.URL, auth: auth})
-	_, err = m.Push(t.Context(), stage(t, m, commitOn(fetch(t, m, "main"), put("x", "y"))))
-	require.NoError(t, err)
-	want := "CONNECT " + gittest.HostOf(server.URL) + " Basic " + base64.StdEncoding.EncodeToString([]byte("me:pr0xypass"))
-	require.NotEmpty(t, between.seen)
-	for _, seen := range between.seen {
-		require.Equal(t, want, seen, "it sees where to, and nothing of what is said")
-	}
-
-	to.Host = "127.0.0.1:1"
-	_, err = openMirror(t, way{url: server.URL, auth: auth}).Fetch(soon(t), "main")
-	require.ErrorContains(t, err, "check the host, the port and the proxy")
-	require.NotContains(t, err.Error(), "pr0xypass")
 }
 
 // The words of forges, from a hook of a real server.

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
 // Config says what to mirror and where. Printing or logging it shows no credentials.
@@ -52,6 +54,12 @@ type Mirror struct {
 	// it can be interrupted. It guards state.
 	turn  chan struct{}
 	state state
+	// offers is what the server said that it can do; nil: it was not asked in this run.
+	offers *capability.List
+	// filled is how often the mirror was emptied in this run.
+	filled atomic.Int64
+	// refusals are how often in a row the server did not give blobs that it had left out before.
+	refusals int
 
 	closing sync.Once
 	closed  chan struct{}
@@ -129,6 +137,7 @@ func (m *Mirror) load() error {
 	}
 	m.state = state
 	m.store = newStore(m.dir, defaultLimits)
+	m.store.partial = state.partial
 	for branch, tip := range state.tips {
 		if err := m.checkTip(tip); err != nil {
 			return m.rebuild(fmt.Errorf("branch %s: %w", branch, err))
@@ -151,7 +160,11 @@ func (m *Mirror) checkTip(tip Hash) error {
 func (m *Mirror) rebuild(reason error) error {
 	m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", reason)
 	m.state = newState()
-	return m.store.reset(func() error { return createLayout(m.dir, m.url) })
+	m.filled.Add(1)
+	return m.store.reset(func() error {
+		m.store.partial = false
+		return createLayout(m.dir, m.url)
+	})
 }
 
 // Close writes out what is only in memory and releases the directory. Operations that run are waited for.
@@ -176,6 +189,9 @@ func (m *Mirror) take(ctx context.Context) (turn context.Context, give func(), e
 	case <-m.closed:
 		return nil, nil, ErrClosed
 	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("wait for %s: %w", m.url, context.Cause(ctx))
 	}
 	select {
 	case m.turn <- struct{}{}:

@@ -146,14 +146,16 @@ func TestRestartReadsWhatIsOnDisk(t *testing.T) {
 
 func TestDamagedMirrorIsFilledAnew(t *testing.T) {
 	damages := map[string]func(t *testing.T, dir string){
-		"pack cut short":     func(t *testing.T, dir string) { cutFile(t, only(t, dir, "objects/pack/*.pack")) },
-		"pack gone":          func(t *testing.T, dir string) { remove(t, only(t, dir, "objects/pack/*.pack")) },
-		"index gone":         func(t *testing.T, dir string) { remove(t, only(t, dir, "objects/pack/*.idx")) },
-		"index cut short":    func(t *testing.T, dir string) { cutFile(t, only(t, dir, "objects/pack/*.idx")) },
-		"refs are nonsense":  func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, refsFile), "nonsense\n") },
-		"shallow nonsense":   func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, shallowFile), "nonsense\n") },
-		"another repository": func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, configFile), configText("file:///x")) },
-		"objects gone":       func(t *testing.T, dir string) { remove(t, filepath.Join(dir, objectsDir)) },
+		"pack cut short":    func(t *testing.T, dir string) { cutFile(t, only(t, dir, "objects/pack/*.pack")) },
+		"pack gone":         func(t *testing.T, dir string) { remove(t, only(t, dir, "objects/pack/*.pack")) },
+		"index gone":        func(t *testing.T, dir string) { remove(t, only(t, dir, "objects/pack/*.idx")) },
+		"index cut short":   func(t *testing.T, dir string) { cutFile(t, only(t, dir, "objects/pack/*.idx")) },
+		"refs are nonsense": func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, refsFile), "nonsense\n") },
+		"shallow nonsense":  func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, shallowFile), "nonsense\n") },
+		"another repository": func(t *testing.T, dir string) {
+			overwrite(t, filepath.Join(dir, configFile), configText("file:///x", false))
+		},
+		"objects gone": func(t *testing.T, dir string) { remove(t, filepath.Join(dir, objectsDir)) },
 	}
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {

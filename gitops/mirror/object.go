@@ -248,9 +248,13 @@ func (m *Mirror) Lookup(tree Hash, path string) (Entry, bool, error) {
 }
 
 // Blob reads a blob of at most limit bytes. The result must not be written to. A larger blob is a
-// *TooLargeError, told from its header. Other errors: *MissingObjectError, *CorruptObjectError.
+// *TooLargeError, told from its header. Other errors: *MissingObjectError, which in a partial mirror Bring mends; *CorruptObjectError.
 func (m *Mirror) Blob(h Hash, limit int64) ([]byte, error) {
 	data, err := m.store.readLimited(h, plumbing.BlobObject, limit)
+	var missing *MissingObjectError
+	if errors.As(err, &missing) && m.store.isPartial() {
+		return nil, err
+	}
 	return data, m.store.needed(err)
 }
 

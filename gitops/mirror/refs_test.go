@@ -96,6 +96,7 @@ func TestHistoryGoesBack(t *testing.T) {
 			e, ok, err := m.Lookup(c.Tree, "x")
 			require.True(t, ok)
 			require.NoError(t, err)
+			require.NoError(t, m.Bring(t.Context(), []Hash{e.Hash}))
 			data, err := m.Blob(e.Hash, 10)
 			require.Equal(t, fmt.Sprint(n-len(got)), string(data))
 			return true, err

@@ -158,7 +158,7 @@ func (r *sshRemote) dial(ctx context.Context, s service) (*ssh.Client, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	client, err := connect(limited, hostPort, config)
+	client, err := r.auth.connect(limited, hostPort, config)
 	if err != nil && ctx.Err() != nil {
 		return nil, interrupted(ctx, s, r.addr)
 	}
@@ -169,8 +169,8 @@ func (r *sshRemote) dial(ctx context.Context, s service) (*ssh.Client, error) {
 }
 
 // connect dials and shakes hands; the SSH library itself knows no context.
-func connect(ctx context.Context, hostPort string, config *ssh.ClientConfig) (*ssh.Client, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", hostPort)
+func (a Auth) connect(ctx context.Context, hostPort string, config *ssh.ClientConfig) (*ssh.Client, error) {
+	conn, err := a.dialThrough(ctx, hostPort)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (r *sshRemote) dialError(s service, check *hostCheck, err error) error {
 		return r.fail(s, ReasonHostKey, "check its fingerprint with the server's owner and add it to known_hosts ("+
 			check.key+")", check.err)
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, context.DeadlineExceeded), !check.accepted:
-		return r.fail(s, ReasonNetwork, "check the host and the port", err)
+		return r.fail(s, ReasonNetwork, "check the host, the port and the proxy", err)
 	}
 	return r.fail(s, ReasonUnauthorized, "the server does not accept this key for user "+r.addr.user, err)
 }

@@ -41,16 +41,24 @@ type CommitRequest struct {
 	Committer Signature
 	// Sign gives the signature of a commit as git stores it, armoured; nil: it is not signed.
 	Sign func(commit []byte) ([]byte, error)
+	// Then are commits that follow, each on top of the one before: they are pushed together. What changes nothing makes no commit.
+	Then []Step
 }
 
-// Staged is a commit that exists in memory only. Its fields describe it; Push sends it.
+// Step is one more commit of a request.
+type Step struct {
+	Changes []Change
+	Message string
+}
+
+// Staged is a commit, or several on top of each other, that exist in memory only. Its fields describe it; Push sends it.
 type Staged struct {
 	Branch   string
 	Parent   Hash
 	Expected Hash // the tip that the branch has before
 	BaseTree Hash
-	Tree     Hash // equal to BaseTree when the changes change nothing
-	Commit   Hash // zero when the changes change nothing
+	Tree     Hash // of the last; equal to BaseTree when the changes change nothing
+	Commit   Hash // the last; zero when the changes change nothing
 	Objects  int  // new objects
 	Bytes    int64
 
@@ -72,36 +80,50 @@ func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := plan(req.Changes)
-	if err != nil {
-		return nil, err
-	}
-	e := &editor{mirror: m, blobs: hashContents(req.Changes), made: map[Hash]obj{}}
-	tree, err := e.apply(base, root)
-	if err != nil {
-		return nil, err
-	}
-	s := &Staged{Branch: req.Branch, Parent: req.Parent, Expected: req.Parent, BaseTree: base, Tree: tree}
+	e := &editor{mirror: m, made: map[Hash]obj{}}
+	s := &Staged{Branch: req.Branch, Parent: req.Parent, Expected: req.Parent, BaseTree: base, Tree: base}
 	if req.Expected != nil {
 		s.Expected = *req.Expected
 	}
-	if tree == base {
+	parent := req.Parent
+	for _, step := range append([]Step{{req.Changes, req.Message}}, req.Then...) {
+		tree, err := e.step(s.Tree, step.Changes)
+		if err != nil {
+			return nil, err
+		}
+		if tree == s.Tree {
+			continue
+		}
+		commit, err := encodeCommit(tree, parent, step.Message, &req)
+		if err != nil {
+			return nil, err
+		}
+		s.Tree, s.Commit = tree, e.keep(commit)
+		parent = s.Commit
+	}
+	if s.Commit.IsZero() {
 		return s, nil
 	}
-	if tree.IsZero() { // everything was deleted
-		s.Tree = e.keep(newObj(plumbing.TreeObject, nil))
-	}
-	commit, err := encodeCommit(s.Tree, req)
-	if err != nil {
-		return nil, err
-	}
-	s.Commit = e.keep(commit)
 	s.objs = slices.SortedFunc(maps.Values(e.made), compareObjs)
 	s.Objects = len(s.objs)
 	for i := range s.objs {
 		s.Bytes += int64(len(s.objs[i].data))
 	}
 	return s, nil
+}
+
+// step makes the tree of one commit.
+func (e *editor) step(base Hash, changes []Change) (Hash, error) {
+	root, err := plan(changes)
+	if err != nil {
+		return Hash{}, err
+	}
+	e.blobs = hashContents(changes)
+	tree, err := e.apply(base, root)
+	if err == nil && tree.IsZero() && !base.IsZero() { // everything was deleted
+		tree = e.keep(newObj(plumbing.TreeObject, nil))
+	}
+	return tree, err
 }
 
 // compareObjs orders a pack as git does, commits first, so that the same commit gives the same pack.
@@ -160,7 +182,7 @@ func indexes(n int) []int {
 	return list
 }
 
-func encodeCommit(tree Hash, req CommitRequest) (obj, error) {
+func encodeCommit(tree, parent Hash, text string, req *CommitRequest) (obj, error) {
 	author, err := signature("author", req.Author)
 	if err != nil {
 		return obj{}, err
@@ -169,13 +191,13 @@ func encodeCommit(tree Hash, req CommitRequest) (obj, error) {
 	if err != nil {
 		return obj{}, err
 	}
-	message := strings.TrimSpace(strings.ReplaceAll(req.Message, "\x00", ""))
+	message := strings.TrimSpace(strings.ReplaceAll(text, "\x00", ""))
 	if message == "" {
 		return obj{}, errors.New("commit message is empty")
 	}
 	c := object.Commit{Author: author, Committer: committer, Message: message + "\n", TreeHash: tree}
-	if !req.Parent.IsZero() {
-		c.ParentHashes = []Hash{req.Parent}
+	if !parent.IsZero() {
+		c.ParentHashes = []Hash{parent}
 	}
 	data, err := encoded(&c)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -308,4 +309,39 @@ func nativeTree(t *testing.T, repo *gittest.Repo, files map[string]string) Hash 
 		git(lines, "update-index", "-z", "--index-info")
 	}
 	return hashOf(git("", "write-tree", "--missing-ok"))
+}
+
+// Several commits are pushed together, each on top of the one before; what changes nothing makes none.
+func TestStageSeveralCommits(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	base := r.Commit(gittest.Commit{Write: map[string]string{"a/x": "1", "a/y": "1", "b/z": "1"}})
+	m := openMirror(t, way{url: r.URL()})
+	_, err := m.Fetch(t.Context(), "main")
+	require.NoError(t, err)
+	write := func(path, data string) Change { return Change{Path: path, Data: []byte(data)} }
+	request := CommitRequest{Branch: "main", Parent: plumbing.NewHash(base), Author: bot, Committer: bot, Message: "nothing", Changes: []Change{write("a/x", "1")}, Then: []Step{
+		{Changes: []Change{write("a/x", "2"), write("c/d/e", "1")}, Message: "one"},
+		{Changes: []Change{write("c/d/e", "1")}, Message: "nothing either"},
+		{Changes: []Change{write("c/d/f", "1"), {Path: "a/y", Delete: true}}, Message: "two"},
+		{Changes: []Change{{Path: "c/d/e", Delete: true}, {Path: "c/d/f", Delete: true}, {Path: "b/z", Delete: true}, {Path: "a/x", Delete: true}}, Message: "three"},
+		{Changes: []Change{write("new", "1")}, Message: "four"},
+	}}
+	staged, err := m.Stage(request)
+	require.NoError(t, err)
+	hash, err := m.Push(t.Context(), staged)
+	require.NoError(t, err)
+	require.Equal(t, r.Tip("main"), hash.String())
+	require.Equal(t, "four\nthree\ntwo\none", r.Git("log", "--format=%s", base+"..main"))
+	require.Equal(t, map[string]string{"a/x": "2", "a/y": "1", "b/z": "1", "c/d/e": "1"}, r.Files("main~3"))
+	require.Equal(t, map[string]string{"a/x": "2", "b/z": "1", "c/d/e": "1", "c/d/f": "1"}, r.Files("main~2"))
+	require.Empty(t, r.Files("main~1"))
+	require.Equal(t, map[string]string{"new": "1"}, r.Files("main"))
+	r.Fsck()
+
+	request.Parent, request.Then = hash, []Step{{Changes: []Change{write("new/er", "1")}, Message: "below a file"}}
+	request.Changes = []Change{write("new", "2")}
+	_, err = m.Stage(request)
+	var refused *PathError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, PathUnderFile, refused.Problem)
 }

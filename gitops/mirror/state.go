@@ -31,20 +31,28 @@ const (
 	branchPrefix = "refs/heads/"
 
 	// maxPacks is when a mirror is rather filled anew than searched pack by pack.
-	maxPacks = 32
+	maxPacks = 100
 )
 
 // state is what the small files say.
 type state struct {
 	tips    map[string]Hash // by branch
 	shallow map[Hash]bool
+	// partial says that blobs may be missing, which the server has.
+	partial bool
 }
 
 func newState() state { return state{tips: map[string]Hash{}, shallow: map[Hash]bool{}} }
 
-func configText(url string) string {
-	return fmt.Sprintf("# A disposable mirror kept by rampart.\n[core]\n\trepositoryformatversion = 0\n\tbare = true\n"+
-		"[remote \"origin\"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/heads/*\n", url)
+const configMark = "# A disposable mirror kept by rampart.\n"
+
+func configText(url string, partial bool) string {
+	version, extensions, remote := 0, "", ""
+	if partial {
+		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n", "\tpromisor = true\n\tpartialclonefilter = blob:none\n"
+	}
+	return fmt.Sprintf(configMark+"[core]\n\trepositoryformatversion = %d\n\tbare = true\n%s"+
+		"[remote \"origin\"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/heads/*\n%s", version, extensions, url, remote)
 }
 
 // errForeign says that a directory is not ours to empty.
@@ -60,16 +68,21 @@ func loadState(dir, url string) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if mark, _, _ := strings.Cut(configText(url), "\n"); !bytes.HasPrefix(config, []byte(mark)) {
+	if len(config) == 0 {
+		return state{}, errors.New("its config is empty") // as a crash may leave it
+	}
+	if !bytes.HasPrefix(config, []byte(configMark)) {
 		return state{}, errForeign
 	}
-	if string(config) != configText(url) {
+	partial := string(config) == configText(url, true)
+	if !partial && string(config) != configText(url, false) {
 		return state{}, errors.New("it mirrors another repository")
 	}
 	if err := checkPacks(filepath.Join(dir, packDir)); err != nil {
 		return state{}, err
 	}
 	s := newState()
+	s.partial = partial
 	if err := s.readRefs(filepath.Join(dir, refsFile)); err != nil {
 		return state{}, err
 	}
@@ -207,7 +220,11 @@ func (s state) shallowList() []Hash {
 
 // createLayout makes an empty mirror of dir, removing an old one. It removes nothing but a mirror's own files.
 func createLayout(dir, url string) error {
-	for _, name := range []string{configFile, refsFile, shallowFile, headFile, refsDir, objectsDir} {
+	// What is left by a crash in between is a mirror that has nothing, or not all: it is filled anew.
+	if err := replaceFile(filepath.Join(dir, configFile), configText(url, false)); err != nil {
+		return err
+	}
+	for _, name := range []string{refsFile, shallowFile, headFile, refsDir, objectsDir} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -217,10 +234,7 @@ func createLayout(dir, url string) error {
 			return err
 		}
 	}
-	return errors.Join(
-		replaceFile(filepath.Join(dir, headFile), "ref: "+branchPrefix+"main\n"),
-		replaceFile(filepath.Join(dir, configFile), configText(url)),
-	)
+	return replaceFile(filepath.Join(dir, headFile), "ref: "+branchPrefix+"main\n")
 }
 
 func replaceFile(name, text string) error {

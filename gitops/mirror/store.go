@@ -28,6 +28,8 @@ type store struct {
 	fresh map[Hash]obj
 	size  int64 // bytes in fresh
 	bad   error // what was found damaged; the mirror is filled anew at the next fetch
+	// partial says that blobs may be missing.
+	partial bool
 }
 
 // limits bound what is held in memory and fetched.
@@ -40,7 +42,7 @@ type limits struct {
 	increment uint32
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 8 << 20, cache: 32 << 20, increment: 250_000}
+var defaultLimits = limits{overlay: 32 << 20, fetch: 2 << 20, cache: 32 << 20, increment: 250_000}
 
 func newStore(dir string, l limits) *store {
 	s := &store{dir: dir, limits: l}
@@ -85,6 +87,36 @@ func (s *store) has(h Hash) bool {
 		return true
 	}
 	return s.base.HasEncodedObject(h) == nil
+}
+
+// lacking are those of the objects that are not there, each once.
+func (s *store) lacking(hashes []Hash) []Hash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Hash
+	seen := map[Hash]bool{}
+	for _, h := range hashes {
+		if _, ok := s.fresh[h]; ok || seen[h] || s.base.HasEncodedObject(h) == nil {
+			continue
+		}
+		seen[h] = true
+		out = append(out, h)
+	}
+	return out
+}
+
+func (s *store) isPartial() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partial
+}
+
+// becomePartial says that blobs may be missing from now on.
+func (s *store) becomePartial() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = true
+	return markPromised(filepath.Join(s.dir, packDir))
 }
 
 const anySize = int64(-1)
@@ -161,6 +193,13 @@ func (s *store) needed(err error) error {
 	return err
 }
 
+// spoil notes that the mirror is of no use as it is.
+func (s *store) spoil(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bad = reason
+}
+
 // damage is what was found wrong since the last reset, or nil.
 func (s *store) damage() error {
 	s.mu.Lock()
@@ -227,7 +266,15 @@ func (s *store) writePack(pack io.Reader) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.reopenLocked()
+	return errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// markLocked marks the packs of a partial mirror.
+func (s *store) markLocked() error {
+	if !s.partial {
+		return nil
+	}
+	return markPromised(filepath.Join(s.dir, packDir))
 }
 
 // maxObjects is how many objects a pack may say that it has. Room for all of them is made before the first one is read.
@@ -252,7 +299,7 @@ func (s *store) writePackLocked(pack io.Reader) error {
 	if err := packfile.WritePackfileToObjectStorage(s.base, pack); err != nil {
 		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
 	}
-	return nil
+	return s.markLocked()
 }
 
 // reopenLocked makes packs visible that came to disk by another way than base.

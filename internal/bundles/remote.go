@@ -176,19 +176,18 @@ func (r *remote) floor(s state) policy.Layer {
 // fact is the bundle's revision, as old as the server's last word on it. Its words stay the same while what is wrong does.
 func (r *remote) fact(s state) rollout.Fact {
 	out := rollout.Fact{ObservedAt: s.confirmed.UTC(), MaxAge: r.maxAge, Source: "policy bundle " + shown(r.fetcher.url)}
-	stale := s.confirmed.IsZero() || r.now().Sub(s.confirmed) > r.maxAge
-	switch {
-	case s.content == nil:
+	if s.content == nil {
 		out.Error = r.floor(s).Problems[0].Message
-	case stale && s.problem != "":
-		out.Error = "not confirmed by its server: " + s.problem
-	default:
-		text, err := json.Marshal(s.content.revision)
-		if err != nil {
-			out.Error = err.Error()
-			break
-		}
-		out.Value = text
+		return out
 	}
+	if stale := s.confirmed.IsZero() || r.now().Sub(s.confirmed) > r.maxAge; stale && s.problem != "" {
+		out.Error = "not confirmed by its server: " + s.problem // what is in force is told all the same
+	}
+	text, err := json.Marshal(s.content.revision)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	out.Value = text
 	return out
 }

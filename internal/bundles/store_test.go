@@ -116,6 +116,7 @@ func TestTheLastGoodOneStays(t *testing.T) {
 			require.Equal(t, was.Key, old.Key, "the policies stay, however old they are")
 			require.False(t, old.Facts["bundle.org"].Fresh(b.clock))
 			require.Contains(t, old.Facts["bundle.org"].Error, c.want)
+			require.Equal(t, was.Facts["bundle.org"].Value, old.Facts["bundle.org"].Value, "what is in force is told")
 
 			b.start()
 			require.Equal(t, was.Key, b.store.Floor().Key, "a restart has it from the cache")

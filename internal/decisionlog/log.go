@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -267,7 +268,22 @@ func (l *Log) decision(e *entry) (decisions.Decision, error) {
 	if err != nil {
 		return decisions.Decision{}, err
 	}
-	return decisions.New(decisions.Judged{Now: e.Snapshot.Now, Labels: l.cfg.Labels, Input: input, Verdicts: e.Plan.Verdicts}, l.cfg.Masker)
+	return decisions.New(decisions.Judged{Now: e.Snapshot.Now, Labels: l.cfg.Labels, Input: input, Verdicts: e.Plan.Verdicts, Bundles: bundlesOf(e)}, l.cfg.Masker)
+}
+
+// bundleFacts begin the names of the facts about the bot's bundles, whose values are revisions.
+const bundleFacts = "bundle."
+
+// bundlesOf are the policies that judged: all of them by their digest, and the bot's bundles by their revisions.
+func bundlesOf(e *entry) map[string]decisions.Bundle {
+	out := map[string]decisions.Bundle{decisions.Path: {Revision: e.Plan.Verdicts.PolicyDigest}}
+	for name, fact := range e.Snapshot.Facts {
+		var revision string
+		if bundle, ok := strings.CutPrefix(name, bundleFacts); ok && json.Unmarshal(fact.Value, &revision) == nil {
+			out[bundle] = decisions.Bundle{Revision: revision}
+		}
+	}
+	return out
 }
 
 // complaint logs an error when it is another than the last one, and when it is over.

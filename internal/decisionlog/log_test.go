@@ -437,3 +437,15 @@ func TestFileIsRotated(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	require.NoError(t, f.Close())
 }
+
+// The policies that judged are told from each other by revision, the bot's bundles too, however long ago their server confirmed them.
+func TestBundlesAreRecorded(t *testing.T) {
+	b := newBot(t, nil, "")
+	l := b.open()
+	record(l, held("checkout", noon, func(d *reconcile.Decision) {
+		d.Snapshot.Facts = map[string]rollout.Fact{"bundle.org": {Value: []byte(`"r7"`), ObservedAt: noon.Add(-time.Hour), Error: "not confirmed"},
+			"bundle.team": {Error: "not there"}, "error_rate": {Value: []byte(`"r8"`)}}
+	}))
+	closeLog(t, l)
+	require.Equal(t, map[string]decisions.Bundle{"rampart": {Revision: "sha256:1"}, "org": {Revision: "r7"}}, b.recorded()[0].Bundles)
+}

@@ -31,8 +31,8 @@ type Decision struct {
 	Input json.RawMessage `json:"input"`
 	// Result is rollout.Verdicts; canonical JSON, masked.
 	Result json.RawMessage `json:"result"`
-	// Erased are JSON pointers of what was masked, sorted: /input/..., /result/....
-	Erased []string `json:"erased,omitempty"`
+	// Masked are JSON pointers of what was masked, sorted: /input/..., /result/....
+	Masked []string `json:"masked,omitempty"`
 	// Metrics such as timer_rego_query_eval_ns: in JSON lines, not on the ref.
 	Metrics map[string]int64 `json:"metrics,omitempty"`
 }
@@ -65,7 +65,7 @@ func New(j Judged, m *Masker) (Decision, error) {
 	if len(d.Bundles) == 0 {
 		d.Bundles = map[string]Bundle{Path: {Revision: j.Verdicts.PolicyDigest}}
 	}
-	if d.Input, d.Result, d.Erased, err = m.mask(j.Input, result); err != nil {
+	if d.Input, d.Result, d.Masked, err = m.mask(j.Input, result); err != nil {
 		return Decision{}, err
 	}
 	if _, err := d.Deployment(); err != nil {
@@ -109,7 +109,7 @@ func (d Decision) digest() string {
 	}
 	part(d.Input)
 	part(d.Result)
-	for _, e := range d.Erased {
+	for _, e := range d.Masked {
 		part([]byte(e))
 	}
 	sum := h.Sum(nil)[:16]

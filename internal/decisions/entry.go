@@ -42,8 +42,8 @@ func entryOf(d *Decision) (*entry, error) {
 	rest, err := json.Marshal(struct {
 		Labels  map[string]string
 		Bundles map[string]Bundle
-		Erased  []string
-	}{d.Labels, d.Bundles, d.Erased})
+		Masked  []string `json:"Erased"` // as version 1 of the format has it
+	}{d.Labels, d.Bundles, d.Masked})
 	if err != nil {
 		return nil, fmt.Errorf("encode its labels: %w", err)
 	}
@@ -71,7 +71,7 @@ func (e *entry) decision() (Decision, error) {
 	var rest struct {
 		Labels  map[string]string
 		Bundles map[string]Bundle
-		Erased  []string
+		Masked  []string `json:"Erased"` // as version 1 of the format has it
 	}
 	input, result, meta := e.doc.get(inputRoot), e.doc.get(resultRoot), e.doc.get("meta")
 	if input == nil || result == nil || meta == nil {
@@ -80,7 +80,7 @@ func (e *entry) decision() (Decision, error) {
 	if err := json.Unmarshal(meta.appendJSON(nil), &rest); err != nil {
 		return d, fmt.Errorf("its labels: %w", err)
 	}
-	d.Labels, d.Bundles, d.Erased = rest.Labels, rest.Bundles, rest.Erased
+	d.Labels, d.Bundles, d.Masked = rest.Labels, rest.Bundles, rest.Masked
 	d.Input, d.Result = input.appendJSON(nil), result.appendJSON(nil)
 	d.ID = d.digest()
 	return d, nil

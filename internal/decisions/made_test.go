@@ -216,7 +216,7 @@ func (m *made) world(t require.TestingT) sim.Input {
 	world.Traffic.Duration = v1alpha1.Duration{Duration: time.Duration(5+r.IntN(300)) * time.Second}
 	m.queues = []string{m.name.Name, m.name.Name + "-slow"}[:1+r.IntN(2)]
 	m.rollouts(&world, "registry.example.com/"+team+"/"+m.name.Name, tag)
-	return sim.Input{World: world, Judge: m, Snapshot: rollout.Snapshot{
+	return sim.Input{World: world, Judge: m, Next: sim.NextMadeUp, Snapshot: rollout.Snapshot{
 		Deployment: m.name, SpecPath: "workers/" + team + "/" + m.name.Name + ".yaml",
 		Environment: v1alpha1.Environment{Name: "prod", CD: v1alpha1.ArgoCD, Output: v1alpha1.Output{Path: "deploy/prod"}, ManagerIdentity: "rampart/prod",
 			Approval: v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeStep}, Status: v1alpha1.StatusOn},

@@ -98,12 +98,12 @@ const (
 // masking is one decision's.
 type masking struct {
 	masker *Masker
-	erased map[string]bool
+	masked map[string]bool
 	gone   map[string]bool
 }
 
 // mask gives input and result, masked and canonical, and sorted pointers to what was.
-func (m *Masker) mask(input, result json.RawMessage) (in, out json.RawMessage, erased []string, err error) {
+func (m *Masker) mask(input, result json.RawMessage) (in, out json.RawMessage, masked []string, err error) {
 	i, err := parsed(inputRoot, input)
 	if err != nil {
 		return nil, nil, nil, err
@@ -112,7 +112,7 @@ func (m *Masker) mask(input, result json.RawMessage) (in, out json.RawMessage, e
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	w := masking{masker: m, erased: map[string]bool{}, gone: map[string]bool{}}
+	w := masking{masker: m, masked: map[string]bool{}, gone: map[string]bool{}}
 	i = w.walk([]string{inputRoot}, i)
 	r = w.pointed([]string{resultRoot}, r)
 	if len(w.gone) > 0 {
@@ -124,12 +124,12 @@ func (m *Masker) mask(input, result json.RawMessage) (in, out json.RawMessage, e
 	if out, err = canonical(r); err != nil {
 		return nil, nil, nil, fmt.Errorf("encode the decision's result: %w", err)
 	}
-	return in, out, slices.Sorted(maps.Keys(w.erased)), nil
+	return in, out, slices.Sorted(maps.Keys(w.masked)), nil
 }
 
 // hide notes what is masked.
 func (w *masking) hide(path []string, what ...string) {
-	w.erased[pointer(path)] = true
+	w.masked[pointer(path)] = true
 	for _, s := range what {
 		if s = strings.TrimSpace(s); len(s) >= shortest {
 			w.gone[s] = true
@@ -224,8 +224,8 @@ func (w *masking) applied(path []string, text string) {
 		w.hide(path, text)
 		return
 	}
-	w.erased[pointer(path)], w.gone[strings.TrimSpace(text)] = true, true
-	inner := masking{masker: w.masker, erased: map[string]bool{}, gone: w.gone}
+	w.masked[pointer(path)], w.gone[strings.TrimSpace(text)] = true, true
+	inner := masking{masker: w.masker, masked: map[string]bool{}, gone: w.gone}
 	inner.walk([]string{inputRoot, "deployment"}, object)
 }
 
@@ -355,12 +355,12 @@ func (w *masking) scrub(path []string, v any, secrets []string) any {
 			s = strings.ReplaceAll(s, secret, masked)
 		}
 		if s != v {
-			w.erased[pointer(path)] = true
+			w.masked[pointer(path)] = true
 		}
 		return s
 	case json.Number:
 		if slices.Contains(secrets, v.String()) {
-			w.erased[pointer(path)] = true
+			w.masked[pointer(path)] = true
 			return masked
 		}
 	case []any:
@@ -382,7 +382,7 @@ func (w *masking) scrubObject(path []string, v map[string]any, secrets []string)
 		}
 		at := below(path, key)
 		if key != k {
-			w.erased[pointer(at)] = true
+			w.masked[pointer(at)] = true
 		}
 		out[key] = w.scrub(at, v[k], secrets)
 	}

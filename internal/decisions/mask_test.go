@@ -90,7 +90,7 @@ func TestSecretsAreWrittenNowhere(t *testing.T) {
 		message := rapid.SampledFrom([]string{"fine", "the value is " + secret + ".", secret}).Draw(t, "message")
 		d, err := decisions.New(judged(strings.ReplaceAll(planted(place), "SECRET", secret), message), m)
 		require.NoError(t, err)
-		require.NotEmpty(t, d.Erased)
+		require.NotEmpty(t, d.Masked)
 
 		var lines bytes.Buffer
 		require.NoError(t, decisions.WriteLines(&lines, d))
@@ -109,16 +109,16 @@ func TestWhatIsMasked(t *testing.T) {
 		input   string
 		message string
 		want    string
-		erased  []string
+		masked  []string
 	}{
 		"variables by value, the rest of a variable stays": {
 			input:  planted(spec(`"containers":[{"env":[{"name":"A","value":"one"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"C","value":""}]}]`)),
 			want:   planted(spec(`"containers":[{"env":[{"name":"A","value":"***"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"C","value":""}]}]`)),
-			erased: []string{"/input/deployment/spec/template/spec/containers/0/env/0/value"}},
+			masked: []string{"/input/deployment/spec/template/spec/containers/0/env/0/value"}},
 		"keys are escaped in pointers": {
 			input:  planted(`,"metadata":{"annotations":{"a~b/token":"x"}}`),
 			want:   planted(`,"metadata":{"annotations":{"a~b/token":"***"}}`),
-			erased: []string{"/input/deployment/metadata/annotations/a~0b~1token"}},
+			masked: []string{"/input/deployment/metadata/annotations/a~0b~1token"}},
 		"arguments that only look like it stay": {
 			input: planted(spec(`"containers":[{"args":["--queue","checkout","--compass","north","--level=info","https://example.com:443/x"]}]`)),
 			want:  planted(spec(`"containers":[{"args":["--queue","checkout","--compass","north","--level=info","https://example.com:443/x"]}]`))},
@@ -128,27 +128,27 @@ func TestWhatIsMasked(t *testing.T) {
 		"the input of a gate goes as a whole, the gate stays": {
 			input:  planted(`,"spec":{"rollout":{"gate":{"workflowType":"Smoke","input":{"a":1}}}}`),
 			want:   planted(`,"spec":{"rollout":{"gate":{"workflowType":"Smoke","input":"***"}}}`),
-			erased: []string{"/input/deployment/spec/rollout/gate/input"}},
+			masked: []string{"/input/deployment/spec/rollout/gate/input"}},
 		"what kubectl applied goes as a whole, and words of it stay in the result": {
 			input:   planted(`,"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"kind\":\"WorkerDeployment\"}"}}`),
 			message: "a WorkerDeployment needs an owner",
 			want:    planted(`,"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"***"}}`),
-			erased:  []string{"/input/deployment/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"}},
+			masked:  []string{"/input/deployment/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"}},
 		"the name beside a password stays": {
 			input:  planted(spec(`"containers":[{"command":["sh","-c","curl -u deployer:pw1234 x"]}]`)),
 			want:   planted(spec(`"containers":[{"command":["sh","-c","curl -u deployer:*** x"]}]`)),
-			erased: []string{"/input/deployment/spec/template/spec/containers/0/command/2"}},
+			masked: []string{"/input/deployment/spec/template/spec/containers/0/command/2"}},
 		"what is not masked elsewhere is not masked in the result": {
 			input:   planted(spec(`"containers":[{"env":[{"name":"QUEUE","value":"checkout"}]}]`)),
 			message: "the queue checkout has no pollers",
 			want:    planted(spec(`"containers":[{"env":[{"name":"QUEUE","value":"***"}]}]`)),
-			erased:  []string{"/input/deployment/spec/template/spec/containers/0/env/0/value"}},
+			masked:  []string{"/input/deployment/spec/template/spec/containers/0/env/0/value"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := decisions.New(judged(c.input, c.message), masker(t))
 			require.NoError(t, err)
 			require.JSONEq(t, c.want, string(d.Input))
-			require.Equal(t, c.erased, d.Erased)
+			require.Equal(t, c.masked, d.Masked)
 			require.Contains(t, string(d.Result), c.message)
 		})
 	}

@@ -55,8 +55,8 @@ func anyDecision(t *rapid.T) decisions.Decision {
 	result := map[string]any{"actions": rapid.MapOfN(rapid.String(), value(2), 0, 3).Draw(t, "actions"), "more": value(3).Draw(t, "more")}
 	d := decisions.Decision{Path: "rampart", Timestamp: noon.Add(time.Duration(rapid.IntRange(-1000000, 1000000).Draw(t, "at")) * time.Second),
 		Labels: map[string]string{"id": "x"}, Bundles: map[string]decisions.Bundle{"rampart": {Revision: rapid.String().Draw(t, "revision")}}}
-	if rapid.Bool().Draw(t, "erased") {
-		d.Erased = []string{"/input/x"}
+	if rapid.Bool().Draw(t, "masked") {
+		d.Masked = []string{"/input/x"}
 	}
 	d.Input, d.Result = marshalled(t, in), marshalled(t, result)
 	return d

@@ -2,7 +2,9 @@ package forgetest
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
@@ -45,8 +47,50 @@ func (w *World) Reopen(number int64) {
 }
 
 // MergePull merges a pull request, whatever the rules say.
-func (w *World) MergePull(number int64, by *User, method string) {
-	w.Do(func(s *State) { s.Merge(s.Pull(int(number)), by, method) })
+func (w *World) MergePull(number int64, by *User, method forge.Method) {
+	w.Do(func(s *State) { s.Merge(s.Pull(int(number)), by, string(method)) })
+}
+
+// Rewrite gives it another body.
+func (w *World) Rewrite(number int64, body string) { w.Edit(number, func(p *Pull) { p.Body = body }) }
+
+// Undraft makes a draft one that can be merged.
+func (w *World) Undraft(number int64) { w.Edit(number, func(p *Pull) { p.Draft = false }) }
+
+// AddLabel adds a label.
+func (w *World) AddLabel(number int64, name string) {
+	w.Edit(number, func(p *Pull) { p.Labels = append(p.Labels, name) })
+}
+
+// Now is the world's time.
+func (w *World) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+// Later has nothing to wait for: everything has a time of its own.
+func (w *World) Later() {}
+
+// Allow has pull requests merged in this way only.
+func (w *World) Allow(method forge.Method) {
+	w.SetRules(func(r *Rules) { r.Methods = []string{string(method)} })
+}
+
+// Advance has main be a commit, as somebody pushed it.
+func (w *World) Advance(commit string) { w.Git.Git("update-ref", "refs/heads/main", commit) }
+
+// Remove removes an account, of which the forge shows nothing then.
+func (w *World) Remove(u *User) {
+	w.Do(func(s *State) {
+		for _, p := range s.Pulls() {
+			for _, by := range []**User{&p.Author, &p.ClosedBy} {
+				if *by == u {
+					*by = nil
+				}
+			}
+		}
+	})
 }
 
 // Edit changes a pull request.

@@ -4,22 +4,27 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// Site is a server in a test, with the adapter that is looked at.
+// Site is a forge in a test, with the adapter that is looked at.
 type Site struct {
 	*testing.T
-	*World
+	Place
+	Cast
+	// URL is where its front is, and its pages.
+	URL   string
+	Front Front
+	// World and Server are nil for a real forge.
+	World  *World
 	Server *Server
 	Kind   forge.Kind
 	// Make gives an adapter.
 	Make func(forge.Config) (forge.Forge, error)
-	// Allow sets the repository so that it merges in this way only.
-	Allow func(w *World, method forge.Method)
 	// Teams says that a team can be asked for a review.
 	Teams bool
 	// Commits says that approvals tell of which commit they are.
@@ -29,7 +34,11 @@ type Site struct {
 	Forge forge.Forge
 }
 
-const head = "rampart/prod/payments/checkout"
+const (
+	head     = "rampart/prod/payments/checkout"
+	patience = time.Minute
+	tick     = 20 * time.Millisecond
+)
 
 // As is the forge of somebody with that token.
 func (s *Site) As(token string) forge.Forge {
@@ -42,7 +51,7 @@ func (s *Site) As(token string) forge.Forge {
 // Located is the repository, by what Git clones from.
 func (s *Site) Located() forge.Repository {
 	s.Helper()
-	located, err := forge.Locate(forge.Location{Clone: s.Server.URL + "/" + s.Owner + "/" + s.Name + ".git", Kind: s.Kind, Base: s.Server.URL})
+	located, err := forge.Locate(forge.Location{Clone: s.URL + "/" + s.Owner + "/" + s.Name + ".git", Kind: s.Kind, Base: s.URL})
 	require.NoError(s, err)
 	return located
 }
@@ -62,11 +71,21 @@ func (s *Site) get(number int64) forge.Details {
 	return d
 }
 
-// looked is get, after the forge has looked for conflicts.
+// until is get, once the forge has done what it does in the background.
+func (s *Site) until(number int64, done func(forge.Details) bool) (d forge.Details) {
+	s.Helper()
+	require.Eventually(s, func() bool { d = s.get(number); return done(d) }, patience, tick)
+	return d
+}
+
+// looked is get, after the forge has found no conflict.
 func (s *Site) looked(number int64) forge.Details {
 	s.Helper()
-	s.get(number)
-	return s.get(number)
+	return s.until(number, func(d forge.Details) bool { return d.Mergeable })
+}
+
+func is(state forge.State) func(forge.Details) bool {
+	return func(d forge.Details) bool { return d.State == state }
 }
 
 func (s *Site) bot() forge.Person { return forge.Person{Login: s.Bot.Login, Self: true} }
@@ -88,7 +107,10 @@ func numbers(list []forge.PullRequest) (n []int64) {
 	return n
 }
 
-// Run runs the table of tests, each on a server of its own.
+// simulated says that the forge is one of ours, which can do what a real one cannot be brought to, and at once.
+func (s *Site) simulated() bool { return s.World != nil }
+
+// Run runs the table of tests, each on a repository of its own.
 func Run(t *testing.T, start func(*testing.T) *Site) {
 	for name, test := range map[string]func(*Site){
 		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus,
@@ -96,20 +118,34 @@ func Run(t *testing.T, start func(*testing.T) *Site) {
 		"merge": testMerge, "merged by a person": testMergedByPerson, "pushed to the base": testPushedToBase,
 		"automatic merge": testAutomaticMerge, "automatic merge taken back": testTakenBack, "nothing to wait for": testNothingToWaitFor,
 		"merging not allowed": testMergeNotAllowed, "not ready to merge": testNotReady,
-		"list": testList, "since": testSince, "exists": testExists, "at once": testAtOnce, "at the same moment": testSameMoment,
+		"list": testList, "since": testSince, "exists": testExists, "at once": testAtOnce,
 		"renamed": testRenamed, "read only": testReadOnly, "no right": testNoRight, "private": testPrivate,
 		"wrong token": testWrongToken, "left alone": testLeftAlone, "away": testAway,
-		"undocumented": testUndocumented,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			s.T = t
-			s.Forge = s.As(s.Bot.Token)
-			test(s)
-			s.Git.Fsck()
-		})
+		run(t, name, test, start)
 	}
+}
+
+// RunSimulated runs what a real forge cannot be brought to do.
+func RunSimulated(t *testing.T, start func(*testing.T) *Site) {
+	run(t, "at the same moment", testSameMoment, start)
+	run(t, "undocumented", testUndocumented, start)
+}
+
+func run(t *testing.T, name string, test func(*Site), start func(*testing.T) *Site) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		s.T = t
+		s.Forge = s.As(s.Bot.Token)
+		test(s)
+		s.Git.Fsck()
+	})
+}
+
+// Simulated is a site on a server of ours.
+func Simulated(t *testing.T, w *World, server *Server) *Site {
+	return &Site{T: t, Place: w, Cast: w.Cast, URL: server.URL, Front: server, World: w, Server: server}
 }
 
 // everything calls every method with what it may refuse.

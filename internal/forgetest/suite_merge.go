@@ -1,6 +1,7 @@
 package forgetest
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -11,8 +12,15 @@ import (
 // merge merges it as the bot does.
 func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 	s.Helper()
-	s.Allow(s.World, method)
-	got, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
+	s.Allow(method)
+	s.looked(pr.Number)
+	var got forge.Merging
+	var err error
+	require.Eventually(s, func() bool { // a forge that was pushed to may look once more
+		got, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
+		var notReady *forge.NotReadyError
+		return !errors.As(err, &notReady)
+	}, patience, tick)
 	require.NoError(s, err)
 	require.Equal(s, forge.Merged, got)
 }
@@ -23,11 +31,13 @@ func testMerge(s *Site) {
 		method  forge.Method
 		parents int
 	}{{forge.MethodMerge, 2}, {forge.MethodSquash, 1}, {forge.MethodRebase, 1}} {
-		s.Allow(s.World, c.method)
+		s.Allow(c.method)
 		pr := s.open(head)
 		pr.HeadCommit = s.Push(head, nil)
-		require.False(s, s.get(pr.Number).Mergeable, "it is not known yet")
-		require.True(s, s.get(pr.Number).Mergeable, c.method)
+		if s.simulated() {
+			require.False(s, s.get(pr.Number).Mergeable, "it is not known yet")
+		}
+		s.looked(pr.Number)
 		before := s.Git.Tip("main")
 		_, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: c.method, Commit: before})
 		var moved *forge.MovedError
@@ -43,7 +53,7 @@ func testMerge(s *Site) {
 		require.False(s, d.Mergeable)
 		require.False(s, d.Closed.IsZero())
 		parents := strings.Fields(s.Git.Git("rev-list", "--parents", "-1", d.MergeCommit))[1:]
-		if s.Kind == forge.KindGitHub || c.method != forge.MethodSquash {
+		if s.Kind != forge.KindGitLab || c.method != forge.MethodSquash {
 			require.Len(s, parents, c.parents, c.method)
 		}
 		require.Len(s, s.Git.Files("main"), len(s.Git.Files(before))+2, "both commits arrived")
@@ -57,7 +67,8 @@ func testMerge(s *Site) {
 
 func testMergedByPerson(s *Site) {
 	pr := s.open(head)
-	s.MergePull(pr.Number, s.Person, "squash")
+	s.looked(pr.Number)
+	s.MergePull(pr.Number, s.Person, forge.MethodSquash)
 	d := s.get(pr.Number)
 	require.Equal(s, s.person(), d.ClosedBy)
 	require.Equal(s, s.Git.Tip("main"), d.MergeCommit)
@@ -67,9 +78,8 @@ func testMergedByPerson(s *Site) {
 // What a person pushes to the base branch without the forge is merged to it.
 func testPushedToBase(s *Site) {
 	pr := s.open(head)
-	s.Git.Git("update-ref", "refs/heads/main", pr.HeadCommit)
-	d := s.get(pr.Number)
-	require.Equal(s, forge.StateMerged, d.State)
+	s.Advance(pr.HeadCommit)
+	d := s.until(pr.Number, is(forge.StateMerged))
 	require.Equal(s, s.person(), d.ClosedBy)
 	require.Equal(s, pr.HeadCommit, d.MergeCommit)
 }
@@ -82,7 +92,7 @@ func order(pr forge.PullRequest, when forge.When, method forge.Method) forge.Mer
 func testAutomaticMerge(s *Site) {
 	s.SetRules(func(r *Rules) { r.Checks = []string{"ci"} })
 	for _, method := range []forge.Method{forge.MethodMerge, forge.MethodSquash, forge.MethodRebase} {
-		s.Allow(s.World, method)
+		s.Allow(method)
 		pr := s.open(head)
 		require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
 		s.looked(pr.Number)
@@ -97,8 +107,7 @@ func testAutomaticMerge(s *Site) {
 		}
 		require.Equal(s, forge.StateOpen, s.get(pr.Number).State)
 		s.Check(pr.HeadCommit, "ci", "success")
-		d := s.get(pr.Number)
-		require.Equal(s, forge.StateMerged, d.State)
+		d := s.until(pr.Number, is(forge.StateMerged))
 		require.Equal(s, s.bot(), d.ClosedBy)
 		require.Equal(s, s.Git.Tip("main"), d.MergeCommit)
 		s.DeleteBranch(head)
@@ -108,7 +117,7 @@ func testAutomaticMerge(s *Site) {
 // Taken back: the check does not merge it. And not ordered if the branch is not what the bot knows.
 func testTakenBack(s *Site) {
 	s.SetRules(func(r *Rules) { r.Checks = []string{"ci"} })
-	s.Allow(s.World, forge.MethodMerge)
+	s.Allow(forge.MethodMerge)
 	pr := s.open(head)
 	s.looked(pr.Number)
 	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
@@ -137,23 +146,32 @@ func testTakenBack(s *Site) {
 
 // Where nothing is left to wait for, it is merged: also while the forge still looks, and by one that has other statuses.
 func testNothingToWaitFor(s *Site) {
-	s.Allow(s.World, forge.MethodMerge)
+	s.Allow(forge.MethodMerge)
 	for _, looks := range []int{0, 1, 2} {
 		pr := s.open(head)
 		for range looks {
 			s.get(pr.Number)
 		}
-		got, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
-		require.NoError(s, err)
-		require.Equal(s, forge.Merged, got)
-		require.Equal(s, forge.StateMerged, s.get(pr.Number).State)
+		var notReady *forge.NotReadyError
+		require.Eventually(s, func() bool {
+			got, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
+			if !s.simulated() && errors.As(err, &notReady) { // it looks, and takes no order meanwhile
+				return false
+			}
+			require.NoError(s, err)
+			if s.simulated() {
+				require.Equal(s, forge.Merged, got)
+			}
+			return true
+		}, patience, tick)
+		s.until(pr.Number, is(forge.StateMerged))
 		s.DeleteBranch(head)
 	}
 }
 
 func testMergeNotAllowed(s *Site) {
 	for _, allowed := range []forge.Method{forge.MethodMerge, forge.MethodRebase} {
-		s.Allow(s.World, allowed)
+		s.Allow(allowed)
 		pr := s.open("branch-" + string(allowed))
 		s.looked(pr.Number)
 		for _, method := range []forge.Method{forge.MethodMerge, forge.MethodSquash, forge.MethodRebase} {
@@ -169,7 +187,7 @@ func testMergeNotAllowed(s *Site) {
 			}
 		}
 	}
-	s.Allow(s.World, forge.MethodMerge)
+	s.Allow(forge.MethodMerge)
 	s.SetRules(func(r *Rules) { r.Mergers = []string{s.Person.Login} })
 	pr := s.open(head)
 	s.looked(pr.Number)
@@ -186,11 +204,13 @@ func testMergeNotAllowed(s *Site) {
 
 // A draft, one with a conflict and one that nobody approved are not merged.
 func testNotReady(s *Site) {
-	s.Allow(s.World, forge.MethodMerge)
+	s.Allow(forge.MethodMerge)
 	var notReady *forge.NotReadyError
 	try := func(pr forge.PullRequest) {
 		s.Helper()
-		s.looked(pr.Number)
+		for range 2 { // it looks for conflicts once it is asked
+			s.get(pr.Number)
+		}
 		_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.Now, forge.MethodMerge))
 		require.ErrorAs(s, err, &notReady)
 		require.NotEmpty(s, notReady.Said)

@@ -25,8 +25,7 @@ func testClosed(s *Site) {
 		c.close(pr.Number)
 		check := func() {
 			s.Helper()
-			d := s.get(pr.Number)
-			require.Equal(s, forge.StateClosed, d.State, c.name)
+			d := s.until(pr.Number, is(forge.StateClosed))
 			require.Equal(s, c.want, d.ClosedBy, c.name)
 			require.Equal(s, []string{head, pr.HeadCommit}, []string{d.Head, d.HeadCommit}, c.name)
 			require.False(s, d.Closed.IsZero(), c.name)
@@ -46,9 +45,13 @@ func testClosed(s *Site) {
 
 // An account that is no more is nobody, and not the one that stands for it.
 func testGhost(s *Site) {
-	pr := s.open(head)
-	s.Edit(pr.Number, func(p *Pull) { p.Author = nil })
-	s.ClosePull(pr.Number, nil)
+	gone := s.NewUser("gone", Writes)
+	s.Branch(head)
+	pr, err := s.As(gone.Token).Open(s.Context(), forge.Opening{Title: "t", Head: head, Base: "main"})
+	require.NoError(s, err)
+	s.ClosePull(pr.Number, gone)
+	require.Equal(s, forge.Person{Login: gone.Login}, s.get(pr.Number).ClosedBy)
+	s.Remove(gone)
 	d := s.get(pr.Number)
 	require.Empty(s, d.Author)
 	require.Empty(s, d.ClosedBy)
@@ -58,8 +61,7 @@ func testGhost(s *Site) {
 // The last word of each who may write.
 func testApprovals(s *Site) {
 	pr := s.open(head)
-	second, changed, dismissed := s.NewUser("second"), s.NewUser("changed"), s.NewUser("dismissed")
-	second.Write, changed.Write, dismissed.Write = true, true, true
+	second, changed, dismissed := s.NewUser("second", Writes), s.NewUser("changed", Writes), s.NewUser("dismissed", Writes)
 	for _, say := range []struct {
 		by    *User
 		state string
@@ -119,6 +121,7 @@ func testSince(s *Site) {
 	var prs []forge.PullRequest
 	for i := range 5 {
 		prs = append(prs, s.open(fmt.Sprintf("branch-%d", i)))
+		s.Later()
 	}
 	s.SetRules(func(r *Rules) { r.MaxPage = 2 })
 	s.ClosePull(prs[0].Number, s.Person)
@@ -144,14 +147,13 @@ func testRenamed(s *Site) {
 	pr := s.open(head)
 	older := s.Forge
 	fresh := s.As(s.Bot.Token)
-	s.Rename("acme-two", "workers-two")
-	s.Forge = fresh
+	at := s.Rename("acme-two", "workers-two")
 	for _, f := range []forge.Forge{older, fresh} {
 		s.Forge = f
 		require.NoError(s, f.Update(s.Context(), pr.Number, forge.Change{Title: "Still here", Comment: "c", Label: []string{"l"}}))
 		d := s.get(pr.Number)
 		require.Equal(s, "Still here", d.Title)
-		require.Contains(s, d.URL, "acme-two/workers-two")
+		require.Contains(s, d.URL, at)
 		list, err := f.List(s.Context(), forge.Filter{Head: head})
 		require.NoError(s, err)
 		require.Equal(s, []int64{pr.Number}, numbers(list))

@@ -94,10 +94,7 @@ type Rules struct {
 
 // World is a repository on a forge, and who uses it.
 type World struct {
-	Git         *gittest.Repo
-	Owner, Name string
-	// Bot, Person and Reader are there from the start. The bot and the person may write.
-	Bot, Person, Reader *User
+	Cast
 
 	mu      sync.Mutex
 	tb      testing.TB
@@ -117,21 +114,20 @@ type World struct {
 func NewWorld(tb testing.TB, owner, name string) *World {
 	tb.Helper()
 	w := &World{
-		Git: gittest.NewBareRepo(tb), Owner: owner, Name: name, tb: tb, tokens: map[string]Token{}, teams: []string{"platform"},
+		Cast: Cast{Git: gittest.NewBareRepo(tb), Owner: owner, Name: name}, tb: tb, tokens: map[string]Token{}, teams: []string{"platform"},
 		rules: Rules{Methods: []string{"merge", "squash", "rebase"}, MaxPage: 100}, now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), ids: 100,
 	}
 	w.Git.Commit(gittest.Commit{Write: map[string]string{"README.md": "# workers\n"}})
-	w.Bot, w.Person, w.Reader = w.NewUser("rampart-bot"), w.NewUser("person"), w.NewUser("reader")
-	w.Bot.Write, w.Person.Write = true, true
+	w.Bot, w.Person, w.Reader = w.NewUser("rampart-bot", Writes), w.NewUser("person", Writes), w.NewUser("reader", Reads)
 	return w
 }
 
-// NewUser makes an account that may only read.
-func (w *World) NewUser(login string) *User {
+// NewUser makes an account.
+func (w *World) NewUser(login string, role Role) *User {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids++
-	u := &User{ID: w.ids, Login: login, Token: fmt.Sprintf("tok_%s_0123456789abcdef", login)}
+	u := &User{ID: w.ids, Login: login, Token: fmt.Sprintf("tok_%s_0123456789abcdef", login), Write: role == Writes, Guest: role == Stranger}
 	w.users = append(w.users, u)
 	w.tokens[u.Token] = Token{User: u}
 	return u
@@ -153,12 +149,13 @@ func (w *World) SetRules(change func(*Rules)) {
 	change(&w.rules)
 }
 
-// Rename gives the repository another owner and name. The old ones lead to it.
-func (w *World) Rename(owner, name string) {
+// Rename gives the repository another owner and name, and gives them. The old ones lead to it.
+func (w *World) Rename(owner, name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.renamed = w.Owner + "/" + w.Name
 	w.Owner, w.Name = owner, name
+	return owner + "/" + name
 }
 
 // Do gives a server the state for one request, after all that happened in Git was noticed.

@@ -4,7 +4,7 @@
 //	func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 //
 // The binary is made by make gitea; tests are skipped where it is missing. What it shows to browsers lacks scripts and styles, which
-// are not in its module.
+// are not in its module, unless make gitea-pages made them: NeedPages.
 //
 // It may be used by parallel tests.
 package giteatest
@@ -29,6 +29,9 @@ import (
 
 // program is what make gitea puts into bin/.
 const program = "gitea-v1.25.2"
+
+// pages is where make gitea-pages puts scripts and styles.
+const pages = "gitea-pages-v1.25.2"
 
 const (
 	// patience is how long a test waits for what should take moments.
@@ -87,21 +90,38 @@ func Start(tb testing.TB) *Server {
 	return shared.server
 }
 
-// find looks in bin/ of the folders above.
+// find is the program.
 func find(tb testing.TB) string {
 	tb.Helper()
+	path, err := inBin(program)
+	if err != nil {
+		testneed.Missing(tb, "bin/"+program+" is needed and not there: make gitea")
+	}
+	return path
+}
+
+// NeedPages is for tests that look at pages with their scripts and styles: testneed.Missing where those are not made.
+func NeedPages(tb testing.TB) {
+	tb.Helper()
+	if _, err := inBin(pages); err != nil {
+		testneed.Missing(tb, "bin/"+pages+" is needed and not there: make gitea-pages")
+	}
+}
+
+// inBin looks in bin/ of the folders above.
+func inBin(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		tb.Fatal(err)
+		return "", err
 	}
 	for {
-		path := filepath.Join(dir, "bin", program)
+		path := filepath.Join(dir, "bin", name)
 		if _, err := os.Stat(path); err == nil {
-			return path
+			return path, nil
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			testneed.Missing(tb, "bin/"+program+" is needed and not there: make gitea")
+			return "", fmt.Errorf("bin/%s: %w", name, os.ErrNotExist)
 		}
 		dir = up
 	}
@@ -113,6 +133,14 @@ func start(binary string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir}
+	if public, err := inBin(pages); err == nil {
+		if err := os.Mkdir(s.path("custom"), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.Symlink(public, s.path("custom/public")); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.begin(binary); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start gitea: %w", err)

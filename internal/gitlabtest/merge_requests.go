@@ -3,6 +3,7 @@ package gitlabtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -203,14 +204,19 @@ func createNote(c *forgetest.Call) forgetest.Reply {
 	})
 }
 
+// approvals answers as the free edition does, where nothing has to be approved, and else as the others.
 func approvals(c *forgetest.Call) forgetest.Reply {
 	p := c.Pull(c.Number("merge_request_iid"))
 	by := []any{}
 	for _, r := range c.Approvers(p) {
 		by = append(by, map[string]any{"user": person(r.By), "approved_at": r.At})
 	}
-	return ok(map[string]any{
-		"id": 9000 + p.Number, "iid": p.Number, "project_id": projectID, "title": p.Title, "state": "opened", "created_at": p.Created, "updated_at": p.Updated,
-		"approvals_required": c.Rules().Approvals, "approvals_left": max(0, c.Rules().Approvals-len(by)), "approved_by": by,
-	})
+	body := map[string]any{"approved_by": by, "approved": len(by) > 0, "user_has_approved": false, "user_can_approve": c.By.Write}
+	if required := c.Rules().Approvals; required > 0 {
+		maps.Copy(body, map[string]any{
+			"id": 9000 + p.Number, "iid": p.Number, "project_id": projectID, "title": p.Title, "state": "opened", "created_at": p.Created,
+			"updated_at": p.Updated, "approvals_required": required, "approvals_left": max(0, required-len(by)),
+		})
+	}
+	return ok(body)
 }

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,33 +85,47 @@ func (r *Repo) Tip(branch string) string {
 func (r *Repo) Files(rev string) map[string]string {
 	r.tb.Helper()
 	files := map[string]string{}
+	var paths, hashes, marks []string
 	for line := range strings.SplitSeq(r.Git("ls-tree", "-r", "-z", rev), "\x00") {
 		if line == "" {
 			continue
 		}
 		meta, path, _ := strings.Cut(line, "\t")
 		fields := strings.Fields(meta)
-		switch fields[0] {
-		case "160000":
+		mark, submodule := map[string]string{"120000": "-> ", "100755": "* "}[fields[0]], fields[0] == "160000"
+		if submodule {
 			files[path] = "@ " + fields[2]
-		case "120000":
-			files[path] = "-> " + r.blob(fields[2])
-		case "100755":
-			files[path] = "* " + r.blob(fields[2])
-		default:
-			files[path] = r.blob(fields[2])
+			continue
 		}
+		paths, hashes, marks = append(paths, path), append(hashes, fields[2]), append(marks, mark)
+	}
+	for i, data := range r.Blobs(hashes...) {
+		files[paths[i]] = marks[i] + data
 	}
 	return files
 }
 
-func (r *Repo) blob(hash string) string {
-	cmd := command("git", "--git-dir", r.Dir, "cat-file", "blob", hash)
-	out, err := cmd.Output()
+// Blobs gives the content of blobs, in their order.
+func (r *Repo) Blobs(hashes ...string) []string {
+	r.tb.Helper()
+	cmd := command("git", "--git-dir", r.Dir, "cat-file", "--batch")
+	cmd.Stdin = strings.NewReader(strings.Join(hashes, "\n"))
+	read, err := cmd.Output()
 	if err != nil {
-		r.tb.Fatalf("git cat-file blob %s: %v", hash, err)
+		r.tb.Fatalf("git cat-file --batch: %v", err)
 	}
-	return string(out)
+	rest := string(read)
+	var out []string
+	for _, hash := range hashes {
+		head, after, _ := strings.Cut(rest, "\n") // HASH blob SIZE
+		fields := strings.Fields(head)
+		size, err := strconv.Atoi(fields[len(fields)-1])
+		if err != nil || size >= len(after) {
+			r.tb.Fatalf("git cat-file --batch: %s: %q", hash, head)
+		}
+		out, rest = append(out, after[:size]), after[size+1:]
+	}
+	return out
 }
 
 // Commit is what to commit with plain git. The zero value of a field means its default.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -173,4 +174,50 @@ func (s *SSHServer) EncryptKey(tb testing.TB, passphrase string) string {
 	file := filepath.Join(tb.TempDir(), "locked_key")
 	write(tb, file, string(pem.EncodeToMemory(block)))
 	return file
+}
+
+// Forward runs "ssh -D", a SOCKS5 proxy whose connections leave from the server, until the test ends, and gives its host:port.
+func (s *SSHServer) Forward(tb testing.TB) string {
+	tb.Helper()
+	for range 5 {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		at := free.Addr().String()
+		_ = free.Close() // ssh takes no port of its own choice; one that is taken meanwhile ends it
+		host, port, _ := strings.Cut(s.Addr, ":")
+		cmd := exec.Command("ssh", "-N", "-F", "none", "-D", at, "-p", port, "-i", s.KeyFile, "-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes",
+			"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+s.KnownHostsFile, "-o", "StrictHostKeyChecking=yes", s.User+"@"+host)
+		said := &strings.Builder{}
+		cmd.Stderr = said
+		if err := cmd.Start(); err != nil {
+			tb.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		if listens(at, ended) {
+			tb.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+			return at
+		}
+		tb.Logf("ssh -D %s: %s", at, said)
+	}
+	tb.Fatal("ssh -D found no port")
+	return ""
+}
+
+// listens waits until somebody listens, or it ended.
+func listens(at string, ended <-chan struct{}) bool {
+	for {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = conn.Close()
+			return true
+		}
+		select {
+		case <-ended:
+			return false
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

@@ -9,10 +9,21 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// Which says what of all that waits for approval is meant. Its zero value is the one thing that waits.
+type Which struct {
+	// Build ID that it is about; "": any.
+	Build string
+	// Stage of an evacuation; "": any, and a raise.
+	Stage v1alpha1.EvacuationStage
+	// To is the percentage that a raise goes to, 100 for a promotion; nil: any, and a stage. Who looked at one proposal does not answer
+	// another one that came in its place.
+	To *float64
+}
+
 // Approve lets what waits for approval go on: the raise that is proposed, or a stage of an evacuation. It is decided again before
-// anything is done. build is whose; "" where only one waits.
-func Approve(s rollout.Snapshot, p Person, build string) (Change, error) {
-	rec, w, err := waiting(s, build)
+// anything is done.
+func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
+	rec, w, err := waiting(s, which)
 	if err != nil {
 		return Change{}, err
 	}
@@ -34,9 +45,9 @@ func Approve(s rollout.Snapshot, p Person, build string) (Change, error) {
 }
 
 // Reject holds the worker deployment where it is, until it is resumed or the spec asks for another build; a stage of an evacuation is
-// declined for good. build is as for Approve.
-func Reject(s rollout.Snapshot, p Person, build string) (Change, error) {
-	rec, w, err := waiting(s, build)
+// declined for good.
+func Reject(s rollout.Snapshot, p Person, which Which) (Change, error) {
+	rec, w, err := waiting(s, which)
 	if err != nil {
 		return Change{}, err
 	}
@@ -69,8 +80,21 @@ func (w awaiting) what() string {
 	return fmt.Sprintf("%s goes from %v%% to %v%% of new workflows", w.build, w.proposal.From, w.proposal.To)
 }
 
+// is reports whether something that waits is what is meant.
+func (w Which) is(a awaiting) bool {
+	switch {
+	case w.Build != "" && w.Build != a.build:
+		return false
+	case w.Stage != "" && (a.stage == nil || a.stage.Stage != w.Stage):
+		return false
+	case w.To != nil && (a.proposal == nil || float32(a.proposal.To) != float32(*w.To)):
+		return false
+	}
+	return true
+}
+
 // waiting finds the one thing that waits for approval, in a copy of the record. It is an error if there is none, or more than one.
-func waiting(s rollout.Snapshot, build string) (v1alpha1.RoutingSpec, awaiting, error) {
+func waiting(s rollout.Snapshot, which Which) (v1alpha1.RoutingSpec, awaiting, error) {
 	rec, err := recordOf(s)
 	if err != nil {
 		return rec, awaiting{}, err
@@ -92,14 +116,14 @@ func waiting(s rollout.Snapshot, build string) (v1alpha1.RoutingSpec, awaiting, 
 	for i, w := range all {
 		there[i] = w.what()
 	}
-	found := slices.DeleteFunc(all, func(w awaiting) bool { return build != "" && w.build != build })
+	found := slices.DeleteFunc(all, func(w awaiting) bool { return !which.is(w) })
 	switch {
 	case len(there) == 0:
 		return rec, awaiting{}, fmt.Errorf("nothing of %s waits for approval", s.Deployment)
 	case len(found) == 0:
-		return rec, awaiting{}, fmt.Errorf("nothing of %s in %s waits for approval; what does: %s", build, s.Deployment, strings.Join(there, "; "))
+		return rec, awaiting{}, fmt.Errorf("that does not wait for approval in %s; what does: %s", s.Deployment, strings.Join(there, "; "))
 	case len(found) > 1:
-		return rec, awaiting{}, fmt.Errorf("more than one thing of %s waits for approval; say which with --build: %s", s.Deployment, strings.Join(there, "; "))
+		return rec, awaiting{}, fmt.Errorf("more than one thing of %s waits for approval; say which with --build, --to or --stage: %s", s.Deployment, strings.Join(there, "; "))
 	}
 	return rec, found[0], nil
 }

@@ -106,11 +106,15 @@ func TestCommands(t *testing.T) {
 		return func(s rollout.Snapshot) (Change, error) { return RetireVersion(s, ada, build) }
 	}
 	approve := func(build string) func(rollout.Snapshot) (Change, error) {
-		return func(s rollout.Snapshot) (Change, error) { return Approve(s, ada, build) }
+		return func(s rollout.Snapshot) (Change, error) { return Approve(s, ada, Which{Build: build}) }
 	}
 	reject := func(build string) func(rollout.Snapshot) (Change, error) {
-		return func(s rollout.Snapshot) (Change, error) { return Reject(s, ada, build) }
+		return func(s rollout.Snapshot) (Change, error) { return Reject(s, ada, Which{Build: build}) }
 	}
+	meant := func(w Which) func(rollout.Snapshot) (Change, error) {
+		return func(s rollout.Snapshot) (Change, error) { return Approve(s, ada, w) }
+	}
+	to := func(percent float64) *float64 { return &percent }
 	said := &v1alpha1.Asked{By: "ada", Reason: "lunch", At: stamp(noon)}
 	stageIs := func(state v1alpha1.EvacuationState) change {
 		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Versions[0].Evacuations[0].State = state }
@@ -166,10 +170,16 @@ func TestCommands(t *testing.T) {
 		{name: "approve twice", given: []change{proposed(50, &v1alpha1.Asked{By: "bob", At: stamp(noon)})}, run: approve(""), note: "approved already, by bob since 2026-03-01T12:00:00Z"},
 		{name: "approve while held", given: []change{proposed(50, nil), held(v1alpha1.HoldManual)}, run: approve(""), err: "held by bob (tea): rampart resume payments/checkout"},
 		{name: "approve nothing", run: approve(""), err: "nothing of payments/checkout waits for approval"},
-		{name: "approve another one", given: []change{proposed(50, nil)}, run: approve("v1"), err: "nothing of v1 in payments/checkout waits for approval; what does: v2 goes from 10% to 50%"},
+		{name: "approve another one", given: []change{proposed(50, nil)}, run: approve("v1"), err: "that does not wait for approval in payments/checkout; what does: v2 goes from 10% to 50%"},
 		{name: "approve one of two", given: []change{proposed(50, nil), evacuates}, run: approve(""),
-			err: "say which with --build: v2 goes from 10% to 50% of new workflows; stage Move of the evacuation of v0"},
+			err: "say which with --build, --to or --stage: v2 goes from 10% to 50% of new workflows; stage Move of the evacuation of v0"},
 		{name: "approve a stage", given: []change{proposed(50, nil), evacuates}, run: approve("v0"), want: stageIs(v1alpha1.EvacuationApproved), did: "approve: stage Move of the evacuation of v0"},
+		{name: "approve what was looked at", given: []change{proposed(50, nil), evacuates}, run: meant(Which{To: to(50)}),
+			want: func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Proposal.Approved = said }, did: "approve: v2 goes from 10% to 50%"},
+		{name: "approve what was there before", given: []change{proposed(50, nil), evacuates}, run: meant(Which{To: to(25)}), err: "that does not wait for approval"},
+		{name: "approve by stage", given: []change{proposed(50, nil), evacuates}, run: meant(Which{Stage: v1alpha1.EvacuateByMove}), want: stageIs(v1alpha1.EvacuationApproved),
+			did: "approve: stage Move of the evacuation of v0"},
+		{name: "approve another stage", given: []change{proposed(50, nil), evacuates}, run: meant(Which{Stage: v1alpha1.EvacuateByCancel}), err: "that does not wait for approval"},
 		{name: "reject a stage", given: []change{evacuates}, run: reject(""), want: stageIs(v1alpha1.EvacuationDeclined), did: "reject: stage Move of the evacuation of v0"},
 		{name: "reject a step", given: []change{proposed(50, nil)}, run: reject(""), want: rejected, did: "reject: v2 goes from 10% to 50%", note: "rampart resume payments/checkout"},
 		{name: "reject what was approved", given: []change{proposed(50, said)}, run: reject(""), want: rejected, did: "reject: "},
@@ -244,8 +254,8 @@ func TestWithoutARecord(t *testing.T) {
 		"retire":         func(s rollout.Snapshot) error { _, err := Retire(s, ada, v1alpha1.KeepCurrent); return err },
 		"unretire":       func(s rollout.Snapshot) error { _, err := Unretire(s, ada); return err },
 		"retire version": func(s rollout.Snapshot) error { _, err := RetireVersion(s, ada, "v1"); return err },
-		"approve":        func(s rollout.Snapshot) error { _, err := Approve(s, ada, ""); return err },
-		"reject":         func(s rollout.Snapshot) error { _, err := Reject(s, ada, ""); return err },
+		"approve":        func(s rollout.Snapshot) error { _, err := Approve(s, ada, Which{}); return err },
+		"reject":         func(s rollout.Snapshot) error { _, err := Reject(s, ada, Which{}); return err },
 		"adopt":          func(s rollout.Snapshot) error { _, err := Adopt(s, ada, nil); return err },
 		"release":        func(s rollout.Snapshot) error { _, err := Release(s, ada, ""); return err },
 	} {

@@ -94,8 +94,8 @@ func (v *view) proposes(a rollout.Action) bool {
 
 // review is what became of the recorded proposal where people review it; nil: not known.
 func (v *view) review() *rollout.Review {
-	if p, r := v.rec.Proposal, v.s.Review; p != nil && r != nil && r.Since.Equal(p.Since.Time) {
-		return r
+	if p := v.rec.Proposal; p != nil && v.s.Review.About(rollout.ReviewedRaise(*p)) {
+		return v.s.Review
 	}
 	return nil
 }
@@ -106,11 +106,14 @@ func (v *view) rejection() *v1alpha1.Hold {
 	if r == nil || !r.Rejected || p.Withdrawn || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
 		return nil
 	}
-	by := r.By
-	if by == "" {
-		by = "a person"
+	return &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: p.BuildID, By: orPerson(r.By), Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
+}
+
+func orPerson(name string) string {
+	if name == "" {
+		return "a person"
 	}
-	return &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: p.BuildID, By: by, Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
+	return name
 }
 
 func orProposal(url string) string {
@@ -169,7 +172,7 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	if r.proposes(h.Action) && !r.rec.Proposal.Withdrawn && by == "" {
 		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
 	}
-	if is := r.review(); is != nil && is.URL != "" && p.Since.Equal(is.Since.Time) {
+	if is := r.review(); is != nil && is.URL != "" && is.About(rollout.ReviewedRaise(p)) {
 		p.PullRequest = is.URL
 	}
 	next.Proposal = &p
@@ -193,11 +196,25 @@ func (r *resolver) void(by string) string {
 	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID, text(p.From), text(p.To), r.state.Message)
 }
 
-// askPeople says what people are asked to approve, if anything waits for that.
+// askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of evacuations, since it has more
+// to lose by waiting, and of those the first.
 func (r *resolver) askPeople(plan *rollout.Plan) {
-	h := r.asks()
-	if plan.Record == nil || plan.Record.Proposal == nil || plan.Record.Proposal.Withdrawn || plan.Record.Proposal.Approved != nil || h == nil {
+	if plan.Record == nil {
 		return
 	}
-	plan.Review = &rollout.ReviewAsk{Held: *h, Desired: proposed(*plan.Record.Proposal, plan.Record.Desired), Scope: r.s.Environment.Approval.Scope}
+	if p, h := plan.Record.Proposal, r.asks(); h != nil {
+		if p != nil && !p.Withdrawn && p.Approved == nil {
+			desired := proposed(*p, plan.Record.Desired)
+			plan.Review = &rollout.ReviewAsk{Held: *h, Proposal: rollout.ReviewedRaise(*p), Desired: &desired, Scope: r.s.Environment.Approval.Scope}
+		}
+		return
+	}
+	for _, p := range rollout.ReviewedProposals(plan.Record) {
+		for _, h := range r.held {
+			if e := h.Action.Evacuation; e != nil && e.JobID == p.JobID && h.Verdict.Effect == rollout.RequireApproval {
+				plan.Review = &rollout.ReviewAsk{Held: h, Proposal: p, Scope: v1alpha1.ScopeStep}
+				return
+			}
+		}
+	}
 }

@@ -110,7 +110,7 @@ func TestReviewAsksForTheRouting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := decide(t, of(c.given, wantsApproval(v1alpha1.ScopeRollout)), allowed)
-			require.Empty(t, cmp.Diff(c.want, plan.Review.Desired))
+			require.Empty(t, cmp.Diff(c.want, *plan.Review.Desired))
 			require.Equal(t, v1alpha1.ScopeRollout, plan.Review.Scope)
 			require.Equal(t, rollout.RequireApproval, plan.Review.Held.Verdict.Effect)
 			require.Equal(t, "approval.mode", plan.Review.Held.Verdict.Findings[0].Rule)

@@ -25,6 +25,22 @@ func (v *view) routingDrift() *rollout.Drift {
 	return d
 }
 
+// Knows reports whether the routing as observed is one that the record knows: the desired one, the one that the bot decided last, or the
+// one that it decided on.
+func Knows(s rollout.Snapshot) bool {
+	v := newView(&s)
+	if v.rec.Basis == nil { // nothing was decided yet
+		return false
+	}
+	return v.actual.SameTraffic(v.desired) || v.actual.SameTraffic(basisConfig(*v.rec.Basis)) ||
+		v.rec.Decided != nil && v.actual.SameTraffic(desiredConfig(*v.rec.Decided))
+}
+
+// TurnsBack reports whether a plan takes traffic back from a version because of what was found out about it, not because of what Git says.
+func TurnsBack(p rollout.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Lowers() && a.Cause == rollout.CauseVerdict })
+}
+
 // takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own retreats may
 // have been made and not committed, since the bot died or somebody else pushed.
 func (v *view) takenBack() bool {

@@ -363,3 +363,86 @@ func TestEvacuationIsDue(t *testing.T) {
 	require.Equal(t, noon.Add(time.Hour), Propose(s).NextDue)
 	require.False(t, decide(t, s, allowed).Settled)
 }
+
+// A stage that wants approval is put to people, unless a raise is; closed by a person it is declined, and its address is written down.
+func TestStagesAreReviewed(t *testing.T) {
+	const move, terminate = v1alpha1.EvacuateByMove, v1alpha1.EvacuateByTermination
+	ends := func(after v1alpha1.Duration) change {
+		return func(g *given) {
+			g.Spec.Spec.Sunset.Evacuate.CancelAfter, g.Spec.Spec.Sunset.Evacuate.TerminateAfter = lasting(200*time.Hour), after
+		}
+	}
+	moves := all(stays(3), endedStages(v1alpha1.EvacuateBySignal), ends(lasting(200*time.Hour)))
+	waits := all(moves, inRecord(move, v1alpha1.EvacuationProposed))
+	known := all(moves, inRecord(move, v1alpha1.EvacuationProposed, func(e *v1alpha1.RecordedEvacuation) { e.PullRequest = "https://git.example/pulls/7" }))
+	both := all(moves, ends(lasting(96*time.Hour)), func(g *given) { g.Spec.Spec.Sunset.Evacuate.CancelAfter = v1alpha1.Duration{} })
+	says := func(r rollout.Review) change {
+		r.Since, r.JobID = stamp(ago(time.Hour)), stageOf(move, 1).JobID
+		return func(g *given) { g.Review = &r }
+	}
+	closed := rollout.Review{URL: "https://git.example/pulls/7", Rejected: true, By: "grace"}
+	for name, c := range map[string]struct {
+		given change
+		judge func(rollout.Proposal) rollout.Verdicts
+		// asked is the stage that people are asked about.
+		asked v1alpha1.EvacuationStage
+		want  []string
+		url   string
+		says  string
+	}{
+		"asked at once":              {moves, allowed, move, []string{"Signal Completed", "Move Proposed"}, "", "set its state to Approved"},
+		"asked again":                {waits, allowed, move, []string{"Signal Completed", "Move Proposed"}, "", "set its state to Approved"},
+		"the first of two":           {both, allowed, move, []string{"Signal Completed", "Move Proposed", "Terminate Proposed"}, "", "set its state to Approved"},
+		"the other, once answered":   {all(both, inRecord(move, v1alpha1.EvacuationDeclined)), allowed, terminate, []string{"Signal Completed", "Move Declined", "Terminate Proposed"}, "", ""},
+		"its address is learned":     {all(waits, says(rollout.Review{URL: closed.URL})), allowed, move, []string{"Signal Completed", "Move Proposed"}, closed.URL, "merge https://git.example/pulls/7"},
+		"and stays":                  {known, allowed, move, []string{"Signal Completed", "Move Proposed"}, closed.URL, "merge https://git.example/pulls/7"},
+		"also where there is none":   {all(known, says(rollout.Review{})), allowed, move, []string{"Signal Completed", "Move Proposed"}, closed.URL, ""},
+		"closed":                     {all(known, says(closed)), allowed, "", []string{"Signal Completed", "Move Declined: grace closed https://git.example/pulls/7"}, closed.URL, ""},
+		"closed, nobody knows":       {all(waits, says(rollout.Review{Rejected: true})), allowed, "", []string{"Signal Completed", "Move Declined: a person closed the proposal"}, "", ""},
+		"another was closed":         {all(known, says(closed), func(g *given) { g.Review.JobID = "x" }), allowed, move, []string{"Signal Completed", "Move Proposed"}, closed.URL, ""},
+		"one before was closed":      {all(known, says(closed), anothers), allowed, move, []string{"Signal Completed", "Move Proposed"}, closed.URL, ""},
+		"closed, and approved first": {all(moves, inRecord(move, v1alpha1.EvacuationApproved), says(closed)), allowed, "", []string{"start Move to v2 of 3", "Signal Completed", "Move Running"}, "", ""},
+		"policy holds it":            {known, verdictOn(rollout.MoveWorkflows, effect(rollout.HoldEffect)), "", []string{"Signal Completed", "Move Proposed"}, closed.URL, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(c.given)
+			plan := decide(t, s, c.judge)
+			require.Empty(t, cmp.Diff(c.want, evacuated(s, plan)))
+			var entry v1alpha1.RecordedEvacuation
+			for _, e := range find(plan.Record.Versions, id("v1")).Evacuations {
+				if e.Stage == move {
+					entry = e
+				}
+			}
+			require.Equal(t, c.url, entry.PullRequest)
+			if c.says != "" {
+				require.Contains(t, plan.Status.DeprecatedVersions[0].Evacuation[1].Message, c.says)
+			}
+			if c.asked == "" {
+				require.Nil(t, plan.Review)
+				return
+			}
+			require.Equal(t, stageOf(c.asked, 1).JobID, plan.Review.Proposal.JobID)
+			require.Equal(t, c.asked, plan.Review.Held.Action.Evacuation.Stage)
+			require.Equal(t, rollout.RequireApproval, plan.Review.Held.Verdict.Effect)
+			require.Nil(t, plan.Review.Desired)
+			if c.asked == move {
+				require.Equal(t, rollout.ReviewedStage(entry), plan.Review.Proposal)
+				require.Equal(t, c.url, plan.Status.Decision.PullRequest)
+			}
+		})
+	}
+}
+
+// A raise that waits is put to people first.
+func TestRaisesAreReviewedBeforeStages(t *testing.T) {
+	plan := decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep), alsoStays(rollout.BatchMissing), func(g *given) {
+		g.Spec.Spec.Sunset.Evacuate = &v1alpha1.Evacuation{TerminateAfter: lasting(time.Hour)}
+		e := rollout.Evacuation{Stage: v1alpha1.EvacuateByTermination, Attempt: 1, Since: ago(lostTraffic)}
+		g.Observation.Batches.Jobs = []rollout.BatchJob{{JobID: rollout.EvacuationJobID(g.Deployment, id("v0"), e), State: rollout.BatchMissing}}
+		g.Observation.Batches.OthersRun = rollout.No
+	}), allowed)
+	require.Equal(t, v1alpha1.EvacuationProposed, find(plan.Record.Versions, id("v0")).Evacuations[0].State)
+	require.Equal(t, rollout.ReviewedRaise(*plan.Record.Proposal), plan.Review.Proposal)
+	require.NotNil(t, plan.Review.Desired)
+}

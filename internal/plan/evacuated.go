@@ -110,6 +110,7 @@ func (r *resolver) nextEvacuations(next *v1alpha1.RoutingSpec) {
 				r.lines = append(r.lines, "propose to "+headline(a))
 			}
 		}
+		r.reviewed(ver.BuildID, list)
 		for _, a := range r.taken {
 			if a.Evacuation == nil || a.BuildID != ver.BuildID {
 				continue
@@ -125,6 +126,24 @@ func (r *resolver) nextEvacuations(next *v1alpha1.RoutingSpec) {
 		ver.Evacuations = slices.DeleteFunc(list, func(e v1alpha1.RecordedEvacuation) bool { return e.State == "" })
 		if len(ver.Evacuations) == 0 {
 			ver.Evacuations = nil
+		}
+	}
+}
+
+// reviewed writes down where people review a stage, and that a person closed that.
+func (r *resolver) reviewed(buildID string, list []v1alpha1.RecordedEvacuation) {
+	is := r.s.Review
+	for i := range list {
+		e := &list[i]
+		if e.State != v1alpha1.EvacuationProposed || !is.About(rollout.ReviewedStage(*e)) {
+			continue
+		}
+		if is.URL != "" {
+			e.PullRequest = is.URL
+		}
+		if is.Rejected {
+			e.State, e.Message = v1alpha1.EvacuationDeclined, fmt.Sprintf("%s closed %s", orPerson(is.By), orProposal(is.URL))
+			r.lines = append(r.lines, fmt.Sprintf("%s: %s, %s", stageHeadline(buildID, *e), e.State, e.Message))
 		}
 	}
 }
@@ -189,9 +208,7 @@ func (r *resolver) outcome(buildID string, e *v1alpha1.RecordedEvacuation) {
 	if !job.EndedAt.IsZero() {
 		e.EndedAt = v1alpha1.NewTime(job.EndedAt)
 	}
-	r.lines = append(r.lines, fmt.Sprintf("%s: %s, %d of %d workflows", headline(rollout.Action{
-		Kind: rollout.EvacuationKind(e.Stage), BuildID: buildID, Evacuation: &rollout.Evacuation{Target: e.Target, Signal: e.Signal}}),
-		e.State, e.Done, e.Total))
+	r.lines = append(r.lines, fmt.Sprintf("%s: %s, %d of %d workflows", stageHeadline(buildID, *e), e.State, e.Done, e.Total))
 }
 
 // shownEvacuation is what a status says of the stages of a version.
@@ -208,6 +225,9 @@ func (r *resolver) shownEvacuation(ver v1alpha1.RecordedVersion) []v1alpha1.Evac
 			Total: e.Total, Done: e.Done, Failed: e.Failed, Message: cmp.Or(e.Message, said[e.JobID].why)}
 		if e.State == v1alpha1.EvacuationProposed {
 			s.Message = "waits for approval: set its state to Approved, or to Declined, in spec.versions of routing.yaml"
+			if e.PullRequest != "" {
+				s.Message = "waits for approval: merge " + e.PullRequest + ", or close it"
+			}
 		}
 		delete(said, e.JobID)
 		out = append(out, s)
@@ -218,6 +238,11 @@ func (r *resolver) shownEvacuation(ver v1alpha1.RecordedVersion) []v1alpha1.Evac
 		}
 	}
 	return out
+}
+
+// stageHeadline says in a few words what a recorded stage does.
+func stageHeadline(buildID string, e v1alpha1.RecordedEvacuation) string {
+	return headline(rollout.Action{Kind: rollout.EvacuationKind(e.Stage), BuildID: buildID, Evacuation: &rollout.Evacuation{Target: e.Target, Signal: e.Signal}})
 }
 
 // evacuationHeadline says in a few words what a stage does.

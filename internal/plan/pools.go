@@ -3,7 +3,6 @@ package plan
 import (
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -14,20 +13,8 @@ import (
 
 // newPools are the pools that the target is rendered with. One that it has already keeps its Deployment.
 func (v *view) newPools() []v1alpha1.RecordedPool {
-	var out []v1alpha1.RecordedPool
-	taken := v.takenNames()
-	for _, p := range v.spec.Spec.Pools {
-		pool := v1alpha1.RecordedPool{Name: p.Name, Replicas: p.Replicas}
-		if had := findPool(v.poolsOf(v.target.BuildID), p.Name); had != nil {
-			pool.Deployment = had.Deployment
-		} else {
-			pool.Deployment = rollout.PoolDeploymentName(v.s.Deployment.Name, v.target.BuildID, p.Name, taken)
-		}
-		taken = append(taken, pool.Deployment)
-		out = append(out, pool)
-	}
-	slices.SortFunc(out, func(a, b v1alpha1.RecordedPool) int { return strings.Compare(a.Name, b.Name) })
-	return out
+	return rollout.PoolSubject{Deployment: v.s.Deployment.Name, BuildID: v.target.BuildID, Have: v.poolsOf(v.target.BuildID),
+		Taken: v.takenNames()}.Pools(v.spec.Spec.Pools)
 }
 
 func (v *view) poolsOf(buildID string) []v1alpha1.RecordedPool {

@@ -106,7 +106,7 @@ func (r *resolver) stuckBefore() *int64 {
 }
 
 // nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what
-// is or an unanswered drift; else what is.
+// is or an unanswered drift, or if it is not known whether it still may be; else what is.
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	if r.merged && !r.undecided() { // what was merged is what is asked for, and no wish beside the rows
 		next.Desired = *r.rec.Decided
@@ -125,6 +125,8 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 		return
 	case r.retire == nil && r.lost() != "":
 		return
+	case r.unfinished() && r.state.Reason == rollout.StaleFacts:
+		return // what is not known takes nothing back: another bot may be about to carry it out
 	case r.desired.SameTraffic(r.actual) && next.Basis != nil:
 	default:
 		next.Desired, next.Basis = desiredOf(r.actual), basisOf(r.actual)
@@ -133,6 +135,11 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 		decided := next.Desired
 		next.Decided = &decided
 	}
+}
+
+// unfinished reports whether what is desired was decided on the routing as it is, and may be not carried out yet.
+func (v *view) unfinished() bool {
+	return v.rec.Basis != nil && !v.edited && basisConfig(*v.rec.Basis).Same(v.actual)
 }
 
 // after is the routing once a move was made.

@@ -129,6 +129,7 @@ func TestDesired(t *testing.T) {
 		{"unfinished: decided again", all(candidate(), desires("v1", "v2", 10), basisIsActual()), allowed, "first-step", "current v1, v2 ramping at 10%", []string{"SetRamp v2 10"}},
 		{"unfinished: not any more", all(candidate(), desires("v1", "v2", 10), basisIsActual()), hold, "first-step", "current v1", nil},
 		{"unfinished: on fresh facts", all(candidate(), desires("v1", "v2", 10), basisIsActual(), noPollers("v2")), allowed, "wait-for-pollers", "current v1", nil},
+		{"unfinished: not known", all(candidate(), desires("v1", "v2", 10), basisIsActual(), func(g *given) { g.listed("v2").QueuesKnown = "" }), allowed, "wait-for-pollers", "current v1, v2 ramping at 10%", nil},
 		{"unfinished: not by a time that moved", all(candidate(), desires("v1", "v2", 10), basisIsActual(), func(g *given) { g.rec.Basis.Revision++ }), allowed, "drift", "current v1", nil},
 		{"lower: adopted", all(rampsAt(50, time.Hour), routes("v1", "v2", 5, time.Minute)), allowed, "drift", "current v1, v2 ramping at 5%", nil},
 		{"lower: what the spec wants by now", all(rampsAt(50, time.Hour), routes("v1", "", 0, time.Minute), asks("v1")), allowed, "complete", "current v1", nil},

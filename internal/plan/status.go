@@ -29,7 +29,7 @@ func (r *resolver) status(plan *rollout.Plan) {
 	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
 	st.Decision = r.decision()
 	if plan.Review != nil {
-		st.Decision.PullRequest = plan.Record.Proposal.PullRequest
+		st.Decision.PullRequest = plan.Review.Proposal.PullRequest
 	}
 	for _, ver := range plan.Record.Versions {
 		vs := r.versionStatus(ver)

@@ -119,14 +119,7 @@ func (v *view) findTarget() *rollout.Target {
 }
 
 func (v *view) takenNames() []string {
-	taken := slices.Clone(v.s.TakenNames)
-	for _, r := range v.rec.Versions {
-		taken = append(taken, r.Deployment)
-		for _, p := range r.Pools {
-			taken = append(taken, p.Deployment)
-		}
-	}
-	return taken
+	return slices.Concat(v.s.TakenNames, rollout.TakenBy(v.rec.Versions))
 }
 
 // recorded finds a version with files in Git, nil if there is none.

@@ -100,3 +100,53 @@ func TestRefusedEnvironmentHoldsNoOtherUp(t *testing.T) {
 	require.Equal(t, []string{"second"}, c.took)
 	require.Len(t, report.Commits, 1)
 }
+
+// partly is a repository of which one worker deployment cannot be read.
+type partly struct {
+	*scene
+	unread error
+	// ended says of each time that snapshots were filled in whether the server could be asked.
+	ended []bool
+}
+
+func (p *partly) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	world, err := p.Read(ctx)
+	survey, _ := Surveyed(world)
+	return survey, func(ctx context.Context, all []rollout.Snapshot) (filled []rollout.Snapshot, err error) {
+		p.ended = append(p.ended, ctx.Err() != nil)
+		for _, s := range all {
+			if s.Deployment.Name == "other" {
+				err = p.unread
+				continue
+			}
+			filled = append(filled, s)
+		}
+		return filled, err
+	}, err
+}
+
+// What cannot be read of one worker deployment is told, and holds no other up: neither its commit, nor taking its traffic back while the
+// repository is away, when nobody is asked for what is not here.
+func TestUnreadHoldsNoOtherUp(t *testing.T) {
+	s := newScene(t)
+	other := s.world.Environments[0].Deployments[0]
+	other.Deployment.Name = "other"
+	s.world.Environments[0].Deployments = append(s.world.Environments[0].Deployments, other)
+	p := &partly{scene: s, unread: errors.New("its blobs do not come")}
+	r := s.reconciler()
+	r.Source, r.Lister = p, lister{}
+	r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return s }
+	_, err := r.Once(t.Context())
+	require.ErrorIs(t, err, p.unread)
+	require.Len(t, s.commits, 1)
+	require.Contains(t, s.commits[0].Message, "shop/checkout")
+
+	s.ready()
+	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
+	s.readErr, p.ended = errors.New("the repository is away"), nil
+	_, err = r.Once(t.Context())
+	require.ErrorIs(t, err, p.unread)
+	require.ErrorIs(t, err, s.readErr)
+	require.Equal(t, []string{"lower"}, s.calls)
+	require.Equal(t, []bool{true}, p.ended)
+}

@@ -35,25 +35,60 @@ func Render(d Decision) Part {
 
 // Compose renders all decisions of an environment, and its own kustomization.yaml: root is nil if that stays as it is.
 func Compose(env rollout.EnvironmentWorld, decisions []Decision) (parts []Part, root *rollout.FileChange, err error) {
-	dirs := slices.Clone(env.Roots)
-	parts = make([]Part, len(decisions))
+	parts = renderEach(decisions)
+	root, err = rootOf(env, parts)
+	return parts, root, err
+}
+
+func renderEach(decisions []Decision) []Part {
+	parts := make([]Part, len(decisions))
 	onAllCores(len(parts), func(i int) { parts[i] = Render(decisions[i]) })
-	for i, d := range decisions {
-		part := parts[i]
-		switch name := d.Plan.Deployment.String(); {
-		case part.Refused != "" || d.Plan.Record == nil:
-		case d.Plan.Remove:
+	return parts
+}
+
+// rootOf is the environment's kustomization.yaml with what is rendered; nil if it stays as it is.
+func rootOf(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+	dirs := slices.Clone(env.Roots)
+	for _, part := range parts {
+		switch name := part.Plan.Deployment.String(); {
+		case part.Refused != "" || part.Plan.Record == nil:
+		case part.Plan.Remove:
 			dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == name })
 		default:
 			dirs = append(dirs, name)
 		}
 	}
 	if len(dirs) == 0 && len(env.Roots) == 0 {
-		return parts, nil, nil
+		return nil, nil
 	}
 	file, err := render.Root(env.Environment, dirs)
 	if err != nil || file.Data == env.RootFile.Data {
-		return parts, nil, err
+		return nil, err
 	}
-	return parts, &file, nil
+	return &file, nil
+}
+
+// roots is a kustomization.yaml that was found to list just these folders.
+type roots struct {
+	file string // its hash
+	dirs []string
+}
+
+// root is rootOf, without rendering what is known to be as it should be.
+func (s *steadiness) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+	same := !slices.ContainsFunc(parts, func(p Part) bool {
+		return p.Refused == "" && p.Plan.Record != nil && (p.Plan.Remove || p.Snapshot.Record.Tree == "")
+	})
+	name := env.Environment.Name
+	if was, ok := s.roots[name]; ok && same && was.file == env.RootFile.Hash && slices.Equal(was.dirs, env.Roots) {
+		return nil, nil
+	}
+	root, err := rootOf(env, parts)
+	if s.roots == nil {
+		s.roots = map[string]roots{}
+	}
+	if delete(s.roots, name); err == nil && root == nil && same {
+		s.roots[name] = roots{env.RootFile.Hash, env.Roots}
+	}
+	return root, err
 }

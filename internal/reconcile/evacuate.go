@@ -26,7 +26,7 @@ func (r *Reconciler) startBatches(ctx context.Context, d Decision, report *Repor
 		case errors.Is(err, rollout.ErrBatchBusy):
 			log.InfoContext(ctx, "batch job waits", "error", err)
 		default:
-			r.refused(ctx, d, report, fmt.Errorf("evacuate version %s: %w", b.BuildID, err))
+			r.notDone(ctx, d, report, fmt.Errorf("evacuate version %s: %w", b.BuildID, err))
 			out.failed = true
 		}
 	}

@@ -1,35 +1,97 @@
 package reconcile
 
 import (
+	"context"
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withRecords is a world with what was just committed: while the repository is away, what the bot did itself is no drift.
-func withRecords(w *rollout.World, environment string, decisions []Decision) *rollout.World {
-	if w == nil {
+// reading is the repository as it was read, and what completes its snapshots. It may be used while the repository is read again.
+type reading struct {
+	rollout.Survey
+	fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+}
+
+// survey reads the repository, no more of it than has to be: all of it where each worker deployment is looked at in every cycle.
+func (r *Reconciler) survey(ctx context.Context) (reading, error) {
+	if s, ok := r.Source.(Surveyor); ok && r.Lister != nil {
+		survey, fill, err := s.Survey(ctx)
+		return reading{survey, fill}, err
+	}
+	world, err := r.Source.Read(ctx)
+	survey, fill := Surveyed(world)
+	return reading{survey, fill}, err
+}
+
+// Surveyed is a world that was read as a whole, as a survey.
+func Surveyed(world rollout.World) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)) {
+	world.Environments = slices.Clone(world.Environments)
+	for i := range world.Environments {
+		env := &world.Environments[i]
+		env.Known = make([]rollout.Known, len(env.Deployments))
+		for k := range env.Deployments {
+			env.Known[k] = rollout.Known{Deployment: env.Deployments[k].Deployment, Full: &env.Deployments[k]}
+		}
+		if len(env.Deployments) > 0 {
+			env.Waivers = env.Deployments[0].Waivers
+		}
+	}
+	brief := func(_ string, known []rollout.Known) []rollout.Snapshot {
+		out := make([]rollout.Snapshot, len(known))
+		for i, k := range known {
+			out[i] = *k.Full
+		}
+		return out
+	}
+	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context, s []rollout.Snapshot) ([]rollout.Snapshot, error) { return s, nil }
+}
+
+// readAgain reads the repository once more in a cycle.
+func (r *Reconciler) readAgain(ctx context.Context) (reading, error) {
+	now, err := r.survey(ctx)
+	if err == nil {
+		r.last = &now
+	}
+	return now, err
+}
+
+// withRecords is a reading with what was just committed: while the repository is away, what the bot did itself is no drift.
+func withRecords(was *reading, environment string, decisions []Decision) *reading {
+	if was == nil {
 		return nil
 	}
-	records := map[rollout.Name]*v1alpha1.RoutingSpec{}
-	for _, d := range decisions {
-		records[d.Plan.Deployment] = d.Plan.Record
-	}
-	out := *w
-	out.Environments = slices.Clone(w.Environments)
-	for i := range out.Environments {
-		env := &out.Environments[i]
+	out := *was
+	out.World.Environments = slices.Clone(was.World.Environments)
+	for i := range out.World.Environments {
+		env := &out.World.Environments[i]
 		if env.Environment.Name != environment {
 			continue
 		}
-		env.Deployments = slices.Clone(env.Deployments)
-		for k := range env.Deployments {
-			s := &env.Deployments[k]
-			if spec := records[s.Deployment]; spec != nil {
-				s.Record.Routing = &v1alpha1.Routing{Spec: *spec}
+		env.Known = slices.Clone(env.Known)
+		for k := range decisions {
+			d := &decisions[k]
+			if at, ok := knownAt(env.Known, d.Plan.Deployment); ok && d.Plan.Record != nil {
+				s := asRead(d.Snapshot) // what fills a brief one in has the record of before
+				if full := env.Known[at].Full; full != nil {
+					s = *full
+				}
+				s.Record.Routing = &v1alpha1.Routing{Spec: *d.Plan.Record}
+				env.Known[at] = rollout.Known{Deployment: s.Deployment, Full: &s}
 			}
 		}
 	}
 	return &out
+}
+
+// knownAt finds a worker deployment.
+func knownAt(known []rollout.Known, n rollout.Name) (int, bool) {
+	return slices.BinarySearchFunc(known, n, func(k rollout.Known, n rollout.Name) int { return k.Deployment.Compare(n) })
+}
+
+// asRead is a snapshot as it came from the repository.
+func asRead(s rollout.Snapshot) rollout.Snapshot {
+	s.Observation, s.FirstRead, s.Deletions, s.Facts, s.GateInputs, s.Failure, s.Review = rollout.Observation{}, nil, nil, nil, nil, nil, nil
+	return s
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // message is what a commit says: for people. Nothing in it is ever relied on.
@@ -26,9 +28,9 @@ func message(env string, changed []Decision) string {
 		for _, s := range d.Plan.Summary {
 			fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
 		}
-		for _, a := range d.Plan.Actions {
-			if a.Reason != "" && a.Routes() {
-				fmt.Fprintf(&b, "  because %s\n", cut(line(a.Reason), 400))
+		for i := range d.Plan.Actions {
+			for _, s := range grounds(&d, &d.Plan.Actions[i]) {
+				fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
 			}
 		}
 		policies[d.Plan.PolicyHash] = true
@@ -39,12 +41,43 @@ func message(env string, changed []Decision) string {
 			fmt.Fprintf(&b, "Rampart-Spec: %s %s\n", d.Plan.Deployment, line(st.Decision.SpecDigest))
 		}
 	}
+	for _, d := range changed { // beside the specs their blobs can be looked up
+		if s := d.Snapshot; s.Environment.Output.Branch != "" && s.SpecPath != "" && s.Git.SpecBlob != "" {
+			fmt.Fprintf(&b, "Rampart-Source: %s %s\n", line(s.Git.SpecBlob), line(s.SpecPath))
+		}
+	}
 	for _, p := range sorted(policies) {
 		if p != "" {
 			fmt.Fprintf(&b, "Rampart-Policy: %s\n", line(p))
 		}
 	}
 	return b.String()
+}
+
+// grounds are what an action goes on: why it came next, what its version was judged by where it moves traffic, and which rules were waived.
+func grounds(d *Decision, a *rollout.Action) []string {
+	var out []string
+	if a.Reason != "" && a.Routes() {
+		out = append(out, "because "+a.Reason)
+		if c := d.Proposal.Canary; c != nil && c.Candidate == a.BuildID && c.Problem == "" && c.CandidateCounts.Closed > 0 {
+			judged := "failed: " + failed(c.CandidateCounts)
+			if c.Against != "" && c.AgainstCounts.Closed > 0 {
+				judged += fmt.Sprintf(", against %s on %s", failed(c.AgainstCounts), c.Against)
+			}
+			out = append(out, judged)
+		}
+	}
+	for _, f := range d.Plan.Verdicts.Actions[a.ID].Findings {
+		if f.Waived != "" {
+			out = append(out, fmt.Sprintf("waived %s: %s; by %s", f.Rule, f.Message, f.Waived))
+		}
+	}
+	return out
+}
+
+// failed is a rate and what it is of, such as 0.4% (12 of 2981).
+func failed(n rollout.ArmCounts) string {
+	return fmt.Sprintf("%.2g%% (%d of %d)", 100*float64(n.Failed)/float64(n.Closed), n.Failed, n.Closed)
 }
 
 // line makes text from specs and policies one line without control characters, so that it cannot forge a trailer.

@@ -120,7 +120,7 @@ func TestLoweringWaitsForNoMetrics(t *testing.T) {
 	f.verdicts[f.name(2)] = rollback("rollout.canary")
 	f.verdicts[f.name(3)] = rollback("team.no_metric") // it turns back for want of metrics, which were not read yet
 	report := f.once(f.reconciler())
-	require.Equal(t, []string{"lower w001", "lower w002", "metrics of 2"}, f.events)
+	require.Equal(t, []string{"lower w002", "lower w001", "metrics of 2"}, f.events, "what needs no second look at Git goes first")
 	require.Equal(t, f.name(0), f.asked[0][0].Snapshot.Deployment)
 	require.Equal(t, f.name(3), f.asked[0][1].Snapshot.Deployment)
 	require.Equal(t, f.target(), f.asked[0][1].Ask.Candidate)

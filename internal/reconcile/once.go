@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -35,7 +36,13 @@ type Reconciler struct {
 	// failures are what the last attempts to carry out plans ended with: they explain, and decide nothing.
 	failures map[rollout.Name]*rollout.Problem
 	steady   steadiness
-	last     *rollout.World
+	last     *reading
+	// Completer is asked between cycles; nil: nobody.
+	Completer Completer
+	// refused are the commits that protected branches refused last, by environment.
+	refused map[string]refusal
+	// rested is how often memory was given back.
+	rested int
 }
 
 // Report says what a cycle did.
@@ -81,25 +88,25 @@ func (r *Reconciler) Once(ctx context.Context) (Report, error) {
 
 func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	report := Report{Failures: map[string]string{}}
-	world, err := r.read(ctx, &report)
+	now, err := r.read(ctx, &report)
 	if err != nil {
 		return report, errors.Join(err, r.lowerBlind(ctx, &report))
 	}
-	r.last = &world
-	report.World = world
+	r.last = &now
+	report.World = now.World
 	var errs []error
-	for i := range world.Environments {
+	for i := range now.World.Environments {
 		if i > 0 && len(report.Commits) > 0 {
-			if world, err = r.Source.Read(ctx); err != nil {
+			if now, err = r.readAgain(ctx); err != nil {
 				return report, errors.Join(append(errs, err)...)
 			}
-			if i >= len(world.Environments) {
+			if i >= len(now.World.Environments) {
 				break
 			}
 		}
 		// A branch that refuses one environment's commits does not keep the others from theirs.
-		if err := r.environment(ctx, world.Environments[i], &report); err != nil {
-			errs = append(errs, fmt.Errorf("environment %s: %w", world.Environments[i].Environment.Name, err))
+		if err := r.environment(ctx, now, i, &report); err != nil {
+			errs = append(errs, fmt.Errorf("environment %s: %w", now.World.Environments[i].Environment.Name, err))
 		}
 		if ctx.Err() != nil {
 			break
@@ -108,8 +115,9 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// environment goes through one environment, from the start again when somebody else pushed meanwhile.
-func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWorld, report *Report) error {
+// environment goes through one environment of a reading, from the start again when somebody else pushed meanwhile.
+func (r *Reconciler) environment(ctx context.Context, now reading, at int, report *Report) error {
+	env := now.World.Environments[at]
 	name := env.Environment.Name
 	r.memory = newRecall(r.Observer, r.Now, r.Limits.FactMaxAge/2)
 	defer func() { r.memory = nil }()
@@ -120,21 +128,16 @@ func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWor
 			if err := sleep(ctx, Backoff(try)); err != nil {
 				return err
 			}
-			world, err := r.Source.Read(ctx)
-			if err != nil {
+			if now, err = r.readAgain(ctx); err != nil {
 				return err
 			}
-			found := false
-			for _, e := range world.Environments {
-				if e.Environment.Name == name {
-					env, found = e, true
-				}
-			}
-			if !found {
+			at = slices.IndexFunc(now.World.Environments, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
+			if at < 0 {
 				return nil
 			}
+			env = now.World.Environments[at]
 		}
-		if err = r.attempt(ctx, env, report); !errors.Is(err, rollout.ErrMoved) {
+		if err = r.attempt(ctx, env, now, report); !errors.Is(err, rollout.ErrMoved) {
 			return err
 		}
 		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", name, "try", try+1, "error", err)
@@ -143,8 +146,18 @@ func (r *Reconciler) environment(ctx context.Context, env rollout.EnvironmentWor
 }
 
 // attempt is one pass: decide, lower, commit, raise.
-func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, report *Report) error {
-	snapshots := r.steady.due(ctx, r, env)
+func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, of reading, report *Report) (failed error) {
+	name := env.Environment.Name
+	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, r.steady.due(ctx, r, env))))
+	if unread != nil {
+		// One that cannot be read keeps no other's traffic where it is. It is due again in the next cycle.
+		defer func() {
+			if !errors.Is(failed, rollout.ErrMoved) {
+				failed = errors.Join(failed, unread)
+			}
+		}()
+	}
+	r.steady.keep(name, snapshots)
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
 	}
@@ -154,29 +167,24 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		return err
 	}
 	r.delete(ctx, env, decisions, report)
-	commit, decisions, err := r.compose(ctx, env, decisions, report)
+	wrote, err := r.write(ctx, env, decisions, report)
 	if err != nil {
-		return err
+		return r.elsewhere(ctx, wrote.commit, err)
 	}
-	hash := ""
-	if len(commit.Changes) > 0 {
-		if hash, err = r.Committer.Commit(ctx, commit); err != nil {
-			if !errors.Is(err, rollout.ErrMoved) { // what moved is decided again
-				r.madeOnly(report, decisions)
-			}
-			return err
-		}
-	}
+	decisions, hash := wrote.decisions, wrote.hash
 	if hash != "" {
 		report.Commits = append(report.Commits, hash)
-		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", hash, "files", len(commit.Changes))
+		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", hash, "files", len(wrote.commit.Changes))
 		r.last = withRecords(r.last, env.Environment.Name, decisions)
+	}
+	if hash == "" && raises(decisions) && !r.unmoved(ctx, env) {
+		return fmt.Errorf("nothing is raised on what was committed before: %w", rollout.ErrMoved)
 	}
 	report.Decisions = append(report.Decisions, decisions...)
 	if err := r.raise(ctx, env, decisions, report); err != nil {
 		return err
 	}
-	r.steady.remember(env, r.sharedOf(env), decisions)
+	r.steady.remember(env, func() sharedInputs { return r.sharedOf(env) }, decisions)
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}
@@ -233,25 +241,6 @@ func SubjectOf(s rollout.Snapshot) Subject {
 		Identity: s.Environment.ManagerIdentity}
 }
 
-// lower takes traffic back, before anything is committed. A plan whose lowering did not work is dropped: it is not true.
-func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Report) []Decision {
-	var out []Decision
-	for _, d := range decisions {
-		if d.Plan.Lower != nil {
-			r.forget(d)
-			if err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower); err != nil {
-				r.refused(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
-				continue
-			}
-			r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
-			lowered := d
-			r.made(report, Made{Decision: &lowered, Done: true}) // whatever becomes of the commit
-		}
-		out = append(out, d)
-	}
-	return out
-}
-
 // forget makes sure that a worker deployment that is about to change is observed again.
 func (r *Reconciler) forget(d Decision) {
 	if r.memory != nil {
@@ -266,7 +255,7 @@ func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, d
 			r.forget(d)
 			done, err := r.Helper.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
 			if err != nil {
-				r.refused(ctx, d, report, fmt.Errorf("delete version %s: %w", id, err))
+				r.notDone(ctx, d, report, fmt.Errorf("delete version %s: %w", id, err))
 				continue
 			}
 			r.Log.InfoContext(ctx, "asked to delete version", "deployment", d.Plan.Deployment.String(), "buildID", id, "refused", done.Refused)
@@ -279,33 +268,6 @@ func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, d
 			r.tell(ctx, decisions[i])
 		}
 	}
-}
-
-// compose makes one commit of all decisions. One that cannot be rendered is dropped, and the others go on.
-func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (rollout.Commit, []Decision, error) {
-	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
-	parts, root, err := Compose(env, decisions)
-	if err != nil {
-		return commit, nil, err
-	}
-	var kept, changed []Decision
-	for _, part := range parts {
-		if part.Refused != "" {
-			r.fail(ctx, part.Decision, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: part.Refused})
-			r.madeOnly(report, []Decision{part.Decision})
-			continue
-		}
-		kept = append(kept, part.Decision)
-		if len(part.Files) > 0 {
-			changed = append(changed, part.Decision)
-			commit.Changes = append(commit.Changes, part.Files...)
-		}
-	}
-	if root != nil {
-		commit.Changes = append(commit.Changes, *root)
-	}
-	commit.Message = message(env.Environment.Name, changed)
-	return commit, kept, nil
 }
 
 // raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal.
@@ -325,7 +287,7 @@ func (r *Reconciler) carryOut(ctx context.Context, d Decision, report *Report) (
 	failed := false
 	for _, g := range d.Plan.Gates {
 		if err := r.Helper.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
-			r.refused(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
+			r.notDone(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
 			failed = true
 		} else {
 			done = true
@@ -338,7 +300,7 @@ func (r *Reconciler) carryOut(ctx context.Context, d Decision, report *Report) (
 	}
 	if d.Plan.Raise != nil {
 		if err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise); err != nil {
-			r.refused(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
+			r.notDone(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
 			failed = true
 		} else {
 			r.Log.InfoContext(ctx, "raised traffic", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
@@ -350,6 +312,23 @@ func (r *Reconciler) carryOut(ctx context.Context, d Decision, report *Report) (
 		delete(r.failures, d.Plan.Deployment)
 	}
 	return done || batches.started
+}
+
+// raises reports whether something is to be raised, or moved to another version.
+func raises(decisions []Decision) bool {
+	return slices.ContainsFunc(decisions, func(d Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
+}
+
+// unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person committed meanwhile counts.
+func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) bool {
+	now, err := r.survey(ctx)
+	if err != nil {
+		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is not raised", "error", err)
+		return false
+	}
+	return slices.ContainsFunc(now.World.Environments, func(e rollout.EnvironmentWorld) bool {
+		return e.Environment.Name == env.Environment.Name && e.Base == env.Base
+	})
 }
 
 // confirmed reads the specs' branch again when the output is on another one: the push did not compare it.
@@ -377,25 +356,25 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 const DefaultPatience = 15 * time.Second
 
 // read waits for the repository. One that does not answer, or a little at a time, does not keep traffic from being taken back.
-func (r *Reconciler) read(ctx context.Context, report *Report) (rollout.World, error) {
+func (r *Reconciler) read(ctx context.Context, report *Report) (reading, error) {
 	if r.last == nil {
-		return r.Source.Read(ctx)
+		return r.survey(ctx)
 	}
 	type answer struct {
-		world rollout.World
-		err   error
+		now reading
+		err error
 	}
 	came := make(chan answer, 1)
 	go func() {
-		world, err := r.Source.Read(ctx)
-		came <- answer{world, err}
+		now, err := r.survey(ctx)
+		came <- answer{now, err}
 	}()
 	patience := time.NewTicker(cmp.Or(r.Patience, DefaultPatience))
 	defer patience.Stop()
 	for {
 		select {
 		case a := <-came:
-			return a.world, a.err
+			return a.now, a.err
 		case <-patience.C:
 			r.Log.WarnContext(ctx, "the repository does not answer yet: traffic is taken back on what was known of it")
 			if err := r.aside().lowerBlind(ctx, report); err != nil && ctx.Err() == nil {
@@ -423,18 +402,27 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	if r.last == nil {
 		return nil
 	}
-	for _, env := range r.last.Environments {
-		if _, err := r.decideAndLower(ctx, env, env.Deployments, report); err != nil {
-			return err
+	var errs []error
+	here, giveUp := context.WithCancel(ctx) // the server that is waited for is not asked for what is not here
+	giveUp()
+	for _, env := range r.last.World.Environments {
+		snapshots, err := r.last.fill(here, r.last.Brief(env.Environment.Name, env.Known)) // one that cannot be read keeps no other's traffic where it is
+		errs = append(errs, err)
+		if _, err := r.decideAndLower(ctx, env, snapshots, report); err != nil {
+			return errors.Join(append(errs, err)...)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// refused notes that a call did not work. One that came too late is no failure: the next cycle decides again.
-func (r *Reconciler) refused(ctx context.Context, d Decision, report *Report, err error) {
+// notDone notes that a call did not work. One that came too late, or that Temporal was too busy for, is no failure: the next cycle decides again.
+func (r *Reconciler) notDone(ctx context.Context, d Decision, report *Report, err error) {
 	if errors.Is(err, rollout.ErrStale) {
 		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
+		return
+	}
+	if errors.Is(err, rollout.ErrBusy) {
+		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment", d.Plan.Deployment.String(), "error", err)
 		return
 	}
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: err.Error()})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,10 +44,14 @@ type scene struct {
 	moved   int // commits that lose against somebody else
 	// commitErr is what commits end with.
 	commitErr error
-	later     time.Duration
-	commits   []rollout.Commit
-	calls     []string
-	obs       rollout.Observation
+	// pushes are commits that did not lose.
+	pushes  int
+	later   time.Duration
+	commits []rollout.Commit
+	calls   []string
+	obs     rollout.Observation
+	// raiseErr is what raising ends with.
+	raiseErr error
 	// batchError is what starting a batch job ends with.
 	batchError error
 }
@@ -94,6 +99,7 @@ func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {
 		s.moved--
 		return "", fmt.Errorf("refused: %w", rollout.ErrMoved)
 	}
+	s.pushes++
 	if s.commitErr != nil {
 		return "", s.commitErr
 	}
@@ -137,7 +143,7 @@ func (s *scene) Lower(context.Context, Subject, rollout.RoutingCall) error {
 
 func (s *scene) Raise(_ context.Context, _ Subject, c rollout.RoutingCall) error {
 	s.calls = append(s.calls, "raise "+string(c.Steps[0].Kind))
-	return nil
+	return s.raiseErr
 }
 
 func (s *scene) StartGate(context.Context, Subject, rollout.GateStart) error { return nil }
@@ -195,6 +201,59 @@ func TestOldFactsRaiseNothing(t *testing.T) {
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
 }
 
+// What was committed before is raised without a push, which would compare the branch: it is read again, and who committed meanwhile, or a
+// repository that is away, keeps the raise from being made on what was read before.
+func TestRaiseWithoutAPushLooksAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(s *scene)
+		calls     []string
+		reads     int
+	}{
+		"nothing":               {func(*scene) {}, []string{"raise SetCurrent"}, 2},
+		"somebody else commits": {func(s *scene) { s.world.Environments[0].Base = "theirs" }, []string{"raise SetCurrent"}, 4},
+		"a person holds": {func(s *scene) {
+			env := &s.world.Environments[0]
+			env.Base = "held"
+			routing := *env.Deployments[0].Record.Routing
+			routing.Spec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, By: "sam", Reason: "incident", At: v1alpha1.NewTime(s.now)}
+			env.Deployments = slices.Clone(env.Deployments)
+			env.Deployments[0].Record.Routing = &routing
+		}, nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			r := s.reconciler()
+			s.once(r)
+			s.ready()
+			s.later = 2 * time.Minute
+			require.Len(t, s.once(r).Commits, 1, "too late to raise")
+			s.ready()
+			reads := &counted{Source: s}
+			r.Source, r.Observer = reads, &meanwhile{s, func() { c.meanwhile(s) }}
+			s.once(r)
+			require.Equal(t, c.calls, s.calls)
+			require.Equal(t, c.reads, reads.times)
+		})
+	}
+}
+
+// A server that is too busy to raise is no failure: the next cycle decides again, without a commit.
+func TestBusyServerIsNoFailure(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	s.raiseErr = fmt.Errorf("set current: %w", rollout.ErrBusy)
+	report := s.once(r)
+	require.Len(t, report.Commits, 1)
+	require.Empty(t, report.Failures)
+	s.raiseErr = nil
+	report = s.once(r)
+	require.Empty(t, report.Commits, "it is in Git already, and nothing is said of it")
+	require.Empty(t, report.Failures)
+	require.Equal(t, []string{"raise SetCurrent", "raise SetCurrent"}, s.calls)
+}
+
 func TestMovingBranch(t *testing.T) {
 	s := newScene(t)
 	s.moved = 2
@@ -241,4 +300,31 @@ func TestMessage(t *testing.T) {
 		Summary: []string{"take traffic back: bad\n\nRampart-Policy: forged\x1b[31m"}}}
 	require.Equal(t, "rampart(prod): shop/checkout: take traffic back: bad  Rampart-Policy: forged[31m\n\nshop/checkout\n"+
 		"  take traffic back: bad  Rampart-Policy: forged[31m\n\nRampart-Policy: sha256:aa\n", message("prod", []Decision{d}))
+}
+
+// A commit says what a raise goes on: what the version was judged by, and who waived which rule.
+func TestMessageSaysTheGrounds(t *testing.T) {
+	ramp := rollout.Action{ID: "Ramp/v2@50%", Kind: rollout.Ramp, BuildID: "v2", From: 10, To: 50, Reason: "its step is over"}
+	finding := rollout.Finding{Rule: "org.cap", Effect: rollout.HoldEffect, Message: "at most 10%\nRampart-Policy: forged", Waived: "hotfix (ada, until 2026-03-01T00:00:00Z: INC-7)"}
+	d := Decision{Proposal: rollout.Proposal{Canary: &rollout.Canary{Candidate: "v2", Against: "v1", CandidateCounts: rollout.ArmCounts{Closed: 2981, Failed: 12},
+		AgainstCounts: rollout.ArmCounts{Closed: 3000, Failed: 15}}}, Plan: rollout.Plan{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"},
+		Summary: []string{"ramp v2 at 50%"}, Actions: []rollout.Action{ramp, {ID: "Continue/v1", Kind: rollout.Continue, BuildID: "v1", Reason: "x"}},
+		Verdicts: rollout.Verdicts{Actions: map[string]rollout.Verdict{ramp.ID: {Effect: rollout.Allow, Findings: []rollout.Finding{finding, {Rule: "org.other", Effect: rollout.Warn}}}}}}}
+	require.Equal(t, `rampart(prod): shop/checkout: ramp v2 at 50%
+
+shop/checkout
+  ramp v2 at 50%
+  because its step is over
+  failed: 0.4% (12 of 2981), against 0.5% (15 of 3000) on v1
+  waived org.cap: at most 10% Rampart-Policy: forged; by hotfix (ada, until 2026-03-01T00:00:00Z: INC-7)
+
+`, message("prod", []Decision{d}))
+	d.Snapshot.SpecPath, d.Snapshot.Git.SpecBlob = "workers/checkout.yaml", "c0ffee"
+	require.NotContains(t, message("prod", []Decision{d}), "c0ffee")
+	d.Snapshot.Environment.Output.Branch = "rendered"
+	require.Contains(t, message("prod", []Decision{d}), "\nRampart-Source: c0ffee workers/checkout.yaml\n", "of another branch")
+	d.Proposal.Canary.Candidate = "v3"
+	require.NotContains(t, message("prod", []Decision{d}), "failed")
+	d.Proposal.Canary = &rollout.Canary{Candidate: "v2", Against: "v1"}
+	require.NotContains(t, message("prod", []Decision{d}), "failed", "none closed")
 }

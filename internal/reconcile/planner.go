@@ -106,15 +106,21 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 		return s
 	}
 	s.GateInputs = p.gateInputs(plan.Judged(s))
-	observer := p.Observer
-	if p.memory != nil {
-		observer = p.memory
-	}
-	s.Observation = observer.Observe(ctx, *conn, plan.Ask(s))
-	s.Now = p.Now()
+	s = p.ask(ctx, s, question{*conn, plan.Ask(s), s.Record.Tree})
 	if ask := plan.Ask(s); wants(ask) {
-		s.Observation = observer.Observe(ctx, *conn, ask)
+		s = p.ask(ctx, s, question{*conn, ask, s.Record.Tree})
 	}
+	return s
+}
+
+// ask fills in an answer, and the time of it.
+func (p *Planner) ask(ctx context.Context, s rollout.Snapshot, q question) rollout.Snapshot {
+	if p.memory != nil {
+		a := p.memory.observe(ctx, s, q)
+		s.Observation, s.Now = a.said, a.at
+		return s
+	}
+	s.Observation = p.Observer.Observe(ctx, q.connection, q.ask)
 	s.Now = p.Now()
 	return s
 }
@@ -257,18 +263,37 @@ func (p *Planner) urgent(d Decision) bool {
 func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []Decision) ([]Decision, error) {
 	judge := p.JudgeFor(env)
 	out := p.withMetrics(ctx, judge, rest)
-	for i, d := range out {
-		if d.Plan.SecondRead {
-			again := p.look(ctx, withoutObservation(d.Snapshot))
-			again.FirstRead = &d.Snapshot.Observation
-			out[i] = Decide(ctx, judge, again)
-		}
+	var err error
+	if out, err = p.readTwice(ctx, judge, out); err != nil {
+		return nil, err
 	}
 	out = Admit(ctx, judge, out)
 	for _, d := range out {
 		p.tell(ctx, d)
 	}
 	return out, ctx.Err()
+}
+
+// readTwice decides again, on a second read, what takes two.
+func (p *Planner) readTwice(ctx context.Context, judge Judge, decisions []Decision) ([]Decision, error) {
+	var twice []int
+	var snapshots []rollout.Snapshot
+	for i, d := range decisions {
+		if d.Plan.SecondRead {
+			again := withoutObservation(d.Snapshot)
+			again.FirstRead = &d.Snapshot.Observation
+			twice, snapshots = append(twice, i), append(snapshots, again)
+		}
+	}
+	seen, err := p.observe(ctx, snapshots)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(decisions)
+	for k, i := range twice {
+		out[i] = Decide(ctx, judge, seen[k])
+	}
+	return out, nil
 }
 
 // inOrder puts decisions together in the order of names.

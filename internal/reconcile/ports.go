@@ -13,6 +13,18 @@ type Source interface {
 	Read(ctx context.Context) (rollout.World, error)
 }
 
+// Completer gets what surveys left on the server, bit by bit, so that it is here when the server is away.
+type Completer interface {
+	Complete(ctx context.Context)
+}
+
+// Surveyor is a Source that says which worker deployments there are without looking at all that their files say.
+type Surveyor interface {
+	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey, in their order; with
+	// an error it leaves out those that it could not. It may be called while the Source is asked for another world.
+	Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
+}
+
 // Observer reads Temporal. Failures are in the Observation.
 type Observer interface {
 	// Observe reads what one describe of the worker deployment gives, and beside it what is asked for.
@@ -37,7 +49,8 @@ type Historian interface {
 
 // Lister finds worker deployments whose routing moved, many at a time. Absence from its answer proves nothing.
 type Lister interface {
-	List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (map[string]rollout.RoutingConfig, error)
+	// List gives the same list as before where no traffic moved since.
+	List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (*rollout.Listing, error)
 }
 
 // Committer writes to the repository.
@@ -49,13 +62,14 @@ type Committer interface {
 	Confirm(ctx context.Context, specs map[string]string) (bool, error)
 }
 
-// Router writes to Temporal. Calls end with rollout.ErrStale when the routing is not any more what they were decided on.
+// Router writes to Temporal. Calls end with rollout.ErrStale when the routing is not any more what they were decided on, and with
+// rollout.ErrBusy when they may be made again later.
 type Router interface {
 	Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error
 	Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error
 }
 
-// Helper does in Temporal what is no routing.
+// Helper does in Temporal what is no routing. Calls end with rollout.ErrBusy as those of a Router do.
 type Helper interface {
 	StartGate(ctx context.Context, on Subject, gate rollout.GateStart) error
 	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
@@ -97,6 +111,8 @@ type Proposer interface {
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and looks what became
 	// of it. It reports whether the next decision should know of something. What goes wrong is its own to report, and to mend the next time.
 	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision) (news bool)
+	// ProposeCommit proposes a commit that its branch does not take. The next Propose of the environment says that there is none any more.
+	ProposeCommit(ctx context.Context, commit rollout.Commit) error
 }
 
 // Made is a decision that was made.

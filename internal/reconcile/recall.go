@@ -10,16 +10,18 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// recall is an Observer for the tries of one environment. When a push was lost to somebody else's, everything is read and decided again; but
-// what Temporal said a moment ago to the same question it need not be asked again. Otherwise somebody who pushes more often than an
-// environment is observed would keep it from ever landing. It may be used by several goroutines; again is called between tries.
+// recall stands before an Observer for the tries of one environment. When a push was lost to somebody else's, everything is read and
+// decided again; but what Temporal said to the same question, about a record that is still the same, it need not be asked again: it is
+// decided on as of then. Otherwise somebody who pushes more often than an environment is observed would keep it from ever landing,
+// however often it tried. It may be used by several goroutines; again is called between tries.
 //
-// An answer counts once in a try, so that two reads of which a proof is made stay two. One that is old, or has a problem, is not kept, nor
-// is what was asked about a worker deployment that was changed since.
+// An answer counts once in a try, so that two reads of which a proof is made stay two, and a second read has to be a young one. What was
+// asked about a worker deployment that was changed since is not kept. That Temporal could not be read is an answer like any other until
+// the next cycle: one that does not answer at all takes the longest. That facts are too old for a raise is found where it is made.
 type recall struct {
 	next Observer
 	now  func() time.Time
-	// most is how old an answer may be.
+	// most is how old the answer to a second read may be.
 	most time.Duration
 
 	mu sync.Mutex
@@ -27,13 +29,24 @@ type recall struct {
 	before, current map[rollout.Name][]answered
 }
 
-type answered struct {
+// question is what an answer is the answer to.
+type question struct {
 	connection v1alpha1.Connection
 	ask        rollout.Ask
-	said       rollout.Observation
+	// record is the hash of the record: an observation that came before a record can't be compared with it.
+	record string
 }
 
-var _ Observer = (*recall)(nil)
+// reply is what was said, and the time after that.
+type reply struct {
+	said rollout.Observation
+	at   time.Time
+}
+
+type answered struct {
+	question
+	reply
+}
 
 func newRecall(o Observer, now func() time.Time, most time.Duration) *recall {
 	return &recall{next: o, now: now, most: most, current: map[rollout.Name][]answered{}}
@@ -54,30 +67,30 @@ func (r *recall) forget(n rollout.Name) {
 	delete(r.current, n)
 }
 
-// Observe gives what was said to the same question in the try before, else asks.
-func (r *recall) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
-	said, ok := r.take(conn, ask)
+// observe gives what was said to the same question in the try before, else asks.
+func (r *recall) observe(ctx context.Context, s rollout.Snapshot, q question) reply {
+	known, ok := r.take(s, q)
 	if !ok {
-		said = r.next.Observe(ctx, conn, ask)
+		said := r.next.Observe(ctx, q.connection, q.ask)
+		known = reply{said, r.now()}
 	}
-	if said.Problem == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.current[ask.Deployment] = append(r.current[ask.Deployment], answered{conn, ask, said})
-	}
-	return said
-}
-
-func (r *recall) take(conn v1alpha1.Connection, ask rollout.Ask) (rollout.Observation, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := r.before[ask.Deployment]
+	r.current[s.Deployment] = append(r.current[s.Deployment], answered{q, known})
+	return known
+}
+
+func (r *recall) take(s rollout.Snapshot, q question) (reply, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := r.before[s.Deployment]
 	for i, a := range list {
-		if r.now().Sub(a.said.At) <= r.most && reflect.DeepEqual(a.ask, ask) && reflect.DeepEqual(a.connection, conn) {
+		young := s.FirstRead == nil || r.now().Sub(a.said.At) <= r.most
+		if young && reflect.DeepEqual(a.question, q) {
 			// Those before it were answers to questions that came earlier.
-			r.before[ask.Deployment] = list[i+1:]
-			return a.said, true
+			r.before[s.Deployment] = list[i+1:]
+			return a.reply, true
 		}
 	}
-	return rollout.Observation{}, false
+	return reply{}, false
 }

@@ -29,9 +29,14 @@ func TestRecall(t *testing.T) {
 	c := &counting{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	now := c.now.Add(time.Second)
 	r := newRecall(c, func() time.Time { return now }, 10*time.Second)
+	var first *rollout.Observation
+	record := "tree"
 	nth := func(n rollout.Name, queues ...string) int {
 		t.Helper()
-		return int(r.Observe(t.Context(), conn, rollout.Ask{Deployment: n, TemporalNamespace: "x", OpenPinned: queues}).At.Sub(c.now))
+		a := r.observe(t.Context(), rollout.Snapshot{Deployment: n, FirstRead: first},
+			question{conn, rollout.Ask{Deployment: n, TemporalNamespace: "x", OpenPinned: queues}, record})
+		require.False(t, a.at.Before(a.said.At))
+		return int(a.said.At.Sub(c.now))
 	}
 	require.Equal(t, []int{1, 2, 3}, []int{nth(a), nth(a), nth(b)}, "within a try everything is asked")
 	r.again()
@@ -47,13 +52,20 @@ func TestRecall(t *testing.T) {
 	conn.Metadata.Name = ""
 	r.again()
 	now = now.Add(time.Minute)
-	require.Equal(t, 8, nth(b), "it is old")
-	c.problem = &rollout.Problem{Message: "busy"}
-	require.Equal(t, 9, nth(a))
-	c.problem = nil
-	now = c.now
+	require.Equal(t, 6, nth(b), "it is old, and what was decided on")
 	r.again()
-	require.Equal(t, 10, nth(a), "a problem is no answer")
+	first = &rollout.Observation{}
+	require.Equal(t, 8, nth(b), "it is too old for a second read")
+	first = nil
+	r.again()
+	record = "another"
+	require.Equal(t, 9, nth(b), "it is no answer to what somebody else has recorded since")
+	record = "tree"
+	c.problem = &rollout.Problem{Message: "busy"}
+	require.Equal(t, 10, nth(a))
+	c.problem = nil
+	r.again()
+	require.Equal(t, 10, nth(a), "a problem is an answer, until the next cycle")
 }
 
 // A branch that moves again and again costs no more questions, and what was lowered in between is looked at anew.

@@ -1,10 +1,11 @@
 package reconcile
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
-	"log/slog"
-	"slices"
+	"hash/fnv"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -15,35 +16,116 @@ import (
 // describe of its own.
 const resync = 5 * time.Minute
 
+// inTurn is how long one settled worker deployment is left alone: each for another time, so that those that were looked at together are
+// not for long.
+func inTurn(n rollout.Name) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.String()))
+	return resync - time.Duration(h.Sum32())%(resync/2)
+}
+
+// keep keeps what was read of worker deployments that are about to be looked at: once for all tries of a cycle.
+func (s *steadiness) keep(env string, snapshots []rollout.Snapshot) {
+	if s.open == nil {
+		s.open = map[string]map[rollout.Name]content{}
+	}
+	open := make(map[rollout.Name]content, len(snapshots))
+	for i := range snapshots {
+		if d := &snapshots[i]; d.Spec != nil {
+			open[d.Deployment] = content{record: d.Record.Tree, path: d.SpecPath, blob: d.Git.SpecBlob, spec: d.Spec, says: d.Record}
+		}
+	}
+	s.open[env] = open
+}
+
 // steadiness remembers worker deployments that are settled. It only saves work: without it they are all looked at.
 type steadiness struct {
-	settled map[string]settled
+	settled map[steadyKey]*settled
+	// passes are the readings that were compared last, by environment.
+	passes map[string]*pass
+	// roots are the outputs' own files that were found to be as they should be, by environment.
+	roots map[string]roots
+	// open is what files say of those that are looked at, by environment. Those that are not settled then are looked at in each cycle.
+	open map[string]map[rollout.Name]content
+}
+
+// content is what a snapshot has beside what a survey gives, and of which files.
+type content struct {
+	record, path, blob string
+	spec               *v1alpha1.WorkerDeployment
+	says               rollout.Record
+}
+
+// known fills in snapshots of an environment that are brief by what was read of them the last time.
+func (s *steadiness) known(env string, snapshots []rollout.Snapshot) []rollout.Snapshot {
+	for i := range snapshots {
+		d := &snapshots[i]
+		if c, ok := s.open[env][d.Deployment]; d.Brief && ok && c.record == d.Record.Tree && c.path == d.SpecPath && c.blob == d.Git.SpecBlob &&
+			c.says.Dir == d.Record.Dir {
+			d.Brief, d.Spec, d.Record = false, c.spec, c.says
+		}
+	}
+	return snapshots
+}
+
+// steadyKey is a worker deployment in an environment.
+type steadyKey struct {
+	Env  string
+	Name rollout.Name
 }
 
 // settled is what a decision to do nothing was made on, and until when it holds.
 type settled struct {
-	inputs  inputs
-	until   time.Time
-	routing rollout.RoutingConfig
+	inputs inputs
+	// until is when it is looked at again, due when the decision changes by itself (zero: never).
+	until, due time.Time
+	routing    rollout.RoutingConfig
+	// temporalNamespace it is listed in, and as what.
+	temporalNamespace, listed string
 }
 
-// inputs are all that a decision depends on beside Temporal and the time.
-type inputs struct {
-	record, blob, connection, resources string
-	shared                              sharedInputs
-}
+// inputs stand for all that a decision depends on beside Temporal and the time: a hash of it.
+type inputs [sha256.Size]byte
 
-func inputsOf(s rollout.Snapshot, shared sharedInputs) inputs {
-	in := inputs{record: s.Record.Tree, blob: s.Git.SpecBlob, shared: shared}
-	if s.Connection != nil {
-		in.connection = s.Connection.Spec.Hash()
+// inputsOfKnown are the inputs of a worker deployment of which no more may be known.
+func inputsOfKnown(k *rollout.Known, shared sharedInputs, hash func(*v1alpha1.Connection) string) inputs {
+	if k.Full != nil {
+		return inputsOf(k.Full, shared, hash)
 	}
+	return hashOf(k.Tree, k.SpecPath, k.SpecBlob, hash(k.Connection), hash(k.LastConnection), "", shared.policies, shared.environment, shared.facts)
+}
+
+func inputsOf(s *rollout.Snapshot, shared sharedInputs, hash func(*v1alpha1.Connection) string) inputs {
+	resources := ""
 	if len(s.Resources) > 0 || s.ResourcesProblem != nil {
 		if b, err := json.Marshal([]any{s.Resources, s.ResourcesProblem}); err == nil {
-			in.resources = string(b)
+			resources = string(b)
 		}
 	}
-	return in
+	return hashOf(s.Record.Tree, s.SpecPath, s.Git.SpecBlob, hash(s.Connection), hash(s.LastConnection), resources, shared.policies, shared.environment,
+		shared.facts)
+}
+
+// hashOf hashes texts, each by itself.
+func hashOf(texts ...string) inputs {
+	data := make([]byte, 0, 512)
+	for _, t := range texts {
+		data = append(binary.AppendUvarint(data, uint64(len(t))), t...)
+	}
+	return sha256.Sum256(data)
+}
+
+// connectionHash gives the hash of connections, which many have in common; "" is that of none.
+func connectionHash() func(*v1alpha1.Connection) string {
+	known := map[*v1alpha1.Connection]string{nil: ""}
+	return func(c *v1alpha1.Connection) string {
+		h, ok := known[c]
+		if !ok {
+			h = c.Spec.Hash()
+			known[c] = h
+		}
+		return h
+	}
 }
 
 // sharedInputs are those that all worker deployments of an environment have in common.
@@ -51,12 +133,9 @@ type sharedInputs struct{ policies, environment, facts string }
 
 func (p *Planner) sharedOf(env rollout.EnvironmentWorld) sharedInputs {
 	shared := sharedInputs{policies: p.JudgeFor(env).Digest(), facts: said(p.withOwn(nil))}
-	var waivers []v1alpha1.Waiver
-	if len(env.Deployments) > 0 {
-		waivers = env.Deployments[0].Waivers
-	}
-	if b, err := json.Marshal([]any{env.Environment, waivers}); err == nil {
-		shared.environment = string(b)
+	if b, err := json.Marshal([]any{env.Environment, env.Waivers, env.PolicyProblems}); err == nil {
+		sum := sha256.Sum256(b) // it is compared for each
+		shared.environment = hex.EncodeToString(sum[:])
 	}
 	return shared
 }
@@ -77,67 +156,45 @@ func said(facts map[string]rollout.Fact) string {
 	return string(b)
 }
 
-func steadyKey(env string, n rollout.Name) string { return env + "\x00" + n.String() }
-
-// due are the worker deployments that have to be looked at in this cycle.
-func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.EnvironmentWorld) []rollout.Snapshot {
-	if r.Lister == nil || len(s.settled) == 0 {
-		return slices.Clone(env.Deployments)
+// inReview reports whether people may say something about a worker deployment that is in no file.
+func inReview(d *Decision) bool {
+	if routing := d.Snapshot.Record.Routing; routing != nil && (routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&routing.Spec)) > 0) {
+		return true
 	}
-	shared := r.sharedOf(env)
-	lists := listings{lister: r.Lister, log: r.Log, seen: map[listKey]map[string]rollout.RoutingConfig{}}
-	var out []rollout.Snapshot
-	for _, d := range env.Deployments {
-		was, ok := s.settled[steadyKey(env.Environment.Name, d.Deployment)]
-		if !ok || was.inputs != inputsOf(d, shared) || !r.Now().Before(was.until) || r.failures[d.Deployment] != nil ||
-			lists.moved(ctx, d, was.routing) {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// listings are the lists of one cycle, one for each Temporal namespace.
-type listings struct {
-	lister Lister
-	log    *slog.Logger
-	seen   map[listKey]map[string]rollout.RoutingConfig
-}
-
-type listKey struct{ connection, namespace string }
-
-// moved reports whether a list shows another routing. A worker deployment that the list lacks, or a list that cannot be had,
-// shows nothing: it is looked at again when its time has come.
-func (l listings) moved(ctx context.Context, d rollout.Snapshot, was rollout.RoutingConfig) bool {
-	key := listKey{d.Connection.Spec.Hash(), d.Spec.Spec.WorkerOptions.TemporalNamespace}
-	list, ok := l.seen[key]
-	if !ok {
-		var err error
-		if list, err = l.lister.List(ctx, *d.Connection, key.namespace); err != nil {
-			l.log.WarnContext(ctx, "worker deployments could not be listed", "namespace", key.namespace, "error", err)
-		}
-		l.seen[key] = list
-	}
-	now, ok := list[d.Deployment.String()]
-	return ok && !now.SameTraffic(was)
+	return d.Snapshot.Review != nil || d.Plan.Review != nil
 }
 
 // remember notes which worker deployments are settled. After a commit their records have another hash: they are looked
 // at once more.
-func (s *steadiness) remember(env rollout.EnvironmentWorld, shared sharedInputs, decisions []Decision) {
+func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() sharedInputs, decisions []Decision) {
 	if s.settled == nil {
-		s.settled = map[string]settled{}
+		s.settled = map[steadyKey]*settled{}
 	}
-	for _, d := range decisions {
-		key := steadyKey(env.Environment.Name, d.Plan.Deployment)
+	if pass := s.passes[env.Environment.Name]; pass != nil {
+		for _, i := range pass.due {
+			pass.same[i] = watched{}
+		}
+	}
+	if len(decisions) == 0 {
+		return
+	}
+	shared, hash := sharedOf(), connectionHash()
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Plan.Settled {
+			delete(s.open[env.Environment.Name], d.Plan.Deployment)
+		}
+		key := steadyKey{env.Environment.Name, d.Plan.Deployment}
 		delete(s.settled, key)
-		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil {
+		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil || d.Snapshot.Spec == nil || inReview(d) {
 			continue
 		}
-		until := d.Snapshot.Now.Add(resync)
+		until := d.Snapshot.Now.Add(inTurn(d.Plan.Deployment))
 		if due := d.Plan.NextDue; !due.IsZero() && due.Before(until) {
 			until = due
 		}
-		s.settled[key] = settled{inputs: inputsOf(d.Snapshot, shared), until: until, routing: d.Snapshot.Observation.Routing}
+		s.settled[key] = &settled{inputs: inputsOf(&d.Snapshot, shared, hash), until: until, due: d.Plan.NextDue,
+			routing: d.Snapshot.Observation.Routing, temporalNamespace: d.Snapshot.Spec.Spec.WorkerOptions.TemporalNamespace,
+			listed: d.Plan.Deployment.String()}
 	}
 }

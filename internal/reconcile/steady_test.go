@@ -14,13 +14,13 @@ import (
 
 // A settled worker deployment is looked at again when anything changed that its templates say.
 func TestTemplatesAreInputs(t *testing.T) {
-	with := func(change func(*rollout.Snapshot)) rollout.Snapshot {
+	with := func(change func(*rollout.Snapshot)) *rollout.Snapshot {
 		s := rollout.Snapshot{Resources: []rollout.ResourceTemplate{{Name: "hpa", Object: []byte(`{}`), Hash: "aa"}}}
 		change(&s)
-		return s
+		return &s
 	}
-	same := inputsOf(with(func(*rollout.Snapshot) {}), sharedInputs{})
-	require.Equal(t, same, inputsOf(with(func(*rollout.Snapshot) {}), sharedInputs{}))
+	same := inputsOf(with(func(*rollout.Snapshot) {}), sharedInputs{}, connectionHash())
+	require.Equal(t, same, inputsOf(with(func(*rollout.Snapshot) {}), sharedInputs{}, connectionHash()))
 	for name, change := range map[string]func(*rollout.Snapshot){
 		"gone":     func(s *rollout.Snapshot) { s.Resources = nil },
 		"changed":  func(s *rollout.Snapshot) { s.Resources[0].Hash = "bb" },
@@ -28,15 +28,15 @@ func TestTemplatesAreInputs(t *testing.T) {
 		"unusable": func(s *rollout.Snapshot) { s.Resources[0].Problem = &rollout.Problem{Message: "no"} },
 		"missed":   func(s *rollout.Snapshot) { s.ResourcesProblem = &rollout.Problem{Message: "no"} },
 	} {
-		require.NotEqual(t, same, inputsOf(with(change), sharedInputs{}), name)
+		require.NotEqual(t, same, inputsOf(with(change), sharedInputs{}, connectionHash()), name)
 	}
 }
 
 // lister lists nothing, which proves nothing.
 type lister struct{}
 
-func (lister) List(context.Context, v1alpha1.Connection, string) (map[string]rollout.RoutingConfig, error) {
-	return nil, nil
+func (lister) List(context.Context, v1alpha1.Connection, string) (*rollout.Listing, error) {
+	return &rollout.Listing{}, nil
 }
 
 // window is a policy that holds promotions until a time, and says so.

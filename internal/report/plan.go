@@ -129,8 +129,10 @@ const (
 type File struct {
 	Path string `json:"path"`
 	Op   FileOp `json:"op"`
-	// Diff is unified; empty where a file is brought back from history.
+	// Diff is unified; empty where a file is brought back from history, or where Hidden says why.
 	Diff string `json:"diff,omitempty"`
+	// Hidden says why a difference is not shown.
+	Hidden string `json:"hidden,omitempty"`
 }
 
 // NewPlan reports what was decided. Changes of files that belong to no worker deployment come with what they change.
@@ -300,7 +302,12 @@ func newFile(c rollout.FileChange, was string, exists rollout.Answer) File {
 	case exists != rollout.Yes:
 		f.Op, before = CreateFile, "/dev/null"
 	}
-	_, text, _ := strings.Cut(string(diff.Diff(before, []byte(was), after, []byte(c.Data))), "\n")
-	f.Diff = text
+	f.Diff = unified(rollout.TextFile{Path: before, Text: was}, rollout.TextFile{Path: after, Text: c.Data})
 	return f
+}
+
+// unified is the difference of two texts; "" if there is none.
+func unified(before, after rollout.TextFile) string {
+	_, text, _ := strings.Cut(string(diff.Diff(before.Path, []byte(before.Text), after.Path, []byte(after.Text))), "\n")
+	return text
 }

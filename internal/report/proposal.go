@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -26,8 +27,8 @@ type ProposalReport struct {
 	Timetable *rollout.Timetable
 }
 
-// Bounds of what is written, in runes and bytes. GitHub takes 256 characters of a title and 65 536 of a body (source: its answers to
-// longer ones), the others more; Gitea's older versions draw no diagram of more than 5 000. No part of a body can crowd out another:
+// Bounds of what is written, in bytes. GitHub takes 256 characters of a title and 65 536 of a body (source: its answers to longer ones),
+// the others more; package forge takes titles and bodies that are a little shorter; Gitea's older versions draw no diagram of more than 5 000. No part of a body can crowd out another:
 // what is not folded is short by construction, and each folded part has a bound of its own.
 const (
 	maxTitle   = 250
@@ -39,19 +40,22 @@ const (
 // factsEvery is what the time of the facts is rounded down to: a body changes with what it says, and by the clock no more often.
 const factsEvery = 15 * time.Minute
 
-// PullRequest writes the title and the body of a pull request, as Markdown that GitHub, GitLab, Gitea and Forgejo show alike. The
-// first screen holds what is asked, the evidence in a line, how traffic moves, where the rollout stands, and how to answer; the rest
-// is folded. Equal facts give equal bytes, and nothing of it is ever read back.
-func PullRequest(r ProposalReport) (title, body string) {
+// Body writes the body of the pull request, as Markdown that GitHub, GitLab, Gitea and Forgejo show alike. The first screen holds what is
+// asked, the evidence in a line, how traffic moves, where the rollout stands, and how to answer; the rest is folded, but for the timetable at
+// the end. Equal facts give equal bytes, and nothing of it is ever read back.
+func (r ProposalReport) Body() string {
 	var b strings.Builder
 	b.WriteString(r.head())
-	for _, s := range []section{r.evidence(), r.rules(), r.versions(), r.timetable()} {
+	for _, s := range []section{r.evidence(), r.rules(), r.versions()} {
 		if s.text != "" {
 			b.WriteString(foldedText(s.summary, whole(s.text, maxSection)) + "\n")
 		}
 	}
+	if s := r.timetable(); s.text != "" { // Gitea gives a diagram that was folded no height when it is unfolded
+		b.WriteString("**" + s.summary + "**\n\n" + whole(s.text, maxSection) + "\n")
+	}
 	b.WriteString(r.foot())
-	return r.title(), b.String()
+	return b.String()
 }
 
 // section is one folded part. Its summary is our own words. Its text is lines that stand by themselves, but for a diagram, which is short.
@@ -65,8 +69,8 @@ func whole(text string, room int) string {
 	return text[:strings.LastIndex(text[:room], "\n")+1] + "\nThe rest is left out, since forges bound the size of this text.\n"
 }
 
-// title is like the subject of a commit.
-func (r ProposalReport) title() string {
+// Title is that of the pull request: like the subject of a commit.
+func (r ProposalReport) Title() string {
 	a, of := r.Asked.Action, r.Plan.Deployment.String()
 	text := func(s string) string { return inTitle(unversioned(s)) }
 	what := inTitle(title(a)) + " of " + text(of)
@@ -82,7 +86,20 @@ func (r ProposalReport) title() string {
 	case a.Evacuation != nil:
 		what = fmt.Sprintf("%s workflows of %s on %s", inTitle(strings.ToLower(string(a.Evacuation.Stage))), text(of), text(a.BuildID))
 	}
-	return cut(fmt.Sprintf("rampart(%s): %s", inTitle(r.Plan.Environment.Name), what), maxTitle)
+	return cutTitle(fmt.Sprintf("rampart(%s): %s", inTitle(r.Plan.Environment.Name), what))
+}
+
+// cutTitle is as much of a title as there is room for.
+func cutTitle(s string) string {
+	const ellipsis = "…"
+	if len(s) <= maxTitle {
+		return s
+	}
+	s = s[:maxTitle-len(ellipsis)]
+	for !utf8.ValidString(s) { // a character was cut in two
+		s = s[:len(s)-1]
+	}
+	return s + ellipsis
 }
 
 // inTitle makes text of others fit for a title, where some forges know a little Markdown.
@@ -312,7 +329,19 @@ func (r ProposalReport) rejected() string {
 	case r.Asked.Action.Kind == rollout.Unroute:
 		out = fmt.Sprintf("close it: nothing moves, and the worker deployment is held as it is until `rampart resume %s`.", of)
 	}
-	return out + fmt.Sprintf(" Without a forge: `rampart approve %s`, `rampart reject %s`. Traffic is taken back without asking, whatever becomes of this.", of, of)
+	which := r.which()
+	return out + fmt.Sprintf(" Without a forge: `rampart approve %s%s`, `rampart reject %[1]s%[2]s`. Traffic is taken back without asking, whatever becomes of this.", of, which)
+}
+
+// which are the flags by which an answer is about this proposal, and none that takes its place.
+func (r ProposalReport) which() string {
+	switch a := r.Asked.Action; {
+	case a.Evacuation != nil:
+		return " --stage " + string(a.Evacuation.Stage)
+	case a.Kind == rollout.Ramp || a.Kind == rollout.Promote:
+		return " --to " + strings.TrimSuffix(percent(a.To), "%")
+	}
+	return ""
 }
 
 // foot says how old all of it is and what it is worth.

@@ -52,7 +52,8 @@ func TestGiteaShowsPullRequests(t *testing.T) {
 		}
 		return out
 	}
-	title, body := PullRequest(spoiltBy(text))
+	r := spoiltBy(text)
+	title, body := r.Title(), r.Body()
 	html := open("ours", title, body)
 	tags := map[string]bool{}
 	for _, m := range regexp.MustCompile(`<([a-z0-9]+)`).FindAllStringSubmatch(html, -1) {

@@ -74,14 +74,12 @@ func TestHostileTexts(t *testing.T) {
 		"[x](javascript:alert(1))", "[ref]: http://e.example", "# x", "\n\n# x\n\n", "\n/merge\n", "/close", "- [x] done", "1. x", "> x", "```", "~~~", "\n```\n", "---", "***", "***NO_CI***",
 		"[skip ci]", "[ci skip]", "$x$", "$$x$$", "$12", ":tada:", "[^1]", "[[_TOC_]]", "\"]", "\"] --> n9", "%%{init: {}}%%", "%% x", "end", "click n1 call x()", "&amp;#64;team", "&#64;team", "&quot;",
 		"\u202e", "\u2066", "\u200b", "\u00ad", "\ufeff", "\x00", "\x1b[31m", "\r", "\u2028", "\u3164", "a\u0301\u0301\u0301\u0301", "\xff\xfe", "${x}", "{{x}}", "*x*", "__x__"} {
-		title, body := PullRequest(spoiltBy(sentinel + part + sentinel))
-		requireHarmless(t, title, body)
-		title, body = PullRequest(spoiltBy(part))
-		requireHarmless(t, title, body)
+		for _, r := range []ProposalReport{spoiltBy(sentinel + part + sentinel), spoiltBy(part)} {
+			requireHarmless(t, r.Title(), r.Body())
+		}
 	}
 	for _, r := range pullRequests() {
-		title, body := PullRequest(r)
-		requireHarmless(t, title, body)
+		requireHarmless(t, r.Title(), r.Body())
 	}
 }
 
@@ -89,8 +87,8 @@ func TestHostileTexts(t *testing.T) {
 func TestHostileTextsOfAllKinds(t *testing.T) {
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom(strings.Split("` `` ``` \\ | @ # ! [ ] ( ) < > / - * _ ~ $ % & ; : :// www. http \" ' { } = + ^ 1 12 gh- fixes skip ci details summary \n \r \t \u202e", " ")))
 	rapid.Check(t, func(t *rapid.T) {
-		title, body := PullRequest(spoiltBy(strings.Join(rapid.SliceOfN(piece, 1, 12).Draw(t, "text"), "") + sentinel))
-		requireHarmless(t, title, body)
+		r := spoiltBy(strings.Join(rapid.SliceOfN(piece, 1, 12).Draw(t, "text"), "") + sentinel)
+		requireHarmless(t, r.Title(), r.Body())
 	})
 }
 

@@ -36,7 +36,7 @@ func TestMermaidReadsDiagrams(t *testing.T) {
 	}
 	var all []string
 	for _, r := range pullRequests() {
-		_, body := PullRequest(r)
+		body := r.Body()
 		found := diagrams(body)
 		require.NotEmpty(t, found)
 		all = append(all, found...)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -231,13 +232,12 @@ func pullRequests() map[string]ProposalReport {
 func TestPullRequest(t *testing.T) {
 	for name, r := range pullRequests() {
 		t.Run(name, func(t *testing.T) {
-			title, body := PullRequest(r)
+			title, body := r.Title(), r.Body()
 			for range 10 {
-				againTitle, againBody := PullRequest(r)
+				againTitle, againBody := r.Title(), r.Body()
 				require.Equal(t, title+body, againTitle+againBody)
 			}
-			require.LessOrEqual(t, len([]rune(title)), maxTitle)
-			require.Less(t, len(body), maxBody)
+			require.NoError(t, forge.Opening{Title: title, Body: body}.Check(), "every forge takes it")
 			golden(t, "pullrequest-"+name, txtar.File{Name: "title", Data: []byte(title + "\n")}, txtar.File{Name: "body.md", Data: []byte(body)})
 		})
 	}
@@ -246,7 +246,7 @@ func TestPullRequest(t *testing.T) {
 // TestScreen: what is not folded is short, and what is decisive comes first.
 func TestScreen(t *testing.T) {
 	for name, r := range pullRequests() {
-		_, body := PullRequest(r)
+		body := r.Body()
 		shown, _, _ := strings.Cut(body, "<details>")
 		require.LessOrEqual(t, strings.Count(shown, "\n"), 40, name)
 		require.Less(t, strings.Index(shown, "**"), 1, name)
@@ -256,7 +256,7 @@ func TestScreen(t *testing.T) {
 // TestPullRequestIsStable: a body does not change because the clock went on a little, nor because everything was read again.
 func TestPullRequestIsStable(t *testing.T) {
 	for name, r := range pullRequests() {
-		title, want := PullRequest(r)
+		title, want := r.Title(), r.Body()
 		for _, later := range []time.Duration{time.Second, 20 * time.Second, time.Minute, 3 * time.Minute} {
 			again := r
 			again.Snapshot.Now = now.Add(later)
@@ -272,11 +272,11 @@ func TestPullRequestIsStable(t *testing.T) {
 				table := moved(*r.Timetable, later)
 				again.Timetable = &table
 			}
-			againTitle, got := PullRequest(again)
+			againTitle, got := again.Title(), again.Body()
 			require.Equal(t, title+want, againTitle+got, "%s, %s later", name, later)
 		}
 		r.Snapshot.Now = now.Add(factsEvery)
-		_, got := PullRequest(r)
+		got := r.Body()
 		require.NotEqual(t, want, got, name)
 	}
 }
@@ -295,12 +295,13 @@ func TestPullRequestIsBounded(t *testing.T) {
 		r.Snapshot.Facts[text] = rollout.Fact{Error: text}
 		r.Snapshot.Spec.Spec.Rollout.Steps = append(r.Snapshot.Spec.Spec.Rollout.Steps, v1alpha1.RolloutStep{RampPercentage: 50 + float64(i)/20, Gate: &v1alpha1.Gate{WorkflowType: text}})
 	}
-	title, body := PullRequest(r)
+	title, body := r.Title(), r.Body()
 	requireHarmless(t, title, body)
-	require.LessOrEqual(t, len([]rune(title)), maxTitle)
-	require.LessOrEqual(t, len(body), maxBody)
+	require.NoError(t, forge.Opening{Title: title, Body: body}.Check(), "every forge takes it")
+	t.Logf("%d bytes of title, %d of body", len(title), len(body))
 	require.Equal(t, 3, strings.Count(body, "The rest is left out, since forges bound the size of this text."), "of the evidence, the rules and the versions")
-	require.Equal(t, 4, strings.Count(body, "</details>"))
+	require.Equal(t, 3, strings.Count(body, "</details>"))
+	require.Greater(t, strings.Index(body, "**Timetable, when all goes well**"), strings.LastIndex(body, "</details>"))
 	for _, part := range []string{"**To reject**", "Evidence: ", "| comparison |", "Rules: ", "approval", "Versions: 502", "Nothing in this text is read back"} {
 		require.Contains(t, body, part)
 	}

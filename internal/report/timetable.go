@@ -14,7 +14,7 @@ import (
 // WriteTimetable prints a simulation for a person: one row for each cycle that did something or found something changed.
 func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, t.Deployment.String()), t.Environment,
+	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, oneLine(t.Deployment.String())), oneLine(t.Environment),
 		t.Start.UTC().Format(time.RFC3339), t.Interval)
 	rows := [][]string{{"AFTER", "TIME", "WHAT", "TRAFFIC", "STATE", "HELD BY"}}
 	for _, e := range t.Entries {

@@ -31,7 +31,7 @@ func TestLookAgain(t *testing.T) {
 	d.environments["prod"] = e
 	look := func() int {
 		l := &look{Desk: d, environment: e}
-		pull, err := l.pull(t.Context(), rollout.Name{Namespace: "shop", Name: "checkout"}, gitops.Proposed{Tip: "c"})
+		pull, err := l.pull(t.Context(), rollout.Name{Namespace: "shop", Name: "checkout"}, gitops.Proposed{Tip: "c"}, now)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), pull.Number)
 		return on.times

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -23,6 +22,8 @@ type Branches interface {
 	Proposals(ctx context.Context, environment string) (map[rollout.Name]gitops.Proposed, error)
 	Propose(ctx context.Context, p gitops.Proposal, was gitops.Proposed) (tip string, err error)
 	Withdraw(ctx context.Context, was gitops.Proposed) error
+	ProposeCommit(ctx context.Context, commit rollout.Commit, gist gitops.Gist) (gitops.Proposed, error)
+	ProposedCommit(ctx context.Context, environment string) (gitops.Proposed, error)
 }
 
 // Config is what a Desk works with.
@@ -31,12 +32,16 @@ type Config struct {
 	Forge    forge.Forge
 	// Base is the branch that the outputs are on which name none.
 	Base string
-	// Edit makes of a routing.yaml one that asks for another routing.
-	Edit func(routing []byte, desired v1alpha1.DesiredRouting) ([]byte, error)
-	// Write gives title and body of the pull request for a decision.
-	Write func(d reconcile.Decision) (title, body string)
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Edit makes of a routing.yaml one in which a proposal is approved.
+	Edit func(routing []byte, ask rollout.ReviewAsk) ([]byte, error)
+	// Title and Body are those of the pull request for a decision. A body takes long beside a cycle's other work, so it is asked for only
+	// where it may be written.
+	Title func(d reconcile.Decision) string
+	Body  func(ctx context.Context, env rollout.EnvironmentWorld, d reconcile.Decision) string
+	// Commit gives title and body of the pull request for a commit, by its message, that a branch does not take.
+	Commit func(env v1alpha1.Environment, branch, message string) (title, body string)
+	Now    func() time.Time
+	Log    *slog.Logger
 	// LookEvery is how often the forge is asked about one pull request; zero: each time.
 	LookEvery time.Duration
 }
@@ -44,11 +49,17 @@ type Config struct {
 // patience bounds what one look at an environment's proposals takes of a cycle.
 const patience = 20 * time.Second
 
+// soon is when a merge that was not ready is tried again at first.
+const soon = 5 * time.Second
+
 // rest is how long a forge is left alone that does not answer, or asks to be: a cycle takes traffic back, and should not wait for it.
 const rest = time.Minute
 
-// updateEvery is how often the body of a pull request follows the facts.
-const updateEvery = 5 * time.Minute
+// updateEvery is how often the body of a pull request follows the facts, and mostUpdates how many do in one look.
+const (
+	updateEvery = 5 * time.Minute
+	mostUpdates = 4
+)
 
 // Desk is a reconcile.Proposer. It is used by one goroutine at a time.
 type Desk struct {
@@ -64,23 +75,29 @@ var _ reconcile.Proposer = (*Desk)(nil)
 type environment struct {
 	// looked says that its branches were listed once, and open that there are some.
 	looked, open bool
-	reviews      map[rollout.Name]rollout.Review
-	files        map[rollout.Name]*file
+	// output says that commits are proposed, or may be.
+	output  bool
+	reviews map[rollout.Name]rollout.Review
+	files   map[rollout.Name]*file
 }
 
 // file is what was last seen and written of one worker deployment's pull request.
 type file struct {
-	seen    forge.PullRequest
-	at      time.Time // seen
-	written string    // title and body
-	when    time.Time // written
-	status  string    // the commit that has one, and what it says
-	merging string    // the commit that is to be merged by itself
-	trouble string    // that was told last
-	until   time.Time // when it is tried again, after it was refused
-	merged  int64     // the pull request that was seen merged
-	current string    // the tip that is up to date, and the base that it is up to date with
-	title   string    // of what was proposed
+	seen        forge.PullRequest
+	at          time.Time     // seen
+	written     string        // title and body
+	when        time.Time     // written
+	status      string        // the commit that has one, and what it says
+	merging     string        // the commit that is to be merged by itself
+	tried       string        // the commit that could not be merged yet
+	last        time.Time     // that it was tried
+	pause, wait time.Duration // how long nothing is tried then, and how long in fact: less where something happened at the forge
+	left        string        // the commit of others that is left alone
+	trouble     string        // that was told last
+	until       time.Time     // when it is tried again, after it was refused
+	merged      int64         // the pull request that was seen merged
+	current     string        // the tip that is up to date, and the base that it is up to date with
+	title       string        // of what was proposed
 }
 
 // New makes a Desk.
@@ -90,7 +107,7 @@ func New(c Config) *Desk { return &Desk{Config: c, environments: map[string]*env
 func (d *Desk) LookAgain() {
 	for _, e := range d.environments {
 		for _, f := range e.files {
-			f.at = time.Time{}
+			f.at, f.wait = time.Time{}, min(f.wait, soon)
 		}
 	}
 }
@@ -108,11 +125,8 @@ func (d *Desk) Reviews(name string) map[rollout.Name]rollout.Review {
 // again the next time; it keeps nothing else up.
 func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []reconcile.Decision) (news bool) {
 	name := world.Environment.Name
-	e := d.environments[name]
-	if e == nil {
-		e = &environment{reviews: map[rollout.Name]rollout.Review{}, files: map[rollout.Name]*file{}}
-		d.environments[name] = e
-	}
+	e := d.environment(name)
+	d.outputIsDone(ctx, e, world)
 	asks := slices.ContainsFunc(decisions, func(x reconcile.Decision) bool { return x.Plan.Review != nil })
 	if !asks && e.looked && !e.open || d.Now().Before(d.until) {
 		return false
@@ -128,6 +142,16 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 	return l.all(ctx, decisions)
 }
 
+// environment is what is known of an environment.
+func (d *Desk) environment(name string) *environment {
+	e := d.environments[name]
+	if e == nil {
+		e = &environment{reviews: map[rollout.Name]rollout.Review{}, files: map[rollout.Name]*file{}}
+		d.environments[name] = e
+	}
+	return e
+}
+
 // look is one pass over an environment.
 type look struct {
 	*Desk
@@ -135,11 +159,15 @@ type look struct {
 	world rollout.EnvironmentWorld
 	there map[rollout.Name]gitops.Proposed
 	news  bool
+	// updates are how many bodies were made anew, and questions how many pull requests were asked for one by one.
+	updates, questions int
+	// pulls are the open pull requests by their branches, once all were asked for.
+	pulls map[string]forge.PullRequest
 }
 
 func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 	decided := map[rollout.Name]bool{}
-	for _, x := range decisions {
+	for _, x := range l.inTurn(decisions) {
 		n := x.Plan.Deployment
 		decided[n] = true
 		var err error
@@ -148,7 +176,7 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		case l.files[n] != nil && l.Now().Before(l.files[n].until):
 		case x.Plan.Review != nil:
 			err = l.ask(ctx, x, was)
-		case waits(x): // nothing can be said of it now
+		case l.waits(x, was): // nothing can be said of it now
 		case there:
 			err = l.withdraw(ctx, n, was, x.Plan.Status)
 		default:
@@ -156,11 +184,8 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 		}
 		l.tell(ctx, n, err)
 	}
-	for _, s := range l.world.Deployments {
-		decided[s.Deployment] = decided[s.Deployment] || s.Record.Routing != nil && proposed(&s.Record.Routing.Spec)
-	}
 	for n, was := range l.there { // of what is not there any more
-		if !decided[n] && !l.Now().Before(l.until) {
+		if !decided[n] && !l.recorded(n, was) && !l.Now().Before(l.until) {
 			l.tell(ctx, n, l.withdraw(ctx, n, was, nil))
 		}
 	}
@@ -168,13 +193,41 @@ func (l *look) all(ctx context.Context, decisions []reconcile.Decision) bool {
 	return l.news
 }
 
-// waits reports whether a decision leaves a proposal as it is: it wrote no record, or one that proposes and asks nobody just now.
-func waits(x reconcile.Decision) bool {
-	return x.Plan.Record == nil && !x.Plan.Remove || proposed(x.Plan.Record)
+// inTurn has those first that were looked at the longest ago: a look that is cut short does not begin with the same ones each time.
+func (l *look) inTurn(decisions []reconcile.Decision) []reconcile.Decision {
+	at := func(x reconcile.Decision) (t time.Time) {
+		if f := l.files[x.Plan.Deployment]; f != nil {
+			t = f.at
+		}
+		return t
+	}
+	out := slices.Clone(decisions)
+	slices.SortStableFunc(out, func(a, b reconcile.Decision) int { return at(a).Compare(at(b)) })
+	return out
 }
 
-func proposed(rec *v1alpha1.RoutingSpec) bool {
-	return rec != nil && rec.Proposal != nil && !rec.Proposal.Withdrawn
+// recorded reports whether a record that nothing was decided about has what a branch proposes. One that proposes anything is never known
+// in brief.
+func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
+	at, ok := slices.BinarySearchFunc(l.world.Known, n, func(k rollout.Known, n rollout.Name) int { return k.Deployment.Compare(n) })
+	if !ok || l.world.Known[at].Full == nil {
+		return false
+	}
+	routing := l.world.Known[at].Full.Record.Routing
+	return routing != nil && l.proposed(n, &routing.Spec, was)
+}
+
+// waits reports whether a decision leaves a proposal's branch as it is: it wrote no record, or one that has that proposal and asks nobody
+// just now.
+func (l *look) waits(x reconcile.Decision, was gitops.Proposed) bool {
+	return x.Plan.Record == nil && !x.Plan.Remove || l.proposed(x.Plan.Deployment, x.Plan.Record, was)
+}
+
+// proposed reports whether a record has what a branch proposes, or anything where there is no branch.
+func (l *look) proposed(n rollout.Name, rec *v1alpha1.RoutingSpec, was gitops.Proposed) bool {
+	return slices.ContainsFunc(rollout.ReviewedProposals(rec), func(p rollout.ReviewedProposal) bool {
+		return was.Branch == "" || was.Theirs || was.ID == l.id(n, p)
+	})
 }
 
 // tell says what went wrong, once.
@@ -182,14 +235,19 @@ func (l *look) tell(ctx context.Context, n rollout.Name, err error) {
 	if err == nil || errors.Is(err, rollout.ErrMoved) { // the next cycle sees what moved
 		return
 	}
-	var away *forge.UnavailableError
-	var limit *forge.RateLimitError
-	var refused *forge.RefusedError
+	var (
+		away     *forge.UnavailableError
+		limit    *forge.RateLimitError
+		notReady *forge.NotReadyError
+		partial  *forge.PartialError
+		refused  *forge.RefusedError
+	)
 	switch {
 	case errors.As(err, &limit):
 		l.until = limit.Until
 	case errors.As(err, &away), ctx.Err() != nil:
 		l.until = l.Now().Add(rest)
+	case errors.As(err, &notReady), errors.As(err, &partial): // it goes on without
 	case errors.As(err, &refused): // a person has to do something about it
 		l.file(n).until = l.Now().Add(rest)
 	}
@@ -220,20 +278,21 @@ func (l *look) know(n rollout.Name, r rollout.Review) {
 	l.reviews[n] = r
 }
 
-// proposalID names a proposal on its branch: one that is made anew is another.
-func proposalID(environment string, n rollout.Name, p v1alpha1.RecordedProposal) string {
-	text := fmt.Sprintf("%s\n%s\n%s\n%s\n%v\n%v\n%s", environment, n, p.BuildID, p.TemplateHash, p.From, p.To, p.Since.UTC().Format(time.RFC3339Nano))
-	sum := sha256.Sum256([]byte(text))
+// id names a proposal on its branch.
+func (l *look) id(n rollout.Name, p rollout.ReviewedProposal) string {
+	sum := sha256.Sum256([]byte(l.world.Environment.Name + "\n" + n.String() + "\n" + p.Key))
 	return hex.EncodeToString(sum[:16])
 }
 
 // ask proposes what a decision waits for.
 func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Proposed) error {
-	n, f := x.Plan.Deployment, l.file(x.Plan.Deployment)
-	recorded := *x.Plan.Record.Proposal
-	id := proposalID(l.world.Environment.Name, n, recorded)
-	pull, err := l.pull(ctx, n, was)
+	n, f, recorded := x.Plan.Deployment, l.file(x.Plan.Deployment), x.Plan.Review.Proposal
+	id, said := l.id(n, recorded), rollout.Review{Since: recorded.Since, JobID: recorded.JobID}
+	pull, err := l.pull(ctx, n, was, recorded.Since.Add(-back))
 	if err != nil {
+		return err
+	}
+	if was, err = l.over(ctx, was, pull); err != nil {
 		return err
 	}
 	// A pull request is about this proposal if that is written down, or if it is of this branch as it is.
@@ -244,7 +303,8 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 			return err
 		}
 		if !by.Self { // the branch goes when the hold is in Git
-			l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL, Rejected: true, By: by.Login})
+			said.URL, said.Rejected, said.By = pull.URL, true, by.Login
+			l.know(n, said)
 			return nil
 		}
 	}
@@ -253,14 +313,13 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 		f.merged = pull.Number
 		return nil // the next cycle reads what that made of the branch; if it still asks then, it went elsewhere
 	case was.Theirs:
-		r := rollout.Review{Since: recorded.Since, Note: "the branch " + was.Branch + " has commits of others, and is left alone"}
 		if pull.State == forge.StateOpen {
-			r.URL = pull.URL
+			said.URL = pull.URL
 		}
-		l.know(n, r)
-		return l.leave(ctx, f)
+		l.know(n, said)
+		return l.leave(ctx, n, was)
 	}
-	title, body := l.Write(x)
+	title := l.Title(x)
 	open := pull.State == forge.StateOpen && pull.Number != 0
 	superseded := open && was.ID != id
 	if superseded {
@@ -270,24 +329,24 @@ func (l *look) ask(ctx context.Context, x reconcile.Decision, was gitops.Propose
 	}
 	tip, err := l.propose(ctx, f, was, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id, Dir: x.Plan.Dir,
 		Message: title + "\n\nMerging this approves it: it is decided again before anything is done.",
-		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, x.Plan.Review.Desired) }})
+		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) }})
 	if err != nil {
 		return err
 	}
 	l.there[n] = gitops.Proposed{Branch: gitops.ProposalBranch(l.world.Environment.Name, n), Tip: tip, ID: id}
 	if !open || superseded {
 		before := pull
-		if pull, err = l.openPull(ctx, n, title, body); err != nil {
+		body := l.Body(ctx, l.world, x)
+		if pull, err = l.openPull(ctx, n, l.there[n].Branch, title, body); err != nil {
 			return err
 		}
-		if superseded {
-			l.tell(ctx, n, l.Forge.Update(ctx, before.Number, forge.Change{Comment: "Superseded by " + pull.URL}))
-		}
+		l.tell(ctx, n, l.link(ctx, before, pull))
 		f.written, f.when = title+"\n"+body, l.Now()
 	}
 	f.seen, f.title = pull, title
-	l.know(n, rollout.Review{Since: recorded.Since, URL: pull.URL})
-	return errors.Join(l.update(ctx, f, title, body), l.status(ctx, f, tip, x), l.merge(ctx, f, tip))
+	said.URL = pull.URL
+	l.know(n, said)
+	return errors.Join(l.update(ctx, f, x), l.status(ctx, f, tip, "policy allows it, once it is approved"), l.merge(ctx, f, tip))
 }
 
 // propose brings the branch up to date, which takes a question to the server unless nothing moved since that was asked last.
@@ -303,75 +362,30 @@ func (l *look) propose(ctx context.Context, f *file, was gitops.Proposed, p gito
 	return tip, err
 }
 
-// pull gives the newest pull request of a proposal's branch; its zero value where there is none.
-func (l *look) pull(ctx context.Context, n rollout.Name, was gitops.Proposed) (forge.PullRequest, error) {
-	f := l.file(n)
-	if l.LookEvery > 0 && f.seen.Number != 0 && f.seen.State == forge.StateOpen && l.Now().Sub(f.at) < l.LookEvery && f.seen.HeadCommit == was.Tip {
-		return f.seen, nil
-	}
-	list, err := l.Forge.List(ctx, forge.Filter{Head: gitops.ProposalBranch(l.world.Environment.Name, n)})
-	if err != nil || len(list) == 0 {
-		return forge.PullRequest{}, err
-	}
-	pull := list[0]
-	if pull.HeadCommit == "" && pull.State != forge.StateOpen {
-		details, err := l.Forge.Get(ctx, pull.Number)
-		if err != nil {
-			return pull, err
-		}
-		pull.HeadCommit = details.HeadCommit
-	}
-	f.seen, f.at = pull, l.Now()
-	return pull, nil
-}
-
-func (l *look) closedBy(ctx context.Context, number int64) (forge.Person, error) {
-	details, err := l.Forge.Get(ctx, number)
-	return details.ClosedBy, err
-}
-
-func (l *look) openPull(ctx context.Context, n rollout.Name, title, body string) (forge.PullRequest, error) {
-	env := l.world.Environment
-	base := env.Output.Branch
-	if base == "" {
-		base = l.Base
-	}
-	pull, err := l.Forge.Open(ctx, forge.Opening{Title: title, Body: body, Head: gitops.ProposalBranch(env.Name, n), Base: base,
-		Labels: env.PullRequests.Labels, Reviewers: env.PullRequests.Reviewers, Teams: env.PullRequests.Teams})
-	var exists *forge.ExistsError
-	var partial *forge.PartialError
-	switch {
-	case errors.As(err, &exists):
-		return exists.PullRequest, nil
-	case errors.As(err, &partial):
-		l.tell(ctx, n, err)
-	case err != nil:
-		return pull, err
-	}
-	l.Log.InfoContext(ctx, "proposed", "deployment", n.String(), "pullRequest", pull.URL, "title", title)
-	return pull, nil
-}
-
 // update lets title and body follow the facts.
-func (l *look) update(ctx context.Context, f *file, title, body string) error {
-	text := title + "\n" + body
-	same := strings.TrimSpace(strings.ReplaceAll(f.seen.Body, "\r\n", "\n")) == strings.TrimSpace(body) && f.seen.Title == title
-	if f.seen.Number == 0 || f.written == text || f.written == "" && same || !f.when.IsZero() && l.Now().Sub(f.when) < updateEvery {
+func (l *look) update(ctx context.Context, f *file, x reconcile.Decision) error {
+	if f.seen.Number == 0 || !f.when.IsZero() && l.Now().Sub(f.when) < updateEvery || l.updates == mostUpdates {
 		return nil
 	}
-	if err := l.Forge.Update(ctx, f.seen.Number, forge.Change{Title: title, Body: body}); err != nil {
-		return err
+	l.updates++
+	title, body := f.title, l.Body(ctx, l.world, x)
+	text := title + "\n" + body
+	same := strings.TrimSpace(strings.ReplaceAll(f.seen.Body, "\r\n", "\n")) == strings.TrimSpace(body) && f.seen.Title == title
+	if f.written != text && (f.written != "" || !same) {
+		if err := l.Forge.Update(ctx, f.seen.Number, forge.Change{Title: title, Body: body}); err != nil {
+			return err
+		}
 	}
 	f.written, f.when = text, l.Now()
 	return nil
 }
 
-// status says on the proposal's commit what policy says: it would let it go on, once it is approved.
-func (l *look) status(ctx context.Context, f *file, tip string, x reconcile.Decision) error {
-	s := forge.Status{Context: "rampart/" + l.world.Environment.Name, State: forge.StatusSuccess, Description: "policy allows it, once it is approved"}
+// status says on a branch's last commit what becomes of it once it is approved.
+func (l *look) status(ctx context.Context, f *file, tip, what string) error {
 	if f.status == tip {
 		return nil
 	}
+	s := forge.Status{Context: "rampart/" + l.world.Environment.Name, State: forge.StatusSuccess, Description: what}
 	if err := l.Forge.SetStatus(ctx, tip, s); err != nil {
 		return err
 	}
@@ -382,28 +396,53 @@ func (l *look) status(ctx context.Context, f *file, tip string, x reconcile.Deci
 // merge lets the forge merge by itself, where that is configured.
 func (l *look) merge(ctx context.Context, f *file, tip string) error {
 	method := l.world.Environment.PullRequests.AutoMerge
-	if method == "" || f.seen.Number == 0 || f.merging == tip {
+	if method == "" || f.seen.Number == 0 || f.merging == tip || f.tried == tip && l.Now().Sub(f.last) < f.wait {
 		return nil
 	}
 	order := forge.Merge{When: forge.WhenReady, Method: forge.Method(strings.ToLower(string(method))), Commit: tip}
 	_, err := l.Forge.Merge(ctx, f.seen.Number, order)
 	var unsupported *forge.UnsupportedError
 	var notReady *forge.NotReadyError
-	if errors.As(err, &unsupported) { // it is tried each time instead
+	byHand := errors.As(err, &unsupported) // it is tried from time to time instead
+	if byHand {
 		order.When = forge.Now
-		if _, err = l.Forge.Merge(ctx, f.seen.Number, order); errors.As(err, &notReady) {
+		_, err = l.Forge.Merge(ctx, f.seen.Number, order)
+	}
+	switch {
+	case errors.As(err, &notReady):
+		f.later(l.Now(), tip)
+		if byHand {
 			return nil
 		}
-		return err
-	}
-	if err == nil {
+	case err == nil && !byHand:
 		f.merging = tip
 	}
 	return err
 }
 
-// leave takes back the order to merge by itself what others have changed.
-func (l *look) leave(ctx context.Context, f *file) error {
+// later says when a merge is tried again that was not ready: soon, and then less and less often.
+func (f *file) later(now time.Time, tip string) {
+	if f.tried != tip {
+		f.tried, f.pause = tip, 0
+	}
+	f.pause = min(max(2*f.pause, soon), rest)
+	f.last, f.wait = now, f.pause
+}
+
+// leftAlone is what is said of a branch that others have changed.
+const leftAlone = "it has commits of others and is left alone; what is merged is decided again"
+
+// leave leaves a branch to those who changed it: it says so, and takes back the order to merge it by itself.
+func (l *look) leave(ctx context.Context, n rollout.Name, was gitops.Proposed) error {
+	f := l.file(n)
+	if f.status != was.Tip {
+		l.Log.InfoContext(ctx, "proposal left alone", "deployment", n.String(), "branch", was.Branch, "commit", was.Tip, "why", leftAlone)
+	}
+	return errors.Join(l.notByItself(ctx, f), l.status(ctx, f, was.Tip, leftAlone))
+}
+
+// notByItself takes back the order to merge by itself.
+func (l *look) notByItself(ctx context.Context, f *file) error {
 	if l.world.Environment.PullRequests.AutoMerge == "" || f.seen.Number == 0 || f.merging == "theirs" {
 		return nil
 	}
@@ -419,14 +458,20 @@ func (l *look) leave(ctx context.Context, f *file) error {
 
 // withdraw takes back what is not proposed any more.
 func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed, status *v1alpha1.WorkerDeploymentStatus) error {
-	if was.Theirs {
+	if f := l.file(n); !was.Theirs {
+		f.at = time.Time{} // it may be merged since
+	} else if f.left == was.Tip && l.Now().Sub(f.at) < l.LookEvery {
 		return nil
 	}
-	l.file(n).at = time.Time{} // it may be merged since
-	pull, err := l.pull(ctx, n, was)
+	pull, err := l.pull(ctx, n, was, l.Now().Add(-past))
 	if err != nil {
 		return err
 	}
+	if was.Theirs && !merged(was, pull) {
+		l.file(n).left = was.Tip
+		return nil
+	}
+	was.Theirs = false
 	if pull.Number != 0 && pull.State == forge.StateOpen {
 		change := forge.Change{Close: true, Comment: "This does not come next any more." + because(status)}
 		if err := l.Forge.Update(ctx, pull.Number, change); err != nil {

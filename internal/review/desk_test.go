@@ -2,6 +2,8 @@ package review
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -22,8 +24,9 @@ var checkout = rollout.Name{Namespace: "shop", Name: "checkout"}
 
 // server has the branches, and says what it was asked.
 type server struct {
-	there map[rollout.Name]gitops.Proposed
-	calls []string
+	there  map[rollout.Name]gitops.Proposed
+	output gitops.Proposed
+	calls  []string
 }
 
 func (s *server) Proposals(context.Context, string) (map[rollout.Name]gitops.Proposed, error) {
@@ -68,20 +71,30 @@ type desk struct {
 	server *server
 	now    time.Time
 	world  rollout.EnvironmentWorld
+	// body is what the bodies of pull requests are, and bodies how many were made.
+	body   string
+	bodies int
 }
 
 func newDesk(on forge.Forge) *desk {
-	d := &desk{server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	d := &desk{body: "body", server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		world: rollout.EnvironmentWorld{Environment: v1alpha1.Environment{Name: "prod"}, Base: "base"}}
 	d.Desk = New(Config{Branches: d.server, Forge: on, Base: "main", Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
-		Write: func(reconcile.Decision) (string, string) { return "title", "body" }})
+		Title: func(reconcile.Decision) string { return "title" },
+		Commit: func(_ v1alpha1.Environment, branch, message string) (string, string) {
+			return "commit to " + branch, message
+		},
+		Body: func(context.Context, rollout.EnvironmentWorld, reconcile.Decision) string {
+			d.bodies++
+			return d.body
+		}})
 	return d
 }
 
 // asking is a decision that waits for approval.
 func asking() reconcile.Decision {
 	p := &v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10, Since: v1alpha1.NewTime(time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))}
-	return reconcile.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{Proposal: p}, Review: &rollout.ReviewAsk{}}}
+	return reconcile.Decision{Plan: rollout.Plan{Deployment: checkout, Record: &v1alpha1.RoutingSpec{Proposal: p}, Review: &rollout.ReviewAsk{Proposal: rollout.ReviewedRaise(*p)}}}
 }
 
 func quiet() reconcile.Decision {
@@ -113,10 +126,37 @@ func TestWhatWasNotDecidedStays(t *testing.T) {
 	d := newDesk(forge.None{})
 	d.pass(t, asking())
 	record := &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Proposal: asking().Plan.Record.Proposal}}
-	d.world.Deployments = []rollout.Snapshot{{Deployment: checkout, Record: rollout.Record{Routing: record}}}
+	full := &rollout.Snapshot{Deployment: checkout, Record: rollout.Record{Routing: record}}
+	d.world.Known = []rollout.Known{{Deployment: checkout, Full: full}}
 	require.Equal(t, []string{"list"}, d.pass(t))
-	d.world.Deployments[0].Record.Routing = &v1alpha1.Routing{}
+	full.Record.Routing = &v1alpha1.Routing{}
 	require.Equal(t, []string{"list", "withdraw"}, d.pass(t))
+}
+
+// A stage of an evacuation takes the branch when no raise does, and gives way to one. What waits behind another's branch keeps that not up.
+func TestStagesTakeTurnsWithRaises(t *testing.T) {
+	d := newDesk(forge.None{})
+	e := v1alpha1.RecordedEvacuation{JobID: "job", State: v1alpha1.EvacuationProposed, ProposedAt: v1alpha1.NewTime(d.now)}
+	stage := asking()
+	stage.Plan.Record = &v1alpha1.RoutingSpec{Versions: []v1alpha1.RecordedVersion{{Evacuations: []v1alpha1.RecordedEvacuation{e}}}}
+	stage.Plan.Review = &rollout.ReviewAsk{Proposal: rollout.ReviewedStage(e)}
+	require.Equal(t, []string{"list", "propose"}, d.pass(t, stage))
+	require.Equal(t, rollout.Review{Since: e.ProposedAt, JobID: "job"}, d.Reviews("prod")[checkout])
+	first := d.server.there[checkout].ID
+	raise := asking()
+	raise.Plan.Record.Versions = stage.Plan.Record.Versions
+	require.Equal(t, []string{"list", "propose"}, d.pass(t, raise))
+	require.NotEqual(t, first, d.server.there[checkout].ID)
+	require.Equal(t, rollout.Review{Since: raise.Plan.Review.Proposal.Since}, d.Reviews("prod")[checkout])
+	stage.Plan.Review = nil // the raise is over, and nothing can be said of the stage now
+	require.Equal(t, []string{"list", "withdraw"}, d.pass(t, stage))
+	require.Empty(t, d.pass(t, stage))
+	stage.Plan.Review = &rollout.ReviewAsk{Proposal: rollout.ReviewedStage(e)}
+	require.Equal(t, []string{"list", "propose"}, d.pass(t, stage))
+	require.Equal(t, first, d.server.there[checkout].ID)
+	stage.Plan.Review = nil
+	require.Equal(t, []string{"list"}, d.pass(t, stage), "it stays")
+	require.Equal(t, first, d.server.there[checkout].ID)
 }
 
 // A proposal of which nothing can be said now stays as it is; one that was withdrawn goes.
@@ -137,9 +177,43 @@ type answering struct {
 	pull   forge.PullRequest
 	by     forge.Person
 	opened int
+	// bodies are those that were written later, and said is what is said beside each commit.
+	bodies []string
+	said   map[string]string
+	// listed is how often it was asked, orders how often it was to merge by itself, merged which commit, and fails what opening and merging end
+	// with.
+	listed   int
+	comments []string
+	merged   string
+	orders   int
+	fails    error
 }
 
-func (a *answering) List(context.Context, forge.Filter) ([]forge.PullRequest, error) {
+func (a *answering) Merge(_ context.Context, _ int64, m forge.Merge) (forge.Merging, error) {
+	var unsupported *forge.UnsupportedError
+	if errors.As(a.fails, &unsupported) && m.When == forge.Now {
+		return "", &forge.NotReadyError{Number: 8}
+	}
+	a.orders++
+	if a.fails == nil {
+		a.merged = m.Commit
+	}
+	return forge.Scheduled, a.fails
+}
+
+func (a *answering) SetStatus(_ context.Context, commit string, s forge.Status) error {
+	if a.said == nil {
+		a.said = map[string]string{}
+	}
+	a.said[commit] = s.Description
+	return nil
+}
+
+func (a *answering) List(_ context.Context, f forge.Filter) ([]forge.PullRequest, error) {
+	a.listed++
+	if f.Open && a.pull.State != forge.StateOpen {
+		return nil, nil
+	}
 	return []forge.PullRequest{a.pull}, nil
 }
 
@@ -149,7 +223,65 @@ func (a *answering) Get(context.Context, int64) (forge.Details, error) {
 
 func (a *answering) Open(_ context.Context, o forge.Opening) (forge.PullRequest, error) {
 	a.opened++
-	return forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Title: o.Title, Body: o.Body}, nil
+	pull := forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Title: o.Title, Body: o.Body}
+	var partial *forge.PartialError
+	if errors.As(a.fails, &partial) {
+		return pull, a.fails
+	}
+	return pull, nil
+}
+
+func (a *answering) Update(_ context.Context, number int64, c forge.Change) error {
+	if c.Comment != "" {
+		a.comments = append(a.comments, fmt.Sprintf("%d: %s", number, c.Comment))
+		return nil
+	}
+	a.bodies = append(a.bodies, c.Body)
+	return nil
+}
+
+// A body is made when it is written, and again when it may be out of date; it is written where it is another. A look makes a few.
+func TestBodiesFollowTheFacts(t *testing.T) {
+	on := &answering{}
+	d := newDesk(on)
+	d.pass(t, asking())
+	require.Equal(t, 1, on.opened)
+	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, HeadCommit: "tip", Title: "title", Body: "body\r\n"}
+	d.body = "newer"
+	d.now = d.now.Add(updateEvery - time.Second)
+	d.pass(t, asking())
+	require.Equal(t, 1, d.bodies)
+	require.Empty(t, on.bodies)
+	d.now = d.now.Add(time.Second)
+	d.pass(t, asking())
+	d.pass(t, asking())
+	require.Equal(t, 2, d.bodies)
+	require.Equal(t, []string{"newer"}, on.bodies)
+	d.now = d.now.Add(updateEvery)
+	d.pass(t, asking())
+	require.Equal(t, 3, d.bodies, "looked at, and nothing to write")
+	require.Equal(t, []string{"newer"}, on.bodies)
+
+	again := newDesk(on) // after a restart it is what it was
+	again.Branches = d.server
+	again.pass(t, asking())
+	require.Equal(t, 1, again.bodies)
+	require.Equal(t, []string{"newer"}, on.bodies)
+
+	many := newDesk(on)
+	var all []reconcile.Decision
+	for i := range 3 * mostUpdates {
+		one := asking()
+		one.Plan.Deployment.Name = fmt.Sprintf("checkout-%d", i)
+		all = append(all, one)
+	}
+	many.pass(t, all...)
+	require.Equal(t, len(all), many.bodies, "to open them")
+	many.now, many.bodies = many.now.Add(updateEvery), 0
+	for looks := range 4 {
+		many.pass(t, all...)
+		require.Equal(t, min(looks+1, 3)*mostUpdates, many.bodies)
+	}
 }
 
 // Closed by a person is a no, which the next decision learns; by the bot itself it is nothing, and it is opened again. Merged elsewhere
@@ -157,7 +289,7 @@ func (a *answering) Open(_ context.Context, o forge.Opening) (forge.PullRequest,
 func TestAnswers(t *testing.T) {
 	decision := asking()
 	decision.Plan.Record.Proposal.PullRequest = "old"
-	left := "the branch rampart/prod/shop/checkout has commits of others, and is left alone"
+	decision.Plan.Review.Proposal = rollout.ReviewedRaise(*decision.Plan.Record.Proposal)
 	for name, c := range map[string]struct {
 		state  forge.State
 		by     forge.Person
@@ -170,8 +302,8 @@ func TestAnswers(t *testing.T) {
 		"closed by itself":         {forge.StateClosed, forge.Person{Login: "bot", Self: true}, false, 1, 1, rollout.Review{URL: "new"}},
 		"merged just now":          {forge.StateMerged, forge.Person{Login: "ada"}, false, 1, 0, rollout.Review{}},
 		"merged elsewhere":         {forge.StateMerged, forge.Person{Login: "ada"}, false, 2, 1, rollout.Review{URL: "new"}},
-		"theirs":                   {forge.StateOpen, forge.Person{}, true, 1, 0, rollout.Review{URL: "old", Note: left}},
-		"theirs, closed by itself": {forge.StateClosed, forge.Person{Self: true}, true, 1, 0, rollout.Review{Note: left}},
+		"theirs":                   {forge.StateOpen, forge.Person{}, true, 1, 0, rollout.Review{URL: "old"}},
+		"theirs, closed by itself": {forge.StateClosed, forge.Person{Self: true}, true, 1, 0, rollout.Review{Since: asking().Plan.Review.Proposal.Since}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: c.by}
@@ -187,7 +319,91 @@ func TestAnswers(t *testing.T) {
 				c.want.Since = decision.Plan.Record.Proposal.Since
 			}
 			require.Equal(t, c.want, d.Reviews("prod")[checkout])
+			var link []string
+			if c.opened == 1 && c.by.Self {
+				link = []string{"7: Superseded by new"}
+			}
+			require.Equal(t, link, on.comments)
+			if c.theirs {
+				require.Equal(t, map[string]string{"x": leftAlone}, on.said, "it says so")
+			}
 		})
+	}
+}
+
+// A branch with others' commits that was merged, or closed by a person, is free for what comes next. When nothing does, what was merged goes.
+func TestOthersCommitsThatWereMerged(t *testing.T) {
+	for _, c := range []struct {
+		state forge.State
+		tip   string
+		want  []string
+		goes  bool
+	}{
+		{forge.StateMerged, "x", []string{"list", "propose"}, true}, {forge.StateMerged, "pushed since", []string{"list"}, false},
+		{forge.StateClosed, "x", []string{"list", "propose"}, false}, {forge.StateClosed, "pushed since", []string{"list"}, false},
+	} {
+		on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: forge.Person{Login: "ada"}}
+		d := newDesk(on)
+		d.LookEvery = time.Minute
+		theirs := gitops.Proposed{Branch: gitops.ProposalBranch("prod", checkout), Tip: c.tip, Theirs: true}
+		d.server.there[checkout] = theirs
+		require.Equal(t, c.want, d.pass(t, asking()), "%v", c)
+
+		d.server.there[checkout] = theirs
+		d.pass(t, quiet())
+		if c.goes {
+			require.NotContains(t, d.server.there, checkout)
+			continue
+		}
+		require.Contains(t, d.server.there, checkout)
+		asked := on.listed
+		d.pass(t, quiet())
+		require.Equal(t, asked, on.listed, "not each time")
+	}
+}
+
+// What a pull request waits for, or lacks, keeps nothing up: it is looked at again the next time.
+func TestWhatIsMissingKeepsNothingUp(t *testing.T) {
+	refused := &forge.RefusedError{Op: "x", Reason: forge.ReasonInvalid}
+	for _, err := range []error{&forge.NotReadyError{Number: 8, Said: "Please try again later", Err: refused}, &forge.PartialError{Number: 8, Failed: []error{refused}}} {
+		on := &answering{fails: err}
+		d := newDesk(on)
+		d.world.Environment.PullRequests.AutoMerge = "Squash"
+		d.pass(t, asking())
+		on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, HeadCommit: "tip"}
+		on.fails = nil
+		d.now = d.now.Add(soon)
+		d.pass(t, asking())
+		require.Equal(t, "tip", on.merged)
+	}
+}
+
+// A merge that is not ready is tried less and less often, and at once when something happened at the forge.
+func TestMergesAreTriedInTurns(t *testing.T) {
+	for _, err := range []error{&forge.NotReadyError{Number: 8}, &forge.UnsupportedError{What: "automatic merge"}} {
+		on := &answering{fails: err}
+		d := newDesk(on)
+		d.world.Environment.PullRequests.AutoMerge = "Squash"
+		d.pass(t, asking())
+		on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, HeadCommit: "tip"}
+		tries := func(seconds int) int {
+			on.orders = 0
+			for range seconds {
+				d.now = d.now.Add(time.Second)
+				d.pass(t, asking())
+			}
+			return on.orders
+		}
+		require.Equal(t, 3, tries(35), "after 5, 15 and 35 seconds")
+		require.Equal(t, 10, tries(600), "then once a minute, nearly")
+		d.LookAgain()
+		require.Equal(t, 1, tries(1))
+		for range 4 {
+			d.LookAgain()
+			require.Zero(t, tries(1), "not each time that somebody says so")
+		}
+		d.LookAgain()
+		require.Equal(t, 1, tries(1))
 	}
 }
 

@@ -106,6 +106,9 @@ func (r RoutingConfig) SameTraffic(o RoutingConfig) bool {
 	return r.Current == o.Current && r.HasRamp == o.HasRamp && r.Ramping == o.Ramping && r.Percentage == o.Percentage
 }
 
+// Listing is how a namespace's worker deployments are routed, by name, as a list of many shows it. It does not change any more.
+type Listing struct{ Routing map[string]RoutingConfig }
+
 // Share is the percentage of new workflows that a build gets: 100 for a current version without a ramp.
 func (r RoutingConfig) Share(buildID string) float32 {
 	switch {

@@ -25,8 +25,10 @@ func (n Name) Compare(o Name) int {
 // Snapshot is everything that is known of one worker deployment at one moment: its spec and configuration at one
 // commit, its record at one commit, what Temporal said, and the time. Every decision is a function of a Snapshot.
 type Snapshot struct {
-	Now         time.Time            `json:"now"`
-	Deployment  Name                 `json:"deployment"`
+	Now        time.Time `json:"now"`
+	Deployment Name      `json:"deployment"`
+	// Brief says that this is what a survey gives: Spec, LastConnection and what the record says are not filled in.
+	Brief       bool                 `json:"brief,omitempty"`
 	Environment v1alpha1.Environment `json:"environment"`
 	Git         GitContext           `json:"git"`
 	// Spec is nil when the spec's file is gone or cannot be used; Problems say why.

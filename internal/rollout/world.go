@@ -9,8 +9,28 @@ import (
 // ErrMoved is what a commit ends with when its branch is not any more what was read: read again, and decide again.
 var ErrMoved = errors.New("the branch moved")
 
+// ErrProtected is what a commit ends with when a rule of its branch keeps the bot from pushing to it, whatever it pushes.
+var ErrProtected = errors.New("the branch is protected")
+
 // ErrStale is what a routing call ends with when the routing is not any more what it was decided on: the plan is void.
 var ErrStale = errors.New("the routing moved")
+
+// ErrBusy is what a change in Temporal ends with when nothing is wrong but that it was asked too much at once: it is decided again, and asked
+// again, in the next cycle.
+var ErrBusy = errors.New("Temporal is too busy") //nolint:staticcheck // a name
+
+// UnwritableError is what a commit ends with when something in the repository, or another file of it, is in the way of what it writes at a
+// path or below it.
+type UnwritableError struct {
+	Path string
+	Err  error
+}
+
+// Error says what is in the way.
+func (e *UnwritableError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *UnwritableError) Unwrap() error { return e.Err }
 
 // World is what one commit of a repository says: its environments, and what is wrong with its files.
 type World struct {
@@ -27,6 +47,10 @@ type EnvironmentWorld struct {
 	Base string `json:"base,omitempty"`
 	// Deployments sorted by name: snapshots without an observation and without the time.
 	Deployments []Snapshot `json:"deployments"`
+	// Known are the worker deployments of a survey, sorted by name; Deployments are none then.
+	Known []Known `json:"-"`
+	// Waivers are those that all Deployments have.
+	Waivers []v1alpha1.Waiver `json:"-"`
 	// Policies and Data of the environment, sorted by path.
 	Policies []TextFile `json:"policies,omitempty"`
 	Data     []TextFile `json:"data,omitempty"`
@@ -41,6 +65,26 @@ type EnvironmentWorld struct {
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
 }
 
+// Known is a worker deployment as a survey has it: by which files it is there, without what they say. Two that are equal are the same.
+type Known struct {
+	Deployment Name
+	// SpecPath and SpecBlob are where its spec is, and the Git hash of that.
+	SpecPath, SpecBlob string
+	// Dir and Tree are where its record is, and the Git hash of that.
+	Dir, Tree string
+	// Connection and LastConnection as a Snapshot has them.
+	Connection, LastConnection *v1alpha1.Connection
+	// Full is all that its files say, where those had to be read; nothing else is filled in then.
+	Full *Snapshot
+}
+
+// Survey is a World that says which worker deployments there are, and what gives their snapshots.
+type Survey struct {
+	World World
+	// Brief gives snapshots of an environment's worker deployments, without what their files say where those were not read: Brief ones.
+	Brief func(environment string, known []Known) []Snapshot
+}
+
 // TextFile is a file by its path from the repository's root.
 type TextFile struct {
 	Path string `json:"path"`
@@ -52,6 +96,14 @@ type Commit struct {
 	Environment v1alpha1.Environment `json:"environment"`
 	// Base is EnvironmentWorld.Base: the commit that has to be the branch's tip still.
 	Base    string       `json:"base"`
+	Changes []FileChange `json:"changes"`
+	Message string       `json:"message"`
+	// Parts are the same changes where each is to be a commit of its own; nil: all are one. They are pushed together.
+	Parts []CommitPart `json:"parts,omitempty"`
+}
+
+// CommitPart is what becomes one of several commits.
+type CommitPart struct {
 	Changes []FileChange `json:"changes"`
 	Message string       `json:"message"`
 }

@@ -48,7 +48,7 @@ func given(t require.TestingT, strategy string) Input {
 	require.Empty(t, problems)
 	world := v1alpha1.DefaultSimulation()
 	world.At = v1alpha1.NewTime(nine)
-	return Input{World: world, Judge: rules{}, Snapshot: rollout.Snapshot{
+	return Input{World: world, Judge: rules{}, Next: NextMadeUp, Snapshot: rollout.Snapshot{
 		Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, SpecPath: "objects.yaml",
 		Environment: v1alpha1.Environment{Name: "prod", Output: v1alpha1.Output{Path: "deploy"}, ManagerIdentity: "rampart/prod",
 			Approval: v1alpha1.Approval{Mode: v1alpha1.Direct}, Status: v1alpha1.StatusOn},

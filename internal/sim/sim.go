@@ -26,7 +26,20 @@ type Input struct {
 	// World is the script; its At must be set.
 	World v1alpha1.SimulationSpec
 	Judge Judge
+	// Next says what is rolled out where the script pushes nothing.
+	Next Next
 }
+
+// Next says what is rolled out after the spec as it is, where the script pushes nothing.
+type Next string
+
+// The values of Next; "" is none of them.
+const (
+	// NextMadeUp is a made-up next image where the spec's version is current already, or, with no record, once its first version is.
+	NextMadeUp Next = "MadeUp"
+	// NextNothing leaves it at the spec as it is.
+	NextNothing Next = "Nothing"
+)
 
 // maxCycles that do something, in one simulation. A rollout has some ten.
 const maxCycles = 2000
@@ -36,8 +49,7 @@ var ErrRestless = errors.New("it does not come to rest")
 
 // Run plays the rollout of a worker deployment's spec.
 //
-// Without a script's own pushes the rollout is the next one: of the spec as it is, where the record says that another version
-// is current; of a made-up next image, where the spec's version is current already, or, with no record, once its first version is.
+// Without a script's own pushes the rollout is that of the spec as it is, and of what Next says.
 //
 // The errors are those of a worker deployment that cannot be simulated (no usable spec, a record that cannot be read or that
 // tells of a time after the start), of a context that ended, ErrRestless, and a plan that must not be (a defect of Rampart).
@@ -119,7 +131,7 @@ func newSimulation(in Input) *simulation {
 		s.pushes = append(s.pushes, push{s.start.Add(p.After.Duration), p.Image})
 	}
 	slices.SortStableFunc(s.pushes, func(a, b push) int { return a.at.Compare(b.at) })
-	if len(s.pushes) == 0 {
+	if len(s.pushes) == 0 && in.Next == NextMadeUp {
 		s.pushes = s.nextPush()
 	}
 	return s

@@ -98,6 +98,8 @@ func check(in Input) error {
 		return fmt.Errorf("simulate %s: %s", s.Deployment, s.Problems[0].Message)
 	case s.Spec == nil:
 		return fmt.Errorf("simulate %s: its spec is gone from Git: there is nothing to roll out", s.Deployment)
+	case in.Next != NextMadeUp && in.Next != NextNothing:
+		return fmt.Errorf("simulate %s: what comes next is %q, where %s or %s is expected", s.Deployment, in.Next, NextMadeUp, NextNothing)
 	case in.World.At.IsZero():
 		return fmt.Errorf("simulate %s: no time to begin at", s.Deployment)
 	}

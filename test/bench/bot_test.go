@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strings"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -55,8 +58,11 @@ type botProcess struct {
 	bot      *reconcile.Reconciler
 	repo     *gitops.Repository
 	config   botConfig
+	known    remember.File
 	// now goes on from when the fleet was settled.
 	now func() time.Time
+	// skipped is time that did not pass.
+	skipped time.Duration
 }
 
 func (p *botProcess) serve(in io.Reader, out io.Writer) error {
@@ -76,7 +82,7 @@ func (p *botProcess) serve(in io.Reader, out io.Writer) error {
 		var r botRequest
 		if err := requests.Decode(&r); err == io.EOF {
 			if p.repo != nil {
-				return p.repo.Close()
+				return errors.Join(p.known.Save(), p.repo.Close())
 			}
 			return nil
 		} else if err != nil {
@@ -98,6 +104,10 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 		err = p.cycle(&a)
 	case r.Do == "plan":
 		err = p.plan(&a)
+	case r.Do == "later":
+		p.skipped += pause
+	case r.Do == "collect":
+		runtime.GC()
 	case r.Do == "save":
 		err = p.save()
 	case r.Do == "heap":
@@ -122,7 +132,7 @@ func (p *botProcess) start(c botConfig) error {
 	p.config = c
 	p.engine = policy.Compile(policy.Config{})
 	base, started := time.Now(), time.Now()
-	p.now = func() time.Time { return base.Add(time.Since(started)) }
+	p.now = func() time.Time { return base.Add(time.Since(started) + p.skipped) }
 	p.temporal = &memory{now: p.now}
 	if c.Temporal == "" {
 		return nil
@@ -167,7 +177,8 @@ func (p *botProcess) open() error {
 			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return p.engine }},
 		Committer: repo, Router: p.temporal, Helper: p.temporal, Lister: p.temporal,
 	}
-	return nil
+	p.known = remember.File{Path: filepath.Join(p.config.Cache, "remembered"), Key: "bench", Parts: []remember.Part{repo, p.bot}}
+	return p.known.Load()
 }
 
 func (p *botProcess) cycle(a *botAnswer) error {
@@ -180,6 +191,9 @@ func (p *botProcess) cycle(a *botAnswer) error {
 	}
 	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
 	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, len(report.Decisions), p.temporal.reads-reads, report.Failures
+	if p.bot != nil {
+		p.bot.Rest(context.Background(), report)
+	}
 	return err
 }
 

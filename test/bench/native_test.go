@@ -122,7 +122,8 @@ func (n *native) push(tip string, write map[string]string) string {
 	}
 	tree := n.trees(tip, files)
 	commit := strings.TrimSpace(n.git([]byte("written\n"), "commit-tree", tree, "-p", tip))
-	n.git(nil, "push", "--quiet", "origin", commit+":refs/heads/main")
+	// What is larger than its buffer git sends in chunks, which CGI has no way to pass on.
+	n.git(nil, "-c", "http.postBuffer=1073741824", "push", "--quiet", "origin", commit+":refs/heads/main")
 	n.git(nil, "update-ref", "refs/heads/main", commit)
 	return commit
 }

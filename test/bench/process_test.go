@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,6 +120,19 @@ func (b *botClient) ask(r botRequest) botAnswer {
 
 // cycle is one cycle.
 func (b *botClient) cycle() botAnswer { b.tb.Helper(); return b.ask(botRequest{Do: "cycle"}) }
+
+// pause is a time after which versions of before are scaled down.
+const pause = 3 * time.Hour
+
+// rest lets time go by after changes, until the versions of before are gone: what is measured next is not what is left of the last.
+func (b *botClient) rest() {
+	b.tb.Helper()
+	for range 2 {
+		b.quiet()
+		b.ask(botRequest{Do: "later"})
+	}
+	b.quiet()
+}
 
 // quiet runs cycles, unmeasured, until nothing is left to do.
 func (b *botClient) quiet() {

@@ -253,14 +253,20 @@ func (s *scale) warm() {
 			target = "wall ≤ 0.5"
 		}
 		row := s.table.row(number(k)+" changed", target)
-		for range s.rounds(5) {
+		rounds := 5
+		if k > 1 {
+			rounds = 3
+		}
+		for range s.rounds(rounds) {
 			row.add(s.both(k, b.cycle, func(_ change, write map[string]string) (pushed string, c cost) {
 				n.prepare(write)
 				c = n.measured(func() { pushed = n.push(n.fetchChanged(tip), write) })
 				tip = pushed
 				return pushed, c
 			}))
-			b.quiet()
+			if b.quiet(); k > 1 {
+				b.rest()
+			}
 		}
 	}
 	s.settle(b)
@@ -293,7 +299,8 @@ func (s *scale) restart() {
 				b.ask(botRequest{Do: "heap"})
 			}
 			a := b.cycle()
-			s.table.note("memory steady", "< 100 MB", megabytes(a.Resident)+" resident, "+megabytes(a.Heap)+" heap, "+megabytes(a.Peak)+" peak since the start")
+			live := b.ask(botRequest{Do: "collect"})
+			s.table.note("memory steady", "< 100 MB", megabytes(a.Resident)+" resident, "+megabytes(live.Heap)+" live, "+megabytes(a.Peak)+" peak since the start")
 		}
 		s.settle(b)
 	}

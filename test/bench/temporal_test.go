@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ type memory struct {
 
 	mu    sync.Mutex
 	known map[string]*deployment
-	list  map[string]rollout.RoutingConfig // nil: to be made anew
+	list  *rollout.Listing // nil: to be made anew
 	reads int
 }
 
@@ -128,18 +129,23 @@ func (m *memory) StartGate(context.Context, reconcile.Subject, rollout.GateStart
 
 func (m *memory) StartBatch(context.Context, reconcile.Subject, rollout.BatchStart) error { return nil }
 
-func (m *memory) DeleteVersion(_ context.Context, _ reconcile.Subject, id string) (rollout.Deletion, error) {
+func (m *memory) DeleteVersion(_ context.Context, on reconcile.Subject, id string) (rollout.Deletion, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.at(on.Deployment.String())
+	d.Builds = slices.DeleteFunc(d.Builds, func(b build) bool { return b.ID == id })
 	return rollout.Deletion{BuildID: id}, nil
 }
 
-// List gives the same map until something moved: what it costs to decode pages is Temporal's client's, and not measured here.
-func (m *memory) List(context.Context, v1alpha1.Connection, string) (map[string]rollout.RoutingConfig, error) {
+// List gives the same list until something moved, as the Pool does: what it costs to decode pages is Temporal's client's, and not measured
+// here.
+func (m *memory) List(context.Context, v1alpha1.Connection, string) (*rollout.Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.list == nil {
-		m.list = make(map[string]rollout.RoutingConfig, len(m.known))
+		m.list = &rollout.Listing{Routing: make(map[string]rollout.RoutingConfig, len(m.known))}
 		for name, d := range m.known {
-			m.list[name] = d.Routing
+			m.list.Routing[name] = d.Routing
 		}
 	}
 	return m.list, nil

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,10 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -130,10 +126,15 @@ func withSetting(setting dynamicconfig.GenericSetting, value any) option {
 func overHTTP() option {
 	return func(w *world) {
 		served := gittest.ServeHTTP(w.t, w.repo, gittest.HTTPConfig{User: "bot", Password: "s3cret", TLS: true})
-		token := filepath.Join(w.t.TempDir(), "token")
-		require.NoError(w.t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
-		w.url, w.access = served.URL, []string{"--git-user", "bot", "--git-token-file", token, "--git-ca-file", served.CAFile}
+		w.goOver(served.URL, served.CAFile)
 	}
+}
+
+// goOver says how the bot gets to a repository that is served over HTTP.
+func (w *world) goOver(url, caFile string) {
+	token := filepath.Join(w.t.TempDir(), "token")
+	require.NoError(w.t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
+	w.url, w.access = url, []string{"--git-user", "bot", "--git-token-file", token, "--git-ca-file", caFile}
 }
 
 // overSSH serves the repository by sshd to whoever has the key.
@@ -316,62 +317,6 @@ func (w *world) command(ctx context.Context, bin string, args ...string) *exec.C
 	return cmd
 }
 
-// bot is `rampart run` as a loop.
-type bot struct {
-	w    *world
-	cmd  *exec.Cmd
-	log  *lockedBuffer
-	once sync.Once
-}
-
-func (w *world) runArgs(more ...string) []string {
-	args := []string{"run", "--repo", w.url, "--branch", "main", "--cache-dir", w.cache, "--log-level", "debug"}
-	return slices.Concat(args, w.access, w.forge, more)
-}
-
-// start runs the bot until stop, or the end of the test.
-func (w *world) start(more ...string) *bot {
-	w.t.Helper()
-	args := w.runArgs(append([]string{"--interval", cmp.Or(w.interval, "250ms")}, more...)...)
-	b := &bot{w: w, cmd: w.command(context.Background(), binary, args...), log: &lockedBuffer{}}
-	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
-	require.NoError(w.t, b.cmd.Start())
-	w.t.Cleanup(func() {
-		b.stop()
-		if w.t.Failed() {
-			w.t.Logf("bot:\n%s", b.log)
-		}
-	})
-	return b
-}
-
-// stop ends the bot as an init system would.
-func (b *bot) stop() {
-	b.once.Do(func() {
-		_ = b.cmd.Process.Signal(syscall.SIGTERM)
-		_ = b.cmd.Wait()
-		rows.note(b.w.t, b.log.String())
-	})
-}
-
-// once runs one cycle in a process of its own; again if the server was too busy to answer in time.
-func (w *world) once(more ...string) string {
-	w.t.Helper()
-	for try := 1; ; try++ {
-		out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
-		rows.note(w.t, string(out))
-		slow := strings.Contains(string(out), "could not be read from Temporal") || strings.Contains(string(out), "context deadline exceeded")
-		if err != nil && try < 10 && slow {
-			continue
-		}
-		require.NoError(w.t, err, "rampart run --once: %s", out)
-		return string(out)
-	}
-}
-
-// forgetCache makes the next process start with nothing.
-func (w *world) forgetCache() { w.cache = w.t.TempDir() }
-
 // eventually waits for a condition.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
@@ -463,13 +408,15 @@ func (w *world) awaitReason(reason string) {
 // awaitReady waits until an image's version is seen to be current, and says so.
 func (w *world) awaitReady(image string) string {
 	w.t.Helper()
-	prefix := tag(image) + "-"
-	w.eventually("Ready with "+image, func() bool {
-		st := w.status()
-		return w.reason() == "RolloutComplete" && st.CurrentVersion != nil && strings.HasPrefix(st.CurrentVersion.BuildID, prefix) &&
-			st.TargetVersion != nil && st.TargetVersion.BuildID == st.CurrentVersion.BuildID
-	})
+	w.eventually("Ready with "+image, func() bool { return w.ready(tag(image)) })
 	return w.status().CurrentVersion.BuildID
+}
+
+// ready reports whether the version of an image with a tag is seen to be current, and the status says so.
+func (w *world) ready(tag string) bool {
+	st := w.status()
+	return w.reason() == "RolloutComplete" && st.CurrentVersion != nil && strings.HasPrefix(st.CurrentVersion.BuildID, tag+"-") &&
+		st.TargetVersion != nil && st.TargetVersion.BuildID == st.CurrentVersion.BuildID
 }
 
 // tag of an image, with which the build ID begins.
@@ -517,22 +464,4 @@ func (w *world) shortSubjects() []string {
 		out = append(out, strings.TrimPrefix(s, subject))
 	}
 	return out
-}
-
-// lockedBuffer collects output of a process while it is read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

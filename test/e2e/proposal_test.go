@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
@@ -159,6 +162,8 @@ func TestStepsAreProposedAndMerged(t *testing.T) {
 		require.Equal(t, proposalBranch, p.Head.Ref)
 		w.eventually("its label", func() bool { l := w.pull(r, p.Index).Labels; return len(l) == 1 && l[0].Name == "rollout" })
 		require.Contains(t, p.Body, "```mermaid")
+		require.Contains(t, p.Body, "Timetable, when all goes well")
+		require.Regexp(t, `Rules: .*[1-9][0-9]* passed`, p.Body)
 		require.Equal(t, recordDir+"/routing.yaml", w.repo.Git("diff", "--name-only", proposalBranch+"^", proposalBranch))
 		w.eventually("its address is in the status", func() bool { return w.status().Decision != nil && w.status().Decision.PullRequest == p.HTMLURL })
 		require.Equal(t, step.calls[:len(step.calls)-1], w.calls(), "nothing moves before")
@@ -214,10 +219,7 @@ func TestProposalIsSuperseded(t *testing.T) {
 	require.NotEqual(t, old.Index, next.Index)
 	require.Equal(t, sdk.StateClosed, w.pull(r, old.Index).State)
 	require.False(t, w.pull(r, old.Index).HasMerged)
-	w.eventually("the link", func() bool {
-		said := w.comments(r, old.Index)
-		return strings.Contains(said, "Superseded by "+next.HTMLURL) || strings.Contains(said, "does not come next any more")
-	})
+	w.eventually("the link", func() bool { return strings.Contains(w.comments(r, old.Index), "Superseded by "+next.HTMLURL) })
 	w.merge(r, next, sdk.MergeStyleMerge)
 	w.eventually("v3 ramps", func() bool { return len(w.calls()) == 2 })
 	require.Equal(t, []string{"current v1", "ramp v3 10"}, w.calls())
@@ -236,6 +238,14 @@ func TestPersonPushesToTheProposal(t *testing.T) {
 	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
 	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
 	require.Equal(t, "looked at the dashboards\n", w.repo.Files("main")["NOTES.md"])
+
+	p = w.awaitPull(r, "at 50%") // on the same branch, which Gitea keeps after a squash
+	r.Commit(t, r.person, giteatest.Commit{Branch: proposalBranch, Path: "MORE.md", Text: "rather not\n"})
+	w.close(r, p)
+	w.awaitReason("ManualHold")
+	require.True(t, w.say("resume").Changed)
+	require.NotEqual(t, p.Index, w.awaitPull(r, "at 50%").Index)
+	require.NotContains(t, w.repo.Files(proposalBranch), "MORE.md")
 }
 
 // A merge that meets another world than was proposed: it is refused, routing.yaml is put back, and it is proposed anew when it may be.
@@ -308,4 +318,103 @@ func TestProposalWithoutAForge(t *testing.T) {
 	}
 	w.awaitReady("app:v1")
 	w.eventually("its branch goes", func() bool { return w.repo.Git("branch", "--list", proposalBranch) == "" })
+}
+
+// A termination is reviewed too, also where raises need nobody: merged, it is done; closed, it is declined.
+func TestTerminationIsReviewed(t *testing.T) {
+	r := new(review)
+	w := newWorld(t, onGitea(r))
+	w.settledOn(specText{image: "app:v1", strategy: oneStep})
+	w.startSlow("slow-1")
+	w.start()
+	evacuate := "{terminateAfter: 1s}"
+	w.pushSpec("v2", specText{image: "app:v2", strategy: oneStep, evacuate: evacuate})
+	w.awaitReady("app:v2")
+	v1, v2 := w.build("app:v1"), w.build("app:v2")
+	p := w.awaitPull(r, "terminate workflows of shop/checkout on "+v1)
+	require.Contains(t, p.Body, "This cannot be taken back.")
+	w.eventually("its address is in the status", func() bool {
+		e := w.evacuation(v1)
+		return len(e) == 1 && strings.Contains(e[0].Message, p.HTMLURL)
+	})
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, w.ended("slow-1"))
+	require.Equal(t, "-      state: Proposed\n+      state: Approved", changedLines(w.repo.Git("diff", "--unified=0", proposalBranch+"^", proposalBranch)))
+	w.merge(r, p, sdk.MergeStyleSquash)
+	w.eventually("v1 removed", func() bool { return w.build("app:v1") == "" })
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, w.ended("slow-1"))
+	w.awaitNoPull(r)
+
+	w.startSlow("slow-2")
+	w.pushSpec("v3", specText{image: "app:v3", strategy: oneStep, evacuate: evacuate})
+	w.awaitReady("app:v3")
+	w.close(r, w.awaitPull(r, "terminate workflows of shop/checkout on "+v2))
+	w.eventually("declined", func() bool {
+		e := w.evacuation(v2)
+		return len(e) == 1 && e[0].State == string(v1alpha1.EvacuationDeclined) && strings.Contains(e[0].Message, r.person.Login+" closed ")
+	})
+	w.awaitNoPull(r)
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, w.ended("slow-2"))
+	require.Len(t, w.batchStarts(), 1)
+	require.Nil(t, w.routing().Hold)
+	w.repo.Fsck()
+}
+
+// changedLines are the lines of a diff that went and came.
+func changedLines(diff string) string {
+	var out []string
+	for line := range strings.Lines(diff) {
+		if len(line) > 1 && strings.ContainsRune("+-", rune(line[0])) && line[1] != line[0] {
+			out = append(out, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// protectedOutput is an environment whose commits are proposed where the branch does not take them.
+const protectedOutput = `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - name: default
+      specs: ["workers/**"]
+      output: {path: deploy}
+      pullRequests: {onProtectedBranch: Propose}
+`
+
+// A protected branch takes no commit of the bot's: each is proposed, and what is merged is carried out, step by step.
+func TestProtectedBranch(t *testing.T) {
+	r := new(review)
+	w := newWorld(t, onGitea(r))
+	w.push("propose commits", map[string]string{"rampart.yaml": protectedOutput, specFile: specText{image: "app:v1", strategy: oneStep}.String()})
+	r.Protect(t, sdk.CreateBranchProtectionOption{RuleName: "main", EnablePush: true, EnablePushWhitelist: true, PushWhitelistUsernames: []string{r.person.Login}})
+	w.once()
+	waits := w.pulls(r, sdk.StateOpen)
+	require.Len(t, waits, 1)
+	for asked := time.Now().Unix(); time.Now().Unix() == asked; {
+		w.once() // decided again in another second, by a bot that remembers nothing
+	}
+	require.Equal(t, waits[0].Head.Sha, w.pulls(r, sdk.StateOpen)[0].Head.Sha, "who reviews it is not sent back to the start")
+	w.start()
+	var merged []string
+	w.eventually("the version is current, by merges of a person alone", func() bool {
+		for _, p := range w.pulls(r, sdk.StateOpen) {
+			require.Equal(t, "rampart-output/default", p.Head.Ref)
+			require.Equal(t, "rampart(default): commit to main", p.Title)
+			require.Equal(t, r.bot.Login, p.Poster.UserName)
+			raised := len(w.calls())
+			head := p.Head.Sha
+			ok, _, err := r.person.Client(t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: sdk.MergeStyleSquash, Title: p.Title, HeadCommitId: head})
+			if err == nil && ok {
+				require.Equal(t, raised, len(w.calls()), "nothing is raised before")
+				merged = append(merged, head)
+			}
+		}
+		return w.reason() == "RolloutComplete"
+	})
+	require.GreaterOrEqual(t, len(merged), 3, "created, promoted, complete")
+	require.Equal(t, []string{"current v1"}, w.calls())
+	w.eventually("nothing is left open", func() bool {
+		return len(w.pulls(r, sdk.StateOpen)) == 0 && w.repo.Git("branch", "--list", "rampart-output/*") == ""
+	})
+	w.repo.Fsck()
 }

@@ -133,3 +133,25 @@ func deliver(t *testing.T, url, body string, headers ...string) int {
 	require.NoError(t, resp.Body.Close())
 	return resp.StatusCode
 }
+
+// What a person does with a pull request on Gitea is acted on in moments too, by a bot that polls every hour.
+func TestPullRequestClosedIsTold(t *testing.T) {
+	w, r, b := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	p := w.awaitPull(r, "at 10%")
+	b.stop()
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(hookSecret+"\n"), 0o600))
+	b = w.start("--interval", "1h", "--webhook-address", "127.0.0.1:0", "--webhook-secret-file", secret)
+	w.eventually("it waits for an hour", func() bool { return strings.Contains(b.log.String(), "msg=cycle ") })
+	_, _, err := r.person.Client(t).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: true, Events: []string{"pull_request"},
+		Config: map[string]string{"url": listensAt.FindStringSubmatch(b.log.String())[1], "content_type": "json", "secret": hookSecret}})
+	require.NoError(t, err)
+	w.close(r, p)
+	start := time.Now()
+	w.awaitReason("ManualHold")
+	t.Logf("held after %s", time.Since(start).Round(10*time.Millisecond))
+	require.Equal(t, r.person.Login, w.routing().Hold.By)
+	require.Contains(t, b.log.String(), "msg=webhook part=webhook forge=gitea event=pull_request")
+	w.awaitNoPull(r)
+}

@@ -135,7 +135,7 @@ func TestList(t *testing.T) {
 	e := newEnv(t)
 	got, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
 	require.NoError(t, err)
-	require.Empty(t, got)
+	require.Empty(t, got.Routing)
 	e.start("app", "v1")
 	e.raise(current("v1"))
 	want := e.routing()
@@ -144,11 +144,16 @@ func TestList(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if diff := cmp.Diff(map[string]rollout.RoutingConfig{deployment: want}, got); diff != "" {
+		if diff := cmp.Diff(map[string]rollout.RoutingConfig{deployment: want}, got.Routing); diff != "" {
 			return fmt.Errorf("%s", diff)
 		}
 		return nil
 	})
+	list, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	require.NoError(t, err)
+	again, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	require.NoError(t, err)
+	require.Same(t, list, again, "no traffic moved")
 	e.ns.Inject(temporalenv.Fault{Method: "ListWorkerDeployments", Point: temporalenv.BeforeForwarding, Times: 1})
 	_, err = e.pool.List(e.ctx, e.connection(), e.ns.Name())
 	require.ErrorContains(t, err, "injected fault")

@@ -184,6 +184,32 @@ func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
 	require.Equal(t, 1, e.ns.Counts()[method]-before)
 }
 
+// A server that is too busy for a worker deployment is waited for; whether it did what it says it had no time for shows in the routing.
+func TestBusyServer(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v2")
+	method := "SetWorkerDeploymentCurrentVersion"
+	busy := func(point temporalenv.FaultPoint, times int) func() {
+		return e.ns.Inject(temporalenv.Fault{Method: method, Point: point, Code: codes.ResourceExhausted, Times: times})
+	}
+	busy(temporalenv.BeforeForwarding, 2)
+	e.raise(current("v1"))
+	require.Equal(t, 3, e.ns.Counts()[method])
+	busy(temporalenv.AfterForwarding, 1)
+	e.raise(current("v2"))
+	require.Equal(t, 4, e.ns.Counts()[method], "what was made is not made again")
+
+	remove := busy(temporalenv.BeforeForwarding, 0)
+	_, err := e.pool.Raise(e.ctx, e.target(), e.call(current("v1")))
+	require.ErrorIs(t, err, rollout.ErrBusy)
+	require.ErrorContains(t, err, "SetCurrent")
+	require.Equal(t, 8, e.ns.Counts()[method])
+	_, err = e.pool.Lower(e.ctx, e.target(), e.call(current("v1")))
+	require.ErrorIs(t, err, rollout.ErrBusy)
+	remove()
+	require.Equal(t, "v2", e.routing().Current)
+}
+
 func TestOutcomeNotKnown(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1")

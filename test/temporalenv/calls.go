@@ -91,19 +91,49 @@ func (r *recorder) counts(namespace string) map[string]int {
 func routingCalls(calls []Call, deployment string) []string {
 	out := []string{}
 	for _, c := range calls {
-		if !c.Accepted {
+		if what := routingCall(c, deployment); what != "" {
+			out = append(out, what)
+		}
+	}
+	return out
+}
+
+// routingCall is what an accepted call makes of a deployment's routing; "" if it is another call, or was not accepted.
+func routingCall(c Call, deployment string) string {
+	if !c.Accepted {
+		return ""
+	}
+	switch r := c.Request.(type) {
+	case *workflowservice.SetWorkerDeploymentCurrentVersionRequest:
+		if deployment == "" || deployment == r.GetDeploymentName() {
+			return "current " + buildID(r)
+		}
+	case *workflowservice.SetWorkerDeploymentRampingVersionRequest:
+		if deployment == "" || deployment == r.GetDeploymentName() {
+			return ramp(r)
+		}
+	}
+	return ""
+}
+
+// routingChanges leaves out calls that repeated what was so already: they are answered with the token that the change was answered with
+// (TestFactSettingTheSameAgainIsOKWhateverTheToken). Calls are recorded when they are answered, but take effect in the order in which
+// they came.
+func routingChanges(calls []Call, deployment string) []string {
+	calls = slices.Clone(calls)
+	slices.SortStableFunc(calls, func(a, b Call) int { return a.Time.Compare(b.Time) })
+	seen := map[string]bool{}
+	out := []string{}
+	for _, c := range calls {
+		what := routingCall(c, deployment)
+		answer, ok := c.Response.(interface{ GetConflictToken() []byte })
+		if what == "" || ok && seen[string(answer.GetConflictToken())] {
 			continue
 		}
-		switch r := c.Request.(type) {
-		case *workflowservice.SetWorkerDeploymentCurrentVersionRequest:
-			if deployment == "" || deployment == r.GetDeploymentName() {
-				out = append(out, "current "+buildID(r))
-			}
-		case *workflowservice.SetWorkerDeploymentRampingVersionRequest:
-			if deployment == "" || deployment == r.GetDeploymentName() {
-				out = append(out, ramp(r))
-			}
+		if ok {
+			seen[string(answer.GetConflictToken())] = true
 		}
+		out = append(out, what)
 	}
 	return out
 }

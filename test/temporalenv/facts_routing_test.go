@@ -32,6 +32,7 @@ func TestFactStaleTokenIsRefusedAndChainedTokenAccepted(t *testing.T) {
 func TestFactSettingTheSameAgainIsOKWhateverTheToken(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1", "v2")
+	proxied(t, e)
 	stale := e.describe().GetConflictToken()
 	e.mustCurrent("v1")
 	token := e.mustRamp("v2", 10)
@@ -40,6 +41,8 @@ func TestFactSettingTheSameAgainIsOKWhateverTheToken(t *testing.T) {
 	require.Equal(t, token, again)
 	_, err = e.current(routing{build: "v1", token: stale})
 	require.NoError(t, err)
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "current v1"}, e.ns.RoutingCalls(deployment))
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingChanges(deployment))
 	// Another identity is no repetition: the token counts.
 	_, err = e.ramp(routing{build: "v2", percentage: 10, token: stale, identity: "somebody"})
 	requireCode(t, codes.FailedPrecondition, err)

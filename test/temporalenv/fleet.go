@@ -23,8 +23,8 @@ type Image struct {
 	Register func(worker.Registry)
 	// DefaultBehavior is for workflows registered without a versioning behavior of their own.
 	DefaultBehavior workflow.VersioningBehavior
-	// ActivitiesOnly says that its workers poll for activities alone.
-	ActivitiesOnly bool
+	// ActivitiesOnly says that its workers poll for activities alone, WorkflowsOnly for workflows.
+	ActivitiesOnly, WorkflowsOnly bool
 }
 
 // FleetConfig is what a Fleet needs to know of the cluster beside the manifests.

@@ -63,6 +63,12 @@ func (n *Namespace) RoutingCalls(deployment string) []string {
 	return routingCalls(n.Calls(), deployment)
 }
 
+// RoutingChanges are the RoutingCalls of one deployment without those that Temporal took as no change: setting what is set already, by the
+// same identity, is accepted whatever the token.
+func (n *Namespace) RoutingChanges(deployment string) []string {
+	return routingChanges(n.Calls(), deployment)
+}
+
 // Counts tells how often each method was called through the proxy, reads and polls included.
 func (n *Namespace) Counts() map[string]int { return n.server.proxy.recorder.counts(n.name) }
 

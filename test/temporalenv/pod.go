@@ -100,7 +100,7 @@ func (p *pod) run(ctx context.Context) error {
 	if options.DeploymentOptions.Version.DeploymentName == "" || options.DeploymentOptions.Version.BuildID == "" {
 		return errors.New("TEMPORAL_DEPLOYMENT_NAME or TEMPORAL_WORKER_BUILD_ID is not set")
 	}
-	options.DisableWorkflowWorker = p.image.ActivitiesOnly
+	options.DisableWorkflowWorker, options.LocalActivityWorkerOnly = p.image.ActivitiesOnly, p.image.WorkflowsOnly
 	for _, queue := range p.image.TaskQueues {
 		w := worker.New(c, queue, options)
 		p.image.Register(w)

@@ -129,6 +129,7 @@ func TestFaultsFailBeforeOrAfterTheServerHasDoneIt(t *testing.T) {
 	require.NoError(t, e.manager(bot, bot))
 
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "ramp v2 10"}, e.ns.RoutingCalls(""))
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingChanges(deployment), "the others changed nothing")
 	require.Empty(t, cmp.Diff([]seen{
 		{setCurrent, true, true, codes.OK},
 		{setRamp, false, false, codes.Unavailable},

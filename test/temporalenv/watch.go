@@ -67,8 +67,8 @@ type watcher struct {
 	fleet  *Fleet
 	source Source
 	mirror string
-	// seen is the commit last looked at, whether it could be applied or not.
-	seen string
+	// seen is the commit last looked at, and built the content of the folder that was last built, whether it could be applied or not.
+	seen, built string
 	// complaint is the last failure that was noted, so that it is noted once.
 	complaint string
 }
@@ -93,6 +93,12 @@ func (w *watcher) sync(ctx context.Context) error {
 	}
 	tip = strings.TrimSpace(string(fetched))
 	w.seen = tip
+	// Commits beside the folder change nothing of it. One that is not there yet has no name.
+	folder, err := git(ctx, w.mirror, "rev-parse", "--verify", "--quiet", tip+":"+w.source.Path)
+	if err == nil && string(folder) == w.built {
+		return nil
+	}
+	w.built = string(folder)
 	objects, err := w.build(ctx, tip)
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", tip, err)

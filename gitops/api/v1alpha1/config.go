@@ -46,7 +46,18 @@ type Output struct {
 	Path string `json:"path"`
 	// Branch is the output's branch; "" is the branch that the specs are on.
 	Branch string `json:"branch,omitempty"`
+	// Commits says what of a cycle goes into one commit: Cycle, all of it; Deployment, what is about one worker deployment.
+	Commits CommitsPer `json:"commits,omitempty"`
 }
+
+// CommitsPer says what goes into one commit.
+type CommitsPer string
+
+// The sizes of commits. Those of one cycle are pushed together in any case.
+const (
+	CommitPerCycle      CommitsPer = "Cycle"
+	CommitPerDeployment CommitsPer = "Deployment"
+)
 
 // ApprovalMode says how raises reach the branch.
 type ApprovalMode string
@@ -81,7 +92,16 @@ type PullRequests struct {
 	Teams     []string `json:"teams,omitempty"`
 	// AutoMerge lets the forge merge them in this way as soon as its rules (checks, approvals) allow it; "": people do.
 	AutoMerge MergeMethod `json:"autoMerge,omitempty"`
+	// OnProtectedBranch says what becomes of commits that a rule of the output's branch keeps the bot from pushing: with Propose they are
+	// put into a pull request of their own; "": the bot says so, and tries again.
+	OnProtectedBranch OnProtectedBranch `json:"onProtectedBranch,omitempty"`
 }
+
+// OnProtectedBranch says what becomes of commits that the output's branch does not take.
+type OnProtectedBranch string
+
+// ProposeCommits puts them into a pull request.
+const ProposeCommits OnProtectedBranch = "Propose"
 
 // MergeMethod is how a pull request gets into its base branch.
 type MergeMethod string

@@ -41,8 +41,10 @@ type RecordedEvacuation struct {
 	// ProposedAt is when approval was asked for, ApprovedAt when the bot saw it.
 	ProposedAt Time `json:"proposedAt,omitzero"`
 	ApprovedAt Time `json:"approvedAt,omitzero"`
-	StartedAt  Time `json:"startedAt,omitzero"`
-	EndedAt    Time `json:"endedAt,omitzero"`
+	// PullRequest is where people review it; "" where there is none.
+	PullRequest string `json:"pullRequest,omitempty"`
+	StartedAt   Time   `json:"startedAt,omitzero"`
+	EndedAt     Time   `json:"endedAt,omitzero"`
 	// Total, Done and Failed are how many workflows the job was about, reached, and did not reach: known once it ended.
 	Total  int64 `json:"total,omitempty"`
 	Done   int64 `json:"done,omitempty"`
@@ -80,6 +82,7 @@ func (v *validator) evacuations(list *node) {
 		v.printable(v.text(n, "jobID"))
 		v.buildID(n.get("target"))
 		v.printable(n.get("signal"))
+		v.printable(n.get("pullRequest"))
 		for _, key := range []string{"attempt", "total", "done", "failed"} {
 			v.replicas(n.get(key))
 		}

@@ -121,6 +121,10 @@ func enumOf(t reflect.Type) []string {
 		return values(Direct, PullRequest)
 	case reflect.TypeFor[ApprovalScope]():
 		return values(ScopeStep, ScopeRollout)
+	case reflect.TypeFor[CommitsPer]():
+		return values(CommitPerCycle, CommitPerDeployment)
+	case reflect.TypeFor[OnProtectedBranch]():
+		return values(ProposeCommits)
 	case reflect.TypeFor[MergeMethod]():
 		return values(MergeCommit, MergeSquash, MergeRebase)
 	case reflect.TypeFor[CD]():

@@ -24,7 +24,7 @@ const (
 	needIssue     = "the token needs the scope write:issue, and its account the right to write pull requests"
 	needIssueRead = "the token needs the scope read:issue"
 	needUser      = "the token needs the scope read:user"
-	needMerge     = needWrite + ", and to merge into the base branch (branch protection: whitelist for merging)"
+	needMerge     = needWrite + ", and it has to be allowed to merge into the base branch (branch protection: whitelist for merging)"
 )
 
 // Forge is a repository on a Gitea.

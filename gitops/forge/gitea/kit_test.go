@@ -2,7 +2,6 @@ package gitea
 
 import (
 	"context"
-	"errors"
 	"os"
 	"testing"
 	"time"
@@ -92,21 +91,6 @@ func (w *world) await(number int64, what func(forge.Details) bool) forge.Details
 }
 
 func mergeable(d forge.Details) bool { return d.Mergeable }
-
-// merge merges it, once Gitea has looked at it again.
-func (w *world) merge(number int64, m forge.Merge) {
-	w.Helper()
-	var notReady *forge.NotReadyError
-	require.Eventually(w, func() bool {
-		got, err := w.forge.Merge(w.Context(), number, m)
-		if errors.As(err, &notReady) && notReady.Said == "Please try again later" {
-			return false
-		}
-		require.NoError(w, err)
-		require.Equal(w, forge.Merged, got)
-		return true
-	}, patience, tick)
-}
 
 // close closes it as somebody.
 func (w *world) close(by giteatest.User, number int64) {

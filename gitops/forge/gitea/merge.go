@@ -31,11 +31,15 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 	if err := f.mayMerge(client, m.Method); err != nil {
 		return "", err
 	}
-	pr, resp, err := client.GetPullRequest(f.repo.Owner, f.repo.Name, number)
-	if err != nil {
-		return "", f.fail(call{fmt.Sprintf("get pull request %d", number), needRead}, resp, err)
-	}
-	if pr.State == sdk.StateOpen && pr.Head.Sha != m.Commit {
+	pr, err := f.pull(client, number)
+	switch {
+	case err != nil:
+		return "", err
+	case pr.State != sdk.StateOpen:
+		return "", &forge.RefusedError{
+			Op: fmt.Sprintf("merge pull request %d", number), Where: f.repo.URL(), Reason: forge.ReasonConflict, Said: "it is merged or closed already",
+		}
+	case pr.Head.Sha != m.Commit:
 		return "", &forge.MovedError{Number: number, Expected: m.Commit, Actual: pr.Head.Sha}
 	}
 	return f.merge(ctx, number, m)

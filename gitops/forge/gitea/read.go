@@ -72,21 +72,20 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	if err != nil {
 		return forge.Details{}, err
 	}
-	get := call{fmt.Sprintf("get pull request %d", number), needRead}
-	pr, resp, err := client.GetPullRequest(f.repo.Owner, f.repo.Name, number)
+	pr, err := f.pull(client, number)
 	if err != nil {
-		return forge.Details{}, f.fail(get, resp, err)
+		return forge.Details{}, err
 	}
 	if !matches(pr, forge.Filter{}) {
 		return forge.Details{}, &forge.RefusedError{
-			Op: get.op, Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
+			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
 		}
 	}
 	d := forge.Details{PullRequest: pullRequest(pr, self), Mergeable: pr.State == sdk.StateOpen && pr.Mergeable}
 	if d.State != forge.StateOpen {
 		ref, resp, err := client.GetRepoRef(f.repo.Owner, f.repo.Name, fmt.Sprintf("pull/%d/head", number))
 		if err != nil {
-			return forge.Details{}, f.fail(call{get.op + ": its last commit", needRead}, resp, err)
+			return forge.Details{}, f.fail(call{getting(number) + ": its last commit", needRead}, resp, err)
 		}
 		d.HeadCommit = ref.Object.SHA
 	}
@@ -100,6 +99,16 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	}
 	d.Approvals, err = f.approvals(client, number, self)
 	return d, err
+}
+
+func getting(number int64) string { return fmt.Sprintf("get pull request %d", number) }
+
+func (f *Forge) pull(client *sdk.Client, number int64) (*sdk.PullRequest, error) {
+	pr, resp, err := client.GetPullRequest(f.repo.Owner, f.repo.Name, number)
+	if err != nil {
+		return nil, f.fail(call{getting(number), needRead}, resp, err)
+	}
+	return pr, nil
 }
 
 // event is an entry of a timeline. The library's type cannot hold one that is about a label.

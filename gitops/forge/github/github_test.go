@@ -8,21 +8,16 @@ import (
 	"github.com/rampart-gitops/rampart/internal/githubtest"
 )
 
-func site(t *testing.T) (*forgetest.Site, *githubtest.Server) {
+func site(t *testing.T) *forgetest.Site {
 	t.Helper()
 	server := githubtest.Start(t)
-	return &forgetest.Site{
-		T: t, World: server.World, Server: server.Server, Kind: forge.KindGitHub, Teams: true, Commits: true,
-		Make: func(c forge.Config) (forge.Forge, error) { return New(c) },
-		Allow: func(w *forgetest.World, m forge.Method) {
-			w.SetRules(func(r *forgetest.Rules) { r.Methods = []string{string(m)} })
-		},
-	}, server
+	s := forgetest.Simulated(t, server.World, server.Server)
+	s.Kind, s.Make = forge.KindGitHub, func(c forge.Config) (forge.Forge, error) { return New(c) }
+	s.Teams, s.Commits = true, true
+	return s
 }
 
 func TestForge(t *testing.T) {
-	forgetest.Run(t, func(t *testing.T) *forgetest.Site {
-		s, _ := site(t)
-		return s
-	})
+	forgetest.Run(t, site)
+	forgetest.RunSimulated(t, site)
 }

@@ -18,7 +18,7 @@ const head = "rampart/prod/payments/checkout"
 // open starts a GitHub with a pull request.
 func open(t *testing.T) (*forgetest.Site, *Forge, forge.PullRequest) {
 	t.Helper()
-	s, _ := site(t)
+	s := site(t)
 	f, ok := s.As(s.Bot.Token).(*Forge)
 	require.True(t, ok)
 	s.Branch(head)

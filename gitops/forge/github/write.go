@@ -15,58 +15,56 @@ import (
 
 // Open implements forge.Forge.
 func (f *Forge) Open(ctx context.Context, o forge.Opening) (forge.PullRequest, error) {
-	if err := o.Check(); err != nil {
-		return forge.PullRequest{}, err
+	return f.steps(ctx).Open(ctx, f, o)
+}
+
+// Update implements forge.Forge.
+func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
+	return f.steps(ctx).Update(number, c)
+}
+
+func (f *Forge) steps(ctx context.Context) forge.Steps {
+	return forge.Steps{
+		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
+		Ask: func(number int64, reviewers, teams []string) []error {
+			return forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
+				return f.ask(ctx, number, gh.ReviewersRequest{Reviewers: reviewers, TeamReviewers: teams})
+			})
+		},
+		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
+		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
+		Label: func(number int64, add, remove []string) []error {
+			return appendErr(appendErr(nil, f.label(ctx, number, add)), f.unlabel(ctx, number, remove))
+		},
+		Comment: func(number int64, text string) error { return f.comment(ctx, number, text) },
+		Close:   func(number int64) error { return f.close(ctx, number) },
 	}
+}
+
+func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
 	self, err := f.me(ctx)
 	if err != nil {
-		return forge.PullRequest{}, err
+		return pr, false, err
 	}
 	made, resp, err := f.api.PullRequests.Create(ctx, f.repo.Owner, f.repo.Name, &gh.NewPullRequest{
 		Title: &o.Title, Body: &o.Body, Head: &o.Head, Base: &o.Base, Draft: &o.Draft,
 	})
 	if err != nil {
-		refused := f.fail(call{"open a pull request from " + o.Head, needWrite}, resp, err)
-		if status(resp) != http.StatusUnprocessableEntity {
-			return forge.PullRequest{}, refused
-		}
-		return forge.Refused(ctx, f, o, refused)
+		return pr, status(resp) == http.StatusUnprocessableEntity, f.fail(call{"open a pull request from " + o.Head, needWrite}, resp, err)
 	}
-	pr, err := forge.Once(ctx, f, pullRequest(made, self))
-	if err != nil {
-		return pr, err
-	}
-	failed := f.dress(ctx, pr.Number, o)
-	if len(o.Labels)+len(o.Reviewers)+len(o.Teams) > 0 {
-		now, err := f.pull(ctx, pr.Number)
-		if err != nil {
-			return pr, &forge.PartialError{Number: pr.Number, Failed: append(failed, err)}
-		}
-		pr = pullRequest(now, self)
-	}
-	if len(failed) > 0 {
-		return pr, &forge.PartialError{Number: pr.Number, Failed: failed}
-	}
-	return pr, nil
+	return pullRequest(made, self), false, nil
 }
 
-// dress adds labels, and asks for reviews: all at once, or else each by itself, since one that cannot be asked refuses all.
-func (f *Forge) dress(ctx context.Context, number int64, o forge.Opening) (failed []error) {
-	failed = appendErr(failed, f.label(ctx, number, o.Labels))
-	if len(o.Reviewers)+len(o.Teams) == 0 {
-		return failed
+func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return forge.PullRequest{}, err
 	}
-	err := f.ask(ctx, number, gh.ReviewersRequest{Reviewers: o.Reviewers, TeamReviewers: o.Teams})
-	if err == nil || len(o.Reviewers)+len(o.Teams) == 1 {
-		return appendErr(failed, err)
+	pr, err := f.pull(ctx, number)
+	if err != nil {
+		return forge.PullRequest{}, err
 	}
-	for _, login := range o.Reviewers {
-		failed = appendErr(failed, f.ask(ctx, number, gh.ReviewersRequest{Reviewers: []string{login}}))
-	}
-	for _, team := range o.Teams {
-		failed = appendErr(failed, f.ask(ctx, number, gh.ReviewersRequest{TeamReviewers: []string{team}}))
-	}
-	return failed
+	return pullRequest(pr, self), nil
 }
 
 func (f *Forge) ask(ctx context.Context, number int64, whom gh.ReviewersRequest) error {
@@ -140,38 +138,24 @@ func (f *Forge) unlabel(ctx context.Context, number int64, names []string) error
 	return nil
 }
 
-// Update implements forge.Forge.
-func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
-	if err := c.Check(); err != nil {
-		return err
+func (f *Forge) rewrite(ctx context.Context, number int64, title, body string) error {
+	edit := &gh.PullRequest{}
+	if title != "" {
+		edit.Title = &title
 	}
-	if c.Title != "" || c.Body != "" {
-		edit := &gh.PullRequest{}
-		if c.Title != "" {
-			edit.Title = &c.Title
-		}
-		if c.Body != "" {
-			edit.Body = &c.Body
-		}
-		if _, resp, err := f.api.PullRequests.Edit(ctx, f.repo.Owner, f.repo.Name, int(number), edit); err != nil {
-			return f.fail(call{fmt.Sprintf("change pull request %d", number), needWrite}, resp, err)
-		}
+	if body != "" {
+		edit.Body = &body
 	}
-	failed := appendErr(nil, f.label(ctx, number, c.Label))
-	failed = appendErr(failed, f.unlabel(ctx, number, c.Unlabel))
-	if c.Comment != "" {
-		_, resp, err := f.api.Issues.CreateComment(ctx, f.repo.Owner, f.repo.Name, int(number), &gh.IssueComment{Body: &c.Comment})
-		if err != nil {
-			return f.fail(call{fmt.Sprintf("comment on pull request %d", number), needIssues}, resp, err)
-		}
+	if _, resp, err := f.api.PullRequests.Edit(ctx, f.repo.Owner, f.repo.Name, int(number), edit); err != nil {
+		return f.fail(call{fmt.Sprintf("change pull request %d", number), needWrite}, resp, err)
 	}
-	if c.Close {
-		if err := f.close(ctx, number); err != nil {
-			return err
-		}
-	}
-	if len(failed) > 0 {
-		return &forge.PartialError{Number: number, Failed: failed}
+	return nil
+}
+
+func (f *Forge) comment(ctx context.Context, number int64, text string) error {
+	_, resp, err := f.api.Issues.CreateComment(ctx, f.repo.Owner, f.repo.Name, int(number), &gh.IssueComment{Body: &text})
+	if err != nil {
+		return f.fail(call{fmt.Sprintf("comment on pull request %d", number), needIssues}, resp, err)
 	}
 	return nil
 }

@@ -8,21 +8,15 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gitlabtest"
 )
 
-func site(t *testing.T) (*forgetest.Site, *gitlabtest.Server) {
+func site(t *testing.T) *forgetest.Site {
 	t.Helper()
 	server := gitlabtest.Start(t)
-	return &forgetest.Site{
-		T: t, World: server.World, Server: server.Server, Kind: forge.KindGitLab,
-		Make: func(c forge.Config) (forge.Forge, error) { return New(c) },
-		Allow: func(w *forgetest.World, m forge.Method) {
-			w.SetRules(func(r *forgetest.Rules) { r.Methods = []string{string(m)} })
-		},
-	}, server
+	s := forgetest.Simulated(t, server.World, server.Server)
+	s.Kind, s.Make = forge.KindGitLab, func(c forge.Config) (forge.Forge, error) { return New(c) }
+	return s
 }
 
 func TestForge(t *testing.T) {
-	forgetest.Run(t, func(t *testing.T) *forgetest.Site {
-		s, _ := site(t)
-		return s
-	})
+	forgetest.Run(t, site)
+	forgetest.RunSimulated(t, site)
 }

@@ -15,7 +15,7 @@ const head = "rampart/prod/payments/checkout"
 // open starts a GitLab with a merge request.
 func open(t *testing.T) (*forgetest.Site, *Forge, forge.PullRequest) {
 	t.Helper()
-	s, _ := site(t)
+	s := site(t)
 	f, ok := s.As(s.Bot.Token).(*Forge)
 	require.True(t, ok)
 	s.Branch(head)
@@ -52,7 +52,7 @@ func TestInert(t *testing.T) {
 // A merge request that a person made to be squashed is not, where the bot is to merge it otherwise; and the other way round.
 func TestSquashAsAsked(t *testing.T) {
 	s, f, pr := open(t)
-	s.Edit(pr.Number, func(p *forgetest.Pull) { p.Squash = true })
+	s.World.Edit(pr.Number, func(p *forgetest.Pull) { p.Squash = true })
 	_, err := f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: pr.HeadCommit})
 	require.NoError(t, err)
 	p := s.Look(pr.Number)
@@ -75,7 +75,7 @@ func TestSquashAsAsked(t *testing.T) {
 // A fast-forward needs a branch that is ahead: the bot makes it anew, GitLab is not asked to rebase what people looked at.
 func TestNeedsRebase(t *testing.T) {
 	s, f, pr := open(t)
-	s.Allow(s.World, forge.MethodRebase)
+	s.Allow(forge.MethodRebase)
 	s.Push("main", nil)
 	_, err := f.Get(t.Context(), pr.Number)
 	require.NoError(t, err)

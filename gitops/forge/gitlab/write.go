@@ -14,43 +14,56 @@ import (
 
 // Open implements forge.Forge.
 func (f *Forge) Open(ctx context.Context, o forge.Opening) (forge.PullRequest, error) {
-	if err := o.Check(); err != nil {
-		return forge.PullRequest{}, err
+	return f.steps(ctx).Open(ctx, f, o)
+}
+
+// Update implements forge.Forge.
+func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
+	return f.steps(ctx).Update(number, c)
+}
+
+func (f *Forge) steps(ctx context.Context) forge.Steps {
+	return forge.Steps{
+		Create:  func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
+		Ask:     func(number int64, reviewers, teams []string) []error { return f.ask(ctx, number, reviewers, teams) },
+		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
+		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
+		Label: func(number int64, add, remove []string) []error {
+			return appendErr(nil, f.label(ctx, number, add, remove))
+		},
+		Comment: func(number int64, text string) error { return f.comment(ctx, number, text) },
+		Close:   func(number int64) error { return f.close(ctx, number) },
 	}
+}
+
+func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
 	self, err := f.me(ctx)
 	if err != nil {
-		return forge.PullRequest{}, err
+		return pr, false, err
 	}
 	id, err := f.id(ctx)
 	if err != nil {
-		return forge.PullRequest{}, err
+		return pr, false, err
 	}
 	made, resp, err := f.api.MergeRequests.CreateMergeRequest(id, &gl.CreateMergeRequestOptions{
 		Title: gl.Ptr(title(o.Title, o.Draft)), Description: gl.Ptr(inert(o.Body)), SourceBranch: &o.Head, TargetBranch: &o.Base,
 	}, gl.WithContext(ctx))
 	if err != nil {
-		refused := f.fail(call{"open a merge request from " + o.Head, needWrite}, resp, err)
-		if status(resp) != http.StatusConflict {
-			return forge.PullRequest{}, refused
-		}
-		return forge.Refused(ctx, f, o, refused)
+		return pr, status(resp) == http.StatusConflict, f.fail(call{"open a merge request from " + o.Head, needWrite}, resp, err)
 	}
-	pr, err := forge.Once(ctx, f, pullRequest(&made.BasicMergeRequest, self))
+	return pullRequest(&made.BasicMergeRequest, self), false, nil
+}
+
+func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, error) {
+	self, err := f.me(ctx)
 	if err != nil {
-		return pr, err
+		return forge.PullRequest{}, err
 	}
-	failed := f.dress(ctx, pr.Number, o)
-	if len(o.Labels)+len(o.Reviewers) > 0 {
-		now, err := f.mergeRequest(ctx, pr.Number)
-		if err != nil {
-			return pr, &forge.PartialError{Number: pr.Number, Failed: append(failed, err)}
-		}
-		pr = pullRequest(&now.BasicMergeRequest, self)
+	mr, err := f.mergeRequest(ctx, number)
+	if err != nil {
+		return forge.PullRequest{}, err
 	}
-	if len(failed) > 0 {
-		return pr, &forge.PartialError{Number: pr.Number, Failed: failed}
-	}
-	return pr, nil
+	return pullRequest(&mr.BasicMergeRequest, self), nil
 }
 
 func title(text string, draft bool) string {
@@ -60,11 +73,10 @@ func title(text string, draft bool) string {
 	return text
 }
 
-// dress adds labels and reviewers. A group cannot be one.
-func (f *Forge) dress(ctx context.Context, number int64, o forge.Opening) (failed []error) {
-	failed = appendErr(failed, f.label(ctx, number, o.Labels, nil))
-	failed = append(failed, f.review(ctx, number, o.Reviewers)...)
-	for _, team := range o.Teams {
+// ask asks people for a review. A group cannot be asked.
+func (f *Forge) ask(ctx context.Context, number int64, reviewers, teams []string) (failed []error) {
+	failed = f.review(ctx, number, reviewers)
+	for _, team := range teams {
 		failed = append(failed, fmt.Errorf("ask [%s] for a review: %w", team, &forge.UnsupportedError{
 			Forge: forge.KindGitLab, What: "review by a group",
 			Need: "name its people, or let an approval rule or CODEOWNERS name it",
@@ -131,8 +143,12 @@ func (f *Forge) label(ctx context.Context, number int64, add, remove []string) e
 			}
 		}
 	}
+	id, err := f.id(ctx)
+	if err != nil {
+		return err
+	}
 	for _, name := range add {
-		if err := f.create(ctx, name); err != nil {
+		if err := f.createLabel(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -143,14 +159,14 @@ func (f *Forge) label(ctx context.Context, number int64, add, remove []string) e
 	if len(remove) > 0 {
 		options.RemoveLabels = (*gl.LabelOptions)(&remove)
 	}
-	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, options, gl.WithContext(ctx)); err != nil {
+	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number, options, gl.WithContext(ctx)); err != nil {
 		return f.fail(call{fmt.Sprintf("label merge request %d", number), needWrite}, resp, err)
 	}
 	return nil
 }
 
-// create makes a label if neither the project nor its groups have one.
-func (f *Forge) create(ctx context.Context, name string) error {
+// createLabel makes a label if neither the project nor its groups have one.
+func (f *Forge) createLabel(ctx context.Context, name string) error {
 	_, resp, err := f.api.Labels.GetLabel(f.project, name, gl.WithContext(ctx))
 	if err == nil {
 		return nil
@@ -165,40 +181,25 @@ func (f *Forge) create(ctx context.Context, name string) error {
 	return nil
 }
 
-// Update implements forge.Forge.
-func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error {
-	if err := c.Check(); err != nil {
+func (f *Forge) comment(ctx context.Context, number int64, text string) error {
+	id, err := f.id(ctx)
+	if err != nil {
 		return err
 	}
-	if _, err := f.id(ctx); err != nil {
-		return err
-	}
-	if c.Title != "" || c.Body != "" {
-		if err := f.rewrite(ctx, number, c); err != nil {
-			return err
-		}
-	}
-	failed := appendErr(nil, f.label(ctx, number, c.Label, c.Unlabel))
-	if c.Comment != "" {
-		_, resp, err := f.api.Notes.CreateMergeRequestNote(f.project, number, &gl.CreateMergeRequestNoteOptions{Body: gl.Ptr(inert(c.Comment))}, gl.WithContext(ctx))
-		if err != nil {
-			return f.fail(call{fmt.Sprintf("comment on merge request %d", number), needRead}, resp, err)
-		}
-	}
-	if c.Close {
-		if err := f.close(ctx, number); err != nil {
-			return err
-		}
-	}
-	if len(failed) > 0 {
-		return &forge.PartialError{Number: number, Failed: failed}
+	_, resp, err := f.api.Notes.CreateMergeRequestNote(id, number, &gl.CreateMergeRequestNoteOptions{Body: gl.Ptr(inert(text))}, gl.WithContext(ctx))
+	if err != nil {
+		return f.fail(call{fmt.Sprintf("comment on merge request %d", number), needRead}, resp, err)
 	}
 	return nil
 }
 
 func (f *Forge) close(ctx context.Context, number int64) error {
 	what := fmt.Sprintf("close merge request %d", number)
-	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
+	id, err := f.id(ctx)
+	if err != nil {
+		return err
+	}
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number, &gl.UpdateMergeRequestOptions{StateEvent: gl.Ptr("close")}, gl.WithContext(ctx))
 	if err != nil {
 		return f.fail(call{what, needWrite}, resp, err)
 	}
@@ -209,19 +210,23 @@ func (f *Forge) close(ctx context.Context, number int64) error {
 }
 
 // rewrite changes title and body. The mark of a draft stays.
-func (f *Forge) rewrite(ctx context.Context, number int64, c forge.Change) error {
-	edit := &gl.UpdateMergeRequestOptions{}
-	if c.Body != "" {
-		edit.Description = gl.Ptr(inert(c.Body))
+func (f *Forge) rewrite(ctx context.Context, number int64, words, body string) error {
+	id, err := f.id(ctx)
+	if err != nil {
+		return err
 	}
-	if c.Title != "" {
+	edit := &gl.UpdateMergeRequestOptions{}
+	if body != "" {
+		edit.Description = gl.Ptr(inert(body))
+	}
+	if words != "" {
 		mr, err := f.mergeRequest(ctx, number)
 		if err != nil {
 			return err
 		}
-		edit.Title = gl.Ptr(title(c.Title, mr.Draft))
+		edit.Title = gl.Ptr(title(words, mr.Draft))
 	}
-	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, edit, gl.WithContext(ctx)); err != nil {
+	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number, edit, gl.WithContext(ctx)); err != nil {
 		return f.fail(call{fmt.Sprintf("change merge request %d", number), needWrite}, resp, err)
 	}
 	return nil

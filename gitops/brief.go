@@ -1,0 +1,423 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// briefs say that a Reader keeps files and records that were decoded once in brief, with the folders that they are in: enough to say
+// which worker deployments there are and whether anything about them moved, without what they say. Nothing in a brief depends on any
+// other file, or on how the bot is configured.
+type briefs struct {
+	// specs and records are what an earlier run knew, by path and hash, until it is come by in the first read.
+	specs   map[fileKey]specBrief
+	records map[fileKey]recordBrief
+	// full is how many worker deployments the last read decoded that the next one need not.
+	full int
+}
+
+// specBrief is a file that holds one worker deployment and nothing that is to be said about it, or no objects at all.
+type specBrief struct {
+	Name, Namespace   string // "" and "": no objects
+	TemporalNamespace string
+	Connection        string
+	Line              int
+}
+
+// noObjects is the brief of all files that hold none: there may be many.
+var noObjects = new(specBrief)
+
+// recordBrief is a record that can be read and waits for nobody.
+type recordBrief struct {
+	Deployments []string // names of its Kubernetes Deployments
+	InProgress  *rollout.InProgress
+	// Connection that it names; "" for none.
+	Connection string
+	// Temporal namespaces that it names.
+	Temporal []string
+	// Files and folders that it has.
+	Entries int
+}
+
+// spec is what is known of a file; nil: nothing.
+func (b *briefs) spec(f *found) *specBrief {
+	if b == nil || f.brief != nil || f.hash == "" || b.specs == nil {
+		return f.brief
+	}
+	if known, ok := b.specs[f.key()]; ok {
+		f.brief = &known
+	}
+	return f.brief
+}
+
+// noteSpec notes what a file holds, if that can be said in brief, and says so.
+func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
+	if b == nil || f.hash == "" || len(d.problems) > 0 || len(d.documents) > 1 {
+		return false
+	}
+	if len(d.documents) == 0 {
+		f.brief = noObjects
+		return true
+	}
+	doc := &d.documents[0]
+	spec, ok := doc.Object.(*v1alpha1.WorkerDeployment)
+	if !ok || doc.Name == "" {
+		return false
+	}
+	options := spec.Spec.WorkerOptions
+	f.brief = &specBrief{Name: doc.Name, Namespace: doc.Namespace, TemporalNamespace: options.TemporalNamespace,
+		Connection: options.ConnectionRef.Name, Line: doc.Line}
+	return true
+}
+
+// record is what an earlier run knew of a record that was not looked at yet; nil: nothing.
+func (b *briefs) record(in *recordIn) *recordBrief {
+	if b == nil || in.at != nil || in.hash == "" || b.records == nil {
+		return nil
+	}
+	if known, ok := b.records[fileKey{in.dir, in.hash}]; ok {
+		return &known
+	}
+	return nil
+}
+
+// noteRecord says in brief what a record says; nil if that cannot be done. One that is retired has its spec from its status, and of one
+// that proposes something whoever keeps the proposals wants to know.
+func (b *briefs) noteRecord(r *recordAt) *recordBrief {
+	if b == nil || r.Routing == nil || r.RoutingProblem != nil || r.Routing.Spec.Retire != nil ||
+		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
+		return nil
+	}
+	note := &recordBrief{Deployments: r.deployments(), Connection: r.connection(), Temporal: r.temporal(), Entries: r.entries}
+	if p, ok := r.InProgress(r.of); ok {
+		note.InProgress = &p
+	}
+	return note
+}
+
+// recordAt is a record, or what is known of it.
+type recordAt struct {
+	rollout.Record
+	of    rollout.Name
+	brief *recordBrief
+	// entries are its files and folders. noted is what the next survey knows of it; nil: it has to know all.
+	entries int
+	noted   *recordBrief
+}
+
+func (r *recordAt) inProgress() (rollout.InProgress, bool) {
+	switch {
+	case r.brief == nil:
+		return r.InProgress(r.of)
+	case r.brief.InProgress == nil:
+		return rollout.InProgress{}, false
+	}
+	return *r.brief.InProgress, true
+}
+
+// deployments are the names of its Kubernetes Deployments.
+func (r *recordAt) deployments() []string {
+	if r.brief != nil {
+		return r.brief.Deployments
+	}
+	if r.Routing == nil {
+		return nil
+	}
+	var out []string
+	for _, v := range r.Routing.Spec.Versions {
+		out = append(out, v.Deployment)
+		for _, p := range v.Pools {
+			out = append(out, p.Deployment)
+		}
+	}
+	return out
+}
+
+// connection is the name of the one that the last good spec had; "" if nothing is known of it.
+func (r *recordAt) connection() string {
+	switch {
+	case r.brief != nil:
+		return r.brief.Connection
+	case r.Routing == nil:
+		return ""
+	case r.Routing.Spec.Connection != nil:
+		return r.Routing.Spec.Connection.Name
+	case r.Status != nil:
+		return r.Status.Spec.WorkerOptions.ConnectionRef.Name
+	}
+	return ""
+}
+
+// temporal are the Temporal namespaces that it names.
+func (r *recordAt) temporal() []string {
+	if r.brief != nil {
+		return r.brief.Temporal
+	}
+	var out []string
+	if r.Routing != nil {
+		out = append(out, r.Routing.Spec.TemporalNamespace)
+	}
+	if r.Status != nil && !slices.Contains(out, r.Status.Spec.WorkerOptions.TemporalNamespace) {
+		out = append(out, r.Status.Spec.WorkerOptions.TemporalNamespace)
+	}
+	return out
+}
+
+// survey says what is known of worker deployments, and reads all about those of which that is not enough.
+func (e *environment) survey(all []deploymentAt) error {
+	e.world.Known = make([]rollout.Known, len(all))
+	var full []int
+	for i := range all {
+		var ok bool
+		if e.world.Known[i], ok = e.inBrief(&all[i]); !ok {
+			full = append(full, i)
+		}
+	}
+	if err := e.bringFor(all, full); err != nil {
+		return err
+	}
+	problems, errs := make([][]v1alpha1.Problem, len(full)), make([]error, len(full))
+	onAllCores(len(full), func(k int) {
+		own := *e
+		own.world.Problems = nil
+		errs[k] = own.open(&all[full[k]])
+		problems[k] = own.world.Problems
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	e.world.Problems = slices.Concat(e.world.Problems, slices.Concat(problems...))
+	for _, i := range full {
+		s, err := e.whole(all[i])
+		if err != nil {
+			return err
+		}
+		e.world.Known[i] = rollout.Known{Deployment: all[i].name, Full: &s}
+	}
+	return nil
+}
+
+// onAllCores does n things that have nothing to do with each other.
+func onAllCores(n int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // there are no errors
+}
+
+// inBrief says what is known of a worker deployment, if that is enough. What a template says depends on the record.
+func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
+	if len(d.specs) != 1 || d.record == nil || e.resources.concern(d.name) {
+		return rollout.Known{}, false
+	}
+	at, r := &d.specs[0], d.record
+	if r.brief == nil || at.brief == nil {
+		if (r.brief != nil || r.noted != nil) && (at.brief != nil || at.noted) {
+			e.briefs.full++ // the next survey knows it in brief
+		}
+		return rollout.Known{}, false
+	}
+	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree}
+	// Those beside each other often have the same.
+	if named := (rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}); named == e.last.name {
+		known.Connection = e.last.connection
+	} else {
+		known.Connection = e.connections[named]
+		e.last.name, e.last.connection = named, known.Connection
+	}
+	if name := r.brief.Connection; name != at.brief.Connection {
+		known.LastConnection = e.connections[rollout.Name{Namespace: d.name.Namespace, Name: name}]
+	}
+	return known, true
+}
+
+// brief gives the snapshot of what is known.
+func (e *environment) brief(known rollout.Known) rollout.Snapshot {
+	if known.Full != nil {
+		return *known.Full
+	}
+	s := e.snapshot(known.Deployment)
+	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob, known.Connection, known.LastConnection
+	s.Record.Dir, s.Record.Tree = known.Dir, known.Tree
+	return s
+}
+
+// concern reports whether a worker deployment has templates, or may have.
+func (r *resourceTemplates) concern(n rollout.Name) bool {
+	return r.missed != nil || len(r.of[n]) > 0 || len(r.broken[n.Namespace]) > 0 || len(r.broken[""]) > 0
+}
+
+// complete fills in a snapshot by all that its files say.
+func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
+	if err := e.open(&d); err != nil {
+		return err
+	}
+	s.Brief, s.Record = false, d.record.Record
+	e.chooseSpec(s, d.specs)
+	e.lastSpec(s)
+	e.lastConnection(s, d.record)
+	e.chooseResources(s)
+	return nil
+}
+
+// open reads what of a worker deployment is known in brief only.
+func (e *environment) open(d *deploymentAt) error {
+	if d.record != nil && d.record.brief != nil {
+		full, err := e.readRecord(d.record.Dir, d.record.Tree, newBudget())
+		if err != nil {
+			return err
+		}
+		full.of, d.record = d.name, &full
+	}
+	return e.expand(d.specs)
+}
+
+// expand decodes the specs of a worker deployment of which only a brief is known.
+func (e *environment) expand(specs []specAt) error {
+	for i := range specs {
+		if specs[i].brief == nil || specs[i].spec != nil {
+			continue
+		}
+		d, err := e.decodeAnew(e.tree, specs[i].file)
+		if err != nil {
+			return err
+		}
+		if len(d.documents) == 1 {
+			if object, ok := d.documents[0].Object.(*v1alpha1.WorkerDeployment); ok {
+				specs[i].spec = named(object, specs[i].name.Namespace)
+			}
+		}
+	}
+	return nil
+}
+
+// surveyed are the environments of one survey, by name. Nothing changes them any more.
+type surveyed map[string]*environment
+
+// brief gives the snapshots of worker deployments of an environment.
+func (v surveyed) brief(environment string, known []rollout.Known) []rollout.Snapshot {
+	out := make([]rollout.Snapshot, 0, len(known))
+	if e := v[environment]; e != nil {
+		for _, k := range known {
+			out = append(out, e.brief(k))
+		}
+	}
+	return out
+}
+
+// fill gives snapshots of the survey with all that their files say, in their order; those that are complete stay as they are. With an
+// error those that could not be filled in are left out.
+func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+	errs := make([]error, len(snapshots))
+	unbrought := v.bring(ctx, snapshots)
+	if unbrought != nil {
+		given, giveUp := context.WithCancel(ctx) // what is here is filled in; the server is not asked again for each of the others
+		giveUp()
+		ctx = given
+	}
+	filled := make([]*rollout.Snapshot, len(snapshots))
+	onAllCores(len(snapshots), func(i int) {
+		filled[i] = &snapshots[i]
+		if e := v[snapshots[i].Environment.Name]; snapshots[i].Brief && e != nil {
+			filled[i], errs[i] = e.filled(ctx, snapshots[i])
+		}
+	})
+	out := make([]rollout.Snapshot, 0, len(snapshots))
+	for i, s := range filled {
+		if errs[i] == nil {
+			out = append(out, *s)
+		}
+	}
+	if left := len(snapshots) - len(out); unbrought != nil && left > 0 { // all for the same reason
+		return out, fmt.Errorf("%d worker deployments could not be read: %w", left, unbrought)
+	}
+	return out, errors.Join(errs...)
+}
+
+// filled gives a snapshot with all that its files say. What there is to be said of it the survey said, and what is decoded is the
+// caller's alone.
+func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.Snapshot, error) {
+	own := e.within(ctx)
+	d := deploymentAt{name: s.Deployment, specs: slices.Clone(e.specsOf(s.Deployment)), record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
+	err := own.complete(&s, d)
+	return &s, err
+}
+
+// remembered is what a Repository remembers of what it surveyed.
+type remembered struct {
+	Specs, Records []rememberedFile
+}
+
+// rememberedFile is a brief and what it is of.
+type rememberedFile struct {
+	Path, Hash string
+	Spec       specBrief
+	Record     recordBrief
+}
+
+// Remember gives what surveys found out, and what an earlier run did where there was none yet.
+func (r *Repository) Remember() any {
+	reader := &r.survey.reader
+	specs, records := maps.Clone(reader.briefs.specs), maps.Clone(reader.briefs.records)
+	if specs == nil {
+		specs, records = map[fileKey]specBrief{}, map[fileKey]recordBrief{}
+	}
+	for _, dir := range reader.dirs {
+		for _, f := range dir.files {
+			if f.brief != nil {
+				specs[f.key()] = *f.brief
+			}
+		}
+	}
+	for _, in := range reader.folders {
+		for i := range in.at {
+			at := &in.at[i]
+			if at.at == nil {
+				continue
+			}
+			if b := cmp.Or(at.at.brief, at.at.noted); b != nil {
+				records[fileKey{at.dir, at.hash}] = *b
+			}
+		}
+	}
+	var out remembered
+	for k, v := range specs {
+		out.Specs = append(out.Specs, rememberedFile{Path: k.path, Hash: k.hash, Spec: v})
+	}
+	for k, v := range records {
+		out.Records = append(out.Records, rememberedFile{Path: k.path, Hash: k.hash, Record: v})
+	}
+	return out
+}
+
+// Recall takes what surveys of an earlier run found out.
+func (r *Repository) Recall(decode func(into any) error) error {
+	var known remembered
+	if err := decode(&known); err != nil {
+		return err
+	}
+	b := r.survey.reader.briefs
+	b.specs, b.records = make(map[fileKey]specBrief, len(known.Specs)), make(map[fileKey]recordBrief, len(known.Records))
+	for _, f := range known.Specs {
+		b.specs[fileKey{f.Path, f.Hash}] = f.Spec
+	}
+	for _, f := range known.Records {
+		b.records[fileKey{f.Path, f.Hash}] = f.Record
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package gitops
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// found is a file that fits a glob. As long as its folder's listing knows it, it is the same one in each read.
+type found struct {
+	path, hash string
+	// brief is what a survey knows of it; nil: nothing yet.
+	brief *specBrief
+}
+
+func (f *found) key() fileKey { return fileKey{f.path, f.hash} }
+
+// listing is a directory as it was listed: what is at and below it. What fits no glob leaves nothing behind.
+type listing struct {
+	hash string
+	// files that fit one of the globs; sorted says that they are in the order of their paths.
+	files  []*found
+	sorted bool
+	// fits has a bit for each glob that one of the files fits.
+	fits uint64
+	// links are the paths of symbolic links and submodules.
+	links []string
+	below map[string]*listing
+}
+
+// maxTogether is how many globs are looked for together.
+const maxTogether = 64
+
+// add adds files that come behind those that are there.
+func (l *listing) add(files []*found, sorted bool) {
+	if len(files) == 0 {
+		return
+	}
+	n := len(l.files)
+	l.sorted = l.sorted && sorted && (n == 0 || l.files[n-1].path < files[0].path)
+	l.files = append(l.files, files...)
+}
+
+// file gives a file that was listed, nil if that or its content is another.
+func (l *listing) file(name, hash string) *found {
+	if l == nil || !l.sorted || hash == "" {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(l.files, name, func(f *found, name string) int { return strings.Compare(f.path, name) })
+	if !ok || l.files[i].hash != hash {
+		return nil
+	}
+	return l.files[i]
+}
+
+// walk is what a listing goes by: what was there before, what is looked for, and what is left out.
+type walk struct {
+	was      *listing
+	globs    []string
+	leaveOut []string
+	budget   *budget
+}
+
+func (w walk) into(name string) walk {
+	if w.was != nil {
+		w.was = w.was.below[name]
+	}
+	return w
+}
+
+// fits has a bit for each glob that a path fits.
+func (w walk) fits(name string) (uint64, error) {
+	var out uint64
+	for i, glob := range w.globs {
+		ok, err := doublestar.Match(glob, name)
+		if err != nil {
+			return 0, fmt.Errorf("glob %q: %w", glob, err)
+		}
+		if ok {
+			out |= 1 << i
+		}
+	}
+	return out, nil
+}
+
+// below lists a directory, except the paths to leave out. A subtree that is as it was is not listed again.
+func below(t tree, dir, hash string, walk walk) (*listing, error) {
+	if err := walk.budget.enter(dir); err != nil {
+		return nil, err
+	}
+	if walk.was != nil && hash != "" && walk.was.hash == hash {
+		return walk.was, nil
+	}
+	entries, err := t.list(dir, hash)
+	if err != nil {
+		return nil, err
+	}
+	now := &listing{hash: hash, sorted: true}
+	for _, e := range entries {
+		name := path.Join(dir, e.name)
+		if err := walk.budget.count(name); err != nil {
+			return nil, err
+		}
+		switch {
+		case e.kind == fileEntry:
+			err = now.addFile(name, e.hash, walk)
+		case e.kind == otherEntry:
+			now.links = append(now.links, name)
+		case e.kind == dirEntry && !slices.Contains(walk.leaveOut, name):
+			err = now.addBelow(t, name, e, walk)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	now.files = slices.Clip(now.files)
+	return now, nil
+}
+
+func (l *listing) addFile(name, hash string, walk walk) error {
+	fits, err := walk.fits(name)
+	if err != nil || fits == 0 {
+		return err
+	}
+	f := walk.was.file(name, hash)
+	if f == nil {
+		f = &found{path: name, hash: hash}
+	}
+	l.add([]*found{f}, true)
+	l.fits |= fits
+	return nil
+}
+
+func (l *listing) addBelow(t tree, name string, e entry, walk walk) error {
+	sub, err := below(t, name, e.hash, walk.into(e.name))
+	if err != nil {
+		return err
+	}
+	l.add(sub.files, sub.sorted)
+	l.fits |= sub.fits
+	l.links = append(l.links, sub.links...)
+	if l.below == nil {
+		l.below = map[string]*listing{}
+	}
+	l.below[e.name] = sub
+	return nil
+}
+
+// matching is what fits globs.
+type matching struct {
+	// files sorted by path, each once.
+	files []*found
+	// at are the listings in which the globs were looked for, in their order.
+	at []globAt
+}
+
+// globAt is a glob's listing, and its bit there.
+type globAt struct {
+	all *listing
+	bit uint
+}
+
+// fits says whether a file fits the glob.
+func (g globAt) fits() bool { return g.all.fits&(1<<g.bit) != 0 }
+
+// match lists the files that fit any of the globs. Only the globs' own folders are entered.
+func (r *Reader) match(t tree, globs, leaveOut []string) (matching, error) {
+	m := matching{at: make([]globAt, len(globs))}
+	sorted, parts := true, 0
+	for i, glob := range globs {
+		if m.at[i].all != nil {
+			continue
+		}
+		base, _ := doublestar.SplitPattern(glob)
+		var together []string
+		var of []int
+		for j := i; j < len(globs) && len(together) < maxTogether; j++ {
+			if other, _ := doublestar.SplitPattern(globs[j]); other == base && m.at[j].all == nil {
+				together, of = append(together, globs[j]), append(of, j)
+			}
+		}
+		all, err := r.listed(t, base, walk{globs: together, leaveOut: leaveOut, budget: newBudget()})
+		if err != nil {
+			return matching{}, err
+		}
+		for bit, j := range of {
+			m.at[j] = globAt{all, uint(bit)}
+		}
+		if sorted, parts = sorted && all.sorted, parts+1; parts == 1 {
+			m.files = all.files // not to be changed
+		} else {
+			m.files = slices.Concat(m.files, all.files)
+		}
+	}
+	if !sorted || parts > 1 {
+		m.files = slices.SortedFunc(slices.Values(m.files), func(a, b *found) int { return strings.Compare(a.path, b.path) })
+		m.files = slices.CompactFunc(m.files, func(a, b *found) bool { return a.path == b.path })
+	}
+	return m, nil
+}
+
+// listed lists what is below the folder that globs have in common: nothing where there is no such folder.
+func (r *Reader) listed(t tree, base string, w walk) (*listing, error) {
+	dir := entry{kind: dirEntry, hash: t.root()}
+	if base != "." {
+		var ok bool
+		var err error
+		if dir, ok, err = lookup(t, base); err != nil {
+			return nil, err
+		} else if !ok || dir.kind != dirEntry {
+			return &listing{sorted: true}, nil
+		}
+	}
+	key := strings.Join(slices.Concat([]string{base}, w.globs, []string{""}, w.leaveOut), "\x00")
+	w.was = r.dirs[key]
+	all, err := below(t, base, dir.hash, w)
+	if err != nil {
+		return nil, err
+	}
+	r.dirs[key], r.used.dirs[key] = all, true
+	return all, nil
+}

@@ -1,0 +1,195 @@
+package mirror
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+)
+
+// partialOf is a mirror of a repository that leaves blobs out, and what it was asked for: how often for a pack.
+func partialOf(t *testing.T, r *gittest.Repo, dir string) (m *Mirror, url string, packs *atomic.Int64) {
+	t.Helper()
+	r.Git("config", "uploadpack.allowFilter", "true")
+	packs = &atomic.Int64{}
+	served := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
+				packs.Add(1)
+			}
+			next.ServeHTTP(w, req)
+		})
+	}})
+	return openAt(t, dir, way{url: served.URL}), served.URL, packs
+}
+
+// blobsOf are the blobs below a folder.
+func blobsOf(t *testing.T, m *Mirror, tree Hash, dir string) []Hash {
+	t.Helper()
+	var out []Hash
+	require.NoError(t, m.Diff(Hash{}, tree, func(path string, e Entry) error {
+		if strings.HasPrefix(path, dir) {
+			out = append(out, e.Hash)
+		}
+		return nil
+	}))
+	return out
+}
+
+// Of a server that leaves blobs out only those come that are asked for: all of them in one request, and each once. What is pushed and what
+// others push on top comes with its blobs. A run after it goes on with what is there, and git takes the mirror for a partial clone.
+func TestPartial(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(20), Links: map[string]string{"link": "a"}})
+	dir := t.TempDir()
+	m, url, packs := partialOf(t, r, dir)
+	tip := fetch(t, m, "main")
+	require.EqualValues(t, 1, packs.Load())
+	all := blobsOf(t, m, tip.Tree, "")
+	require.Len(t, m.store.lacking(all), len(all), "trees are there, and no blob")
+
+	wanted := blobsOf(t, m, tip.Tree, "workers/team-01/")
+	require.NotEmpty(t, wanted)
+	_, err := m.Blob(wanted[0], 1<<20)
+	require.IsType(t, &MissingObjectError{}, err)
+	require.NoError(t, m.store.damage(), "what is left out is no damage")
+	require.NoError(t, m.Bring(t.Context(), wanted))
+	require.NoError(t, m.Bring(t.Context(), append(wanted, wanted...)))
+	require.EqualValues(t, 2, packs.Load())
+	require.Len(t, m.store.lacking(all), len(all)-len(wanted))
+
+	_, err = m.Push(t.Context(), stage(t, m, commitOn(tip, put("workers/team-02/app-0002/worker.yaml", "new"), del("workers/team-03/app-0003/worker.yaml"))))
+	require.NoError(t, err)
+	r.Commit(gittest.Commit{Write: map[string]string{"workers/team-04/x": "theirs"}})
+	tip = fetch(t, m, "main")
+	require.Equal(t, MoveForward, tip.Move)
+	require.Empty(t, m.store.lacking(blobsOf(t, m, tip.Tree, "workers/team-04/x")))
+	require.EqualValues(t, 3, packs.Load())
+	require.NoError(t, m.Close())
+	mirrorFsck(t, dir)
+
+	m = openAt(t, dir, way{url: url})
+	require.True(t, m.store.isPartial())
+	tip = fetch(t, m, "main")
+	require.Equal(t, MoveNone, tip.Move)
+	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+	require.NoError(t, m.Close())
+	mirrorFsck(t, dir)
+}
+
+// History comes without blobs, but for the file that is looked for.
+func TestPartialHistory(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	for i := range 5 {
+		r.Commit(gittest.Commit{Write: map[string]string{"x": fmt.Sprint("x", i), "big": strings.Repeat(fmt.Sprint(i), 1000)}})
+	}
+	m, _, _ := partialOf(t, r, t.TempDir())
+	tip := fetch(t, m, "main")
+	want := Wanted{Path: "x", Blob: newObj(plumbing.BlobObject, []byte("x1")).hash}
+	found, ok, err := m.FindInHistory(t.Context(), tip, want)
+	require.NoError(t, err)
+	require.True(t, ok)
+	data, err := m.Blob(found.Entry.Hash, 10)
+	require.NoError(t, err)
+	require.Equal(t, "x1", string(data))
+	for i := range 5 {
+		require.False(t, m.store.has(newObj(plumbing.BlobObject, []byte(strings.Repeat(fmt.Sprint(i), 1000))).hash))
+	}
+}
+
+// A server that cannot leave blobs out, or does not give single ones, gives all at once.
+func TestPartialOnlyWhereBlobsCanBeHad(t *testing.T) {
+	for name, w := range map[string]way{
+		"no filter":                  {name: "http"},
+		"blobs cannot be asked for":  {name: "ssh", filter: []string{"allowFilter"}},
+		"a ref beside the branches":  {name: "http", filter: []string{"allowFilter"}},
+		"a filter and single blobs":  {name: "ssh", filter: []string{"allowFilter", "allowReachableSHA1InWant"}},
+		"a filter and any object":    {name: "ssh", filter: []string{"allowFilter", "allowAnySHA1InWant"}},
+		"a filter, without a memory": {name: "http", filter: []string{"allowFilter"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := gittest.NewBareRepo(t)
+			r.Commit(gittest.Commit{Write: first})
+			for _, setting := range w.filter {
+				r.Git("config", "uploadpack."+setting, "true")
+			}
+			branch := "main"
+			if name == "a ref beside the branches" {
+				branch = "refs/rampart/decisions"
+				r.Git("update-ref", branch, "main")
+			}
+			at := way{}
+			for _, each := range ways(t, r) {
+				if each.name == w.name {
+					at = each
+				}
+			}
+			m := openMirror(t, at)
+			tip := fetch(t, m, branch)
+			partial := strings.HasPrefix(name, "a filter")
+			require.Equal(t, partial, m.store.isPartial())
+			require.Equal(t, partial, len(m.store.lacking(blobsOf(t, m, tip.Tree, ""))) > 0)
+			requireSame(t, r.Files(branch), readAll(t, m, tip.Tree))
+		})
+	}
+}
+
+// A server that left blobs out and does not give them is asked three times. Then the mirror is filled anew, with all of them. Until
+// then what is there stays.
+func TestPartialIsGivenUp(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	r.Git("config", "uploadpack.allowFilter", "true")
+	var refuse, busy atomic.Bool
+	served := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if busy.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			if refuse.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
+				w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+				_, _ = w.Write([]byte("0031ERR upload-pack: not our ref, says the server"))
+				return
+			}
+			next.ServeHTTP(w, req)
+		})
+	}})
+	dir := t.TempDir()
+	m := openAt(t, dir, way{url: served.URL})
+	tip := fetch(t, m, "main")
+	busy.Store(true)
+	for range maxRefusals + 1 {
+		require.ErrorContains(t, m.Bring(t.Context(), blobsOf(t, m, tip.Tree, "")), "503")
+		require.NoError(t, m.store.damage(), "a server that cannot answer refuses nothing")
+	}
+	busy.Store(false)
+	refuse.Store(true)
+	for range maxRefusals {
+		require.NoError(t, m.store.damage())
+		_, err := m.Tree(tip.Tree)
+		require.NoError(t, err)
+		require.ErrorContains(t, m.Bring(t.Context(), blobsOf(t, m, tip.Tree, "")), "not our ref")
+	}
+	refuse.Store(false)
+	tip = fetch(t, m, "main")
+	require.False(t, m.store.isPartial())
+	require.Empty(t, m.store.lacking(blobsOf(t, m, tip.Tree, "")))
+	config, err := os.ReadFile(filepath.Join(dir, configFile))
+	require.NoError(t, err)
+	require.NotContains(t, string(config), "partial")
+
+	require.NoError(t, m.Close())
+	m = openAt(t, dir, way{url: served.URL})
+	r.Git("branch", "other", "main")
+	fetch(t, m, "other")
+	require.False(t, m.store.isPartial(), "what is whole stays whole")
+}

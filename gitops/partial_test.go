@@ -1,0 +1,186 @@
+package gitops
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/remember"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// filtering serves a repository that leaves blobs out where it is asked to, until away is set. packs counts what it was asked for.
+type filtering struct {
+	url   string
+	packs atomic.Int64
+	away  atomic.Bool
+}
+
+func filters(t *testing.T, r *gittest.Repo) *filtering {
+	t.Helper()
+	r.Git("config", "uploadpack.allowFilter", "true")
+	f := &filtering{}
+	f.url = gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if f.away.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			if strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
+				f.packs.Add(1)
+			}
+			next.ServeHTTP(w, req)
+		})
+	}}).URL
+	return f
+}
+
+func (f *filtering) open(t *testing.T) *Repository {
+	t.Helper()
+	repo, err := Open(Config{URL: f.url, Branch: "main", CacheDir: t.TempDir(), Author: "rampart", Email: "rampart@example.com",
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return gittest.Epoch }})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, repo.Close()) })
+	return repo
+}
+
+// manyWorkers are worker deployments with records, beside files of somebody else.
+func manyWorkers(n int) map[string]string {
+	files := map[string]string{"connection.yaml": connectionYAML, "policies/a.rego": "package rampart.spec\n", "policies/data.yaml": "a: 1\n",
+		"rampart.yaml": `apiVersion: rampart.dev/v1alpha1
+kind: Config
+spec:
+  environments:
+    - {name: default, specs: ["*.yaml"], output: {path: deploy}, namespace: shop, policies: ["policies/*.rego"], data: ["policies/data.yaml"]}
+`}
+	for i := range n {
+		name := fmt.Sprintf("w%02d", i)
+		files[name+".yaml"] = specYAML("shop", name, "i:1")
+		files["deploy/shop/"+name+"/routing.yaml"] = routingYAML(name, name+".yaml")
+		files["deploy/shop/"+name+"/v1/deployment.yaml"] = "# " + name + "\n"
+		files[fmt.Sprintf("src/%d/main.go", i)] = fmt.Sprintf("package p%d\n", i)
+	}
+	return files
+}
+
+// What is read is what is read of a server that leaves nothing out, in a few requests, and what belongs to others stays where it is.
+func TestReadOfPartialMirror(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyWorkers(30)})
+	f := filters(t, r)
+	repo := f.open(t)
+	require.Empty(t, cmp.Diff(read(t, open(t, r)), read(t, repo)))
+	require.True(t, repo.mirror.Partial())
+	require.LessOrEqual(t, f.packs.Load(), int64(6), "commit and trees, rampart.yaml, specs, policies, data, records")
+	for i := range 30 {
+		source := plumbing.NewHash(r.Git("rev-parse", fmt.Sprintf("main:src/%d/main.go", i)))
+		require.Len(t, repo.mirror.Lacking([]mirror.Hash{source}), 1)
+	}
+
+	before := f.packs.Load()
+	r.Commit(gittest.Commit{Write: map[string]string{"w07.yaml": specYAML("shop", "w07", "i:2"), "src/7/main.go": "package other\n"}})
+	require.Empty(t, cmp.Diff(read(t, open(t, r)), read(t, repo)))
+	require.Equal(t, before+1, f.packs.Load(), "what is new comes with its content")
+
+	r.Git("config", "uploadpack.allowFilter", "false") // the file that moves was left out, and has to be asked for all the same
+	moved := r.Files("main")["src/3/main.go"]
+	r.Commit(gittest.Commit{Write: map[string]string{"policies/moved.rego": moved}, Delete: []string{"src/3/main.go"}})
+	require.Equal(t, moved, read(t, repo).Environments[0].Policies[1].Text)
+}
+
+// A restart without its mirror fetches commits and trees, and of what the run before knew only what is looked at. The rest comes with the
+// surveys after it, so that everything can be filled in when the server is away.
+func TestSurveyOfPartialMirror(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyWorkers(30)})
+	f := filters(t, r)
+	first := f.open(t)
+	_, _, err := first.Survey(t.Context())
+	require.NoError(t, err)
+	kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{first}}
+	require.NoError(t, kept.Save())
+
+	next := f.open(t)
+	kept.Parts = []remember.Part{next}
+	require.NoError(t, kept.Load())
+	all, fill := surveyOf(t, next)
+	require.Len(t, all, 30)
+	require.True(t, all[0].Brief)
+	whole := read(t, open(t, r)).Environments[0].Deployments
+	packs := f.packs.Load()
+	filled, err := fill(t.Context(), all[4:9])
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(whole[4:9], filled))
+	require.LessOrEqual(t, f.packs.Load()-packs, int64(2), "specs, and records")
+
+	f.away.Store(true)
+	filled, err = fill(t.Context(), all)
+	require.ErrorContains(t, err, "503")
+	require.Empty(t, cmp.Diff(whole[4:9], filled), "what is here is filled in all the same")
+	f.away.Store(false)
+
+	next.atOnce = 20
+	lacking := func() int { return len(next.mirror.Lacking(next.survey.reader.surveyed.blobs())) }
+	require.Equal(t, 75, lacking(), "three files of each that was not filled in")
+	f.away.Store(true)
+	next.Complete(t.Context())
+	f.away.Store(false)
+	packs = f.packs.Load()
+	next.Complete(t.Context())
+	require.Equal(t, packs, f.packs.Load(), "a server that does not answer is left alone for a while")
+	require.Equal(t, 75, lacking())
+	next.later.until = time.Time{}
+	for _, left := range []int{55, 35, 15, 0} {
+		packs = f.packs.Load()
+		next.Complete(t.Context())
+		require.Equal(t, packs+1, f.packs.Load())
+		require.Equal(t, left, lacking())
+	}
+	f.away.Store(true)
+	filled, err = fill(t.Context(), all)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(whole, filled))
+	f.away.Store(false)
+	packs = f.packs.Load()
+	next.Complete(t.Context())
+	require.Equal(t, packs, f.packs.Load(), "all is there")
+
+	again := f.open(t)
+	kept.Parts = []remember.Part{again}
+	require.NoError(t, kept.Load())
+	surveyOf(t, again)
+	again.later = later{known: true}
+	packs = f.packs.Load()
+	again.Complete(t.Context())
+	require.Equal(t, packs, f.packs.Load(), "what is lacking is looked for once, and not each time")
+	again.later.filled = -1
+	again.Complete(t.Context())
+	require.Equal(t, packs+1, f.packs.Load(), "a mirror that was filled anew lacks other things")
+}
+
+// Content that a path had earlier is brought back from history, of which only that comes.
+func TestBringBackFromPartialMirror(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyWorkers(3)})
+	const file = "deploy/shop/w01/v1/deployment.yaml"
+	blob := r.Git("rev-parse", "main:"+file)
+	r.Commit(gittest.Commit{Delete: []string{file}})
+	repo := filters(t, r).open(t)
+	env := read(t, repo).Environments[0]
+	commit := rollout.Commit{Environment: env.Environment, Base: env.Base, Message: "bring back", Changes: []rollout.FileChange{{Path: file, Blob: blob}}}
+	_, err := repo.Commit(t.Context(), commit)
+	require.NoError(t, err)
+	require.Equal(t, "# w01\n", r.Files("main")[file])
+	r.Fsck()
+}

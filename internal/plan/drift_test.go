@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// TestKnows: a routing is known if the record desired it, was decided so, or was what the decision was made on.
+func TestKnows(t *testing.T) {
+	ramp := func(percentage float64) v1alpha1.DesiredRouting {
+		return v1alpha1.DesiredRouting{Current: "v1", Ramping: &v1alpha1.DesiredRamp{BuildID: "v2", Percentage: percentage}}
+	}
+	decided := ramp(10)
+	record := &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Desired: ramp(5), Decided: &decided, Basis: &v1alpha1.RoutingBasis{Current: "v1"}}}
+	known := func(r *v1alpha1.Routing, actual rollout.RoutingConfig) bool {
+		return Knows(rollout.Snapshot{Record: rollout.Record{Routing: r}, Observation: rollout.Observation{Exists: rollout.Yes, Routing: actual}})
+	}
+	at := func(percentage float32) rollout.RoutingConfig {
+		return rollout.RoutingConfig{Current: "v1", HasRamp: percentage > 0, Ramping: map[bool]string{true: "v2"}[percentage > 0], Percentage: percentage}
+	}
+	for percentage, want := range map[float32]bool{0: true, 5: true, 10: true, 50: false} {
+		require.Equal(t, want, known(record, at(percentage)), "%v%%", percentage)
+	}
+	require.False(t, known(nil, at(10)), "nothing is recorded")
+}
+
+// TestTurnsBack: what was found out about a version is none of Git's business.
+func TestTurnsBack(t *testing.T) {
+	for _, c := range []struct {
+		action rollout.Action
+		want   bool
+	}{
+		{rollout.Action{Kind: rollout.ResetRamp, From: 10, Cause: rollout.CauseVerdict}, true},
+		{rollout.Action{Kind: rollout.ResetRamp, From: 10, Cause: rollout.CausePerson}, false},
+		{rollout.Action{Kind: rollout.CreateVersion, Cause: rollout.CauseVerdict}, false},
+	} {
+		require.Equal(t, c.want, TurnsBack(rollout.Plan{Actions: []rollout.Action{{Kind: rollout.CreateVersion}, c.action}}), "%+v", c.action)
+	}
+}

@@ -1,0 +1,78 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+// refusedFor is how long a commit that a protected branch refused is not pushed to it again. Nobody says when a protection ends.
+const refusedFor = 10 * time.Minute
+
+// refusal is a commit that a protected branch refused. One that says something else, the same on top of another base, and the same after a
+// change of the environment's settings are tried: a protection may be of some files only.
+type refusal struct {
+	commit [sha256.Size]byte
+	until  time.Time
+}
+
+// commit pushes a commit, unless it is to be proposed and was refused a short while ago: that is remembered as a refusal of now.
+func (r *Reconciler) commit(ctx context.Context, commit rollout.Commit) (string, error) {
+	env := commit.Environment.Name
+	if !r.proposes(commit) {
+		delete(r.refused, env)
+		return r.Committer.Commit(ctx, commit)
+	}
+	id, err := identityOf(commit)
+	if err != nil {
+		return "", err
+	}
+	if was, ok := r.refused[env]; ok && was.commit == id && r.Now().Before(was.until) {
+		return "", fmt.Errorf("refused a short while ago: %w", rollout.ErrProtected)
+	}
+	hash, err := r.Committer.Commit(ctx, commit)
+	delete(r.refused, env)
+	if errors.Is(err, rollout.ErrProtected) {
+		if r.refused == nil {
+			r.refused = map[string]refusal{}
+		}
+		r.refused[env] = refusal{id, r.Now().Add(refusedFor)}
+	}
+	return hash, err
+}
+
+// proposes reports whether a commit that its branch does not take is proposed.
+func (r *Reconciler) proposes(commit rollout.Commit) bool {
+	return r.Proposer != nil && commit.Environment.PullRequests.OnProtectedBranch != ""
+}
+
+// identityOf stands for a commit but for its message and for when it was made.
+func identityOf(commit rollout.Commit) ([sha256.Size]byte, error) {
+	commit.Message, commit.Parts, commit.Changes = "", nil, slices.Clone(commit.Changes)
+	for i, c := range commit.Changes {
+		commit.Changes[i].Data = render.Gist(c.Path, c.Data)
+	}
+	b, err := json.Marshal(commit)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("identify the commit for %s: %w", commit.Environment.Name, err)
+	}
+	return sha256.Sum256(b), nil
+}
+
+// elsewhere proposes a commit that its branch does not take, where the environment asks for that. What is in it waits: nothing is raised.
+func (r *Reconciler) elsewhere(ctx context.Context, commit rollout.Commit, refused error) error {
+	if !r.proposes(commit) || !errors.Is(refused, rollout.ErrProtected) {
+		return refused
+	}
+	if err := r.Proposer.ProposeCommit(ctx, commit); err != nil {
+		return errors.Join(refused, err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// meanwhile does something else right before Temporal answers for the first time.
+type meanwhile struct {
+	*scene
+	do func()
+}
+
+func (m *meanwhile) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	if do := m.do; do != nil {
+		m.do = nil
+		do()
+	}
+	return m.scene.Observe(ctx, conn, ask)
+}
+
+// Another bot commits and carries out, after the record was read and before Temporal was: that is no drift, and nothing is taken back. It is
+// where the record is still the same, or cannot be had.
+func TestAnotherBotsRaiseIsNoDrift(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(s *scene, d *rollout.Snapshot)
+		calls     []string
+	}{
+		"committed by another bot": {meanwhile: func(_ *scene, d *rollout.Snapshot) { d.Record.Tree = "another" }},
+		"asked for by a new spec":  {meanwhile: func(_ *scene, d *rollout.Snapshot) { d.Git.SpecBlob = "another" }},
+		"raised by hand":           {meanwhile: func(*scene, *rollout.Snapshot) {}, calls: []string{"lower"}},
+		"the repository is away":   {meanwhile: func(s *scene, _ *rollout.Snapshot) { s.readErr = errors.New("away") }, calls: []string{"lower"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server{newScene(t)}
+			r := s.reconciler()
+			r.Source = s
+			s.once(r)
+			s.ready()
+			r.Observer = &meanwhile{s.scene, func() {
+				s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
+				c.meanwhile(s.scene, &s.world.Environments[0].Deployments[0])
+			}}
+			_, err := r.Once(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.calls, s.calls)
+		})
+	}
+}
+
+// What is known of a version takes traffic back at once, whatever the record says.
+func TestVerdictsWaitForNoRecord(t *testing.T) {
+	f := newFleet(t, 1)
+	f.observed[f.name(0)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: f.target(), Percentage: 10, PercentageChangedAt: f.now}
+	f.verdicts[f.name(0)] = rollback("rollout.canary")
+	r := f.reconciler()
+	reads := &counted{Source: r.Source}
+	r.Source = reads
+	f.once(r)
+	require.Contains(t, f.events, "lower w000")
+	require.Equal(t, 1, reads.times)
+}
+
+type counted struct {
+	Source
+	times int
+}
+
+func (c *counted) Read(ctx context.Context) (rollout.World, error) {
+	c.times++
+	return c.Source.Read(ctx)
+}

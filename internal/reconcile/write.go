@@ -1,0 +1,116 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// written is what became of decisions.
+type written struct {
+	commit rollout.Commit
+	// hash of the commit; "": there was nothing to write.
+	hash string
+	// decisions that the commit has.
+	decisions []Decision
+}
+
+// write commits what decisions come to. What cannot be written for one worker deployment, since something is in the way, keeps no other's
+// from its commit.
+func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (written, error) {
+	for {
+		commit, parts, err := r.compose(ctx, env, decisions, report)
+		out := written{commit: commit, decisions: decisionsOf(parts)}
+		if err != nil || len(commit.Changes) == 0 {
+			return out, err
+		}
+		if out.hash, err = r.commit(ctx, commit); err == nil {
+			return out, nil
+		}
+		left := r.withoutUnwritable(ctx, parts, err, report)
+		if len(left) == len(parts) {
+			if !errors.Is(err, rollout.ErrMoved) { // what moved is decided again
+				r.madeOnly(report, out.decisions)
+			}
+			return out, err
+		}
+		decisions = decisionsOf(left)
+	}
+}
+
+// withoutUnwritable drops the decisions whose files are at the path that a commit could not write, or below it.
+func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, err error, report *Report) []Part {
+	var at *rollout.UnwritableError
+	if !errors.As(err, &at) {
+		return parts
+	}
+	var left []Part
+	for _, part := range parts {
+		if !slices.ContainsFunc(part.Files, func(f rollout.FileChange) bool { return f.Path == at.Path || strings.HasPrefix(f.Path, at.Path+"/") }) {
+			left = append(left, part)
+			continue
+		}
+		r.drop(ctx, part.Decision, at.Error(), report)
+	}
+	return left
+}
+
+// drop leaves a decision out of the commit, and out of what follows it.
+func (r *Reconciler) drop(ctx context.Context, d Decision, why string, report *Report) {
+	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: why})
+	r.madeOnly(report, []Decision{d})
+}
+
+func decisionsOf(parts []Part) []Decision {
+	out := make([]Decision, len(parts))
+	for i, part := range parts {
+		out[i] = part.Decision
+	}
+	return out
+}
+
+// compose makes one commit of all decisions, and gives the parts of it. One that cannot be rendered is dropped, and the others go on.
+func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (rollout.Commit, []Part, error) {
+	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
+	pass := r.steady.passes[env.Environment.Name]
+	if pass != nil && pass.quiet && len(decisions) == 0 {
+		return commit, nil, nil
+	}
+	parts := renderEach(decisions)
+	root, err := r.steady.root(env, parts)
+	if err != nil {
+		return commit, nil, err
+	}
+	if pass != nil {
+		pass.quiet = len(decisions) == 0 && root == nil
+	}
+	var kept []Part
+	var changed []Decision
+	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
+	for _, part := range parts {
+		if part.Refused != "" {
+			r.drop(ctx, part.Decision, part.Refused, report)
+			continue
+		}
+		kept = append(kept, part)
+		if len(part.Files) > 0 {
+			changed = append(changed, part.Decision)
+			commit.Changes = append(commit.Changes, part.Files...)
+			if each {
+				commit.Parts = append(commit.Parts, rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, []Decision{part.Decision})})
+			}
+		}
+	}
+	if root != nil {
+		commit.Changes = append(commit.Changes, *root)
+		if n := len(commit.Parts); n > 0 { // which of its folders are there is true with the last of them
+			commit.Parts[n-1].Changes = append(slices.Clip(commit.Parts[n-1].Changes), *root)
+		}
+	}
+	commit.Message = message(env.Environment.Name, changed)
+	return commit, kept, nil
+}

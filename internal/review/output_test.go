@@ -1,0 +1,115 @@
+package review
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func (s *server) ProposeCommit(_ context.Context, c rollout.Commit, _ gitops.Gist) (gitops.Proposed, error) {
+	s.calls = append(s.calls, "propose commit")
+	if !s.output.Theirs {
+		s.output = gitops.Proposed{Branch: gitops.OutputBranch(c.Environment.Name), Tip: "tip of " + c.Message, ID: "output"}
+	}
+	return s.output, nil
+}
+
+func (s *server) ProposedCommit(_ context.Context, environment string) (gitops.Proposed, error) {
+	s.calls = append(s.calls, "look for commit")
+	if s.output.Tip == "" {
+		return gitops.Proposed{Branch: gitops.OutputBranch(environment)}, nil
+	}
+	return s.output, nil
+}
+
+// guarded is a commit that its branch does not take, in an environment that proposes such.
+func guarded(message string) rollout.Commit {
+	return rollout.Commit{Environment: v1alpha1.Environment{Name: "prod", PullRequests: v1alpha1.PullRequests{OnProtectedBranch: v1alpha1.ProposeCommits}}, Message: message}
+}
+
+// A commit gets one pull request, which follows it; closed by a person it stays closed for as long as it is the same; merged it is not
+// opened again; once there is nothing to commit it goes.
+func TestCommitsAreProposed(t *testing.T) {
+	on := &answering{}
+	d := newDesk(on)
+	propose := func(message string) {
+		t.Helper()
+		require.NoError(t, d.ProposeCommit(t.Context(), guarded(message)))
+	}
+	becomes := func(state forge.State, by forge.Person) {
+		on.pull, on.by = forge.PullRequest{Number: 8, State: state, HeadCommit: d.server.output.Tip, Title: "commit to main", Body: "one"}, by
+		for _, f := range d.environments["prod"].files {
+			f.at = time.Time{}
+		}
+	}
+	propose("one")
+	require.Equal(t, 1, on.opened)
+	becomes(forge.StateOpen, forge.Person{})
+	propose("one")
+	propose("two")
+	require.Equal(t, 1, on.opened)
+	require.Empty(t, on.bodies, "not at once")
+	d.now = d.now.Add(updateEvery)
+	propose("two")
+	propose("two")
+	require.Equal(t, []string{"two"}, on.bodies)
+
+	becomes(forge.StateClosed, forge.Person{Login: "ada"})
+	propose("two")
+	require.Equal(t, 1, on.opened, "a person closed it")
+	propose("three")
+	require.Equal(t, 2, on.opened, "it is something else")
+	becomes(forge.StateClosed, forge.Person{Self: true})
+	propose("three")
+	require.Equal(t, 3, on.opened, "the bot itself closed it")
+	becomes(forge.StateMerged, forge.Person{Login: "ada"})
+	propose("three")
+	require.Equal(t, 3, on.opened, "it was merged")
+
+	becomes(forge.StateOpen, forge.Person{})
+	on.bodies = nil
+	d.world.Environment = guarded("").Environment
+	require.Equal(t, []string{"look for commit", "withdraw", "list"}, d.pass(t, quiet()))
+	require.Equal(t, []string{"8: There is nothing left to commit."}, on.comments)
+	d.server.output = gitops.Proposed{}
+	require.Empty(t, d.pass(t, quiet()))
+}
+
+// A branch with commits of others is left alone until they were merged, and so is a forge that is away.
+func TestCommitsOfOthersAreLeftAlone(t *testing.T) {
+	for state, want := range map[forge.State][]string{
+		forge.StateOpen: {"propose commit"}, forge.StateClosed: {"propose commit"}, forge.StateMerged: {"propose commit", "withdraw"},
+	} {
+		by := &answering{pull: forge.PullRequest{Number: 8, State: state, HeadCommit: "x"}, by: forge.Person{Login: "ada"}}
+		d := newDesk(by)
+		d.server.output = gitops.Proposed{Branch: gitops.OutputBranch("prod"), Tip: "x", Theirs: true}
+		require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
+		require.Equal(t, want, d.server.calls, state)
+		require.Zero(t, by.opened)
+	}
+	on := &failing{}
+	d := newDesk(on)
+	on.err = &forge.UnavailableError{Op: "list"}
+	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
+	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
+	require.Equal(t, 1, on.times)
+}
+
+// What an earlier run proposed is looked for once, where the environment proposes commits.
+func TestCommitsOfAnEarlierRun(t *testing.T) {
+	d := newDesk(forge.None{})
+	require.Equal(t, []string{"list"}, d.pass(t, quiet()))
+	d = newDesk(forge.None{})
+	d.world.Environment = guarded("").Environment
+	d.server.output = gitops.Proposed{Branch: gitops.OutputBranch("prod"), Tip: "x"}
+	require.Equal(t, []string{"look for commit", "withdraw", "list"}, d.pass(t, quiet()))
+	d.server.output = gitops.Proposed{}
+	require.Empty(t, d.pass(t, quiet()))
+}

@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// LooksAt reports whether policies may look at a part of their input, such as git.
+func (e *Engine) LooksAt(part string) bool {
+	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
+}
+
+// ClauseLooksAt reports whether a clause of a package, by its location as an Explanation has it, may look at a part of the input, such as git,
+// by itself or through the rules that it leans on. Of a clause that is not known it is taken for granted.
+func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
+	found := false
+	for _, b := range e.books {
+		c := b.all.compiler
+		clauses := slices.DeleteFunc(slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg))), func(r *ast.Rule) bool {
+			return r.Location == nil || lineOf(r.Location) != location
+		})
+		found = found || len(clauses) > 0
+		if anyBehind(c, clauses, func(r *ast.Rule) bool { return ruleLooksAt(r, part) }) {
+			return true
+		}
+	}
+	return !found
+}
+
+// ruleLooksAt reports whether a rule may look at a part of the input.
+func ruleLooksAt(r *ast.Rule, part string) bool {
+	found := false
+	visitRefs(r, func() { found = true }, func(_ ast.Ref, named string, ofInput bool) { found = found || ofInput && named == part })
+	return found
+}
+
+// visitRefs tells of each reference in a module or a rule: of the input as a whole, and of all others, with the part that one of the input
+// names.
+func visitRefs(in any, whole func(), ref func(r ast.Ref, part string, ofInput bool)) {
+	var visitor *ast.GenericVisitor
+	visitor = ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case ast.Var:
+			if x.Equal(ast.InputRootDocument.Value) {
+				whole()
+			}
+		case ast.Ref:
+			part, ofInput := partOfInput(x)
+			ref(x, part, ofInput)
+			if ofInput { // the variable of the whole input is its beginning
+				for _, t := range x[1:] {
+					visitor.Walk(t)
+				}
+			}
+			return ofInput
+		}
+		return false
+	})
+	visitor.Walk(in)
+}

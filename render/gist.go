@@ -1,0 +1,48 @@
+package render
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// Gist is what a file says that is worth another commit while one waits for its merge: all of it, but for a status.yaml what makes its
+// status a new one, and for a routing.yaml all but the bot's own times. Two files of the same name and gist differ in when they were made.
+func Gist(file, data string) string {
+	switch path.Base(file) {
+	case routingFile:
+		return timesAndSeal.ReplaceAllStringFunc(data, withoutClock)
+	case statusFile:
+		docs, problems := v1alpha1.Decode(file, []byte(data))
+		if len(docs) != 1 || len(problems) > 0 {
+			return data
+		}
+		object, ok := docs[0].Object.(*v1alpha1.WorkerDeployment)
+		if !ok {
+			return data
+		}
+		meta := object.Metadata
+		meta.Annotations = usersOwn(meta.Annotations)
+		gist, err := json.Marshal([]any{object.APIVersion, object.Kind, meta, object.Spec, TransitionKey(object.Status)})
+		if err != nil {
+			return data
+		}
+		return string(gist)
+	}
+	return data
+}
+
+// timesAndSeal finds the times of a routing.yaml as this package writes them, and the seal that they are part of.
+var timesAndSeal = regexp.MustCompile(`(\w+): "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"|` +
+	regexp.QuoteMeta(v1alpha1.AnnotationRoutingDigest) + `: sha256:[0-9a-f]+`)
+
+// withoutClock leaves of what timesAndSeal finds the times of Temporal: whoever changes these moved traffic.
+func withoutClock(found string) string {
+	if key, _, _ := strings.Cut(found, ":"); strings.HasSuffix(key, "ChangedAt") {
+		return found
+	}
+	return ""
+}

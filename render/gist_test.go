@@ -1,0 +1,58 @@
+package render
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// What is decided again a minute later, with nothing changed, has the same gist in all files.
+func TestGist(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	files := func(at time.Time, change func(s *scene)) map[string]string {
+		s := newScene(t, checkoutSpec, noAuth())
+		when, rec := v1alpha1.NewTime(at), *s.plan.Record
+		rec.Target = &v1alpha1.RoutingTarget{BuildID: s.target(), Attempt: 1, Since: when}
+		rec.Basis = &v1alpha1.RoutingBasis{Current: "a", CurrentChangedAt: v1alpha1.NewTime(noon)}
+		for i := range rec.Versions {
+			rec.Versions[i].CreatedAt = when
+		}
+		status := *s.plan.Status
+		status.Conditions = []v1alpha1.Condition{{Type: "Ready", Status: v1alpha1.False, Reason: "Ramping", Message: "since " + at.String(), LastTransitionTime: when}}
+		s.plan.Record, s.plan.Status = &rec, &status
+		change(s)
+		out := map[string]string{}
+		for _, c := range must(Files(s.plan, s.record)) {
+			out[strings.TrimPrefix(c.Path, s.plan.Dir+"/")] = c.Data
+		}
+		require.Contains(t, out, routingFile)
+		require.Contains(t, out, statusFile)
+		return out
+	}
+	before, later := files(noon, func(*scene) {}), files(noon.Add(time.Minute), func(*scene) {})
+	require.NotEqual(t, before[routingFile], later[routingFile])
+	require.NotEqual(t, before[statusFile], later[statusFile])
+	for name := range before {
+		require.Equal(t, Gist("deploy/"+name, before[name]), Gist("deploy/"+name, later[name]), name)
+	}
+	for name, c := range map[string]struct {
+		file   string
+		change func(s *scene)
+	}{
+		"routing":             {routingFile, func(s *scene) { s.plan.Record.Desired.Current = "b" }},
+		"when traffic moved":  {routingFile, func(s *scene) { s.plan.Record.Basis.CurrentChangedAt = v1alpha1.NewTime(noon.Add(1)) }},
+		"an attempt":          {routingFile, func(s *scene) { s.plan.Record.Target.Attempt = 2 }},
+		"a condition":         {statusFile, func(s *scene) { s.plan.Status.Conditions[0].Reason = "Stalled" }},
+		"the user's metadata": {statusFile, func(s *scene) { s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}")) }},
+	} {
+		require.NotEqual(t, Gist(c.file, before[c.file]), Gist(c.file, files(noon, c.change)[c.file]), name)
+	}
+	for _, text := range []string{"", "kind: [", `since: "2026-03-01T12:00:00Z"`} {
+		require.Equal(t, text, Gist("deploy/deployment.yaml", text))
+		require.Equal(t, text, Gist("deploy/status.yaml", text), "no status")
+	}
+}

@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bot is `rampart run` as a loop.
+type bot struct {
+	w    *world
+	cmd  *exec.Cmd
+	log  *lockedBuffer
+	once sync.Once
+}
+
+func (w *world) runArgs(more ...string) []string {
+	args := []string{"run", "--repo", w.url, "--branch", "main", "--cache-dir", w.cache, "--log-level", "debug"}
+	return slices.Concat(args, w.access, w.forge, more)
+}
+
+// start runs the bot until stop, or the end of the test.
+func (w *world) start(more ...string) *bot {
+	w.t.Helper()
+	args := w.runArgs(append([]string{"--interval", cmp.Or(w.interval, "250ms")}, more...)...)
+	b := &bot{w: w, cmd: w.command(context.Background(), binary, args...), log: &lockedBuffer{}}
+	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
+	require.NoError(w.t, b.cmd.Start())
+	w.t.Cleanup(func() {
+		b.stop()
+		if w.t.Failed() {
+			w.t.Logf("bot:\n%s", b.log)
+		}
+	})
+	return b
+}
+
+// stop ends the bot as an init system would.
+func (b *bot) stop() {
+	b.once.Do(func() {
+		_ = b.cmd.Process.Signal(syscall.SIGTERM)
+		_ = b.cmd.Wait()
+		rows.note(b.w.t, b.log.String())
+	})
+}
+
+// kill ends the bot at once.
+func (b *bot) kill() {
+	b.once.Do(func() {
+		_ = b.cmd.Process.Kill()
+		_ = b.cmd.Wait()
+		rows.note(b.w.t, b.log.String())
+	})
+}
+
+// once runs one cycle in a process of its own; again if the server was too busy to answer in time.
+func (w *world) once(more ...string) string {
+	w.t.Helper()
+	for try := 1; ; try++ {
+		out, err := w.command(w.t.Context(), binary, w.runArgs(append([]string{"--once"}, more...)...)...).CombinedOutput()
+		rows.note(w.t, string(out))
+		slow := strings.Contains(string(out), "could not be read from Temporal") || strings.Contains(string(out), "context deadline exceeded")
+		if err != nil && try < 10 && slow {
+			continue
+		}
+		require.NoError(w.t, err, "rampart run --once: %s", out)
+		return string(out)
+	}
+}
+
+// forgetCache makes the next process start with nothing.
+func (w *world) forgetCache() { w.cache = w.t.TempDir() }
+
+// lockedBuffer collects output of a process while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rewrite puts another history in place of the branch's, as a person who forces a push does, while the bot has nothing to write; make gives
+// its tip by the one that is there.
+func (w *world) rewrite(make func(tip string) string) {
+	w.t.Helper()
+	tip := w.repo.Tip("main")
+	w.repo.Git("update-ref", "refs/heads/main", make(tip), tip)
+}
+
+// Whoever squashes the branch, or rebases all of it, has the bot's commits made by somebody else, or by nobody: what is in them is its own
+// still, so nothing is drift, nothing is made twice, and the rollout goes on.
+func TestHistoryIsRewritten(t *testing.T) {
+	w := newWorld(t)
+	b := w.start()
+	w.ramping(slowSteps)
+	b.stop()
+	w.rewrite(func(tip string) string { return w.repo.Git("commit-tree", "-m", "one commit of mine", tip+"^{tree}") })
+	before := w.routing()
+	b = w.start() // with the mirror of before
+	w.settle()
+	require.Equal(t, before, w.routing())
+	require.Equal(t, "1", w.repo.Git("rev-list", "--count", "main"), "nothing is there to write")
+
+	w.rewrite(func(tip string) string {
+		return w.repo.Git("commit-tree", "-p", w.repo.Git("commit-tree", "-m", "nothing", w.repo.Git("mktree")), "-m", "rampart(default): shop/checkout: not a bot's", tip+"^{tree}")
+	})
+	w.pushSpec("shorter pauses", specText{image: "app:v2", strategy: strings.ReplaceAll(slowSteps, "1h", "1s")})
+	w.awaitReady("app:v2")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
+	b.stop()
+	w.repo.Fsck()
+}
+
+// A history from which the bot's last commits were taken has neither the version that ramps nor its ramp: what nobody recorded is taken back,
+// its files come back, and it starts again. Nothing that has traffic is taken away.
+func TestHistoryLosesTheRamp(t *testing.T) {
+	w := newWorld(t)
+	b := w.start()
+	w.ramping(slowSteps)
+	v2 := w.build("app:v2")
+	b.stop()
+	asked := w.repo.Git("log", "-1", "--format=%H", "--grep", "^v2$", "main")
+	w.rewrite(func(string) string { return asked })
+	require.NotContains(t, w.file(w.dir()+"/routing.yaml"), v2)
+	w.start()
+	w.eventually("it ramps again", func() bool {
+		calls := w.calls()
+		return len(calls) > 2 && calls[len(calls)-1] == "ramp v2 10" && w.reason() == "Ramping"
+	})
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none", "ramp v2 10"}, w.calls())
+	require.NotEmpty(t, w.file(w.dir()+"/versions/"+v2+"/deployment.yaml"))
+	w.repo.Fsck()
+}
