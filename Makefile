@@ -57,6 +57,7 @@ gitea: $(BIN)/gitea-$(GITEA) ## the Gitea that tests of forges run, in bin/
 
 $(BIN)/gitea-$(GITEA): test/gitea/go.mod
 	mkdir -p $(BIN)
+	cd test/gitea && $(GO) mod download code.gitea.io/gitea
 	cd test/gitea && CGO_ENABLED=1 $(GO) build -trimpath -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
 	  -ldflags "-X main.Version=$(GITEA:v%=%) -X code.gitea.io/gitea/modules/setting.StaticRootPath=$$($(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" \
 	  code.gitea.io/gitea
@@ -69,6 +70,7 @@ gitea-pages: $(PAGES)/assets/js/index.js ## the scripts and styles of that Gitea
 
 $(PAGES)/assets/js/index.js:
 	rm -rf $(PAGES) $(PAGES).tmp && mkdir -p $(BIN)
+	cd test/gitea && $(GO) mod download code.gitea.io/gitea
 	cp -r "$$(cd test/gitea && $(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" $(PAGES).tmp && chmod -R u+w $(PAGES).tmp
 	npm install --silent --no-progress --prefix $(PAGES).tmp/.tools node@22.23.3 pnpm@10.0.0
 	cd $(PAGES).tmp && export PATH="$$PWD/.tools/node_modules/.bin:$$PATH" && pnpm install --silent --frozen-lockfile && \

@@ -9,7 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// merge merges it as the bot does.
+// merge merges it as the bot does: what was refused for the moment is asked for again, unless it happened nevertheless. A real forge
+// breaks now and then, and may have done it before it broke.
 func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 	s.Helper()
 	s.Allow(method)
@@ -19,6 +20,14 @@ func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 	require.Eventually(s, func() bool { // a forge that was pushed to may look once more
 		got, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
 		var notReady *forge.NotReadyError
+		var unavailable *forge.UnavailableError
+		if !s.simulated() && errors.As(err, &unavailable) {
+			s.Logf("%v", err)
+			if s.get(pr.Number).State != forge.StateMerged {
+				return false
+			}
+			got, err = forge.Merged, nil
+		}
 		return !errors.As(err, &notReady)
 	}, patience, tick)
 	require.NoError(s, err)

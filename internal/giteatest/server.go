@@ -48,6 +48,7 @@ type Server struct {
 	dir   string
 	admin string // its token
 	names atomic.Int64
+	log   output
 	stop  func()
 }
 
@@ -87,7 +88,13 @@ func Start(tb testing.TB) *Server {
 	if shared.err != nil {
 		tb.Fatal(shared.err)
 	}
-	return shared.server
+	s, from := shared.server, len(shared.server.log.String())
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("what the server logged meanwhile, of this and of other tests:\n%s", s.log.String()[from:])
+		}
+	})
+	return s
 }
 
 // find is the program.
@@ -273,9 +280,8 @@ func (s *Server) call(binary string, args ...string) (string, error) {
 }
 
 func (s *Server) run(binary string) error {
-	var log output
 	cmd := s.command(binary, "web")
-	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.Stdout, cmd.Stderr = &s.log, &s.log
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -290,7 +296,7 @@ func (s *Server) run(binary string) error {
 	}
 	if err := s.ready(ended); err != nil {
 		s.stop()
-		return fmt.Errorf("%w\n%s", err, log.String())
+		return fmt.Errorf("%w\n%s", err, s.log.String())
 	}
 	return nil
 }
