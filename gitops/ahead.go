@@ -110,15 +110,25 @@ func (e *environment) unread() []*found {
 	for _, folder := range e.found {
 		for i := range folder.at {
 			if in := &folder.at[i]; in.at == nil && e.briefs.record(in) == nil {
-				out = filesBelow(e.out, fileKey{in.dir, in.hash}, left, out)
+				out = e.recordBelow(fileKey{in.dir, in.hash}, left, out)
 			}
 		}
 	}
 	return out
 }
 
-// filesBelow adds the files below a folder. What cannot be listed, or is too much, whoever reads it reports.
-func filesBelow(t tree, dir fileKey, left *budget, out []*found) []*found {
+// recordBelow adds the files of a record that reading it looks into.
+func (e *environment) recordBelow(dir fileKey, left *budget, out []*found) []*found {
+	leaveOut := ""
+	if e.briefs != nil {
+		leaveOut = path.Join(dir.path, versionsFolder)
+	}
+	return filesBelow(e.out, dir, leaveOut, left, out)
+}
+
+// filesBelow adds the files below a folder, but for those below one to leave out. What cannot be listed, or is too much, whoever reads it
+// reports.
+func filesBelow(t tree, dir fileKey, leaveOut string, left *budget, out []*found) []*found {
 	entries, err := t.list(dir.path, dir.hash)
 	if err != nil {
 		return out
@@ -132,7 +142,9 @@ func filesBelow(t tree, dir fileKey, left *budget, out []*found) []*found {
 		case fileEntry:
 			out = append(out, &found{path: at.path, hash: at.hash})
 		case dirEntry:
-			out = filesBelow(t, at, left, out)
+			if at.path != leaveOut {
+				out = filesBelow(t, at, leaveOut, left, out)
+			}
 		}
 	}
 	return out

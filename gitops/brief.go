@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"runtime"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -333,7 +335,7 @@ func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 	filled := make([]*rollout.Snapshot, len(snapshots))
 	onAllCores(len(snapshots), func(i int) {
 		filled[i] = &snapshots[i]
-		if e := v[snapshots[i].Environment.Name]; snapshots[i].Brief && e != nil {
+		if e := v[snapshots[i].Environment.Name]; (snapshots[i].Brief || len(snapshots[i].Wanted) > 0) && e != nil {
 			filled[i], errs[i] = e.filled(ctx, snapshots[i])
 		}
 	})
@@ -353,9 +355,33 @@ func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 // caller's alone.
 func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.Snapshot, error) {
 	own := e.within(ctx)
+	if !s.Brief {
+		return &s, own.wanted(&s)
+	}
 	d := deploymentAt{name: s.Deployment, specs: slices.Clone(e.specsOf(s.Deployment)), record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
-	err := own.complete(&s, d)
-	return &s, err
+	if err := own.complete(&s, d); err != nil {
+		return nil, err
+	}
+	return &s, own.wanted(&s)
+}
+
+// wanted fills in the contents that are wanted. One that is too large is not.
+func (e *environment) wanted(s *rollout.Snapshot) error {
+	if len(s.Wanted) == 0 {
+		return nil
+	}
+	s.Record.Files = maps.Clone(s.Record.Files) // others have them, too
+	for _, name := range s.Wanted {
+		f, file := s.Record.Files[name], path.Join(s.Record.Dir, name)
+		data, err := e.out.read(file, f.Hash)
+		var large *mirror.TooLargeError
+		if err != nil && !errors.As(err, &large) {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: string(data)}
+	}
+	s.Wanted = nil
+	return nil
 }
 
 // remembered is what a Repository remembers of what it surveyed.

@@ -19,6 +19,7 @@ const (
 	routingFile       = "routing.yaml"
 	statusFile        = "status.yaml"
 	kustomizationFile = "kustomization.yaml"
+	versionsFolder    = "versions"
 )
 
 // environment is one environment while it is read.
@@ -96,9 +97,7 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.policies(); err != nil {
 		return err
 	}
-	err = e.deployments()
-	e.early = nil
-	return err
+	return e.deployments()
 }
 
 // outputs are the folders that specs are never looked for in: the outputs of all environments on the specs' branch.
@@ -265,6 +264,7 @@ func (e *environment) deployments() error {
 	if len(e.records) > 0 {
 		e.world.Roots = make([]string, len(e.records))
 	}
+	e.early = nil
 	output := path.Clean(e.world.Environment.Output.Path) + "/"
 	for i, r := range e.records {
 		e.world.Roots[i] = strings.TrimPrefix(r.Dir, output)

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"path"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -53,7 +54,7 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	for i := range snapshots {
 		s := &snapshots[i]
 		e := v[s.Environment.Name]
-		if !s.Brief || e == nil {
+		if !s.Brief && len(s.Wanted) == 0 || e == nil {
 			continue
 		}
 		t, ok := e.tree.(lazyTree)
@@ -61,7 +62,12 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 			return nil
 		}
 		from = t
-		files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
+		if s.Brief {
+			files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
+		}
+		for _, name := range s.Wanted {
+			files = append(files, &found{path: path.Join(s.Record.Dir, name), hash: s.Record.Files[name].Hash})
+		}
 	}
 	if len(files) == 0 {
 		return nil
@@ -93,7 +99,7 @@ func (e *environment) filesOf(specs []specAt, record fileKey, left *budget, out 
 		out = append(out, specs[i].file)
 	}
 	if record.hash != "" {
-		out = filesBelow(e.out, record, left, out)
+		out = e.recordBelow(record, left, out)
 	}
 	return out
 }
@@ -149,7 +155,7 @@ func (v surveyed) blobs() []mirror.Hash {
 		left := newBudget()
 		for _, folder := range e.found {
 			for i := range folder.at {
-				files = filesBelow(e.out, fileKey{folder.at[i].dir, folder.at[i].hash}, left, files)
+				files = e.recordBelow(fileKey{folder.at[i].dir, folder.at[i].hash}, left, files)
 			}
 		}
 	}

@@ -184,3 +184,51 @@ func TestBringBackFromPartialMirror(t *testing.T) {
 	require.Equal(t, "# w01\n", r.Files("main")[file])
 	r.Fsck()
 }
+
+// A survey knows manifests of versions by their hashes. What they say is read where it is wanted, and stays on the server until then.
+func TestManifestsOfSurvey(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	files := manyWorkers(2)
+	files["deploy/shop/w00/versions/v1/deployment.yaml"], files["deploy/shop/w00/versions/v1/pool-a.yaml"] = "kind: Deployment\n", "kind: Pool\n"
+	r.Commit(gittest.Commit{Write: files})
+	deployment, pool := rollout.File{Hash: blobHash([]byte("kind: Deployment\n"))}, rollout.File{Hash: blobHash([]byte("kind: Pool\n"))}
+	lazy := filters(t, r)
+	for name, repo := range map[string]*Repository{"whole": open(t, r), "partial": lazy.open(t)} {
+		t.Run(name, func(t *testing.T) {
+			all, fill := surveyOf(t, repo)
+			lacks := func() int {
+				return len(repo.mirror.Lacking([]mirror.Hash{plumbing.NewHash(deployment.Hash), plumbing.NewHash(pool.Hash)}))
+			}
+			was := all[0].Record.Files
+			require.Equal(t, []rollout.File{deployment, pool}, []rollout.File{was["versions/v1/deployment.yaml"], was["versions/v1/pool-a.yaml"]})
+			require.NotEmpty(t, was["routing.yaml"].Data)
+			repo.Complete(t.Context())
+			if name == "partial" {
+				require.Equal(t, 2, lacks(), "nobody needs them")
+			}
+			all[0].Wanted = []string{"versions/v1/deployment.yaml"}
+			if name == "partial" {
+				lazy.away.Store(true)
+				filled, err := fill(t.Context(), all)
+				require.ErrorContains(t, err, "1 worker deployments could not be read")
+				require.Equal(t, all[1:], filled)
+				lazy.away.Store(false)
+			}
+			filled, err := fill(t.Context(), all)
+			require.NoError(t, err)
+			now := filled[0].Record.Files
+			require.Equal(t, rollout.File{Hash: deployment.Hash, Data: "kind: Deployment\n"}, now["versions/v1/deployment.yaml"])
+			require.Equal(t, []rollout.File{pool, deployment}, []rollout.File{now["versions/v1/pool-a.yaml"], was["versions/v1/deployment.yaml"]})
+			require.Empty(t, filled[0].Wanted)
+			if name == "partial" {
+				require.Equal(t, 1, lacks())
+			}
+			r.Commit(gittest.Commit{Write: map[string]string{"w01.yaml": specYAML("shop", "w01", "i:"+name)}})
+			all, fill = surveyOf(t, repo)
+			require.True(t, all[0].Brief)
+			filled, err = fill(t.Context(), all[:1])
+			require.NoError(t, err)
+			require.Equal(t, was, filled[0].Record.Files)
+		})
+	}
+}

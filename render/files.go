@@ -168,8 +168,11 @@ func (f *filer) editVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) 
 	for _, name := range slices.Sorted(maps.Keys(edits)) {
 		file := versionDir(w.BuildID) + name
 		old, there := f.record.Files[file]
-		if !there || old.Data == "" {
+		if !there {
 			return nil, fmt.Errorf("%s is not in the record", file)
+		}
+		if old.Data == "" {
+			return nil, fmt.Errorf("%s is empty, or too large to be read", file)
 		}
 		data, err := editManifest(old.Data, edits[name])
 		if err != nil {

@@ -148,15 +148,14 @@ func (r *Reconciler) environment(ctx context.Context, now reading, at int, repor
 // attempt is one pass: decide, lower, commit, raise.
 func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, of reading, report *Report) (failed error) {
 	name := env.Environment.Name
-	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, r.steady.due(ctx, r, env))))
-	if unread != nil {
+	var unread error
+	defer func() {
 		// One that cannot be read keeps no other's traffic where it is. It is due again in the next cycle.
-		defer func() {
-			if !errors.Is(failed, rollout.ErrMoved) {
-				failed = errors.Join(failed, unread)
-			}
-		}()
-	}
+		if !errors.Is(failed, rollout.ErrMoved) {
+			failed = errors.Join(failed, unread)
+		}
+	}()
+	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, r.steady.due(ctx, r, env))))
 	r.steady.keep(name, snapshots)
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
@@ -167,6 +166,8 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		return err
 	}
 	r.delete(ctx, env, decisions, report)
+	decisions, unwritable := withManifests(ctx, of, decisions)
+	unread = errors.Join(unread, unwritable)
 	wrote, err := r.write(ctx, env, decisions, report)
 	if err != nil {
 		return r.elsewhere(ctx, wrote.commit, err)

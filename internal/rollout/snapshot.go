@@ -27,6 +27,8 @@ func (n Name) Compare(o Name) int {
 type Snapshot struct {
 	Now        time.Time `json:"now"`
 	Deployment Name      `json:"deployment"`
+	// Wanted are files of the record, by their paths below its folder, whose contents the survey is to fill in, too.
+	Wanted []string `json:"-"`
 	// Brief says that this is what a survey gives: Spec, LastConnection and what the record says are not filled in.
 	Brief       bool                 `json:"brief,omitempty"`
 	Environment v1alpha1.Environment `json:"environment"`
@@ -134,6 +136,7 @@ type Record struct {
 type File struct {
 	// Hash is the Git blob hash, in hex.
 	Hash string `json:"hash"`
+	// Data is the content; "" for a manifest of a version in a survey's snapshot, until it is known that it is needed.
 	Data string `json:"data,omitempty"`
 }
 
