@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 
+	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
@@ -52,7 +55,7 @@ func newStore(dir string, l limits) *store {
 
 // open starts with what is on disk.
 func (s *store) open() {
-	s.base = filesystem.NewStorageWithOptions(osfs.New(s.dir, osfs.WithBoundOS()),
+	s.base = filesystem.NewStorageWithOptions(packsOnly{osfs.New(s.dir, osfs.WithBoundOS())},
 		cache.NewObjectLRU(cache.FileSize(s.limits.cache)),
 		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
 		// makes HasEncodedObject deny whatever is in a pack.
@@ -60,6 +63,24 @@ func (s *store) open() {
 	s.fresh = map[Hash]obj{}
 	s.size = 0
 	s.bad = nil
+}
+
+// packsOnly is the folder of a mirror, which has no loose objects. go-git looks for one first whenever it is asked whether it has an object.
+type packsOnly struct{ billy.Filesystem }
+
+// Open implements billy.Basic.
+func (f packsOnly) Open(name string) (billy.File, error) {
+	if isLoose(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return f.Filesystem.Open(name)
+}
+
+// isLoose says whether a path is where Git keeps one object by itself: objects, two digits of its name, the others.
+func isLoose(name string) bool {
+	const digits = 2 * len(Hash{})
+	rest, found := strings.CutPrefix(filepath.ToSlash(name), "objects/")
+	return found && len(rest) == digits+1 && rest[2] == '/'
 }
 
 // reset starts over after the files on disk were replaced by change.

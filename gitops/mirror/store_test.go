@@ -119,3 +119,40 @@ func TestHTTPConnectionIsKept(t *testing.T) {
 	// A connection becomes free a moment after its answer was read, so a second one may be made.
 	require.LessOrEqual(t, len(peers), 3, "connections serve many requests")
 }
+
+// A mirror has packs alone, and no file is looked for that an object would be in by itself.
+func TestNoLooseObjectIsLookedFor(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, createLayout(dir, "file:///x"))
+	s := newStore(dir, defaultLimits)
+	here, loose := newObj(plumbing.BlobObject, []byte("here")), newObj(plumbing.BlobObject, []byte("loose"))
+	pack, err := encodePack([]obj{here})
+	require.NoError(t, err)
+	require.NoError(t, s.writePack(bytes.NewReader(pack)))
+	require.Equal(t, loose.hash.String(), gittest.OpenRepo(t, dir).GitInput([]byte("loose"), "hash-object", "-w", "--stdin"))
+	require.Equal(t, []Hash{loose.hash}, s.lacking([]Hash{here.hash, loose.hash}))
+	for name, is := range map[string]bool{
+		"objects/" + strings.Repeat("a", 2) + "/" + strings.Repeat("b", 38): true, "objects/pack/" + strings.Repeat("b", 35): false,
+		"refs/aa/" + strings.Repeat("b", 38): false, "objects/pack/pack-" + strings.Repeat("b", 40) + ".idx": false, "objects": false,
+	} {
+		require.Equal(t, is, isLoose(name), name)
+	}
+}
+
+func BenchmarkLacking(b *testing.B) {
+	dir := b.TempDir()
+	require.NoError(b, createLayout(dir, "file:///x"))
+	s := newStore(dir, defaultLimits)
+	var objs []obj
+	var hashes []Hash
+	for i := range 10_000 {
+		o := newObj(plumbing.BlobObject, fmt.Appendf(nil, "%d", i))
+		objs, hashes = append(objs, o), append(hashes, o.hash)
+	}
+	pack, err := encodePack(objs)
+	require.NoError(b, err)
+	require.NoError(b, s.writePack(bytes.NewReader(pack)))
+	for b.Loop() {
+		require.Empty(b, s.lacking(hashes))
+	}
+}
