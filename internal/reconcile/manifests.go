@@ -9,7 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withManifests has what surveys leave out read, of the versions that plans write. With an error, decisions that need what could not be read
+// withManifests has what surveys leave out read, as far as what follows a plan needs it. With an error, decisions that need what could not be read
 // are left out.
 func withManifests(ctx context.Context, of reading, decisions []Decision) ([]Decision, error) {
 	var wanting []rollout.Snapshot
@@ -37,14 +37,16 @@ func withManifests(ctx context.Context, of reading, decisions []Decision) ([]Dec
 	return out, err
 }
 
-// wanted are the files of the versions that a plan writes of which only the hash is known.
+// wanted are the files of which only the hash is known: of versions that a plan writes, or all where the record goes or people are asked,
+// who are shown how the rollout would go on.
 func wanted(d *Decision) []string {
-	if len(d.Plan.Versions) == 0 && !d.Plan.Remove {
+	all := d.Plan.Remove || d.Plan.Review != nil
+	if len(d.Plan.Versions) == 0 && !all {
 		return nil
 	}
 	var out []string
 	for name, f := range d.Snapshot.Record.Files {
-		if f.Data == "" && f.Hash != "" && (d.Plan.Remove || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool {
+		if f.Data == "" && f.Hash != "" && (all || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool {
 			return strings.HasPrefix(name, path.Join("versions", w.BuildID)+"/")
 		})) {
 			out = append(out, name)

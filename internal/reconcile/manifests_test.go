@@ -11,7 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Manifests are read of the versions that a plan writes, and of all where the record goes. What cannot be read keeps its own decision from being
+// Manifests are read of the versions that a plan writes, and of all where the record goes or people are asked. What cannot be read keeps its own decision from being
 // written, and no other.
 func TestWithManifests(t *testing.T) {
 	files := map[string]rollout.File{"routing.yaml": {Hash: "r", Data: "routing"}, "versions/v1/deployment.yaml": {Hash: "1"},
@@ -26,7 +26,7 @@ func TestWithManifests(t *testing.T) {
 		return p
 	}
 	decisions := []Decision{decision("a", rollout.Plan{}), decision("b", writes("v1")), decision("c", writes("v2", "v3")),
-		decision("d", rollout.Plan{Remove: true}), decision("e", writes("new"))}
+		decision("d", rollout.Plan{Remove: true}), decision("e", writes("new")), decision("f", rollout.Plan{Review: &rollout.ReviewAsk{}})}
 	wanted := map[string][]string{}
 	reads := func(lost ...string) reading {
 		return reading{fill: func(_ context.Context, s []rollout.Snapshot) (out []rollout.Snapshot, err error) {
@@ -54,13 +54,14 @@ func TestWithManifests(t *testing.T) {
 	}
 	got, err := withManifests(t.Context(), reads(), decisions)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b filled", "c filled", "d filled", "e"}, names(got))
+	require.Equal(t, []string{"a", "b filled", "c filled", "d filled", "e", "f filled"}, names(got))
+	everything := []string{"versions/v1/deployment.yaml", "versions/v10/deployment.yaml", "versions/v2/deployment.yaml"}
 	require.Equal(t, map[string][]string{"b": {"versions/v1/deployment.yaml"}, "c": {"versions/v2/deployment.yaml"},
-		"d": {"versions/v1/deployment.yaml", "versions/v10/deployment.yaml", "versions/v2/deployment.yaml"}}, wanted)
+		"d": everything, "f": everything}, wanted)
 
 	got, err = withManifests(t.Context(), reads("b", "d"), decisions)
 	require.EqualError(t, err, "b is lost\nd is lost")
-	require.Equal(t, []string{"a", "c filled", "e"}, names(got))
+	require.Equal(t, []string{"a", "c filled", "e", "f filled"}, names(got))
 
 	got, err = withManifests(t.Context(), reading{}, []Decision{decisions[0], decisions[4]})
 	require.NoError(t, err, "nothing is asked")
