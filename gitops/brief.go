@@ -322,7 +322,7 @@ func (v surveyed) brief(environment string, known []rollout.Known) []rollout.Sna
 	return out
 }
 
-// fill gives snapshots of the survey with all that their files say, in their order; those that are complete stay as they are. With an
+// fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is Wanted of them. With an
 // error those that could not be filled in are left out.
 func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
 	errs := make([]error, len(snapshots))

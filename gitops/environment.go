@@ -258,13 +258,14 @@ type deploymentAt struct {
 // deployments says which worker deployments there are, by their specs and records: one snapshot for each, or what is known of it.
 func (e *environment) deployments() error {
 	var err error
-	if e.records, err = e.recorded(); err != nil {
+	e.records, err = e.recorded()
+	e.early = nil
+	if err != nil {
 		return err
 	}
 	if len(e.records) > 0 {
 		e.world.Roots = make([]string, len(e.records))
 	}
-	e.early = nil
 	output := path.Clean(e.world.Environment.Output.Path) + "/"
 	for i, r := range e.records {
 		e.world.Roots[i] = strings.TrimPrefix(r.Dir, output)

@@ -64,6 +64,7 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 		from = t
 		if s.Brief {
 			files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
+			continue
 		}
 		for _, name := range s.Wanted {
 			files = append(files, &found{path: path.Join(s.Record.Dir, name), hash: s.Record.Files[name].Hash})

@@ -111,9 +111,10 @@ func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 }
 
 // Survey is Read for whoever looks at few worker deployments: what was decoded before is not decoded again, and not kept either.
-// Snapshots of such are Brief. fill completes snapshots of this survey, in their order, by what their files say but for manifests of versions, of which
-// it reads those that are Wanted; with an error it leaves out what could not be completed. It may be called at any time, also while somebody else reads, and needs no server but for what a partial mirror has not got yet,
-// which is nothing once Complete had its time. Its errors are those of the mirror's reads.
+// Snapshots of such are Brief. fill completes snapshots of this survey, in their order, by what their files say, but for manifests of versions:
+// of those it reads the ones that are Wanted, in snapshots that are complete. With an error it leaves out what could not be completed. It may be
+// called at any time, also while somebody else reads, and needs no server but for what a partial mirror has not got yet: once Complete had its
+// time, manifests alone. Its errors are those of the mirror's reads.
 func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
 	return rollout.Survey{World: world, Brief: r.survey.reader.surveyed.brief}, r.survey.reader.surveyed.fill, err

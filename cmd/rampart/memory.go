@@ -11,7 +11,7 @@ import (
 func boundMemory(log *slog.Logger, limit memlimit.Provider) {
 	bytes, err := memlimit.Set(memlimit.WithProvider(limit))
 	if err != nil {
-		log.Debug("the container's memory limit is not known", "error", err)
+		log.Debug("memory is not bounded", "error", err)
 		return
 	}
 	log.Debug("memory is collected in time", "limit", bytes)

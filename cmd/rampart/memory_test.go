@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
 	"runtime/debug"
 	"testing"
 
@@ -26,8 +27,11 @@ func TestBoundMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			debug.SetMemoryLimit(5 << 30)
-			if c.person != "" {
-				t.Setenv("GOMEMLIMIT", c.person)
+			t.Setenv("GOMEMLIMIT", c.person)
+			t.Setenv("AUTOMEMLIMIT", "")
+			require.NoError(t, os.Unsetenv("AUTOMEMLIMIT"))
+			if c.person == "" {
+				require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
 			}
 			boundMemory(slog.New(slog.DiscardHandler), c.limit)
 			require.Equal(t, c.want, debug.SetMemoryLimit(-1))

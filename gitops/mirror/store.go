@@ -76,6 +76,14 @@ func (f packsOnly) Open(name string) (billy.File, error) {
 	return f.Filesystem.Open(name)
 }
 
+// Chmod implements billy.Chmod, by which go-git makes packs read-only.
+func (f packsOnly) Chmod(name string, mode fs.FileMode) error {
+	if c, ok := f.Filesystem.(billy.Chmod); ok {
+		return c.Chmod(name, mode)
+	}
+	return nil
+}
+
 // isLoose says whether a path is where Git keeps one object by itself: objects, two digits of its name, the others.
 func isLoose(name string) bool {
 	const digits = 2 * len(Hash{})

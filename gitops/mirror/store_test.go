@@ -132,7 +132,7 @@ func TestNoLooseObjectIsLookedFor(t *testing.T) {
 	require.Equal(t, loose.hash.String(), gittest.OpenRepo(t, dir).GitInput([]byte("loose"), "hash-object", "-w", "--stdin"))
 	require.Equal(t, []Hash{loose.hash}, s.lacking([]Hash{here.hash, loose.hash}))
 	for name, is := range map[string]bool{
-		"objects/" + strings.Repeat("a", 2) + "/" + strings.Repeat("b", 38): true, "objects/pack/" + strings.Repeat("b", 35): false,
+		"objects/" + strings.Repeat("a", 2) + "/" + strings.Repeat("b", 38): true, "objects/pack/" + strings.Repeat("b", 36): false,
 		"refs/aa/" + strings.Repeat("b", 38): false, "objects/pack/pack-" + strings.Repeat("b", 40) + ".idx": false, "objects": false,
 	} {
 		require.Equal(t, is, isLoose(name), name)

@@ -23,7 +23,8 @@ func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 		var unavailable *forge.UnavailableError
 		if !s.simulated() && errors.As(err, &unavailable) {
 			s.Logf("%v", err)
-			if s.get(pr.Number).State != forge.StateMerged {
+			d, gone := s.Forge.Get(s.Context(), pr.Number)
+			if gone != nil || d.State != forge.StateMerged {
 				return false
 			}
 			got, err = forge.Merged, nil

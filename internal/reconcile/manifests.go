@@ -9,9 +9,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withManifests has what surveys leave out read, as far as what follows a plan needs it. With an error, decisions that need what could not be read
-// are left out.
-func withManifests(ctx context.Context, of reading, decisions []Decision) ([]Decision, error) {
+// withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error, dropped are the decisions that
+// cannot be rendered for want of what could not be read; it is decided for them again in the next cycle.
+func withManifests(ctx context.Context, of reading, decisions []Decision) (out, dropped []Decision, err error) {
 	var wanting []rollout.Snapshot
 	for i := range decisions {
 		s := decisions[i].Snapshot
@@ -20,38 +20,48 @@ func withManifests(ctx context.Context, of reading, decisions []Decision) ([]Dec
 		}
 	}
 	if len(wanting) == 0 {
-		return decisions, nil
+		return decisions, nil, nil
 	}
 	filled, err := of.fill(ctx, wanting)
-	out := make([]Decision, 0, len(decisions))
+	out = make([]Decision, 0, len(decisions))
 	for _, d := range decisions {
-		if len(wanting) == 0 || wanting[0].Deployment != d.Snapshot.Deployment {
-			out = append(out, d)
-			continue
+		if len(wanting) > 0 && wanting[0].Deployment == d.Snapshot.Deployment {
+			wanting = wanting[1:]
+			if len(filled) > 0 && filled[0].Deployment == d.Snapshot.Deployment {
+				d.Snapshot, filled = filled[0], filled[1:]
+				d.Snapshot.Wanted = nil
+			} else if edits(&d) {
+				dropped = append(dropped, d)
+				continue
+			}
 		}
-		if wanting = wanting[1:]; len(filled) > 0 && filled[0].Deployment == d.Snapshot.Deployment {
-			d.Snapshot, filled = filled[0], filled[1:]
-			out = append(out, d)
-		}
+		out = append(out, d)
 	}
-	return out, err
+	return out, dropped, err
 }
 
-// wanted are the files of which only the hash is known: of versions that a plan writes, or all where the record goes or people are asked,
-// who are shown how the rollout would go on.
+// wanted are the files of which only the hash is known: of versions whose manifests a plan edits, or of all where people are asked, who are
+// shown how the rollout would go on.
 func wanted(d *Decision) []string {
-	all := d.Plan.Remove || d.Plan.Review != nil
-	if len(d.Plan.Versions) == 0 && !all {
+	asked := d.Plan.Review != nil && (d.Plan.Review.Held.Action.Kind == rollout.Ramp || d.Plan.Review.Held.Action.Kind == rollout.Promote)
+	if !asked && !edits(d) {
 		return nil
 	}
 	var out []string
 	for name, f := range d.Snapshot.Record.Files {
-		if f.Data == "" && f.Hash != "" && (all || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool {
-			return strings.HasPrefix(name, path.Join("versions", w.BuildID)+"/")
+		if f.Data == "" && f.Hash != "" && (asked || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool {
+			return isEdit(w) && strings.HasPrefix(name, path.Join("versions", w.BuildID)+"/")
 		})) {
 			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// edits reports whether a plan changes manifests as they are, instead of rendering them anew.
+func edits(d *Decision) bool { return slices.ContainsFunc(d.Plan.Versions, isEdit) }
+
+func isEdit(w rollout.VersionWrite) bool {
+	return w.Op == rollout.EditVersion || w.Op == rollout.ReconnectVersion
 }

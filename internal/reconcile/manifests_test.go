@@ -11,28 +11,32 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Manifests are read of the versions that a plan writes, and of all where the record goes or people are asked. What cannot be read keeps its own decision from being
-// written, and no other.
+// Manifests are read of the versions that a plan edits, and of all where people are asked. What cannot be read drops the decision that edits it,
+// and no other.
 func TestWithManifests(t *testing.T) {
 	files := map[string]rollout.File{"routing.yaml": {Hash: "r", Data: "routing"}, "versions/v1/deployment.yaml": {Hash: "1"},
 		"versions/v10/deployment.yaml": {Hash: "10"}, "versions/v2/deployment.yaml": {Hash: "2"}, "versions/v2/pool-a.yaml": {Hash: "2a", Data: "known"}}
 	decision := func(name string, p rollout.Plan) Decision {
 		return Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: name}, Record: rollout.Record{Files: files}}, Plan: p}
 	}
-	writes := func(ids ...string) (p rollout.Plan) {
+	writes := func(op rollout.WriteOp, ids ...string) (p rollout.Plan) {
 		for _, id := range ids {
-			p.Versions = append(p.Versions, rollout.VersionWrite{BuildID: id, Op: rollout.EditVersion})
+			p.Versions = append(p.Versions, rollout.VersionWrite{BuildID: id, Op: op})
 		}
 		return p
 	}
-	decisions := []Decision{decision("a", rollout.Plan{}), decision("b", writes("v1")), decision("c", writes("v2", "v3")),
-		decision("d", rollout.Plan{Remove: true}), decision("e", writes("new")), decision("f", rollout.Plan{Review: &rollout.ReviewAsk{}})}
-	wanted := map[string][]string{}
+	asks := func(kind rollout.ActionKind) rollout.Plan {
+		return rollout.Plan{Review: &rollout.ReviewAsk{Held: rollout.Held{Action: rollout.Action{Kind: kind}}}}
+	}
+	decisions := []Decision{decision("a", rollout.Plan{}), decision("b", writes(rollout.EditVersion, "v1")),
+		decision("c", writes(rollout.ReconnectVersion, "v2", "v3")), decision("d", asks(rollout.MoveWorkflows)), decision("e", writes(rollout.RemoveVersion, "v1")),
+		decision("f", asks(rollout.Ramp)), decision("g", asks(rollout.Promote))}
+	asked := map[string][]string{}
 	reads := func(lost ...string) reading {
 		return reading{fill: func(_ context.Context, s []rollout.Snapshot) (out []rollout.Snapshot, err error) {
 			for _, s := range s {
 				name := s.Deployment.Name
-				if wanted[name] = s.Wanted; slices.Contains(lost, name) {
+				if asked[name] = s.Wanted; slices.Contains(lost, name) {
 					err = errors.Join(err, errors.New(name+" is lost"))
 					continue
 				}
@@ -52,18 +56,23 @@ func TestWithManifests(t *testing.T) {
 		}
 		return out
 	}
-	got, err := withManifests(t.Context(), reads(), decisions)
+	got, dropped, err := withManifests(t.Context(), reads(), decisions)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b filled", "c filled", "d filled", "e", "f filled"}, names(got))
+	require.Empty(t, dropped)
+	require.Equal(t, []string{"a", "b filled", "c filled", "d", "e", "f filled", "g filled"}, names(got))
 	everything := []string{"versions/v1/deployment.yaml", "versions/v10/deployment.yaml", "versions/v2/deployment.yaml"}
 	require.Equal(t, map[string][]string{"b": {"versions/v1/deployment.yaml"}, "c": {"versions/v2/deployment.yaml"},
-		"d": everything, "f": everything}, wanted)
+		"f": everything, "g": everything}, asked)
+	for _, d := range got {
+		require.Empty(t, d.Snapshot.Wanted)
+	}
 
-	got, err = withManifests(t.Context(), reads("b", "d"), decisions)
-	require.EqualError(t, err, "b is lost\nd is lost")
-	require.Equal(t, []string{"a", "c filled", "e", "f filled"}, names(got))
+	got, dropped, err = withManifests(t.Context(), reads("b", "f"), decisions)
+	require.EqualError(t, err, "b is lost\nf is lost")
+	require.Equal(t, []string{"a", "c filled", "d", "e", "f", "g filled"}, names(got))
+	require.Equal(t, []string{"b"}, names(dropped))
 
-	got, err = withManifests(t.Context(), reading{}, []Decision{decisions[0], decisions[4]})
+	got, _, err = withManifests(t.Context(), reading{}, []Decision{decisions[0], decisions[3], decisions[4]})
 	require.NoError(t, err, "nothing is asked")
-	require.Equal(t, []string{"a", "e"}, names(got))
+	require.Equal(t, []string{"a", "d", "e"}, names(got))
 }

@@ -166,8 +166,9 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		return err
 	}
 	r.delete(ctx, env, decisions, report)
-	decisions, unwritable := withManifests(ctx, of, decisions)
-	unread = errors.Join(unread, unwritable)
+	decisions, dropped, err := withManifests(ctx, of, decisions)
+	r.madeOnly(report, dropped)
+	unread = errors.Join(unread, err)
 	wrote, err := r.write(ctx, env, decisions, report)
 	if err != nil {
 		return r.elsewhere(ctx, wrote.commit, err)

@@ -20,8 +20,9 @@ type Completer interface {
 
 // Surveyor is a Source that says which worker deployments there are without looking at all that their files say.
 type Surveyor interface {
-	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey, in their order; with
-	// an error it leaves out those that it could not. It may be called while the Source is asked for another world.
+	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey, in their order, or reads
+	// the files that are Wanted of complete ones; with an error it leaves out those that it could not. It may be called while the Source is
+	// asked for another world.
 	Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
 }
 
