@@ -219,16 +219,37 @@ func (w *world) writes(site string) int {
 // dieAt runs one cycle that kills itself when it comes to a site, and reports whether it did.
 func (w *world) dieAt(fault string) bool {
 	w.t.Helper()
-	cmd := w.command(w.t.Context(), faultBinary, w.runArgs("--once")...)
+	out, died, err := w.faulty(fault, w.runArgs("--once")...)
+	rows.note(w.t, out)
+	if !died {
+		require.NoError(w.t, err, out)
+	}
+	return died
+}
+
+// diesAt runs a command that kills itself when it comes to a site. What refuses it for a moment, as a busy Temporal does, is said, and it is
+// run again, as a person would.
+func (w *world) diesAt(fault string, args ...string) {
+	w.t.Helper()
+	w.eventually("it dies at "+fault, func() bool {
+		out, died, err := w.faulty(fault, args...)
+		if !died {
+			require.Error(w.t, err, "it was done without coming to %s: %s", fault, out)
+			w.t.Logf("%v: %v: %s", args, err, out)
+		}
+		return died
+	})
+}
+
+// faulty runs a command with a fault, and reports whether it died of it.
+func (w *world) faulty(fault string, args ...string) (out string, died bool, err error) {
+	cmd := w.command(w.t.Context(), faultBinary, args...)
 	cmd.Env = append(cmd.Env, "RAMPART_FAULT="+fault)
-	out, err := cmd.CombinedOutput()
-	rows.note(w.t, string(out))
+	said, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-			return true
-		}
+		status, ok := exit.Sys().(syscall.WaitStatus)
+		died = ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 	}
-	require.NoError(w.t, err, "%s", out)
-	return false
+	return string(said), died, err
 }
