@@ -359,17 +359,12 @@ func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.
 		return &s, own.wanted(&s)
 	}
 	d := deploymentAt{name: s.Deployment, specs: slices.Clone(e.specsOf(s.Deployment)), record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
-	if err := own.complete(&s, d); err != nil {
-		return nil, err
-	}
-	return &s, own.wanted(&s)
+	err := own.complete(&s, d)
+	return &s, err
 }
 
 // wanted fills in the contents that are wanted. One that is too large is not.
 func (e *environment) wanted(s *rollout.Snapshot) error {
-	if len(s.Wanted) == 0 {
-		return nil
-	}
 	s.Record.Files = maps.Clone(s.Record.Files) // others have them, too
 	for _, name := range s.Wanted {
 		f, file := s.Record.Files[name], path.Join(s.Record.Dir, name)

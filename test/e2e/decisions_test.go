@@ -130,11 +130,9 @@ func TestDecisionsTellTheStory(t *testing.T) {
 // dieWhileRecording runs a cycle that kills itself before it pushes decisions, and reports whether it did.
 func (w *world) dieWhileRecording(record []string) bool {
 	w.t.Helper()
-	cmd := w.command(w.t.Context(), faultBinary, w.runArgs(append([]string{"--once"}, record...)...)...)
-	cmd.Env = append(cmd.Env, "RAMPART_FAULT=decisions:before")
-	out, err := cmd.CombinedOutput()
-	rows.note(w.t, string(out))
-	return err != nil && strings.Contains(err.Error(), "killed")
+	out, died, _ := w.faulty("decisions:before", w.runArgs(append([]string{"--once"}, record...)...)...)
+	rows.note(w.t, out)
+	return died
 }
 
 // decisions are what is recorded, the newest first.

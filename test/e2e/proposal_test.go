@@ -44,17 +44,9 @@ func onGitea(r *review) option {
 
 // wantsApproval is an environment whose raises wait for people.
 func wantsApproval(scope string) string {
-	return `apiVersion: rampart.dev/v1alpha1
-kind: Config
-spec:
-  environments:
-    - name: default
-      specs: ["workers/**"]
-      policies: ["policies/*.rego"]
-      output: {path: deploy}
-      approval: {mode: PullRequest, scope: ` + scope + `}
+	return environmentWith(`      approval: {mode: PullRequest, scope: ` + scope + `}
       pullRequests: {labels: [rollout]}
-`
+`)
 }
 
 // frozen holds every raise.
