@@ -11,7 +11,10 @@ import (
 // cores. What cannot be read, whoever needs it reports.
 func (e *environment) ahead(specs []*found) error {
 	specs = e.undecoded(specs)
-	records := e.unread()
+	records, err := e.unread()
+	if err != nil {
+		return err
+	}
 	if t, ok := e.tree.(lazyTree); ok && t.lazy() {
 		files := slices.Concat(specs, records)
 		if e.rootFile != nil {
@@ -104,15 +107,30 @@ func (r *Reader) undecoded(files []*found) []*found {
 }
 
 // unread are the files of those records that nothing is known of yet.
-func (e *environment) unread() []*found {
-	var out []*found
-	left := newBudget()
+func (e *environment) unread() ([]*found, error) {
+	var dirs []fileKey
 	for _, folder := range e.found {
 		for i := range folder.at {
 			if in := &folder.at[i]; in.at == nil && e.briefs.record(in) == nil {
-				out = e.recordBelow(fileKey{in.dir, in.hash}, left, out)
+				dirs = append(dirs, fileKey{in.dir, in.hash})
 			}
 		}
+	}
+	if err := bringFolders(e.out, hashesIn(dirs), true); err != nil {
+		return nil, err
+	}
+	var out []*found
+	left := newBudget()
+	for _, dir := range dirs {
+		out = e.recordBelow(dir, left, out)
+	}
+	return out, nil
+}
+
+func hashesIn(dirs []fileKey) []string {
+	out := make([]string, 0, len(dirs))
+	for _, d := range dirs {
+		out = append(out, d.hash)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -376,69 +375,5 @@ func (e *environment) wanted(s *rollout.Snapshot) error {
 		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: string(data)}
 	}
 	s.Wanted = nil
-	return nil
-}
-
-// remembered is what a Repository remembers of what it surveyed.
-type remembered struct {
-	Specs, Records []rememberedFile
-}
-
-// rememberedFile is a brief and what it is of.
-type rememberedFile struct {
-	Path, Hash string
-	Spec       specBrief
-	Record     recordBrief
-}
-
-// Remember gives what surveys found out, and what an earlier run did where there was none yet.
-func (r *Repository) Remember() any {
-	reader := &r.survey.reader
-	specs, records := maps.Clone(reader.briefs.specs), maps.Clone(reader.briefs.records)
-	if specs == nil {
-		specs, records = map[fileKey]specBrief{}, map[fileKey]recordBrief{}
-	}
-	for _, dir := range reader.dirs {
-		for _, f := range dir.files {
-			if f.brief != nil {
-				specs[f.key()] = *f.brief
-			}
-		}
-	}
-	for _, in := range reader.folders {
-		for i := range in.at {
-			at := &in.at[i]
-			if at.at == nil {
-				continue
-			}
-			if b := cmp.Or(at.at.brief, at.at.noted); b != nil {
-				records[fileKey{at.dir, at.hash}] = *b
-			}
-		}
-	}
-	var out remembered
-	for k, v := range specs {
-		out.Specs = append(out.Specs, rememberedFile{Path: k.path, Hash: k.hash, Spec: v})
-	}
-	for k, v := range records {
-		out.Records = append(out.Records, rememberedFile{Path: k.path, Hash: k.hash, Record: v})
-	}
-	return out
-}
-
-// Recall takes what surveys of an earlier run found out.
-func (r *Repository) Recall(decode func(into any) error) error {
-	var known remembered
-	if err := decode(&known); err != nil {
-		return err
-	}
-	b := r.survey.reader.briefs
-	b.specs, b.records = make(map[fileKey]specBrief, len(known.Specs)), make(map[fileKey]recordBrief, len(known.Records))
-	for _, f := range known.Specs {
-		b.specs[fileKey{f.Path, f.Hash}] = f.Spec
-	}
-	for _, f := range known.Records {
-		b.records[fileKey{f.Path, f.Hash}] = f.Record
-	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (c *Clone) Tree(h mirror.Hash) ([]mirror.Entry, error) {
 }
 
 // Lookup finds a path below a tree; false when there is nothing.
-func (c *Clone) Lookup(tree mirror.Hash, path string) (mirror.Entry, bool, error) {
+func (c *Clone) Lookup(_ context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error) {
 	t, err := object.GetTree(c.store, tree)
 	if err != nil {
 		return mirror.Entry{}, false, c.unread(tree, err)

@@ -54,7 +54,7 @@ func OpenDecisions(cfg DecisionsConfig) (*Decisions, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: cfg.Dir, Auth: cfg.Auth, Log: cfg.Log})
+	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: cfg.Dir, Auth: cfg.Auth, Whole: true, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (d *Decisions) push(ctx context.Context, ds []decisions.Decision) (string, 
 		return "", &notCodedError{len(ds), ds[0], err}
 	}
 	who := mirror.Signature{Name: d.cfg.Author, Email: d.cfg.Email, When: d.cfg.Now().UTC().Truncate(time.Second)}
-	staged, err := d.mirror.Stage(mirror.CommitRequest{Branch: d.branch, Parent: d.tip.Commit, Message: decisionsMessage(ds),
+	staged, err := d.mirror.Stage(ctx, mirror.CommitRequest{Branch: d.branch, Parent: d.tip.Commit, Message: decisionsMessage(ds),
 		Changes: []mirror.Change{{Path: segmentFile, Data: segment}}, Author: who, Committer: who})
 	if err != nil {
 		return "", fmt.Errorf("stage decisions: %w", err)

@@ -65,6 +65,9 @@ type specAt struct {
 // read fills in the environment's world. owners remembers which environment a spec's file belongs to.
 func (e *environment) read(owners map[string]string) error {
 	e.connections, e.broken = map[rollout.Name]*v1alpha1.Connection{}, map[string][]v1alpha1.Problem{}
+	if err := e.prepare(); err != nil {
+		return err
+	}
 	specs, err := e.match(e.tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
 		return err

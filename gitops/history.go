@@ -78,12 +78,12 @@ func (c *Clone) Touches(ctx context.Context, q HistoryQuery) ([]Touch, error) {
 // paths finds entries in commits.
 type paths interface {
 	lineage
-	Lookup(tree mirror.Hash, path string) (mirror.Entry, bool, error)
+	Lookup(ctx context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error)
 }
 
 func touches(ctx context.Context, from paths, tip mirror.Tip, q HistoryQuery) ([]Touch, error) {
 	s := search{paths: from, query: q, children: map[mirror.Hash][]*visited{}}
-	if err := from.History(ctx, tip, s.visit); err != nil {
+	if err := from.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) }); err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
 	// What is left has parents that are not there: a shallow clone begins with it.
@@ -119,10 +119,10 @@ type visited struct {
 }
 
 // visit compares a commit's children with it, and remembers it for its own parents.
-func (s *search) visit(c mirror.CommitInfo) (bool, error) {
+func (s *search) visit(ctx context.Context, c mirror.CommitInfo) (bool, error) {
 	at := make([]mirror.Entry, len(s.query.Paths))
 	for i, p := range s.query.Paths {
-		e, ok, err := s.Lookup(c.Tree, p)
+		e, ok, err := s.Lookup(ctx, c.Tree, p)
 		if err != nil {
 			return false, err
 		}

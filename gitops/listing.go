@@ -166,36 +166,52 @@ type globAt struct {
 // fits says whether a file fits the glob.
 func (g globAt) fits() bool { return g.all.fits&(1<<g.bit) != 0 }
 
+// globsIn are some globs that begin with the same folder, and their places among all.
+type globsIn struct {
+	base  string
+	globs []string
+	of    []int
+}
+
+// byFolder puts globs together by the folder that they begin with.
+func byFolder(globs []string) []globsIn {
+	var out []globsIn
+	for i, glob := range globs {
+		base, _ := doublestar.SplitPattern(glob)
+		at := slices.IndexFunc(out, func(g globsIn) bool { return g.base == base && len(g.globs) < maxTogether })
+		if at < 0 {
+			at, out = len(out), append(out, globsIn{base: base})
+		}
+		out[at].globs, out[at].of = append(out[at].globs, glob), append(out[at].of, i)
+	}
+	return out
+}
+
+// key of the listing that the globs are looked for in.
+func (g globsIn) key(leaveOut []string) string {
+	return strings.Join(slices.Concat([]string{g.base}, g.globs, []string{""}, leaveOut), "\x00")
+}
+
 // match lists the files that fit any of the globs. Only the globs' own folders are entered.
 func (r *Reader) match(t tree, globs, leaveOut []string) (matching, error) {
 	m := matching{at: make([]globAt, len(globs))}
-	sorted, parts := true, 0
-	for i, glob := range globs {
-		if m.at[i].all != nil {
-			continue
-		}
-		base, _ := doublestar.SplitPattern(glob)
-		var together []string
-		var of []int
-		for j := i; j < len(globs) && len(together) < maxTogether; j++ {
-			if other, _ := doublestar.SplitPattern(globs[j]); other == base && m.at[j].all == nil {
-				together, of = append(together, globs[j]), append(of, j)
-			}
-		}
-		all, err := r.listed(t, base, walk{globs: together, leaveOut: leaveOut, budget: newBudget()})
+	sorted := true
+	parts := byFolder(globs)
+	for i, part := range parts {
+		all, err := r.listed(t, part, leaveOut)
 		if err != nil {
 			return matching{}, err
 		}
-		for bit, j := range of {
+		for bit, j := range part.of {
 			m.at[j] = globAt{all, uint(bit)}
 		}
-		if sorted, parts = sorted && all.sorted, parts+1; parts == 1 {
+		if sorted = sorted && all.sorted; i == 0 {
 			m.files = all.files // not to be changed
 		} else {
 			m.files = slices.Concat(m.files, all.files)
 		}
 	}
-	if !sorted || parts > 1 {
+	if !sorted || len(parts) > 1 {
 		m.files = slices.SortedFunc(slices.Values(m.files), func(a, b *found) int { return strings.Compare(a.path, b.path) })
 		m.files = slices.CompactFunc(m.files, func(a, b *found) bool { return a.path == b.path })
 	}
@@ -203,20 +219,19 @@ func (r *Reader) match(t tree, globs, leaveOut []string) (matching, error) {
 }
 
 // listed lists what is below the folder that globs have in common: nothing where there is no such folder.
-func (r *Reader) listed(t tree, base string, w walk) (*listing, error) {
+func (r *Reader) listed(t tree, g globsIn, leaveOut []string) (*listing, error) {
 	dir := entry{kind: dirEntry, hash: t.root()}
-	if base != "." {
+	if g.base != "." {
 		var ok bool
 		var err error
-		if dir, ok, err = lookup(t, base); err != nil {
+		if dir, ok, err = lookup(t, g.base); err != nil {
 			return nil, err
 		} else if !ok || dir.kind != dirEntry {
 			return &listing{sorted: true}, nil
 		}
 	}
-	key := strings.Join(slices.Concat([]string{base}, w.globs, []string{""}, w.leaveOut), "\x00")
-	w.was = r.dirs[key]
-	all, err := below(t, base, dir.hash, w)
+	key := g.key(leaveOut)
+	all, err := below(t, g.base, dir.hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, budget: newBudget()})
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,14 @@ import (
 // which is fetched, for originTime at most. What could not be found is looked for again after originPause, and not while the
 // server is away. Errors: those of mirror.Introduced; what was found until then is given all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	problem := r.follow()
+	behind, problem := r.follow(ctx)
+	if behind { // what is remembered may not be so any more
+		out := make([]rollout.GitContext, len(snapshots))
+		for i, s := range snapshots {
+			out[i] = s.Git
+		}
+		return out, problem
+	}
 	var missing []mirror.Wanted
 	for _, s := range snapshots {
 		if w := specOf(s); !w.Blob.IsZero() {
@@ -51,29 +58,48 @@ func specOf(s rollout.Snapshot) mirror.Wanted {
 }
 
 // follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back since, which makes its
-// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known.
-func (r *Repository) follow() error {
+// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known. Where it could not be
+// read, which may pass, they stay behind.
+func (r *Repository) follow(ctx context.Context) (behind bool, err error) {
 	tip := r.lastTips[r.cfg.Branch]
 	if tip.Commit == r.traced || len(r.origins) == 0 {
 		r.traced = tip.Commit
-		return nil
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, originTime)
+	defer cancel()
+	if r.away {
+		cancel() // what a partial mirror lacks is not asked for
 	}
 	was := r.origins
-	r.origins = map[mirror.Wanted]rollout.GitContext{}
-	since, known, err := r.mirror.IntroducedSince(tip, r.traced, slices.Collect(maps.Keys(was)))
-	r.traced = tip.Commit
-	if err != nil || !known {
-		return err
+	since, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
+	still := map[mirror.Wanted]rollout.GitContext{}
+	if err == nil && known {
+		still, err = r.stillThere(ctx, tip, was, since)
 	}
+	if err != nil {
+		return true, err
+	}
+	r.origins, r.traced = still, tip.Commit
+	return false, r.remember(ctx, since)
+}
+
+// stillThere are the origins of what is at the tip as it was, and has not been between.
+func (r *Repository) stillThere(ctx context.Context, tip mirror.Tip, was map[mirror.Wanted]rollout.GitContext, since map[mirror.Wanted]mirror.CommitInfo) (map[mirror.Wanted]rollout.GitContext, error) {
+	out := map[mirror.Wanted]rollout.GitContext{}
 	for w, origin := range was {
 		if _, again := since[w]; again {
 			continue
 		}
-		if e, ok, err := r.mirror.Lookup(tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
-			r.origins[w] = origin
+		e, ok, err := r.mirror.Lookup(ctx, tip.Tree, w.Path)
+		if err != nil {
+			return nil, err
+		}
+		if ok && e.Hash == w.Blob {
+			out[w] = origin
 		}
 	}
-	return r.remember(since)
+	return out, nil
 }
 
 // trace looks for commits and remembers them.
@@ -81,17 +107,17 @@ func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
 	if len(missing) == 0 || r.away || r.cfg.Now().Before(r.retry) {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, originTime)
+	ctx, cancel := context.WithTimeout(ctx, originTime)
 	defer cancel()
-	found, err := r.mirror.Introduced(bounded, r.lastTips[r.cfg.Branch], missing)
+	found, err := r.mirror.Introduced(ctx, r.lastTips[r.cfg.Branch], missing)
 	if err != nil {
 		r.retry = r.cfg.Now().Add(originPause)
 	}
-	return errors.Join(err, r.remember(found))
+	return errors.Join(err, r.remember(ctx, found))
 }
 
 // remember makes commits the origins of what they introduced.
-func (r *Repository) remember(found map[mirror.Wanted]mirror.CommitInfo) error {
+func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirror.CommitInfo) error {
 	if r.origins == nil {
 		r.origins = map[mirror.Wanted]rollout.GitContext{}
 	}
@@ -101,7 +127,7 @@ func (r *Repository) remember(found map[mirror.Wanted]mirror.CommitInfo) error {
 		origin, ok := contexts[c.Hash]
 		if !ok {
 			var err error
-			if origin, err = r.origin(c); err != nil {
+			if origin, err = r.origin(ctx, c); err != nil {
 				problems = errors.Join(problems, err)
 				continue
 			}
@@ -112,7 +138,7 @@ func (r *Repository) remember(found map[mirror.Wanted]mirror.CommitInfo) error {
 	return problems
 }
 
-func (r *Repository) origin(c mirror.CommitInfo) (rollout.GitContext, error) {
+func (r *Repository) origin(ctx context.Context, c mirror.CommitInfo) (rollout.GitContext, error) {
 	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
 	var err error
 	if out.Signed, out.Signer, err = r.signed(c.Hash); err != nil {
@@ -127,7 +153,7 @@ func (r *Repository) origin(c mirror.CommitInfo) (rollout.GitContext, error) {
 		before = parent.Tree
 	}
 	enough := errors.New("enough")
-	err = r.mirror.Diff(before, c.Tree, func(path string, _ mirror.Entry) error {
+	err = r.mirror.Diff(ctx, before, c.Tree, func(path string, _ mirror.Entry) error {
 		if len(out.Paths) == rollout.MaxChangedPaths {
 			return enough
 		}

@@ -18,6 +18,8 @@ type lazyTree interface {
 	lazy() bool
 	// bring makes sure that files can be read without a request for each. They may be of any tree of the same repository.
 	bring(files []*found) error
+	// bringFolders makes sure that folders can be listed without a request for each, and all below them, too, if below is set.
+	bringFolders(hashes []string, below bool) error
 	// within is the tree for another caller.
 	within(ctx context.Context) lazyTree
 }
@@ -28,6 +30,25 @@ func (t commitTree) lazy() bool { return t.mirror.Partial() }
 
 func (t commitTree) bring(files []*found) error {
 	return t.mirror.Bring(t.ctx, hashesOf(files))
+}
+
+func (t commitTree) bringFolders(hashes []string, below bool) error {
+	trees := make([]mirror.Hash, 0, len(hashes))
+	for _, h := range hashes {
+		if h != "" {
+			trees = append(trees, plumbing.NewHash(h))
+		}
+	}
+	return t.mirror.BringTrees(t.ctx, mirror.Hash{}, trees, below)
+}
+
+// bringFolders brings what of folders a tree lacks, if it is lazy at all.
+func bringFolders(t tree, hashes []string, below bool) error {
+	l, ok := t.(lazyTree)
+	if !ok || !l.lazy() || len(hashes) == 0 {
+		return nil
+	}
+	return l.bringFolders(hashes, below)
 }
 
 func (t commitTree) within(ctx context.Context) lazyTree {
@@ -51,6 +72,9 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	var files []*found
 	var from lazyTree
 	left := newBudget()
+	if err := v.bringRecords(ctx, snapshots); err != nil {
+		return err
+	}
 	for i := range snapshots {
 		s := &snapshots[i]
 		e := v[s.Environment.Name]
@@ -63,7 +87,8 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 		}
 		from = t
 		if s.Brief {
-			files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
+			own := e.within(ctx)
+			files = own.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
 			continue
 		}
 		for _, name := range s.Wanted {
@@ -76,20 +101,43 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	return from.within(ctx).bring(files)
 }
 
+// bringRecords brings the folders of records that are known in brief.
+func (v surveyed) bringRecords(ctx context.Context, snapshots []rollout.Snapshot) error {
+	of := map[*environment][]string{}
+	for i := range snapshots {
+		s := &snapshots[i]
+		if e := v[s.Environment.Name]; s.Brief && e != nil && s.Record.Tree != "" {
+			of[e] = append(of[e], s.Record.Tree)
+		}
+	}
+	for e, hashes := range of {
+		own := e.within(ctx)
+		if err := bringFolders(own.out, hashes, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // bringFor makes sure that some worker deployments can be opened.
 func (e *environment) bringFor(all []deploymentAt, which []int) error {
 	t, ok := e.tree.(lazyTree)
 	if !ok || !t.lazy() {
 		return nil
 	}
+	records := make([]fileKey, len(which))
+	for k, i := range which {
+		if r := all[i].record; r != nil && r.brief != nil {
+			records[k] = fileKey{r.Dir, r.Tree}
+		}
+	}
+	if err := bringFolders(e.out, hashesIn(records), true); err != nil {
+		return err
+	}
 	var files []*found
 	left := newBudget()
-	for _, i := range which {
-		var record fileKey
-		if r := all[i].record; r != nil && r.brief != nil {
-			record = fileKey{r.Dir, r.Tree}
-		}
-		files = e.filesOf(all[i].specs, record, left, files)
+	for k, i := range which {
+		files = e.filesOf(all[i].specs, records[k], left, files)
 	}
 	return t.bring(files)
 }
@@ -105,9 +153,12 @@ func (e *environment) filesOf(specs []specAt, record fileKey, left *budget, out 
 	return out
 }
 
-// later are the blobs of specs and records that a partial mirror lacks still, though nothing has asked for them.
+// later are the trees of records, then the blobs of specs and records, that a partial mirror lacks still, though nothing has asked for them.
 type later struct {
 	known bool
+	trees []mirror.Hash
+	// blobs are looked for when all trees are there.
+	named bool
 	blobs []mirror.Hash
 	// filled is how often the mirror had been filled when they were looked for.
 	filled int
@@ -130,26 +181,52 @@ func (r *Repository) Complete(ctx context.Context) {
 		return
 	}
 	if !r.later.known || r.later.filled != filled {
-		r.later = later{known: true, filled: filled, blobs: r.mirror.Lacking(r.survey.reader.surveyed.blobs())}
-	}
-	part := r.later.blobs[:min(r.atOnce, len(r.later.blobs))]
-	if len(part) == 0 {
-		return
+		r.later = later{known: true, filled: filled, trees: r.mirror.Lacking(r.survey.reader.surveyed.trees())}
 	}
 	bounded, cancel := context.WithTimeout(ctx, laterTime)
 	defer cancel()
-	if err := r.mirror.Bring(bounded, part); err != nil {
-		r.cfg.Log.DebugContext(ctx, "the rest of specs and records comes later", "blobs", len(r.later.blobs), "error", err)
+	if err := r.complete(bounded); err != nil {
+		r.cfg.Log.DebugContext(ctx, "the rest of specs and records comes later", "trees", len(r.later.trees), "blobs", len(r.later.blobs), "error", err)
 		r.later = later{until: now.Add(laterPause)} // what there is to bring may be another then
-		return
 	}
-	r.later.blobs = r.later.blobs[len(part):]
+}
+
+// Forget gives up memory that reading much took.
+func (r *Repository) Forget() { r.mirror.Forget() }
+
+// complete brings a part of what is left.
+func (r *Repository) complete(ctx context.Context) error {
+	l := &r.later
+	if part := l.trees[:min(r.atOnce, len(l.trees))]; len(part) > 0 {
+		l.trees = l.trees[len(part):]
+		return r.mirror.BringTrees(ctx, mirror.Hash{}, part, true)
+	}
+	if !l.named {
+		l.named, l.blobs = true, r.mirror.Lacking(r.survey.reader.surveyed.blobs(ctx))
+	}
+	part := l.blobs[:min(r.atOnce, len(l.blobs))]
+	l.blobs = l.blobs[len(part):]
+	return r.mirror.Bring(ctx, part)
+}
+
+// trees are those of all records.
+func (v surveyed) trees() []mirror.Hash {
+	var out []mirror.Hash
+	for _, e := range v {
+		for _, folder := range e.found {
+			for i := range folder.at {
+				out = append(out, plumbing.NewHash(folder.at[i].hash))
+			}
+		}
+	}
+	return out
 }
 
 // blobs are those of all specs and records.
-func (v surveyed) blobs() []mirror.Hash {
+func (v surveyed) blobs(ctx context.Context) []mirror.Hash {
 	var files []*found
-	for _, e := range v {
+	for _, known := range v {
+		e := known.within(ctx)
 		for i := range e.specs {
 			files = append(files, e.specs[i].file)
 		}

@@ -143,7 +143,7 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 	f.away.Store(false)
 
 	next.atOnce = 20
-	lacking := func() int { return len(next.mirror.Lacking(next.survey.reader.surveyed.blobs())) }
+	lacking := func() int { return len(next.mirror.Lacking(next.survey.reader.surveyed.blobs(t.Context()))) }
 	require.Equal(t, 50, lacking(), "two files of each that was not filled in")
 	f.away.Store(true)
 	next.Complete(t.Context())
@@ -172,7 +172,7 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 	kept.Parts = []remember.Part{again}
 	require.NoError(t, kept.Load())
 	surveyOf(t, again)
-	again.later = later{known: true}
+	again.later = later{known: true, named: true}
 	packs = f.packs.Load()
 	again.Complete(t.Context())
 	require.Equal(t, packs, f.packs.Load(), "what is lacking is looked for once, and not each time")

@@ -169,15 +169,17 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 		return "", err
 	}
 	file := path.Join(p.Dir, "routing.yaml")
-	record, there, err := r.mirror.Lookup(base.Tree, file)
+	record, there, err := r.mirror.Lookup(ctx, base.Tree, file)
 	if err != nil {
 		return "", err
 	}
 	if !there {
 		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
 	}
-	if was.ID == p.ID && r.sameRecord(was, file, record.Hash) {
-		return was.Tip, nil
+	if was.ID == p.ID {
+		if same, err := r.sameRecord(ctx, was, file, record.Hash); err != nil || same {
+			return was.Tip, err
+		}
 	}
 	data, err := commitTree{ctx, r.mirror, base.Tree}.read(file, record.Hash.String())
 	if err != nil {
@@ -214,7 +216,7 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	}
 	request := mirror.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
 		Message: req.Message, Author: r.signature(), Committer: r.signature()}
-	staged, err := r.mirror.Stage(request)
+	staged, err := r.mirror.Stage(ctx, request)
 	if err != nil {
 		return was, fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
@@ -244,7 +246,11 @@ func (r *Repository) keepGist(ctx context.Context, changes []mirror.Change, was 
 		if change.Data == nil {
 			continue
 		}
-		if is, ok, err := r.mirror.Lookup(c.Tree, change.Path); err == nil && ok && is.Mode.IsFile() {
+		is, ok, err := r.mirror.Lookup(ctx, c.Tree, change.Path)
+		if err != nil {
+			return err
+		}
+		if ok && is.Mode.IsFile() {
 			proposed[i] = is.Hash
 		}
 	}
@@ -276,7 +282,7 @@ func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Pr
 // pushProposal seals, signs and pushes a proposal's commit.
 func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest, id string) (string, error) {
 	request.Author, request.Committer = r.signature(), r.signature()
-	staged, err := r.mirror.Stage(request) // its tree goes into the seal
+	staged, err := r.mirror.Stage(ctx, request) // its tree goes into the seal
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
@@ -285,7 +291,7 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
-	if staged, err = r.mirror.Stage(request); err != nil {
+	if staged, err = r.mirror.Stage(ctx, request); err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
 	r.write(Before)
@@ -302,13 +308,13 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 }
 
 // sameRecord reports whether the record is still what a proposal was made from.
-func (r *Repository) sameRecord(was Proposed, file string, record plumbing.Hash) bool {
+func (r *Repository) sameRecord(ctx context.Context, was Proposed, file string, record plumbing.Hash) (bool, error) {
 	c, err := r.mirror.Commit(was.parent)
 	if err != nil {
-		return false // a mirror that was made anew does not have it
+		return false, nil //nolint:nilerr // a mirror that was made anew does not have it
 	}
-	e, ok, err := r.mirror.Lookup(c.Tree, file)
-	return err == nil && ok && e.Hash == record
+	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
+	return ok && e.Hash == record, err
 }
 
 // Withdraw deletes a proposal's branch that is still as it was. One with commits of others is left alone.

@@ -20,7 +20,7 @@ const ConfigFile = "rampart.yaml"
 type Reader struct {
 	files   map[fileKey]decoded
 	dirs    map[string]*listing
-	folders map[fileKey]*recordsIn // of records, by environment and folder
+	folders map[recordsKey]*recordsIn // of records, by environment and folder
 	// roots are the outputs' own kustomization.yaml, by environment.
 	roots   map[string]rollout.File
 	options options
@@ -31,12 +31,16 @@ type Reader struct {
 	surveyed surveyed
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
-		files, folders map[fileKey]bool
-		dirs           map[string]bool
+		files   map[fileKey]bool
+		folders map[recordsKey]bool
+		dirs    map[string]bool
 	}
 }
 
 type fileKey struct{ path, hash string }
+
+// recordsKey is a folder of records of an environment.
+type recordsKey struct{ environment, dir string }
 
 // decoded is one file of objects.
 type decoded struct {
@@ -107,10 +111,12 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 
 func (r *Reader) begin() {
 	if r.files == nil {
-		r.files, r.dirs, r.folders = map[fileKey]decoded{}, map[string]*listing{}, map[fileKey]*recordsIn{}
-		r.roots = map[string]rollout.File{}
+		r.files, r.roots = map[fileKey]decoded{}, map[string]rollout.File{}
 	}
-	r.used.files, r.used.folders, r.used.dirs = map[fileKey]bool{}, map[fileKey]bool{}, map[string]bool{}
+	if r.dirs == nil { // else an earlier run knew some
+		r.dirs, r.folders = map[string]*listing{}, map[recordsKey]*recordsIn{}
+	}
+	r.used.files, r.used.folders, r.used.dirs = map[fileKey]bool{}, map[recordsKey]bool{}, map[string]bool{}
 	if r.briefs != nil {
 		r.briefs.full = 0
 	}
@@ -119,7 +125,7 @@ func (r *Reader) begin() {
 // end forgets what the last read did not need.
 func (r *Reader) end() {
 	maps.DeleteFunc(r.files, func(k fileKey, _ decoded) bool { return !r.used.files[k] })
-	maps.DeleteFunc(r.folders, func(k fileKey, _ *recordsIn) bool { return !r.used.folders[k] })
+	maps.DeleteFunc(r.folders, func(k recordsKey, _ *recordsIn) bool { return !r.used.folders[k] })
 	maps.DeleteFunc(r.dirs, func(k string, _ *listing) bool { return !r.used.dirs[k] })
 	if r.briefs != nil {
 		r.briefs.specs, r.briefs.records = nil, nil // what was recalled is kept where it was come by

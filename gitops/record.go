@@ -59,7 +59,7 @@ func (e *environment) findRecords() error {
 
 // folder lists what is in one namespace. One that is as it was is not listed again.
 func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
-	key := fileKey{e.world.Environment.Name, dir}
+	key := recordsKey{e.world.Environment.Name, dir}
 	e.used.folders[key] = true
 	was := e.folders[key]
 	if was != nil && ns.hash != "" && was.hash == ns.hash {

@@ -267,7 +267,7 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
-	staged, err := r.mirror.Stage(request)
+	staged, err := r.mirror.Stage(ctx, request)
 	if err != nil {
 		return "", unwritable(fmt.Errorf("stage commit for %s: %w", branch, err))
 	}
@@ -380,7 +380,7 @@ func (r *Repository) Confirm(ctx context.Context, specs map[string]string) (bool
 		return false, err
 	}
 	for _, file := range sortedPaths(specs) {
-		e, ok, err := r.mirror.Lookup(tip.Tree, file)
+		e, ok, err := r.mirror.Lookup(ctx, tip.Tree, file)
 		if err != nil {
 			return false, err
 		}

@@ -65,7 +65,7 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
-	entries, err := t.mirror.Tree(h)
+	entries, err := t.mirror.TreeBelow(t.ctx, t.hash, h)
 	if err != nil {
 		return nil, fmt.Errorf("list %q: %w", dir, err)
 	}

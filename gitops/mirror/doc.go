@@ -20,8 +20,9 @@
 // # Invariants
 //
 //   - A commit that the mirror holds is complete: its tree and everything below are there too, and so
-//     are its parents, except at the edge of a shallow fetch. Where the server can leave blobs out, it does:
-//     the mirror is partial then, and [Mirror.Bring] has the blobs come that are to be read.
+//     are its parents, except at the edge of a shallow fetch. Where the server can leave blobs out, and
+//     trees that are known by other means, it does: the mirror is partial then, [Mirror.Bring] has the blobs come that are to be read, and
+//     trees come as they are read.
 //   - What is on disk is complete without what is in memory. Objects that arrive in small fetches and
 //     pushes live in a bounded overlay in memory, written out as one pack when it is full and at Close.
 //   - The directory may be deleted at any time while no process has it open. A directory that cannot be

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // ErrClosed is returned after Close by what talks to the server.
@@ -162,7 +164,11 @@ func (e *TooLargeError) Error() string {
 }
 
 // MissingObjectError says that the mirror does not hold an object.
-type MissingObjectError struct{ Hash Hash }
+type MissingObjectError struct {
+	Hash Hash
+	// kind that was looked for; its zero value where any would have done.
+	kind plumbing.ObjectType
+}
 
 func (e *MissingObjectError) Error() string {
 	return fmt.Sprintf("object %s is not in the mirror", e.Hash)

@@ -69,6 +69,14 @@ func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
 		f.anew = true
 		err = f.run(ctx, Hash{})
 	}
+	if err == nil {
+		err = f.bringRoot(ctx)
+	}
+	if f.treeless && ctx.Err() == nil && isProtocol(err) {
+		m.log.Info("branch is fetched with all its trees", "branch", branch, "reason", err)
+		m.leaveTrees, f.treeless, f.anew = false, false, true
+		err = f.run(ctx, Hash{})
+	}
 	if err != nil {
 		return Tip{}, err
 	}
@@ -113,6 +121,7 @@ type fetcher struct {
 	tip        Hash
 	downloaded bool // objects came
 	anew       bool // without regard to what the mirror has
+	treeless   bool // trees were to be left out
 	onDisk     bool // they went to disk
 	lost       bool // the server does not know the previous tip any more
 }
@@ -128,13 +137,16 @@ func (f *fetcher) run(ctx context.Context, have Hash) error {
 	if f.tip, err = f.findTip(adv, f.branch); err != nil {
 		return err
 	}
-	if f.store.has(f.tip) {
+	if f.store.has(f.tip) && !f.anew {
 		return nil
 	}
 	req := request{wants: []Hash{f.tip}, have: have}
 	if have.IsZero() {
 		req.depth = 1
 		req.filter = f.filterFor(f.branch, adv.Capabilities)
+		if req.filter != "" && f.leaveTrees && (len(f.state.tips) == 0 || f.state.left == noTrees) {
+			req.filter, f.treeless = noTrees, true
+		}
 	}
 	f.downloaded = true
 	err = f.download(ctx, sess, adv.Capabilities, req)
@@ -237,7 +249,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 		return fmt.Errorf("%w: the server does not know %s any more", errStartOver, r.have)
 	}
 	if r.filter != "" {
-		if err := f.becomePartial(); err != nil {
+		if err := f.becomePartial(r.filter); err != nil {
 			return err
 		}
 	}

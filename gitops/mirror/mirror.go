@@ -27,6 +27,8 @@ type Config struct {
 	// Silence is how long the server may be silent before it is given up; DefaultSilence when zero. A conversation as a whole may take
 	// thirty times as long.
 	Silence time.Duration
+	// Whole says that all is to be read: nothing is left on the server.
+	Whole bool
 	// Log is where a mirror that is filled anew is reported. Required.
 	Log *slog.Logger
 }
@@ -45,6 +47,7 @@ type Mirror struct {
 	dir    string
 	url    string // without credentials
 	log    *slog.Logger
+	whole  bool
 	remote remote
 	watch  *watch
 	store  *store
@@ -58,8 +61,13 @@ type Mirror struct {
 	offers *capability.List
 	// filled is how often the mirror was emptied in this run.
 	filled atomic.Int64
-	// refusals are how often in a row the server did not give blobs that it had left out before.
+	// refusals are how often in a row the server did not give objects that it had left out before.
 	refusals int
+	// leaveTrees says that a first fetch brings no trees but the root.
+	leaveTrees bool
+	// strays are requests for single trees, and complete says that so many were made that all came.
+	strays   int
+	complete bool
 
 	closing sync.Once
 	closed  chan struct{}
@@ -88,7 +96,7 @@ func Open(cfg Config) (*Mirror, error) {
 		return nil, err
 	}
 	m := &Mirror{
-		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), remote: remote, watch: w,
+		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), whole: cfg.Whole, remote: remote, watch: w,
 		turn: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if err := m.acquire(); err != nil {
@@ -126,6 +134,9 @@ func (m *Mirror) load() error {
 	if errors.Is(err, errForeign) {
 		return err
 	}
+	if err == nil && m.whole && state.left != "" {
+		err = errors.New("it has not got all that is to be read")
+	}
 	if err != nil && !errors.Is(err, errFresh) {
 		m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", err)
 	}
@@ -137,7 +148,7 @@ func (m *Mirror) load() error {
 	}
 	m.state = state
 	m.store = newStore(m.dir, defaultLimits)
-	m.store.partial = state.partial
+	m.store.partial = state.left != ""
 	for branch, tip := range state.tips {
 		if err := m.checkTip(tip); err != nil {
 			return m.rebuild(fmt.Errorf("branch %s: %w", branch, err))
@@ -159,12 +170,19 @@ func (m *Mirror) checkTip(tip Hash) error {
 // rebuild empties the mirror; the next fetch fills it.
 func (m *Mirror) rebuild(reason error) error {
 	m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", reason)
-	m.state = newState()
+	m.state, m.strays, m.complete = newState(), 0, false
 	m.filled.Add(1)
 	return m.store.reset(func() error {
 		m.store.partial = false
 		return createLayout(m.dir, m.url)
 	})
+}
+
+// Forget gives up memory that reading much took. Its place is where nothing is waited for: what is read next takes a little longer.
+func (m *Mirror) Forget() {
+	if err := m.store.forget(); err != nil {
+		m.log.Debug("files of the mirror were not closed well", "error", err)
+	}
 }
 
 // Close writes out what is only in memory and releases the directory. Operations that run are waited for.

@@ -2,6 +2,8 @@ package mirror
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -220,9 +222,17 @@ func (m *Mirror) rawTree(h Hash) ([]byte, error) {
 	return m.store.read(h, plumbing.TreeObject)
 }
 
-// Lookup finds a slash-separated path below a tree; false when there is nothing. Symbolic links are not
-// followed. Errors: *MissingObjectError, *CorruptObjectError.
-func (m *Mirror) Lookup(tree Hash, path string) (Entry, bool, error) {
+// Lookup finds a slash-separated path below a root tree; false when there is nothing. Symbolic links are not
+// followed. Errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
+func (m *Mirror) Lookup(ctx context.Context, root Hash, path string) (e Entry, found bool, err error) {
+	err = m.withTrees(ctx, root, m.BringTrees, func() error {
+		e, found, err = m.lookup(root, path)
+		return err
+	})
+	return e, found, err
+}
+
+func (m *Mirror) lookup(tree Hash, path string) (Entry, bool, error) {
 	at := Entry{Mode: ModeDir, Hash: tree}
 	for name := range strings.SplitSeq(path, "/") {
 		if !at.IsDir() {
@@ -251,10 +261,6 @@ func (m *Mirror) Lookup(tree Hash, path string) (Entry, bool, error) {
 // *TooLargeError, told from its header. Other errors: *MissingObjectError, which in a partial mirror Bring mends; *CorruptObjectError.
 func (m *Mirror) Blob(h Hash, limit int64) ([]byte, error) {
 	data, err := m.store.readLimited(h, plumbing.BlobObject, limit)
-	var missing *MissingObjectError
-	if errors.As(err, &missing) && m.store.isPartial() {
-		return nil, err
-	}
 	return data, m.store.needed(err)
 }
 
@@ -264,10 +270,27 @@ type Visit func(path string, e Entry) error
 // Diff calls visit, in git's order, for each file, link and submodule that is new or different in tree
 // now against tree old, and for each that is gone. Equal subtrees are not entered; a zero old means
 // everything. An error of visit ends it and is returned as it is. Other errors:
-// *MissingObjectError, *CorruptObjectError.
-func (m *Mirror) Diff(old, now Hash, visit Visit) error {
-	return m.diff("", old, now, visit)
+// *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
+func (m *Mirror) Diff(ctx context.Context, old, now Hash, visit Visit) error {
+	visited := 0
+	var ended error // by visit, which may look at what it likes
+	err := m.withTrees(ctx, now, m.BringTrees, func() error {
+		at := 0
+		return m.diff("", old, now, func(path string, e Entry) error {
+			if at++; at <= visited { // before a tree was missing
+				return nil
+			}
+			visited = at
+			if ended = visit(path, e); ended != nil {
+				return errEnded
+			}
+			return nil
+		})
+	})
+	return cmp.Or(ended, err)
 }
+
+var errEnded = errors.New("ended")
 
 func (m *Mirror) diff(prefix string, old, now Hash, visit Visit) error {
 	if old == now {

@@ -14,13 +14,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// A mirror is partial where the server leaves blobs out when it is asked to: commits and trees are all there, and blobs come as they are
-// asked for. A branch's first fetch and its history come without blobs; what is new on top of what is there comes with them.
+// A mirror is partial where the server leaves blobs out when it is asked to: commits are all there, and trees, and blobs come as they are
+// asked for. A branch's first fetch and its history come without blobs; what is new on top of what is there comes with them. Where most
+// trees are known from an earlier run, they are left out as well: see LeaveTrees.
 
 // filterFor is what to leave out of a branch's snapshot or history; "" where nothing can be. Other refs are small, and their blobs are
 // all read.
 func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
-	if m.refusals >= maxRefusals || m.isWhole() || !strings.HasPrefix(refOf(branch), branchPrefix) || !caps.Supports(capability.Filter) {
+	if m.whole || m.refusals >= maxRefusals || m.isWhole() || !strings.HasPrefix(refOf(branch), branchPrefix) || !caps.Supports(capability.Filter) {
 		return ""
 	}
 	// Over HTTP, a server does not know which refs it named a moment before, and gives whatever is below one of them.
@@ -32,7 +33,7 @@ func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
 
 // isWhole says whether branches were fetched with all that is in them: there is no need to begin with less.
 func (m *Mirror) isWhole() bool {
-	if m.state.partial {
+	if m.state.left != "" {
 		return false
 	}
 	for branch := range m.state.tips {
@@ -43,19 +44,19 @@ func (m *Mirror) isWhole() bool {
 	return false
 }
 
-// becomePartial notes, before the first objects come, that blobs may be missing.
-func (m *Mirror) becomePartial() error {
-	if m.state.partial {
+// becomePartial notes, before the first objects come, what may be missing.
+func (m *Mirror) becomePartial(left packp.Filter) error {
+	if m.state.left == left || m.state.left == noTrees {
 		return nil
 	}
-	if err := replaceFile(filepath.Join(m.dir, configFile), configText(m.url, true)); err != nil {
+	if err := replaceFile(filepath.Join(m.dir, configFile), configText(m.url, left)); err != nil {
 		return err
 	}
-	m.state.partial = true
+	m.state.left = left
 	return m.store.becomePartial()
 }
 
-// Partial says whether blobs may be missing that Bring brings.
+// Partial says whether blobs may be missing that Bring brings, and trees that BringTrees does.
 func (m *Mirror) Partial() bool { return m.store.isPartial() }
 
 // Filled is how often the mirror was emptied, to be filled anew, since it was opened.
@@ -84,7 +85,7 @@ func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 		return err
 	}
 	defer give()
-	return m.bringAll(ctx, m.store.lacking(missing)) // somebody else may have had the turn before
+	return m.bringAll(ctx, m.store.lacking(missing), "") // somebody else may have had the turn before
 }
 
 // bringFile makes sure that a file's content is there. The caller has the turn.
@@ -92,38 +93,41 @@ func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
 	if !e.isFile() || !m.store.isPartial() {
 		return nil
 	}
-	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}))
+	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}), "")
 }
 
-func (m *Mirror) bringAll(ctx context.Context, missing []Hash) error {
+func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filter) error {
 	for part := range slices.Chunk(missing, maxWants) {
-		if err := m.bring(ctx, part); err != nil {
+		if err := m.bring(ctx, part, filter); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Mirror) bring(ctx context.Context, wants []Hash) error {
+// bring asks for objects, and for what is below trees among them but for what a filter leaves out.
+func (m *Mirror) bring(ctx context.Context, wants []Hash, filter packp.Filter) error {
 	if r, ok := m.remote.(*httpRemote); ok && m.offers != nil {
-		if sess, err := r.goOn(ctx); err == nil && m.bringFrom(ctx, sess, m.offers, wants) == nil {
+		if sess, err := r.goOn(ctx); err == nil && m.bringFrom(ctx, sess, m.offers, wants, filter) == nil {
 			m.refusals = 0
 			return nil
 		}
-		wants = m.store.lacking(wants)
+		if filter == "" {
+			wants = m.store.lacking(wants)
+		}
 	}
 	sess, adv, err := m.remote.open(ctx, uploadPack)
 	if err != nil {
 		return err
 	}
-	if err = m.bringFrom(ctx, sess, adv.Capabilities, wants); err == nil {
+	if err = m.bringFrom(ctx, sess, adv.Capabilities, wants, filter); err == nil {
 		m.refusals = 0
 		return nil
 	}
 	if ctx.Err() != nil {
 		return interrupted(ctx, uploadPack, address{display: m.url})
 	}
-	err = fmt.Errorf("fetch %d blobs: %w", len(wants), err)
+	err = fmt.Errorf("fetch %d objects: %w", len(wants), err)
 	if isRefusal(err) {
 		if m.refusals++; m.refusals >= maxRefusals {
 			m.store.spoil(err)
@@ -150,13 +154,16 @@ func isRefusal(err error) bool {
 }
 
 // bringFrom has the one request of a conversation, and ends it.
-func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash) error {
+func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
 	defer sess.close()
 	if len(wants) == 0 {
 		return nil
 	}
+	if !caps.Supports(capability.Filter) {
+		filter = "" // more comes than is needed
+	}
 	f := &fetcher{Mirror: m}
-	if err := f.download(ctx, sess, caps, request{wants: slices.Clone(wants)}); err != nil {
+	if err := f.download(ctx, sess, caps, request{wants: slices.Clone(wants), filter: filter}); err != nil {
 		return err
 	}
 	if still := m.store.lacking(wants); len(still) > 0 {
@@ -168,7 +175,7 @@ func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.L
 	return nil
 }
 
-// maxRefusals is how often in a row a server that named its refs may refuse blobs, before it is believed that it gives none.
+// maxRefusals is how often in a row a server that named its refs may refuse objects, before it is believed that it gives none.
 const maxRefusals = 3
 
 // promisorSuffix is of the files that tell git of packs whose objects may name others that are not there.

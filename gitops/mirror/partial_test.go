@@ -35,7 +35,7 @@ func partialOf(t *testing.T, r *gittest.Repo, dir string) (m *Mirror, url string
 func blobsOf(t *testing.T, m *Mirror, tree Hash, dir string) []Hash {
 	t.Helper()
 	var out []Hash
-	require.NoError(t, m.Diff(Hash{}, tree, func(path string, e Entry) error {
+	require.NoError(t, m.Diff(t.Context(), Hash{}, tree, func(path string, e Entry) error {
 		if strings.HasPrefix(path, dir) {
 			out = append(out, e.Hash)
 		}
@@ -111,6 +111,7 @@ func TestPartialOnlyWhereBlobsCanBeHad(t *testing.T) {
 		"no filter":                  {name: "http"},
 		"blobs cannot be asked for":  {name: "ssh", filter: []string{"allowFilter"}},
 		"a ref beside the branches":  {name: "http", filter: []string{"allowFilter"}},
+		"all is to be read":          {name: "http", filter: []string{"allowFilter"}, whole: true},
 		"a filter and single blobs":  {name: "ssh", filter: []string{"allowFilter", "allowReachableSHA1InWant"}},
 		"a filter and any object":    {name: "ssh", filter: []string{"allowFilter", "allowAnySHA1InWant"}},
 		"a filter, without a memory": {name: "http", filter: []string{"allowFilter"}},
@@ -130,6 +131,7 @@ func TestPartialOnlyWhereBlobsCanBeHad(t *testing.T) {
 			for _, each := range ways(t, r) {
 				if each.name == w.name {
 					at = each
+					at.whole = w.whole
 				}
 			}
 			m := openMirror(t, at)

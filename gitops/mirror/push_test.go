@@ -90,7 +90,7 @@ func pushUntilDone(ctx context.Context, m *Mirror, c Change) error {
 		if err != nil {
 			return err
 		}
-		s, err := m.Stage(commitOn(tip, c))
+		s, err := m.Stage(ctx, commitOn(tip, c))
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func TestStagedRequestsThatAreWrong(t *testing.T) {
 			r.Changes[0] = Change{Path: "x", Blob: plumbing.NewHash(strings.Repeat("b", 40))}
 		}),
 	} {
-		_, err := m.Stage(req)
+		_, err := m.Stage(t.Context(), req)
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, m.store.damage())

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,8 +72,8 @@ func (s *Staged) Unchanged() bool { return s.Commit.IsZero() }
 // Stage applies the changes to the tree and makes a commit of it, in memory. The same changes in any
 // order give the same tree. Deletions are made before anything is written, and directories that they
 // leave empty go. Symbolic links and submodules are carried over and never touched.
-// Errors: *PathError, *MissingObjectError, *CorruptObjectError, or what is wrong with the request.
-func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
+// Errors: *PathError, *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring, or what is wrong with the request.
+func (m *Mirror) Stage(ctx context.Context, req CommitRequest) (s *Staged, err error) {
 	if err := checkBranch(req.Branch); err != nil {
 		return nil, err
 	}
@@ -80,6 +81,14 @@ func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = m.withTrees(ctx, base, m.BringTrees, func() error {
+		s, err = m.stage(req, base)
+		return err
+	})
+	return s, err
+}
+
+func (m *Mirror) stage(req CommitRequest, base Hash) (*Staged, error) {
 	e := &editor{mirror: m, made: map[Hash]obj{}}
 	s := &Staged{Branch: req.Branch, Parent: req.Parent, Expected: req.Parent, BaseTree: base, Tree: base}
 	if req.Expected != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
 // The directory is a bare repository that native git can look at. Beside the packs it holds three small
@@ -38,18 +39,23 @@ const (
 type state struct {
 	tips    map[string]Hash // by branch
 	shallow map[Hash]bool
-	// partial says that blobs may be missing, which the server has.
-	partial bool
+	// left is what was left on the server: nothing, blobs, or trees and blobs.
+	left packp.Filter
 }
 
 func newState() state { return state{tips: map[string]Hash{}, shallow: map[Hash]bool{}} }
 
 const configMark = "# A disposable mirror kept by rampart.\n"
 
-func configText(url string, partial bool) string {
+var (
+	noTrees = packp.FilterTreeDepth(0)
+	noBlobs = packp.FilterBlobNone()
+)
+
+func configText(url string, left packp.Filter) string {
 	version, extensions, remote := 0, "", ""
-	if partial {
-		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n", "\tpromisor = true\n\tpartialclonefilter = blob:none\n"
+	if left != "" {
+		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n", fmt.Sprintf("\tpromisor = true\n\tpartialclonefilter = %s\n", left)
 	}
 	return fmt.Sprintf(configMark+"[core]\n\trepositoryformatversion = %d\n\tbare = true\n%s"+
 		"[remote \"origin\"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/heads/*\n%s", version, extensions, url, remote)
@@ -74,15 +80,16 @@ func loadState(dir, url string) (state, error) {
 	if !bytes.HasPrefix(config, []byte(configMark)) {
 		return state{}, errForeign
 	}
-	partial := string(config) == configText(url, true)
-	if !partial && string(config) != configText(url, false) {
+	kinds := []packp.Filter{"", noBlobs, noTrees}
+	left := slices.IndexFunc(kinds, func(left packp.Filter) bool { return string(config) == configText(url, left) })
+	if left < 0 {
 		return state{}, errors.New("it mirrors another repository")
 	}
 	if err := checkPacks(filepath.Join(dir, packDir)); err != nil {
 		return state{}, err
 	}
 	s := newState()
-	s.partial = partial
+	s.left = kinds[left]
 	if err := s.readRefs(filepath.Join(dir, refsFile)); err != nil {
 		return state{}, err
 	}
@@ -221,7 +228,7 @@ func (s state) shallowList() []Hash {
 // createLayout makes an empty mirror of dir, removing an old one. It removes nothing but a mirror's own files.
 func createLayout(dir, url string) error {
 	// What is left by a crash in between is a mirror that has nothing, or not all: it is filled anew.
-	if err := replaceFile(filepath.Join(dir, configFile), configText(url, false)); err != nil {
+	if err := replaceFile(filepath.Join(dir, configFile), configText(url, "")); err != nil {
 		return err
 	}
 	for _, name := range []string{refsFile, shallowFile, headFile, refsDir, objectsDir} {

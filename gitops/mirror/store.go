@@ -31,21 +31,24 @@ type store struct {
 	fresh map[Hash]obj
 	size  int64 // bytes in fresh
 	bad   error // what was found damaged; the mirror is filled anew at the next fetch
-	// partial says that blobs may be missing.
+	// partial says that blobs and trees may be missing.
 	partial bool
+	// resting says that much was read and forgotten since the mirror was filled.
+	resting bool
 }
 
 // limits bound what is held in memory and fetched.
 type limits struct {
 	overlay int64 // bytes of objects in memory before they are written out
 	fetch   int   // bytes of one incoming pack taken into memory; a larger one goes straight to disk
-	cache   int64 // bytes of recently read objects
+	cache   int64 // bytes of recently read objects, while much is read
+	rest    int64 // the same after forget
 	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
 	// server may have to send all of its history, because this mirror lacks the commit where it forked.
 	increment uint32
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 2 << 20, cache: 32 << 20, increment: 250_000}
+var defaultLimits = limits{overlay: 32 << 20, fetch: 2 << 20, cache: 32 << 20, rest: 4 << 20, increment: 250_000}
 
 func newStore(dir string, l limits) *store {
 	s := &store{dir: dir, limits: l}
@@ -55,8 +58,12 @@ func newStore(dir string, l limits) *store {
 
 // open starts with what is on disk.
 func (s *store) open() {
+	keep := s.limits.cache
+	if s.resting {
+		keep = s.limits.rest
+	}
 	s.base = filesystem.NewStorageWithOptions(packsOnly{osfs.New(s.dir, osfs.WithBoundOS())},
-		cache.NewObjectLRU(cache.FileSize(s.limits.cache)),
+		cache.NewObjectLRU(cache.FileSize(keep)),
 		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
 		// makes HasEncodedObject deny whatever is in a pack.
 		filesystem.Options{KeepDescriptors: true})
@@ -91,12 +98,22 @@ func isLoose(name string) bool {
 	return found && len(rest) == digits+1 && rest[2] == '/'
 }
 
+// forget gives up objects that were read and what their packs' indexes were made into, to be read again when they are needed. From now on
+// few objects are kept.
+func (s *store) forget() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resting = true
+	return s.reopenLocked()
+}
+
 // reset starts over after the files on disk were replaced by change.
 func (s *store) reset(change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.base.Close() // the packs are about to go
 	err := change()
+	s.resting = false
 	s.open()
 	return err
 }
@@ -125,7 +142,7 @@ func (s *store) lacking(hashes []Hash) []Hash {
 	var out []Hash
 	seen := map[Hash]bool{}
 	for _, h := range hashes {
-		if _, ok := s.fresh[h]; ok || seen[h] || s.base.HasEncodedObject(h) == nil {
+		if _, ok := s.fresh[h]; ok || seen[h] || h == emptyTree || s.base.HasEncodedObject(h) == nil {
 			continue
 		}
 		seen[h] = true
@@ -140,7 +157,7 @@ func (s *store) isPartial() bool {
 	return s.partial
 }
 
-// becomePartial says that blobs may be missing from now on.
+// becomePartial says that blobs and trees may be missing from now on.
 func (s *store) becomePartial() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +187,7 @@ func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]by
 	o, err := s.base.EncodedObject(plumbing.AnyObject, h)
 	switch {
 	case errors.Is(err, plumbing.ErrObjectNotFound):
-		return nil, &MissingObjectError{Hash: h}
+		return nil, &MissingObjectError{Hash: h, kind: kind}
 	case err != nil:
 		return nil, s.damagedLocked(h, err)
 	case o.Type() != kind:
@@ -208,15 +225,23 @@ func (s *store) damagedLocked(h Hash, err error) error {
 }
 
 // needed passes an error on, noting when what is missing or not what it should be belongs to something
-// that is there. What a caller asks for out of the blue is no sign of damage.
+// that is there. What a caller asks for out of the blue is no sign of damage, and neither is what was left on the server.
 func (s *store) needed(err error) error {
 	var (
 		missing *MissingObjectError
 		corrupt *CorruptObjectError
 	)
-	if errors.As(err, &missing) || errors.As(err, &corrupt) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case errors.As(err, &missing):
+		if !s.partial || missing.kind != plumbing.TreeObject && missing.kind != plumbing.BlobObject {
+			s.bad = err
+		}
+	case errors.As(err, &corrupt):
 		s.bad = err
 	}
 	return err

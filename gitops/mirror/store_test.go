@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -63,7 +64,7 @@ func TestReadingBesideFetches(t *testing.T) {
 					return
 				default:
 				}
-				err := m.Diff(Hash{}, tip.Tree, func(path string, e Entry) error {
+				err := m.Diff(t.Context(), Hash{}, tip.Tree, func(path string, e Entry) error {
 					data, err := m.Blob(e.Hash, 1<<20)
 					if err == nil && string(data) != want[path] {
 						err = fmt.Errorf("%s has changed", path)
@@ -155,4 +156,37 @@ func BenchmarkLacking(b *testing.B) {
 	for b.Loop() {
 		require.Empty(b, s.lacking(hashes))
 	}
+}
+
+// What is forgotten is read again, also while others read, and what is only in memory stays.
+func TestForget(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(40)})
+	m := openFile(t, r)
+	m.store.limits.fetch = 64 // to disk
+	tip := fetch(t, m, "main")
+	pushed, err := m.Push(t.Context(), stage(t, m, commitOn(tip, put("new", "only in memory"))))
+	require.NoError(t, err)
+	c, err := m.Commit(pushed)
+	require.NoError(t, err)
+	want := r.Files("main")
+	var group errgroup.Group
+	for range 4 {
+		group.Go(func() error {
+			return m.Diff(t.Context(), Hash{}, c.Tree, func(path string, e Entry) error {
+				data, err := m.Blob(e.Hash, 1<<20)
+				if err == nil && string(data) != want[path] {
+					err = fmt.Errorf("%s is %q", path, data)
+				}
+				return err
+			})
+		})
+	}
+	for range 20 {
+		m.Forget()
+	}
+	require.NoError(t, group.Wait())
+	require.NoError(t, m.store.damage())
+	require.True(t, m.store.resting)
+	requireSame(t, want, readAll(t, m, c.Tree))
 }

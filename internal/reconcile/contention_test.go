@@ -51,7 +51,7 @@ func pushAgainAndAgain(ctx context.Context, m *mirror.Mirror, period time.Durati
 			if err != nil {
 				return pushed, err
 			}
-			s, err := m.Stage(mirror.CommitRequest{Branch: "main", Parent: tip.Commit, Message: "other", Author: who, Committer: who,
+			s, err := m.Stage(context.WithoutCancel(ctx), mirror.CommitRequest{Branch: "main", Parent: tip.Commit, Message: "other", Author: who, Committer: who,
 				Changes: []mirror.Change{{Path: fmt.Sprintf("other/%d", pushed), Data: []byte("x")}}})
 			if err != nil {
 				return pushed, err

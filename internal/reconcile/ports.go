@@ -13,9 +13,12 @@ type Source interface {
 	Read(ctx context.Context) (rollout.World, error)
 }
 
-// Completer gets what surveys left on the server, bit by bit, so that it is here when the server is away.
+// Completer has something to do between cycles.
 type Completer interface {
+	// Complete gets what surveys left on the server, bit by bit, so that it is here when the server is away.
 	Complete(ctx context.Context)
+	// Forget gives up what is kept of much that was read, and can be read again.
+	Forget()
 }
 
 // Surveyor is a Source that says which worker deployments there are without looking at all that their files say.

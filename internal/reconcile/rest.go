@@ -15,11 +15,14 @@ const firstCycles = 3
 // cycles took, or one that looked at many: the next ones need a fraction of it, and the runtime would keep the rest for minutes. Then what is
 // still on the server comes, of what is needed once it is away.
 func (r *Reconciler) Rest(ctx context.Context, done Report) {
-	if r.rested < firstCycles || len(done.Decisions) >= manyDecisions {
-		r.rested++
-		debug.FreeOSMemory()
-	}
 	if r.Completer != nil {
 		r.Completer.Complete(ctx)
+	}
+	if r.rested < firstCycles || len(done.Decisions) >= manyDecisions {
+		r.rested++
+		if r.Completer != nil {
+			r.Completer.Forget()
+		}
+		debug.FreeOSMemory()
 	}
 }

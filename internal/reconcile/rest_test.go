@@ -1,20 +1,30 @@
 package reconcile
 
 import (
+	"context"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+type completer struct{ completed, forgot int }
+
+func (c *completer) Complete(context.Context) { c.completed++ }
+func (c *completer) Forget()                  { c.forgot++ }
+
 // Memory is given back after the first cycles and after large ones, and not in between: each time costs a collection.
 func TestRest(t *testing.T) {
-	var r Reconciler
+	var c completer
+	r := Reconciler{Completer: &c}
 	collections := func(done Report) uint32 {
 		var before, after runtime.MemStats
+		was := c
 		runtime.ReadMemStats(&before)
 		r.Rest(t.Context(), done)
 		runtime.ReadMemStats(&after)
+		require.Equal(t, was.completed+1, c.completed)
+		require.Equal(t, before.NumForcedGC != after.NumForcedGC, was.forgot != c.forgot, "what is kept for nothing goes first")
 		return after.NumForcedGC - before.NumForcedGC
 	}
 	for range firstCycles {

@@ -175,7 +175,7 @@ func (p *botProcess) open() error {
 	p.bot = &reconcile.Reconciler{
 		Planner: &reconcile.Planner{Source: repo, Observer: p.temporal, Limits: rollout.DefaultLimits(), Now: p.now, Log: log, Parallel: 16,
 			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return p.engine }},
-		Committer: repo, Router: p.temporal, Helper: p.temporal, Lister: p.temporal,
+		Committer: repo, Router: p.temporal, Helper: p.temporal, Lister: p.temporal, Completer: repo,
 	}
 	p.known = remember.File{Path: filepath.Join(p.config.Cache, "remembered"), Key: "bench", Parts: []remember.Part{repo, p.bot}}
 	return p.known.Load()
