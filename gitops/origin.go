@@ -19,14 +19,12 @@ import (
 // which is fetched, for originTime at most. What could not be found is looked for again after originPause, and not while the
 // server is away. Errors: those of mirror.Introduced; what was found until then is given all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	behind, problem := r.follow(ctx)
-	if behind { // what is remembered may not be so any more
-		out := make([]rollout.GitContext, len(snapshots))
-		for i, s := range snapshots {
-			out[i] = s.Git
-		}
-		return out, problem
+	bounded, cancel := context.WithTimeout(ctx, originTime)
+	defer cancel()
+	if r.away {
+		cancel()
 	}
+	problem := r.follow(bounded)
 	var missing []mirror.Wanted
 	for _, s := range snapshots {
 		if w := specOf(s); !w.Blob.IsZero() {
@@ -35,7 +33,7 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 			}
 		}
 	}
-	err := errors.Join(problem, r.trace(ctx, missing))
+	err := errors.Join(problem, r.trace(bounded, missing))
 	out := make([]rollout.GitContext, len(snapshots))
 	for i, s := range snapshots {
 		out[i] = s.Git
@@ -58,48 +56,29 @@ func specOf(s rollout.Snapshot) mirror.Wanted {
 }
 
 // follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back since, which makes its
-// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known. Where it could not be
-// read, which may pass, they stay behind.
-func (r *Repository) follow(ctx context.Context) (behind bool, err error) {
+// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known.
+func (r *Repository) follow(ctx context.Context) error {
 	tip := r.lastTips[r.cfg.Branch]
 	if tip.Commit == r.traced || len(r.origins) == 0 {
 		r.traced = tip.Commit
-		return false, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, originTime)
-	defer cancel()
-	if r.away {
-		cancel() // what a partial mirror lacks is not asked for
+		return nil
 	}
 	was := r.origins
+	r.origins = map[mirror.Wanted]rollout.GitContext{}
 	since, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
-	still := map[mirror.Wanted]rollout.GitContext{}
-	if err == nil && known {
-		still, err = r.stillThere(ctx, tip, was, since)
+	r.traced = tip.Commit
+	if err != nil || !known {
+		return err
 	}
-	if err != nil {
-		return true, err
-	}
-	r.origins, r.traced = still, tip.Commit
-	return false, r.remember(ctx, since)
-}
-
-// stillThere are the origins of what is at the tip as it was, and has not been between.
-func (r *Repository) stillThere(ctx context.Context, tip mirror.Tip, was map[mirror.Wanted]rollout.GitContext, since map[mirror.Wanted]mirror.CommitInfo) (map[mirror.Wanted]rollout.GitContext, error) {
-	out := map[mirror.Wanted]rollout.GitContext{}
 	for w, origin := range was {
 		if _, again := since[w]; again {
 			continue
 		}
-		e, ok, err := r.mirror.Lookup(ctx, tip.Tree, w.Path)
-		if err != nil {
-			return nil, err
-		}
-		if ok && e.Hash == w.Blob {
-			out[w] = origin
+		if e, ok, err := r.mirror.Lookup(ctx, tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
+			r.origins[w] = origin
 		}
 	}
-	return out, nil
+	return r.remember(ctx, since)
 }
 
 // trace looks for commits and remembers them.
@@ -107,8 +86,6 @@ func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
 	if len(missing) == 0 || r.away || r.cfg.Now().Before(r.retry) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, originTime)
-	defer cancel()
 	found, err := r.mirror.Introduced(ctx, r.lastTips[r.cfg.Branch], missing)
 	if err != nil {
 		r.retry = r.cfg.Now().Add(originPause)

@@ -121,7 +121,7 @@ type fetcher struct {
 	tip        Hash
 	downloaded bool // objects came
 	anew       bool // without regard to what the mirror has
-	treeless   bool // trees were to be left out
+	treeless   bool // trees were to be left out, or the root did not come with its commit
 	onDisk     bool // they went to disk
 	lost       bool // the server does not know the previous tip any more
 }

@@ -63,11 +63,11 @@ type Mirror struct {
 	filled atomic.Int64
 	// refusals are how often in a row the server did not give objects that it had left out before.
 	refusals int
-	// leaveTrees says that a first fetch brings no trees but the root.
+	// leaveTrees says that a mirror that has nothing begins without trees but the roots.
 	leaveTrees bool
-	// strays are requests for single trees, and complete says that so many were made that all came.
-	strays   int
-	complete bool
+	// strays are requests for single trees, and widened says that so many were made that all were asked for, once.
+	strays  int
+	widened bool
 
 	closing sync.Once
 	closed  chan struct{}
@@ -170,7 +170,7 @@ func (m *Mirror) checkTip(tip Hash) error {
 // rebuild empties the mirror; the next fetch fills it.
 func (m *Mirror) rebuild(reason error) error {
 	m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", reason)
-	m.state, m.strays, m.complete = newState(), 0, false
+	m.state, m.strays, m.widened = newState(), 0, false
 	m.filled.Add(1)
 	return m.store.reset(func() error {
 		m.store.partial = false

@@ -195,3 +195,18 @@ func TestPartialIsGivenUp(t *testing.T) {
 	fetch(t, m, "other")
 	require.False(t, m.store.isPartial(), "what is whole stays whole")
 }
+
+// A mirror of which all is to be read is filled anew where an earlier program left something on the server.
+func TestWholeInPlaceOfPartial(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	dir := t.TempDir()
+	m, url, _ := partialOf(t, r, dir)
+	fetch(t, m, "main")
+	require.True(t, m.store.isPartial())
+	require.NoError(t, m.Close())
+	m = openAt(t, dir, way{url: url, whole: true})
+	tip := fetch(t, m, "main")
+	require.False(t, m.store.isPartial())
+	require.Empty(t, m.store.lacking(blobsOf(t, m, tip.Tree, "")))
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 )
 
 // LeaveTrees says that most trees are known from an earlier run: where a server can leave them out, and needs no conversation for each that is
@@ -23,7 +25,9 @@ func (f *fetcher) bringRoot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.bringAll(ctx, f.store.lacking([]Hash{c.Tree}), noTrees)
+	missing := f.store.lacking([]Hash{c.Tree})
+	f.treeless = f.treeless || len(missing) > 0
+	return f.bringAll(ctx, missing, noTrees)
 }
 
 // BringTrees makes sure that some trees are there. Those that are not come with all trees below them if below is set. It is Bring otherwise. Who
@@ -41,43 +45,57 @@ func (m *Mirror) BringTrees(ctx context.Context, root Hash, trees []Hash, below 
 		return err
 	}
 	defer give()
-	if missing = m.store.lacking(missing); len(missing) == 0 { // somebody else had the turn before
-		return nil
-	}
 	return m.bringTrees(ctx, root, missing, below)
 }
 
-// maxStrays is how many requests for single trees there are, before the next one is for all trees below the root, and those after it for all
-// below each.
+// maxStrays is how many requests for single trees there are, before one is for all trees below the root. Those after it are for all below each.
 const maxStrays = 16
 
-// bringTrees is BringTrees for who has the turn, and for trees that are missing.
-func (m *Mirror) bringTrees(ctx context.Context, root Hash, missing []Hash, below bool) error {
+// bringTrees is BringTrees for who has the turn.
+func (m *Mirror) bringTrees(ctx context.Context, root Hash, trees []Hash, below bool) error {
+	missing := m.store.lacking(trees)
+	if len(missing) == 0 { // somebody else had the turn before
+		return nil
+	}
 	if root.IsZero() {
 		return m.bringSome(ctx, missing, below)
 	}
 	if m.strays++; m.strays <= maxStrays {
 		return m.bringSome(ctx, missing, below)
 	}
-	if m.complete {
-		return m.bringSome(ctx, missing, true)
+	if !m.widened {
+		m.widened = true // whatever comes of it: it is a large request, which may not end in time
+		if err := m.bringAll(ctx, append(slices.Clone(missing), root), noBlobs); err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
-	err := m.bringSome(ctx, append(slices.Clone(missing), root), true)
-	m.complete = err == nil
-	return err
+	return m.bringSome(ctx, missing, true)
 }
 
-// bringSome has one request. A server that does not leave out what it left out before sends more.
+// bringSome asks for trees. A server that does not leave out any more what it left out before sends more.
 func (m *Mirror) bringSome(ctx context.Context, trees []Hash, below bool) error {
 	filter := noTrees
 	if below {
 		filter = noBlobs
 	}
 	err := m.bringAll(ctx, trees, filter)
-	if err != nil && ctx.Err() == nil && isProtocol(err) && !isRefusal(err) {
+	if refusesFilter(err) {
 		return m.bringAll(ctx, trees, "")
 	}
 	return err
+}
+
+// refusesFilter says whether the server's own words are about a filter.
+func refusesFilter(err error) bool {
+	var access *AccessError
+	var line *pktline.ErrorLine
+	switch {
+	case errors.As(err, &access):
+		return access.Reason == ReasonServer && strings.Contains(access.Detail, "filter")
+	case errors.As(err, &line):
+		return strings.Contains(line.Text, "filter")
+	}
+	return false
 }
 
 // bringer is BringTrees or bringTrees.

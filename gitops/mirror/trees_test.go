@@ -1,8 +1,10 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -92,7 +94,7 @@ func TestManyTreesComeTogether(t *testing.T) {
 	all := treesOf(t, r, "main^{tree}")
 	require.Greater(t, len(all), maxStrays+10)
 	require.EqualValues(t, 2+maxStrays+1, packs.Load())
-	require.True(t, m.complete)
+	require.True(t, m.widened)
 	require.Empty(t, m.store.lacking(all))
 }
 
@@ -204,10 +206,38 @@ func TestOldTreesComeTogether(t *testing.T) {
 	before := fetch(t, m, "main")
 	r.Commit(gittest.Commit{Delete: slices.Collect(maps.Keys(gone))})
 	tip := fetch(t, m, "main")
-	m.strays, m.complete = maxStrays, true
+	m.strays, m.widened = maxStrays, true
 	asked := packs.Load()
 	seen := 0
 	require.NoError(t, m.Diff(t.Context(), before.Tree, tip.Tree, func(string, Entry) error { seen++; return nil }))
 	require.Equal(t, 40, seen)
 	require.EqualValues(t, asked+1, packs.Load())
+	require.NotEmpty(t, m.store.lacking(treesOf(t, r, "main^{tree}")), "nobody looked there")
+}
+
+// The one request for all trees may be too large to end. Trees come on their own then.
+func TestAllTreesAreTooMany(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(30)})
+	r.Git("config", "uploadpack.allowFilter", "true")
+	root := r.Git("rev-parse", "main^{tree}")
+	var wide atomic.Int64
+	served := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if body, err := io.ReadAll(req.Body); err == nil && req.Method == http.MethodPost {
+				if bytes.Contains(body, []byte(root)) && bytes.Contains(body, []byte("blob:none")) {
+					wide.Add(1)
+					panic(http.ErrAbortHandler)
+				}
+				req.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			next.ServeHTTP(w, req)
+		})
+	}})
+	m := openMirror(t, way{url: served.URL, leaveTrees: true})
+	tip := fetch(t, m, "main")
+	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+	require.LessOrEqual(t, wide.Load(), int64(2), "one request, and a try with another conversation")
+	require.Positive(t, wide.Load())
+	require.NoError(t, m.store.damage())
 }

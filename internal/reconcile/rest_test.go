@@ -8,10 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type completer struct{ completed, forgot int }
+type completer struct {
+	completed, forgot int
+	last              string
+}
 
-func (c *completer) Complete(context.Context) { c.completed++ }
-func (c *completer) Forget()                  { c.forgot++ }
+func (c *completer) Complete(context.Context) { c.completed, c.last = c.completed+1, "complete" }
+func (c *completer) Forget()                  { c.forgot, c.last = c.forgot+1, "forget" }
 
 // Memory is given back after the first cycles and after large ones, and not in between: each time costs a collection.
 func TestRest(t *testing.T) {
@@ -24,7 +27,9 @@ func TestRest(t *testing.T) {
 		r.Rest(t.Context(), done)
 		runtime.ReadMemStats(&after)
 		require.Equal(t, was.completed+1, c.completed)
-		require.Equal(t, before.NumForcedGC != after.NumForcedGC, was.forgot != c.forgot, "what is kept for nothing goes first")
+		forgot := was.forgot != c.forgot
+		require.Equal(t, before.NumForcedGC != after.NumForcedGC, forgot)
+		require.Equal(t, forgot, c.last == "forget", "what came is forgotten as well")
 		return after.NumForcedGC - before.NumForcedGC
 	}
 	for range firstCycles {
