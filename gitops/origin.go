@@ -21,7 +21,7 @@ import (
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	bounded, cancel := context.WithTimeout(ctx, originTime)
 	defer cancel()
-	if r.away {
+	if r.away { // a partial mirror is not to ask for what it lacks
 		cancel()
 	}
 	problem := r.follow(bounded)

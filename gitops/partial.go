@@ -67,12 +67,23 @@ func (e *environment) within(ctx context.Context) environment {
 	return out
 }
 
+// within is a survey for another caller.
+func (v surveyed) within(ctx context.Context) surveyed {
+	out := make(surveyed, len(v))
+	for name, e := range v {
+		own := e.within(ctx)
+		out[name] = &own
+	}
+	return out
+}
+
 // bring makes sure that fill can read what it needs for some snapshots.
 func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error {
 	var files []*found
 	var from lazyTree
 	left := newBudget()
-	if err := v.bringRecords(ctx, snapshots); err != nil {
+	v = v.within(ctx)
+	if err := v.bringRecords(snapshots); err != nil {
 		return err
 	}
 	for i := range snapshots {
@@ -87,8 +98,7 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 		}
 		from = t
 		if s.Brief {
-			own := e.within(ctx)
-			files = own.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
+			files = e.filesOf(e.specsOf(s.Deployment), fileKey{s.Record.Dir, s.Record.Tree}, left, files)
 			continue
 		}
 		for _, name := range s.Wanted {
@@ -98,11 +108,11 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	if len(files) == 0 {
 		return nil
 	}
-	return from.within(ctx).bring(files)
+	return from.bring(files)
 }
 
 // bringRecords brings the folders of records that are known in brief.
-func (v surveyed) bringRecords(ctx context.Context, snapshots []rollout.Snapshot) error {
+func (v surveyed) bringRecords(snapshots []rollout.Snapshot) error {
 	of := map[*environment][]string{}
 	for i := range snapshots {
 		s := &snapshots[i]
@@ -111,8 +121,7 @@ func (v surveyed) bringRecords(ctx context.Context, snapshots []rollout.Snapshot
 		}
 	}
 	for e, hashes := range of {
-		own := e.within(ctx)
-		if err := bringFolders(own.out, hashes, true); err != nil {
+		if err := bringFolders(e.out, hashes, true); err != nil {
 			return err
 		}
 	}
@@ -225,8 +234,7 @@ func (v surveyed) trees() []mirror.Hash {
 // blobs are those of all specs and records.
 func (v surveyed) blobs(ctx context.Context) []mirror.Hash {
 	var files []*found
-	for _, known := range v {
-		e := known.within(ctx)
+	for _, e := range v.within(ctx) {
 		for i := range e.specs {
 			files = append(files, e.specs[i].file)
 		}

@@ -73,7 +73,12 @@ const maxWants = 10_000
 // Errors: *MissingObjectError where the mirror is whole, or the server does not give what it has to; those of Fetch. A mirror whose server
 // refuses again and again is filled anew at the next fetch, as a whole.
 func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
-	missing := m.store.lacking(blobs)
+	return m.bringLacking(ctx, blobs, func(ctx context.Context, missing []Hash) error { return m.bringAll(ctx, missing, "") })
+}
+
+// bringLacking has the turn while bring brings those of some objects that a partial mirror lacks.
+func (m *Mirror) bringLacking(ctx context.Context, objects []Hash, bring func(ctx context.Context, missing []Hash) error) error {
+	missing := m.store.lacking(objects)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -85,7 +90,7 @@ func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 		return err
 	}
 	defer give()
-	return m.bringAll(ctx, m.store.lacking(missing), "") // somebody else may have had the turn before
+	return bring(ctx, m.store.lacking(missing)) // somebody else may have had the turn before
 }
 
 // bringFile makes sure that a file's content is there. The caller has the turn.

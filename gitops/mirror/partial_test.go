@@ -144,44 +144,56 @@ func TestPartialOnlyWhereBlobsCanBeHad(t *testing.T) {
 	}
 }
 
-// A server that left blobs out and does not give them is asked three times. Then the mirror is filled anew, with all of them. Until
-// then what is there stays.
-func TestPartialIsGivenUp(t *testing.T) {
-	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: first})
+// refusing serves a repository that leaves out what it is asked to, until it refuses to give it, or is busy.
+type refusing struct {
+	url          string
+	refuse, busy atomic.Bool
+}
+
+func refuses(t *testing.T, r *gittest.Repo) *refusing {
+	t.Helper()
 	r.Git("config", "uploadpack.allowFilter", "true")
-	var refuse, busy atomic.Bool
-	served := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+	s := &refusing{}
+	s.url = gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if busy.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
+			if s.busy.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
-			if refuse.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
+			if s.refuse.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
 				w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
 				_, _ = w.Write([]byte("0031ERR upload-pack: not our ref, says the server"))
 				return
 			}
 			next.ServeHTTP(w, req)
 		})
-	}})
+	}}).URL
+	return s
+}
+
+// A server that left blobs out and does not give them is asked three times. Then the mirror is filled anew, with all of them. Until
+// then what is there stays.
+func TestPartialIsGivenUp(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	served := refuses(t, r)
 	dir := t.TempDir()
-	m := openAt(t, dir, way{url: served.URL})
+	m := openAt(t, dir, way{url: served.url})
 	tip := fetch(t, m, "main")
-	busy.Store(true)
+	served.busy.Store(true)
 	for range maxRefusals + 1 {
 		require.ErrorContains(t, m.Bring(t.Context(), blobsOf(t, m, tip.Tree, "")), "503")
 		require.NoError(t, m.store.damage(), "a server that cannot answer refuses nothing")
 	}
-	busy.Store(false)
-	refuse.Store(true)
+	served.busy.Store(false)
+	served.refuse.Store(true)
 	for range maxRefusals {
 		require.NoError(t, m.store.damage())
 		_, err := m.Tree(tip.Tree)
 		require.NoError(t, err)
 		require.ErrorContains(t, m.Bring(t.Context(), blobsOf(t, m, tip.Tree, "")), "not our ref")
 	}
-	refuse.Store(false)
+	served.refuse.Store(false)
 	tip = fetch(t, m, "main")
 	require.False(t, m.store.isPartial())
 	require.Empty(t, m.store.lacking(blobsOf(t, m, tip.Tree, "")))
@@ -190,7 +202,7 @@ func TestPartialIsGivenUp(t *testing.T) {
 	require.NotContains(t, string(config), "partial")
 
 	require.NoError(t, m.Close())
-	m = openAt(t, dir, way{url: served.URL})
+	m = openAt(t, dir, way{url: served.url})
 	r.Git("branch", "other", "main")
 	fetch(t, m, "other")
 	require.False(t, m.store.isPartial(), "what is whole stays whole")

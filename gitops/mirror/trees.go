@@ -33,19 +33,7 @@ func (f *fetcher) bringRoot(ctx context.Context) error {
 // BringTrees makes sure that some trees are there. Those that are not come with all trees below them if below is set. It is Bring otherwise. Who
 // asks for little time and again gets all that is below the root, if it is given.
 func (m *Mirror) BringTrees(ctx context.Context, root Hash, trees []Hash, below bool) error {
-	missing := m.store.lacking(trees)
-	if len(missing) == 0 {
-		return nil
-	}
-	if !m.store.isPartial() {
-		return m.store.needed(&MissingObjectError{Hash: missing[0]})
-	}
-	ctx, give, err := m.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer give()
-	return m.bringTrees(ctx, root, missing, below)
+	return m.bringLacking(ctx, trees, func(ctx context.Context, missing []Hash) error { return m.bringTrees(ctx, root, missing, below) })
 }
 
 // maxStrays is how many requests for single trees there are, before one is for all trees below the root. Those after it are for all below each.
@@ -54,7 +42,7 @@ const maxStrays = 16
 // bringTrees is BringTrees for who has the turn.
 func (m *Mirror) bringTrees(ctx context.Context, root Hash, trees []Hash, below bool) error {
 	missing := m.store.lacking(trees)
-	if len(missing) == 0 { // somebody else had the turn before
+	if len(missing) == 0 {
 		return nil
 	}
 	if root.IsZero() {
@@ -137,8 +125,7 @@ func missingTrees(err error) []Hash {
 // TreeBelow is Tree for one below a root. A partial mirror that lacks it brings it with all trees below it; its errors are those of Bring, too.
 func (m *Mirror) TreeBelow(ctx context.Context, root, h Hash) ([]Entry, error) {
 	entries, err := m.Tree(h)
-	var missing *MissingObjectError
-	if errors.As(err, &missing) && m.store.isPartial() {
+	if len(missingTrees(err)) > 0 && m.store.isPartial() {
 		if err = m.BringTrees(ctx, root, []Hash{h}, true); err == nil {
 			entries, err = m.Tree(h)
 		}

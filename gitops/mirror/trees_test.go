@@ -130,28 +130,17 @@ func TestTreesAreLeftWhereTheyCanBeHad(t *testing.T) {
 func TestMissingTreesAreGivenUp(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: first})
-	r.Git("config", "uploadpack.allowFilter", "true")
-	var refuse atomic.Bool
-	served := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if refuse.Load() && strings.HasSuffix(req.URL.Path, "/git-upload-pack") {
-				w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
-				_, _ = w.Write([]byte("0031ERR upload-pack: not our ref, says the server"))
-				return
-			}
-			next.ServeHTTP(w, req)
-		})
-	}})
-	m := openMirror(t, way{url: served.URL, leaveTrees: true})
+	served := refuses(t, r)
+	m := openMirror(t, way{url: served.url, leaveTrees: true})
 	tip := fetch(t, m, "main")
-	refuse.Store(true)
+	served.refuse.Store(true)
 	for range maxRefusals {
 		require.NoError(t, m.store.damage())
 		_, err := m.Stage(t.Context(), commitOn(tip, put("workers/a/worker.yaml", "new")))
 		require.ErrorContains(t, err, "not our ref")
 	}
 	require.Error(t, m.store.damage())
-	refuse.Store(false)
+	served.refuse.Store(false)
 	tip = fetch(t, m, "main")
 	require.False(t, m.store.isPartial())
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
