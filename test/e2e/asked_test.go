@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -169,7 +168,7 @@ func TestRollbackMeetsAMerge(t *testing.T) {
 	w.start()
 	w.awaitReason("RolledBack")
 	w.settle()
-	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, slices.Compact(w.calls()))
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.changes())
 	require.Nil(t, w.routing().Desired.Ramping)
 	w.awaitNoPull(r)
 	require.Len(t, w.routing().Bars, 1)

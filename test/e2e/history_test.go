@@ -103,7 +103,9 @@ func (w *world) checkSteps(names []string, steps ...string) {
 	}
 }
 
-// changes are the accepted routing calls that changed something, with images' tags in place of build IDs.
+// changes are the accepted routing calls that changed something, with images' tags in place of build IDs. A person's rollback marks the
+// build before it moves traffic: a bot that finds the mark in between takes traffic back as well, and the later of both calls, or of
+// both commits, repeats the other and moves nothing.
 func (w *world) changes() []string {
 	var out []string
 	for _, c := range w.ns.RoutingChanges(w.id()) {
