@@ -44,7 +44,7 @@ func packSeeds(f *testing.F) [][]byte {
 	ours, err := encodePack([]obj{newObj(plumbing.BlobObject, []byte("x")), newObj(plumbing.TreeObject, nil)})
 	require.NoError(f, err)
 	objects := r.Git("rev-list", "--objects", "--no-object-names", "main")
-	return [][]byte{[]byte(r.GitInput([]byte(objects+"\n"), "pack-objects", "--stdout", "-q")), ours, []byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00")}
+	return [][]byte{[]byte(r.GitInput([]byte(objects+"\n"), "pack-objects", "--stdout", "-q")), ours.data, []byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00")}
 }
 
 // A pack from a server that lies: in memory and on disk it is read to its end or refused, without a panic, within bounds.

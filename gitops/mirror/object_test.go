@@ -2,6 +2,8 @@ package mirror
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
 func mkfifo(name string) error { return syscall.Mkfifo(name, 0o600) }
@@ -68,7 +72,8 @@ func FuzzParseTree(f *testing.F) {
 	})
 }
 
-func TestPackIsReadByGoGit(t *testing.T) {
+// What is written to disk is what git would have made of it, index included, with no more than it needs to be read.
+func TestPackIsReadByGoGitAndIndexedAsByGit(t *testing.T) {
 	for _, count := range []int{1, 2, packParallel - 1, packParallel, 1000} {
 		want := map[Hash]obj{}
 		for i := range count {
@@ -81,12 +86,27 @@ func TestPackIsReadByGoGit(t *testing.T) {
 		}
 		pack, err := encodePack(list)
 		require.NoError(t, err)
-		got, err := parsePack(pack, 1<<30)
+		got, err := parsePack(pack.data, 1<<30)
 		require.NoError(t, err)
 		require.Len(t, got, len(want))
 		for _, o := range got {
 			require.True(t, bytes.Equal(want[o.hash].data, o.data))
 		}
+
+		r := gittest.NewBareRepo(t)
+		dir := filepath.Join(r.Dir, "objects", "pack")
+		require.NoError(t, pack.writeTo(dir, list))
+		files := filesIn(t, dir, "*")
+		require.Len(t, files, 2, "and no temporary one")
+		stem := strings.TrimSuffix(files[0], filepath.Ext(files[0]))
+		require.Equal(t, "pack-"+pack.sum().String(), filepath.Base(stem))
+		r.Git("verify-pack", stem)
+		ours, err := os.ReadFile(stem + ".idx")
+		require.NoError(t, err)
+		r.Git("index-pack", "-o", stem+".theirs", stem+".pack")
+		theirs, err := os.ReadFile(stem + ".theirs")
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(theirs, ours), "%d objects", count)
 	}
 }
 

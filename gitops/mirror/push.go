@@ -30,7 +30,7 @@ func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 		return Hash{}, err
 	}
 	defer give()
-	rejected, err := m.send(ctx, s, pack)
+	rejected, err := m.send(ctx, s, pack.data)
 	if rejected != nil {
 		err = m.refused(ctx, s, rejected)
 	}

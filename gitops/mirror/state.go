@@ -252,6 +252,9 @@ func replaceFile(name, text string) error {
 	return os.Rename(tmp, name)
 }
 
+// temporary is what files begin with that are not whole yet, here and in go-git.
+const temporary = "tmp_"
+
 // removeTemporary removes what an interrupted download left behind. An index comes to disk before its pack, and one that is there is not
 // written again: without a pack, it may be a part of one.
 func removeTemporary(dir string) error {
@@ -264,7 +267,7 @@ func removeTemporary(dir string) error {
 	}
 	for _, f := range files {
 		stem, isIndex := strings.CutSuffix(f.Name(), ".idx")
-		if strings.HasPrefix(f.Name(), "tmp_") || isIndex && !packs[stem] {
+		if strings.HasPrefix(f.Name(), temporary) || isIndex && !packs[stem] {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}

@@ -99,11 +99,14 @@ func isLoose(name string) bool {
 }
 
 // forget gives up objects that were read and what their packs' indexes were made into, to be read again when they are needed. From now on
-// few objects are kept.
+// few objects are kept. Many that are in memory alone go to disk.
 func (s *store) forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resting = true
+	if s.size > s.limits.overlay/4 {
+		return s.flushLocked()
+	}
 	return s.reopenLocked()
 }
 
@@ -122,7 +125,8 @@ func (s *store) reset(change func() error) error {
 func (s *store) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(s.flushLocked(), s.base.Close())
+	err := s.flushLocked()
+	return errors.Join(err, s.base.Close())
 }
 
 // has says whether an object is there, without an opinion on one that is not.
@@ -296,12 +300,13 @@ func (s *store) flushLocked() error {
 	if err != nil {
 		return err
 	}
-	if err := s.writePackLocked(bytes.NewReader(pack)); err != nil {
-		return err
+	dir := filepath.Join(s.dir, packDir)
+	if err := pack.writeTo(dir, objs); err != nil {
+		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(dir))
 	}
 	s.fresh = map[Hash]obj{}
 	s.size = 0
-	return nil
+	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
 // writePack stores a pack and its index. What is in memory goes to disk first: see the package's invariants.
@@ -347,13 +352,6 @@ func checkCount(pack io.Reader) (io.Reader, error) {
 		}
 	}
 	return io.MultiReader(bytes.NewReader(header[:n]), pack), nil
-}
-
-func (s *store) writePackLocked(pack io.Reader) error {
-	if err := packfile.WritePackfileToObjectStorage(s.base, pack); err != nil {
-		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
-	}
-	return s.markLocked()
 }
 
 // reopenLocked makes packs visible that came to disk by another way than base.

@@ -26,7 +26,7 @@ func TestMemoryGoesToDiskBeforeALaterPack(t *testing.T) {
 	require.NoError(t, s.add([]obj{earlier}))
 	pack, err := encodePack([]obj{later})
 	require.NoError(t, err)
-	require.NoError(t, s.writePack(bytes.NewReader(pack)))
+	require.NoError(t, s.writePack(bytes.NewReader(pack.data)))
 
 	after := newStore(dir, defaultLimits) // as if killed
 	require.True(t, after.has(earlier.hash))
@@ -37,8 +37,9 @@ func TestABrokenDownloadLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, createLayout(dir, "file:///x"))
 	s := newStore(dir, defaultLimits)
-	pack, err := encodePack([]obj{newObj(plumbing.BlobObject, bytes.Repeat([]byte("x"), 1000))})
+	made, err := encodePack([]obj{newObj(plumbing.BlobObject, bytes.Repeat([]byte("x"), 1000))})
 	require.NoError(t, err)
+	pack := made.data
 	for _, broken := range [][]byte{pack[:len(pack)/2], append([]byte("JUNK"), pack...), {}} {
 		require.Error(t, s.writePack(bytes.NewReader(broken)))
 	}
@@ -129,7 +130,7 @@ func TestNoLooseObjectIsLookedFor(t *testing.T) {
 	here, loose := newObj(plumbing.BlobObject, []byte("here")), newObj(plumbing.BlobObject, []byte("loose"))
 	pack, err := encodePack([]obj{here})
 	require.NoError(t, err)
-	require.NoError(t, s.writePack(bytes.NewReader(pack)))
+	require.NoError(t, s.writePack(bytes.NewReader(pack.data)))
 	require.Equal(t, loose.hash.String(), gittest.OpenRepo(t, dir).GitInput([]byte("loose"), "hash-object", "-w", "--stdin"))
 	require.Equal(t, []Hash{loose.hash}, s.lacking([]Hash{here.hash, loose.hash}))
 	for name, is := range map[string]bool{
@@ -152,7 +153,7 @@ func BenchmarkLacking(b *testing.B) {
 	}
 	pack, err := encodePack(objs)
 	require.NoError(b, err)
-	require.NoError(b, s.writePack(bytes.NewReader(pack)))
+	require.NoError(b, s.writePack(bytes.NewReader(pack.data)))
 	for b.Loop() {
 		require.Empty(b, s.lacking(hashes))
 	}

@@ -36,11 +36,13 @@ func (d *Document) Foreign() bool { return d.Object == nil && !HasErrors(d.Probl
 func (d *Document) Position(path string) (line, column int) {
 	r := &report{file: d.File}
 	f := &file{report: r, budget: maxNodes * 20}
-	roots := f.split(parse(r, d.data))
+	space := newWorkspace()
+	defer space.giveBack()
+	roots := f.split(parse(r, d.data, space))
 	if d.index >= len(roots) {
 		return d.Line, 0
 	}
-	n := newExpander(r).object(roots[d.index].root)
+	n := newExpander(r, space).object(roots[d.index].root)
 	if n == nil {
 		return d.Line, 0
 	}
@@ -63,9 +65,11 @@ func Decode(name string, data []byte) ([]Document, []Problem) {
 		return nil, r.problems
 	}
 	f := &file{report: r, budget: maxNodes * 20}
-	roots := f.split(parse(r, data))
+	space := newWorkspace()
+	defer space.giveBack()
+	roots := f.split(parse(r, data, space))
 	all := r.problems
-	e := newExpander(r)
+	e := newExpander(r, space)
 	documents := make([]Document, len(roots))
 	for i, root := range roots {
 		d := &documents[i]

@@ -31,11 +31,11 @@ type expander struct {
 	nodes, text int
 	// active are the anchored nodes being expanded: an alias to one of them is within itself.
 	active []*yaml.Node
-	slab   []node
+	space  *workspace
 }
 
-func newExpander(r *report) *expander {
-	return &expander{report: r, nodes: maxNodes, text: maxText}
+func newExpander(r *report, space *workspace) *expander {
+	return &expander{report: r, nodes: maxNodes, text: maxText, space: space}
 }
 
 // object expands a document's root. Nil: it can't be used, and the report says why.
@@ -54,11 +54,7 @@ func (e *expander) new(parent *node, at position) *node {
 		return nil
 	}
 	e.nodes--
-	if len(e.slab) == 0 {
-		e.slab = make([]node, 128)
-	}
-	n := &e.slab[0]
-	e.slab = e.slab[1:]
+	n := e.space.nodes.next()
 	n.parent, n.line, n.column = parent, at.line, at.column
 	return n
 }

@@ -1,0 +1,107 @@
+package v1alpha1
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// What this program writes is plain: else reading is slow, and nothing else would tell.
+func TestRecordsArePlain(t *testing.T) {
+	archives, err := filepath.Glob("../../../render/testdata/*.txtar")
+	require.NoError(t, err)
+	seen := map[string]int{}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		require.NoError(t, err)
+		for _, f := range archive.Files {
+			if base := path.Base(f.Name); (base == "routing.yaml" || base == "status.yaml") && len(f.Data) > 0 {
+				_, ok := plain(f.Data, new(slab[yaml.Node]))
+				require.True(t, ok, "%s: %s", name, f.Name)
+				seen[base]++
+			}
+		}
+	}
+	require.Greater(t, seen["routing.yaml"], 3)
+	require.Greater(t, seen["status.yaml"], 3)
+}
+
+func TestPlainLeavesTheRestToTheLibrary(t *testing.T) {
+	for _, text := range []string{
+		"", "\n", " a: b", "a: b\n---\nc: d", "a", "a:", "a: b # c", "# c\na: b", "a: 'it''s'", `a: "\n"`, "a: &x b", "a: *x", "a: !!str b", "a: |\n  b",
+		"a: b\n  c", "a:\n  b", "a:\n b: c\n  d: e", "a: b\n- c", "- a\nb: c", "a:\n- b\n c: d", "a: b: c", "a: b:", "a:  b", "a: b ", "-  a", "-", "- ", "? a", "a: {b: c}",
+		"a: [b]", "a: é", "a:\tb", "a: b\r\n", "a: ---", "1: a", `"a": b`, "a: -", "a: - b", "a: @b", "a: \"b", "a: \"", "%YAML 1.1", "a: b\n \nc: d", strings.Repeat("- ", 200) + "a",
+	} {
+		_, ok := plain([]byte(text), new(slab[yaml.Node]))
+		require.False(t, ok, "%q", text)
+	}
+}
+
+// FuzzPlain: what is taken for plain is what the library makes of it, to the column.
+func FuzzPlain(f *testing.F) {
+	for _, pattern := range []string{"testdata/*.yaml", "../../../examples/*/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, name := range files {
+			data, err := os.ReadFile(name)
+			require.NoError(f, err)
+			f.Add(data)
+		}
+	}
+	for _, text := range []string{"a: 1\nb: 0x1f\nc: -1.5e3\nd: 2026-01-02\ne: null\nf: True\ng: .inf\nh: 1_000\ni: 'x: y'\nj: \"- z\"\nk: {}\nl: []\nm: y\nn: 010",
+		"- - a\n  - b\n-\n", "a:\n- b: c\n  d:\n  - e\n  - f: g\nh: i", "a: b\n\n\nc: d\n\n", "a: <<\n<<: b", "on: off\ntrue: false\nnull: ~", "a: ...\nb: --x\nc: a,b]c\nd: 10m\ne: 1e3\nf: 0b11\ng: 0o7\nh: 2026-01-02T03:04:05Z\ni: 123456789012345678901"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		space := newWorkspace()
+		defer space.giveBack()
+		root, ok := plain(data, &space.parsed)
+		if !ok {
+			return
+		}
+		roots, err := parseAll(data)
+		require.NoError(t, err)
+		require.Equal(t, []*yaml.Node{root}, roots)
+	})
+}
+
+// BenchmarkPlain reads a status.yaml; BenchmarkLibrary has the library read it.
+func BenchmarkPlain(b *testing.B) {
+	data := aStatus(b)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		space := newWorkspace()
+		_, ok := plain(data, &space.parsed)
+		require.True(b, ok)
+		space.giveBack()
+	}
+}
+
+func BenchmarkLibrary(b *testing.B) {
+	data := aStatus(b)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		_, err := parseAll(data)
+		require.NoError(b, err)
+	}
+}
+
+func aStatus(b *testing.B) []byte {
+	archive, err := txtar.ParseFile("../../../render/testdata/status.txtar")
+	require.NoError(b, err)
+	for _, f := range archive.Files {
+		if path.Base(f.Name) == "status.yaml" {
+			return f.Data
+		}
+	}
+	b.Fatal("there is none")
+	return nil
+}
