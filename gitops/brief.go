@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"sort"
 
 	"golang.org/x/sync/errgroup"
 
@@ -174,18 +175,105 @@ func (r *recordAt) temporal() []string {
 	return out
 }
 
-// survey says what is known of worker deployments, and reads all about those of which that is not enough.
-func (e *environment) survey(all []deploymentAt) error {
-	e.world.Known = make([]rollout.Known, len(all))
+// part is one namespace of a survey.
+type part struct {
+	specs  []specAt
+	folder *recordsIn // nil: there are no records
+	of     []*recordAt
+	// known is what is known of its worker deployments, if all of them are known in brief.
+	known []rollout.Known
+}
+
+// divided gives the namespaces of an environment, in their order, and what is in each. Specs are sorted by name.
+func (e *environment) divided() (names []string, parts map[string]part) {
+	parts = make(map[string]part, len(e.found))
+	specs, k := e.specs, 0
+	for len(specs) > 0 || k < len(e.found) {
+		var name string
+		var p part
+		if k < len(e.found) && (len(specs) == 0 || e.found[k].namespace <= specs[0].name.Namespace) {
+			name, p.folder, p.of = e.found[k].namespace, e.found[k], e.of[k].all
+			k++
+		} else {
+			name = specs[0].name.Namespace
+		}
+		n := sort.Search(len(specs), func(i int) bool { return specs[i].name.Namespace > name })
+		p.specs, specs = specs[:n:n], specs[n:]
+		names, parts[name] = append(names, name), p
+	}
+	return names, parts
+}
+
+// comparable says whether what the last survey knew can be true still: what is known of a worker deployment depends on its own files, on the
+// connections of the environment, and on templates, which are not gone into here.
+func (e *environment) comparable(last *environment) bool {
+	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.Equal(e.connections, last.connections) &&
+		len(e.options.namespaces.Kubernetes) == 0 && len(e.options.namespaces.Temporal) == 0 // else there is something to be said each time
+}
+
+// isAs says whether all files of a namespace are those of the last survey, which knew all of them in brief.
+func (p *part) isAs(was *part) bool {
+	return was.known != nil && p.folder != nil && p.folder == was.folder && p.folder.known != nil && slices.EqualFunc(p.specs, was.specs, func(a, b specAt) bool {
+		return a.file == b.file && a.brief == b.brief && a.brief != nil
+	})
+}
+
+// survey says what is known of worker deployments, and reads all about those of which that is not enough. In a namespace where nothing moved
+// it is what it was.
+func (e *environment) survey() error {
+	last := e.surveyed[e.world.Environment.Name]
+	comparable := e.comparable(last)
+	names, parts := e.divided()
+	var all []deploymentAt
+	total := 0
+	for _, name := range names {
+		p := parts[name]
+		if comparable {
+			if was := last.parts[name]; p.isAs(&was) {
+				p.known = was.known
+				parts[name], total = p, total+len(p.known)
+				continue
+			}
+		}
+		all = append(all, together(p.specs, p.of)...)
+	}
+	all = e.withoutForeign(all)
+	e.assign(all)
+	looked, err := e.look(all)
+	if err != nil {
+		return err
+	}
+	e.world.Known = make([]rollout.Known, 0, total+len(looked))
+	for _, name := range names {
+		p, from := parts[name], len(e.world.Known)
+		if p.known == nil {
+			n := sort.Search(len(looked), func(i int) bool { return looked[i].Deployment.Namespace > name })
+			e.world.Known, looked = append(e.world.Known, looked[:n]...), looked[n:]
+		} else {
+			e.world.Known = append(e.world.Known, p.known...)
+		}
+		p.known = slices.Clip(e.world.Known[from:])
+		if slices.ContainsFunc(p.known, func(k rollout.Known) bool { return k.Full != nil }) {
+			p.known = nil
+		}
+		parts[name] = p
+	}
+	e.parts = parts
+	return nil
+}
+
+// look says what is known of some worker deployments.
+func (e *environment) look(all []deploymentAt) ([]rollout.Known, error) {
+	out := make([]rollout.Known, len(all))
 	var full []int
 	for i := range all {
 		var ok bool
-		if e.world.Known[i], ok = e.inBrief(&all[i]); !ok {
+		if out[i], ok = e.inBrief(&all[i]); !ok {
 			full = append(full, i)
 		}
 	}
 	if err := e.bringFor(all, full); err != nil {
-		return err
+		return nil, err
 	}
 	problems, errs := make([][]v1alpha1.Problem, len(full)), make([]error, len(full))
 	onAllCores(len(full), func(k int) {
@@ -195,17 +283,17 @@ func (e *environment) survey(all []deploymentAt) error {
 		problems[k] = own.world.Problems
 	})
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
 	e.world.Problems = slices.Concat(e.world.Problems, slices.Concat(problems...))
 	for _, i := range full {
 		s, err := e.whole(all[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		e.world.Known[i] = rollout.Known{Deployment: all[i].name, Full: &s}
+		out[i] = rollout.Known{Deployment: all[i].name, Full: &s}
 	}
-	return nil
+	return out, nil
 }
 
 // onAllCores does n things that have nothing to do with each other.

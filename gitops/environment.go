@@ -38,8 +38,11 @@ type environment struct {
 	connections map[rollout.Name]*v1alpha1.Connection
 	waivers     []v1alpha1.Waiver
 	resources   resourceTemplates
-	// found are the folders of records, in the order in which they are listed.
+	// found are the folders of records, in the order in which they are listed, and of the records in each of them.
 	found []*recordsIn
+	of    []*records
+	// parts are those of a survey, by namespace.
+	parts map[string]part
 	// early are files of records that are decoded already, by path and hash, while the environment is read.
 	early map[fileKey]early
 	// rootFile is the kustomization of all of them; nil where there is none.
@@ -260,29 +263,21 @@ type deploymentAt struct {
 
 // deployments says which worker deployments there are, by their specs and records: one snapshot for each, or what is known of it.
 func (e *environment) deployments() error {
-	var err error
-	e.records, err = e.recorded()
+	err := e.recorded()
 	e.early = nil
 	if err != nil {
 		return err
-	}
-	if len(e.records) > 0 {
-		e.world.Roots = make([]string, len(e.records))
-	}
-	output := path.Clean(e.world.Environment.Output.Path) + "/"
-	for i, r := range e.records {
-		e.world.Roots[i] = strings.TrimPrefix(r.Dir, output)
 	}
 	byName := func(a, b specAt) int { return a.name.Compare(b.name) }
 	if !slices.IsSortedFunc(e.specs, byName) {
 		slices.SortStableFunc(e.specs, byName)
 	}
-	e.rollouts, e.world.Waivers = inProgress(e.records), e.waivers
+	e.world.Waivers = e.waivers
+	if e.briefs != nil {
+		return e.survey()
+	}
 	all := e.withoutForeign(together(e.specs, e.records))
 	e.assign(all)
-	if e.briefs != nil {
-		return e.survey(all)
-	}
 	e.world.Deployments = make([]rollout.Snapshot, len(all))
 	for i, d := range all {
 		if e.world.Deployments[i], err = e.whole(d); err != nil {
@@ -387,17 +382,6 @@ func asProblems(problems []v1alpha1.Problem) []rollout.Problem {
 	for _, p := range problems {
 		if p.Severity == v1alpha1.Error {
 			out = append(out, rollout.Problem{Reason: rollout.InvalidSpec, Message: p.String()})
-		}
-	}
-	return out
-}
-
-// inProgress are the rollouts of an environment that its records desire, in their order.
-func inProgress(records []*recordAt) []rollout.InProgress {
-	var out []rollout.InProgress
-	for _, at := range records {
-		if r, ok := at.inProgress(); ok {
-			out = append(out, r)
 		}
 	}
 	return out

@@ -276,9 +276,16 @@ func (m memoryTree) read(file, _ string) ([]byte, error) { return []byte(m[file]
 // Reading on top of what was read before gives what reading anew gives, whatever changed.
 func TestReadAgainIsReadAnew(t *testing.T) {
 	paths := []string{"a/x.yaml", "a/b/y.yaml", "a/b/c/z.yaml", "w.yaml", "deploy/shop/x/routing.yaml", "deploy/shop/y/routing.yaml",
-		"deploy/shop/x/status.yaml", "workers/connection.yaml", "x-pdb.yaml", "y-pdb.yaml"}
+		"deploy/shop/x/status.yaml", "workers/connection.yaml", "x-pdb.yaml", "y-pdb.yaml",
+		"far/f.yaml", "far/g.yaml", "far/connection.yaml", "deploy/far/f/routing.yaml", "deploy/far/g/routing.yaml"}
 	content := func(path string, n int) string {
 		switch {
+		case strings.HasPrefix(path, "deploy/far"):
+			return strings.ReplaceAll(routingYAML(strings.Split(path, "/")[2], "far/"+[]string{"f", "g"}[n%2]+".yaml"), "shop", "far")
+		case path == "far/connection.yaml":
+			return strings.ReplaceAll(connectionYAML, "shop", "far")
+		case strings.HasPrefix(path, "far/"):
+			return specYAML("far", []string{"f", "g", "shop"}[n%3], "i:"+string(rune('0'+n)))
 		case strings.HasSuffix(path, "routing.yaml"):
 			return routingYAML(strings.Split(path, "/")[2], paths[n%4])
 		case strings.HasSuffix(path, "connection.yaml"):
@@ -309,6 +316,9 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 				rt.Fatalf("reading again differs from reading anew:\n%s", diff)
 			}
 			survey := read(&surveys)
+			for range rapid.IntRange(0, 2).Draw(rt, "more surveys") { // what was decoded is known in brief then
+				survey = read(&surveys)
+			}
 			for i := range survey.Environments {
 				var err error
 				env := &survey.Environments[i]
@@ -321,4 +331,74 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 			}
 		}
 	})
+}
+
+// identified is what worker deployments are compared by, read in full or not.
+func identified(all []rollout.Known) []rollout.Known {
+	out := slices.Clone(all)
+	for i, k := range all {
+		if s := k.Full; s != nil {
+			out[i] = rollout.Known{Deployment: s.Deployment, SpecPath: s.SpecPath, SpecBlob: s.Git.SpecBlob, Connection: s.Connection,
+				LastConnection: s.LastConnection, Dir: s.Record.Dir, Tree: s.Record.Tree}
+		}
+	}
+	return out
+}
+
+// A survey of a settled fleet takes over what it knew of namespaces: whatever moves then, it says what a first one says.
+func TestSurveyOfASettledFleet(t *testing.T) {
+	far := func(text string) string { return strings.ReplaceAll(text, "shop", "far") }
+	settled := memoryTree{"x.yaml": specYAML("shop", "x", "i:1"), "y.yaml": specYAML("shop", "y", "i:1"), "c.yaml": connectionYAML,
+		"far/f.yaml": specYAML("far", "f", "i:1"), "far/g.yaml": specYAML("far", "g", "i:1"), "far/c.yaml": far(connectionYAML),
+		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml"), "deploy/shop/y/routing.yaml": routingYAML("y", "y.yaml"),
+		"deploy/far/f/routing.yaml": far(routingYAML("f", "far/f.yaml")), "deploy/far/g/routing.yaml": far(routingYAML("g", "far/g.yaml"))}
+	for what, change := range map[string]memoryTree{
+		"nothing":           {},
+		"a spec":            {"x.yaml": specYAML("shop", "x", "i:2")},
+		"a spec goes":       {"far/g.yaml": ""},
+		"a spec comes":      {"far/h.yaml": specYAML("far", "h", "i:1")},
+		"a spec moves away": {"far/g.yaml": specYAML("shop", "g", "i:1")},
+		"a second one":      {"far/h.yaml": specYAML("far", "g", "i:1")},
+		"a spec is broken":  {"far/g.yaml": specYAML("far", "g", "i:1") + "  more: 1\n"},
+		"a record":          {"deploy/shop/x/routing.yaml": routingYAML("x", "y.yaml")},
+		"a record goes":     {"deploy/far/g/routing.yaml": ""},
+		"a record comes":    {"deploy/far/h/routing.yaml": far(routingYAML("h", "far/h.yaml"))},
+		"a connection":      {"far/c.yaml": strings.Replace(far(connectionYAML), "localhost", "elsewhere", 1)},
+		"a connection goes": {"c.yaml": ""},
+		"a template":        {"pdb.yaml": templateYAML("pdb", "x")},
+		"a namespace goes":  {"deploy/far/f/routing.yaml": "", "deploy/far/g/routing.yaml": "", "far/f.yaml": "", "far/g.yaml": ""},
+		"a namespace comes": {"new.yaml": specYAML("new", "x", "i:1")},
+	} {
+		t.Run(what, func(t *testing.T) {
+			files := maps.Clone(settled)
+			read := func(r *Reader) rollout.World {
+				w, err := r.read(files, func(v1alpha1.Environment) (tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+				require.NoError(t, err)
+				return w
+			}
+			surveys := Reader{briefs: &briefs{}}
+			for range 3 {
+				read(&surveys)
+			}
+			for _, namespace := range []string{"shop", "far"} {
+				require.Len(t, surveys.surveyed["default"].parts[namespace].known, 2)
+			}
+			for name, text := range change {
+				if files[name] = text; text == "" {
+					delete(files, name)
+				}
+			}
+			want, first := read(new(Reader)), Reader{briefs: &briefs{}}
+			for range 3 {
+				survey := read(&surveys)
+				env := &survey.Environments[0]
+				require.Equal(t, identified(read(&first).Environments[0].Known), identified(env.Known))
+				var err error
+				env.Deployments, err = surveys.surveyed.fill(t.Context(), surveys.surveyed.brief("default", env.Known))
+				require.NoError(t, err)
+				env.Known = nil
+				require.Empty(t, cmp.Diff(want, survey, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(v1alpha1.Document{})))
+			}
+		})
+	}
 }

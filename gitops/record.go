@@ -14,8 +14,10 @@ import (
 
 // recordsIn are the records in a folder of an output as they were found, sorted by name.
 type recordsIn struct {
-	hash string
-	at   []recordIn
+	namespace, hash string
+	at              []recordIn
+	// known are the records, once all of them are known in brief; nil: they have to be gone through.
+	known *records
 }
 
 // recordIn is a folder that may hold a record. at is what was found there; nil: it has to be read.
@@ -69,7 +71,7 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := &recordsIn{hash: ns.hash}
+	now := &recordsIn{namespace: ns.name, hash: ns.hash}
 	for _, n := range entries {
 		if n.kind == dirEntry {
 			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.name, Name: n.name}, path.Join(dir, n.name), n.hash, was.find(n)})
@@ -79,28 +81,60 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	return now, nil
 }
 
-// recorded reads the records that were found: each has a routing.yaml or versions. They are sorted by name.
-func (e *environment) recorded() ([]*recordAt, error) {
+// records are those of one namespace, each with a routing.yaml or versions, sorted by name, and what they come to.
+type records struct {
+	all      []*recordAt
+	rollouts []rollout.InProgress
+	roots    []string // their folders, below the output
+	entries  int
+}
+
+// recorded reads the records that were found, sorted by name.
+func (e *environment) recorded() error {
 	var err error
 	if e.rootFile != nil {
 		if e.world.RootFile, err = e.readRoot(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	var records []*recordAt
 	left := newBudget()
 	for _, folder := range e.found {
-		for i := range folder.at {
-			record, err := e.record(&folder.at[i], left)
-			if err != nil {
-				return nil, err
+		in := folder.known
+		if in == nil {
+			if in, err = e.recordsOf(folder, left); err != nil {
+				return err
 			}
-			if record.brief != nil || record.Routing != nil || record.RoutingProblem != nil {
-				records = append(records, record)
-			}
+		} else if err := left.take(in.entries, in.all[len(in.all)-1].Dir); err != nil {
+			return err
+		}
+		e.of = append(e.of, in)
+		e.records, e.rollouts, e.world.Roots = append(e.records, in.all...), append(e.rollouts, in.rollouts...), append(e.world.Roots, in.roots...)
+	}
+	return nil
+}
+
+// recordsOf reads the records of one namespace. Those that are all known in brief stay what they are for as long as their folder does.
+func (e *environment) recordsOf(folder *recordsIn, left *budget) (*records, error) {
+	out, inBrief := &records{}, true
+	output := path.Clean(e.world.Environment.Output.Path) + "/"
+	for i := range folder.at {
+		r, err := e.record(&folder.at[i], left)
+		if err != nil {
+			return nil, err
+		}
+		inBrief = inBrief && r.brief != nil
+		if r.brief == nil && r.Routing == nil && r.RoutingProblem == nil {
+			continue
+		}
+		out.all, out.roots, out.entries = append(out.all, r), append(out.roots, strings.TrimPrefix(r.Dir, output)), out.entries+r.entries
+		if p, ok := r.inProgress(); ok {
+			out.rollouts = append(out.rollouts, p)
 		}
 	}
-	return records, nil
+	if inBrief && len(out.all) > 0 && folder.hash != "" {
+		folder.known = out
+	}
+	return out, nil
 }
 
 // sortedEntries lists a directory in the order of names, in which a folder comes before what has its name and more.

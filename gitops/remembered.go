@@ -156,9 +156,9 @@ func namespaces(known []rememberedNamespace) map[recordsKey]*recordsIn {
 	out := make(map[recordsKey]*recordsIn, len(known))
 	for _, ns := range known {
 		f := &ns.Folder
-		in := &recordsIn{hash: hashOf(f.Hash)}
+		in := &recordsIn{namespace: path.Base(f.Path), hash: hashOf(f.Hash)}
 		for i := range min(len(f.Names), len(f.Hashes)) {
-			in.at = append(in.at, recordIn{rollout.Name{Namespace: path.Base(f.Path), Name: f.Names[i]}, path.Join(f.Path, f.Names[i]), hashOf(f.Hashes[i]), nil})
+			in.at = append(in.at, recordIn{rollout.Name{Namespace: in.namespace, Name: f.Names[i]}, path.Join(f.Path, f.Names[i]), hashOf(f.Hashes[i]), nil})
 		}
 		out[recordsKey{ns.Environment, f.Path}] = in
 	}
