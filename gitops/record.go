@@ -97,7 +97,11 @@ func (e *environment) recorded() error {
 			return err
 		}
 	}
-	left := newBudget()
+	left, most := newBudget(), 0
+	for _, folder := range e.found {
+		most += len(folder.at)
+	}
+	e.records, e.world.Roots = make([]*recordAt, 0, most), make([]string, 0, most)
 	for _, folder := range e.found {
 		in := folder.known
 		if in == nil {
