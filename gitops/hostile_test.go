@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,6 +64,28 @@ func bomb(r *gittest.Repo, levels int) string {
 	return tree
 }
 
+// wide is a tree of n folders that are all the same one.
+func wide(r *gittest.Repo, n int, of string) string {
+	lines := ""
+	for i := range n {
+		lines += fmt.Sprintf("040000 tree %s\tn%03d\n", of, i)
+	}
+	return r.GitInput([]byte(lines), "mktree")
+}
+
+// rawTree is a tree of folders as git would not make it: names and hashes in turn.
+func rawTree(r *gittest.Repo, folders ...string) string {
+	var raw []byte
+	for i := 0; i < len(folders); i += 2 {
+		hash, err := hex.DecodeString(folders[i+1])
+		if err != nil {
+			panic(err)
+		}
+		raw = append(append(raw, "40000 "+folders[i]+"\x00"...), hash...)
+	}
+	return r.GitInput(raw, "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+}
+
 // deep is a tree of so many folders within each other.
 func deep(r *gittest.Repo, levels int) string {
 	at := "100644 blob " + r.GitInput([]byte("x"), "hash-object", "-w", "--stdin")
@@ -87,8 +110,23 @@ func TestHostileTrees(t *testing.T) {
 		says             string
 		deployments      []string // of environment a
 	}{
-		"a bomb among specs":    {"a/x", "040000", "tree", func(r *gittest.Repo) string { return bomb(r, 9) }, "more than 500000 files", nil},
-		"a bomb in the output":  {"deploy/a/shop/x", "040000", "tree", func(r *gittest.Repo) string { return bomb(r, 9) }, "more than 500000 files", nil},
+		"a bomb among specs":   {"a/x", "040000", "tree", func(r *gittest.Repo) string { return bomb(r, 9) }, "more than 500000 files", nil},
+		"a bomb in the output": {"deploy/a/shop/x", "040000", "tree", func(r *gittest.Repo) string { return bomb(r, 9) }, "more than 500000 files", nil},
+		"a bomb of records": {"deploy/a", "040000", "tree", func(r *gittest.Repo) string {
+			empty := r.GitInput(nil, "mktree")
+			return wide(r, 800, wide(r, 800, empty))
+		}, "more than 500000 files", nil},
+		"a namespace twice": {"deploy/a", "040000", "tree", func(r *gittest.Repo) string {
+			shop := r.Git("rev-parse", "main:deploy/b/shop")
+			return rawTree(r, "shop", shop, "shop", shop)
+		}, `deploy/a: has an entry "shop" that is there twice`, []string{"shop/cart", "shop/checkout"}},
+		"a record twice": {"deploy/a/shop", "040000", "tree", func(r *gittest.Repo) string {
+			cart := r.Git("rev-parse", "main:deploy/b/shop/cart")
+			return rawTree(r, "cart", cart, "cart", cart)
+		}, `deploy/a/shop: has an entry "cart" that is there twice`, []string{"shop/cart", "shop/checkout"}},
+		"a path as a namespace": {"deploy/a", "040000", "tree", func(r *gittest.Repo) string {
+			return rawTree(r, "../b/shop", r.Git("rev-parse", "main:deploy/b/shop"))
+		}, `deploy/a: has an entry "../b/shop" that is there twice, or is a path`, []string{"shop/checkout"}},
 		"deep specs":            {"a/x", "040000", "tree", func(r *gittest.Repo) string { return deep(r, 30) }, "nested deeper than a path of 4096 bytes", nil},
 		"a deep record":         {"deploy/a/shop/x", "040000", "tree", func(r *gittest.Repo) string { return deep(r, 30) }, "nested deeper", nil},
 		"a huge spec":           {"a/huge.yaml", "100644", "blob", large, "a/huge.yaml: is larger than 1048576 bytes", []string{"shop/checkout"}},
@@ -106,7 +144,7 @@ func TestHostileTrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
-				"b/c.yaml": specYAML("shop", "cart", "x"), "a/t.yaml": connectionYAML, "deploy/a/x": "", "policies/ok.rego": "package rampart.rollout\n"}})
+				"b/c.yaml": specYAML("shop", "cart", "x"), "a/t.yaml": connectionYAML, "deploy/a/x": "", "deploy/b/shop/cart/routing.yaml": routingYAML("cart", "b/c.yaml"), "policies/ok.rego": "package rampart.rollout\n"}})
 			with(r, c.path, c.mode, c.kind, c.object(r))
 			repo := open(t, r)
 			w, err := repo.Read(t.Context())
@@ -126,9 +164,24 @@ func TestHostileTrees(t *testing.T) {
 			}
 			require.Equal(t, c.deployments, got)
 			require.Len(t, w.Environments[1].Deployments, 1, "the other environment goes on")
-			again, err := repo.Read(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, len(w.Environments[0].Problems), len(again.Environments[0].Problems))
+			times := 1
+			if c.deployments != nil { // a survey may take over what the last one found
+				times = 3
+			}
+			for range times {
+				again, err := repo.Read(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, len(w.Environments[0].Problems), len(again.Environments[0].Problems))
+				survey, _, err := repo.Survey(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, w.Environments[0].Problems, survey.World.Environments[0].Problems)
+				var known []string
+				for _, k := range survey.World.Environments[0].Known {
+					known = append(known, k.Deployment.String())
+				}
+				require.Equal(t, c.deployments, known)
+				r.Commit(gittest.Commit{Write: map[string]string{"elsewhere": strings.Repeat("x", len(r.Git("rev-list", "main")))}})
+			}
 		})
 	}
 }

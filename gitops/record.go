@@ -16,6 +16,7 @@ import (
 type recordsIn struct {
 	namespace, hash string
 	at              []recordIn
+	problems        []v1alpha1.Problem
 	// known are the records, once all of them are known in brief; nil: they have to be gone through.
 	known *records
 }
@@ -38,11 +39,12 @@ func (e *environment) findRecords() error {
 			return err
 		}
 	}
-	namespaces, err := sortedEntries(e.out, root, top.hash)
+	entries, err := sortedEntries(e.out, root, top.hash)
 	if err != nil {
 		return err
 	}
-	for _, ns := range namespaces {
+	left := newBudget()
+	for _, ns := range e.named(root, entries) {
 		dir := path.Join(root, ns.name)
 		if ns.name == kustomizationFile && ns.kind == fileEntry {
 			e.rootFile = &found{path: dir, hash: ns.hash}
@@ -51,6 +53,9 @@ func (e *environment) findRecords() error {
 			continue
 		}
 		folder, err := e.folder(ns, dir)
+		if err == nil {
+			err = left.take(1+len(folder.at), dir)
+		}
 		if err != nil {
 			return err
 		}
@@ -65,13 +70,16 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	e.used.folders[key] = true
 	was := e.folders[key]
 	if was != nil && ns.hash != "" && was.hash == ns.hash {
+		e.world.Problems = append(e.world.Problems, was.problems...)
 		return was, nil
 	}
 	entries, err := sortedEntries(e.out, dir, ns.hash)
 	if err != nil {
 		return nil, err
 	}
-	now := &recordsIn{namespace: ns.name, hash: ns.hash}
+	now, said := &recordsIn{namespace: ns.name, hash: ns.hash}, len(e.world.Problems)
+	entries = e.named(dir, entries)
+	now.problems = slices.Clone(e.world.Problems[said:])
 	for _, n := range entries {
 		if n.kind == dirEntry {
 			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.name, Name: n.name}, path.Join(dir, n.name), n.hash, was.find(n)})
@@ -148,6 +156,21 @@ func sortedEntries(t tree, dir, hash string) ([]entry, error) {
 		return nil, err
 	}
 	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) }), nil
+}
+
+// named leaves out entries that no name can be told by: one that is there already, or a path. Git makes no such folder; entries are sorted.
+func (e *environment) named(dir string, entries []entry) []entry {
+	last := ""
+	return slices.DeleteFunc(entries, func(x entry) bool {
+		again := x.name == last
+		last = x.name
+		if !again && !strings.Contains(x.name, "/") {
+			return false
+		}
+		e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: dir,
+			Message: fmt.Sprintf("has an entry %q that is there twice, or is a path: it is left out; write the folder anew with git", cut(x.name))})
+		return true
+	})
 }
 
 // readRoot reads the output's kustomization.yaml, which lists all worker deployments: once for each content.

@@ -77,7 +77,7 @@ func (r *Repository) Remember() any {
 				records[fileKey{at.dir, at.hash}] = *b
 			}
 		}
-		if in.hash != "" {
+		if in.hash != "" && len(in.problems) == 0 {
 			out.Namespaces = append(out.Namespaces, rememberedNamespace{key.environment, ns})
 		}
 	}

@@ -24,7 +24,7 @@
 //     trees that are known by other means, it does: the mirror is partial then, [Mirror.Bring] has the blobs come that are to be read, and
 //     trees come as they are read.
 //   - What is on disk is complete without what is in memory. Objects that arrive in small fetches and
-//     pushes live in a bounded overlay in memory, written out as one pack when it is full and at Close.
+//     pushes live in a bounded overlay in memory, written out as one pack when it is full, at Close, and at Forget where it is half full.
 //   - The directory may be deleted at any time while no process has it open. A directory that cannot be
 //     read is emptied and filled again; nothing is lost, since only pushed commits count.
 //   - No credential reaches a log, an error, or the disk.

@@ -178,10 +178,11 @@ func (m *Mirror) rebuild(reason error) error {
 	})
 }
 
-// Forget gives up memory that reading much took. Its place is where nothing is waited for: what is read next takes a little longer.
+// Forget gives up memory that reading much took, and writes out what is in memory alone where that is much. Its place is where nothing is
+// waited for: what is read next takes a little longer.
 func (m *Mirror) Forget() {
 	if err := m.store.forget(); err != nil {
-		m.log.Debug("files of the mirror were not closed well", "error", err)
+		m.log.Warn("memory was not given up", "mirror", m.dir, "error", err)
 	}
 }
 

@@ -104,10 +104,14 @@ func (s *store) forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resting = true
-	if s.size > s.limits.overlay/4 {
-		return s.flushLocked()
+	if s.size <= s.limits.overlay/2 {
+		return s.reopenLocked()
 	}
-	return s.reopenLocked()
+	err := s.flushLocked()
+	if err != nil { // they stay in memory
+		err = errors.Join(fmt.Errorf("write what is new to the mirror: %w", err), s.reopenLocked())
+	}
+	return err
 }
 
 // reset starts over after the files on disk were replaced by change.
