@@ -185,12 +185,11 @@ type part struct {
 }
 
 // divided gives the namespaces of an environment, in their order, and what is in each. Specs are sorted by name.
-func (e *environment) divided() (names []string, parts map[string]part) {
-	parts = make(map[string]part, len(e.found))
+func (e *environment) divided() (names []string, parts map[string]*part) {
+	parts = make(map[string]*part, len(e.found))
 	specs, k := e.specs, 0
 	for len(specs) > 0 || k < len(e.found) {
-		var name string
-		var p part
+		name, p := "", new(part)
 		if k < len(e.found) && (len(specs) == 0 || e.found[k].namespace <= specs[0].name.Namespace) {
 			name, p.folder, p.of = e.found[k].namespace, e.found[k], e.of[k].all
 			k++
@@ -204,16 +203,16 @@ func (e *environment) divided() (names []string, parts map[string]part) {
 	return names, parts
 }
 
-// comparable says whether what the last survey knew can be true still: what is known of a worker deployment depends on its own files, on the
+// mayTakeOver says whether what the last survey knew can be true still: what is known of a worker deployment depends on its own files, on the
 // connections of the environment, and on templates, which are not gone into here.
-func (e *environment) comparable(last *environment) bool {
+func (e *environment) mayTakeOver(last *environment) bool {
 	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.Equal(e.connections, last.connections) &&
-		len(e.options.namespaces.Kubernetes) == 0 && len(e.options.namespaces.Temporal) == 0 // else there is something to be said each time
+		!e.options.namespaces.restricted() // else there is something to be said each time
 }
 
 // isAs says whether all files of a namespace are those of the last survey, which knew all of them in brief.
 func (p *part) isAs(was *part) bool {
-	return was.known != nil && p.folder != nil && p.folder == was.folder && p.folder.known != nil && slices.EqualFunc(p.specs, was.specs, func(a, b specAt) bool {
+	return was != nil && was.known != nil && p.folder != nil && p.folder == was.folder && p.folder.known != nil && slices.EqualFunc(p.specs, was.specs, func(a, b specAt) bool {
 		return a.file == b.file && a.brief == b.brief && a.brief != nil
 	})
 }
@@ -222,18 +221,16 @@ func (p *part) isAs(was *part) bool {
 // it is what it was.
 func (e *environment) survey() error {
 	last := e.surveyed[e.world.Environment.Name]
-	comparable := e.comparable(last)
+	takeOver := e.mayTakeOver(last)
 	names, parts := e.divided()
 	var all []deploymentAt
 	total := 0
 	for _, name := range names {
 		p := parts[name]
-		if comparable {
-			if was := last.parts[name]; p.isAs(&was) {
-				p.known = was.known
-				parts[name], total = p, total+len(p.known)
-				continue
-			}
+		if takeOver && p.isAs(last.parts[name]) {
+			p.known = last.parts[name].known
+			total += len(p.known)
+			continue
 		}
 		all = append(all, together(p.specs, p.of)...)
 	}
@@ -256,7 +253,6 @@ func (e *environment) survey() error {
 		if slices.ContainsFunc(p.known, func(k rollout.Known) bool { return k.Full != nil }) {
 			p.known = nil
 		}
-		parts[name] = p
 	}
 	e.parts = parts
 	return nil

@@ -42,7 +42,7 @@ type environment struct {
 	found []*recordsIn
 	of    []*records
 	// parts are those of a survey, by namespace.
-	parts map[string]part
+	parts map[string]*part
 	// early are files of records that are decoded already, by path and hash, while the environment is read.
 	early map[fileKey]early
 	// rootFile is the kustomization of all of them; nil where there is none.

@@ -138,7 +138,7 @@ func (n *node) writePath(b *strings.Builder) {
 func isPlainKey(key string) bool {
 	for i := range len(key) {
 		c := key[i]
-		if c != '_' && c != '-' && !('0' <= c && c <= '9') && !('a' <= c && c <= 'z') && !('A' <= c && c <= 'Z') {
+		if c != '-' && !isLetter(c) && !isDigit(c) {
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // maxPlainKey is how long a key is that plain takes, in bytes. YAML itself ends at 1024.
 const maxPlainKey = 128
 
-// plain reads plain YAML, as this program writes its records and people most of their specs: one document of block mappings and lists, in
+// plain reads plain YAML, as this program writes its records: one document of block mappings and lists, in
 // printable ASCII and without comments, whose keys need no quotes and whose scalars end on the line that they begin on, plain or in quotes
 // with nothing escaped. It gives what the YAML library gives, in a tenth of the time. Of anything else, and of whatever is no YAML at
 // all, it says that it is not plain: the library is asked then, and its answer counts.
