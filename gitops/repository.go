@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -346,7 +347,7 @@ func (r *Repository) changes(ctx context.Context, tip mirror.Tip, output string,
 			}
 			change.Blob = blob
 		default:
-			change.Data = []byte(c.Data)
+			change.Data = unsafe.Slice(unsafe.StringData(c.Data), len(c.Data)) // nobody writes to it; all that is rendered would be there twice
 		}
 		out = append(out, change)
 	}

@@ -40,7 +40,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 				{BuildID: "v2", CreatedAt: now.Add(-time.Minute), Queues: queues(), QueuesKnown: rollout.Yes}}}
 	}
 	world, decided := live(t, a, ready, ready)
-	waits := func(decided [][]reconcile.Decision) map[string]string {
+	waits := func(decided [][]*reconcile.Decision) map[string]string {
 		out := map[string]string{}
 		for _, d := range decided[0] {
 			for _, h := range d.Plan.Held {

@@ -23,9 +23,9 @@ import (
 )
 
 // play plans once for each observation, and writes what they render to the folder, as cycles do.
-func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) reconcile.Decision {
+func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) *reconcile.Decision {
 	t.Helper()
-	var last reconcile.Decision
+	var last *reconcile.Decision
 	for _, obs := range seen {
 		var reads atomic.Int64
 		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}}, temporalFlags{})
@@ -49,7 +49,7 @@ func writeAt(t *testing.T, name, text string) {
 }
 
 // recorded is the decision as the bot records it.
-func recorded(t *testing.T, d reconcile.Decision) decisions.Decision {
+func recorded(t *testing.T, d *reconcile.Decision) decisions.Decision {
 	t.Helper()
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func explainDecision(ctx context.Context, source decisionSource, s rollout.Snaps
 }
 
 // explainObserved explains what was decided from a snapshot.
-func explainObserved(ctx context.Context, d reconcile.Decision, ask policyQuestion) (*report.PolicyTree, error) {
+func explainObserved(ctx context.Context, d *reconcile.Decision, ask policyQuestion) (*report.PolicyTree, error) {
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 
 // observed is the world with what was read of Temporal. It is complete for deciding again: a decision that wanted a second
 // read has both.
-func observed(world rollout.World, decided [][]reconcile.Decision) rollout.World {
+func observed(world rollout.World, decided [][]*reconcile.Decision) rollout.World {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {

@@ -42,7 +42,7 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var world rollout.World
-			var decided [][]reconcile.Decision
+			var decided [][]*reconcile.Decision
 			var err error
 			if snapshot != "" {
 				world, decided, err = a.decideSnapshot(cmd.Context(), snapshot)
@@ -64,7 +64,7 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 	return cmd
 }
 
-func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server temporalFlags) (world rollout.World, decided [][]reconcile.Decision, err error) {
+func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server temporalFlags) (world rollout.World, decided [][]*reconcile.Decision, err error) {
 	source, closeSource, err := a.source(repository)
 	if err != nil {
 		return world, nil, err
@@ -91,10 +91,10 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 const busyTries = 4
 
 // patiently plans, again where Temporal was too busy to answer.
-func patiently(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]reconcile.Decision, error) {
+func patiently(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]*reconcile.Decision, error) {
 	for try := 1; ; try++ {
 		world, decided, err := planner.Plan(ctx)
-		busy := slices.ContainsFunc(slices.Concat(decided...), func(d reconcile.Decision) bool {
+		busy := slices.ContainsFunc(slices.Concat(decided...), func(d *reconcile.Decision) bool {
 			p := d.Snapshot.Observation.Problem
 			return p != nil && p.Busy
 		})
@@ -109,7 +109,7 @@ func patiently(ctx context.Context, planner *reconcile.Planner, pause time.Durat
 }
 
 // decideSnapshot decides on what was observed earlier.
-func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [][]reconcile.Decision, error) {
+func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [][]*reconcile.Decision, error) {
 	world, err := a.readSnapshot(name)
 	if err != nil {
 		return world, nil, err
@@ -119,7 +119,7 @@ func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [
 		return world, nil, err
 	}
 	defer judges.close()
-	out := make([][]reconcile.Decision, len(world.Environments))
+	out := make([][]*reconcile.Decision, len(world.Environments))
 	for i, env := range world.Environments {
 		out[i] = reconcile.DecideAll(ctx, judges.engine(env), env.Deployments)
 	}
@@ -154,7 +154,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 }
 
 // printPlan prints what was decided. What could not be read of Temporal is an error: nothing is known to change then.
-func (a *app) printPlan(format string, world rollout.World, decided [][]reconcile.Decision) error {
+func (a *app) printPlan(format string, world rollout.World, decided [][]*reconcile.Decision) error {
 	p, err := planReport(world, decided)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (a *app) printPlan(format string, world rollout.World, decided [][]reconcil
 	return nil
 }
 
-func unreadable(decided [][]reconcile.Decision) (unread, total int) {
+func unreadable(decided [][]*reconcile.Decision) (unread, total int) {
 	for _, env := range decided {
 		for _, d := range env {
 			total++
@@ -196,7 +196,7 @@ func unreadable(decided [][]reconcile.Decision) (unread, total int) {
 }
 
 // planReport renders what was decided, as the next cycle does.
-func planReport(world rollout.World, decided [][]reconcile.Decision) (report.Plan, error) {
+func planReport(world rollout.World, decided [][]*reconcile.Decision) (report.Plan, error) {
 	var all []report.Decided
 	var rest []report.EnvironmentFile
 	for i, env := range world.Environments {

@@ -37,7 +37,7 @@ func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	if err := m.store.add(s.objs); err != nil {
+	if err := m.store.addPacked(s.objs, pack); err != nil {
 		// It is on the server, which is what counts; the next fetch brings it again.
 		m.log.Warn("pushed commit could not be kept in the mirror", "commit", s.Commit, "reason", err)
 		return s.Commit, nil

@@ -285,6 +285,26 @@ func (s *store) add(objs []obj) error {
 	return nil
 }
 
+// addPacked takes objects in that a pack of is there already: one that is too large for memory goes to disk as it is.
+func (s *store) addPacked(objs []obj, p pack) error {
+	var size int64
+	for i := range objs {
+		size += int64(len(objs[i].data))
+	}
+	if size <= s.limits.overlay {
+		return s.add(objs)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.flushLocked(); err != nil { // what is in memory goes to disk first: see the package's invariants
+		return err
+	}
+	if err := s.writeLocked(p, objs); err != nil {
+		return err
+	}
+	return errors.Join(s.markLocked(), s.reopenLocked())
+}
+
 // flush writes what is only in memory to disk.
 func (s *store) flush() error {
 	s.mu.Lock()
@@ -304,13 +324,20 @@ func (s *store) flushLocked() error {
 	if err != nil {
 		return err
 	}
+	if err := s.writeLocked(pack, objs); err != nil {
+		return err
+	}
+	s.fresh, s.size = map[Hash]obj{}, 0
+	return errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// writeLocked writes a pack of these objects to disk.
+func (s *store) writeLocked(p pack, objs []obj) error {
 	dir := filepath.Join(s.dir, packDir)
-	if err := pack.writeTo(dir, objs); err != nil {
+	if err := p.writeTo(dir, objs); err != nil {
 		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(dir))
 	}
-	s.fresh = map[Hash]obj{}
-	s.size = 0
-	return errors.Join(s.markLocked(), s.reopenLocked())
+	return nil
 }
 
 // writePack stores a pack and its index. What is in memory goes to disk first: see the package's invariants.

@@ -8,19 +8,19 @@ import (
 )
 
 // DecideAll decides for the worker deployments of one environment, in the order of their names.
-func DecideAll(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []Decision {
+func DecideAll(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*Decision {
 	return Admit(ctx, judge, decideEach(ctx, judge, snapshots))
 }
 
 // DecideFor decides for one of the worker deployments of an environment as it is decided beside the others. It has to be one of them.
-func DecideFor(ctx context.Context, judge Judge, snapshots []rollout.Snapshot, name rollout.Name) Decision {
+func DecideFor(ctx context.Context, judge Judge, snapshots []rollout.Snapshot, name rollout.Name) *Decision {
 	all := DecideAll(ctx, judge, snapshots)
-	return all[slices.IndexFunc(all, func(d Decision) bool { return d.Snapshot.Deployment == name })]
+	return all[slices.IndexFunc(all, func(d *Decision) bool { return d.Snapshot.Deployment == name })]
 }
 
 // Admit lets rollouts start one after the other. Each was decided on by what is recorded, which shows none that starts in the same
 // cycle; so those that start beside another are decided again, in the order of decisions, and see the ones before them that do.
-func Admit(ctx context.Context, judge Judge, decisions []Decision) []Decision {
+func Admit(ctx context.Context, judge Judge, decisions []*Decision) []*Decision {
 	var admitted []rollout.InProgress
 	out := slices.Clone(decisions)
 	for i, d := range decisions {
@@ -41,7 +41,7 @@ func Admit(ctx context.Context, judge Judge, decisions []Decision) []Decision {
 }
 
 // starts is the rollout that a decision begins; false: none.
-func (d Decision) starts() (rollout.InProgress, bool) {
+func (d *Decision) starts() (rollout.InProgress, bool) {
 	for _, a := range d.Plan.Actions {
 		if d.Snapshot.Starts(a) {
 			return rollout.InProgress{Deployment: d.Plan.Deployment, BuildID: a.BuildID, Since: d.Snapshot.Now}, true

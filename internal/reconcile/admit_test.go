@@ -247,7 +247,7 @@ func TestAdmitLeavesWhatItIsGiven(t *testing.T) {
 	c.once(r)
 	world, err := r.Observe(t.Context())
 	require.NoError(t, err)
-	var decided []Decision
+	var decided []*Decision
 	for _, s := range world.Environments[0].Deployments {
 		decided = append(decided, Decide(t.Context(), c, s))
 	}

@@ -23,7 +23,7 @@ type desk struct {
 
 func (d *desk) Reviews(string) map[rollout.Name]rollout.Review { return nil }
 
-func (d *desk) Propose(context.Context, rollout.EnvironmentWorld, []Decision) bool {
+func (d *desk) Propose(context.Context, rollout.EnvironmentWorld, []*Decision) bool {
 	d.proposed++
 	return false
 }

@@ -58,7 +58,7 @@ func (r *Reconciler) readAgain(ctx context.Context) (reading, error) {
 }
 
 // withRecords is a reading with what was just committed: while the repository is away, what the bot did itself is no drift.
-func withRecords(was *reading, environment string, decisions []Decision) *reading {
+func withRecords(was *reading, environment string, decisions []*Decision) *reading {
 	if was == nil {
 		return nil
 	}
@@ -70,8 +70,7 @@ func withRecords(was *reading, environment string, decisions []Decision) *readin
 			continue
 		}
 		env.Known = slices.Clone(env.Known)
-		for k := range decisions {
-			d := &decisions[k]
+		for _, d := range decisions {
 			if at, ok := knownAt(env.Known, d.Plan.Deployment); ok && d.Plan.Record != nil {
 				s := asRead(d.Snapshot) // what fills a brief one in has the record of before
 				if full := env.Known[at].Full; full != nil {

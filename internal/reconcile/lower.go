@@ -13,8 +13,8 @@ import (
 // What is raised is safe from another bot's or a person's commit in between: the push compares the branch first. What is lowered goes to
 // Temporal before that. So where the routing is one that the record does not know, which may be since somebody else committed it and
 // carried it out after the record was read, the record is looked at again first.
-func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Report) []Decision {
-	var out, known, unknown []Decision
+func (r *Reconciler) lower(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
+	var out, known, unknown []*Decision
 	for _, d := range decisions {
 		switch {
 		case d.Plan.Lower == nil:
@@ -30,8 +30,8 @@ func (r *Reconciler) lower(ctx context.Context, decisions []Decision, report *Re
 }
 
 // takeBack makes the calls that lower, and gives the decisions whose calls were made.
-func (r *Reconciler) takeBack(ctx context.Context, decisions []Decision, report *Report) []Decision {
-	var out []Decision
+func (r *Reconciler) takeBack(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
+	var out []*Decision
 	for _, d := range decisions {
 		r.forget(d)
 		if err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower); err != nil {
@@ -39,8 +39,7 @@ func (r *Reconciler) takeBack(ctx context.Context, decisions []Decision, report 
 			continue
 		}
 		r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
-		lowered := d
-		r.made(report, Made{Decision: &lowered, Done: true}) // whatever becomes of the commit
+		r.made(report, Made{Decision: d, Done: true}) // whatever becomes of the commit
 		out = append(out, d)
 	}
 	return out
@@ -48,7 +47,7 @@ func (r *Reconciler) takeBack(ctx context.Context, decisions []Decision, report 
 
 // unchanged are the decisions whose specs and records are still what they were made on, now that Temporal was read. The others are decided
 // again in the next try, or cycle. A repository that is away holds nothing up.
-func (r *Reconciler) unchanged(ctx context.Context, decisions []Decision) []Decision {
+func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*Decision {
 	if len(decisions) == 0 || r.Source == nil {
 		return decisions
 	}
@@ -61,7 +60,7 @@ func (r *Reconciler) unchanged(ctx context.Context, decisions []Decision) []Deci
 	for _, env := range read.World.Environments {
 		now[env.Environment.Name] = env.Known
 	}
-	var out []Decision
+	var out []*Decision
 	for _, d := range decisions {
 		known := now[d.Snapshot.Environment.Name]
 		at, ok := knownAt(known, d.Snapshot.Deployment)

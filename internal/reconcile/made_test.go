@@ -126,17 +126,18 @@ func TestRefusedPlansAreHandedOver(t *testing.T) {
 	s.once(r)
 	s.ready()
 	s.once(r)
-	d := *m.cycles[1][0].Decision
+	wrong := *m.cycles[1][0].Decision
+	d := &wrong
 	require.NotNil(t, d.Plan.Raise)
 	d.Plan.Lower = d.Plan.Raise // no lowering
 	report := Report{Failures: map[string]string{}}
-	require.Empty(t, r.check(t.Context(), []Decision{d}, &report))
-	require.Equal(t, []Made{{Decision: &d}}, report.made)
+	require.Empty(t, r.check(t.Context(), []*Decision{d}, &report))
+	require.Equal(t, []Made{{Decision: d}}, report.made)
 
 	report = Report{Failures: map[string]string{}}
-	commit, kept, err := r.compose(t.Context(), s.world.Environments[0], []Decision{d}, &report)
+	commit, kept, err := r.compose(t.Context(), s.world.Environments[0], []*Decision{d}, &report)
 	require.NoError(t, err)
 	require.Empty(t, kept)
 	require.Empty(t, commit.Changes)
-	require.Equal(t, []Made{{Decision: &d}}, report.made)
+	require.Equal(t, []Made{{Decision: d}}, report.made)
 }

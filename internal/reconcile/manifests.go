@@ -11,11 +11,12 @@ import (
 
 // withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error, dropped are the decisions that
 // cannot be rendered for want of what could not be read; it is decided for them again in the next cycle.
-func withManifests(ctx context.Context, of reading, decisions []Decision) (out, dropped []Decision, err error) {
+func withManifests(ctx context.Context, of reading, decisions []*Decision) (out, dropped []*Decision, err error) {
 	var wanting []rollout.Snapshot
-	for i := range decisions {
-		s := decisions[i].Snapshot
-		if s.Wanted = wanted(&decisions[i]); len(s.Wanted) > 0 {
+	for _, d := range decisions {
+		if names := wanted(d); len(names) > 0 {
+			s := d.Snapshot
+			s.Wanted = names
 			wanting = append(wanting, s)
 		}
 	}
@@ -23,14 +24,16 @@ func withManifests(ctx context.Context, of reading, decisions []Decision) (out, 
 		return decisions, nil, nil
 	}
 	filled, err := of.fill(ctx, wanting)
-	out = make([]Decision, 0, len(decisions))
+	out = make([]*Decision, 0, len(decisions))
 	for _, d := range decisions {
 		if len(wanting) > 0 && wanting[0].Deployment == d.Snapshot.Deployment {
 			wanting = wanting[1:]
 			if len(filled) > 0 && filled[0].Deployment == d.Snapshot.Deployment {
-				d.Snapshot, filled = filled[0], filled[1:]
-				d.Snapshot.Wanted = nil
-			} else if edits(&d) {
+				full := *d
+				full.Snapshot, filled = filled[0], filled[1:]
+				full.Snapshot.Wanted = nil
+				d = &full
+			} else if edits(d) {
 				dropped = append(dropped, d)
 				continue
 			}

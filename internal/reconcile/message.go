@@ -11,7 +11,7 @@ import (
 )
 
 // message is what a commit says: for people. Nothing in it is ever relied on.
-func message(env string, changed []Decision) string {
+func message(env string, changed []*Decision) string {
 	var b strings.Builder
 	switch len(changed) {
 	case 0:
@@ -29,7 +29,7 @@ func message(env string, changed []Decision) string {
 			fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
 		}
 		for i := range d.Plan.Actions {
-			for _, s := range grounds(&d, &d.Plan.Actions[i]) {
+			for _, s := range grounds(d, &d.Plan.Actions[i]) {
 				fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
 			}
 		}
@@ -42,7 +42,7 @@ func message(env string, changed []Decision) string {
 		}
 	}
 	for _, d := range changed { // beside the specs their blobs can be looked up
-		if s := d.Snapshot; s.Environment.Output.Branch != "" && s.SpecPath != "" && s.Git.SpecBlob != "" {
+		if s := &d.Snapshot; s.Environment.Output.Branch != "" && s.SpecPath != "" && s.Git.SpecBlob != "" {
 			fmt.Fprintf(&b, "Rampart-Source: %s %s\n", line(s.Git.SpecBlob), line(s.SpecPath))
 		}
 	}

@@ -41,8 +41,10 @@ type Reconciler struct {
 	Completer Completer
 	// refused are the commits that protected branches refused last, by environment.
 	refused map[string]refusal
-	// rested is how often memory was given back.
-	rested int
+	// AtOnce is how many worker deployments of an environment a cycle looks at, at most; zero: DefaultAtOnce.
+	AtOnce int
+	// rested is how often memory was given back, and looked how many worker deployments were looked at since.
+	rested, looked int
 }
 
 // Report says what a cycle did.
@@ -51,13 +53,15 @@ type Report struct {
 	// Commits that were pushed.
 	Commits []string `json:"commits,omitempty"`
 	// Decisions by environment, in the order of the world.
-	Decisions []Decision `json:"decisions,omitempty"`
+	Decisions []*Decision `json:"decisions,omitempty"`
 	// Failures of single worker deployments; the others went on.
 	Failures map[string]string `json:"failures,omitempty"`
 	// NextDue is when a decision changes by itself; zero: never.
 	NextDue time.Time `json:"nextDue,omitzero"`
 	// Again says that people answered, or were told, something that the next cycle should know at once.
 	Again bool `json:"again,omitempty"`
+	// Waiting is how many worker deployments have to be looked at still, since they were too many for one cycle: the next one follows at once.
+	Waiting int `json:"waiting,omitempty"`
 
 	made []Made
 }
@@ -70,9 +74,9 @@ func (r *Reconciler) made(report *Report, m Made) {
 }
 
 // madeOnly notes decisions of which nothing was carried out: why not is asked about them first of all.
-func (r *Reconciler) madeOnly(report *Report, decisions []Decision) {
-	for i := range decisions {
-		r.made(report, Made{Decision: &decisions[i]})
+func (r *Reconciler) madeOnly(report *Report, decisions []*Decision) {
+	for _, d := range decisions {
+		r.made(report, Made{Decision: d})
 	}
 }
 
@@ -105,9 +109,11 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 			}
 		}
 		// A branch that refuses one environment's commits does not keep the others from theirs.
+		name := now.World.Environments[i].Environment.Name
 		if err := r.environment(ctx, now, i, &report); err != nil {
-			errs = append(errs, fmt.Errorf("environment %s: %w", now.World.Environments[i].Environment.Name, err))
+			errs = append(errs, fmt.Errorf("environment %s: %w", name, err))
 		}
+		report.Waiting += r.steady.turnIsOver(name)
 		if ctx.Err() != nil {
 			break
 		}
@@ -155,7 +161,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 			failed = errors.Join(failed, unread)
 		}
 	}()
-	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, r.steady.due(ctx, r, env))))
+	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, r.steady.turnOf(name, r.steady.due(ctx, r, env), cmp.Or(r.AtOnce, DefaultAtOnce)))))
 	r.steady.keep(name, snapshots)
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
@@ -210,7 +216,7 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 }
 
 // decideAndLower decides for worker deployments and takes traffic back: what is urgent before metrics are waited for.
-func (r *Reconciler) decideAndLower(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot, report *Report) ([]Decision, error) {
+func (r *Reconciler) decideAndLower(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot, report *Report) ([]*Decision, error) {
 	urgent, rest, err := r.decideEarly(ctx, env, snapshots)
 	if err != nil {
 		return nil, err
@@ -224,12 +230,12 @@ func (r *Reconciler) decideAndLower(ctx context.Context, env rollout.Environment
 
 // check drops plans that would do what must never happen. That is a defect of ours: it is reported loudly, and nothing
 // of the plan is carried out.
-func (r *Reconciler) check(ctx context.Context, decisions []Decision, report *Report) []Decision {
-	var out []Decision
+func (r *Reconciler) check(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
+	var out []*Decision
 	for _, d := range decisions {
 		if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
 			r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "the plan was refused: " + never[0]})
-			r.madeOnly(report, []Decision{d})
+			r.madeOnly(report, []*Decision{d})
 			continue
 		}
 		out = append(out, d)
@@ -244,15 +250,16 @@ func SubjectOf(s rollout.Snapshot) Subject {
 }
 
 // forget makes sure that a worker deployment that is about to change is observed again.
-func (r *Reconciler) forget(d Decision) {
+func (r *Reconciler) forget(d *Decision) {
 	if r.memory != nil {
 		r.memory.forget(d.Plan.Deployment)
 	}
 }
 
 // delete asks the server to delete versions whose scale-down is in Git, and decides again where it refused.
-func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) {
+func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) {
 	for i, d := range decisions {
+		var answers []rollout.Deletion
 		for _, id := range d.Plan.Deletions {
 			r.forget(d)
 			done, err := r.Helper.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
@@ -261,31 +268,31 @@ func (r *Reconciler) delete(ctx context.Context, env rollout.EnvironmentWorld, d
 				continue
 			}
 			r.Log.InfoContext(ctx, "asked to delete version", "deployment", d.Plan.Deployment.String(), "buildID", id, "refused", done.Refused)
-			d.Snapshot.Deletions = append(d.Snapshot.Deletions, done)
+			answers = append(answers, done)
 		}
-		if len(d.Snapshot.Deletions) > 0 {
-			asked := decisions[i]
-			r.made(report, Made{Decision: &asked, Done: true})
-			decisions[i] = Decide(ctx, r.JudgeFor(env), d.Snapshot)
+		if len(answers) > 0 {
+			r.made(report, Made{Decision: d, Done: true})
+			s := d.Snapshot
+			s.Deletions = slices.Concat(s.Deletions, answers)
+			decisions[i] = Decide(ctx, r.JudgeFor(env), s)
 			r.tell(ctx, decisions[i])
 		}
 	}
 }
 
 // raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal.
-func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) error {
+func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) error {
 	if !r.confirmed(ctx, env, decisions) {
 		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
 	}
-	for i := range decisions {
-		done := r.carryOut(ctx, decisions[i], report)
-		r.made(report, Made{Decision: &decisions[i], Done: done})
+	for _, d := range decisions {
+		r.made(report, Made{Decision: d, Done: r.carryOut(ctx, d, report)})
 	}
 	return nil
 }
 
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
-func (r *Reconciler) carryOut(ctx context.Context, d Decision, report *Report) (done bool) {
+func (r *Reconciler) carryOut(ctx context.Context, d *Decision, report *Report) (done bool) {
 	failed := false
 	for _, g := range d.Plan.Gates {
 		if err := r.Helper.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
@@ -317,8 +324,8 @@ func (r *Reconciler) carryOut(ctx context.Context, d Decision, report *Report) (
 }
 
 // raises reports whether something is to be raised, or moved to another version.
-func raises(decisions []Decision) bool {
-	return slices.ContainsFunc(decisions, func(d Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
+func raises(decisions []*Decision) bool {
+	return slices.ContainsFunc(decisions, func(d *Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
 }
 
 // unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person committed meanwhile counts.
@@ -334,7 +341,7 @@ func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) 
 }
 
 // confirmed reads the specs' branch again when the output is on another one: the push did not compare it.
-func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision) bool {
+func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) bool {
 	if env.Environment.Output.Branch == "" {
 		return true
 	}
@@ -418,7 +425,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 }
 
 // notDone notes that a call did not work. One that came too late, or that Temporal was too busy for, is no failure: the next cycle decides again.
-func (r *Reconciler) notDone(ctx context.Context, d Decision, report *Report, err error) {
+func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) {
 	if errors.Is(err, rollout.ErrStale) {
 		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
 		return
@@ -430,7 +437,7 @@ func (r *Reconciler) notDone(ctx context.Context, d Decision, report *Report, er
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: err.Error()})
 }
 
-func (r *Reconciler) fail(ctx context.Context, d Decision, report *Report, p rollout.Problem) {
+func (r *Reconciler) fail(ctx context.Context, d *Decision, report *Report, p rollout.Problem) {
 	if r.failures == nil {
 		r.failures = map[rollout.Name]*rollout.Problem{}
 	}

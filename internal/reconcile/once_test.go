@@ -296,17 +296,17 @@ func TestBusyServerIsQuiet(t *testing.T) {
 
 // Text from specs and policies cannot forge a trailer or write control characters.
 func TestMessage(t *testing.T) {
-	d := Decision{Plan: rollout.Plan{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, PolicyHash: "sha256:aa",
+	d := &Decision{Plan: rollout.Plan{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, PolicyHash: "sha256:aa",
 		Summary: []string{"take traffic back: bad\n\nRampart-Policy: forged\x1b[31m"}}}
 	require.Equal(t, "rampart(prod): shop/checkout: take traffic back: bad  Rampart-Policy: forged[31m\n\nshop/checkout\n"+
-		"  take traffic back: bad  Rampart-Policy: forged[31m\n\nRampart-Policy: sha256:aa\n", message("prod", []Decision{d}))
+		"  take traffic back: bad  Rampart-Policy: forged[31m\n\nRampart-Policy: sha256:aa\n", message("prod", []*Decision{d}))
 }
 
 // A commit says what a raise goes on: what the version was judged by, and who waived which rule.
 func TestMessageSaysTheGrounds(t *testing.T) {
 	ramp := rollout.Action{ID: "Ramp/v2@50%", Kind: rollout.Ramp, BuildID: "v2", From: 10, To: 50, Reason: "its step is over"}
 	finding := rollout.Finding{Rule: "org.cap", Effect: rollout.HoldEffect, Message: "at most 10%\nRampart-Policy: forged", Waived: "hotfix (ada, until 2026-03-01T00:00:00Z: INC-7)"}
-	d := Decision{Proposal: rollout.Proposal{Canary: &rollout.Canary{Candidate: "v2", Against: "v1", CandidateCounts: rollout.ArmCounts{Closed: 2981, Failed: 12},
+	d := &Decision{Proposal: rollout.Proposal{Canary: &rollout.Canary{Candidate: "v2", Against: "v1", CandidateCounts: rollout.ArmCounts{Closed: 2981, Failed: 12},
 		AgainstCounts: rollout.ArmCounts{Closed: 3000, Failed: 15}}}, Plan: rollout.Plan{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"},
 		Summary: []string{"ramp v2 at 50%"}, Actions: []rollout.Action{ramp, {ID: "Continue/v1", Kind: rollout.Continue, BuildID: "v1", Reason: "x"}},
 		Verdicts: rollout.Verdicts{Actions: map[string]rollout.Verdict{ramp.ID: {Effect: rollout.Allow, Findings: []rollout.Finding{finding, {Rule: "org.other", Effect: rollout.Warn}}}}}}}
@@ -318,13 +318,13 @@ shop/checkout
   failed: 0.4% (12 of 2981), against 0.5% (15 of 3000) on v1
   waived org.cap: at most 10% Rampart-Policy: forged; by hotfix (ada, until 2026-03-01T00:00:00Z: INC-7)
 
-`, message("prod", []Decision{d}))
+`, message("prod", []*Decision{d}))
 	d.Snapshot.SpecPath, d.Snapshot.Git.SpecBlob = "workers/checkout.yaml", "c0ffee"
-	require.NotContains(t, message("prod", []Decision{d}), "c0ffee")
+	require.NotContains(t, message("prod", []*Decision{d}), "c0ffee")
 	d.Snapshot.Environment.Output.Branch = "rendered"
-	require.Contains(t, message("prod", []Decision{d}), "\nRampart-Source: c0ffee workers/checkout.yaml\n", "of another branch")
+	require.Contains(t, message("prod", []*Decision{d}), "\nRampart-Source: c0ffee workers/checkout.yaml\n", "of another branch")
 	d.Proposal.Canary.Candidate = "v3"
-	require.NotContains(t, message("prod", []Decision{d}), "failed")
+	require.NotContains(t, message("prod", []*Decision{d}), "failed")
 	d.Proposal.Canary = &rollout.Canary{Candidate: "v2", Against: "v1"}
-	require.NotContains(t, message("prod", []Decision{d}), "failed", "none closed")
+	require.NotContains(t, message("prod", []*Decision{d}), "failed", "none closed")
 }

@@ -65,12 +65,12 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 }
 
 // Plan reads the world and decides for every environment.
-func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]Decision, error) {
+func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error) {
 	world, err := p.Source.Read(ctx)
 	if err != nil {
 		return rollout.World{}, nil, err
 	}
-	out := make([][]Decision, len(world.Environments))
+	out := make([][]*Decision, len(world.Environments))
 	for i, env := range world.Environments {
 		urgent, rest, err := p.decideEarly(ctx, env, env.Deployments)
 		if err != nil {
@@ -145,7 +145,7 @@ func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld,
 
 // withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs, it
 // costs once.
-func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []Decision) []Decision {
+func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []*Decision) []*Decision {
 	snapshots := make([]rollout.Snapshot, len(decisions))
 	for i, d := range decisions {
 		snapshots[i] = d.Snapshot
@@ -225,7 +225,7 @@ func wants(a rollout.Ask) bool {
 
 // decideEarly observes, and decides without metrics. What takes traffic back on that is urgent: it need not wait for anything.
 // The rest goes through decideLate.
-func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []Decision, err error) {
+func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []*Decision, err error) {
 	judge := p.JudgeFor(env)
 	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
 	if err != nil {
@@ -248,7 +248,7 @@ const canaryRule = "rollout.canary"
 // urgent reports whether a decision that was made without metrics takes traffic back, and would whatever they are: none are
 // asked for, or it is the rows', which no policy stops. Of policies only the library's rule is known to look at none: another may
 // turn back for a metric that is missing.
-func (p *Planner) urgent(d Decision) bool {
+func (p *Planner) urgent(d *Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:
 		return false
@@ -260,7 +260,7 @@ func (p *Planner) urgent(d Decision) bool {
 }
 
 // decideLate decides again what metrics and second reads bear on, and lets rollouts start one after the other.
-func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []Decision) ([]Decision, error) {
+func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []*Decision) ([]*Decision, error) {
 	judge := p.JudgeFor(env)
 	out := p.withMetrics(ctx, judge, rest)
 	var err error
@@ -275,7 +275,7 @@ func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, 
 }
 
 // readTwice decides again, on a second read, what takes two.
-func (p *Planner) readTwice(ctx context.Context, judge Judge, decisions []Decision) ([]Decision, error) {
+func (p *Planner) readTwice(ctx context.Context, judge Judge, decisions []*Decision) ([]*Decision, error) {
 	var twice []int
 	var snapshots []rollout.Snapshot
 	for i, d := range decisions {
@@ -297,14 +297,14 @@ func (p *Planner) readTwice(ctx context.Context, judge Judge, decisions []Decisi
 }
 
 // inOrder puts decisions together in the order of names.
-func inOrder(a, b []Decision) []Decision {
+func inOrder(a, b []*Decision) []*Decision {
 	out := slices.Concat(a, b)
-	slices.SortFunc(out, func(a, b Decision) int { return a.Plan.Deployment.Compare(b.Plan.Deployment) })
+	slices.SortFunc(out, func(a, b *Decision) int { return a.Plan.Deployment.Compare(b.Plan.Deployment) })
 	return out
 }
 
 // tell logs which rows of the rules had a say in a decision.
-func (p *Planner) tell(ctx context.Context, d Decision) {
+func (p *Planner) tell(ctx context.Context, d *Decision) {
 	if !p.Log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
@@ -318,8 +318,8 @@ func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
 }
 
 // decideEach decides for each snapshot by itself.
-func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []Decision {
-	out := make([]Decision, len(snapshots))
+func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*Decision {
+	out := make([]*Decision, len(snapshots))
 	onAllCores(len(out), func(i int) { out[i] = Decide(ctx, judge, snapshots[i]) })
 	return out
 }
@@ -339,7 +339,7 @@ func onAllCores(n int, do func(i int)) {
 }
 
 // Decide is the pure part of a cycle: what to do about one snapshot.
-func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) Decision {
+func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) *Decision {
 	proposal := plan.Propose(s)
-	return Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, plan.Judged(s), proposal))}
+	return &Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, plan.Judged(s), proposal))}
 }

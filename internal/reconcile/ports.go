@@ -114,7 +114,7 @@ type Proposer interface {
 	Reviews(environment string) map[rollout.Name]rollout.Review
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and looks what became
 	// of it. It reports whether the next decision should know of something. What goes wrong is its own to report, and to mend the next time.
-	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision) (news bool)
+	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) (news bool)
 	// ProposeCommit proposes a commit that its branch does not take. The next Propose of the environment says that there is none any more.
 	ProposeCommit(ctx context.Context, commit rollout.Commit) error
 }

@@ -47,6 +47,8 @@ type steadiness struct {
 	roots map[string]roots
 	// open is what files say of those that are looked at, by environment. Those that are not settled then are looked at in each cycle.
 	open map[string]map[rollout.Name]content
+	// turns are those of environments in which more have to be looked at than one cycle does.
+	turns map[string]*turn
 }
 
 // content is what a snapshot has beside what a survey gives, and of which files.
@@ -166,7 +168,7 @@ func inReview(d *Decision) bool {
 
 // remember notes which worker deployments are settled. After a commit their records have another hash: they are looked
 // at once more.
-func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() sharedInputs, decisions []Decision) {
+func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() sharedInputs, decisions []*Decision) {
 	if s.settled == nil {
 		s.settled = map[steadyKey]*settled{}
 	}
@@ -179,8 +181,7 @@ func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() shar
 		return
 	}
 	shared, hash := sharedOf(), connectionHash()
-	for i := range decisions {
-		d := &decisions[i]
+	for _, d := range decisions {
 		if d.Plan.Settled {
 			delete(s.open[env.Environment.Name], d.Plan.Deployment)
 		}

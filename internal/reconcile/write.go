@@ -16,12 +16,12 @@ type written struct {
 	// hash of the commit; "": there was nothing to write.
 	hash string
 	// decisions that the commit has.
-	decisions []Decision
+	decisions []*Decision
 }
 
 // write commits what decisions come to. What cannot be written for one worker deployment, since something is in the way, keeps no other's
 // from its commit.
-func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (written, error) {
+func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (written, error) {
 	for {
 		commit, parts, err := r.compose(ctx, env, decisions, report)
 		out := written{commit: commit, decisions: decisionsOf(parts)}
@@ -60,13 +60,13 @@ func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, err er
 }
 
 // drop leaves a decision out of the commit, and out of what follows it.
-func (r *Reconciler) drop(ctx context.Context, d Decision, why string, report *Report) {
+func (r *Reconciler) drop(ctx context.Context, d *Decision, why string, report *Report) {
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: why})
-	r.madeOnly(report, []Decision{d})
+	r.madeOnly(report, []*Decision{d})
 }
 
-func decisionsOf(parts []Part) []Decision {
-	out := make([]Decision, len(parts))
+func decisionsOf(parts []Part) []*Decision {
+	out := make([]*Decision, len(parts))
 	for i, part := range parts {
 		out[i] = part.Decision
 	}
@@ -74,7 +74,7 @@ func decisionsOf(parts []Part) []Decision {
 }
 
 // compose makes one commit of all decisions, and gives the parts of it. One that cannot be rendered is dropped, and the others go on.
-func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []Decision, report *Report) (rollout.Commit, []Part, error) {
+func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (rollout.Commit, []Part, error) {
 	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
 	pass := r.steady.passes[env.Environment.Name]
 	if pass != nil && pass.quiet && len(decisions) == 0 {
@@ -89,7 +89,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 		pass.quiet = len(decisions) == 0 && root == nil
 	}
 	var kept []Part
-	var changed []Decision
+	var changed []*Decision
 	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
 	for _, part := range parts {
 		if part.Refused != "" {
@@ -101,7 +101,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			changed = append(changed, part.Decision)
 			commit.Changes = append(commit.Changes, part.Files...)
 			if each {
-				commit.Parts = append(commit.Parts, rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, []Decision{part.Decision})})
+				commit.Parts = append(commit.Parts, rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, []*Decision{part.Decision})})
 			}
 		}
 	}

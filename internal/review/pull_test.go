@@ -43,7 +43,7 @@ func (b *busy) Open(_ context.Context, o forge.Opening) (forge.PullRequest, erro
 	return p, nil
 }
 
-func manyAsk(n int) (all []reconcile.Decision) {
+func manyAsk(n int) (all []*reconcile.Decision) {
 	for i := range n {
 		one := asking()
 		one.Plan.Deployment.Name = fmt.Sprintf("checkout-%03d", i)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
 )
 
 var noConnection v1alpha1.Connection
@@ -385,7 +386,7 @@ func (s *scale) first() {
 	}
 	b := startBot(s, botConfig{URL: url, Cache: s.TempDir()})
 	a := b.cycle()
-	require.Len(s, a.Commits, 1)
+	require.Len(s, a.Commits, (s.fleet.Deployments+reconcile.DefaultAtOnce-1)/reconcile.DefaultAtOnce)
 	require.Equal(s, s.fleet.Deployments, strings.Count("\n"+repo.Git("ls-tree", "-r", "--name-only", "main"), "/deployment.yaml"))
 	repo.Fsck()
 	s.table.row("first render of all, pushed", "").add(cost{a.Wall, a.CPU}, cost{})

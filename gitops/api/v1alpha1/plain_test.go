@@ -34,12 +34,28 @@ func TestRecordsArePlain(t *testing.T) {
 
 func TestPlainLeavesTheRestToTheLibrary(t *testing.T) {
 	for _, text := range []string{
-		"", "\n", " a: b", "a: b\n---\nc: d", "a", "a:", "a: b # c", "# c\na: b", "a: 'it''s'", `a: "\n"`, "a: &x b", "a: *x", "a: !!str b", "a: |\n  b",
-		"a: b\n  c", "a:\n  b", "a:\n b: c\n  d: e", "a: b\n- c", "- a\nb: c", "a:\n- b\n c: d", "a: b: c", "a: b:", "a:  b", "a: b ", "-  a", "-", "- ", "? a", "a: {b: c}",
-		"a: [b]", "a: é", "a:\tb", "a: b\r\n", "a: ---", "1: a", `"a": b`, "a: -", "a: - b", "a: @b", "a: \"b", "a: \"", "%YAML 1.1", "a: b\n \nc: d", strings.Repeat("- ", 200) + "a",
+		"", "\n", " a: b", "a: b\n---\nc: d", "a", "a:", "a: 'b' # c", "a: 'it''s'", `a: "\n"`, "a: &x b", "a: *x", "a: !!str b", "a: |\n  b",
+		"a: b\n  c", "a:\n  b", "a:\n b: c\n  d: e", "a: b\n- c", "- a\nb: c", "a:\n- b\n c: d", "a: b: c", "a: b:", "a:  b", "a: b ", "-  a", "-", "- ", "? a",
+		"a: {b}", "a: {b: c", "a: [b, ]", "a: [b,c]", "a: [b c]", "a: {b: c} d", `a: {"b": c}`, `a: ["b\n"]`, "a: ['b''c']", "a: [b\n  ]", "a: [é]", "a: [b] c", "a: {b:}", "a: {: b}",
+		"a: [-, b]", "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "---\n---\na: b", " ---\na: b", "a: b\n---", "---", "# é\na: b", "a: é", "a:\tb", "a: b\r\n", "a: ---", "1: a", `"a": b`, "a: -", "a: - b", "a: @b", "a: \"b", "a: \"", "%YAML 1.1", "a: b\n \nc: d", strings.Repeat("- ", 200) + "a",
 	} {
 		_, ok := plain([]byte(text), new(slab[yaml.Node]))
 		require.False(t, ok, "%q", text)
+	}
+}
+
+// What most people write is plain.
+func TestPlainIsWhatMostWrite(t *testing.T) {
+	for _, text := range []string{
+		"a: b # c", "# c\na: b", "---\n# c\n  # d\na:\n# e\n  b: c#d\n", "a: {b: c, d: {e: [f, \"g h\", 'i: j']}}", "- {a: 1}\n- [ 10m , -x ]\n- { }\n- []",
+		"args: [\"--log-format\", \"json\"]\nenv:\n  - {name: LOG_LEVEL, value: info} # of the worker\nresources:\n  requests: {cpu: 100m, memory: 256Mi}\n",
+	} {
+		root, ok := plain([]byte(text), new(slab[yaml.Node]))
+		require.True(t, ok, "%q", text)
+		roots, err := parseAll([]byte(text))
+		require.NoError(t, err)
+		withoutComments(roots[0])
+		require.Equal(t, []*yaml.Node{root}, roots)
 	}
 }
 
@@ -55,7 +71,9 @@ func FuzzPlain(f *testing.F) {
 		}
 	}
 	for _, text := range []string{"a: 1\nb: 0x1f\nc: -1.5e3\nd: 2026-01-02\ne: null\nf: True\ng: .inf\nh: 1_000\ni: 'x: y'\nj: \"- z\"\nk: {}\nl: []\nm: y\nn: 010",
-		"- - a\n  - b\n-\n", "a:\n- b: c\n  d:\n  - e\n  - f: g\nh: i", "a: b\n\n\nc: d\n\n", "a: <<\n<<: b", "on: off\ntrue: false\nnull: ~", "a: ...\nb: --x\nc: a,b]c\nd: 10m\ne: 1e3\nf: 0b11\ng: 0o7\nh: 2026-01-02T03:04:05Z\ni: 123456789012345678901"} {
+		"- - a\n  - b\n-\n", "a:\n- b: c\n  d:\n  - e\n  - f: g\nh: i", "a: b\n\n\nc: d\n\n", "a: <<\n<<: b", "on: off\ntrue: false\nnull: ~", "a: ...\nb: --x\nc: a,b]c\nd: 10m\ne: 1e3\nf: 0b11\ng: 0o7\nh: 2026-01-02T03:04:05Z\ni: 123456789012345678901",
+		"---\na: {b: c, d: [e, \"f g\", 'h'] , i: { }}\nj: [ -1, --k, {l: 0x1f}, on]\n- m: [[n]]", "# a\n---\n# b\nc: # d\n# e\n  f: g # h\n  # i\n- j#k #\n", "a: [b, ]\nc: {d: }",
+		"a: [b,c]", "a: {b:c}", "a: ['b''c']", "a:\n  - {b: c} # d\n\n  # e\n  - [f] #g\n#h", "- # a\n  b: c"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -67,8 +85,19 @@ func FuzzPlain(f *testing.F) {
 		}
 		roots, err := parseAll(data)
 		require.NoError(t, err)
+		for _, root := range roots {
+			withoutComments(root)
+		}
 		require.Equal(t, []*yaml.Node{root}, roots)
 	})
+}
+
+// withoutComments drops what nobody looks at.
+func withoutComments(n *yaml.Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	for _, c := range n.Content {
+		withoutComments(c)
+	}
 }
 
 // BenchmarkPlain reads a status.yaml; BenchmarkLibrary has the library read it.
