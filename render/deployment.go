@@ -36,11 +36,11 @@ func (v version) files() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := YAML(d)
+	data, err := yamlText(d)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{deploymentFile: string(data)}
+	out := map[string]string{deploymentFile: data}
 	for _, p := range v.pools {
 		of, err := v.ofPool(p)
 		if err != nil {
@@ -50,11 +50,9 @@ func (v version) files() (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
 		}
-		data, err := YAML(d)
-		if err != nil {
+		if out[rollout.PoolFile(p.Name)], err = yamlText(d); err != nil {
 			return nil, err
 		}
-		out[rollout.PoolFile(p.Name)] = string(data)
 	}
 	return out, nil
 }
@@ -169,7 +167,7 @@ func editManifest(data string, e edit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	before, err := YAML(d)
+	before, err := yamlText(d)
 	if err != nil {
 		return "", err
 	}
@@ -190,14 +188,14 @@ func editManifest(data string, e edit) (string, error) {
 	if err := editGuard(d, template, e.guard); err != nil {
 		return "", err
 	}
-	after, err := YAML(d)
+	after, err := yamlText(d)
 	if err != nil {
 		return "", err
 	}
-	if string(after) == string(before) {
+	if after == before {
 		return data, nil
 	}
-	return string(after), nil
+	return after, nil
 }
 
 func editGuard(deployment, template map[string]any, guard v1alpha1.Guard) error {

@@ -296,11 +296,11 @@ func (f *filer) writeRouting() error {
 		old.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] == routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] {
 		return nil
 	}
-	data, err := YAML(routing)
+	data, err := yamlText(routing)
 	if err != nil {
 		return fmt.Errorf("%s: %w", routingFile, err)
 	}
-	f.put(routingFile, string(data))
+	f.put(routingFile, data)
 	return nil
 }
 
@@ -319,10 +319,13 @@ func cloneHashes(files map[string]string) map[string]string {
 
 // blobHash is the name that Git gives to a file's content.
 func blobHash(data string) string {
-	h := sha1.New()
-	h.Write([]byte("blob " + strconv.Itoa(len(data)) + "\x00"))
-	h.Write([]byte(data))
-	return hex.EncodeToString(h.Sum(nil))
+	e := encoders.Get().(*encoder) // for its buffer
+	defer e.giveBack()
+	e.buf = append(e.buf, "blob "...)
+	e.buf = append(strconv.AppendInt(e.buf, int64(len(data)), 10), 0)
+	e.buf = append(e.buf, data...)
+	sum := sha1.Sum(e.buf)
+	return hex.EncodeToString(sum[:])
 }
 
 func isBlobHash(s string) bool {

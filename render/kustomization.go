@@ -16,12 +16,11 @@ func kustomization(resources []string) (string, error) {
 	for i, r := range slices.Sorted(slices.Values(resources)) {
 		list[i] = r
 	}
-	data, err := YAML(map[string]any{
+	return yamlText(map[string]any{
 		"apiVersion": "kustomize.config.k8s.io/v1beta1",
 		"kind":       "Kustomization",
 		"resources":  list,
 	})
-	return string(data), err
 }
 
 // Root gives an environment's kustomization.yaml. dirs are the folders of its worker deployments below the output's path,

@@ -63,8 +63,7 @@ func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 	if spec, ok := object["spec"].(map[string]any); ok {
 		r.fill(spec)
 	}
-	data, err := YAML(object)
-	return string(data), err
+	return yamlText(object)
 }
 
 // fill fills in the places of a spec that the in-cluster controller fills in. What has another shape there is of a kind

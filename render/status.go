@@ -108,8 +108,7 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	}
 	sum := sha256.Sum256(raw)
 	annotations[rollout.AnnotationStatusHash] = hex.EncodeToString(sum[:])
-	data, err := YAML(object)
-	return string(data), err
+	return yamlText(object)
 }
 
 // sameObject reports whether the user's part of the metadata is what the old status.yaml has. The rest of the user's

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -15,6 +15,8 @@ const (
 	maxDepth = 500
 	// maxSimpleKey is how long a key may be before it needs the explicit form: readers give up after 1024 characters.
 	maxSimpleKey = 1000
+	// maxKept is how large a buffer is that is used again, in bytes.
+	maxKept = 64 << 10
 )
 
 // YAML encodes v canonically, as one document: sorted keys, two spaces, lists not indented below their key, one trailing
@@ -23,33 +25,48 @@ const (
 // sigs.k8s.io/yaml and go.yaml.in/yaml/v3. Errors: values that JSON cannot hold, numbers beyond a float64, strings that
 // are not UTF-8, nesting beyond 500.
 func YAML(v any) ([]byte, error) {
+	text, err := yamlText(v)
+	return []byte(text), err
+}
+
+// yamlText is YAML as a string.
+func yamlText(v any) (string, error) {
+	e := encoders.Get().(*encoder)
+	defer e.giveBack()
+	if err := e.document(v); err != nil {
+		return "", fmt.Errorf("encode yaml: %w", err)
+	}
+	return string(e.buf), nil
+}
+
+// encoders are there to be used again: many are needed one after the other, and each grows to a page or two.
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+func (e *encoder) giveBack() {
+	if cap(e.buf) <= maxKept {
+		e.buf, e.keys = e.buf[:0], e.keys[:0]
+		encoders.Put(e)
+	}
+}
+
+func (e *encoder) document(v any) error {
 	v, err := plainValue(v)
 	if err != nil {
-		return nil, fmt.Errorf("encode yaml: %w", err)
+		return err
 	}
-	e := encoder{buf: make([]byte, 0, 4096)}
 	switch x := v.(type) {
 	case map[string]any:
 		if len(x) > 0 {
-			err = e.mapping(x, 0, onOwnLine)
-			return e.buf, wrapEncode(err)
+			return e.mapping(x, 0, onOwnLine)
 		}
 	case []any:
 		if len(x) > 0 {
-			err = e.sequence(x, 0, onOwnLine)
-			return e.buf, wrapEncode(err)
+			return e.sequence(x, 0, onOwnLine)
 		}
 	}
 	err = e.scalar(v, 2)
 	e.buf = append(e.buf, '\n')
-	return e.buf, wrapEncode(err)
-}
-
-func wrapEncode(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("encode yaml: %w", err)
+	return err
 }
 
 // start says where the first entry of a block begins.
@@ -214,20 +231,6 @@ func plainValue(v any) (any, error) {
 		return nil, err
 	}
 	return decodeJSON(raw)
-}
-
-// decodeJSON reads one JSON value with its numbers as they are written.
-func decodeJSON(raw []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("read json: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read json: more than one value")
-	}
-	return v, nil
 }
 
 var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
