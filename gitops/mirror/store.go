@@ -21,13 +21,13 @@ import (
 )
 
 // store holds the objects: packs on disk, and what is new in memory until there is enough of it for a
-// pack. go-git's storage is not safe for concurrent reads, hence the lock.
+// pack. Whoever has the lock may use the packs; whoever uses the packs may not wait for the lock.
 type store struct {
 	dir    string
 	limits limits
 
 	mu    sync.Mutex
-	base  *filesystem.Storage
+	packs *packs
 	fresh map[Hash]obj
 	size  int64 // bytes in fresh
 	bad   error // what was found damaged; the mirror is filled anew at the next fetch
@@ -51,25 +51,15 @@ type limits struct {
 var defaultLimits = limits{overlay: 32 << 20, fetch: 2 << 20, cache: 32 << 20, rest: 4 << 20, increment: 250_000}
 
 func newStore(dir string, l limits) *store {
-	s := &store{dir: dir, limits: l}
-	s.open()
-	return s
+	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}}
 }
 
-// open starts with what is on disk.
-func (s *store) open() {
-	keep := s.limits.cache
+// keep is how much of what is read is kept, in bytes.
+func (s *store) keep() int64 {
 	if s.resting {
-		keep = s.limits.rest
+		return s.limits.rest
 	}
-	s.base = filesystem.NewStorageWithOptions(packsOnly{osfs.New(s.dir, osfs.WithBoundOS())},
-		cache.NewObjectLRU(cache.FileSize(keep)),
-		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
-		// makes HasEncodedObject deny whatever is in a pack.
-		filesystem.Options{KeepDescriptors: true})
-	s.fresh = map[Hash]obj{}
-	s.size = 0
-	s.bad = nil
+	return s.limits.cache
 }
 
 // packsOnly is the folder of a mirror, which has no loose objects. go-git looks for one first whenever it is asked whether it has an object.
@@ -118,11 +108,8 @@ func (s *store) forget() error {
 func (s *store) reset(change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.base.Close() // the packs are about to go
-	err := change()
-	s.resting = false
-	s.open()
-	return err
+	s.resting, s.fresh, s.size, s.bad = false, map[Hash]obj{}, 0, nil
+	return s.packs.anew(s.keep(), change)
 }
 
 // close writes out what is only in memory and releases the files.
@@ -130,7 +117,7 @@ func (s *store) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.flushLocked()
-	return errors.Join(err, s.base.Close())
+	return errors.Join(err, s.packs.anew(s.keep(), nil))
 }
 
 // has says whether an object is there, without an opinion on one that is not.
@@ -140,7 +127,7 @@ func (s *store) has(h Hash) bool {
 	if _, ok := s.fresh[h]; ok {
 		return true
 	}
-	return s.base.HasEncodedObject(h) == nil
+	return s.packs.use(func(on *filesystem.Storage) error { return on.HasEncodedObject(h) }) == nil
 }
 
 // lacking are those of the objects that are not there, each once.
@@ -149,13 +136,16 @@ func (s *store) lacking(hashes []Hash) []Hash {
 	defer s.mu.Unlock()
 	var out []Hash
 	seen := map[Hash]bool{}
-	for _, h := range hashes {
-		if _, ok := s.fresh[h]; ok || seen[h] || h == emptyTree || s.base.HasEncodedObject(h) == nil {
-			continue
+	_ = s.packs.use(func(on *filesystem.Storage) error {
+		for _, h := range hashes {
+			if _, ok := s.fresh[h]; ok || seen[h] || h == emptyTree || on.HasEncodedObject(h) == nil {
+				continue
+			}
+			seen[h] = true
+			out = append(out, h)
 		}
-		seen[h] = true
-		out = append(out, h)
-	}
+		return nil
+	})
 	return out
 }
 
@@ -182,8 +172,9 @@ func (s *store) read(h Hash, kind plumbing.ObjectType) ([]byte, error) {
 // readLimited reads an object of at most limit bytes.
 func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]byte, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o, ok := s.fresh[h]; ok {
+	o, ok := s.fresh[h]
+	s.mu.Unlock()
+	if ok {
 		if o.kind != kind {
 			return nil, &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.kind, kind)}
 		}
@@ -192,23 +183,40 @@ func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]by
 		}
 		return o.data, nil
 	}
-	o, err := s.base.EncodedObject(plumbing.AnyObject, h)
-	switch {
-	case errors.Is(err, plumbing.ErrObjectNotFound):
-		return nil, &MissingObjectError{Hash: h, kind: kind}
-	case err != nil:
-		return nil, s.damagedLocked(h, err)
-	case o.Type() != kind:
-		return nil, &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
-	case limit != anySize && o.Size() > limit: // go-git does not inflate a large object before it is read
-		return nil, &TooLargeError{Hash: h, Size: o.Size(), Limit: limit}
+	data, err := s.readPacked(h, kind, limit)
+	var damage *damageError
+	if errors.As(err, &damage) {
+		return nil, s.damaged(h, damage.cause)
 	}
-	data, err := content(o)
-	if err != nil {
-		return nil, s.damagedLocked(h, err)
-	}
-	return data, nil
+	return data, err
 }
+
+// readPacked reads an object that is on disk. Errors: *damageError where the disk is not as it should be.
+func (s *store) readPacked(h Hash, kind plumbing.ObjectType, limit int64) (data []byte, err error) {
+	err = s.packs.use(func(on *filesystem.Storage) error {
+		o, err := on.EncodedObject(plumbing.AnyObject, h)
+		switch {
+		case errors.Is(err, plumbing.ErrObjectNotFound):
+			return &MissingObjectError{Hash: h, kind: kind}
+		case err != nil:
+			return &damageError{err}
+		case o.Type() != kind:
+			return &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
+		case limit != anySize && o.Size() > limit: // go-git does not inflate a large object before it is read
+			return &TooLargeError{Hash: h, Size: o.Size(), Limit: limit}
+		}
+		if data, err = content(o); err != nil {
+			return &damageError{err}
+		}
+		return nil
+	})
+	return data, err
+}
+
+// damageError is an error of the disk, or of what is on it.
+type damageError struct{ cause error }
+
+func (e *damageError) Error() string { return e.cause.Error() }
 
 func content(o plumbing.EncodedObject) ([]byte, error) {
 	r, err := o.Reader()
@@ -224,10 +232,6 @@ func content(o plumbing.EncodedObject) ([]byte, error) {
 func (s *store) damaged(h Hash, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.damagedLocked(h, err)
-}
-
-func (s *store) damagedLocked(h Hash, err error) error {
 	s.bad = &CorruptObjectError{Hash: h, Err: err}
 	return s.bad
 }
@@ -385,13 +389,9 @@ func checkCount(pack io.Reader) (io.Reader, error) {
 	return io.MultiReader(bytes.NewReader(header[:n]), pack), nil
 }
 
-// reopenLocked makes packs visible that came to disk by another way than base.
+// reopenLocked makes packs visible that came to disk by another way than theirs.
 func (s *store) reopenLocked() error {
-	fresh, size, bad := s.fresh, s.size, s.bad
-	err := s.base.Close()
-	s.open()
-	s.fresh, s.size, s.bad = fresh, size, bad
-	return err
+	return s.packs.anew(s.keep(), nil)
 }
 
 // errBatchFull says that a pack inflates to more than is taken into memory.

@@ -99,7 +99,7 @@ func (s *scale) all() {
 	for _, part := range []struct {
 		name string
 		run  func()
-	}{{"warm", s.warm}, {"restart", s.restart}, {"cold", s.cold}, {"first", s.first}} {
+	}{{"warm", s.warm}, {"restart", s.restart}, {"cold", s.cold}, {"nothing", s.nothing}, {"first", s.first}} {
 		if only == "" || strings.Contains(only, part.name) {
 			part.run()
 		}
@@ -307,8 +307,13 @@ func (s *scale) restart() {
 	}
 }
 
-// cold is a bot without a mirror.
-func (s *scale) cold() {
+// cold is a bot without a mirror, that remembers what an earlier one knew.
+func (s *scale) cold() { s.withoutMirror(true) }
+
+// nothing is a bot that has nothing at all.
+func (s *scale) nothing() { s.withoutMirror(false) }
+
+func (s *scale) withoutMirror(remembered bool) {
 	clone := func(f filter) func(change, map[string]string) (string, cost) {
 		return func(c change, write map[string]string) (pushed string, took cost) {
 			n := &native{tb: s, url: s.git.url}
@@ -327,34 +332,32 @@ func (s *scale) cold() {
 		if !filters {
 			server, against, target = ", no filter", everything, "wall ≤ 2"
 		}
-		for _, remembered := range []bool{true, false} {
-			what, target := "cold, remembered"+server, target
-			if !remembered {
-				what, target = "cold, nothing remembered"+server, "< 3 s"
-			}
-			row := s.table.row(what+", 1 changed", target)
-			var other *line
-			if against == noBlobs && remembered {
-				other = s.table.row(what+" (against depth 1)", "wall ≤ 0.25")
-			}
-			for range s.rounds(3) {
-				cache := s.TempDir()
-				if remembered {
-					s.copyRemembered(cache)
-				}
-				b := s.start(cache)
-				ours, theirs := s.both(1, b.cycle, clone(against))
-				row.add(ours, theirs)
-				s.settle(b)
-				if other == nil {
-					continue
-				}
+		what := "cold, remembered" + server
+		if !remembered {
+			what, target = "cold, nothing remembered"+server, "< 3 s"
+		}
+		row := s.table.row(what+", 1 changed", target)
+		var other *line
+		if against == noBlobs && remembered {
+			other = s.table.row(what+" (against depth 1)", "wall ≤ 0.25")
+		}
+		for range s.rounds(3) {
+			cache := s.TempDir()
+			if remembered {
 				s.copyRemembered(cache)
-				require.NoError(s, os.RemoveAll(filepath.Join(cache, "mirror")))
-				b = s.start(cache)
-				other.add(s.both(1, b.cycle, clone(everything)))
-				s.settle(b)
 			}
+			b := s.start(cache)
+			ours, theirs := s.both(1, b.cycle, clone(against))
+			row.add(ours, theirs)
+			s.settle(b)
+			if other == nil {
+				continue
+			}
+			s.copyRemembered(cache)
+			require.NoError(s, os.RemoveAll(filepath.Join(cache, "mirror")))
+			b = s.start(cache)
+			other.add(s.both(1, b.cycle, clone(everything)))
+			s.settle(b)
 		}
 	}
 }

@@ -1,0 +1,76 @@
+package mirror
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// maxReaders is how many read packs at once, at most. Each has the packs' indexes in memory.
+const maxReaders = 4
+
+// packs are those on disk. go-git's storage reads for one at a time: there is one of it for each core, and the others are opened where
+// the first one is in use.
+type packs struct {
+	dir     string
+	readers []packReader
+	// keep is how much of what it read each reader keeps, in bytes.
+	keep int64
+}
+
+type packReader struct {
+	mu     sync.Mutex
+	opened *filesystem.Storage // nil: the next one opens it
+}
+
+func newPacks(dir string, keep int64) *packs {
+	return &packs{dir: dir, keep: keep, readers: make([]packReader, min(runtime.GOMAXPROCS(0), maxReaders))}
+}
+
+// use lends a reader that nobody else uses. Whoever has it waits for nobody.
+func (p *packs) use(do func(*filesystem.Storage) error) error {
+	free := &p.readers[0]
+	for i := range p.readers {
+		if p.readers[i].mu.TryLock() {
+			free = &p.readers[i]
+			defer free.mu.Unlock()
+			return do(free.open(p.dir, p.keep))
+		}
+	}
+	free.mu.Lock()
+	defer free.mu.Unlock()
+	return do(free.open(p.dir, p.keep))
+}
+
+func (r *packReader) open(dir string, keep int64) *filesystem.Storage {
+	if r.opened == nil {
+		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
+		// makes HasEncodedObject deny whatever is in a pack.
+		r.opened = filesystem.NewStorageWithOptions(packsOnly{osfs.New(dir, osfs.WithBoundOS())},
+			cache.NewObjectLRU(cache.FileSize(keep)), filesystem.Options{KeepDescriptors: true})
+	}
+	return r.opened
+}
+
+// anew has all readers look again at what is on disk, after change, which is made while nobody reads.
+func (p *packs) anew(keep int64, change func() error) error {
+	var errs []error
+	for i := range p.readers {
+		r := &p.readers[i]
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.opened != nil {
+			errs = append(errs, r.opened.Close())
+			r.opened = nil
+		}
+	}
+	p.keep = keep
+	if change != nil {
+		errs = append(errs, change())
+	}
+	return errors.Join(errs...)
+}
