@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -278,7 +277,7 @@ func valueOf(text []byte) (ast.Value, error) {
 			return ast.Number(text), nil
 		}
 	}
-	return ast.ValueFromReader(bytes.NewReader(text))
+	return valueOfJSON(text)
 }
 
 // measured rounds a fact that is one number.
@@ -355,5 +354,5 @@ func plain(v any) (ast.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ast.ValueFromReader(bytes.NewReader(b))
+	return valueOfJSON(b)
 }

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // termMaker turns Go values of the types that it was made for into terms, such as reading their JSON would give, without going
@@ -139,7 +141,16 @@ func through(v reflect.Value) (ast.Value, error) {
 		}
 		return ast.Number(text), nil
 	}
-	return ast.ValueFromReader(bytes.NewReader(text))
+	return valueOfJSON(text)
+}
+
+// valueOfJSON reads a value's JSON.
+func valueOfJSON(text []byte) (ast.Value, error) {
+	v, err := v1alpha1.DecodeJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	return ast.InterfaceToValue(v)
 }
 
 func (m termMaker) known(v reflect.Value) (ast.Value, error) {

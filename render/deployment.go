@@ -94,7 +94,7 @@ func (v version) object() (map[string]any, error) {
 		spec["progressDeadlineSeconds"] = count(*n)
 	}
 	if len(v.spec.Strategy) > 0 {
-		if spec["strategy"], err = decodeJSON(v.spec.Strategy); err != nil {
+		if spec["strategy"], err = v1alpha1.DecodeJSON(v.spec.Strategy); err != nil {
 			return nil, fmt.Errorf("strategy: %w", err)
 		}
 	}
@@ -116,7 +116,7 @@ func (v version) labels() map[string]any {
 
 // template is the pod template as the user wrote it with what is added; own are the user's annotations.
 func (v version) template() (template, own map[string]any, err error) {
-	raw, err := decodeJSON(v.spec.Template.Raw)
+	raw, err := v1alpha1.DecodeJSON(v.spec.Template.Raw)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,9 +48,9 @@ func TestFilesRefuses(t *testing.T) {
 		"blob above":        {write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{"../../x": blob}}), "no path below"},
 		"blob at the top":   {write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{".": blob}}), "no path below"},
 		"no blob":           {write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{"a.yaml": "main"}}), "no blob hash"},
-		"template no JSON":  {func(s *scene) { s.spec().Template.Raw = []byte("{") }, "pod template: read json"},
+		"template no JSON":  {func(s *scene) { s.spec().Template.Raw = []byte("{") }, "pod template: read JSON"},
 		"template a list":   {func(s *scene) { s.spec().Template.Raw = []byte("[]") }, "pod template: not an object"},
-		"strategy no JSON":  {func(s *scene) { s.spec().Strategy = []byte("{} {}") }, "strategy: read json: more than one value"},
+		"strategy no JSON":  {func(s *scene) { s.spec().Strategy = []byte("{} {}") }, "strategy: read JSON: more than one value"},
 		"template in parts": {func(s *scene) { s.spec().Template.Raw = []byte(`{"metadata":[]}`) }, "metadata is not an object"},
 	} {
 		t.Run(name, func(t *testing.T) {

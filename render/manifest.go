@@ -9,6 +9,8 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // maxNodes bounds the size of a manifest with its aliases written out.
@@ -115,7 +117,7 @@ func scalarValue(n *yamlv3.Node) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line %d: %w", n.Line, err)
 	}
-	v, err := decodeJSON(raw)
+	v, err := v1alpha1.DecodeJSON(raw)
 	if err != nil {
 		return nil, err
 	}

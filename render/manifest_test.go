@@ -235,7 +235,7 @@ func FuzzParseManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		want, err := decodeJSON(raw)
+		want, err := v1alpha1.DecodeJSON(raw)
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(values(want), values(any(got))), "%q", data)
 		if out, err := YAML(got); err == nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -40,7 +41,7 @@ func metricLabels(name rollout.Name, buildID, temporalNamespace string) map[stri
 // manifest renders the object. Its name, its namespace and the version's labels are set, whatever the template says, and
 // what stands empty in it is filled in. There is no prune guard: a scaler must be able to go.
 func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
-	raw, err := decodeJSON(w.Object)
+	raw, err := v1alpha1.DecodeJSON(w.Object)
 	if err != nil {
 		return "", err
 	}

@@ -176,7 +176,7 @@ func TestResourcesRefuses(t *testing.T) {
 		"a path inside":  {rollout.ResourceWrite{Template: "a/b", Object: []byte("{}")}, "has no name for a file"},
 		"the Deployment": {rollout.ResourceWrite{Template: "deployment"}, "has no name for a file"},
 		"the list":       {rollout.ResourceWrite{Template: "kustomization", Object: []byte("{}")}, "has no name for a file"},
-		"no JSON":        {rollout.ResourceWrite{Template: "x", Object: []byte("{")}, "template x: read json"},
+		"no JSON":        {rollout.ResourceWrite{Template: "x", Object: []byte("{")}, "template x: read JSON"},
 		"a list":         {rollout.ResourceWrite{Template: "x", Object: []byte("[]")}, "template x: not an object"},
 		"no metadata":    {rollout.ResourceWrite{Template: "x", Object: []byte(`{"metadata":1}`)}, "metadata is not an object"},
 		"no labels":      {rollout.ResourceWrite{Template: "x", Object: []byte(`{"metadata":{"labels":[]}}`)}, "metadata.labels is not an object"},

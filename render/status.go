@@ -99,7 +99,7 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	if err != nil {
 		return "", err
 	}
-	if object["status"], err = decodeJSON(raw); err != nil {
+	if object["status"], err = v1alpha1.DecodeJSON(raw); err != nil {
 		return "", err
 	}
 	annotations, err := annotationsOf(object)

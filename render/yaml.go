@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 const (
@@ -224,13 +226,13 @@ func plainValue(v any) (any, error) {
 	case int:
 		return json.Number(strconv.Itoa(x)), nil
 	case json.RawMessage:
-		return decodeJSON(x)
+		return v1alpha1.DecodeJSON(x)
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return decodeJSON(raw)
+	return v1alpha1.DecodeJSON(raw)
 }
 
 var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)

@@ -13,6 +13,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 func TestYAMLQuotesOnlyWhatCouldBeMisread(t *testing.T) {
@@ -55,7 +57,7 @@ func TestYAMLForm(t *testing.T) {
 		{"keys", `{"on":1,"a b":2,"a: b":3,"":4,"x\ny":5}`, "\"\": 4\na b: 2\n\"a: b\": 3\n\"on\": 1\n\"x\\ny\": 5\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := decodeJSON([]byte(tt.in))
+			v, err := v1alpha1.DecodeJSON([]byte(tt.in))
 			require.NoError(t, err)
 			got, err := YAML(v)
 			require.NoError(t, err)
@@ -123,7 +125,7 @@ func FuzzYAML(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		v, err := decodeJSON(raw)
+		v, err := v1alpha1.DecodeJSON(raw)
 		if err != nil {
 			return
 		}
@@ -169,7 +171,7 @@ func roundTrip(t tester, v any) {
 	raw, err := yaml.YAMLToJSONStrict(out)
 	var got any
 	if err == nil {
-		got, err = decodeJSON(raw)
+		got, err = v1alpha1.DecodeJSON(raw)
 	}
 	check("sigs.k8s.io/yaml", got, err)
 

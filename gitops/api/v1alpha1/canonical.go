@@ -1,10 +1,8 @@
 package v1alpha1
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -17,14 +15,9 @@ import (
 // digits, any other number as the shortest decimal that reads back as the same float64, in the form of ECMAScript). So 1,
 // 1.0 and 1e0 are the same, as they are to Kubernetes, and so are 0644 and 420 in YAML.
 func CanonicalJSON(data []byte) ([]byte, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("read JSON: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("read JSON: more than one value")
+	v, err := DecodeJSON(data)
+	if err != nil {
+		return nil, err
 	}
 	return appendAny(make([]byte, 0, len(data)), v)
 }

@@ -1,4 +1,4 @@
-package render
+package v1alpha1
 
 import (
 	"bytes"
@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// decodeJSON reads one JSON value with its numbers as they are written. Most of what is rendered comes this way; the library, which is
-// asked about all that jsonReader does not read, takes four times as long.
-func decodeJSON(raw []byte) (any, error) {
+// DecodeJSON reads one JSON value (RFC 8259): as a map[string]any, []any, string, bool, nil, or json.Number with a number as it is written. Most
+// of what is judged and rendered comes this way; the library, which is asked about all that jsonReader does not read, takes four times as
+// long. Errors: what is wrong with the text, or that there is more behind the value.
+func DecodeJSON(raw []byte) (any, error) {
 	r := jsonReader{text: string(raw)}
 	if v, ok := r.value(0); ok && r.atEnd() {
 		return v, nil
@@ -21,16 +22,18 @@ func decodeJSON(raw []byte) (any, error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("read json: %w", err)
+		return nil, fmt.Errorf("read JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read json: more than one value")
+		return nil, errors.New("read JSON: more than one value")
 	}
 	return v, nil
 }
 
-// jsonReader reads JSON (RFC 8259) as the library does. Of what is none, or nested deeper than can be rendered, it only says that it does not
-// read it. Strings are parts of the text.
+// maxJSONDepth is how deep values are nested that jsonReader reads.
+const maxJSONDepth = 500
+
+// jsonReader reads JSON as the library does. Of what is none, or nested deeper than any object, it only says that it does not read it. Strings are parts of the text.
 type jsonReader struct {
 	text string
 	at   int
@@ -55,7 +58,7 @@ func (r *jsonReader) atEnd() bool {
 
 func (r *jsonReader) value(depth int) (v any, ok bool) {
 	switch c := r.next(); {
-	case depth > maxDepth:
+	case depth > maxJSONDepth:
 		return nil, false
 	case c == '{':
 		return r.object(depth)
@@ -75,7 +78,7 @@ func (r *jsonReader) value(depth int) (v any, ok bool) {
 		r.at++
 	}
 	number := r.text[from:r.at]
-	return json.Number(number), jsonNumber(number)
+	return json.Number(number), json.Valid([]byte(number))
 }
 
 func (r *jsonReader) word(word string) bool {

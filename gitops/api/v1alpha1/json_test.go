@@ -1,4 +1,4 @@
-package render
+package v1alpha1
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// library reads a JSON value as decodeJSON does where it asks the library.
+// library reads a JSON value as DecodeJSON does where it asks the library.
 func library(raw []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -42,12 +42,12 @@ func TestJSONIsRead(t *testing.T) {
 
 func TestBadJSONIsLeftToTheLibrary(t *testing.T) {
 	for _, text := range []string{"", " ", "1\x00", "{", "}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, "[", "[1,]", "[,]", "[1 2]", "[1", `"`, `"\`, `"\q"`, "\"\n\"", "\"\xff\"",
-		"tru", "truex", "nul", "01", "1.", "-", "+1", "1e", "1 2", "{}{}", `{"a" 1}`, `{"a":1 "b":2}`, strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2), "\x00"} {
+		"tru", "truex", "nul", "01", "1.", "-", "+1", "1e", "1 2", "{}{}", `{"a" 1}`, `{"a":1 "b":2}`, strings.Repeat("[", maxJSONDepth+2) + strings.Repeat("]", maxJSONDepth+2), "\x00"} {
 		r := jsonReader{text: text}
 		_, ok := r.value(0)
 		require.False(t, ok && r.atEnd(), "%q", text)
 		want, wantErr := library([]byte(text))
-		got, err := decodeJSON([]byte(text))
+		got, err := DecodeJSON([]byte(text))
 		require.Equal(t, want, got)
 		require.Equal(t, wantErr == nil, err == nil, "%q", text)
 	}
