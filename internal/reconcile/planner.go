@@ -326,6 +326,7 @@ func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) 
 
 // onAllCores does n things that have nothing to do with each other.
 func onAllCores(n int, do func(i int)) {
+	defer room(n)()
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
