@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/cores"
 )
 
 // ahead does at once what reading the environment is going to need: it brings what is still on a server, and decodes many files on all
@@ -66,7 +67,7 @@ func decodeAll(t tree, files []*found) []early {
 		return nil
 	}
 	out := make([]early, len(files))
-	onAllCores(len(files), func(i int) {
+	cores.Each(len(files), func(i int) {
 		data, err := t.read(files[i].path, files[i].hash)
 		if err == nil && v1alpha1.MayHoldObjects(data) {
 			out[i].data = data

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"runtime"
 	"slices"
 	"sort"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -272,7 +270,7 @@ func (e *environment) look(all []deploymentAt) ([]rollout.Known, error) {
 		return nil, err
 	}
 	problems, errs := make([][]v1alpha1.Problem, len(full)), make([]error, len(full))
-	onAllCores(len(full), func(k int) {
+	cores.Each(len(full), func(k int) {
 		own := *e
 		own.world.Problems = nil
 		errs[k] = own.open(&all[full[k]])
@@ -290,19 +288,6 @@ func (e *environment) look(all []deploymentAt) ([]rollout.Known, error) {
 		out[i] = rollout.Known{Deployment: all[i].name, Full: &s}
 	}
 	return out, nil
-}
-
-// onAllCores does n things that have nothing to do with each other.
-func onAllCores(n int, do func(i int)) {
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		group.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = group.Wait() // there are no errors
 }
 
 // inBrief says what is known of a worker deployment, if that is enough. What a template says depends on the record.
@@ -416,7 +401,7 @@ func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 		ctx = given
 	}
 	filled := make([]*rollout.Snapshot, len(snapshots))
-	onAllCores(len(snapshots), func(i int) {
+	cores.Each(len(snapshots), func(i int) {
 		filled[i] = &snapshots[i]
 		if e := v[snapshots[i].Environment.Name]; (snapshots[i].Brief || len(snapshots[i].Wanted) > 0) && e != nil {
 			filled[i], errs[i] = e.filled(ctx, snapshots[i])

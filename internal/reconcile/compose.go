@@ -3,6 +3,7 @@ package reconcile
 import (
 	"slices"
 
+	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
@@ -42,7 +43,7 @@ func Compose(env rollout.EnvironmentWorld, decisions []*Decision) (parts []Part,
 
 func renderEach(decisions []*Decision) []Part {
 	parts := make([]Part, len(decisions))
-	onAllCores(len(parts), func(i int) { parts[i] = Render(decisions[i]) })
+	cores.Each(len(parts), func(i int) { parts[i] = Render(decisions[i]) })
 	return parts
 }
 

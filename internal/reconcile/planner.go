@@ -4,14 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -320,23 +318,8 @@ func withoutObservation(s rollout.Snapshot) rollout.Snapshot {
 // decideEach decides for each snapshot by itself.
 func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) []*Decision {
 	out := make([]*Decision, len(snapshots))
-	onAllCores(len(out), func(i int) { out[i] = Decide(ctx, judge, snapshots[i]) })
+	cores.Each(len(out), func(i int) { out[i] = Decide(ctx, judge, snapshots[i]) })
 	return out
-}
-
-// onAllCores does n things that have nothing to do with each other.
-func onAllCores(n int, do func(i int)) {
-	defer room(n)()
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-	group.Wait()
 }
 
 // Decide is the pure part of a cycle: what to do about one snapshot.

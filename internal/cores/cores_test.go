@@ -1,4 +1,4 @@
-package reconcile
+package cores
 
 import (
 	"runtime/debug"
@@ -6,6 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// Each does all, each once.
+func TestEach(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 1000} {
+		done := make([]int, n)
+		Each(n, func(i int) { done[i]++ })
+		for i := range done {
+			require.Equal(t, 1, done[i], i)
+		}
+	}
+}
 
 // Room is made where much is made, is given back, and is nobody's who chose another measure.
 func TestRoom(t *testing.T) {

@@ -1,4 +1,4 @@
-package reconcile
+package cores
 
 import (
 	"runtime/debug"
@@ -18,7 +18,7 @@ const (
 // roomy says that somebody has the room.
 var roomy atomic.Bool
 
-// room lets garbage lie around for a while, where there is little in use: to decide and render a thousand worker deployments leaves 150 MB
+// room lets garbage lie around for a while, where there is little in use: to decide and render a thousand worker deployments leaves 100 MB
 // behind, and the runtime would look for it every time as much was left as is in use, which takes a fifth of the time. A measure that
 // somebody else chose stays, and so does a limit of memory.
 func room(n int) (back func()) {
