@@ -33,6 +33,38 @@ func TestMemoryGoesToDiskBeforeALaterPack(t *testing.T) {
 	require.True(t, after.has(later.hash))
 }
 
+// What is pushed and too large for memory goes to disk as it was sent, and what it may build on before it.
+func TestMemoryGoesToDiskBeforeALargePush(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, createLayout(dir, "file:///x"))
+	limits := defaultLimits
+	limits.overlay = 100
+	s := newStore(dir, limits)
+	earlier, small := newObj(plumbing.BlobObject, []byte("earlier")), newObj(plumbing.BlobObject, []byte("small"))
+	large := newObj(plumbing.BlobObject, bytes.Repeat([]byte("x"), 101))
+	packed := func(objs ...obj) {
+		pack, err := encodePack(objs)
+		require.NoError(t, err)
+		require.NoError(t, s.addPacked(objs, pack))
+	}
+	packed(earlier)
+	require.Empty(t, filesIn(t, dir, "objects/pack/*"), "a small one stays in memory")
+	packed(large)
+	require.Len(t, filesIn(t, dir, "objects/pack/*.pack"), 2)
+	require.Empty(t, s.fresh)
+	packed(small)
+	after := newStore(dir, limits) // as if killed
+	for _, o := range []obj{earlier, large} {
+		for _, s := range []*store{s, after} {
+			data, err := s.read(o.hash, plumbing.BlobObject)
+			require.NoError(t, err)
+			require.Equal(t, o.data, data)
+		}
+	}
+	require.True(t, s.has(small.hash))
+	require.False(t, after.has(small.hash))
+}
+
 func TestABrokenDownloadLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, createLayout(dir, "file:///x"))
