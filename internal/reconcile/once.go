@@ -80,8 +80,8 @@ func (r *Reconciler) madeOnly(report *Report, decisions []*Decision) {
 	}
 }
 
-// Once carries out one cycle: one commit for each environment at most, of AtOnce worker deployments at most. An error is about the cycle as a whole (the repository
-// cannot be read, a push was refused); what goes wrong for one worker deployment is in the Report.
+// Once carries out one cycle: one commit for each environment at most, for AtOnce worker deployments at most. An error is about the cycle
+// as a whole (the repository cannot be read, a push was refused); what goes wrong for one worker deployment is in the Report.
 func (r *Reconciler) Once(ctx context.Context) (Report, error) {
 	report, err := r.once(ctx)
 	if len(report.made) > 0 {
