@@ -175,41 +175,23 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // once runs one cycle, and fails where a part of it did.
 func (l *loop) once(ctx context.Context) error {
-	went, err := l.allTurns(ctx)
-	if err == nil && went.again && ctx.Err() == nil { // nobody comes back to what people said
-		went, err = l.allTurns(ctx)
+	r, err := l.cycle(ctx)
+	if err == nil && r.Again && ctx.Err() == nil { // nobody comes back to what people said
+		r, err = l.cycle(ctx)
 	}
-	switch {
+	switch unread, total := unreadable([][]*reconcile.Decision{r.Decisions}); {
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case went.failures > 0:
-		return fmt.Errorf("the plans of %d worker deployments were not carried out", went.failures)
-	case went.unread > 0:
-		return fmt.Errorf("%d of %d worker deployments could not be read from Temporal", went.unread, went.total)
-	case went.environments == 0:
+	case len(r.Failures) > 0:
+		return fmt.Errorf("the plans of %d worker deployments were not carried out", len(r.Failures))
+	case unread > 0:
+		return fmt.Errorf("%d of %d worker deployments could not be read from Temporal", unread, total)
+	case len(r.World.Environments) == 0:
 		return errors.New("the repository's configuration cannot be used")
 	}
 	return nil
-}
-
-// outcome is what came of cycles, in numbers.
-type outcome struct {
-	failures, unread, total, environments int
-	again                                 bool
-}
-
-// allTurns runs cycles until all worker deployments that have to be were looked at: one, unless they are many.
-func (l *loop) allTurns(ctx context.Context) (o outcome, err error) {
-	for {
-		r, err := l.cycle(ctx)
-		unread, total := unreadable([][]*reconcile.Decision{r.Decisions})
-		o = outcome{o.failures + len(r.Failures), o.unread + unread, o.total + total, len(r.World.Environments), o.again || r.Again}
-		if err != nil || r.Waiting == 0 || ctx.Err() != nil {
-			return o, err
-		}
-	}
 }
 
 // cycle runs one cycle and logs what came of it: one line if it did something, and what it found out.
@@ -223,7 +205,7 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	if len(r.Commits) > 0 || len(r.Failures) > 0 {
 		level = l.log.InfoContext
 	}
-	level(ctx, "cycle", "looked_at", len(r.Decisions), "commits", r.Commits, "failures", len(r.Failures), "waiting", r.Waiting, "took", took)
+	level(ctx, "cycle", "looked_at", len(r.Decisions), "commits", r.Commits, "failures", len(r.Failures), "took", took)
 	return r, err
 }
 
@@ -269,9 +251,6 @@ func (l *loop) pause(r reconcile.Report, err error) time.Duration {
 		return wait
 	}
 	l.failed = 0
-	if r.Waiting > 0 { // each has its turn before any has its next one
-		return 0
-	}
 	wait := l.interval
 	if !r.NextDue.IsZero() {
 		wait = min(wait, max(r.NextDue.Sub(l.now()), 0))

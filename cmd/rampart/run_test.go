@@ -29,7 +29,6 @@ func TestPauseBetweenCycles(t *testing.T) {
 		"due after":       {10 * time.Second, in(time.Hour), nil, 0, 10 * time.Second},
 		"due at once":     {10 * time.Second, in(0), nil, 0, time.Second},
 		"overdue":         {10 * time.Second, in(-time.Hour), nil, 0, time.Second},
-		"others wait":     {10 * time.Second, reconcile.Report{Waiting: 1}, nil, 3, 0},
 		"short interval":  {50 * time.Millisecond, in(-time.Hour), nil, 0, 50 * time.Millisecond},
 		"first failure":   {10 * time.Second, in(0), failure, 0, 10 * time.Second},
 		"third failure":   {10 * time.Second, in(0), failure, 2, 40 * time.Second},

@@ -18,7 +18,7 @@ const maxReaders = 4
 type packs struct {
 	dir     string
 	readers []packReader
-	// keep is how much of what it read each reader keeps, in bytes.
+	// keep is how much of what they read they keep together, in bytes.
 	keep int64
 }
 
@@ -38,20 +38,20 @@ func (p *packs) use(do func(*filesystem.Storage) error) error {
 		if p.readers[i].mu.TryLock() {
 			free = &p.readers[i]
 			defer free.mu.Unlock()
-			return do(free.open(p.dir, p.keep))
+			return do(p.open(free))
 		}
 	}
 	free.mu.Lock()
 	defer free.mu.Unlock()
-	return do(free.open(p.dir, p.keep))
+	return do(p.open(free))
 }
 
-func (r *packReader) open(dir string, keep int64) *filesystem.Storage {
+func (p *packs) open(r *packReader) *filesystem.Storage {
 	if r.opened == nil {
 		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
 		// makes HasEncodedObject deny whatever is in a pack.
-		r.opened = filesystem.NewStorageWithOptions(packsOnly{osfs.New(dir, osfs.WithBoundOS())},
-			cache.NewObjectLRU(cache.FileSize(keep)), filesystem.Options{KeepDescriptors: true})
+		r.opened = filesystem.NewStorageWithOptions(packsOnly{osfs.New(p.dir, osfs.WithBoundOS())},
+			cache.NewObjectLRU(cache.FileSize(p.keep/int64(len(p.readers)))), filesystem.Options{KeepDescriptors: true})
 	}
 	return r.opened
 }

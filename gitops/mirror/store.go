@@ -35,6 +35,8 @@ type store struct {
 	partial bool
 	// resting says that much was read and forgotten since the mirror was filled.
 	resting bool
+	// filled is how often the store was emptied, to be filled anew.
+	filled int
 }
 
 // limits bound what is held in memory and fetched.
@@ -109,6 +111,7 @@ func (s *store) reset(change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resting, s.fresh, s.size, s.bad = false, map[Hash]obj{}, 0, nil
+	s.filled++
 	return s.packs.anew(s.keep(), change)
 }
 
@@ -173,6 +176,7 @@ func (s *store) read(h Hash, kind plumbing.ObjectType) ([]byte, error) {
 func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]byte, error) {
 	s.mu.Lock()
 	o, ok := s.fresh[h]
+	filled := s.filled
 	s.mu.Unlock()
 	if ok {
 		if o.kind != kind {
@@ -186,9 +190,19 @@ func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]by
 	data, err := s.readPacked(h, kind, limit)
 	var damage *damageError
 	if errors.As(err, &damage) {
+		if s.emptiedSince(filled) { // what was read is gone, and what took its place is not damaged
+			return nil, &CorruptObjectError{Hash: h, Err: damage.cause}
+		}
 		return nil, s.damaged(h, damage.cause)
 	}
 	return data, err
+}
+
+// emptiedSince says whether the store was emptied since it was for the so manieth time.
+func (s *store) emptiedSince(filled int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.filled != filled
 }
 
 // readPacked reads an object that is on disk. Errors: *damageError where the disk is not as it should be.

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// manyToMake is how many things are made one after the other that leave much behind.
-	manyToMake = 500
-	// garbage is how much of that may lie around, in bytes.
+	// garbage is how much lies around of what is left behind, in bytes.
 	garbage = 192 << 20
+	// least is what is taken to be in use where less is, in bytes: what is in use may grow.
+	least = 32 << 20
 	// usual is the runtime's own measure: as much garbage as there is in use, in percent.
 	usual = 100
 )
@@ -18,23 +18,24 @@ const (
 // roomy says that somebody has the room.
 var roomy atomic.Bool
 
-// room lets garbage lie around for a while, where there is little in use: to decide and render a thousand worker deployments leaves 100 MB
-// behind, and the runtime would look for it every time as much was left as is in use, which takes a fifth of the time. A measure that
-// somebody else chose stays, and so does a limit of memory.
-func room(n int) (back func()) {
-	if n < manyToMake || !roomy.CompareAndSwap(false, true) {
+// room lets some garbage lie around for a while: to decide and render a thousand worker deployments leaves 100 MB behind, and the runtime
+// would look for it every time as much was left as is in use, which takes a fifth of the time. A measure that somebody else chose stays,
+// and so does a limit of memory.
+func room() (back func()) {
+	if !roomy.CompareAndSwap(false, true) {
 		return func() {}
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	was := debug.SetGCPercent(usual)
-	if percent := garbage * 100 / max(int(live[0].Value.Uint64()), 1<<20); was == usual && percent > usual {
-		debug.SetGCPercent(percent)
-	} else {
+	ours := max(usual, int(garbage*usual/max(live[0].Value.Uint64(), least)))
+	was := debug.SetGCPercent(ours)
+	if was != usual {
 		debug.SetGCPercent(was)
 	}
 	return func() {
-		debug.SetGCPercent(was)
+		if is := debug.SetGCPercent(was); is != ours && was == usual { // somebody chose another meanwhile
+			debug.SetGCPercent(is)
+		}
 		roomy.Store(false)
 	}
 }

@@ -41,10 +41,10 @@ type Reconciler struct {
 	Completer Completer
 	// refused are the commits that protected branches refused last, by environment.
 	refused map[string]refusal
-	// AtOnce is how many worker deployments of an environment a cycle looks at, at most; zero: DefaultAtOnce.
+	// AtOnce is how many worker deployments of an environment are looked at, and committed, at once; zero: DefaultAtOnce.
 	AtOnce int
-	// rested is how often memory was given back, and looked how many worker deployments were looked at since.
-	rested, looked int
+	// rested is how often memory was given back.
+	rested int
 }
 
 // Report says what a cycle did.
@@ -60,8 +60,6 @@ type Report struct {
 	NextDue time.Time `json:"nextDue,omitzero"`
 	// Again says that people answered, or were told, something that the next cycle should know at once.
 	Again bool `json:"again,omitempty"`
-	// Waiting is how many worker deployments have to be looked at still, since they were too many for one cycle: the next one follows at once.
-	Waiting int `json:"waiting,omitempty"`
 
 	made []Made
 }
@@ -80,7 +78,7 @@ func (r *Reconciler) madeOnly(report *Report, decisions []*Decision) {
 	}
 }
 
-// Once carries out one cycle: one commit for each environment at most, for AtOnce worker deployments at most. An error is about the cycle
+// Once carries out one cycle: one commit for each environment at most, or for each AtOnce worker deployments of it. An error is about the cycle
 // as a whole (the repository cannot be read, a push was refused); what goes wrong for one worker deployment is in the Report.
 func (r *Reconciler) Once(ctx context.Context) (Report, error) {
 	report, err := r.once(ctx)
@@ -109,11 +107,9 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 			}
 		}
 		// A branch that refuses one environment's commits does not keep the others from theirs.
-		name := now.World.Environments[i].Environment.Name
-		if err := r.environment(ctx, now, i, &report); err != nil {
-			errs = append(errs, fmt.Errorf("environment %s: %w", name, err))
+		if err := r.inTurns(ctx, now, i, &report); err != nil {
+			errs = append(errs, fmt.Errorf("environment %s: %w", now.World.Environments[i].Environment.Name, err))
 		}
-		report.Waiting += r.steady.turnIsOver(name)
 		if ctx.Err() != nil {
 			break
 		}
@@ -121,38 +117,68 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// environment goes through one environment of a reading, from the start again when somebody else pushed meanwhile.
-func (r *Reconciler) environment(ctx context.Context, now reading, at int, report *Report) error {
-	env := now.World.Environments[at]
+// inTurns goes through one environment of a reading, a part of it after the other where many have to be looked at. What goes wrong with one
+// part does not keep the others from their turn.
+func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *Report) error {
+	name, from, all := now.World.Environments[at].Environment.Name, len(report.Decisions), true
+	delete(r.steady.turns, name)
+	var errs []error
+	for {
+		env, done, err := r.environment(ctx, now, at, report)
+		all = all && done
+		if err != nil && (len(errs) == 0 || errs[len(errs)-1].Error() != err.Error()) {
+			errs = append(errs, err)
+		}
+		if r.steady.turnIsOver(name) == 0 || ctx.Err() != nil {
+			if all && r.Proposer != nil && r.Proposer.Propose(ctx, env, report.Decisions[from:]) {
+				report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
+			}
+			return errors.Join(errs...)
+		}
+		if now, err = r.readAgain(ctx); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if at = environmentAt(now, name); at < 0 {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+func environmentAt(now reading, name string) int {
+	return slices.IndexFunc(now.World.Environments, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
+}
+
+// environment goes through what has its turn of one environment of a reading, from the start again when somebody else pushed meanwhile. It gives the
+// environment as it was read last, and whether all was done.
+func (r *Reconciler) environment(ctx context.Context, now reading, at int, report *Report) (env rollout.EnvironmentWorld, done bool, err error) {
+	env = now.World.Environments[at]
 	name := env.Environment.Name
 	r.memory = newRecall(r.Observer, r.Now, r.Limits.FactMaxAge/2)
 	defer func() { r.memory = nil }()
-	var err error
 	for try := range MaxTries {
 		if try > 0 {
 			r.memory.again()
 			if err := sleep(ctx, Backoff(try)); err != nil {
-				return err
+				return env, false, err
 			}
 			if now, err = r.readAgain(ctx); err != nil {
-				return err
+				return env, false, err
 			}
-			at = slices.IndexFunc(now.World.Environments, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
-			if at < 0 {
-				return nil
+			if at = environmentAt(now, name); at < 0 {
+				return env, false, nil
 			}
 			env = now.World.Environments[at]
 		}
-		if err = r.attempt(ctx, env, now, report); !errors.Is(err, rollout.ErrMoved) {
-			return err
+		if done, err = r.attempt(ctx, env, now, report); !errors.Is(err, rollout.ErrMoved) {
+			return env, done, err
 		}
 		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", name, "try", try+1, "error", err)
 	}
-	return fmt.Errorf("gave up after %d tries: %w", MaxTries, err)
+	return env, false, fmt.Errorf("gave up after %d tries: %w", MaxTries, err)
 }
 
-// attempt is one pass: decide, lower, commit, raise.
-func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, of reading, report *Report) (failed error) {
+// attempt is one pass: decide, lower, commit, raise. It is not done where what it came to was proposed.
+func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, of reading, report *Report) (done bool, failed error) {
 	name := env.Environment.Name
 	var unread error
 	defer func() {
@@ -161,7 +187,8 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 			failed = errors.Join(failed, unread)
 		}
 	}()
-	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, r.steady.turnOf(name, r.steady.due(ctx, r, env), cmp.Or(r.AtOnce, DefaultAtOnce)))))
+	due := r.steady.turnOf(name, r.steady.due(ctx, r, env), r.atOnce(env))
+	snapshots, unread := of.fill(ctx, r.steady.known(name, of.Brief(name, due)))
 	r.steady.keep(name, snapshots)
 	for i := range snapshots {
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
@@ -169,7 +196,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	r.review(env, snapshots)
 	decisions, err := r.decideAndLower(ctx, env, snapshots, report)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.delete(ctx, env, decisions, report)
 	decisions, dropped, err := withManifests(ctx, of, decisions)
@@ -177,7 +204,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	unread = errors.Join(unread, err)
 	wrote, err := r.write(ctx, env, decisions, report)
 	if err != nil {
-		return r.elsewhere(ctx, wrote.commit, err)
+		return false, r.elsewhere(ctx, wrote.commit, err)
 	}
 	decisions, hash := wrote.decisions, wrote.hash
 	if hash != "" {
@@ -186,20 +213,17 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		r.last = withRecords(r.last, env.Environment.Name, decisions)
 	}
 	if hash == "" && raises(decisions) && !r.unmoved(ctx, env) {
-		return fmt.Errorf("nothing is raised on what was committed before: %w", rollout.ErrMoved)
+		return false, fmt.Errorf("nothing is raised on what was committed before: %w", rollout.ErrMoved)
 	}
 	report.Decisions = append(report.Decisions, decisions...)
 	if err := r.raise(ctx, env, decisions, report); err != nil {
-		return err
+		return false, err
 	}
 	r.steady.remember(env, func() sharedInputs { return r.sharedOf(env) }, decisions)
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}
-	if r.Proposer != nil && r.Proposer.Propose(ctx, env, decisions) {
-		report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
-	}
-	return nil
+	return true, nil
 }
 
 // review fills in what became of proposals.

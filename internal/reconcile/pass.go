@@ -133,10 +133,12 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 	}
 	now, p, hash := r.Now(), s.pass(env, r.sharedOf(env)), connectionHash()
 	moved := false
-	for _, l := range p.lists {
-		was := l.now
-		l.ask(ctx, r)
-		moved = moved || l.now != was
+	if !s.midway(env.Environment.Name) { // else the lists are those of this cycle
+		for _, l := range p.lists {
+			was := l.now
+			l.ask(ctx, r)
+			moved = moved || l.now != was
+		}
 	}
 	p.due = p.due[:0]
 	if p.settled && !moved && now.Before(p.next) && len(r.failures) == 0 {

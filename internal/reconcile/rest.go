@@ -13,18 +13,12 @@ const firstCycles = 3
 
 // Rest is for the time between two cycles, after one that could read the repository. What is still on the server comes, of what is needed once
 // it is away. Then the system gets the memory back that the first cycles took, or one that looked at many: the next ones need a fraction of it,
-// and the runtime would keep the rest for minutes. After a cycle that the next one follows at once there is no time between.
+// and the runtime would keep the rest for minutes.
 func (r *Reconciler) Rest(ctx context.Context, done Report) {
-	r.looked += len(done.Decisions)
-	if done.Waiting > 0 {
-		return
-	}
-	looked := r.looked
-	r.looked = 0
 	if r.Completer != nil {
 		r.Completer.Complete(ctx)
 	}
-	if r.rested < firstCycles || looked >= manyDecisions {
+	if r.rested < firstCycles || len(done.Decisions) >= manyDecisions {
 		r.rested++
 		if r.Completer != nil {
 			r.Completer.Forget()

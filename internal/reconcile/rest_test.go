@@ -37,9 +37,4 @@ func TestRest(t *testing.T) {
 	}
 	require.Zero(t, collections(Report{Decisions: make([]*Decision, manyDecisions-1)}))
 	require.NotZero(t, collections(Report{Decisions: make([]*Decision, manyDecisions)}))
-	was := c
-	r.Rest(t.Context(), Report{Decisions: make([]*Decision, manyDecisions), Waiting: 1})
-	require.Equal(t, was, c, "the next cycle follows at once")
-	require.NotZero(t, collections(Report{}), "after the last of them")
-	require.Zero(t, collections(Report{}))
 }

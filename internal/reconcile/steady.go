@@ -47,7 +47,7 @@ type steadiness struct {
 	roots map[string]roots
 	// open is what files say of those that are looked at, by environment. Those that are not settled then are looked at in each cycle.
 	open map[string]map[rollout.Name]content
-	// turns are those of environments in which more have to be looked at than one cycle does.
+	// turns are those of environments in which more have to be looked at than are at once, in this cycle.
 	turns map[string]*turn
 }
 

@@ -1,53 +1,63 @@
 package reconcile
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// DefaultAtOnce is how many worker deployments of an environment a cycle looks at unless the Reconciler says otherwise. Temporal describes
-// some 50 in a second, and nothing is raised on what it said a minute ago.
+// DefaultAtOnce is how many worker deployments of an environment are looked at, and committed, at once unless the Reconciler says otherwise.
+// Temporal describes some 50 in a second, and nothing is raised on what it said a minute ago.
 const DefaultAtOnce = 1000
 
-// turn is a pass over all worker deployments that have to be looked at, where they are too many for one cycle.
+// atOnce is how many worker deployments of an environment are looked at at once. A commit that may have to be proposed is not divided: there
+// is one such pull request, of all that waits.
+func (r *Reconciler) atOnce(env rollout.EnvironmentWorld) int {
+	if r.proposes(rollout.Commit{Environment: env.Environment}) {
+		return math.MaxInt
+	}
+	return cmp.Or(r.AtOnce, DefaultAtOnce)
+}
+
+// turn is a part of those that have to be looked at in a cycle, where they are too many to be looked at at once.
 type turn struct {
-	// now are those of this cycle, done those of the ones before.
-	now, done map[rollout.Name]bool
-	// left is how many wait for the next cycle.
+	// now are those that have it, done those that had it before.
+	now  []rollout.Known
+	done map[rollout.Name]bool
+	// left is how many wait for theirs.
 	left int
 }
 
-// turnOf are those that a cycle looks at of those that have to be, which are sorted by name: at most so many. Each comes once before any comes
-// again, and those first that have a record: they may have traffic that has to be taken back.
+// turnOf are those that have their turn of those that have to be looked at, which are sorted by name: at most so many. Each has one in a
+// cycle, and those first that have a record: they may have traffic that has to be taken back.
 func (s *steadiness) turnOf(env string, due []rollout.Known, most int) []rollout.Known {
-	if len(due) <= most {
-		delete(s.turns, env)
-		return due
-	}
-	if s.turns == nil {
-		s.turns = map[string]*turn{}
-	}
 	t := s.turns[env]
 	if t == nil {
+		if len(due) <= most {
+			return due
+		}
+		if s.turns == nil {
+			s.turns = map[string]*turn{}
+		}
 		t = &turn{done: map[rollout.Name]bool{}}
 		s.turns[env] = t
 	}
 	waiting := t.waiting(due)
-	if len(waiting) == 0 {
-		clear(t.done)
-		waiting = t.waiting(due)
-	}
 	now := waiting[:min(most, len(waiting))]
 	t.left = len(waiting) - len(now)
 	slices.Sort(now)
-	out := make([]rollout.Known, len(now))
-	t.now = make(map[rollout.Name]bool, len(now))
+	t.now = make([]rollout.Known, len(now))
 	for at, i := range now {
-		out[at] = due[i]
-		t.now[due[i].Deployment] = true
+		t.now[at] = due[i]
 	}
-	return out
+	return t.now
+}
+
+// midway says whether some had their turn in this cycle, and others wait.
+func (s *steadiness) midway(env string) bool {
+	return s.turns[env] != nil && len(s.turns[env].done) > 0
 }
 
 // waiting are the indexes of those that did not have their turn, in the order in which they have it.
@@ -65,7 +75,7 @@ func (t *turn) waiting(due []rollout.Known) []int {
 	return append(recorded, others...)
 }
 
-// turnIsOver ends a cycle's part, whatever came of it, and says how many wait for the next one. After the last part all may come again.
+// turnIsOver ends a turn, whatever came of it, and says how many wait for theirs.
 func (s *steadiness) turnIsOver(env string) (left int) {
 	t := s.turns[env]
 	if t == nil {
@@ -75,8 +85,8 @@ func (s *steadiness) turnIsOver(env string) (left int) {
 		delete(s.turns, env)
 		return 0
 	}
-	for n := range t.now {
-		t.done[n] = true
+	for i := range t.now {
+		t.done[t.now[i].Deployment] = true
 	}
 	t.now = nil
 	return t.left

@@ -3,11 +3,14 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -39,60 +42,77 @@ func TestEachHasItsTurn(t *testing.T) {
 
 	require.Equal(t, "a c", next("a b C d e"), "one that has a record comes first")
 	require.Equal(t, "a c", next("a b C d e"), "the same in another try")
+	require.False(t, s.midway("prod"))
 	require.Equal(t, 3, s.turnIsOver("prod"))
+	require.True(t, s.midway("prod"))
 	require.Equal(t, "b f", next("a b C d e F"), "and one that came in between")
 	require.Equal(t, 2, s.turnIsOver("prod"))
 	require.Equal(t, "c d", namesOf(s.turnOf("test", knownBy("a b C D"), 2)), "of another environment")
 	require.Equal(t, 2, s.turnIsOver("test"))
-	require.Equal(t, "d e", next("A B C D E F"))
+	require.Equal(t, "d", next("A C D"), "nobody has a second one, though they are not too many any more")
 	require.Zero(t, s.turnIsOver("prod"), "all had their turn")
-	require.Equal(t, "a b", next("A B C D E F"), "the next one")
-	require.Equal(t, 4, s.turnIsOver("prod"))
-	require.Equal(t, "a b", next("A B"), "they are not too many any more")
-	require.Zero(t, s.turnIsOver("prod"))
-
-	require.Equal(t, "a b", next("A B C D E F"))
-	require.Equal(t, 4, s.turnIsOver("prod"))
-	require.Equal(t, "c d", next("A B C D E F"))
-	require.Equal(t, 2, s.turnIsOver("prod"))
-	require.Equal(t, "a b", next("A B C D"), "those that were left are settled: all of the others may come again")
-	require.Equal(t, 2, s.turnIsOver("prod"))
-	require.Equal(t, "c d", next("A B C D"))
-	require.Zero(t, s.turnIsOver("prod"))
+	require.False(t, s.midway("prod"))
+	require.Equal(t, "a b", next("A B C D E F"), "the next cycle")
 
 	full := knownBy("a b c")
 	full[2].Full = &rollout.Snapshot{Record: rollout.Record{Tree: "tree"}}
-	require.Equal(t, "a c", namesOf(s.turnOf("prod", full, 2)))
+	require.Equal(t, "a c", namesOf(s.turnOf("full", full, 2)))
 }
 
-// More than a cycle looks at are looked at in cycles that follow, each once.
+// asks is a Proposer that knows who was proposed for.
+type asks struct {
+	*desk
+	about [][]string
+}
+
+func (a *asks) Propose(_ context.Context, env rollout.EnvironmentWorld, decisions []*Decision) bool {
+	var names []string
+	for _, d := range decisions {
+		names = append(names, d.Plan.Deployment.Name)
+	}
+	a.about = append(a.about, names)
+	return false
+}
+
+// Where many have to be looked at, it is done in parts, each with a commit. What is proposed is told of all.
 func TestManyAreLookedAtInTurn(t *testing.T) {
-	c := newCrowd(t, "a", "b", "c", "d", "e")
+	c, desk := newCrowd(t, "a", "b", "c", "d", "e"), &asks{desk: &desk{}}
 	c.most = 5
 	r := c.reconciler()
-	r.AtOnce = 2
-	var looked []string
-	for _, waiting := range []int{3, 1, 0} {
-		report := c.once(r)
-		require.Equal(t, waiting, report.Waiting)
-		require.Len(t, report.Commits, 1)
-		for _, d := range report.Decisions {
-			looked = append(looked, d.Plan.Deployment.Name)
-		}
-	}
-	require.Equal(t, []string{"a", "b", "c", "d", "e"}, looked)
+	r.AtOnce, r.Proposer = 2, desk
+	require.Len(t, c.once(r).Commits, 3)
+	require.Equal(t, [][]string{{"a", "b", "c", "d", "e"}}, desk.about)
 	for _, d := range c.world.Environments[0].Deployments {
 		require.NotNil(t, d.Record.Routing, d.Deployment)
 	}
-	require.Equal(t, 3, c.once(r).Waiting, "and again from the first one on")
+	c.once(r)
+	require.Equal(t, []string{"a", "b", "c", "d", "e"}, desk.about[1])
 }
 
-// Where the commit of some is refused, the others have their turn.
+// One commit at a time can be proposed.
+func TestWhatMayBeProposedIsNotDivided(t *testing.T) {
+	c, desk := newCrowd(t, "a", "b", "c", "d", "e"), &asks{desk: &desk{}}
+	c.most = 5
+	c.world.Environments[0].Environment.PullRequests.OnProtectedBranch = v1alpha1.ProposeCommits
+	r := c.reconciler()
+	r.AtOnce, r.Proposer = 2, desk
+	r.Committer = commits(func(context.Context, rollout.Commit) (string, error) {
+		return "", fmt.Errorf("push: %w", rollout.ErrProtected)
+	})
+	c.once(r)
+	require.Len(t, desk.commits, 1)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		require.True(t, slices.ContainsFunc(desk.commits[0].Changes, func(f rollout.FileChange) bool { return strings.Contains(f.Path, "/"+name+"/") }), name)
+	}
+	require.Empty(t, desk.about)
+}
+
+// Where the commit of some is refused, the others have their turn, and nobody's proposal is taken for one that is not there any more.
 func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
-	c := newCrowd(t, "a", "b", "c", "d")
+	c, desk := newCrowd(t, "a", "b", "c", "d"), &asks{desk: &desk{}}
 	c.most = 4
 	r := c.reconciler()
-	r.AtOnce = 2
+	r.AtOnce, r.Proposer = 2, desk
 	r.Committer = commits(func(ctx context.Context, commit rollout.Commit) (string, error) {
 		if strings.Contains(commit.Changes[0].Path, "/a/") {
 			return "", errors.New("refused")
@@ -100,11 +120,10 @@ func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
 		return c.Commit(ctx, commit)
 	})
 	report, err := r.Once(t.Context())
-	require.ErrorContains(t, err, "refused")
-	require.Equal(t, 2, report.Waiting)
-	report = c.once(r)
-	require.Zero(t, report.Waiting)
+	require.EqualError(t, err, "environment default: refused")
+	require.Len(t, report.Commits, 1)
 	require.Equal(t, "c", report.Decisions[0].Plan.Deployment.Name)
+	require.Empty(t, desk.about)
 }
 
 // commits is a Committer of nothing but commits.

@@ -37,7 +37,7 @@ type botRequest struct {
 	Do    string     `json:"do,omitempty"`
 }
 
-// botAnswer is what came of it, and of what follows at once. Times and CPU are of the doing alone, of this process alone.
+// botAnswer is what came of it. Times and CPU are of the doing alone, of this process alone.
 type botAnswer struct {
 	Error    string            `json:"error,omitempty"`
 	Failures map[string]string `json:"failures,omitempty"`
@@ -186,18 +186,11 @@ func (p *botProcess) cycle(a *botAnswer) error {
 	wall, cpu := time.Now(), ownCPU()
 	err := p.open()
 	var report reconcile.Report
-	for waiting := 1; err == nil && waiting > 0; {
+	if err == nil {
 		report, err = p.bot.Once(context.Background())
-		waiting = report.Waiting
-		a.Commits, a.Decided = append(a.Commits, report.Commits...), a.Decided+len(report.Decisions)
-		if len(report.Failures) > 0 {
-			a.Failures = report.Failures
-		}
-		if waiting > 0 {
-			p.bot.Rest(context.Background(), report)
-		}
 	}
-	a.Wall, a.CPU, a.Described = time.Since(wall), ownCPU()-cpu, p.temporal.reads-reads
+	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
+	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, len(report.Decisions), p.temporal.reads-reads, report.Failures
 	if p.bot != nil {
 		p.bot.Rest(context.Background(), report)
 	}

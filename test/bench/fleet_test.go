@@ -204,7 +204,7 @@ func (f fleet) bringUp(ctx context.Context, engine *policy.Engine, from, to int)
 				if len(report.Failures) > 0 {
 					return false, fmt.Errorf("failures: %v", report.Failures)
 				}
-				return len(report.Commits) == 0 && report.Waiting == 0, err
+				return len(report.Commits) == 0, err
 			}); err != nil {
 				return settled{}, err
 			}
@@ -216,7 +216,7 @@ func (f fleet) bringUp(ctx context.Context, engine *policy.Engine, from, to int)
 
 // untilQuiet runs cycles until one does nothing.
 func untilQuiet(cycle func() (quiet bool, err error)) error {
-	const most = 1000
+	const most = 20
 	for range most {
 		if quiet, err := cycle(); quiet || err != nil {
 			return err
