@@ -76,7 +76,7 @@ func (k *keeper) keep() {
 
 // afterCycle saves what is known once in a while, when a cycle found something out.
 func (k *keeper) afterCycle(r reconcile.Report) {
-	if len(r.Decisions) > 0 && k.now().Sub(k.last) >= keepEvery {
+	if r.LookedAt > 0 && k.now().Sub(k.last) >= keepEvery {
 		k.keep()
 	}
 }

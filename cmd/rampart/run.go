@@ -136,6 +136,8 @@ type loop struct {
 	failed   int
 	// told are the states that were logged last.
 	told map[rollout.Name]rollout.State
+	// unread is of how many worker deployments Temporal could not be read in the last cycle, of the total that was looked at.
+	unread, total int
 }
 
 // run runs cycles until the context ends.
@@ -179,7 +181,7 @@ func (l *loop) once(ctx context.Context) error {
 	if err == nil && r.Again && ctx.Err() == nil { // nobody comes back to what people said
 		r, err = l.cycle(ctx)
 	}
-	switch unread, total := unreadable([][]*reconcile.Decision{r.Decisions}); {
+	switch unread, total := l.unread, l.total; {
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
@@ -197,6 +199,8 @@ func (l *loop) once(ctx context.Context) error {
 // cycle runs one cycle and logs what came of it: one line if it did something, and what it found out.
 func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	start := l.now()
+	l.unread, l.total = 0, 0
+	l.bot.Decided = l.decided
 	r, err := l.bot.Once(ctx)
 	l.bot.keeper.afterCycle(r)
 	took := l.now().Sub(start).Round(time.Millisecond).String()
@@ -205,7 +209,7 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	if len(r.Commits) > 0 || len(r.Failures) > 0 {
 		level = l.log.InfoContext
 	}
-	level(ctx, "cycle", "looked_at", len(r.Decisions), "commits", r.Commits, "failures", len(r.Failures), "took", took)
+	level(ctx, "cycle", "looked_at", r.LookedAt, "commits", r.Commits, "failures", len(r.Failures), "took", took)
 	return r, err
 }
 
@@ -218,7 +222,14 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 			l.told[key] = rollout.State{}
 		}
 	}
-	for _, d := range r.Decisions {
+	l.decided(ctx, r.Decisions)
+}
+
+// decided logs what was decided, and counts of whom Temporal could not be read.
+func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
+	unread, total := unreadable([][]*reconcile.Decision{decisions})
+	l.unread, l.total = l.unread+unread, l.total+total
+	for _, d := range decisions {
 		state := report.StateOf(d.Proposal, d.Plan)
 		was, known := l.told[d.Plan.Deployment]
 		l.told[d.Plan.Deployment] = state

@@ -43,6 +43,8 @@ type Reconciler struct {
 	refused map[string]refusal
 	// AtOnce is how many worker deployments of an environment are looked at, and committed, at once; zero: DefaultAtOnce.
 	AtOnce int
+	// Decided is told what was decided in parts of a cycle that the Report does not have; nil: nobody.
+	Decided func(ctx context.Context, decisions []*Decision)
 	// rested is how often memory was given back.
 	rested int
 }
@@ -52,8 +54,11 @@ type Report struct {
 	World rollout.World `json:"-"`
 	// Commits that were pushed.
 	Commits []string `json:"commits,omitempty"`
-	// Decisions by environment, in the order of the world.
+	// Decisions by environment, in the order of the world: those of the last part where an environment was gone through in parts. The
+	// Reconciler's Decided was told of the others.
 	Decisions []*Decision `json:"decisions,omitempty"`
+	// LookedAt is how many worker deployments were looked at.
+	LookedAt int `json:"lookedAt"`
 	// Failures of single worker deployments; the others went on.
 	Failures map[string]string `json:"failures,omitempty"`
 	// NextDue is when a decision changes by itself; zero: never.
@@ -123,6 +128,7 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 	name, from, all := now.World.Environments[at].Environment.Name, len(report.Decisions), true
 	delete(r.steady.turns, name)
 	var errs []error
+	var asking []*Decision
 	for {
 		env, done, err := r.environment(ctx, now, at, report)
 		all = all && done
@@ -130,11 +136,12 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 			errs = append(errs, err)
 		}
 		if r.steady.turnIsOver(name) == 0 || ctx.Err() != nil {
-			if all && r.Proposer != nil && r.Proposer.Propose(ctx, env, report.Decisions[from:]) {
+			if all && r.Proposer != nil && r.Proposer.Propose(ctx, env, inOrder(asking, report.Decisions[from:])) {
 				report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
 			}
 			return errors.Join(errs...)
 		}
+		asking = append(asking, r.partIsOver(ctx, report, from)...)
 		if now, err = r.readAgain(ctx); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
@@ -142,6 +149,27 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 			return errors.Join(errs...)
 		}
 	}
+}
+
+// partIsOver hands over what was decided in a part of an environment that others follow, so that it need not be there any longer, and gives what
+// people are asked about, or were.
+func (r *Reconciler) partIsOver(ctx context.Context, report *Report, from int) (asking []*Decision) {
+	part := report.Decisions[from:]
+	for _, d := range part {
+		if inReview(d) {
+			asking = append(asking, d)
+		}
+	}
+	if r.Decided != nil && len(part) > 0 {
+		r.Decided(ctx, slices.Clone(part))
+	}
+	clear(part)
+	report.Decisions = report.Decisions[:from]
+	if len(report.made) > 0 {
+		r.Decisions.Record(ctx, report.made)
+		report.made = nil
+	}
+	return asking
 }
 
 func environmentAt(now reading, name string) int {
@@ -215,7 +243,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	if hash == "" && raises(decisions) && !r.unmoved(ctx, env) {
 		return false, fmt.Errorf("nothing is raised on what was committed before: %w", rollout.ErrMoved)
 	}
-	report.Decisions = append(report.Decisions, decisions...)
+	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
 	if err := r.raise(ctx, env, decisions, report); err != nil {
 		return false, err
 	}

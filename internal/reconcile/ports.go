@@ -103,7 +103,7 @@ type Inputs interface {
 
 // DecisionLog keeps what was decided.
 type DecisionLog interface {
-	// Record is given what a cycle decided, at its end. It neither fails nor keeps the cycle waiting: what goes wrong is its own to report
+	// Record is given what a cycle, or a part of one, decided, at its end. It neither fails nor keeps the cycle waiting: what goes wrong is its own to report
 	// and to mend. What it is given is not to be changed, and may be looked at later.
 	Record(ctx context.Context, made []Made)
 }

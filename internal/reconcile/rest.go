@@ -18,7 +18,7 @@ func (r *Reconciler) Rest(ctx context.Context, done Report) {
 	if r.Completer != nil {
 		r.Completer.Complete(ctx)
 	}
-	if r.rested < firstCycles || len(done.Decisions) >= manyDecisions {
+	if r.rested < firstCycles || done.LookedAt >= manyDecisions {
 		r.rested++
 		if r.Completer != nil {
 			r.Completer.Forget()

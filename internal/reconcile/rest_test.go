@@ -35,6 +35,6 @@ func TestRest(t *testing.T) {
 	for range firstCycles {
 		require.NotZero(t, collections(Report{}))
 	}
-	require.Zero(t, collections(Report{Decisions: make([]*Decision, manyDecisions-1)}))
-	require.NotZero(t, collections(Report{Decisions: make([]*Decision, manyDecisions)}))
+	require.Zero(t, collections(Report{LookedAt: manyDecisions - 1}))
+	require.NotZero(t, collections(Report{LookedAt: manyDecisions}))
 }

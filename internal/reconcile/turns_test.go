@@ -65,28 +65,40 @@ type asks struct {
 	about [][]string
 }
 
-func (a *asks) Propose(_ context.Context, env rollout.EnvironmentWorld, decisions []*Decision) bool {
-	var names []string
-	for _, d := range decisions {
-		names = append(names, d.Plan.Deployment.Name)
-	}
-	a.about = append(a.about, names)
+func (a *asks) Propose(_ context.Context, _ rollout.EnvironmentWorld, decisions []*Decision) bool {
+	a.about = append(a.about, namesDecided(decisions))
 	return false
 }
 
-// Where many have to be looked at, it is done in parts, each with a commit. What is proposed is told of all.
+// Where many have to be looked at, it is done in parts, each with a commit. Who keeps proposals is told at the end.
 func TestManyAreLookedAtInTurn(t *testing.T) {
 	c, desk := newCrowd(t, "a", "b", "c", "d", "e"), &asks{desk: &desk{}}
 	c.most = 5
 	r := c.reconciler()
 	r.AtOnce, r.Proposer = 2, desk
-	require.Len(t, c.once(r).Commits, 3)
-	require.Equal(t, [][]string{{"a", "b", "c", "d", "e"}}, desk.about)
+	var earlier [][]string
+	r.Decided = func(_ context.Context, decisions []*Decision) { earlier = append(earlier, namesDecided(decisions)) }
+	m := logged(c.scene, r)
+	report := c.once(r)
+	require.Len(t, report.Commits, 3)
+	require.Equal(t, 5, report.LookedAt)
+	require.Equal(t, [][]string{{"a", "b"}, {"c", "d"}}, earlier)
+	require.Equal(t, []string{"e"}, namesDecided(report.Decisions))
+	require.Equal(t, [][]string{{"e"}}, desk.about, "of the others nobody asks anything")
+	require.Len(t, m.cycles, 3, "each part is recorded at its end")
 	for _, d := range c.world.Environments[0].Deployments {
 		require.NotNil(t, d.Record.Routing, d.Deployment)
 	}
+	c.world.Environments[0].Deployments[1].Record.Routing.Spec.Proposal = &v1alpha1.RecordedProposal{BuildID: c.target(), To: 10}
 	c.once(r)
-	require.Equal(t, []string{"a", "b", "c", "d", "e"}, desk.about[1])
+	require.Equal(t, []string{"b", "e"}, desk.about[1], "one that proposes something, and those of the last part")
+}
+
+func namesDecided(decisions []*Decision) (names []string) {
+	for _, d := range decisions {
+		names = append(names, d.Plan.Deployment.Name)
+	}
+	return names
 }
 
 // One commit at a time can be proposed.

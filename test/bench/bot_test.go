@@ -190,7 +190,7 @@ func (p *botProcess) cycle(a *botAnswer) error {
 		report, err = p.bot.Once(context.Background())
 	}
 	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
-	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, len(report.Decisions), p.temporal.reads-reads, report.Failures
+	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, report.LookedAt, p.temporal.reads-reads, report.Failures
 	if p.bot != nil {
 		p.bot.Rest(context.Background(), report)
 	}
