@@ -8,7 +8,9 @@ import (
 
 const (
 	// garbage is how much lies around of what is left behind, in bytes.
-	garbage = 192 << 20
+	garbage = 160 << 20
+	// more is how much garbage there is at least, in percent of what is in use.
+	more = 150
 	// least is what is taken to be in use where less is, in bytes: what is in use may grow.
 	least = 32 << 20
 	// usual is the runtime's own measure: as much garbage as there is in use, in percent.
@@ -27,7 +29,7 @@ func room() (back func()) {
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	ours := max(usual, int(garbage*usual/max(live[0].Value.Uint64(), least)))
+	ours := max(more, int(garbage*usual/max(live[0].Value.Uint64(), least)))
 	was := debug.SetGCPercent(ours)
 	if was != usual {
 		debug.SetGCPercent(was)

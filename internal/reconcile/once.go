@@ -102,7 +102,7 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	r.last = &now
 	report.World = now.World
 	var errs []error
-	for i := range now.World.Environments {
+	for i := 0; i < len(now.World.Environments); i++ {
 		if i > 0 && len(report.Commits) > 0 {
 			if now, err = r.readAgain(ctx); err != nil {
 				return report, errors.Join(append(errs, err)...)
@@ -112,8 +112,9 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 			}
 		}
 		// A branch that refuses one environment's commits does not keep the others from theirs.
-		if err := r.inTurns(ctx, now, i, &report); err != nil {
-			errs = append(errs, fmt.Errorf("environment %s: %w", now.World.Environments[i].Environment.Name, err))
+		name := now.World.Environments[i].Environment.Name
+		if now, err = r.inTurns(ctx, now, i, &report); err != nil {
+			errs = append(errs, fmt.Errorf("environment %s: %w", name, err))
 		}
 		if ctx.Err() != nil {
 			break
@@ -123,8 +124,8 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 }
 
 // inTurns goes through one environment of a reading, a part of it after the other where many have to be looked at. What goes wrong with one
-// part does not keep the others from their turn.
-func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *Report) error {
+// part does not keep the others from their turn. It gives the reading that it ended with.
+func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *Report) (reading, error) {
 	name, from, all := now.World.Environments[at].Environment.Name, len(report.Decisions), true
 	delete(r.steady.turns, name)
 	var errs []error
@@ -139,14 +140,16 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 			if all && r.Proposer != nil && r.Proposer.Propose(ctx, env, inOrder(asking, report.Decisions[from:])) {
 				report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
 			}
-			return errors.Join(errs...)
+			return now, errors.Join(errs...)
 		}
 		asking = append(asking, r.partIsOver(ctx, report, from)...)
-		if now, err = r.readAgain(ctx); err != nil {
-			return errors.Join(append(errs, err)...)
+		again, err := r.readAgain(ctx)
+		if err != nil {
+			return now, errors.Join(append(errs, err)...)
 		}
+		now, report.World = again, again.World
 		if at = environmentAt(now, name); at < 0 {
-			return errors.Join(errs...)
+			return now, errors.Join(errs...)
 		}
 	}
 }
