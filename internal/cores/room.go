@@ -10,7 +10,7 @@ const (
 	// garbage is how much lies around of what is left behind, in bytes.
 	garbage = 160 << 20
 	// more is how much garbage there is at least, in percent of what is in use.
-	more = 150
+	more = 125
 	// least is what is taken to be in use where less is, in bytes: what is in use may grow.
 	least = 32 << 20
 	// usual is the runtime's own measure: as much garbage as there is in use, in percent.
