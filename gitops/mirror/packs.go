@@ -69,8 +69,8 @@ func (p *packs) anew(keep int64, change func() error) error {
 		}
 	}
 	p.keep = keep
-	if change != nil {
-		errs = append(errs, change())
+	if change != nil { // the packs are about to go
+		return change()
 	}
 	return errors.Join(errs...)
 }

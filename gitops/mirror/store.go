@@ -191,7 +191,7 @@ func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]by
 	var damage *damageError
 	if errors.As(err, &damage) {
 		if s.emptiedSince(filled) { // what was read is gone, and what took its place is not damaged
-			return nil, &CorruptObjectError{Hash: h, Err: damage.cause}
+			return nil, fmt.Errorf("read object %s of a mirror that was emptied: %w", h, damage.cause)
 		}
 		return nil, s.damaged(h, damage.cause)
 	}

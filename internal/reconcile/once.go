@@ -3,12 +3,14 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -101,20 +103,21 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	}
 	r.last = &now
 	report.World = now.World
+	r.steady.turns = nil
 	var errs []error
-	for i := 0; i < len(now.World.Environments); i++ {
+	for i, env := range now.World.Environments {
 		if i > 0 && len(report.Commits) > 0 {
 			if now, err = r.readAgain(ctx); err != nil {
 				return report, errors.Join(append(errs, err)...)
 			}
-			if i >= len(now.World.Environments) {
-				break
-			}
+		}
+		at := environmentAt(now, env.Environment.Name)
+		if at < 0 {
+			continue
 		}
 		// A branch that refuses one environment's commits does not keep the others from theirs.
-		name := now.World.Environments[i].Environment.Name
-		if now, err = r.inTurns(ctx, now, i, &report); err != nil {
-			errs = append(errs, fmt.Errorf("environment %s: %w", name, err))
+		if now, err = r.inTurns(ctx, now, at, &report); err != nil {
+			errs = append(errs, fmt.Errorf("environment %s: %w", env.Environment.Name, err))
 		}
 		if ctx.Err() != nil {
 			break
@@ -127,7 +130,6 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 // part does not keep the others from their turn. It gives the reading that it ended with.
 func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *Report) (reading, error) {
 	name, from, all := now.World.Environments[at].Environment.Name, len(report.Decisions), true
-	delete(r.steady.turns, name)
 	var errs []error
 	var asking []*Decision
 	for {
@@ -136,17 +138,19 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 		if err != nil && (len(errs) == 0 || errs[len(errs)-1].Error() != err.Error()) {
 			errs = append(errs, err)
 		}
-		if r.steady.turnIsOver(name) == 0 || ctx.Err() != nil {
-			if all && r.Proposer != nil && r.Proposer.Propose(ctx, env, inOrder(asking, report.Decisions[from:])) {
-				report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
-			}
+		left := r.steady.turnIsOver(name)
+		if left == 0 && all && r.Proposer != nil && r.Proposer.Propose(ctx, env, inOrder(stillAsking(env, asking), report.Decisions[from:])) {
+			report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
+		}
+		if left == 0 || ctx.Err() != nil {
 			return now, errors.Join(errs...)
 		}
 		asking = append(asking, r.partIsOver(ctx, report, from)...)
-		again, err := r.readAgain(ctx)
+		again, err := r.read(ctx, report)
 		if err != nil {
-			return now, errors.Join(append(errs, err)...)
+			return now, errors.Join(append(errs, err, r.lowerBlind(ctx, report))...)
 		}
+		r.last = &again
 		now, report.World = again, again.World
 		if at = environmentAt(now, name); at < 0 {
 			return now, errors.Join(errs...)
@@ -173,6 +177,33 @@ func (r *Reconciler) partIsOver(ctx context.Context, report *Report, from int) (
 		report.made = nil
 	}
 	return asking
+}
+
+// stillAsking leaves out who was decided to ask people for what is not in the record any more: somebody changed it since.
+func stillAsking(env rollout.EnvironmentWorld, asking []*Decision) []*Decision {
+	return slices.DeleteFunc(asking, func(d *Decision) bool {
+		if d.Plan.Review == nil {
+			return false
+		}
+		at, ok := knownAt(env.Known, d.Plan.Deployment)
+		if !ok || env.Known[at].Full == nil || env.Known[at].Full.Record.Routing == nil {
+			return true
+		}
+		return !slices.Equal(proposalsOf(&env.Known[at].Full.Record.Routing.Spec), proposalsOf(d.Plan.Record))
+	})
+}
+
+// proposalsOf are the proposals of a record, each as text.
+func proposalsOf(record *v1alpha1.RoutingSpec) []string {
+	var out []string
+	for _, p := range rollout.ReviewedProposals(record) {
+		text, err := json.Marshal(p)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		out = append(out, string(text))
+	}
+	return out
 }
 
 func environmentAt(now reading, name string) int {
@@ -246,10 +277,10 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	if hash == "" && raises(decisions) && !r.unmoved(ctx, env) {
 		return false, fmt.Errorf("nothing is raised on what was committed before: %w", rollout.ErrMoved)
 	}
-	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
 	if err := r.raise(ctx, env, decisions, report); err != nil {
 		return false, err
 	}
+	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
 	r.steady.remember(env, func() sharedInputs { return r.sharedOf(env) }, decisions)
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
@@ -470,10 +501,12 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	here, giveUp := context.WithCancel(ctx) // the server that is waited for is not asked for what is not here
 	giveUp()
 	for _, env := range r.last.World.Environments {
-		snapshots, err := r.last.fill(here, r.last.Brief(env.Environment.Name, env.Known)) // one that cannot be read keeps no other's traffic where it is
-		errs = append(errs, err)
-		if _, err := r.decideAndLower(ctx, env, snapshots, report); err != nil {
-			return errors.Join(append(errs, err)...)
+		for part := range slices.Chunk(env.Known, cmp.Or(r.AtOnce, DefaultAtOnce)) {
+			snapshots, err := r.last.fill(here, r.last.Brief(env.Environment.Name, part)) // one that cannot be read keeps no other's traffic where it is
+			errs = append(errs, err)
+			if _, err := r.decideAndLower(ctx, env, snapshots, report); err != nil {
+				return errors.Join(append(errs, err)...)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +137,112 @@ func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
 	require.Len(t, report.Commits, 1)
 	require.Equal(t, "c", report.Decisions[0].Plan.Deployment.Name)
 	require.Empty(t, desk.about)
+}
+
+// moving is a Committer of another branch than that of the specs, which moved when it is asked for the first time.
+type moving struct {
+	*crowd
+	asked int
+}
+
+func (m *moving) Confirm(context.Context, map[string]string) (bool, error) {
+	m.asked++
+	return m.asked > 1, nil
+}
+
+// What was decided in a try that was given up is nobody's business.
+func TestOnlyTheLastTryIsToldOf(t *testing.T) {
+	c, desk := newCrowd(t, "a", "b"), &asks{desk: &desk{}}
+	c.most = 2
+	for i := range c.world.Environments[0].Deployments {
+		c.world.Environments[0].Deployments[i].SpecPath = "spec.yaml"
+	}
+	c.world.Environments[0].Environment.Output.Branch = "rendered"
+	r, on := c.reconciler(), &moving{crowd: c}
+	r.Committer, r.Proposer = on, desk
+	for on.asked == 0 { // until something is raised
+		desk.about = nil
+		report := c.once(r)
+		require.Equal(t, []string{"a", "b"}, namesDecided(report.Decisions))
+		require.Equal(t, 2, report.LookedAt)
+		require.Equal(t, [][]string{{"a", "b"}}, desk.about)
+	}
+	require.Equal(t, 2, on.asked)
+}
+
+// away is a repository that goes away after some reads.
+type away struct {
+	*fleet
+	reads int
+}
+
+func (a *away) Read(ctx context.Context) (rollout.World, error) {
+	if a.reads--; a.reads < 0 {
+		return rollout.World{}, errors.New("away")
+	}
+	return a.fleet.Read(ctx)
+}
+
+// A repository that goes away after the first part does not keep the traffic of the others where it is.
+func TestTrafficOfLaterPartsIsTakenBackWithoutTheRepository(t *testing.T) {
+	f := newFleet(t, 3)
+	source := &away{fleet: f, reads: 2}
+	r := f.reconciler()
+	r.AtOnce, r.Source, r.Metrics = 2, source, nil
+	for i := range 3 {
+		f.observed[f.name(i)] = rollout.RoutingConfig{Current: f.target(), CurrentChangedAt: f.now}
+	}
+	_, err := r.Once(t.Context())
+	require.NoError(t, err)
+	source.reads = 1
+	delete(f.observed, f.name(2)) // it ramps
+	f.verdicts[f.name(2)] = rollback("org.errors")
+	f.events = nil
+	_, err = r.Once(t.Context())
+	require.ErrorContains(t, err, "away")
+	require.Equal(t, []string{"lower w002"}, f.events)
+}
+
+// Who asked in an earlier part is left out where the record says something else by now.
+func TestStillAsking(t *testing.T) {
+	name := rollout.Name{Namespace: "shop", Name: "checkout"}
+	p := v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10, Since: v1alpha1.NewTime(time.Date(2026, 3, 1, 11, 0, 0, 7, time.Local))}
+	d := &Decision{Plan: rollout.Plan{Deployment: name, Record: &v1alpha1.RoutingSpec{Proposal: &p}, Review: &rollout.ReviewAsk{}}}
+	recorded := func(p *v1alpha1.RecordedProposal) rollout.EnvironmentWorld {
+		return rollout.EnvironmentWorld{Known: []rollout.Known{{Deployment: name,
+			Full: &rollout.Snapshot{Record: rollout.Record{Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Proposal: p}}}}}}}
+	}
+	same, other := p, p
+	same.Since = v1alpha1.NewTime(p.Since.UTC())
+	other.To = 20
+	require.Equal(t, []*Decision{d}, stillAsking(recorded(&same), []*Decision{d}))
+	require.Empty(t, stillAsking(recorded(&other), []*Decision{d}))
+	require.Empty(t, stillAsking(recorded(nil), []*Decision{d}))
+	require.Empty(t, stillAsking(rollout.EnvironmentWorld{}, []*Decision{d}))
+	d.Plan.Review = nil
+	require.Equal(t, []*Decision{d}, stillAsking(recorded(nil), []*Decision{d}), "it asks nobody: what is there goes")
+}
+
+// An environment that goes away meanwhile takes no other's turn with it.
+func TestEnvironmentsThatComeAndGo(t *testing.T) {
+	c := newCrowd(t, "a", "b", "c")
+	c.most = 3
+	second := c.world.Environments[0]
+	second.Environment.Name, second.Deployments = "second", slices.Clone(second.Deployments[:1])
+	second.Deployments[0].Environment.Name = "second"
+	c.world.Environments = append(c.world.Environments, second)
+	r := c.reconciler()
+	r.AtOnce = 2
+	var of []string
+	r.Committer = commits(func(_ context.Context, commit rollout.Commit) (string, error) {
+		of = append(of, commit.Environment.Name)
+		if len(of) == 1 {
+			c.world.Environments = c.world.Environments[1:]
+		}
+		return "abc", nil
+	})
+	c.once(r)
+	require.Equal(t, []string{"default", "second"}, of)
 }
 
 // commits is a Committer of nothing but commits.
