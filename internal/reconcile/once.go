@@ -158,8 +158,8 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 	}
 }
 
-// partIsOver hands over what was decided in a part of an environment that others follow, so that it need not be there any longer, and gives what
-// people are asked about, or were.
+// partIsOver hands over what was decided in a part of an environment that others follow, so that it need not be there any longer, and gives
+// what people are asked about, or were.
 func (r *Reconciler) partIsOver(ctx context.Context, report *Report, from int) (asking []*Decision) {
 	part := report.Decisions[from:]
 	for _, d := range part {
@@ -210,8 +210,8 @@ func environmentAt(now reading, name string) int {
 	return slices.IndexFunc(now.World.Environments, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
 }
 
-// environment goes through what has its turn of one environment of a reading, from the start again when somebody else pushed meanwhile. It gives the
-// environment as it was read last, and whether all was done.
+// environment goes through what has its turn of one environment of a reading, from the start again when somebody else pushed meanwhile. It
+// gives the environment as it was read last, and whether all was done.
 func (r *Reconciler) environment(ctx context.Context, now reading, at int, report *Report) (env rollout.EnvironmentWorld, done bool, err error) {
 	env = now.World.Environments[at]
 	name := env.Environment.Name

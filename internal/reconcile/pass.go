@@ -14,7 +14,7 @@ type pass struct {
 	shared sharedInputs
 	// same are those whose inputs were found to be these, by the index of the worker deployment.
 	same []watched
-	// due are the indexes of those that were looked at last.
+	// due are the indexes of those that had to be looked at last.
 	due []int
 	// quiet says that nothing was left to commit when nothing was looked at.
 	quiet bool
