@@ -225,7 +225,7 @@ func TestInterruptedPush(t *testing.T) {
 		tip := fetch(t, m, "main")
 		dir := t.TempDir()
 		started, release := filepath.Join(dir, "started"), filepath.Join(dir, "release")
-		r.Hook("pre-receive", `echo > `+started+`; while [ ! -e `+release+` ]; do sleep 0.02; done; exit 1`)
+		r.Hook("pre-receive", `echo > `+started+`; while [ -e `+started+` ] && [ ! -e `+release+` ]; do sleep 0.02; done; exit 1`)
 		t.Cleanup(func() { overwrite(t, release, "") }) // the servers wait for what they started
 		ctx, cancel := context.WithCancel(soon(t))
 		stop := make(chan struct{})
