@@ -33,17 +33,16 @@ func newPacks(dir string, keep int64) *packs {
 
 // use lends a reader that nobody else uses. Whoever has it waits for nobody.
 func (p *packs) use(do func(*filesystem.Storage) error) error {
-	free := &p.readers[0]
 	for i := range p.readers {
-		if p.readers[i].mu.TryLock() {
-			free = &p.readers[i]
-			defer free.mu.Unlock()
-			return do(p.open(free))
+		if r := &p.readers[i]; r.mu.TryLock() {
+			defer r.mu.Unlock()
+			return do(p.open(r))
 		}
 	}
-	free.mu.Lock()
-	defer free.mu.Unlock()
-	return do(p.open(free))
+	first := &p.readers[0]
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	return do(p.open(first))
 }
 
 func (p *packs) open(r *packReader) *filesystem.Storage {

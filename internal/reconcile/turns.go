@@ -2,9 +2,13 @@ package reconcile
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -90,4 +94,84 @@ func (s *steadiness) turnIsOver(env string) (left int) {
 	}
 	t.now = nil
 	return t.left
+}
+
+// inTurns goes through one environment of a reading, a part of it after the other where many have to be looked at. What goes wrong with one
+// part does not keep the others from their turn. It gives the reading that it ended with.
+func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *Report) (reading, error) {
+	name, from, all := now.World.Environments[at].Environment.Name, len(report.Decisions), true
+	var errs []error
+	var asking []*Decision
+	for {
+		env, done, err := r.environment(ctx, now, at, report)
+		all = all && done
+		if err != nil && (len(errs) == 0 || errs[len(errs)-1].Error() != err.Error()) {
+			errs = append(errs, err)
+		}
+		left := r.steady.turnIsOver(name)
+		if left == 0 && all && r.Proposer != nil && r.Proposer.Propose(ctx, env, inOrder(stillAsking(env, asking), report.Decisions[from:])) {
+			report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
+		}
+		if left == 0 || ctx.Err() != nil {
+			return now, errors.Join(errs...)
+		}
+		asking = append(asking, r.partIsOver(ctx, report, from)...)
+		again, err := r.read(ctx, report)
+		if err != nil {
+			return now, errors.Join(append(errs, err, r.lowerBlind(ctx, report))...)
+		}
+		r.last = &again
+		now, report.World = again, again.World
+		if at = environmentAt(now, name); at < 0 {
+			return now, errors.Join(errs...)
+		}
+	}
+}
+
+// partIsOver hands over what was decided in a part of an environment that others follow, so that it need not be there any longer, and gives
+// what people are asked about, or were.
+func (r *Reconciler) partIsOver(ctx context.Context, report *Report, from int) (asking []*Decision) {
+	part := report.Decisions[from:]
+	for _, d := range part {
+		if inReview(d) {
+			asking = append(asking, d)
+		}
+	}
+	if r.Decided != nil && len(part) > 0 {
+		r.Decided(ctx, slices.Clone(part))
+	}
+	clear(part)
+	report.Decisions = report.Decisions[:from]
+	if len(report.made) > 0 {
+		r.Decisions.Record(ctx, report.made)
+		report.made = nil
+	}
+	return asking
+}
+
+// stillAsking leaves out who was decided to ask people for what is not in the record any more: somebody changed it since.
+func stillAsking(env rollout.EnvironmentWorld, asking []*Decision) []*Decision {
+	return slices.DeleteFunc(asking, func(d *Decision) bool {
+		if d.Plan.Review == nil {
+			return false
+		}
+		at, ok := knownAt(env.Known, d.Plan.Deployment)
+		if !ok || env.Known[at].Full == nil || env.Known[at].Full.Record.Routing == nil {
+			return true
+		}
+		return !slices.Equal(proposalsOf(&env.Known[at].Full.Record.Routing.Spec), proposalsOf(d.Plan.Record))
+	})
+}
+
+// proposalsOf are the proposals of a record, each as text.
+func proposalsOf(record *v1alpha1.RoutingSpec) []string {
+	var out []string
+	for _, p := range rollout.ReviewedProposals(record) {
+		text, err := json.Marshal(p)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		out = append(out, string(text))
+	}
+	return out
 }
