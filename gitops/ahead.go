@@ -3,6 +3,7 @@ package gitops
 import (
 	"path"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/cores"
@@ -12,85 +13,96 @@ import (
 // cores. What cannot be read, whoever needs it reports.
 func (e *environment) ahead(specs []*found) error {
 	specs = e.undecoded(specs)
-	records, err := e.unread()
-	if err != nil {
+	dirs := e.unread()
+	if err := e.bringAhead(specs, dirs); err != nil {
 		return err
 	}
-	if t, ok := e.tree.(lazyTree); ok && t.lazy() {
-		files := slices.Concat(specs, records)
-		if e.rootFile != nil {
-			files = append(files, e.rootFile)
-		}
-		for _, globs := range [][]string{e.world.Environment.Policies, e.world.Environment.Data} {
-			fit, err := e.match(e.tree, globs, nil)
-			if err != nil {
-				return err
-			}
-			files = append(files, fit.files...)
-		}
-		if err := t.bring(files); err != nil {
-			return err
-		}
-	}
 	for i, d := range decodeAll(e.tree, specs) {
-		if d.data != nil {
-			e.files[specs[i].key()] = decodedFrom(d.documents, d.problems)
+		if d != nil {
+			e.files[specs[i].key()] = *d
 		}
 	}
-	records = slices.DeleteFunc(records, func(f *found) bool {
-		name := path.Base(f.path)
-		return name != routingFile && name != statusFile
-	})
-	e.early = map[fileKey]early{}
-	for i, d := range decodeAll(e.out, records) {
-		if d.data != nil {
-			e.early[records[i].key()] = d
-		}
-	}
+	e.early = e.readRecords(dirs)
 	return nil
 }
 
-// early is a file that was read and decoded before it is looked at.
+// bringAhead brings specs, records and what else is read of the environment, where they are still on a server.
+func (e *environment) bringAhead(specs []*found, records []fileKey) error {
+	if err := bringFolders(e.out, hashesIn(records), true); err != nil {
+		return err
+	}
+	t, ok := e.tree.(lazyTree)
+	if !ok || !t.lazy() {
+		return nil
+	}
+	files := slices.Clone(specs)
+	left := newBudget()
+	for _, dir := range records {
+		files = e.recordBelow(dir, left, files)
+	}
+	if e.rootFile != nil {
+		files = append(files, e.rootFile)
+	}
+	for _, globs := range [][]string{e.world.Environment.Policies, e.world.Environment.Data} {
+		fit, err := e.match(e.tree, globs, nil)
+		if err != nil {
+			return err
+		}
+		files = append(files, fit.files...)
+	}
+	return t.bring(files)
+}
+
+// early is a record that was read before it is looked at.
 type early struct {
-	data      []byte
-	documents []v1alpha1.Document
-	problems  []v1alpha1.Problem
+	record   recordAt
+	problems []v1alpha1.Problem
+}
+
+// readRecords reads records on all cores; none where they are few, or not known by hashes. One that cannot be read is left out.
+func (e *environment) readRecords(dirs []fileKey) map[fileKey]*early {
+	if len(dirs) <= fewFiles || e.out.root() == "" {
+		return nil
+	}
+	read := make([]*early, len(dirs))
+	var entries atomic.Int64
+	cores.Each(len(dirs), func(i int) {
+		if entries.Load() > maxEntries { // whoever counts them one after the other reports it
+			return
+		}
+		own := *e
+		own.world.Problems = nil
+		r, err := own.readRecord(dirs[i].path, dirs[i].hash, newBudget())
+		entries.Add(int64(r.entries))
+		if err == nil {
+			read[i] = &early{r, own.world.Problems}
+		}
+	})
+	out := make(map[fileKey]*early, len(dirs))
+	for i, dir := range dirs {
+		out[dir] = read[i]
+	}
+	return out
 }
 
 // fewFiles are quicker decoded one by one, as they are looked at.
 const fewFiles = 16
 
 // decodeAll decodes files on all cores; none where they are few, or of a tree that is not known by hashes. A file that cannot be read,
-// or holds no objects, has no data.
-func decodeAll(t tree, files []*found) []early {
+// or holds no objects, is nil.
+func decodeAll(t tree, files []*found) []*decoded {
 	if len(files) <= fewFiles || t.root() == "" {
 		return nil
 	}
-	out := make([]early, len(files))
+	out := make([]*decoded, len(files))
 	cores.Each(len(files), func(i int) {
 		data, err := t.read(files[i].path, files[i].hash)
 		if err == nil && v1alpha1.MayHoldObjects(data) {
-			out[i].data = data
-			out[i].documents, out[i].problems = v1alpha1.Decode(files[i].path, data)
+			d := decodedFrom(v1alpha1.Decode(files[i].path, data))
+			out[i] = &d
 		}
 	})
 	return out
-}
-
-// documentsIn gives what a file of a record holds.
-func (e *environment) documentsIn(f fileKey, data string) ([]v1alpha1.Document, []v1alpha1.Problem) {
-	if d, ok := e.early[f]; ok {
-		return d.documents, d.problems
-	}
-	return v1alpha1.Decode(f.path, []byte(data))
-}
-
-// content reads a file of a record.
-func (e *environment) content(f fileKey) ([]byte, error) {
-	if d, ok := e.early[f]; ok {
-		return d.data, nil
-	}
-	return e.out.read(f.path, f.hash)
 }
 
 // undecoded are those of some files that nothing is known of yet.
@@ -107,8 +119,8 @@ func (r *Reader) undecoded(files []*found) []*found {
 	return out
 }
 
-// unread are the files of those records that nothing is known of yet.
-func (e *environment) unread() ([]*found, error) {
+// unread are the folders of those records that nothing is known of yet.
+func (e *environment) unread() []fileKey {
 	var dirs []fileKey
 	for _, folder := range e.found {
 		for i := range folder.at {
@@ -117,15 +129,7 @@ func (e *environment) unread() ([]*found, error) {
 			}
 		}
 	}
-	if err := bringFolders(e.out, hashesIn(dirs), true); err != nil {
-		return nil, err
-	}
-	var out []*found
-	left := newBudget()
-	for _, dir := range dirs {
-		out = e.recordBelow(dir, left, out)
-	}
-	return out, nil
+	return dirs
 }
 
 func hashesIn(dirs []fileKey) []string {
@@ -136,35 +140,38 @@ func hashesIn(dirs []fileKey) []string {
 	return out
 }
 
-// recordBelow adds the files of a record that reading it looks into.
+// recordBelow adds the files of a record that reading it looks into. What cannot be listed, or is too much, whoever reads it reports.
 func (e *environment) recordBelow(dir fileKey, left *budget, out []*found) []*found {
-	leaveOut := ""
-	if e.briefs != nil {
-		leaveOut = path.Join(dir.path, versionsFolder)
-	}
-	return filesBelow(e.out, dir, leaveOut, left, out)
+	return e.filesBelow(dir, ".", left, out)
 }
 
-// filesBelow adds the files below a folder, but for those below one to leave out. What cannot be listed, or is too much, whoever reads it
-// reports.
-func filesBelow(t tree, dir fileKey, leaveOut string, left *budget, out []*found) []*found {
-	entries, err := t.list(dir.path, dir.hash)
+func (e *environment) filesBelow(dir fileKey, below string, left *budget, out []*found) []*found {
+	entries, err := e.out.list(path.Join(dir.path, below), dir.hash)
 	if err != nil {
 		return out
 	}
 	for _, x := range entries {
-		at := fileKey{path.Join(dir.path, x.name), x.hash}
-		if left.count(at.path) != nil {
+		name := path.Join(below, x.name)
+		at := path.Join(dir.path, name)
+		if left.count(at) != nil {
 			return out
 		}
 		switch x.kind {
 		case fileEntry:
-			out = append(out, &found{path: at.path, hash: at.hash})
+			if e.looksInto(name, x.hash) {
+				out = append(out, &found{path: at, hash: x.hash})
+			}
 		case dirEntry:
-			if at.path != leaveOut {
-				out = filesBelow(t, at, leaveOut, left, out)
+			if e.briefs == nil {
+				out = e.filesBelow(fileKey{dir.path, x.hash}, name, left, out)
 			}
 		}
 	}
 	return out
+}
+
+// looksInto says whether a file of a record is read: of what the bot wrote for the cluster a survey has to know no more than whether it is
+// what it was.
+func (e *environment) looksInto(name, hash string) bool {
+	return e.briefs == nil || hash == "" || name == routingFile || name == statusFile
 }

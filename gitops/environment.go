@@ -43,8 +43,8 @@ type environment struct {
 	of    []*records
 	// parts are those of a survey, by namespace.
 	parts map[string]*part
-	// early are files of records that are decoded already, by path and hash, while the environment is read.
-	early map[fileKey]early
+	// early are records that were read already, by path and hash, while the environment is read.
+	early map[fileKey]*early
 	// rootFile is the kustomization of all of them; nil where there is none.
 	rootFile *found
 	// last is the connection that was looked for last.

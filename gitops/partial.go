@@ -200,8 +200,11 @@ func (r *Repository) Complete(ctx context.Context) {
 	}
 }
 
-// Forget gives up memory that reading much took.
-func (r *Repository) Forget() { r.mirror.Forget() }
+// Forget gives up memory that reading much took. Its place is between two readings.
+func (r *Repository) Forget() {
+	r.survey.anew = r.survey.reader.briefs.full > manyFull // the next one knows them in brief
+	r.mirror.Forget()
+}
 
 // complete brings a part of what is left.
 func (r *Repository) complete(ctx context.Context) error {

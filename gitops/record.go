@@ -212,26 +212,38 @@ func (e *environment) record(in *recordIn, left *budget) (*recordAt, error) {
 		return in.at, left.take(in.at.entries, in.dir)
 	}
 	said := len(e.world.Problems)
-	r, err := e.readRecord(in.dir, in.hash, left)
+	r, err := e.readOnce(in, left)
 	if err != nil {
 		return nil, err
 	}
 	r.of = in.of
 	if in.hash != "" && said == len(e.world.Problems) {
-		r.noted = e.briefs.noteRecord(&r)
-		in.at = &r
+		r.noted = e.briefs.noteRecord(r)
+		in.at = r
 	}
-	return &r, nil
+	return r, nil
+}
+
+// readOnce is readRecord where that was not done ahead.
+func (e *environment) readOnce(in *recordIn, left *budget) (*recordAt, error) {
+	was := e.early[fileKey{in.dir, in.hash}]
+	if was == nil {
+		r, err := e.readRecord(in.dir, in.hash, left)
+		return &r, err
+	}
+	e.world.Problems = append(e.world.Problems, was.problems...)
+	return &was.record, left.take(was.record.entries, in.dir)
 }
 
 // readRecord is record without a memory.
 func (e *environment) readRecord(dir, hash string, left *budget) (recordAt, error) {
 	r := recordAt{Record: rollout.Record{Dir: dir, Tree: hash, Files: map[string]rollout.File{}}}
 	before := left.left
-	if err := e.recordFiles(&r.Record, entry{name: ".", hash: hash}, left); err != nil {
+	err := e.recordFiles(&r.Record, entry{name: ".", hash: hash}, left)
+	r.entries = before - left.left
+	if err != nil {
 		return r, err
 	}
-	r.entries = before - left.left
 	e.decodeRecord(&r.Record)
 	return r, nil
 }
@@ -253,8 +265,8 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 				return err
 			}
 		case fileEntry:
-			if e.briefs != nil && x.hash != "" && strings.HasPrefix(name, versionsFolder+"/") {
-				r.Files[name] = rollout.File{Hash: x.hash} // enough to see whether it is what it was
+			if !e.looksInto(name, x.hash) {
+				r.Files[name] = rollout.File{Hash: x.hash}
 				continue
 			}
 			f, err := e.recordFile(path.Join(dir, x.name), x.hash)
@@ -268,7 +280,7 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 }
 
 func (e *environment) recordFile(file, hash string) (rollout.File, error) {
-	data, err := e.content(fileKey{file, hash})
+	data, err := e.out.read(file, hash)
 	var large *mirror.TooLargeError
 	if errors.As(err, &large) { // no file of ours is: it is taken for one that is not what it should be
 		e.world.Problems = append(e.world.Problems, tooLarge(file))
@@ -294,7 +306,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		}
 		return
 	}
-	documents, problems := e.documentsIn(fileKey{path.Join(r.Dir, routingFile), file.Hash}, file.Data)
+	documents, problems := v1alpha1.Decode(path.Join(r.Dir, routingFile), []byte(file.Data))
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok {
 			r.Routing = routing
@@ -309,7 +321,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed,
 			Message: message + ": mend it, or bring it back from Git's history"}
 	}
-	status, _ := e.documentsIn(fileKey{path.Join(r.Dir, statusFile), r.Files[statusFile].Hash}, r.Files[statusFile].Data)
+	status, _ := v1alpha1.Decode(path.Join(r.Dir, statusFile), []byte(r.Files[statusFile].Data))
 	for _, d := range status {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok {
 			r.Status = w

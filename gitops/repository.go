@@ -88,6 +88,8 @@ type reading struct {
 	reader Reader
 	last   *rollout.World
 	tips   map[string]mirror.Tip
+	// anew says that the next one is made although nothing moved.
+	anew bool
 }
 
 // Open opens the repository's mirror; it does not talk to the server.
@@ -128,7 +130,7 @@ func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, er
 	return world, err
 }
 
-// manyFull is how many worker deployments a survey may keep in full, of those that need not be, until something moves.
+// manyFull is how many worker deployments a survey may keep in full, of those that need not be, from one cycle to the next.
 const manyFull = 100
 
 func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, error) {
@@ -143,7 +145,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 				return rollout.World{}, err
 			}
 		}
-		if sameTips(tips, as.tips) && (as.reader.briefs == nil || as.reader.briefs.full <= manyFull) {
+		if sameTips(tips, as.tips) && !as.anew {
 			r.lastTips = as.tips
 			return *as.last, nil
 		}
@@ -165,7 +167,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
-	as.last, as.tips, r.lastTips = &world, tips, tips
+	as.last, as.tips, as.anew, r.lastTips = &world, tips, false, tips
 	return world, nil
 }
 

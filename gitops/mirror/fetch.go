@@ -123,6 +123,8 @@ type fetcher struct {
 	anew       bool // without regard to what the mirror has
 	treeless   bool // trees were to be left out, or the root did not come with its commit
 	onDisk     bool // they went to disk
+	later      bool // a pack that is in memory as a whole stays what it is until takeIn
+	came       []byte
 	lost       bool // the server does not know the previous tip any more
 }
 
@@ -296,16 +298,31 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 		return fmt.Errorf("%w: %d objects", errStartOver, count)
 	}
 	if whole {
-		objs, err := parsePack(start.Bytes(), f.store.limits.overlay)
-		if err == nil {
-			return f.store.add(objs)
+		f.came = start.Bytes()
+		if f.later {
+			return nil
 		}
-		if !errors.Is(err, errBatchFull) {
-			return fmt.Errorf("read pack: %w", err)
-		}
+		return f.takeIn()
 	}
 	f.onDisk = true
 	return f.store.writePack(io.MultiReader(&start, pack))
+}
+
+// takeIn stores a pack that came, if it is in memory as a whole.
+func (f *fetcher) takeIn() error {
+	if f.came == nil {
+		return nil
+	}
+	objs, p, err := unpack(f.came, f.store.limits.inflated)
+	if errors.Is(err, errBatchFull) {
+		f.onDisk = true
+		return f.store.writePack(bytes.NewReader(f.came))
+	}
+	if err != nil {
+		return fmt.Errorf("read pack: %w", err)
+	}
+	f.onDisk, err = f.store.addReceived(objs, p)
+	return err
 }
 
 // cut notes where history ends in this mirror.

@@ -58,13 +58,20 @@ func FuzzPack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 1 << 20
 		size := 0
-		objs, err := parsePack(data, limit)
+		objs, p, err := unpack(data, limit)
 		for _, o := range objs {
 			size += len(o.data)
 			require.Equal(t, plumbing.ComputeHash(o.kind, o.data), o.hash)
 		}
 		require.LessOrEqual(t, size, limit)
 		require.True(t, err == nil || objs == nil)
+		if theirs, refused := goGitsObjects(data); err == nil && refused == nil {
+			require.Equal(t, theirs, byHash(objs))
+		}
+		if err == nil && len(objs) > 0 {
+			_, err := p.index(objs)
+			require.NoError(t, err)
+		}
 		sub, err := os.MkdirTemp(dir, "")
 		require.NoError(t, err)
 		defer func() { _ = os.RemoveAll(sub) }()

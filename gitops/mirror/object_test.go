@@ -86,9 +86,10 @@ func TestPackIsReadByGoGitAndIndexedAsByGit(t *testing.T) {
 		}
 		pack, err := encodePack(list)
 		require.NoError(t, err)
-		got, err := parsePack(pack.data, 1<<30)
+		got, as, err := unpack(pack.data, 1<<30)
 		require.NoError(t, err)
 		require.Len(t, got, len(want))
+		require.Equal(t, pack.starts, as.starts)
 		for _, o := range got {
 			require.True(t, bytes.Equal(want[o.hash].data, o.data))
 		}

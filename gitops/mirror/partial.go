@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -102,12 +104,50 @@ func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
 }
 
 func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filter) error {
+	if len(missing) > maxWants {
+		m.bringMost(ctx, missing, filter)
+		if missing = m.store.lacking(missing); len(missing) == 0 {
+			m.refusals = 0
+			return m.persist()
+		}
+	}
 	for part := range slices.Chunk(missing, maxWants) {
 		if err := m.bring(ctx, part, filter); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bringMost asks for objects, and takes in what came while the next ones are on their way. What goes wrong ends it: whoever asks for the rest says
+// what it is.
+func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) {
+	r, ok := m.remote.(*httpRemote)
+	if !ok || m.offers == nil {
+		return
+	}
+	taking, failed := context.WithCancel(ctx)
+	defer failed()
+	var group errgroup.Group
+	group.SetLimit(1)
+	for part := range slices.Chunk(missing, maxWants) {
+		sess, err := r.goOn(taking)
+		if err != nil {
+			break
+		}
+		f := &fetcher{Mirror: m, later: true}
+		if err := f.bring(taking, sess, m.offers, part, filter); err != nil {
+			break
+		}
+		group.Go(func() error {
+			err := f.takeIn()
+			if err != nil {
+				failed()
+			}
+			return err
+		})
+	}
+	_ = group.Wait() // see above
 }
 
 // bring asks for objects, and for what is below trees among them but for what a filter leaves out.
@@ -158,17 +198,10 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// bringFrom has the one request of a conversation, and ends it.
+// bringFrom brings objects by a conversation of its own, and looks whether they came.
 func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
-	defer sess.close()
-	if len(wants) == 0 {
-		return nil
-	}
-	if !caps.Supports(capability.Filter) {
-		filter = "" // more comes than is needed
-	}
 	f := &fetcher{Mirror: m}
-	if err := f.download(ctx, sess, caps, request{wants: slices.Clone(wants), filter: filter}); err != nil {
+	if err := f.bring(ctx, sess, caps, wants, filter); err != nil {
 		return err
 	}
 	if still := m.store.lacking(wants); len(still) > 0 {
@@ -178,6 +211,18 @@ func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.L
 		return m.persist()
 	}
 	return nil
+}
+
+// bring has the one request of a conversation, and ends it.
+func (f *fetcher) bring(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
+	defer sess.close()
+	if len(wants) == 0 {
+		return nil
+	}
+	if !caps.Supports(capability.Filter) {
+		filter = "" // more comes than is needed
+	}
+	return f.download(ctx, sess, caps, request{wants: slices.Clone(wants), filter: filter})
 }
 
 // maxRefusals is how often in a row a server that named its refs may refuse objects, before it is believed that it gives none.

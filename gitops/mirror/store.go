@@ -17,7 +17,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"github.com/go-git/go-git/v5/storage/memory"
 )
 
 // store holds the objects: packs on disk, and what is new in memory until there is enough of it for a
@@ -30,7 +29,10 @@ type store struct {
 	packs *packs
 	fresh map[Hash]obj
 	size  int64 // bytes in fresh
-	bad   error // what was found damaged; the mirror is filled anew at the next fetch
+	// kept are objects that are on disk too, and came not long ago; room is how many bytes more of them are kept.
+	kept map[Hash]obj
+	room int64
+	bad  error // what was found damaged; the mirror is filled anew at the next fetch
 	// partial says that blobs and trees may be missing.
 	partial bool
 	// resting says that much was read and forgotten since the mirror was filled.
@@ -43,17 +45,22 @@ type store struct {
 type limits struct {
 	overlay int64 // bytes of objects in memory before they are written out
 	fetch   int   // bytes of one incoming pack taken into memory; a larger one goes straight to disk
-	cache   int64 // bytes of recently read objects, while much is read
-	rest    int64 // the same after forget
+	// inflated is how many bytes such a pack may inflate to.
+	inflated int64
+	small    int   // bytes of one incoming pack that stays in memory alone
+	kept     int64 // bytes of objects that came not long ago, until forget
+	cache    int64 // bytes of recently read objects, while much is read
+	rest     int64 // the same after forget
 	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
 	// server may have to send all of its history, because this mirror lacks the commit where it forked.
 	increment uint32
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 2 << 20, cache: 32 << 20, rest: 4 << 20, increment: 250_000}
+var defaultLimits = limits{overlay: 32 << 20, fetch: 32 << 20, inflated: 64 << 20, small: 2 << 20, kept: 64 << 20, cache: 32 << 20, rest: 4 << 20,
+	increment: 250_000}
 
 func newStore(dir string, l limits) *store {
-	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}}
+	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}, room: l.kept}
 }
 
 // keep is how much of what is read is kept, in bytes.
@@ -95,7 +102,7 @@ func isLoose(name string) bool {
 func (s *store) forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting = true
+	s.resting, s.kept, s.room = true, nil, 0
 	if s.size <= s.limits.overlay/2 {
 		return s.reopenLocked()
 	}
@@ -110,7 +117,7 @@ func (s *store) forget() error {
 func (s *store) reset(change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting, s.fresh, s.size, s.bad = false, map[Hash]obj{}, 0, nil
+	s.resting, s.fresh, s.size, s.kept, s.room, s.bad = false, map[Hash]obj{}, 0, nil, s.limits.kept, nil
 	s.filled++
 	return s.packs.anew(s.keep(), change)
 }
@@ -123,11 +130,20 @@ func (s *store) close() error {
 	return errors.Join(err, s.packs.anew(s.keep(), nil))
 }
 
+// inMemory gives an object that need not be read. The caller has the lock.
+func (s *store) inMemory(h Hash) (obj, bool) {
+	if o, ok := s.fresh[h]; ok {
+		return o, true
+	}
+	o, ok := s.kept[h]
+	return o, ok
+}
+
 // has says whether an object is there, without an opinion on one that is not.
 func (s *store) has(h Hash) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.fresh[h]; ok {
+	if _, ok := s.inMemory(h); ok {
 		return true
 	}
 	return s.packs.use(func(on *filesystem.Storage) error { return on.HasEncodedObject(h) }) == nil
@@ -141,7 +157,7 @@ func (s *store) lacking(hashes []Hash) []Hash {
 	seen := map[Hash]bool{}
 	_ = s.packs.use(func(on *filesystem.Storage) error {
 		for _, h := range hashes {
-			if _, ok := s.fresh[h]; ok || seen[h] || h == emptyTree || on.HasEncodedObject(h) == nil {
+			if _, ok := s.inMemory(h); ok || seen[h] || h == emptyTree || on.HasEncodedObject(h) == nil {
 				continue
 			}
 			seen[h] = true
@@ -175,7 +191,7 @@ func (s *store) read(h Hash, kind plumbing.ObjectType) ([]byte, error) {
 // readLimited reads an object of at most limit bytes.
 func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]byte, error) {
 	s.mu.Lock()
-	o, ok := s.fresh[h]
+	o, ok := s.inMemory(h)
 	filled := s.filled
 	s.mu.Unlock()
 	if ok {
@@ -323,6 +339,38 @@ func (s *store) addPacked(objs []obj, p pack) error {
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
+// addReceived takes objects in that came as a pack. It says whether they went to disk.
+func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
+	if len(p.data) <= s.limits.small {
+		return false, s.add(objs)
+	}
+	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants
+		return true, err
+	}
+	// Nobody reads of the pack before it is there, so nobody waits for it.
+	dir := filepath.Join(s.dir, packDir)
+	if err := p.writeTo(dir, objs); err != nil {
+		return true, errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(dir))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepLocked(objs)
+	return true, errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// keepLocked keeps objects that are about to be read, as many as there is room for.
+func (s *store) keepLocked(objs []obj) {
+	if s.kept == nil {
+		s.kept = make(map[Hash]obj, len(objs))
+	}
+	for _, o := range objs {
+		if size := int64(len(o.data)); size <= s.room {
+			s.room -= size
+			s.kept[o.hash] = o
+		}
+	}
+}
+
 // flush writes what is only in memory to disk.
 func (s *store) flush() error {
 	s.mu.Lock()
@@ -406,47 +454,6 @@ func checkCount(pack io.Reader) (io.Reader, error) {
 // reopenLocked makes packs visible that came to disk by another way than theirs.
 func (s *store) reopenLocked() error {
 	return s.packs.anew(s.keep(), nil)
-}
-
-// errBatchFull says that a pack inflates to more than is taken into memory.
-var errBatchFull = errors.New("pack is too large for memory")
-
-// parsePack reads a whole pack into objects of at most limit bytes together.
-func parsePack(pack []byte, limit int64) ([]obj, error) {
-	// An object takes a byte at the very least.
-	if len(pack) >= packHeader && int64(binary.BigEndian.Uint32(pack[8:])) > int64(len(pack)) {
-		return nil, errors.New("it has more objects than bytes")
-	}
-	b := &batch{Storage: memory.NewStorage(), limit: limit}
-	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(bytes.NewReader(pack)), b)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := parser.Parse(); err != nil {
-		return nil, err
-	}
-	objs := make([]obj, 0, len(b.Objects))
-	for h, o := range b.Objects {
-		data, err := content(o)
-		if err != nil {
-			return nil, err
-		}
-		objs = append(objs, obj{hash: h, kind: o.Type(), data: data})
-	}
-	return objs, nil
-}
-
-// batch counts what a pack inflates to.
-type batch struct {
-	*memory.Storage
-	size, limit int64
-}
-
-func (b *batch) SetEncodedObject(o plumbing.EncodedObject) (Hash, error) {
-	if b.size += o.Size(); b.size > b.limit {
-		return plumbing.ZeroHash, errBatchFull
-	}
-	return b.Storage.SetEncodedObject(o)
 }
 
 // checkBlob says whether a blob is there to be put into a tree.
