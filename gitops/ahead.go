@@ -123,6 +123,9 @@ func (r *Reader) undecoded(files []*found) []*found {
 func (e *environment) unread() []fileKey {
 	var dirs []fileKey
 	for _, folder := range e.found {
+		if folder.known != nil {
+			continue
+		}
 		for i := range folder.at {
 			if in := &folder.at[i]; in.at == nil && e.briefs.record(in) == nil {
 				dirs = append(dirs, fileKey{in.dir, in.hash})

@@ -32,6 +32,7 @@ type environment struct {
 
 	// specs and records are sorted by name; specs of the same name are in the order of their files.
 	specs       []specAt
+	disordered  bool // specs are not, yet
 	records     []*recordAt
 	rollouts    []rollout.InProgress
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
@@ -85,17 +86,12 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.findRecords(); err != nil {
 		return err
 	}
-	if err := e.ahead(specs.files); err != nil {
+	runs := e.runs(specs.files, owners)
+	if err := e.ahead(between(specs.files, runs)); err != nil {
 		return err
 	}
-	e.specs = make([]specAt, 0, len(specs.files))
-	for _, f := range specs.files {
-		if f.path == ConfigFile {
-			continue
-		}
-		if err := e.file(f, owners); err != nil {
-			return err
-		}
+	if err := e.sort(specs.files, runs, owners); err != nil {
+		return err
 	}
 	if err := e.rulingWaivers(); err != nil {
 		return err
@@ -149,7 +145,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
-				e.specs = append(e.specs, specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
+				e.add(specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
 				e.template(templateAt{name: name, doc: doc, problem: firstError(doc.Problems)})
@@ -190,7 +186,7 @@ func (e *environment) spec(s specAt, owners map[string]string) {
 		s.spec = named(s.spec, s.name.Namespace)
 	}
 	e.checkTemporal(&s)
-	e.specs = append(e.specs, s)
+	e.add(s)
 }
 
 // specsOf are the specs with a name, in the order of their files.
@@ -268,9 +264,8 @@ func (e *environment) deployments() error {
 	if err != nil {
 		return err
 	}
-	byName := func(a, b specAt) int { return a.name.Compare(b.name) }
-	if !slices.IsSortedFunc(e.specs, byName) {
-		slices.SortStableFunc(e.specs, byName)
+	if e.disordered {
+		slices.SortStableFunc(e.specs, func(a, b specAt) int { return a.name.Compare(b.name) })
 	}
 	e.world.Waivers = e.waivers
 	if e.briefs != nil {

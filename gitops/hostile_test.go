@@ -98,6 +98,15 @@ func deep(r *gittest.Repo, levels int) string {
 	return in
 }
 
+// numbered are a worker deployment and those that wide makes.
+func numbered(n int) []string {
+	out := []string{"shop/checkout"}
+	for i := range n {
+		out = append(out, fmt.Sprintf("shop/n%03d", i))
+	}
+	return out
+}
+
 // What somebody who may push to one environment's folders tries with the shape of what is pushed. It is said what is wrong with it, nothing
 // of it is decided where that is not known, and the other environment goes on.
 func TestHostileTrees(t *testing.T) {
@@ -127,11 +136,17 @@ func TestHostileTrees(t *testing.T) {
 		"a path as a namespace": {"deploy/a", "040000", "tree", func(r *gittest.Repo) string {
 			return rawTree(r, "../b/shop", r.Git("rev-parse", "main:deploy/b/shop"))
 		}, `deploy/a: has an entry "../b/shop" that is there twice, or is a path`, []string{"shop/checkout"}},
-		"deep specs":            {"a/x", "040000", "tree", func(r *gittest.Repo) string { return deep(r, 30) }, "nested deeper than a path of 4096 bytes", nil},
-		"a deep record":         {"deploy/a/shop/x", "040000", "tree", func(r *gittest.Repo) string { return deep(r, 30) }, "nested deeper", nil},
-		"a huge spec":           {"a/huge.yaml", "100644", "blob", large, "a/huge.yaml: is larger than 1048576 bytes", []string{"shop/checkout"}},
-		"a huge policy":         {"policies/huge.rego", "100644", "blob", large, "policies/huge.rego: is larger than", []string{"shop/checkout"}},
-		"a huge record":         {"deploy/a/shop/other/routing.yaml", "100644", "blob", large, "deploy/a/shop/other/routing.yaml: is larger than", []string{"shop/checkout", "shop/other"}},
+		"deep specs":    {"a/x", "040000", "tree", func(r *gittest.Repo) string { return deep(r, 30) }, "nested deeper than a path of 4096 bytes", nil},
+		"a deep record": {"deploy/a/shop/x", "040000", "tree", func(r *gittest.Repo) string { return deep(r, 30) }, "nested deeper", nil},
+		"a huge spec":   {"a/huge.yaml", "100644", "blob", large, "a/huge.yaml: is larger than 1048576 bytes", []string{"shop/checkout"}},
+		"a huge policy": {"policies/huge.rego", "100644", "blob", large, "policies/huge.rego: is larger than", []string{"shop/checkout"}},
+		"a huge record": {"deploy/a/shop/other/routing.yaml", "100644", "blob", large, "deploy/a/shop/other/routing.yaml: is larger than", []string{"shop/checkout", "shop/other"}},
+		"many huge records": {"deploy/a/shop", "040000", "tree", func(r *gittest.Repo) string {
+			return wide(r, fewFiles+2, r.GitInput([]byte("100644 blob "+large(r)+"\trouting.yaml\n"), "mktree"))
+		}, "deploy/a/shop/n017/routing.yaml: is larger than", numbered(fewFiles + 2)},
+		"many records with much in them": {"deploy/a/shop", "040000", "tree", func(r *gittest.Repo) string {
+			return wide(r, fewFiles+4, wide(r, 170, wide(r, 170, r.GitInput(nil, "mktree"))))
+		}, "more than 500000 files", nil},
 		"a submodule of specs":  {"a/sub", "160000", "commit", func(*gittest.Repo) string { return strings.Repeat("1", 40) }, "", []string{"shop/checkout"}},
 		"a submodule as record": {"deploy/a/shop", "160000", "commit", func(*gittest.Repo) string { return strings.Repeat("1", 40) }, "", []string{"shop/checkout"}},
 		"a link to secrets": {"a/link.yaml", "120000", "blob", func(r *gittest.Repo) string {

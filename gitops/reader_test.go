@@ -356,6 +356,7 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 		"nothing":           {},
 		"a spec":            {"x.yaml": specYAML("shop", "x", "i:2")},
 		"a spec goes":       {"far/g.yaml": ""},
+		"a spec is renamed": {"x.yaml": specYAML("shop", "z", "i:1")},
 		"a spec comes":      {"far/h.yaml": specYAML("far", "h", "i:1")},
 		"a spec moves away": {"far/g.yaml": specYAML("shop", "g", "i:1")},
 		"a second one":      {"far/h.yaml": specYAML("far", "g", "i:1")},

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -12,17 +13,19 @@ import (
 type reading struct {
 	rollout.Survey
 	fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+	// committed are those that the bot wrote since, as it wrote them, by environment.
+	committed map[string][]rollout.Known
 }
 
 // survey reads the repository, no more of it than has to be: all of it where each worker deployment is looked at in every cycle.
 func (r *Reconciler) survey(ctx context.Context) (reading, error) {
 	if s, ok := r.Source.(Surveyor); ok && r.Lister != nil {
 		survey, fill, err := s.Survey(ctx)
-		return reading{survey, fill}, err
+		return reading{Survey: survey, fill: fill}, err
 	}
 	world, err := r.Source.Read(ctx)
 	survey, fill := Surveyed(world)
-	return reading{survey, fill}, err
+	return reading{Survey: survey, fill: fill}, err
 }
 
 // Surveyed is a world that was read as a whole, as a survey.
@@ -57,31 +60,46 @@ func (r *Reconciler) readAgain(ctx context.Context) (reading, error) {
 	return now, err
 }
 
-// withRecords is a reading with what was just committed: while the repository is away, what the bot did itself is no drift.
+// withRecords is a reading with what was just committed on top of it: while the repository is away, what the bot did itself is no drift.
 func withRecords(was *reading, environment string, decisions []*Decision) *reading {
 	if was == nil {
 		return nil
 	}
-	out := *was
-	out.World.Environments = slices.Clone(was.World.Environments)
-	for i := range out.World.Environments {
-		env := &out.World.Environments[i]
-		if env.Environment.Name != environment {
-			continue
+	at := environmentAt(*was, environment)
+	if at < 0 {
+		return was
+	}
+	known, since := was.World.Environments[at].Known, slices.Clip(was.committed[environment])
+	for _, d := range decisions {
+		if at, ok := knownAt(known, d.Plan.Deployment); ok && d.Plan.Record != nil {
+			s := asRead(d.Snapshot) // what fills a brief one in has the record of before
+			if full := known[at].Full; full != nil {
+				s = *full
+			}
+			s.Record.Routing = &v1alpha1.Routing{Spec: *d.Plan.Record}
+			since = append(since, rollout.Known{Deployment: s.Deployment, Full: &s})
 		}
+	}
+	out := *was
+	out.committed = maps.Clone(was.committed)
+	if out.committed == nil {
+		out.committed = map[string][]rollout.Known{}
+	}
+	out.committed[environment] = since
+	return &out
+}
+
+// withCommitted is an environment that was read last, with what was committed since.
+func (of *reading) withCommitted(env rollout.EnvironmentWorld) rollout.EnvironmentWorld {
+	if since := of.committed[env.Environment.Name]; len(since) > 0 {
 		env.Known = slices.Clone(env.Known)
-		for _, d := range decisions {
-			if at, ok := knownAt(env.Known, d.Plan.Deployment); ok && d.Plan.Record != nil {
-				s := asRead(d.Snapshot) // what fills a brief one in has the record of before
-				if full := env.Known[at].Full; full != nil {
-					s = *full
-				}
-				s.Record.Routing = &v1alpha1.Routing{Spec: *d.Plan.Record}
-				env.Known[at] = rollout.Known{Deployment: s.Deployment, Full: &s}
+		for _, k := range since {
+			if at, ok := knownAt(env.Known, k.Deployment); ok {
+				env.Known[at] = k
 			}
 		}
 	}
-	return &out
+	return env
 }
 
 // knownAt finds a worker deployment.

@@ -419,6 +419,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	here, giveUp := context.WithCancel(ctx) // the server that is waited for is not asked for what is not here
 	giveUp()
 	for _, env := range r.last.World.Environments {
+		env = r.last.withCommitted(env)
 		for part := range slices.Chunk(env.Known, cmp.Or(r.AtOnce, DefaultAtOnce)) {
 			snapshots, err := r.last.fill(here, r.last.Brief(env.Environment.Name, part)) // one that cannot be read keeps no other's traffic where it is
 			errs = append(errs, err)
