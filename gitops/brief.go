@@ -441,7 +441,7 @@ func (e *environment) wanted(s *rollout.Snapshot) error {
 		if err != nil && !errors.As(err, &large) {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: string(data)}
+		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: asText(data)}
 	}
 	s.Wanted = nil
 	return nil

@@ -292,7 +292,7 @@ func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 	if hash == "" {
 		hash = blobHash(data)
 	}
-	return rollout.File{Hash: hash, Data: string(data)}, nil
+	return rollout.File{Hash: hash, Data: asText(data)}, nil
 }
 
 // decodeRecord decodes what the bot wrote. A routing.yaml that cannot be read is a problem of this record alone: it holds
@@ -306,7 +306,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		}
 		return
 	}
-	documents, problems := v1alpha1.Decode(path.Join(r.Dir, routingFile), []byte(file.Data))
+	documents, problems := v1alpha1.Decode(path.Join(r.Dir, routingFile), asBytes(file.Data))
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok {
 			r.Routing = routing
@@ -321,7 +321,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed,
 			Message: message + ": mend it, or bring it back from Git's history"}
 	}
-	status, _ := v1alpha1.Decode(path.Join(r.Dir, statusFile), []byte(r.Files[statusFile].Data))
+	status, _ := v1alpha1.Decode(path.Join(r.Dir, statusFile), asBytes(r.Files[statusFile].Data))
 	for _, d := range status {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok {
 			r.Status = w

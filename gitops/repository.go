@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -349,7 +348,7 @@ func (r *Repository) changes(ctx context.Context, tip mirror.Tip, output string,
 			}
 			change.Blob = blob
 		default:
-			change.Data = unsafe.Slice(unsafe.StringData(c.Data), len(c.Data)) // nobody writes to it; all that is rendered would be there twice
+			change.Data = asBytes(c.Data)
 		}
 		out = append(out, change)
 	}
