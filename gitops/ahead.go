@@ -59,7 +59,10 @@ type early struct {
 	problems []v1alpha1.Problem
 }
 
-// readRecords reads records on all cores; none where they are few, or not known by hashes. One that cannot be read is left out.
+// manyInRecord is how many files and folders are many for one record.
+const manyInRecord = 10_000
+
+// readRecords reads records on all cores; none where they are few, or not known by hashes. One that cannot be read, or has much in it, is left out.
 func (e *environment) readRecords(dirs []fileKey) map[fileKey]*early {
 	if len(dirs) <= fewFiles || e.out.root() == "" {
 		return nil
@@ -72,7 +75,7 @@ func (e *environment) readRecords(dirs []fileKey) map[fileKey]*early {
 		}
 		own := *e
 		own.world.Problems = nil
-		r, err := own.readRecord(dirs[i].path, dirs[i].hash, newBudget())
+		r, err := own.readRecord(dirs[i].path, dirs[i].hash, &budget{manyInRecord})
 		entries.Add(int64(r.entries))
 		if err == nil {
 			read[i] = &early{r, own.world.Problems}

@@ -266,6 +266,7 @@ func (e *environment) deployments() error {
 	}
 	if e.disordered {
 		slices.SortStableFunc(e.specs, func(a, b specAt) int { return a.name.Compare(b.name) })
+		e.disordered = false
 	}
 	e.world.Waivers = e.waivers
 	if e.briefs != nil {

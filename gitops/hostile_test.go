@@ -145,7 +145,7 @@ func TestHostileTrees(t *testing.T) {
 			return wide(r, fewFiles+2, r.GitInput([]byte("100644 blob "+large(r)+"\trouting.yaml\n"), "mktree"))
 		}, "deploy/a/shop/n017/routing.yaml: is larger than", numbered(fewFiles + 2)},
 		"many records with much in them": {"deploy/a/shop", "040000", "tree", func(r *gittest.Repo) string {
-			return wide(r, fewFiles+4, wide(r, 170, wide(r, 170, r.GitInput(nil, "mktree"))))
+			return wide(r, 60, wide(r, 95, wide(r, 95, r.GitInput(nil, "mktree"))))
 		}, "more than 500000 files", nil},
 		"a submodule of specs":  {"a/sub", "160000", "commit", func(*gittest.Repo) string { return strings.Repeat("1", 40) }, "", []string{"shop/checkout"}},
 		"a submodule as record": {"deploy/a/shop", "160000", "commit", func(*gittest.Repo) string { return strings.Repeat("1", 40) }, "", []string{"shop/checkout"}},

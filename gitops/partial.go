@@ -200,11 +200,15 @@ func (r *Repository) Complete(ctx context.Context) {
 	}
 }
 
-// Forget gives up memory that reading much took. Its place is between two readings.
-func (r *Repository) Forget() {
-	r.survey.anew = r.survey.reader.briefs.full > manyFull // the next one knows them in brief
-	r.mirror.Forget()
+// Begin says that a cycle begins: what is read from now on is read again in it, and much of what the last one decoded is not, and is known in
+// brief by the next survey.
+func (r *Repository) Begin() {
+	r.survey.anew = r.survey.reader.briefs.full > manyFull
+	r.mirror.Keep()
 }
+
+// Forget gives up memory that reading much took.
+func (r *Repository) Forget() { r.mirror.Forget() }
 
 // complete brings a part of what is left.
 func (r *Repository) complete(ctx context.Context) error {

@@ -403,3 +403,29 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 		})
 	}
 }
+
+// A survey of an environment that was given up is nothing that the next one goes on from: its specs are in no order.
+func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
+	files := memoryTree{"x.yaml": specYAML("shop", "z", "i:1"), "y.yaml": specYAML("shop", "a", "i:1"), "c.yaml": connectionYAML,
+		"deploy/shop/z/routing.yaml": routingYAML("z", "x.yaml"), "deploy/shop/a/routing.yaml": routingYAML("a", "y.yaml")}
+	read := func(r *Reader) rollout.EnvironmentWorld {
+		w, err := r.read(files, func(v1alpha1.Environment) (tree, string, error) { return files, "base", nil }, rollout.GitContext{})
+		require.NoError(t, err)
+		return w.Environments[0]
+	}
+	surveys := Reader{briefs: &briefs{}}
+	for range 3 {
+		require.Len(t, read(&surveys).Known, 2)
+	}
+	bomb := "deploy/shop/z/" + strings.Repeat("deeper/", maxPath/7) + "x"
+	files[bomb] = "x"
+	given := read(&surveys)
+	require.Empty(t, given.Known)
+	require.Contains(t, given.Problems[0].String(), "nested deeper")
+	delete(files, bomb)
+	files["deploy/shop/a/status.yaml"] = "a: 1\n" // else the folders' hashes are those of before
+	first := Reader{briefs: &briefs{}}
+	for range 2 {
+		require.Equal(t, identified(read(&first).Known), identified(read(&surveys).Known))
+	}
+}

@@ -163,6 +163,26 @@ func TestSurvey(t *testing.T) {
 	require.Empty(t, cmp.Diff(read(t, repo).Environments[0].Deployments, filled))
 }
 
+// What a survey had to decode is in full for a cycle, and in brief for the next one, though nothing moved.
+func TestSurveyIsInBriefInTheNextCycle(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyWorkers(manyFull + 1)})
+	repo := open(t, r)
+	for cycle := range 3 {
+		repo.Begin()
+		for range 2 {
+			all, fill := surveyOf(t, repo)
+			require.Len(t, all, manyFull+1)
+			for _, s := range all {
+				require.Equal(t, cycle > 0, s.Brief)
+			}
+			filled, err := fill(t.Context(), all)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(withoutManifests(read(t, repo).Environments[0].Deployments), filled))
+		}
+	}
+}
+
 // What a survey knew is known to the next process: nothing that is the same is decoded again.
 func TestSurveyIsRecalled(t *testing.T) {
 	r := gittest.NewBareRepo(t)

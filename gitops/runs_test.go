@@ -14,7 +14,7 @@ import (
 
 // surveyedBefore is an environment of which a survey knew these specs.
 func surveyedBefore(specs []specAt) *environment {
-	return &environment{Reader: &Reader{surveyed: surveyed{"": {specs: specs}}}}
+	return &environment{Reader: &Reader{surveyed: surveyed{"": {specs: specs, parts: map[string]*part{}}}}}
 }
 
 func specFiles(n int) (files []*found, specs []specAt) {

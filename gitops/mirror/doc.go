@@ -25,6 +25,7 @@
 //     trees come as they are read.
 //   - What is on disk is complete without what is in memory. Objects that arrive in small fetches and
 //     pushes live in a bounded overlay in memory, written out as one pack when it is full, at Close, and at Forget where it is half full.
+//     What comes in large fetches goes to disk, and from [Mirror.Keep] to [Mirror.Forget] is in memory as well, within bounds.
 //   - The directory may be deleted at any time while no process has it open. A directory that cannot be
 //     read is emptied and filled again; nothing is lost, since only pushed commits count.
 //   - No credential reaches a log, an error, or the disk.

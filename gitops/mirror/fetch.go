@@ -123,9 +123,11 @@ type fetcher struct {
 	anew       bool // without regard to what the mirror has
 	treeless   bool // trees were to be left out, or the root did not come with its commit
 	onDisk     bool // they went to disk
-	later      bool // a pack that is in memory as a whole stays what it is until takeIn
-	came       []byte
-	lost       bool // the server does not know the previous tip any more
+	// later says that a pack that came into memory as a whole stays what it is until takeIn. alone waits until nobody else writes packs; nil: nobody does.
+	later bool
+	alone func()
+	came  []byte
+	lost  bool // the server does not know the previous tip any more
 }
 
 // run asks for the tip and downloads what is missing, on top of have unless that is zero.
@@ -279,7 +281,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 	return f.uncut(resp.Unshallows)
 }
 
-// receive stores a pack of at most that many objects: a small one in memory, a large one on disk.
+// receive takes in a pack of at most that many objects, or keeps it for later: one that is not too large by way of memory, a larger one to disk.
 func (f *fetcher) receive(pack io.Reader, most uint32) error {
 	var start bytes.Buffer
 	_, err := io.CopyN(&start, pack, int64(f.store.limits.fetch))
@@ -304,6 +306,9 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 		}
 		return f.takeIn()
 	}
+	if f.alone != nil {
+		f.alone() // one at a time writes packs
+	}
 	f.onDisk = true
 	return f.store.writePack(io.MultiReader(&start, pack))
 }
@@ -313,15 +318,18 @@ func (f *fetcher) takeIn() error {
 	if f.came == nil {
 		return nil
 	}
-	objs, p, err := unpack(f.came, f.store.limits.inflated)
+	came := f.came
+	f.came = nil
+	objs, p, err := unpack(came, f.store.limits.inflated)
 	if errors.Is(err, errBatchFull) {
 		f.onDisk = true
-		return f.store.writePack(bytes.NewReader(f.came))
+		return f.store.writePack(bytes.NewReader(came))
 	}
 	if err != nil {
 		return fmt.Errorf("read pack: %w", err)
 	}
-	f.onDisk, err = f.store.addReceived(objs, p)
+	onDisk, err := f.store.addReceived(objs, p)
+	f.onDisk = f.onDisk || onDisk
 	return err
 }
 

@@ -178,6 +178,9 @@ func (m *Mirror) rebuild(reason error) error {
 	})
 }
 
+// Keep says that what comes is about to be read: it is kept in memory, within bounds, until Forget or the next Keep.
+func (m *Mirror) Keep() { m.store.keep() }
+
 // Forget gives up memory that reading much took, and writes out what is in memory alone where that is much. Its place is where nothing is
 // waited for: what is read next takes a little longer.
 func (m *Mirror) Forget() {

@@ -21,7 +21,7 @@ const packParallel = 64
 
 const packHeader = 12 // "PACK", version, count
 
-// pack is a pack of whole objects.
+// pack is a pack as it goes to disk.
 type pack struct {
 	data []byte
 	// starts are where the objects begin, in bytes and in their order.

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -67,9 +66,6 @@ func (m *Mirror) Filled() int { return int(m.filled.Load()) }
 // Lacking are those of some objects that the mirror has not got, each once.
 func (m *Mirror) Lacking(objects []Hash) []Hash { return m.store.lacking(objects) }
 
-// maxWants is how many objects are asked for at once: a server may refuse requests of more than a megabyte.
-const maxWants = 10_000
-
 // Bring makes sure that blobs are there, which trees of this mirror name. Those that a partial mirror lacks it asks the server for, all of
 // them together; nothing is asked where all are there.
 // Errors: *MissingObjectError where the mirror is whole, or the server does not give what it has to; those of Fetch. A mirror whose server
@@ -104,14 +100,17 @@ func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
 }
 
 func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filter) error {
-	if len(missing) > maxWants {
-		m.bringMost(ctx, missing, filter)
-		if missing = m.store.lacking(missing); len(missing) == 0 {
+	if len(missing) > m.store.limits.wants {
+		asked, rest, err := m.bringMost(ctx, missing, filter)
+		if err != nil {
+			return err
+		}
+		if missing = append(m.store.lacking(asked), rest...); len(missing) == 0 {
 			m.refusals = 0
-			return m.persist()
+			return nil
 		}
 	}
-	for part := range slices.Chunk(missing, maxWants) {
+	for part := range slices.Chunk(missing, m.store.limits.wants) {
 		if err := m.bring(ctx, part, filter); err != nil {
 			return err
 		}
@@ -119,35 +118,43 @@ func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filt
 	return nil
 }
 
-// bringMost asks for objects, and takes in what came while the next ones are on their way. What goes wrong ends it: whoever asks for the rest says
-// what it is.
-func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) {
+// bringMost asks for objects, and takes in what came while the next ones are on their way. What goes wrong with that ends it: whoever asks for
+// the rest says what it is. Errors are those of the disk.
+func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) (asked, rest []Hash, err error) {
 	r, ok := m.remote.(*httpRemote)
 	if !ok || m.offers == nil {
-		return
+		return nil, missing, nil
 	}
-	taking, failed := context.WithCancel(ctx)
-	defer failed()
-	var group errgroup.Group
-	group.SetLimit(1)
-	for part := range slices.Chunk(missing, maxWants) {
-		sess, err := r.goOn(taking)
-		if err != nil {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	var taking sync.WaitGroup
+	var onDisk bool // of what was taken in
+	rest = missing
+	for part := range slices.Chunk(missing, m.store.limits.wants) {
+		f := &fetcher{Mirror: m, later: true, alone: taking.Wait}
+		sess, failed := r.goOn(ctx)
+		if failed == nil {
+			failed = f.bring(ctx, sess, m.offers, part, filter)
+		}
+		taking.Wait()
+		onDisk = onDisk || f.onDisk
+		if failed != nil || ctx.Err() != nil {
+			m.log.Debug("what is missing is asked for in another way", "objects", len(rest), "error", errors.Join(failed, context.Cause(ctx)))
 			break
 		}
-		f := &fetcher{Mirror: m, later: true}
-		if err := f.bring(taking, sess, m.offers, part, filter); err != nil {
-			break
-		}
-		group.Go(func() error {
-			err := f.takeIn()
-			if err != nil {
-				failed()
+		rest = rest[len(part):]
+		taking.Go(func() {
+			if failed := f.takeIn(); failed != nil {
+				giveUp(failed)
 			}
-			return err
+			onDisk = onDisk || f.onDisk
 		})
 	}
-	_ = group.Wait() // see above
+	taking.Wait()
+	if onDisk {
+		err = m.persist()
+	}
+	return missing[:len(missing)-len(rest)], rest, err
 }
 
 // bring asks for objects, and for what is below trees among them but for what a filter leaves out.
@@ -239,7 +246,7 @@ func markPromised(dir string) error {
 	}
 	for _, f := range files {
 		stem, isPack := strings.CutSuffix(f.Name(), ".pack")
-		if !isPack {
+		if !isPack || strings.HasPrefix(stem, temporary) {
 			continue
 		}
 		mark := filepath.Join(dir, stem+promisorSuffix)

@@ -1,10 +1,14 @@
 package mirror
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,6 +87,81 @@ func TestPartial(t *testing.T) {
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
 	require.NoError(t, m.Close())
 	mirrorFsck(t, dir)
+}
+
+// Where many are asked for, they come in several requests, one taken in while the next one is on its way, by way of memory or of the disk. What
+// goes wrong on the way is asked for again, and what the server has not got is said to be missing.
+func TestManyBlobsComeInParts(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(20)})
+	r.Git("config", "uploadpack.allowFilter", "true")
+	for name, c := range map[string]struct {
+		limits  func(*limits)
+		damaged int64 // the answer that is, by its number: the first one is that to the fetch
+		more    []Hash
+	}{
+		"in memory":             {},
+		"by disk":               {limits: func(l *limits) { l.small, l.kept = 64, 0 }},
+		"by disk, and kept":     {limits: func(l *limits) { l.small, l.kept = 64, 1<<20 }},
+		"some straight to disk": {limits: func(l *limits) { l.small, l.fetch, l.kept = 64, 800, 0 }},
+		"too much to inflate":   {limits: func(l *limits) { l.inflated = 1 << 10 }},
+		"the first is damaged":  {damaged: 2},
+		"one is damaged":        {limits: func(l *limits) { l.small, l.kept = 64, 0 }, damaged: 4},
+		"one is not there":      {more: []Hash{{1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers atomic.Int64
+			served := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+					if !strings.HasSuffix(req.URL.Path, "/git-upload-pack") || answers.Add(1) != c.damaged {
+						next.ServeHTTP(w, req)
+						return
+					}
+					said := httptest.NewRecorder()
+					next.ServeHTTP(said, req)
+					body := said.Body.Bytes()
+					at := bytes.Index(body, []byte("PACK")) + packHeader + 20
+					body[at] ^= 0xff
+					maps.Copy(w.Header(), said.Header())
+					_, _ = w.Write(body)
+				})
+			}})
+			dir := t.TempDir()
+			m := openAt(t, dir, way{url: served.URL})
+			tip := fetch(t, m, "main")
+			if c.limits != nil {
+				c.limits(&m.store.limits)
+			}
+			m.store.limits.wants = 7
+			m.Keep()
+			all := blobsOf(t, m, tip.Tree, "")
+			err := m.Bring(t.Context(), slices.Concat(all, c.more))
+			parts := int64(len(all)+6) / 7
+			if c.more != nil {
+				require.ErrorContains(t, err, "not our ref")
+				require.Empty(t, m.store.lacking(all[:len(all)/2]), "what came before stays")
+				return
+			}
+			require.NoError(t, err)
+			if c.damaged == 0 {
+				require.Equal(t, 1+parts, answers.Load())
+			} else {
+				require.Greater(t, answers.Load(), 1+parts)
+			}
+			requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+			require.Equal(t, strings.HasSuffix(name, "kept"), len(m.store.kept) > 0)
+			if strings.Contains(name, "disk") {
+				_ = m.lock.Close() // as if killed
+				m = openAt(t, dir, way{url: served.URL})
+				require.Equal(t, MoveNone, fetch(t, m, "main").Move)
+				require.Empty(t, m.store.lacking(all))
+			}
+			require.NoError(t, m.Close())
+			mirrorFsck(t, dir)
+			m = openAt(t, dir, way{url: served.URL})
+			requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+		})
+	}
 }
 
 // History comes without blobs, but for the file that is looked for.

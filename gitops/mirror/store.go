@@ -29,7 +29,7 @@ type store struct {
 	packs *packs
 	fresh map[Hash]obj
 	size  int64 // bytes in fresh
-	// kept are objects that are on disk too, and came not long ago; room is how many bytes more of them are kept.
+	// kept are objects that are on disk too, and came since keep; room is how many bytes more of them are kept.
 	kept map[Hash]obj
 	room int64
 	bad  error // what was found damaged; the mirror is filled anew at the next fetch
@@ -48,23 +48,25 @@ type limits struct {
 	// inflated is how many bytes such a pack may inflate to.
 	inflated int64
 	small    int   // bytes of one incoming pack that stays in memory alone
-	kept     int64 // bytes of objects that came not long ago, until forget
+	kept     int64 // bytes of objects on disk that are in memory too, from keep to forget
 	cache    int64 // bytes of recently read objects, while much is read
 	rest     int64 // the same after forget
 	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
 	// server may have to send all of its history, because this mirror lacks the commit where it forked.
 	increment uint32
+	// wants is how many objects are asked for at once: a server may refuse requests of more than a megabyte.
+	wants int
 }
 
 var defaultLimits = limits{overlay: 32 << 20, fetch: 32 << 20, inflated: 64 << 20, small: 2 << 20, kept: 64 << 20, cache: 32 << 20, rest: 4 << 20,
-	increment: 250_000}
+	increment: 250_000, wants: 10_000}
 
 func newStore(dir string, l limits) *store {
-	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}, room: l.kept}
+	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}}
 }
 
-// keep is how much of what is read is kept, in bytes.
-func (s *store) keep() int64 {
+// cacheSize is how much of what is read is kept, in bytes.
+func (s *store) cacheSize() int64 {
 	if s.resting {
 		return s.limits.rest
 	}
@@ -117,9 +119,9 @@ func (s *store) forget() error {
 func (s *store) reset(change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting, s.fresh, s.size, s.kept, s.room, s.bad = false, map[Hash]obj{}, 0, nil, s.limits.kept, nil
+	s.resting, s.fresh, s.size, s.kept, s.bad = false, map[Hash]obj{}, 0, nil, nil
 	s.filled++
-	return s.packs.anew(s.keep(), change)
+	return s.packs.anew(s.cacheSize(), change)
 }
 
 // close writes out what is only in memory and releases the files.
@@ -127,7 +129,7 @@ func (s *store) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.flushLocked()
-	return errors.Join(err, s.packs.anew(s.keep(), nil))
+	return errors.Join(err, s.packs.anew(s.cacheSize(), nil))
 }
 
 // inMemory gives an object that need not be read. The caller has the lock.
@@ -358,13 +360,23 @@ func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
 	return true, errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// keepLocked keeps objects that are about to be read, as many as there is room for.
+// keep keeps what comes from now on, which is about to be read, until forget; what was kept is not any more.
+func (s *store) keep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.room = nil, s.limits.kept
+}
+
+// keepLocked keeps objects as far as there is room.
 func (s *store) keepLocked(objs []obj) {
+	if s.room <= 0 {
+		return
+	}
 	if s.kept == nil {
-		s.kept = make(map[Hash]obj, len(objs))
+		s.kept = map[Hash]obj{}
 	}
 	for _, o := range objs {
-		if size := int64(len(o.data)); size <= s.room {
+		if size := perObject + int64(len(o.data)); size <= s.room {
 			s.room -= size
 			s.kept[o.hash] = o
 		}
@@ -453,7 +465,7 @@ func checkCount(pack io.Reader) (io.Reader, error) {
 
 // reopenLocked makes packs visible that came to disk by another way than theirs.
 func (s *store) reopenLocked() error {
-	return s.packs.anew(s.keep(), nil)
+	return s.packs.anew(s.cacheSize(), nil)
 }
 
 // checkBlob says whether a blob is there to be put into a tree.

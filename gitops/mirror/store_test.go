@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -189,6 +191,56 @@ func BenchmarkLacking(b *testing.B) {
 	for b.Loop() {
 		require.Empty(b, s.lacking(hashes))
 	}
+}
+
+// What comes while it is said to be read is in memory as well, as far as there is room, until it is given up.
+func TestKeep(t *testing.T) {
+	objs := []obj{newObj(plumbing.BlobObject, bytes.Repeat([]byte("x"), 100)), newObj(plumbing.BlobObject, []byte("small")),
+		newObj(plumbing.BlobObject, bytes.Repeat([]byte("y"), 100))}
+	pack, err := encodePack(objs)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, createLayout(dir, "file:///x"))
+	s := newStore(dir, defaultLimits)
+	s.limits.small, s.limits.kept = 0, 2*perObject+110
+	onDisk := func() {
+		t.Helper()
+		ok, err := s.addReceived(objs, pack)
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	onDisk()
+	require.Empty(t, s.kept, "it was not said that anything is read")
+	s.keep()
+	onDisk()
+	require.Len(t, s.kept, 2, "there is room for two")
+	require.NoError(t, s.reset(func() error { return os.RemoveAll(filepath.Join(dir, packDir)) }))
+	require.Empty(t, s.kept, "what is kept is on disk, too")
+	require.NoError(t, createLayout(dir, "file:///x"))
+	s.keep()
+	onDisk()
+	for _, name := range filesIn(t, dir, "objects/pack/*.pack") {
+		require.NoError(t, os.Remove(name))
+	}
+	require.NoError(t, s.reopen())
+	for _, o := range objs[:2] {
+		data, err := s.read(o.hash, plumbing.BlobObject)
+		require.NoError(t, err)
+		require.Equal(t, o.data, data)
+	}
+	_, err = s.read(objs[2].hash, plumbing.BlobObject)
+	require.Error(t, err)
+	require.NoError(t, s.forget())
+	require.Empty(t, s.kept)
+	onDisk()
+	require.Empty(t, s.kept)
+}
+
+// reopen looks again at what is on disk.
+func (s *store) reopen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reopenLocked()
 }
 
 // What is forgotten is read again, also while others read, and what is only in memory stays.

@@ -20,8 +20,7 @@ import (
 // errBatchFull says that a pack inflates to more than is taken into memory.
 var errBatchFull = errors.New("pack is too large for memory")
 
-// unpack reads a whole pack into its objects, in the pack's order. What they inflate to is limit bytes at most, what deltas are made of counted
-// in. Each object is inflated once, where go-git's parser, which is for packs of any size, does so twice or more.
+// unpack reads a whole pack into its objects, in the pack's order. They take limit bytes at most, what deltas are made of counted in. Each object is inflated once, where go-git's parser, which is for packs of any size, does so twice or more.
 // Errors: errBatchFull; what is wrong with the pack.
 func unpack(data []byte, limit int64) ([]obj, pack, error) {
 	if len(data) < packHeader+sha1.Size || string(data[:4]) != "PACK" {
@@ -35,10 +34,13 @@ func unpack(data []byte, limit int64) ([]obj, pack, error) {
 		return nil, pack{}, errors.New("its checksum is another one")
 	}
 	count := int64(binary.BigEndian.Uint32(data[8:]))
-	if count > int64(end-packHeader) { // an object takes a byte at the very least
-		return nil, pack{}, errors.New("it has more objects than bytes")
+	if count > int64(end-packHeader)/leastObject {
+		return nil, pack{}, errors.New("it has more objects than there are bytes for")
 	}
-	u := &unpacking{data: data[:end], at: packHeader, left: limit, objs: make([]obj, count), starts: make([]int, count)}
+	if count*perObject > limit {
+		return nil, pack{}, errBatchFull
+	}
+	u := &unpacking{data: data[:end], at: packHeader, left: limit - count*perObject, objs: make([]obj, count), starts: make([]int, count)}
 	for i := range u.objs {
 		if err := u.next(i); err != nil {
 			return nil, pack{}, fmt.Errorf("object %d, at byte %d: %w", i, u.starts[i], err)
@@ -53,7 +55,13 @@ func unpack(data []byte, limit int64) ([]obj, pack, error) {
 	return u.objs, pack{data, u.starts}, nil
 }
 
-const packVersion = 2
+const (
+	packVersion = 2
+	// leastObject is how many bytes of a pack an object takes at the very least: one, and a zlib stream of nothing.
+	leastObject = 9
+	// perObject is what an object in memory takes beside its data, in bytes.
+	perObject = 100
+)
 
 // unpacking is a pack while it is read.
 type unpacking struct {
@@ -254,11 +262,15 @@ func (u *unpacking) onto(bases []int) ([]int, error) {
 	cores.Each(len(steps), func(k int) {
 		base, o := &u.objs[steps[k].base], &u.objs[steps[k].delta]
 		o.kind = base.kind
-		if o.data, errs[k] = packfile.PatchDelta(base.data, o.data); errs[k] != nil {
-			errs[k] = fmt.Errorf("object %d, at byte %d: %w", steps[k].delta, u.starts[steps[k].delta], errs[k])
+		o.data, errs[k] = packfile.PatchDelta(base.data, o.data)
+		if cap(o.data) > len(o.data)+len(o.data)/4 { // it grew on the way
+			o.data = bytes.Clone(o.data)
 		}
 	})
-	return out, errors.Join(errs...)
+	if k := slices.IndexFunc(errs, func(err error) bool { return err != nil }); k >= 0 {
+		return nil, fmt.Errorf("object %d, at byte %d: %w", steps[k].delta, u.starts[steps[k].delta], errs[k])
+	}
+	return out, nil
 }
 
 // targetSize is what a delta says of the size of what it makes, in bytes.

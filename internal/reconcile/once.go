@@ -95,6 +95,9 @@ func (r *Reconciler) Once(ctx context.Context) (Report, error) {
 
 func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	report := Report{Failures: map[string]string{}}
+	if r.Completer != nil {
+		r.Completer.Begin()
+	}
 	now, err := r.read(ctx, &report)
 	if err != nil {
 		return report, errors.Join(err, r.lowerBlind(ctx, &report))

@@ -13,8 +13,10 @@ type Source interface {
 	Read(ctx context.Context) (rollout.World, error)
 }
 
-// Completer has something to do between cycles.
+// Completer has something to do before a cycle, and between two.
 type Completer interface {
+	// Begin says that a cycle begins, so that what only the last one needed can go.
+	Begin()
 	// Complete gets what surveys left on the server, bit by bit, so that it is here when the server is away.
 	Complete(ctx context.Context)
 	// Forget gives up what is kept of much that was read, and can be read again.
