@@ -341,13 +341,19 @@ func (s *scale) withoutMirror(remembered bool) {
 		if against == noBlobs && remembered {
 			other = s.table.row(what+" (against depth 1)", "wall ≤ 0.25")
 		}
+		peak := int64(0)
+		defer func() { s.table.note("memory, "+what, "", megabytes(peak)+" peak") }()
 		for range s.rounds(3) {
 			cache := s.TempDir()
 			if remembered {
 				s.copyRemembered(cache)
 			}
 			b := s.start(cache)
-			ours, theirs := s.both(1, b.cycle, clone(against))
+			ours, theirs := s.both(1, func() botAnswer {
+				a := b.cycle()
+				peak = max(peak, a.Peak)
+				return a
+			}, clone(against))
 			row.add(ours, theirs)
 			s.settle(b)
 			if other == nil {
