@@ -185,6 +185,7 @@ const (
 // Complete brings some of what fill may be asked for while the repository is away: specs and records that are known in brief and were never
 // read from this mirror. Its place is between two readings. It is no trouble where it fails, since the next one goes on.
 func (r *Repository) Complete(ctx context.Context) {
+	r.mirror.Keep(false)
 	now, filled := r.cfg.Now(), r.mirror.Filled()
 	if !r.mirror.Partial() || now.Before(r.later.until) {
 		return
@@ -203,8 +204,8 @@ func (r *Repository) Complete(ctx context.Context) {
 // Begin says that a cycle begins: what is read from now on is read again in it, and much of what the last one decoded is not, and is known in
 // brief by the next survey.
 func (r *Repository) Begin() {
-	r.survey.anew = r.survey.reader.briefs.full > manyFull
-	r.mirror.Keep()
+	r.survey.anew = r.survey.anew || r.survey.reader.briefs.full > manyFull
+	r.mirror.Keep(true)
 }
 
 // Forget gives up memory that reading much took.

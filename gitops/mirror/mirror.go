@@ -178,8 +178,8 @@ func (m *Mirror) rebuild(reason error) error {
 	})
 }
 
-// Keep says that what comes is about to be read: it is kept in memory, within bounds, until Forget or the next Keep.
-func (m *Mirror) Keep() { m.store.keep() }
+// Keep says whether what comes from now on is about to be read: then it is kept in memory, within bounds, until Forget or the next Keep.
+func (m *Mirror) Keep(on bool) { m.store.keep(on) }
 
 // Forget gives up memory that reading much took, and writes out what is in memory alone where that is much. Its place is where nothing is
 // waited for: what is read next takes a little longer.

@@ -105,7 +105,10 @@ func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filt
 		if err != nil {
 			return err
 		}
-		if missing = append(m.store.lacking(asked), rest...); len(missing) == 0 {
+		if filter == "" {
+			asked, rest = missing, nil
+		}
+		if missing = append(m.store.lacking(asked), rest...); len(missing) == 0 { // of a tree that is there, others may not be
 			m.refusals = 0
 			return nil
 		}

@@ -133,7 +133,7 @@ func TestManyBlobsComeInParts(t *testing.T) {
 				c.limits(&m.store.limits)
 			}
 			m.store.limits.wants = 7
-			m.Keep()
+			m.Keep(true)
 			all := blobsOf(t, m, tip.Tree, "")
 			err := m.Bring(t.Context(), slices.Concat(all, c.more))
 			parts := int64(len(all)+6) / 7

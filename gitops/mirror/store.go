@@ -360,11 +360,14 @@ func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
 	return true, errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// keep keeps what comes from now on, which is about to be read, until forget; what was kept is not any more.
-func (s *store) keep() {
+// keep says whether what comes from now on is kept, until forget. What was kept is not any more.
+func (s *store) keep(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept, s.room = nil, s.limits.kept
+	s.kept, s.room = nil, 0
+	if on {
+		s.room = s.limits.kept
+	}
 }
 
 // keepLocked keeps objects as far as there is room.

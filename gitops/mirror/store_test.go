@@ -211,13 +211,13 @@ func TestKeep(t *testing.T) {
 	}
 	onDisk()
 	require.Empty(t, s.kept, "it was not said that anything is read")
-	s.keep()
+	s.keep(true)
 	onDisk()
 	require.Len(t, s.kept, 2, "there is room for two")
 	require.NoError(t, s.reset(func() error { return os.RemoveAll(filepath.Join(dir, packDir)) }))
 	require.Empty(t, s.kept, "what is kept is on disk, too")
 	require.NoError(t, createLayout(dir, "file:///x"))
-	s.keep()
+	s.keep(true)
 	onDisk()
 	for _, name := range filesIn(t, dir, "objects/pack/*.pack") {
 		require.NoError(t, os.Remove(name))
@@ -230,10 +230,15 @@ func TestKeep(t *testing.T) {
 	}
 	_, err = s.read(objs[2].hash, plumbing.BlobObject)
 	require.Error(t, err)
-	require.NoError(t, s.forget())
-	require.Empty(t, s.kept)
-	onDisk()
-	require.Empty(t, s.kept)
+	for _, giveUp := range []func(){func() { require.NoError(t, s.forget()) }, func() { s.keep(false) }} {
+		giveUp()
+		require.Empty(t, s.kept)
+		onDisk()
+		require.Empty(t, s.kept)
+		s.keep(true)
+		onDisk()
+		require.Len(t, s.kept, 2)
+	}
 }
 
 // reopen looks again at what is on disk.

@@ -149,16 +149,17 @@ func (u *unpacking) onOffset(i int) error {
 	if err != nil {
 		return err
 	}
-	back := int(b & 0x7f)
-	for b&0x80 != 0 {
+	back := int64(b & 0x7f)
+	for b&0x80 != 0 && back <= int64(len(u.data)) {
 		if b, err = u.byte(); err != nil {
 			return err
 		}
-		if back = (back+1)<<7 | int(b&0x7f); back > len(u.data) {
-			break
-		}
+		back = (back+1)<<7 | int64(b&0x7f)
 	}
-	base, ok := slices.BinarySearch(u.starts[:i], u.starts[i]-back)
+	base, ok := -1, false
+	if back <= int64(u.starts[i]) {
+		base, ok = slices.BinarySearch(u.starts[:i], u.starts[i]-int(back))
+	}
 	if !ok {
 		return errors.New("it is a delta on what is no object")
 	}
