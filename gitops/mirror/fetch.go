@@ -284,9 +284,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 // receive takes in a pack of at most that many objects, or keeps it for later: one that is not too large by way of memory, a larger one to disk.
 func (f *fetcher) receive(pack io.Reader, most uint32) error {
 	var start bytes.Buffer
-	_, err := io.CopyN(&start, pack, int64(f.store.limits.fetch))
-	whole := errors.Is(err, io.EOF)
-	if err != nil && !whole {
+	if _, err := io.CopyN(&start, pack, packHeader); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read pack: %w", err)
 	}
 	if start.Len() < packHeader || !bytes.HasPrefix(start.Bytes(), []byte("PACK")) {
@@ -299,12 +297,18 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 	if count > most {
 		return fmt.Errorf("%w: %d objects", errStartOver, count)
 	}
-	if whole {
-		f.came = start.Bytes()
-		if f.later {
-			return nil
+	if int64(count)*usualObject <= f.store.limits.inflated {
+		_, err := io.CopyN(&start, pack, int64(f.store.limits.fetch-packHeader))
+		if errors.Is(err, io.EOF) {
+			f.came = start.Bytes()
+			if f.later {
+				return nil
+			}
+			return f.takeIn()
 		}
-		return f.takeIn()
+		if err != nil {
+			return fmt.Errorf("read pack: %w", err)
+		}
 	}
 	if f.alone != nil {
 		f.alone() // one at a time writes packs

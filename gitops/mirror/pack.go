@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/klauspost/compress/zlib"
 	"golang.org/x/sync/errgroup"
@@ -116,12 +117,19 @@ func writeWhole(dir, name string, data []byte) error {
 	return os.Rename(tmp, filepath.Join(dir, name))
 }
 
+// deflaters are used again: each has tables of hundreds of kilobytes, and most packs a few objects.
+var deflaters = sync.Pool{New: func() any {
+	w, err := zlib.NewWriterLevel(nil, zlib.BestSpeed)
+	if err != nil {
+		panic(err) // there is such a level
+	}
+	return w
+}}
+
 // deflate appends objects, and says where each begins.
 func deflate(out *bytes.Buffer, objs []obj, starts []int) error {
-	w, err := zlib.NewWriterLevel(out, zlib.BestSpeed)
-	if err != nil {
-		return err
-	}
+	w := deflaters.Get().(*zlib.Writer)
+	defer func() { w.Reset(nil); deflaters.Put(w) }()
 	for i := range objs {
 		starts[i] = out.Len()
 		writeObjectHeader(out, objs[i].kind, len(objs[i].data))

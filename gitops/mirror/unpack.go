@@ -61,6 +61,8 @@ const (
 	leastObject = 9
 	// perObject is what an object in memory takes beside its data, in bytes.
 	perObject = 100
+	// usualObject is what objects take in memory on an average, in bytes, if they are small: so many that this is too much are not tried.
+	usualObject = 400
 )
 
 // unpacking is a pack while it is read.

@@ -20,6 +20,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/webhook"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -47,6 +48,10 @@ type botAnswer struct {
 	// Decided is how many worker deployments were looked at, Described how often Temporal was asked about one.
 	Decided   int `json:"decided"`
 	Described int `json:"described"`
+	// Done is when the cycle was over.
+	Done time.Time `json:"done"`
+	// Hook is where webhooks are listened for.
+	Hook string `json:"hook,omitempty"`
 	// Resident and Peak are bytes of memory that the process has and had at most, Heap what of it is in use.
 	Resident, Peak, Heap int64
 }
@@ -63,6 +68,8 @@ type botProcess struct {
 	now func() time.Time
 	// skipped is time that did not pass.
 	skipped time.Duration
+	// bell is what webhooks ring.
+	bell *webhook.Bell
 }
 
 func (p *botProcess) serve(in io.Reader, out io.Writer) error {
@@ -102,6 +109,12 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 		err = p.start(*r.Start)
 	case r.Do == "cycle":
 		err = p.cycle(&a)
+	case r.Do == "listen":
+		a.Hook, err = p.listen()
+	case r.Do == "react":
+		if _, err = p.bell.Wait(context.Background(), time.Minute); err == nil {
+			err = p.cycle(&a)
+		}
 	case r.Do == "plan":
 		err = p.plan(&a)
 	case r.Do == "later":
@@ -189,12 +202,30 @@ func (p *botProcess) cycle(a *botAnswer) error {
 	if err == nil {
 		report, err = p.bot.Once(context.Background())
 	}
-	a.Wall, a.CPU = time.Since(wall), ownCPU()-cpu
+	a.Done = time.Now()
+	a.Wall, a.CPU = a.Done.Sub(wall), ownCPU()-cpu
 	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, report.LookedAt, p.temporal.reads-reads, report.Failures
 	if p.bot != nil {
 		p.bot.Rest(context.Background(), report)
 	}
 	return err
+}
+
+// listen listens for webhooks, as long as the process lives.
+func (p *botProcess) listen() (url string, err error) {
+	p.bell = webhook.NewBell()
+	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
+	handler, err := webhook.NewHandler(ctx, webhook.Config{Secrets: func(context.Context) (string, error) { return hookSecret, nil },
+		Repository: hookRepository, Watched: func(branch string) bool { return branch == "main" }, Ring: p.bell.Ring, Log: log, Now: time.Now})
+	if err != nil {
+		return "", err
+	}
+	server, err := webhook.Listen(ctx, webhook.ServerConfig{Address: "127.0.0.1:0", Path: "/webhook", Proven: true, Log: log}, handler)
+	if err != nil {
+		return "", err
+	}
+	go func() { _ = server.Serve(ctx) }()
+	return "http://" + server.Address() + "/webhook", nil
 }
 
 // plan decides and renders everything from memory. Nothing is written.

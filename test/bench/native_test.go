@@ -128,6 +128,16 @@ func (n *native) push(tip string, write map[string]string) string {
 	return commit
 }
 
+// follow gives what git does about a change by somebody else on top of a tip, and of what it pushed since.
+func (n *native) follow(tip string) func(change, map[string]string) (string, cost) {
+	return func(_ change, write map[string]string) (pushed string, took cost) {
+		n.prepare(write)
+		took = n.measured(func() { pushed = n.push(n.fetchChanged(tip), write) })
+		tip = pushed
+		return pushed, took
+	}
+}
+
 // trees makes the trees that hold the blobs: all that exist are read by one process, and those of a level made by one.
 func (n *native) trees(tip string, blobs map[string]string) string {
 	n.tb.Helper()

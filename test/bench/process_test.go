@@ -2,6 +2,10 @@ package bench
 
 import (
 	"bufio"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -110,12 +115,42 @@ func startBot(tb testing.TB, c botConfig) *botClient {
 
 func (b *botClient) ask(r botRequest) botAnswer {
 	b.tb.Helper()
+	return b.begin(r)()
+}
+
+// begin asks for something, and gives what waits for the answer.
+func (b *botClient) begin(r botRequest) func() botAnswer {
+	b.tb.Helper()
 	require.NoError(b.tb, b.in.Encode(r))
-	var a botAnswer
-	require.NoError(b.tb, b.out.Decode(&a))
-	require.Empty(b.tb, a.Error)
-	require.Empty(b.tb, a.Failures)
-	return a
+	return func() botAnswer {
+		b.tb.Helper()
+		var a botAnswer
+		require.NoError(b.tb, b.out.Decode(&a))
+		require.Empty(b.tb, a.Error)
+		require.Empty(b.tb, a.Failures)
+		return a
+	}
+}
+
+// hookSecret proves webhooks, and hookRepository is whose they are.
+const hookSecret, hookRepository = "a secret of webhooks", "team/repo"
+
+// deliver sends the webhook of a push to the main branch as GitHub does.
+func deliver(tb testing.TB, url string) {
+	tb.Helper()
+	body := fmt.Sprintf(`{"ref":"refs/heads/main","repository":{"full_name":%q}}`, hookRepository)
+	mac := hmac.New(sha256.New, []byte(hookSecret))
+	_, _ = mac.Write([]byte(body))
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(tb, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", "push")
+	req.Header.Set("X-GitHub-Delivery", rand.Text())
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(tb, err)
+	require.NoError(tb, resp.Body.Close())
+	require.Equal(tb, http.StatusAccepted, resp.StatusCode)
 }
 
 // cycle is one cycle.

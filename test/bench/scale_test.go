@@ -99,7 +99,7 @@ func (s *scale) all() {
 	for _, part := range []struct {
 		name string
 		run  func()
-	}{{"warm", s.warm}, {"restart", s.restart}, {"cold", s.cold}, {"nothing", s.nothing}, {"first", s.first}} {
+	}{{"warm", s.warm}, {"reaction", s.reaction}, {"restart", s.restart}, {"cold", s.cold}, {"nothing", s.nothing}, {"first", s.first}} {
 		if only == "" || strings.Contains(only, part.name) {
 			part.run()
 		}
@@ -237,7 +237,7 @@ func (s *scale) warm() {
 	b.quiet()
 	n := &native{tb: s, url: s.git.url}
 	n.clone(everything)
-	tip := s.git.Tip("main")
+	follow := n.follow(s.git.Tip("main"))
 
 	idle := s.table.row("no change", "wall ≤ 0.3; < 1 ms own CPU")
 	for range s.rounds(11) {
@@ -259,16 +259,34 @@ func (s *scale) warm() {
 			rounds = 3
 		}
 		for range s.rounds(rounds) {
-			row.add(s.both(k, b.cycle, func(_ change, write map[string]string) (pushed string, c cost) {
-				n.prepare(write)
-				c = n.measured(func() { pushed = n.push(n.fetchChanged(tip), write) })
-				tip = pushed
-				return pushed, c
-			}))
+			row.add(s.both(k, b.cycle, follow))
 			if b.quiet(); k > 1 {
 				b.rest()
 			}
 		}
+	}
+	s.settle(b)
+}
+
+// reaction is a bot that is told by a webhook: from a person's push to the bot's.
+func (s *scale) reaction() {
+	b := s.start(s.cache)
+	b.quiet()
+	hook := b.ask(botRequest{Do: "listen"}).Hook
+	n := &native{tb: s, url: s.git.url}
+	n.clone(everything)
+	follow := n.follow(s.git.Tip("main"))
+	row := s.table.row("push to commit by webhook, 1 changed", "< 1 s beyond the server's own time")
+	for range s.rounds(5) {
+		row.add(s.both(1, func() botAnswer {
+			pushed := time.Now()
+			answer := b.begin(botRequest{Do: "react"})
+			deliver(s, hook)
+			a := answer()
+			a.Wall = a.Done.Sub(pushed)
+			return a
+		}, follow))
+		b.quiet()
 	}
 	s.settle(b)
 }
