@@ -24,7 +24,8 @@ type sshRemote struct {
 	watch *watch
 
 	client *ssh.Client
-	used   time.Time // when the last conversation started
+	ended  <-chan struct{} // closed when the client's connection is
+	used   time.Time       // when the last conversation started
 }
 
 // sshIdle is how long an unused connection is trusted to be alive still.
@@ -60,7 +61,12 @@ func (r *sshRemote) try(ctx context.Context, s service) (session, *packp.AdvRefs
 		if err != nil {
 			return nil, nil, err
 		}
-		r.client = client
+		ended := make(chan struct{})
+		go func() {
+			_ = client.Wait() // whoever uses it is told why
+			close(ended)
+		}()
+		r.client, r.ended = client, ended
 	}
 	r.used = time.Now()
 	cmd, err := r.start(ctx, s)
@@ -85,7 +91,7 @@ func (r *sshRemote) start(ctx context.Context, s service) (*command, error) {
 		}
 		return r.fail(s, ReasonNetwork, "", err)
 	}
-	sess, err := client.NewSession()
+	sess, err := unlessEnded(r.ended, client.NewSession)
 	if err != nil {
 		return nil, fail(err)
 	}
@@ -115,6 +121,27 @@ func (r *sshRemote) start(ctx context.Context, s service) (*command, error) {
 			Reason: ReasonNotFound, Hint: "check the path, and that this key may " + s.right() + " the repository",
 		},
 	}, nil
+}
+
+// unlessEnded gives what do gives, or an error once a connection has ended: a session that is asked for just then the library waits for for ever,
+// and no context ends that.
+func unlessEnded[T any](ended <-chan struct{}, do func() (T, error)) (T, error) {
+	type result struct {
+		got T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		got, err := do()
+		done <- result{got, err}
+	}()
+	select {
+	case r := <-done:
+		return r.got, r.err
+	case <-ended:
+		var none T
+		return none, fmt.Errorf("the connection has ended: %w", net.ErrClosed)
+	}
 }
 
 // repoPath is the path as the command wants it: "/~user/x" in a URL means "~user/x".
