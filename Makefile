@@ -125,7 +125,7 @@ mutate: ## each row, condition and check of the planner broken once: a test has 
 	$(GO) run ./internal/mutation $(MUTANTS)
 
 # On how many worker deployments whole cycles are measured, beside native git doing the same work. make bench SCALE=10000 takes three
-# quarters of an hour, SCALE_ONLY=warm,restart,cold,nothing,first some of it.
+# quarters of an hour, SCALE_ONLY=warm,reaction,restart,cold,nothing,first some of it.
 SCALE ?= 1000
 .PHONY: bench
 bench: ## whole cycles beside native git, with their targets; then single steps
