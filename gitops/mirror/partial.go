@@ -137,7 +137,7 @@ func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Fil
 		f := &fetcher{Mirror: m, later: true, alone: taking.Wait}
 		sess, failed := r.goOn(ctx)
 		if failed == nil {
-			failed = f.bring(ctx, sess, m.offers, part, filter)
+			failed = f.ask(ctx, sess, m.offers, part, filter)
 		}
 		taking.Wait()
 		onDisk = onDisk || f.onDisk
@@ -211,7 +211,7 @@ func isRefusal(err error) bool {
 // bringFrom brings objects by a conversation of its own, and looks whether they came.
 func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
 	f := &fetcher{Mirror: m}
-	if err := f.bring(ctx, sess, caps, wants, filter); err != nil {
+	if err := f.ask(ctx, sess, caps, wants, filter); err != nil {
 		return err
 	}
 	if still := m.store.lacking(wants); len(still) > 0 {
@@ -223,8 +223,8 @@ func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.L
 	return nil
 }
 
-// bring has the one request of a conversation, and ends it.
-func (f *fetcher) bring(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
+// ask has the one request of a conversation, and ends it.
+func (f *fetcher) ask(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
 	defer sess.close()
 	if len(wants) == 0 {
 		return nil

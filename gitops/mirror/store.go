@@ -335,7 +335,7 @@ func (s *store) addPacked(objs []obj, p pack) error {
 	if err := s.flushLocked(); err != nil { // what is in memory goes to disk first: see the package's invariants
 		return err
 	}
-	if err := s.writeLocked(p, objs); err != nil {
+	if err := s.writeWithIndex(p, objs); err != nil {
 		return err
 	}
 	return errors.Join(s.markLocked(), s.reopenLocked())
@@ -349,10 +349,8 @@ func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
 	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants
 		return true, err
 	}
-	// Nobody reads of the pack before it is there, so nobody waits for it.
-	dir := filepath.Join(s.dir, packDir)
-	if err := p.writeTo(dir, objs); err != nil {
-		return true, errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(dir))
+	if err := s.writeWithIndex(p, objs); err != nil {
+		return true, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -405,15 +403,15 @@ func (s *store) flushLocked() error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeLocked(pack, objs); err != nil {
+	if err := s.writeWithIndex(pack, objs); err != nil {
 		return err
 	}
 	s.fresh, s.size = map[Hash]obj{}, 0
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// writeLocked writes a pack of these objects to disk.
-func (s *store) writeLocked(p pack, objs []obj) error {
+// writeWithIndex writes a pack of these objects to disk. Nobody reads it before reopenLocked, so that it needs no lock.
+func (s *store) writeWithIndex(p pack, objs []obj) error {
 	dir := filepath.Join(s.dir, packDir)
 	if err := p.writeTo(dir, objs); err != nil {
 		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(dir))
