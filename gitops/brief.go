@@ -175,11 +175,12 @@ func (r *recordAt) temporal() []string {
 
 // part is one namespace of a survey.
 type part struct {
-	specs  []specAt
+	specs  []*specAt
 	folder *recordsIn // nil: there are no records
 	of     []*recordAt
-	// known is what is known of its worker deployments, if all of them are known in brief.
-	known []rollout.Known
+	// known is what is known of its worker deployments, inBrief whether that is all of them in brief, and some.
+	known   []*rollout.Known
+	inBrief bool
 }
 
 // divided gives the namespaces of an environment, in their order, and what is in each. Specs are sorted by name.
@@ -210,8 +211,8 @@ func (e *environment) mayTakeOver(last *environment) bool {
 
 // isAs says whether all files of a namespace are those of the last survey, which knew all of them in brief.
 func (p *part) isAs(was *part) bool {
-	return was != nil && was.known != nil && p.folder != nil && p.folder == was.folder && p.folder.known != nil && slices.EqualFunc(p.specs, was.specs, func(a, b specAt) bool {
-		return a.file == b.file && a.brief == b.brief && a.brief != nil
+	return was != nil && was.inBrief && p.folder != nil && p.folder == was.folder && p.folder.known != nil && slices.EqualFunc(p.specs, was.specs, func(a, b *specAt) bool {
+		return a == b && a.brief != nil || a.file == b.file && a.brief == b.brief && a.brief != nil
 	})
 }
 
@@ -226,7 +227,7 @@ func (e *environment) survey() error {
 	for _, name := range names {
 		p := parts[name]
 		if takeOver && p.isAs(last.parts[name]) {
-			p.known = last.parts[name].known
+			p.known, p.inBrief = last.parts[name].known, true
 			total += len(p.known)
 			continue
 		}
@@ -238,31 +239,30 @@ func (e *environment) survey() error {
 	if err != nil {
 		return err
 	}
-	e.world.Known = make([]rollout.Known, 0, total+len(looked))
+	e.world.Known = make([]*rollout.Known, 0, total+len(looked))
 	for _, name := range names {
 		p, from := parts[name], len(e.world.Known)
-		if p.known == nil {
+		if !p.inBrief {
 			n := sort.Search(len(looked), func(i int) bool { return looked[i].Deployment.Namespace > name })
 			e.world.Known, looked = append(e.world.Known, looked[:n]...), looked[n:]
 		} else {
 			e.world.Known = append(e.world.Known, p.known...)
 		}
 		p.known = slices.Clip(e.world.Known[from:])
-		if slices.ContainsFunc(p.known, func(k rollout.Known) bool { return k.Full != nil }) {
-			p.known = nil
-		}
+		p.inBrief = p.inBrief || len(p.known) > 0 && !slices.ContainsFunc(p.known, func(k *rollout.Known) bool { return k.Full != nil })
 	}
 	e.parts = parts
 	return nil
 }
 
 // look says what is known of some worker deployments.
-func (e *environment) look(all []deploymentAt) ([]rollout.Known, error) {
-	out := make([]rollout.Known, len(all))
+func (e *environment) look(all []deploymentAt) ([]*rollout.Known, error) {
+	out := make([]*rollout.Known, len(all))
 	var full []int
 	for i := range all {
-		var ok bool
-		if out[i], ok = e.inBrief(&all[i]); !ok {
+		if known, ok := e.inBrief(&all[i]); ok {
+			out[i] = e.again(known)
+		} else {
 			full = append(full, i)
 		}
 	}
@@ -285,7 +285,7 @@ func (e *environment) look(all []deploymentAt) ([]rollout.Known, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = rollout.Known{Deployment: all[i].name, Full: &s}
+		out[i] = &rollout.Known{Deployment: all[i].name, Full: &s}
 	}
 	return out, nil
 }
@@ -295,7 +295,7 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 	if len(d.specs) != 1 || d.record == nil || e.resources.concern(d.name) {
 		return rollout.Known{}, false
 	}
-	at, r := &d.specs[0], d.record
+	at, r := d.specs[0], d.record
 	if r.brief == nil || at.brief == nil {
 		if (r.brief != nil || r.noted != nil) && (at.brief != nil || at.noted) {
 			e.briefs.full++ // the next survey knows it in brief
@@ -316,8 +316,21 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 	return known, true
 }
 
+// again is what the last survey knew, if that is the same.
+func (e *environment) again(known rollout.Known) *rollout.Known {
+	if last := e.surveyed[e.world.Environment.Name]; last != nil {
+		if was := last.parts[known.Deployment.Namespace]; was != nil {
+			if at, ok := rollout.KnownAt(was.known, known.Deployment); ok && *was.known[at] == known {
+				return was.known[at]
+			}
+		}
+	}
+	out := known
+	return &out
+}
+
 // brief gives the snapshot of what is known.
-func (e *environment) brief(known rollout.Known) rollout.Snapshot {
+func (e *environment) brief(known *rollout.Known) rollout.Snapshot {
 	if known.Full != nil {
 		return *known.Full
 	}
@@ -354,33 +367,40 @@ func (e *environment) open(d *deploymentAt) error {
 		}
 		full.of, d.record = d.name, &full
 	}
-	return e.expand(d.specs)
-}
-
-// expand decodes the specs of a worker deployment of which only a brief is known.
-func (e *environment) expand(specs []specAt) error {
-	for i := range specs {
-		if specs[i].brief == nil || specs[i].spec != nil {
-			continue
-		}
-		d, err := e.decodeAnew(e.tree, specs[i].file)
-		if err != nil {
+	specs := make([]*specAt, len(d.specs))
+	for i, s := range d.specs {
+		var err error
+		if specs[i], err = e.expanded(s); err != nil {
 			return err
 		}
-		if len(d.documents) == 1 {
-			if object, ok := d.documents[0].Object.(*v1alpha1.WorkerDeployment); ok {
-				specs[i].spec = named(object, specs[i].name.Namespace)
-			}
+	}
+	d.specs = specs
+	return nil
+}
+
+// expanded is a spec with what its file says, where only a brief of it is known.
+func (e *environment) expanded(s *specAt) (*specAt, error) {
+	if s.brief == nil || s.spec != nil {
+		return s, nil
+	}
+	d, err := e.decodeAnew(e.tree, s.file)
+	if err != nil {
+		return nil, err
+	}
+	out := *s
+	if len(d.documents) == 1 {
+		if object, ok := d.documents[0].Object.(*v1alpha1.WorkerDeployment); ok {
+			out.spec = named(object, s.name.Namespace)
 		}
 	}
-	return nil
+	return &out, nil
 }
 
 // surveyed are the environments of one survey, by name. Nothing changes them any more.
 type surveyed map[string]*environment
 
 // brief gives the snapshots of worker deployments of an environment.
-func (v surveyed) brief(environment string, known []rollout.Known) []rollout.Snapshot {
+func (v surveyed) brief(environment string, known []*rollout.Known) []rollout.Snapshot {
 	out := make([]rollout.Snapshot, 0, len(known))
 	if e := v[environment]; e != nil {
 		for _, k := range known {
@@ -426,7 +446,7 @@ func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.
 	if !s.Brief {
 		return &s, own.wanted(&s)
 	}
-	d := deploymentAt{name: s.Deployment, specs: slices.Clone(e.specsOf(s.Deployment)), record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
+	d := deploymentAt{name: s.Deployment, specs: e.specsOf(s.Deployment), record: &recordAt{Record: s.Record, of: s.Deployment, brief: &recordBrief{}}}
 	err := own.complete(&s, d)
 	return &s, err
 }

@@ -31,7 +31,7 @@ type environment struct {
 	world     rollout.EnvironmentWorld
 
 	// specs and records are sorted by name; specs of the same name are in the order of their files.
-	specs       []specAt
+	specs       []*specAt
 	disordered  bool // specs are not, yet
 	records     []*recordAt
 	rollouts    []rollout.InProgress
@@ -55,7 +55,7 @@ type environment struct {
 	}
 }
 
-// specAt is a spec and where it is.
+// specAt is a spec and where it is. As long as its file is the same, surveys have the same one: it is not to be changed.
 type specAt struct {
 	name     rollout.Name
 	spec     *v1alpha1.WorkerDeployment // nil: it has problems, or is known in brief
@@ -117,7 +117,7 @@ func (e *environment) outputs() []string {
 func (e *environment) file(f *found, owners map[string]string) error {
 	if b := e.briefs.spec(f); b != nil {
 		if b.Name != "" {
-			e.spec(specAt{name: rollout.Name{Namespace: cmp.Or(b.Namespace, e.world.Environment.Namespace), Name: b.Name}, brief: b, file: f, line: b.Line}, owners)
+			e.spec(&specAt{name: rollout.Name{Namespace: cmp.Or(b.Namespace, e.world.Environment.Namespace), Name: b.Name}, brief: b, file: f, line: b.Line}, owners)
 		}
 		return nil
 	}
@@ -136,7 +136,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
 		switch object := doc.Object.(type) {
 		case *v1alpha1.WorkerDeployment:
-			e.spec(specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
+			e.spec(&specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
 		case *v1alpha1.Connection:
 			e.connections[name] = e.connection(name, object)
 		case *v1alpha1.Waiver:
@@ -145,7 +145,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
-				e.add(specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
+				e.add(&specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
 				e.template(templateAt{name: name, doc: doc, problem: firstError(doc.Problems)})
@@ -170,7 +170,7 @@ func (e *environment) connection(name rollout.Name, says *v1alpha1.Connection) *
 }
 
 // spec adds a spec. owners is nil where there is one environment.
-func (e *environment) spec(s specAt, owners map[string]string) {
+func (e *environment) spec(s *specAt, owners map[string]string) {
 	if s.name.Namespace == "" {
 		e.fault(s, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
 		return
@@ -185,13 +185,13 @@ func (e *environment) spec(s specAt, owners map[string]string) {
 	if s.spec != nil {
 		s.spec = named(s.spec, s.name.Namespace)
 	}
-	e.checkTemporal(&s)
+	e.checkTemporal(s)
 	e.add(s)
 }
 
 // specsOf are the specs with a name, in the order of their files.
-func (e *environment) specsOf(n rollout.Name) []specAt {
-	from, _ := slices.BinarySearchFunc(e.specs, n, func(s specAt, n rollout.Name) int { return s.name.Compare(n) })
+func (e *environment) specsOf(n rollout.Name) []*specAt {
+	from, _ := slices.BinarySearchFunc(e.specs, n, func(s *specAt, n rollout.Name) int { return s.name.Compare(n) })
 	to := from
 	for to < len(e.specs) && e.specs[to].name == n {
 		to++
@@ -210,7 +210,7 @@ func named(spec *v1alpha1.WorkerDeployment, namespace string) *v1alpha1.WorkerDe
 }
 
 // fault reports what is wrong with a spec beside its own content.
-func (e *environment) fault(s specAt, field, format string, args ...any) {
+func (e *environment) fault(s *specAt, field, format string, args ...any) {
 	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: s.file.path, Line: s.line,
 		Path: field, Message: fmt.Sprintf(format, args...)})
 }
@@ -253,7 +253,7 @@ func (e *environment) policies() error {
 // deploymentAt is a worker deployment by its specs and its record; nil: it has none.
 type deploymentAt struct {
 	name   rollout.Name
-	specs  []specAt
+	specs  []*specAt
 	record *recordAt
 }
 
@@ -265,7 +265,7 @@ func (e *environment) deployments() error {
 		return err
 	}
 	if e.disordered {
-		slices.SortStableFunc(e.specs, func(a, b specAt) int { return a.name.Compare(b.name) })
+		slices.SortStableFunc(e.specs, func(a, b *specAt) int { return a.name.Compare(b.name) })
 		e.disordered = false
 	}
 	e.world.Waivers = e.waivers
@@ -284,7 +284,7 @@ func (e *environment) deployments() error {
 }
 
 // together goes through specs and records, both sorted by name.
-func together(specs []specAt, records []*recordAt) []deploymentAt {
+func together(specs []*specAt, records []*recordAt) []deploymentAt {
 	out := make([]deploymentAt, 0, max(len(specs), len(records)))
 	for len(specs) > 0 || len(records) > 0 {
 		var d deploymentAt
@@ -320,7 +320,7 @@ func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
 }
 
 // chooseSpec picks the spec of a deployment. Of two with the same name the recorded path keeps it, else the first one.
-func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []specAt) {
+func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 	recorded := ""
 	if s.Record.Routing != nil {
 		recorded = s.Record.Routing.Spec.SpecPath
@@ -331,7 +331,7 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []specAt) {
 		}
 		return
 	}
-	keeper := max(0, slices.IndexFunc(candidates, func(c specAt) bool { return c.file.path == recorded }))
+	keeper := max(0, slices.IndexFunc(candidates, func(c *specAt) bool { return c.file.path == recorded }))
 	for i, c := range candidates {
 		if i != keeper {
 			e.fault(c, "metadata.name", "%s is already the name of the spec in %s", s.Deployment, candidates[keeper].file.path)

@@ -99,6 +99,9 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 		return nil, err
 	}
 	now := &listing{hash: hash, sorted: true}
+	if walk.was != nil {
+		now.files = make([]*found, 0, len(walk.was.files)+1)
+	}
 	for _, e := range entries {
 		name := path.Join(dir, e.name)
 		if err := walk.budget.count(name); err != nil {

@@ -64,7 +64,7 @@ func (e *environment) checkTemporal(s *specAt) {
 	}
 	if why := e.foreignTemporal(namespace); why != "" {
 		const field = "spec.workerOptions.temporalNamespace"
-		e.fault(*s, field, "%s", why)
+		e.fault(s, field, "%s", why)
 		s.spec, s.brief, s.problems = nil, nil, []v1alpha1.Problem{{Severity: v1alpha1.Error, File: s.file.path, Line: s.line, Path: field, Message: why}}
 	}
 }

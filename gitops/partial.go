@@ -152,7 +152,7 @@ func (e *environment) bringFor(all []deploymentAt, which []int) error {
 }
 
 // filesOf adds the files of a worker deployment: its specs, and its record if it has one.
-func (e *environment) filesOf(specs []specAt, record fileKey, left *budget, out []*found) []*found {
+func (e *environment) filesOf(specs []*specAt, record fileKey, left *budget, out []*found) []*found {
 	for i := range specs {
 		out = append(out, specs[i].file)
 	}

@@ -334,11 +334,11 @@ func TestReadAgainIsReadAnew(t *testing.T) {
 }
 
 // identified is what worker deployments are compared by, read in full or not.
-func identified(all []rollout.Known) []rollout.Known {
+func identified(all []*rollout.Known) []*rollout.Known {
 	out := slices.Clone(all)
 	for i, k := range all {
 		if s := k.Full; s != nil {
-			out[i] = rollout.Known{Deployment: s.Deployment, SpecPath: s.SpecPath, SpecBlob: s.Git.SpecBlob, Connection: s.Connection,
+			out[i] = &rollout.Known{Deployment: s.Deployment, SpecPath: s.SpecPath, SpecBlob: s.Git.SpecBlob, Connection: s.Connection,
 				LastConnection: s.LastConnection, Dir: s.Record.Dir, Tree: s.Record.Tree}
 		}
 	}

@@ -59,7 +59,7 @@ func between(files []*found, runs []run) []*found {
 
 // sort sorts the objects of all files.
 func (e *environment) sort(files []*found, runs []run, owners map[string]string) error {
-	e.specs = make([]specAt, 0, len(files))
+	e.specs = make([]*specAt, 0, len(files))
 	at := 0
 	for _, r := range append(runs, run{file: len(files)}) {
 		for _, f := range files[at:r.file] {
@@ -81,7 +81,7 @@ func (e *environment) sort(files []*found, runs []run, owners map[string]string)
 }
 
 // add adds a spec.
-func (e *environment) add(s specAt) {
+func (e *environment) add(s *specAt) {
 	e.inOrder(s.name)
 	e.specs = append(e.specs, s)
 }

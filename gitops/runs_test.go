@@ -13,14 +13,14 @@ import (
 )
 
 // surveyedBefore is an environment of which a survey knew these specs.
-func surveyedBefore(specs []specAt) *environment {
+func surveyedBefore(specs []*specAt) *environment {
 	return &environment{Reader: &Reader{surveyed: surveyed{"": {specs: specs, parts: map[string]*part{}}}}}
 }
 
-func specFiles(n int) (files []*found, specs []specAt) {
+func specFiles(n int) (files []*found, specs []*specAt) {
 	for i := range n {
 		files = append(files, &found{path: fmt.Sprint(i), brief: &specBrief{}})
-		specs = append(specs, specAt{name: rollout.Name{Namespace: "shop", Name: fmt.Sprintf("%03d", i)}, file: files[i], brief: files[i].brief})
+		specs = append(specs, &specAt{name: rollout.Name{Namespace: "shop", Name: fmt.Sprintf("%03d", i)}, file: files[i], brief: files[i].brief})
 	}
 	return files, specs
 }

@@ -14,7 +14,7 @@ type reading struct {
 	rollout.Survey
 	fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
 	// committed are those that the bot wrote since, as it wrote them, by environment.
-	committed map[string][]rollout.Known
+	committed map[string][]*rollout.Known
 }
 
 // survey reads the repository, no more of it than has to be: all of it where each worker deployment is looked at in every cycle.
@@ -33,15 +33,15 @@ func Surveyed(world rollout.World) (survey rollout.Survey, fill func(context.Con
 	world.Environments = slices.Clone(world.Environments)
 	for i := range world.Environments {
 		env := &world.Environments[i]
-		env.Known = make([]rollout.Known, len(env.Deployments))
+		env.Known = make([]*rollout.Known, len(env.Deployments))
 		for k := range env.Deployments {
-			env.Known[k] = rollout.Known{Deployment: env.Deployments[k].Deployment, Full: &env.Deployments[k]}
+			env.Known[k] = &rollout.Known{Deployment: env.Deployments[k].Deployment, Full: &env.Deployments[k]}
 		}
 		if len(env.Deployments) > 0 {
 			env.Waivers = env.Deployments[0].Waivers
 		}
 	}
-	brief := func(_ string, known []rollout.Known) []rollout.Snapshot {
+	brief := func(_ string, known []*rollout.Known) []rollout.Snapshot {
 		out := make([]rollout.Snapshot, len(known))
 		for i, k := range known {
 			out[i] = *k.Full
@@ -71,19 +71,19 @@ func withRecords(was *reading, environment string, decisions []*Decision) *readi
 	}
 	known, since := was.World.Environments[at].Known, slices.Clip(was.committed[environment])
 	for _, d := range decisions {
-		if at, ok := knownAt(known, d.Plan.Deployment); ok && d.Plan.Record != nil {
+		if at, ok := rollout.KnownAt(known, d.Plan.Deployment); ok && d.Plan.Record != nil {
 			s := asRead(d.Snapshot) // what fills a brief one in has the record of before
 			if full := known[at].Full; full != nil {
 				s = *full
 			}
 			s.Record.Routing = &v1alpha1.Routing{Spec: *d.Plan.Record}
-			since = append(since, rollout.Known{Deployment: s.Deployment, Full: &s})
+			since = append(since, &rollout.Known{Deployment: s.Deployment, Full: &s})
 		}
 	}
 	out := *was
 	out.committed = maps.Clone(was.committed)
 	if out.committed == nil {
-		out.committed = map[string][]rollout.Known{}
+		out.committed = map[string][]*rollout.Known{}
 	}
 	out.committed[environment] = since
 	return &out
@@ -94,17 +94,12 @@ func (of *reading) withCommitted(env rollout.EnvironmentWorld) rollout.Environme
 	if since := of.committed[env.Environment.Name]; len(since) > 0 {
 		env.Known = slices.Clone(env.Known)
 		for _, k := range since {
-			if at, ok := knownAt(env.Known, k.Deployment); ok {
+			if at, ok := rollout.KnownAt(env.Known, k.Deployment); ok {
 				env.Known[at] = k
 			}
 		}
 	}
 	return env
-}
-
-// knownAt finds a worker deployment.
-func knownAt(known []rollout.Known, n rollout.Name) (int, bool) {
-	return slices.BinarySearchFunc(known, n, func(k rollout.Known, n rollout.Name) int { return k.Deployment.Compare(n) })
 }
 
 // asRead is a snapshot as it came from the repository.

@@ -56,15 +56,15 @@ func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*De
 		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is taken back on what was known of it", "error", err)
 		return decisions
 	}
-	hash, now := connectionHash(), map[string][]rollout.Known{}
+	hash, now := connectionHash(), map[string][]*rollout.Known{}
 	for _, env := range read.World.Environments {
 		now[env.Environment.Name] = env.Known
 	}
 	var out []*Decision
 	for _, d := range decisions {
 		known := now[d.Snapshot.Environment.Name]
-		at, ok := knownAt(known, d.Snapshot.Deployment)
-		if !ok || inputsOfKnown(&known[at], sharedInputs{}, hash) != inputsOf(&d.Snapshot, sharedInputs{}, hash) {
+		at, ok := rollout.KnownAt(known, d.Snapshot.Deployment)
+		if !ok || inputsOfKnown(known[at], sharedInputs{}, hash) != inputsOf(&d.Snapshot, sharedInputs{}, hash) {
 			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String())
 			continue
 		}

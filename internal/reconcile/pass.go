@@ -10,10 +10,10 @@ import (
 
 // pass is one reading of an environment. What was read does not change, so what was compared with it need not be again.
 type pass struct {
-	known  []rollout.Known
+	known  []*rollout.Known
 	shared sharedInputs
-	// same are those whose inputs were found to be these, by the index of the worker deployment.
-	same []watched
+	// same are those whose inputs were found to be these, by the index of the worker deployment; nil: they were not, or it is looked at.
+	same []*watched
 	// due are the indexes of those that had to be looked at last.
 	due []int
 	// quiet says that nothing was left to commit when nothing was looked at.
@@ -25,7 +25,7 @@ type pass struct {
 	next    time.Time
 }
 
-// watched is what has to be compared in a cycle, side by side. Its zero value is nothing.
+// watched is what has to be compared in a cycle.
 type watched struct {
 	settled *settled
 	until   time.Time
@@ -51,7 +51,7 @@ func (s *steadiness) pass(env rollout.EnvironmentWorld, shared sharedInputs) *pa
 	if was != nil && was.shared == shared && isSame(was.known, env.Known) {
 		return was
 	}
-	now := &pass{known: env.Known, shared: shared, same: make([]watched, len(env.Known))}
+	now := &pass{known: env.Known, shared: shared, same: make([]*watched, len(env.Known))}
 	if was != nil && was.shared == shared {
 		now.takeOver(was)
 	}
@@ -68,15 +68,19 @@ func (p *pass) takeOver(was *pass) {
 		l.used = false
 	}
 	for i, k := 0, 0; i < len(p.known) && k < len(was.known); {
-		switch c := p.known[i].Deployment.Compare(was.known[k].Deployment); {
+		c := 0
+		if p.known[i] != was.known[k] {
+			c = p.known[i].Deployment.Compare(was.known[k].Deployment)
+		}
+		switch {
 		case c < 0:
 			i++
 		case c > 0:
 			k++
 		default:
-			if p.known[i] == was.known[k] && was.same[k].settled != nil {
-				p.same[i] = was.same[k]
-				p.use(p.same[i].list, connectionOf(&p.known[i]))
+			if is := was.same[k]; is != nil && (p.known[i] == was.known[k] || *p.known[i] == *was.known[k]) {
+				p.same[i] = is
+				p.use(is.list, connectionOf(p.known[i]))
 			}
 			i, k = i+1, k+1
 		}
@@ -121,12 +125,12 @@ func (l *listing) ask(ctx context.Context, r *Reconciler) {
 }
 
 // isSame reports whether two lists are one. Of none nobody can tell.
-func isSame(a, b []rollout.Known) bool {
+func isSame(a, b []*rollout.Known) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
 // due are the worker deployments that have to be looked at in this cycle.
-func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.EnvironmentWorld) []rollout.Known {
+func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.EnvironmentWorld) []*rollout.Known {
 	if r.Lister == nil || len(s.settled) == 0 {
 		delete(s.passes, env.Environment.Name)
 		return env.Known
@@ -144,22 +148,23 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 	if p.settled && !moved && now.Before(p.next) && len(r.failures) == 0 {
 		return nil
 	}
-	var out []rollout.Known
+	var out []*rollout.Known
 	var next time.Time
-	for i := range p.known {
-		k, is := &p.known[i], &p.same[i]
-		if is.settled == nil {
+	for i, k := range p.known {
+		is := p.same[i]
+		if is == nil {
 			was := s.settled[steadyKey{env.Environment.Name, k.Deployment}]
 			if was != nil && was.inputs == inputsOfKnown(k, p.shared, hash) {
 				connection := connectionOf(k)
-				*is = watched{settled: was, until: was.until, list: p.list(connection, hash(connection), was.temporalNamespace)}
+				is = &watched{settled: was, until: was.until, list: p.list(connection, hash(connection), was.temporalNamespace)}
+				p.same[i] = is
 				if !is.list.asked {
 					is.list.ask(ctx, r)
 				}
 			}
 		}
-		if is.settled == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() {
-			out, p.due = append(out, *k), append(p.due, i)
+		if is == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() {
+			out, p.due = append(out, k), append(p.due, i)
 			continue
 		}
 		next = earlier(next, is.until)

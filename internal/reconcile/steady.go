@@ -174,7 +174,7 @@ func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() shar
 	}
 	if pass := s.passes[env.Environment.Name]; pass != nil {
 		for _, i := range pass.due {
-			pass.same[i] = watched{}
+			pass.same[i] = nil
 		}
 	}
 	if len(decisions) == 0 {

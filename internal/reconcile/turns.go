@@ -28,7 +28,7 @@ func (r *Reconciler) atOnce(env rollout.EnvironmentWorld) int {
 // turn is a part of those that have to be looked at in a cycle, where they are too many to be looked at at once.
 type turn struct {
 	// now are those that have it, done those that had it before.
-	now  []rollout.Known
+	now  []*rollout.Known
 	done map[rollout.Name]bool
 	// left is how many wait for theirs.
 	left int
@@ -36,7 +36,7 @@ type turn struct {
 
 // turnOf are those that have their turn of those that have to be looked at, which are sorted by name: at most so many. Each has one in a
 // cycle, and those first that have a record: they may have traffic that has to be taken back.
-func (s *steadiness) turnOf(env string, due []rollout.Known, most int) []rollout.Known {
+func (s *steadiness) turnOf(env string, due []*rollout.Known, most int) []*rollout.Known {
 	t := s.turns[env]
 	if t == nil {
 		if len(due) <= most {
@@ -52,7 +52,7 @@ func (s *steadiness) turnOf(env string, due []rollout.Known, most int) []rollout
 	now := waiting[:min(most, len(waiting))]
 	t.left = len(waiting) - len(now)
 	slices.Sort(now)
-	t.now = make([]rollout.Known, len(now))
+	t.now = make([]*rollout.Known, len(now))
 	for at, i := range now {
 		t.now[at] = due[i]
 	}
@@ -65,10 +65,10 @@ func (s *steadiness) midway(env string) bool {
 }
 
 // waiting are the indexes of those that did not have their turn, in the order in which they have it.
-func (t *turn) waiting(due []rollout.Known) []int {
+func (t *turn) waiting(due []*rollout.Known) []int {
 	var recorded, others []int
-	for i := range due {
-		switch k := &due[i]; {
+	for i, k := range due {
+		switch {
 		case t.done[k.Deployment]:
 		case k.Tree != "" || k.Full != nil && k.Full.Record.Tree != "":
 			recorded = append(recorded, i)
@@ -155,7 +155,7 @@ func stillAsking(env rollout.EnvironmentWorld, asking []*Decision) []*Decision {
 		if d.Plan.Review == nil {
 			return false
 		}
-		at, ok := knownAt(env.Known, d.Plan.Deployment)
+		at, ok := rollout.KnownAt(env.Known, d.Plan.Deployment)
 		if !ok || env.Known[at].Full == nil || env.Known[at].Full.Record.Routing == nil {
 			return true
 		}

@@ -16,9 +16,9 @@ import (
 )
 
 // knownBy are worker deployments by their names; those in capitals have a record.
-func knownBy(names string) (out []rollout.Known) {
+func knownBy(names string) (out []*rollout.Known) {
 	for name := range strings.FieldsSeq(names) {
-		k := rollout.Known{Deployment: rollout.Name{Namespace: "shop", Name: strings.ToLower(name)}}
+		k := &rollout.Known{Deployment: rollout.Name{Namespace: "shop", Name: strings.ToLower(name)}}
 		if name != k.Deployment.Name {
 			k.Tree = "tree"
 		}
@@ -27,7 +27,7 @@ func knownBy(names string) (out []rollout.Known) {
 	return out
 }
 
-func namesOf(known []rollout.Known) string {
+func namesOf(known []*rollout.Known) string {
 	var out []string
 	for _, k := range known {
 		out = append(out, k.Deployment.Name)
@@ -209,7 +209,7 @@ func TestStillAsking(t *testing.T) {
 	p := v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10, Since: v1alpha1.NewTime(time.Date(2026, 3, 1, 11, 0, 0, 7, time.Local))}
 	d := &Decision{Plan: rollout.Plan{Deployment: name, Record: &v1alpha1.RoutingSpec{Proposal: &p}, Review: &rollout.ReviewAsk{}}}
 	recorded := func(p *v1alpha1.RecordedProposal) rollout.EnvironmentWorld {
-		return rollout.EnvironmentWorld{Known: []rollout.Known{{Deployment: name,
+		return rollout.EnvironmentWorld{Known: []*rollout.Known{{Deployment: name,
 			Full: &rollout.Snapshot{Record: rollout.Record{Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Proposal: p}}}}}}}
 	}
 	same, other := p, p

@@ -209,7 +209,7 @@ func (l *look) inTurn(decisions []*reconcile.Decision) []*reconcile.Decision {
 // recorded reports whether a record that nothing was decided about has what a branch proposes. One that proposes anything is never known
 // in brief.
 func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
-	at, ok := slices.BinarySearchFunc(l.world.Known, n, func(k rollout.Known, n rollout.Name) int { return k.Deployment.Compare(n) })
+	at, ok := rollout.KnownAt(l.world.Known, n)
 	if !ok || l.world.Known[at].Full == nil {
 		return false
 	}

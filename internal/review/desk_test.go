@@ -127,7 +127,7 @@ func TestWhatWasNotDecidedStays(t *testing.T) {
 	d.pass(t, asking())
 	record := &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Proposal: asking().Plan.Record.Proposal}}
 	full := &rollout.Snapshot{Deployment: checkout, Record: rollout.Record{Routing: record}}
-	d.world.Known = []rollout.Known{{Deployment: checkout, Full: full}}
+	d.world.Known = []*rollout.Known{{Deployment: checkout, Full: full}}
 	require.Equal(t, []string{"list"}, d.pass(t))
 	full.Record.Routing = &v1alpha1.Routing{}
 	require.Equal(t, []string{"list", "withdraw"}, d.pass(t))

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
@@ -47,8 +48,9 @@ type EnvironmentWorld struct {
 	Base string `json:"base,omitempty"`
 	// Deployments sorted by name: snapshots without an observation and without the time.
 	Deployments []Snapshot `json:"deployments"`
-	// Known are the worker deployments of a survey, sorted by name; Deployments are none then.
-	Known []Known `json:"-"`
+	// Known are the worker deployments of a survey, sorted by name; Deployments are none then. Those that are the same as in another survey
+	// may be the very same: they are not to be changed.
+	Known []*Known `json:"-"`
 	// Waivers are those that all Deployments have.
 	Waivers []v1alpha1.Waiver `json:"-"`
 	// Policies and Data of the environment, sorted by path.
@@ -78,11 +80,16 @@ type Known struct {
 	Full *Snapshot
 }
 
+// KnownAt finds a worker deployment among those of a survey.
+func KnownAt(known []*Known, n Name) (int, bool) {
+	return slices.BinarySearchFunc(known, n, func(k *Known, n Name) int { return k.Deployment.Compare(n) })
+}
+
 // Survey is a World that says which worker deployments there are, and what gives their snapshots.
 type Survey struct {
 	World World
 	// Brief gives snapshots of an environment's worker deployments, without what their files say where those were not read: Brief ones.
-	Brief func(environment string, known []Known) []Snapshot
+	Brief func(environment string, known []*Known) []Snapshot
 }
 
 // TextFile is a file by its path from the repository's root.
