@@ -17,13 +17,7 @@ import (
 // Rollback, a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning. An action of a kind
 // that no package is asked about gets no verdict, which is a hold.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-	var d *Document
-	var err error
-	if slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return asked(a.Kind) != "" }) {
-		d, err = newDocument(&s, &p, e.terms)
-	} else { // the spec is judged alone, and sees no more than this
-		d, err = newSpecDocument(&s, e.terms)
-	}
+	d, err := newDocument(&s, &p, e.terms)
 	if err == nil {
 		return e.JudgeDocument(ctx, d)
 	}
