@@ -135,10 +135,10 @@ func (b *botClient) begin(r botRequest) func() botAnswer {
 // hookSecret proves webhooks, and hookRepository is whose they are.
 const hookSecret, hookRepository = "a secret of webhooks", "team/repo"
 
-// deliver sends the webhook of a push to the main branch as GitHub does.
-func deliver(tb testing.TB, url string) {
+// deliver sends the webhook of a push of a commit to the main branch as GitHub does.
+func deliver(tb testing.TB, url, commit string) {
 	tb.Helper()
-	body := fmt.Sprintf(`{"ref":"refs/heads/main","repository":{"full_name":%q}}`, hookRepository)
+	body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":%q}}`, commit, hookRepository)
 	mac := hmac.New(sha256.New, []byte(hookSecret))
 	_, _ = mac.Write([]byte(body))
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, url, strings.NewReader(body))

@@ -13,18 +13,90 @@ type table struct{ rows []*line }
 
 // line is one line: costs in the order that they were measured, or a text.
 type line struct {
-	what, target, text string
-	ours, theirs       []cost
+	what, text   string
+	targets      []target
+	ours, theirs []cost
+	// from is of how many worker deployments on the targets are.
+	from int
 }
 
-func (t *table) row(what, target string) *line {
-	r := &line{what: what, target: target}
+// target is what a line has to come to at most: text says so where nothing is compared.
+type target struct {
+	text string
+	// is gives what is compared with most, and how most is said of a line.
+	is   func(l medians) (is, most float64)
+	said func(l medians) string
+}
+
+// medians of a line.
+type medians struct{ ours, theirs cost }
+
+// manyEnough is how many worker deployments most targets are for.
+const manyEnough = 10_000
+
+// wallRatio is how long we may take beside native git.
+func wallRatio(most float64) target {
+	return target{is: func(l medians) (float64, float64) { return ratio(l.ours.wall, l.theirs.wall), most },
+		said: func(medians) string { return fmt.Sprintf("wall ≤ %v", most) }}
+}
+
+// wallScaled is how long we may take on a machine on which native git takes so long for its part of the line, and as many times that here
+// as native git takes here.
+func wallScaled(most, native time.Duration) target { return scaled("wall", wallOf, most, native) }
+
+// cpuScaled is wallScaled for our own CPU.
+func cpuScaled(most, native time.Duration) target { return scaled("own CPU", cpuOf, most, native) }
+
+func scaled(what string, of func(cost) time.Duration, most, native time.Duration) target {
+	here := func(l medians) time.Duration {
+		return time.Duration(float64(most) * ratio(l.theirs.wall, native))
+	}
+	return target{is: func(l medians) (float64, float64) { return float64(of(l.ours)), float64(here(l)) },
+		said: func(l medians) string {
+			return fmt.Sprintf("%s < %s at native %s: here %s", what, ms(most), ms(native), ms(here(l)))
+		}}
+}
+
+// wallMost is how long we may take on any machine.
+func wallMost(most time.Duration) target {
+	return target{is: func(l medians) (float64, float64) { return float64(l.ours.wall), float64(most) },
+		said: func(medians) string { return "wall < " + ms(most) }}
+}
+
+// words are a target that nothing is compared with.
+func words(text string) target { return target{text: text} }
+
+// of says what the target is for a line, and whether it is met, if that counts.
+func (t target) of(l medians, counts bool) string {
+	if t.is == nil {
+		return t.text
+	}
+	if !counts {
+		return t.said(l)
+	}
+	is, most := t.is(l)
+	if is <= most {
+		return t.said(l) + " (met)"
+	}
+	return t.said(l) + " (missed)"
+}
+
+func (r *line) wanted(l medians, deployments int) string {
+	var out []string
+	for _, t := range r.targets {
+		out = append(out, t.of(l, deployments >= r.from))
+	}
+	return strings.Join(out, "; ")
+}
+
+func (t *table) row(what string, targets ...target) *line {
+	r := &line{what: what, targets: targets, from: manyEnough}
 	t.rows = append(t.rows, r)
 	return r
 }
 
-func (t *table) note(what, target, text string) {
-	t.rows = append(t.rows, &line{what: what, target: target, text: text})
+func (t *table) note(what, wanted, text string) {
+	t.rows = append(t.rows, &line{what: what, targets: []target{words(wanted)}, text: text})
 }
 
 func (r *line) add(ours, theirs cost) {
@@ -40,17 +112,17 @@ func (t *table) print(s *scale) {
 	fmt.Fprintf(w, "%s worker deployments\tours\tnative git\tratio\tours, CPU\tnative, CPU\tratio\truns\ttarget\n", number(s.fleet.Deployments))
 	for _, r := range t.rows {
 		if r.text != "" {
-			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t%s\n", r.what, r.text, r.target)
+			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t%s\n", r.what, r.text, r.wanted(medians{}, s.fleet.Deployments))
 			continue
 		}
-		wall, cpu := median(r.ours, wallOf), median(r.ours, cpuOf)
+		m := medians{ours: middle(r.ours)}
 		if len(r.theirs) == 0 {
-			fmt.Fprintf(w, "%s\t%s\t\t\t%s\t\t\t%d\t%s\n", r.what, ms(wall), ms(cpu), len(r.ours), r.target)
+			fmt.Fprintf(w, "%s\t%s\t\t\t%s\t\t\t%d\t%s\n", r.what, ms(m.ours.wall), ms(m.ours.cpu), len(r.ours), r.wanted(m, s.fleet.Deployments))
 			continue
 		}
-		theirWall, theirCPU := median(r.theirs, wallOf), median(r.theirs, cpuOf)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%.2f\t%d\t%s\n", r.what, ms(wall), ms(theirWall), ratio(wall, theirWall),
-			ms(cpu), ms(theirCPU), ratio(cpu, theirCPU), len(r.ours), r.target)
+		m.theirs = middle(r.theirs)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\t%.2f\t%d\t%s\n", r.what, ms(m.ours.wall), ms(m.theirs.wall), ratio(m.ours.wall, m.theirs.wall),
+			ms(m.ours.cpu), ms(m.theirs.cpu), ratio(m.ours.cpu, m.theirs.cpu), len(r.ours), r.wanted(m, s.fleet.Deployments))
 	}
 	_ = w.Flush()
 	fmt.Println(b.String())
@@ -59,6 +131,9 @@ func (t *table) print(s *scale) {
 func wallOf(c cost) time.Duration { return c.wall }
 
 func cpuOf(c cost) time.Duration { return c.cpu }
+
+// middle are the medians of some costs, each by itself.
+func middle(of []cost) cost { return cost{median(of, wallOf), median(of, cpuOf)} }
 
 func median(of []cost, part func(cost) time.Duration) time.Duration {
 	list := make([]time.Duration, len(of))

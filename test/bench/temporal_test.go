@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +19,11 @@ type memory struct {
 
 	mu    sync.Mutex
 	known map[string]*deployment
-	list  *rollout.Listing // nil: to be made anew
 	reads int
+
+	// list is what was listed last, moved whose routing is another since.
+	list  *rollout.Listing
+	moved []string
 }
 
 // deployment is what memory knows of one worker deployment. It survives JSON.
@@ -50,7 +54,8 @@ func (m *memory) at(name string) *deployment {
 	d := m.known[name]
 	if d == nil {
 		d = &deployment{}
-		m.known[name], m.list = d, nil
+		m.known[name] = d
+		m.moved = append(m.moved, name)
 	}
 	return d
 }
@@ -95,7 +100,7 @@ func (m *memory) move(on reconcile.Subject, call rollout.RoutingCall) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, now := m.at(on.Deployment.String()), m.now()
-	d.Identity, m.list = call.Identity, nil
+	d.Identity, m.moved = call.Identity, append(m.moved, on.Deployment.String())
 	for _, step := range call.Steps {
 		r := &d.Routing
 		switch step.Kind {
@@ -137,16 +142,23 @@ func (m *memory) DeleteVersion(_ context.Context, on reconcile.Subject, id strin
 	return rollout.Deletion{BuildID: id}, nil
 }
 
-// List gives the same list until something moved, as the Pool does: what it costs to decode pages is Temporal's client's, and not measured
+// List gives the same list until something moved, as the Pool does; the one before is not looked at any more then, so that they share what they have. What it costs to decode pages is Temporal's client's, and not measured
 // here.
 func (m *memory) List(context.Context, v1alpha1.Connection, string) (*rollout.Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.list == nil {
-		m.list = &rollout.Listing{Routing: make(map[string]rollout.RoutingConfig, len(m.known))}
-		for name, d := range m.known {
-			m.list.Routing[name] = d.Routing
-		}
+	if m.list != nil && len(m.moved) == 0 {
+		return m.list, nil
 	}
+	next := &rollout.Listing{}
+	if m.list != nil {
+		next.Routing = m.list.Routing
+	} else {
+		next.Routing, m.moved = make(map[string]rollout.RoutingConfig, len(m.known)), slices.Collect(maps.Keys(m.known))
+	}
+	for _, name := range m.moved {
+		next.Routing[name] = m.known[name].Routing
+	}
+	m.list, m.moved = next, nil
 	return m.list, nil
 }
