@@ -11,10 +11,11 @@ import (
 
 // ahead does at once what reading the environment is going to need: it brings what is still on a server, and decodes many files on all
 // cores. What cannot be read, whoever needs it reports.
-func (e *environment) ahead(specs []*found) error {
-	specs = e.undecoded(specs)
+func (e *environment) ahead(all []*found) error {
+	specs := e.undecoded(all)
 	dirs := e.unread()
-	if err := e.bringAhead(specs, dirs); err != nil {
+	expected, records := e.expect(all, specs)
+	if err := e.bringAhead(slices.Concat(specs, expected), slices.Concat(dirs, records)); err != nil {
 		return err
 	}
 	for i, d := range decodeAll(e.tree, specs) {

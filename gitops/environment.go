@@ -117,7 +117,7 @@ func (e *environment) outputs() []string {
 func (e *environment) file(f *found, owners map[string]string) error {
 	if b := e.briefs.spec(f); b != nil {
 		if b.Name != "" {
-			e.spec(&specAt{name: rollout.Name{Namespace: cmp.Or(b.Namespace, e.world.Environment.Namespace), Name: b.Name}, brief: b, file: f, line: b.Line}, owners)
+			e.spec(&specAt{name: e.nameOf(b), brief: b, file: f, line: b.Line}, owners)
 		}
 		return nil
 	}

@@ -206,6 +206,7 @@ func (r *Repository) Complete(ctx context.Context) {
 func (r *Repository) Begin() {
 	r.survey.anew = r.survey.anew || r.survey.reader.briefs.full > manyFull
 	r.mirror.Keep(true)
+	r.looks.begin()
 }
 
 // Forget gives up memory that reading much took.

@@ -29,6 +29,8 @@ type Reader struct {
 	// briefs are nil where everything is decoded; else surveyed is the last read.
 	briefs   *briefs
 	surveyed surveyed
+	// expected are those that an earlier run looked at last; nil once there was a read.
+	expected map[lookedAt]bool
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -127,6 +129,7 @@ func (r *Reader) end() {
 	maps.DeleteFunc(r.files, func(k fileKey, _ decoded) bool { return !r.used.files[k] })
 	maps.DeleteFunc(r.folders, func(k recordsKey, _ *recordsIn) bool { return !r.used.folders[k] })
 	maps.DeleteFunc(r.dirs, func(k string, _ *listing) bool { return !r.used.dirs[k] })
+	r.expected = nil
 	if r.briefs != nil {
 		r.briefs.specs, r.briefs.records = nil, nil // what was recalled is kept where it was come by
 	}

@@ -18,6 +18,8 @@ type remembered struct {
 	Listings       []rememberedListing
 	// Namespaces are folders of records, with the folders in them.
 	Namespaces []rememberedNamespace
+	// Looked are the worker deployments that were looked at last.
+	Looked []lookedAt
 }
 
 // rememberedListing is one of Reader.dirs. Its folders come after those that they are in: the first one has all others below it.
@@ -53,7 +55,10 @@ func (r *Repository) Remember() any {
 	if specs == nil {
 		specs, records = map[fileKey]specBrief{}, map[fileKey]recordBrief{}
 	}
-	var out remembered
+	out := remembered{Looked: r.looks.few()}
+	for at := range reader.expected { // nothing was read
+		out.Looked = append(out.Looked, at)
+	}
 	for key, dir := range reader.dirs {
 		for _, f := range dir.files {
 			if f.brief != nil {
@@ -194,6 +199,10 @@ func (r *Repository) Recall(decode func(into any) error) error {
 	}
 	for _, f := range known.Records {
 		b.records[fileKey{f.Path, f.Hash}] = f.Record
+	}
+	reader.expected = make(map[lookedAt]bool, len(known.Looked))
+	for _, at := range known.Looked {
+		reader.expected[at] = true
 	}
 	reader.dirs, reader.folders = map[string]*listing{}, namespaces(known.Namespaces)
 	for i := range known.Listings {

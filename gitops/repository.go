@@ -77,6 +77,7 @@ type Repository struct {
 	// later is what the mirror lacks still, and atOnce how much of it comes with one survey.
 	later  later
 	atOnce int
+	looks  looks
 	// away says that the last read failed, and retry when origins that could not be found are looked for again.
 	away  bool
 	retry time.Time
@@ -119,7 +120,11 @@ func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 // time, manifests alone. Its errors are those of the mirror's reads.
 func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
-	return rollout.Survey{World: world, Brief: r.survey.reader.surveyed.brief}, r.survey.reader.surveyed.fill, err
+	now := r.survey.reader.surveyed
+	return rollout.Survey{World: world, Brief: now.brief}, func(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+		r.looks.note(snapshots)
+		return now.fill(ctx, snapshots)
+	}, err
 }
 
 func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, error) {
