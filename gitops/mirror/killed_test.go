@@ -43,13 +43,20 @@ func TestKilledAtRandomTimes(t *testing.T) {
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(3, 3))
 	const rounds = 30
+	var usual time.Duration // from a process's start to its first push
 	for round := range rounds {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestPusher$", "-test.count=1")
 		var out strings.Builder
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), childURL+"="+r.URL(), childDir+"="+dir), &out, &out
 		isolate(cmd)
+		started := time.Now()
 		require.NoError(t, cmd.Start())
-		<-time.After(time.Duration(20+random.IntN(400)) * time.Millisecond)
+		if round == 0 {
+			require.Eventually(t, func() bool { return r.Git("rev-list", "--count", "main") != "1" }, soonest, tick)
+			usual = time.Since(started)
+		} else {
+			<-time.After(time.Duration(random.Int64N(int64(3 * usual))))
+		}
 		if round%2 == 0 {
 			require.NoError(t, cmd.Process.Kill()) // its git lives on for a moment, as a server would
 		} else {

@@ -30,7 +30,7 @@ var (
 
 var rules = map[string]rule{
 	"gitops/api":           {never: append([]string{}, pure...)},
-	"gitops/mirror":        {never: []string{opa, sdk, cobra}},
+	"gitops/mirror":        {ours: []string{"internal/cores"}, never: []string{opa, sdk, cobra}},
 	"gitops/forge":         {ours: []string{"internal/outgoing"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
 	"gitops/signature":     {never: []string{opa, sdk, git, cobra}},
 	"gitops":               {ours: []string{"gitops/api", "gitops/mirror", "internal/cores", "internal/decisions", "internal/rollout"}, never: []string{opa, sdk, cobra}},
