@@ -58,7 +58,7 @@ type limits struct {
 	wants int
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 32 << 20, inflated: 64 << 20, small: 2 << 20, kept: 64 << 20, cache: 32 << 20, rest: 4 << 20,
+var defaultLimits = limits{overlay: 32 << 20, fetch: 32 << 20, inflated: 64 << 20, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
 
 func newStore(dir string, l limits) *store {
@@ -82,6 +82,20 @@ func (f packsOnly) Open(name string) (billy.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return f.Filesystem.Open(name)
+}
+
+// ReadDir implements billy.Dir. A file that gets its name meanwhile is there under the other one when it is looked at: go-billy takes that for an
+// error, and go-git this one for a folder without any packs.
+func (f packsOnly) ReadDir(dir string) ([]fs.FileInfo, error) {
+	for {
+		files, err := f.Filesystem.ReadDir(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return files, err
+		}
+		if _, gone := f.Stat(dir); gone != nil {
+			return nil, err
+		}
+	}
 }
 
 // Chmod implements billy.Chmod, by which go-git makes packs read-only.
@@ -321,13 +335,18 @@ func (s *store) add(objs []obj) error {
 	return nil
 }
 
-// addPacked takes objects in that a pack of is there already: one that is too large for memory goes to disk as it is.
-func (s *store) addPacked(objs []obj, p pack) error {
+// sizeOf is how many bytes are in objects.
+func sizeOf(objs []obj) int64 {
 	var size int64
 	for i := range objs {
 		size += int64(len(objs[i].data))
 	}
-	if size <= s.limits.overlay {
+	return size
+}
+
+// addPacked takes objects in that a pack of is there already: one that is too large for memory goes to disk as it is.
+func (s *store) addPacked(objs []obj, p pack) error {
+	if sizeOf(objs) <= s.limits.overlay {
 		return s.add(objs)
 	}
 	s.mu.Lock()
@@ -343,7 +362,7 @@ func (s *store) addPacked(objs []obj, p pack) error {
 
 // addReceived takes objects in that came as a pack. It says whether they went to disk.
 func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
-	if len(p.data) <= s.limits.small {
+	if len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
 		return false, s.add(objs)
 	}
 	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants
@@ -365,6 +384,15 @@ func (s *store) keep(on bool) {
 	s.kept, s.room = nil, 0
 	if on {
 		s.room = s.limits.kept
+	}
+}
+
+// letGo gives up what was kept so far.
+func (s *store) letGo() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept != nil {
+		s.kept, s.room = nil, s.limits.kept
 	}
 }
 
@@ -407,6 +435,7 @@ func (s *store) flushLocked() error {
 		return err
 	}
 	s.fresh, s.size = map[Hash]obj{}, 0
+	s.keepLocked(objs)
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 

@@ -3,9 +3,11 @@ package mirror
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -239,6 +242,68 @@ func TestKeep(t *testing.T) {
 		onDisk()
 		require.Len(t, s.kept, 2)
 	}
+	s.letGo()
+	require.Empty(t, s.kept, "what was read need not be kept")
+	onDisk()
+	require.Len(t, s.kept, 2, "and what comes next is")
+
+	s.letGo()
+	require.NoError(t, s.add(objs[:1]))
+	require.NoError(t, s.flush())
+	require.Len(t, s.kept, 1, "what was in memory alone and goes to disk is kept as well")
+	s.keep(false)
+	s.letGo()
+	onDisk()
+	require.Empty(t, s.kept)
+}
+
+// What came as a pack stays in memory alone where it is small, as it came and as it is then.
+func TestReceivedInMemory(t *testing.T) {
+	objs := []obj{newObj(plumbing.BlobObject, make([]byte, 1000))}
+	pack, err := encodePack(objs)
+	require.NoError(t, err)
+	for overlay, disk := range map[int64]bool{4 * 1000: false, 4*1000 - 1: true} {
+		dir := t.TempDir()
+		require.NoError(t, createLayout(dir, "file:///x"))
+		s := newStore(dir, defaultLimits)
+		s.limits.overlay = overlay
+		onDisk, err := s.addReceived(objs, pack)
+		require.NoError(t, err)
+		require.Equal(t, disk, onDisk)
+		require.Len(t, filesIn(t, dir, "objects/pack/*.pack"), map[bool]int{true: 1}[disk])
+		require.True(t, s.has(objs[0].hash))
+	}
+}
+
+// A file that gets its name while a folder is listed is no reason to see an empty one: go-git would take all that is in the packs for missing.
+func TestListingWhileFilesGetTheirNames(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "there"), nil, 0o600))
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := writeWhole(dir, fmt.Sprint("pack-", i%10), nil); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	fsys := packsOnly{osfs.New(dir, osfs.WithBoundOS())}
+	for range 2000 {
+		files, err := fsys.ReadDir("/")
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(files, func(f fs.FileInfo) bool { return f.Name() == "there" }))
+	}
+	close(stop)
+	require.NoError(t, <-stopped)
+	_, err := fsys.ReadDir("none")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 // reopen looks again at what is on disk.
