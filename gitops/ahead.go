@@ -158,15 +158,14 @@ func (e *environment) filesBelow(dir fileKey, below string, left *budget, out []
 		return out
 	}
 	for _, x := range entries {
-		name := path.Join(below, x.name)
-		at := path.Join(dir.path, name)
-		if left.count(at) != nil {
+		name := join(below, x.name)
+		if left.count(dir.path, name) != nil {
 			return out
 		}
 		switch x.kind {
 		case fileEntry:
 			if e.looksInto(name, x.hash) {
-				out = append(out, &found{path: at, hash: x.hash})
+				out = append(out, &found{path: join(dir.path, name), hash: x.hash})
 			}
 		case dirEntry:
 			if e.briefs == nil {

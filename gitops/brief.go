@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
@@ -75,8 +76,8 @@ func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
 		return false
 	}
 	options := spec.Spec.WorkerOptions
-	f.brief = &specBrief{Name: doc.Name, Namespace: doc.Namespace, TemporalNamespace: options.TemporalNamespace,
-		Connection: options.ConnectionRef.Name, Line: doc.Line}
+	f.brief = &specBrief{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace), TemporalNamespace: strings.Clone(options.TemporalNamespace),
+		Connection: strings.Clone(options.ConnectionRef.Name), Line: doc.Line} // what was decoded are parts of the file
 	return true
 }
 
@@ -98,11 +99,20 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
 		return nil
 	}
-	note := &recordBrief{Deployments: r.deployments(), Connection: r.connection(), Temporal: r.temporal(), Entries: r.entries}
+	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries}
 	if p, ok := r.InProgress(r.of); ok {
+		p.BuildID = strings.Clone(p.BuildID)
 		note.InProgress = &p
 	}
 	return note
+}
+
+// cloned are texts that share nothing with the file that they are from.
+func cloned(texts []string) []string {
+	for i := range texts {
+		texts[i] = strings.Clone(texts[i])
+	}
+	return texts
 }
 
 // recordAt is a record, or what is known of it.

@@ -1,6 +1,10 @@
 package gitops
 
-import "fmt"
+import (
+	"fmt"
+	"path"
+	"strings"
+)
 
 // Bounds of what an environment may have in one folder of specs or policies, or in its output. A few kilobytes of tree objects that name
 // each other can be more files than any machine has room for, or deeper than any path is long.
@@ -25,9 +29,19 @@ type budget struct{ left int }
 func newBudget() *budget { return &budget{maxEntries} }
 
 // count takes an entry from the budget.
-func (b *budget) count(path string) error {
-	b.left--
-	return b.enter(path)
+func (b *budget) count(dir, name string) error {
+	if b.left--; b.left >= 0 && len(dir)+len("/")+len(name) <= maxPath {
+		return nil
+	}
+	return b.enter(path.Join(dir, name))
+}
+
+// join is path.Join of a folder and what is in it, most of which have nothing to be cleaned.
+func join(dir, name string) string {
+	if dir == "." || name == "" || name[0] == '.' || strings.IndexByte(name, '/') >= 0 || path.Clean(dir) != dir {
+		return path.Join(dir, name)
+	}
+	return dir + "/" + name
 }
 
 // take takes entries from the budget that were counted before.

@@ -134,6 +134,9 @@ func (e *environment) file(f *found, owners map[string]string) error {
 	for i := range d.documents {
 		doc := &d.documents[i]
 		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
+		if noted { // and so for long
+			name = e.nameOf(f.brief)
+		}
 		switch object := doc.Object.(type) {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(&specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)

@@ -2,7 +2,6 @@ package gitops
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -103,8 +102,8 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 		now.files = make([]*found, 0, len(walk.was.files)+1)
 	}
 	for _, e := range entries {
-		name := path.Join(dir, e.name)
-		if err := walk.budget.count(name); err != nil {
+		name := join(dir, e.name)
+		if err := walk.budget.count(dir, e.name); err != nil {
 			return nil, err
 		}
 		switch {

@@ -82,7 +82,7 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	now.problems = slices.Clone(e.world.Problems[said:])
 	for _, n := range entries {
 		if n.kind == dirEntry {
-			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.name, Name: n.name}, path.Join(dir, n.name), n.hash, was.find(n)})
+			now.at = append(now.at, recordIn{rollout.Name{Namespace: ns.name, Name: n.name}, join(dir, n.name), n.hash, was.find(n)})
 		}
 	}
 	e.folders[key] = now
@@ -255,8 +255,8 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 		return err
 	}
 	for _, x := range entries {
-		name := path.Join(below.name, x.name)
-		if err := left.count(path.Join(dir, x.name)); err != nil {
+		name := join(below.name, x.name)
+		if err := left.count(dir, x.name); err != nil {
 			return err
 		}
 		switch x.kind {
@@ -269,7 +269,7 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 				r.Files[name] = rollout.File{Hash: x.hash}
 				continue
 			}
-			f, err := e.recordFile(path.Join(dir, x.name), x.hash)
+			f, err := e.recordFile(join(dir, x.name), x.hash)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,9 +79,16 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 		case mirror.ModeFile, mirror.ModeExecutable:
 			kind = fileEntry
 		}
-		out = append(out, entry{e.Name, kind, e.Hash.String()})
+		out = append(out, entry{e.Name, kind, hexOf(e.Hash)})
 	}
 	return out, nil
+}
+
+// hexOf is String of a hash, with one copy less: there are many.
+func hexOf(h mirror.Hash) string {
+	var text [2 * len(h)]byte
+	hex.Encode(text[:], h[:])
+	return string(text[:])
 }
 
 func (t commitTree) read(file, hash string) ([]byte, error) {

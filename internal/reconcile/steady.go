@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -195,7 +196,7 @@ func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() shar
 			until = due
 		}
 		s.settled[key] = &settled{inputs: inputsOf(&d.Snapshot, shared, hash), until: until, due: d.Plan.NextDue,
-			routing: d.Snapshot.Observation.Routing, temporalNamespace: d.Snapshot.Spec.Spec.WorkerOptions.TemporalNamespace,
+			routing: d.Snapshot.Observation.Routing, temporalNamespace: strings.Clone(d.Snapshot.Spec.Spec.WorkerOptions.TemporalNamespace),
 			listed: d.Plan.Deployment.String()}
 	}
 }

@@ -94,32 +94,32 @@ func (e *expander) fill(n *node, y *yaml.Node, depth int) bool {
 		if y.Tag != "!!map" {
 			e.badTag(n, y)
 		}
-		return e.within(y, func() bool { return e.mapping(n, y, depth) })
+		defer e.within(y)()
+		return e.mapping(n, y, depth)
 	case yaml.SequenceNode:
 		if y.Tag != "!!seq" {
 			e.badTag(n, y)
 		}
-		return e.within(y, func() bool { return e.sequence(n, y, depth) })
+		defer e.within(y)()
+		return e.sequence(n, y, depth)
 	default:
 		e.scalar(n, y)
 		return e.spend(n, n.text)
 	}
 }
 
-// within marks an anchored collection as being expanded.
-func (e *expander) within(y *yaml.Node, do func() bool) bool {
+// within marks an anchored collection as being expanded, until it is done.
+func (e *expander) within(y *yaml.Node) (done func()) {
 	if y.Anchor == "" || slices.Contains(e.active, y) {
-		return do()
+		return func() {}
 	}
 	e.active = append(e.active, y)
-	ok := do()
-	e.active = e.active[:len(e.active)-1]
-	return ok
+	return func() { e.active = e.active[:len(e.active)-1] }
 }
 
 func (e *expander) sequence(n *node, y *yaml.Node, depth int) bool {
 	n.kind = listNode
-	n.kids = make([]*node, 0, min(len(y.Content), e.nodes))
+	n.kids = e.space.kids.next(min(len(y.Content), e.nodes))
 	for i, item := range y.Content {
 		k := e.new(n, position{item.Line, item.Column})
 		if k == nil {
@@ -136,7 +136,7 @@ func (e *expander) sequence(n *node, y *yaml.Node, depth int) bool {
 
 func (e *expander) mapping(n *node, y *yaml.Node, depth int) bool {
 	n.kind = objectNode
-	n.kids = make([]*node, 0, min(len(y.Content)/2, e.nodes))
+	n.kids = e.space.kids.next(min(len(y.Content)/2, e.nodes))
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, value := y.Content[i], y.Content[i+1]

@@ -1,8 +1,8 @@
 package v1alpha1
 
 import (
-	"bytes"
 	"strings"
+	"unsafe"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -13,15 +13,15 @@ const maxPlainKey = 128
 // plain reads plain YAML, as this program writes its records and as most people write: one document of block mappings and lists, in
 // printable ASCII, whose keys need no quotes, and whose scalars, lists in brackets and mappings in braces end on the line that they begin
 // on, with nothing escaped. It gives what the YAML library gives but for comments, in a tenth of the time. Of anything else, and of
-// whatever is no YAML at all, it says that it is not plain: the library is asked then, and its answer counts.
-func plain(data []byte, nodes *slab[yaml.Node]) (root *yaml.Node, ok bool) {
+// whatever is no YAML at all, it says that it is not plain: the library is asked then, and its answer counts. Its texts are parts of the data.
+func plain(data []byte, space *workspace) (root *yaml.Node, ok bool) {
 	for _, c := range data {
 		if c != '\n' && (c < ' ' || c > '~') {
 			return nil, false
 		}
 	}
-	p := &plainReader{left: data, nodes: nodes}
-	if p.next(); string(p.rest) == "---" && p.column == 0 {
+	p := &plainReader{left: unsafe.String(unsafe.SliceData(data), len(data)), space: space}
+	if p.next(); p.rest == "---" && p.column == 0 {
 		p.next()
 	}
 	if p.bad || p.end || p.column != 0 {
@@ -33,28 +33,30 @@ func plain(data []byte, nodes *slab[yaml.Node]) (root *yaml.Node, ok bool) {
 
 // plainReader goes through lines. Once it is bad, nothing that it gives is of use.
 type plainReader struct {
-	left []byte // what begins on the next line
+	left string // what begins on the next line
 	line int    // from 1
 	// rest of the line, and the column it begins in, from 0.
-	rest     []byte
+	rest     string
 	column   int
 	end, bad bool
-	nodes    *slab[yaml.Node]
+	space    *workspace
+	// open are the parts of all lists and mappings that are not read to their end.
+	open []*yaml.Node
 }
 
 // next goes to the next line that has something on it.
 func (p *plainReader) next() {
 	for len(p.left) > 0 {
-		line, left, _ := bytes.Cut(p.left, []byte{'\n'})
+		line, left, _ := strings.Cut(p.left, "\n")
 		p.left = left
 		p.line++
-		if bytes.IndexByte(line, '#') >= 0 {
+		if strings.IndexByte(line, '#') >= 0 {
 			line = p.uncommented(line)
 		}
 		if len(line) == 0 {
 			continue
 		}
-		p.rest = bytes.TrimLeft(line, " ")
+		p.rest = strings.TrimLeft(line, " ")
 		p.column = len(line) - len(p.rest)
 		p.bad = p.bad || line[len(line)-1] == ' '
 		return
@@ -63,14 +65,14 @@ func (p *plainReader) next() {
 }
 
 // uncommented is a line without the comment at its end.
-func (p *plainReader) uncommented(line []byte) []byte {
-	for i, c := range line {
-		switch {
+func (p *plainReader) uncommented(line string) string {
+	for i := range len(line) {
+		switch c := line[i]; {
 		case c == '"' || c == '\'': // what follows may be quoted
 			p.bad = true
 			return line
 		case c == '#' && (i == 0 || line[i-1] == ' '):
-			return bytes.TrimRight(line[:i], " ")
+			return strings.TrimRight(line[:i], " ")
 		}
 	}
 	return line
@@ -85,8 +87,17 @@ func (p *plainReader) fail() *yaml.Node {
 }
 
 func (p *plainReader) node(kind yaml.Kind, tag, value string) *yaml.Node {
-	n := p.nodes.next()
+	n := p.space.parsed.next()
 	n.Kind, n.Tag, n.Value, n.Line, n.Column = kind, tag, value, p.line, p.column+1
+	return n
+}
+
+// close ends a list or a mapping whose parts are the open ones from there on.
+func (p *plainReader) close(n *yaml.Node, from int) *yaml.Node {
+	if len(p.open) > from {
+		n.Content = append(p.space.contents.next(len(p.open)-from), p.open[from:]...)
+		p.open = p.open[:from]
+	}
 	return n
 }
 
@@ -107,7 +118,7 @@ func (p *plainReader) block(depth int) *yaml.Node {
 }
 
 func (p *plainReader) list(depth int) *yaml.Node {
-	n, column := p.node(yaml.SequenceNode, "!!seq", ""), p.column
+	n, column, from := p.node(yaml.SequenceNode, "!!seq", ""), p.column, len(p.open)
 	for !p.bad && !p.end && p.column == column && p.atItem() {
 		p.skip(2)
 		var item *yaml.Node
@@ -116,23 +127,24 @@ func (p *plainReader) list(depth int) *yaml.Node {
 		} else {
 			item = p.scalar(depth)
 		}
-		n.Content = append(n.Content, item)
+		p.open = append(p.open, item)
 	}
-	return n
+	return p.close(n, from)
 }
 
 func (p *plainReader) mapping(depth int) *yaml.Node {
-	n, column := p.node(yaml.MappingNode, "!!map", ""), p.column
+	n, column, from := p.node(yaml.MappingNode, "!!map", ""), p.column, len(p.open)
 	for !p.bad && !p.end && p.column == column && !p.atItem() {
 		length := p.key()
 		if length == 0 {
 			return p.fail()
 		}
-		text := string(p.rest[:length])
-		key := p.node(yaml.ScalarNode, plainTag(text), text)
-		n.Content = append(n.Content, key, p.value(column, length, depth))
+		text := p.rest[:length]
+		p.open = append(p.open, p.node(yaml.ScalarNode, plainTag(text), text))
+		value := p.value(column, length, depth)
+		p.open = append(p.open, value)
 	}
-	return n
+	return p.close(n, from)
 }
 
 // value reads what is behind a key: on its line, or in a block below it.
@@ -150,15 +162,15 @@ func (p *plainReader) value(column, key, depth int) *yaml.Node {
 
 // key is the length of the key that begins here; 0: there is none.
 func (p *plainReader) key() int {
-	length := bytes.IndexByte(p.rest, ':')
+	length := strings.IndexByte(p.rest, ':')
 	if length < 1 || length > maxPlainKey || !isLetter(p.rest[0]) {
 		return 0
 	}
 	if after := p.rest[length+1:]; len(after) > 0 && (len(after) < 2 || after[0] != ' ' || after[1] == ' ') {
 		return 0
 	}
-	for _, c := range p.rest[:length] {
-		if !isPlain(c) {
+	for i := range length {
+		if !isPlain(p.rest[i]) {
 			return 0
 		}
 	}
@@ -172,7 +184,7 @@ func (p *plainReader) scalar(depth int) *yaml.Node {
 	case len(text) == 0:
 		return p.fail()
 	case text[0] == '"' || text[0] == '\'':
-		if end := bytes.IndexByte(text[1:], text[0]); end < 0 || end != len(text)-2 || text[0] == '"' && bytes.IndexByte(text, '\\') >= 0 {
+		if end := strings.IndexByte(text[1:], text[0]); end < 0 || end != len(text)-2 || text[0] == '"' && strings.IndexByte(text, '\\') >= 0 {
 			return p.fail()
 		}
 		n = p.quoted(len(text) - 2)
@@ -180,11 +192,10 @@ func (p *plainReader) scalar(depth int) *yaml.Node {
 		if n = p.flow(depth); len(p.rest) > 0 {
 			return p.fail()
 		}
-	case !beginsPlain(text) || text[len(text)-1] == ':' || bytes.Contains(text, []byte(": ")):
+	case !beginsPlain(text) || text[len(text)-1] == ':' || strings.Contains(text, ": "):
 		return p.fail()
 	default:
-		value := string(text)
-		n = p.node(yaml.ScalarNode, plainTag(value), value)
+		n = p.node(yaml.ScalarNode, plainTag(text), text)
 	}
 	p.next()
 	return n
@@ -192,7 +203,7 @@ func (p *plainReader) scalar(depth int) *yaml.Node {
 
 // quoted is the text of so many bytes between the quotes that begin here.
 func (p *plainReader) quoted(length int) *yaml.Node {
-	n := p.node(yaml.ScalarNode, "!!str", string(p.rest[1:1+length]))
+	n := p.node(yaml.ScalarNode, "!!str", p.rest[1:1+length])
 	if n.Style = yaml.DoubleQuotedStyle; p.rest[0] == '\'' {
 		n.Style = yaml.SingleQuotedStyle
 	}
@@ -201,7 +212,7 @@ func (p *plainReader) quoted(length int) *yaml.Node {
 
 // flow reads what is in the brackets or braces that begin here, and goes on behind them.
 func (p *plainReader) flow(depth int) *yaml.Node {
-	n, closing := p.node(yaml.MappingNode, "!!map", ""), byte('}')
+	n, closing, from := p.node(yaml.MappingNode, "!!map", ""), byte('}'), len(p.open)
 	if p.rest[0] == '[' {
 		n.Kind, n.Tag, closing = yaml.SequenceNode, "!!seq", ']'
 	}
@@ -211,10 +222,10 @@ func (p *plainReader) flow(depth int) *yaml.Node {
 	for p.spaces(); !p.bad && len(p.rest) > 0; p.spaces() {
 		if p.rest[0] == closing {
 			p.skip(1)
-			return n
+			return p.close(n, from)
 		}
-		if len(n.Content) > 0 {
-			if !bytes.HasPrefix(p.rest, []byte(", ")) {
+		if len(p.open) > from {
+			if !strings.HasPrefix(p.rest, ", ") {
 				break
 			}
 			p.skip(1)
@@ -225,16 +236,17 @@ func (p *plainReader) flow(depth int) *yaml.Node {
 			if length == 0 || len(p.rest) == length+1 {
 				break
 			}
-			text := string(p.rest[:length])
-			n.Content = append(n.Content, p.node(yaml.ScalarNode, plainTag(text), text))
+			text := p.rest[:length]
+			p.open = append(p.open, p.node(yaml.ScalarNode, plainTag(text), text))
 			p.skip(length + len(": "))
 		}
-		n.Content = append(n.Content, p.within(depth))
+		value := p.within(depth)
+		p.open = append(p.open, value)
 	}
 	return p.fail()
 }
 
-func (p *plainReader) spaces() { p.skip(len(p.rest) - len(bytes.TrimLeft(p.rest, " "))) }
+func (p *plainReader) spaces() { p.skip(len(p.rest) - len(strings.TrimLeft(p.rest, " "))) }
 
 // within reads one value in brackets or braces, and goes on behind it.
 func (p *plainReader) within(depth int) *yaml.Node {
@@ -244,8 +256,8 @@ func (p *plainReader) within(depth int) *yaml.Node {
 	case text[0] == '{' || text[0] == '[':
 		return p.flow(depth + 1)
 	case text[0] == '"' || text[0] == '\'':
-		length := bytes.IndexByte(text[1:], text[0])
-		if length < 0 || text[0] == '"' && bytes.IndexByte(text[:length+1], '\\') >= 0 {
+		length := strings.IndexByte(text[1:], text[0])
+		if length < 0 || text[0] == '"' && strings.IndexByte(text[:length+1], '\\') >= 0 {
 			return p.fail()
 		}
 		n := p.quoted(length)
@@ -259,15 +271,14 @@ func (p *plainReader) within(depth int) *yaml.Node {
 		if length == 0 || !beginsPlain(text[:length]) {
 			return p.fail()
 		}
-		value := string(text[:length])
-		n := p.node(yaml.ScalarNode, plainTag(value), value)
+		n := p.node(yaml.ScalarNode, plainTag(text[:length]), text[:length])
 		p.skip(length)
 		return n
 	}
 }
 
 // beginsPlain says whether a scalar without quotes may begin so. Some more may in YAML.
-func beginsPlain(text []byte) bool {
+func beginsPlain(text string) bool {
 	for n := 0; n < 2 && len(text) > 1 && text[0] == '-'; n++ { // as flags do
 		text = text[1:]
 	}
@@ -287,10 +298,26 @@ func plainTag(text string) string {
 	switch c := text[0]; {
 	case isLetter(c) && (len(text) > len("false") || !strings.ContainsRune("tTfFnN", rune(c))), c == '/':
 		return "!!str"
-	case isDigit(c) && strings.ContainsAny(text, "ghijklmnqrsuvwyzGHIJKLMNPQRSUVWY/"): // no hexadecimal digit, exponent, or part of a time
+	case isDigit(c) && noNumber(text):
 		return "!!str"
 	case '1' <= c && c <= '9' && len(text) < 18 && strings.Trim(text, "0123456789") == "":
 		return "!!int"
 	}
 	return (&yaml.Node{Kind: yaml.ScalarNode, Value: text}).ShortTag()
+}
+
+// noNumber says of a scalar that begins with a digit that it is no number and no time, where that is plain to see: it has a letter that is in none
+// of them, or more than one dot.
+func noNumber(text string) bool {
+	based, dots := text[0] == '0', 0 // hexadecimal, octal and binary ones begin so
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '.':
+			dots++
+		case !isLetter(c) || c == '_' || strings.IndexByte("eEtTzZ", c) >= 0:
+		case !based || strings.IndexByte("xXoObBaAcCdDfFpP", c) < 0:
+			return true
+		}
+	}
+	return dots > 1
 }

@@ -22,7 +22,7 @@ func TestRecordsArePlain(t *testing.T) {
 		require.NoError(t, err)
 		for _, f := range archive.Files {
 			if base := path.Base(f.Name); (base == "routing.yaml" || base == "status.yaml") && len(f.Data) > 0 {
-				_, ok := plain(f.Data, new(slab[yaml.Node]))
+				_, ok := plain(f.Data, new(workspace))
 				require.True(t, ok, "%s: %s", name, f.Name)
 				seen[base]++
 			}
@@ -39,7 +39,7 @@ func TestPlainLeavesTheRestToTheLibrary(t *testing.T) {
 		"a: {b}", "a: {b: c", "a: [b, ]", "a: [b,c]", "a: [b c]", "a: {b: c} d", `a: {"b": c}`, `a: ["b\n"]`, "a: ['b''c']", "a: [b\n  ]", "a: [é]", "a: [b] c", "a: {b:}", "a: {: b}",
 		"a: [-, b]", "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "---\n---\na: b", " ---\na: b", "a: b\n---", "---", "# é\na: b", "a: é", "a:\tb", "a: b\r\n", "a: ---", "1: a", `"a": b`, "a: -", "a: - b", "a: @b", "a: \"b", "a: \"", "%YAML 1.1", "a: b\n \nc: d", strings.Repeat("- ", 200) + "a",
 	} {
-		_, ok := plain([]byte(text), new(slab[yaml.Node]))
+		_, ok := plain([]byte(text), new(workspace))
 		require.False(t, ok, "%q", text)
 	}
 }
@@ -50,7 +50,7 @@ func TestPlainIsWhatMostWrite(t *testing.T) {
 		"a: b # c", "# c\na: b", "---\n# c\n  # d\na:\n# e\n  b: c#d\n", "a: {b: c, d: {e: [f, \"g h\", 'i: j']}}", "- {a: 1}\n- [ 10m , -x ]\n- { }\n- []",
 		"args: [\"--log-format\", \"json\"]\nenv:\n  - {name: LOG_LEVEL, value: info} # of the worker\nresources:\n  requests: {cpu: 100m, memory: 256Mi}\n",
 	} {
-		root, ok := plain([]byte(text), new(slab[yaml.Node]))
+		root, ok := plain([]byte(text), new(workspace))
 		require.True(t, ok, "%q", text)
 		roots, err := parseAll([]byte(text))
 		require.NoError(t, err)
@@ -79,7 +79,7 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		space := newWorkspace()
 		defer space.giveBack()
-		root, ok := plain(data, &space.parsed)
+		root, ok := plain(data, space)
 		if !ok {
 			return
 		}
@@ -107,7 +107,7 @@ func BenchmarkPlain(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		space := newWorkspace()
-		_, ok := plain(data, &space.parsed)
+		_, ok := plain(data, space)
 		require.True(b, ok)
 		space.giveBack()
 	}

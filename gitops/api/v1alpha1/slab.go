@@ -37,11 +37,47 @@ func (s *slab[T]) reset() {
 	}
 }
 
+// lists holds lists of pointers, whose lengths are known when they are made, for as long as a file is read. Its zero value is ready.
+type lists[T any] struct {
+	chunks [][]*T
+	// chunk is the one in use, and used how many of it are.
+	chunk, used int
+}
+
+const listsChunk = 1024
+
+// next gives a list with nothing in it that takes so many without growing.
+func (l *lists[T]) next(n int) []*T {
+	if n > listsChunk {
+		return make([]*T, 0, n)
+	}
+	if l.used+n > listsChunk {
+		l.chunk, l.used = l.chunk+1, 0
+	}
+	if l.chunk == len(l.chunks) {
+		l.chunks = append(l.chunks, make([]*T, listsChunk))
+	}
+	from := l.used
+	l.used += n
+	return l.chunks[l.chunk][from:from:l.used]
+}
+
+// reset takes all lists back. Those of an unusually large file are not kept.
+func (l *lists[T]) reset() {
+	const most = 8
+	if len(l.chunks) > most {
+		l.chunks = nil
+	}
+	l.chunk, l.used = 0, 0
+}
+
 // workspace is what reading a file takes: nodes that nothing refers to once the objects are made of them. Made anew for each file they
 // were a quarter of all memory that cycles used.
 type workspace struct {
-	parsed slab[yaml.Node]
-	nodes  slab[node]
+	parsed   slab[yaml.Node]
+	contents lists[yaml.Node]
+	nodes    slab[node]
+	kids     lists[node]
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
@@ -51,6 +87,8 @@ func newWorkspace() *workspace { return workspaces.Get().(*workspace) }
 // giveBack ends the use of all nodes.
 func (w *workspace) giveBack() {
 	w.parsed.reset()
+	w.contents.reset()
 	w.nodes.reset()
+	w.kids.reset()
 	workspaces.Put(w)
 }

@@ -51,7 +51,7 @@ func readable(r *report, data []byte) bool {
 // parse gives the roots of a file's YAML documents. After a syntax error the rest of the file is not read. A file that
 // does not spell one of our API groups gets a warning for it: a chart's templates, say, are no YAML. The roots may be the space's.
 func parse(r *report, data []byte, space *workspace) []*yaml.Node {
-	if root, ok := plain(data, &space.parsed); ok {
+	if root, ok := plain(data, space); ok {
 		return []*yaml.Node{root}
 	}
 	data = jsonAsYAML(bytes.ReplaceAll(data, []byte("\n%YAML 1.2"), []byte("\n%YAML 1.1")))
