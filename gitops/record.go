@@ -306,7 +306,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		}
 		return
 	}
-	documents, problems := v1alpha1.Decode(path.Join(r.Dir, routingFile), asBytes(file.Data))
+	documents, problems := v1alpha1.DecodeShared(path.Join(r.Dir, routingFile), asBytes(file.Data))
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok {
 			r.Routing = routing
@@ -321,7 +321,7 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 		r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed,
 			Message: message + ": mend it, or bring it back from Git's history"}
 	}
-	status, _ := v1alpha1.Decode(path.Join(r.Dir, statusFile), asBytes(r.Files[statusFile].Data))
+	status, _ := v1alpha1.DecodeShared(path.Join(r.Dir, statusFile), asBytes(r.Files[statusFile].Data))
 	for _, d := range status {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok {
 			r.Status = w

@@ -104,7 +104,7 @@ func TestManyBlobsComeInParts(t *testing.T) {
 		"by disk":               {limits: func(l *limits) { l.small, l.kept = 64, 0 }},
 		"by disk, and kept":     {limits: func(l *limits) { l.small, l.kept = 64, 1<<20 }},
 		"some straight to disk": {limits: func(l *limits) { l.small, l.fetch, l.kept = 64, 800, 0 }},
-		"too much to inflate":   {limits: func(l *limits) { l.inflated, l.kept = 1<<10, 0 }},
+		"too much to inflate":   {limits: func(l *limits) { l.inflated = 1 << 10 }},
 		"the first is damaged":  {damaged: 2},
 		"one is damaged":        {limits: func(l *limits) { l.small, l.kept = 64, 0 }, damaged: 4},
 		"one is not there":      {more: []Hash{{1}}},

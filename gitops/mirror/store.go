@@ -435,7 +435,6 @@ func (s *store) flushLocked() error {
 		return err
 	}
 	s.fresh, s.size = map[Hash]obj{}, 0
-	s.keepLocked(objs)
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 

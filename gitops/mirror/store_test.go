@@ -247,10 +247,6 @@ func TestKeep(t *testing.T) {
 	onDisk()
 	require.Len(t, s.kept, 2, "and what comes next is")
 
-	s.letGo()
-	require.NoError(t, s.add(objs[:1]))
-	require.NoError(t, s.flush())
-	require.Len(t, s.kept, 1, "what was in memory alone and goes to disk is kept as well")
 	s.keep(false)
 	s.letGo()
 	onDisk()

@@ -14,6 +14,16 @@ type assigner struct {
 	report *report
 	// lenient leaves out unknown fields without a word.
 	lenient bool
+	// shared says that texts may be parts of the file, which then stays for as long as the values.
+	shared bool
+}
+
+// own is a text as a value may have it.
+func (a *assigner) own(text string) string {
+	if a.shared {
+		return text
+	}
+	return strings.Clone(text)
 }
 
 // object fills the struct that out points to.
@@ -127,7 +137,7 @@ func (a *assigner) entries(n *node, s *shape, out reflect.Value) {
 	for _, k := range n.kids {
 		v := reflect.New(s.elem.typ).Elem()
 		a.assign(k, s.elem, v)
-		m.SetMapIndex(reflect.ValueOf(k.key), v)
+		m.SetMapIndex(reflect.ValueOf(a.own(k.key)), v)
 	}
 	out.Set(m)
 }
@@ -174,7 +184,7 @@ func (a *assigner) raw(n *node, s *shape, out reflect.Value) {
 		out.Addr().Interface().(*PodTemplate).set(n)
 		return
 	}
-	out.SetBytes(n.appendJSON(nil))
+	out.SetBytes(n.json())
 }
 
 // words warns of plain words in JSON of any type, which other readers of YAML take for true or false.
@@ -247,7 +257,7 @@ func (a *assigner) text(n *node, s *shape, out reflect.Value) {
 		return
 	}
 	if out.IsValid() {
-		out.SetString(n.text)
+		out.SetString(a.own(n.text))
 	}
 }
 

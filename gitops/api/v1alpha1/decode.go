@@ -59,12 +59,17 @@ func (d *Document) Position(path string) (line, column int) {
 //
 // Decode is strict: an unknown field, a key given twice, a wrong type, a bad duration or percentage is an Error.
 // Documents of foreign kinds are given back without a look inside. Aliases and merges (<<) are expanded within bounds.
-func Decode(name string, data []byte) ([]Document, []Problem) {
+func Decode(name string, data []byte) ([]Document, []Problem) { return decode(name, data, false) }
+
+// DecodeShared is Decode for data that stays for as long as the objects do: their texts are parts of it.
+func DecodeShared(name string, data []byte) ([]Document, []Problem) { return decode(name, data, true) }
+
+func decode(name string, data []byte, shared bool) ([]Document, []Problem) {
 	r := &report{file: name}
 	if !readable(r, data) {
 		return nil, r.problems
 	}
-	f := &file{report: r, budget: maxNodes * 20}
+	f := &file{report: r, budget: maxNodes * 20, shared: shared}
 	space := newWorkspace()
 	defer space.giveBack()
 	roots := f.split(parse(r, data, space))
@@ -142,6 +147,8 @@ type file struct {
 	// budget is how many keys may be looked at to find out what the documents are. A list of many aliases to one large
 	// object would else take a time that grows with the square of the file's size.
 	budget int
+	// shared says that texts may be parts of the file.
+	shared bool
 }
 
 // split gives the documents of a file, those in lists too.
@@ -251,19 +258,18 @@ func (f *file) object(e *expander, h header) any {
 		return nil
 	}
 	respell(f.report, h.kind, n)
-	return build(f.report, h.kind, n)
+	return build(&assigner{report: f.report, shared: f.shared}, h.kind, n)
 }
 
 // build makes an object of a known kind from its nodes: types, defaults, rules.
-func build(r *report, kind string, n *node) any {
-	a := &assigner{report: r}
-	v := &validator{report: r}
+func build(a *assigner, kind string, n *node) any {
+	v := &validator{report: a.report}
 	s := shapes()
 	switch kind {
 	case KindWorkerDeployment, KindTemporalWorkerDeployment:
 		w := new(WorkerDeployment)
 		a.object(n, s.workerDeployment, w)
-		w.Status = status(r, s, n.get("status"))
+		w.Status = status(a, s, n.get("status"))
 		fillWorkerDeployment(w)
 		v.workerDeployment(n, w)
 		return w
@@ -303,15 +309,15 @@ func build(r *report, kind string, n *node) any {
 
 // status reads a worker deployment's status: Rampart's own is wanted, and what another tool wrote there is no reason to
 // refuse a spec.
-func status(r *report, s *shapeSet, n *node) *WorkerDeploymentStatus {
+func status(of *assigner, s *shapeSet, n *node) *WorkerDeploymentStatus {
 	if n == nil || n.kind == nullNode {
 		return nil
 	}
-	a := &assigner{report: &report{}, lenient: true}
+	a := &assigner{report: &report{}, lenient: true, shared: of.shared}
 	out := new(WorkerDeploymentStatus)
 	a.object(n, s.status, out)
 	if len(a.report.problems) > 0 {
-		r.warnf(n, "the status is not in a form that Rampart writes, and is left out")
+		of.report.warnf(n, "the status is not in a form that Rampart writes, and is left out")
 		return nil
 	}
 	return out

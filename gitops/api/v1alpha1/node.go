@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,6 +181,12 @@ func (n *node) find(path string) *node {
 		n = next
 	}
 	return n
+}
+
+// json is the node as canonical JSON, in no more memory than it takes.
+func (n *node) json() []byte {
+	const usual = 2 << 10
+	return bytes.Clone(n.appendJSON(make([]byte, 0, usual)))
 }
 
 // appendJSON writes the node as canonical JSON (see CanonicalJSON).

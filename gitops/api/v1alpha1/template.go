@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // OwnedEnv are the environment variables that Rampart gives to the containers of a version, sorted. A spec must not set
@@ -42,8 +43,8 @@ const (
 
 // set fills a template from its nodes.
 func (t *PodTemplate) set(n *node) {
-	t.Raw = n.appendJSON(nil)
-	t.FirstImage = n.at("spec", "containers").item(0).get("image").str()
+	t.Raw = n.json()
+	t.FirstImage = strings.Clone(n.at("spec", "containers").item(0).get("image").str())
 }
 
 // MarshalJSON writes the template as the user wrote it.
