@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,7 +148,7 @@ func (m *Mirror) load() error {
 		state = newState()
 	}
 	m.state = state
-	m.store = newStore(m.dir, defaultLimits)
+	m.store = newStore(m.dir, defaultLimits.within(debug.SetMemoryLimit(-1)))
 	m.store.partial = state.left != ""
 	for branch, tip := range state.tips {
 		if err := m.checkTip(tip); err != nil {

@@ -58,8 +58,15 @@ type limits struct {
 	wants int
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 32 << 20, inflated: 64 << 20, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
+var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
+
+// within are the limits of a process whose memory is limited to so many bytes.
+func (l limits) within(memory int64) limits {
+	l.fetch = int(min(int64(l.fetch), memory/16))
+	l.inflated, l.kept = min(l.inflated, memory/8), min(l.kept, memory/8)
+	return l
+}
 
 func newStore(dir string, l limits) *store {
 	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -251,6 +253,21 @@ func TestKeep(t *testing.T) {
 	s.letGo()
 	onDisk()
 	require.Empty(t, s.kept)
+}
+
+// Where memory is limited, less of it is taken for packs, and nowhere more.
+func TestLimitsWithinMemory(t *testing.T) {
+	require.Equal(t, defaultLimits, defaultLimits.within(math.MaxInt64))
+	small := defaultLimits.within(512 << 20)
+	require.EqualValues(t, 32<<20, small.fetch)
+	require.EqualValues(t, 64<<20, small.inflated)
+	require.EqualValues(t, 64<<20, small.kept)
+	small.fetch, small.inflated, small.kept = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.kept
+	require.Equal(t, defaultLimits, small, "the others are small")
+
+	limit := debug.SetMemoryLimit(512 << 20)
+	defer debug.SetMemoryLimit(limit)
+	require.EqualValues(t, 64<<20, openFile(t, gittest.NewBareRepo(t)).store.limits.inflated)
 }
 
 // What came as a pack stays in memory alone where it is small, as it came and as it is then.

@@ -32,8 +32,8 @@ func (s *steadiness) keep(env string, snapshots []rollout.Snapshot) {
 	}
 	open := make(map[rollout.Name]content, len(snapshots))
 	for i := range snapshots {
-		if d := &snapshots[i]; d.Spec != nil {
-			open[d.Deployment] = content{record: d.Record.Tree, path: d.SpecPath, blob: d.Git.SpecBlob, spec: d.Spec, says: d.Record}
+		if c, ok := contentIn(&snapshots[i]); ok {
+			open[snapshots[i].Deployment] = c
 		}
 	}
 	s.open[env] = open
@@ -63,12 +63,30 @@ type content struct {
 func (s *steadiness) known(env string, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	for i := range snapshots {
 		d := &snapshots[i]
-		if c, ok := s.open[env][d.Deployment]; d.Brief && ok && c.record == d.Record.Tree && c.path == d.SpecPath && c.blob == d.Git.SpecBlob &&
+		if c, ok := s.contentOf(env, d.Deployment); d.Brief && ok && c.record == d.Record.Tree && c.path == d.SpecPath && c.blob == d.Git.SpecBlob &&
 			c.says.Dir == d.Record.Dir {
 			d.Brief, d.Spec, d.Record = false, c.spec, c.says
 		}
 	}
 	return snapshots
+}
+
+// contentOf is what was read of a worker deployment the last time, or by the first reading of a cycle in which it waits for its turn.
+func (s *steadiness) contentOf(env string, n rollout.Name) (content, bool) {
+	if c, ok := s.open[env][n]; ok {
+		return c, true
+	}
+	if t := s.turns[env]; t != nil {
+		if at, ok := rollout.KnownAt(t.first, n); ok && t.first[at].Full != nil {
+			return contentIn(t.first[at].Full)
+		}
+	}
+	return content{}, false
+}
+
+// contentIn is what the files say that a complete snapshot was made of.
+func contentIn(d *rollout.Snapshot) (content, bool) {
+	return content{record: d.Record.Tree, path: d.SpecPath, blob: d.Git.SpecBlob, spec: d.Spec, says: d.Record}, d.Spec != nil
 }
 
 // steadyKey is a worker deployment in an environment.

@@ -32,6 +32,8 @@ type turn struct {
 	done map[rollout.Name]bool
 	// left is how many wait for theirs.
 	left int
+	// first are those that had none yet, as the cycle found them: what their files say need not be read again once others were committed.
+	first []*rollout.Known
 }
 
 // turnOf are those that have their turn of those that have to be looked at, which are sorted by name: at most so many. Each has one in a
@@ -45,7 +47,7 @@ func (s *steadiness) turnOf(env string, due []*rollout.Known, most int) []*rollo
 		if s.turns == nil {
 			s.turns = map[string]*turn{}
 		}
-		t = &turn{done: map[rollout.Name]bool{}}
+		t = &turn{done: map[rollout.Name]bool{}, first: due}
 		s.turns[env] = t
 	}
 	waiting := t.waiting(due)
@@ -93,6 +95,13 @@ func (s *steadiness) turnIsOver(env string) (left int) {
 		t.done[t.now[i].Deployment] = true
 	}
 	t.now = nil
+	var waiting []*rollout.Known
+	for _, k := range t.first {
+		if !t.done[k.Deployment] {
+			waiting = append(waiting, k)
+		}
+	}
+	t.first = waiting
 	return t.left
 }
 

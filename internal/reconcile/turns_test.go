@@ -60,6 +60,54 @@ func TestEachHasItsTurn(t *testing.T) {
 	require.Equal(t, "a c", namesOf(s.turnOf("full", full, 2)))
 }
 
+// Who waits for a turn need not be read again once others were committed, as long as the files are the same. Who had it is let go.
+func TestWhoWaitsWasRead(t *testing.T) {
+	var s steadiness
+	snapshot := func(name string) rollout.Snapshot {
+		return rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: name}, SpecPath: name + ".yaml", Git: rollout.GitContext{SpecBlob: "blob"},
+			Record: rollout.Record{Dir: "out/" + name, Tree: "tree"}}
+	}
+	due := knownBy("a b c")
+	for _, k := range due {
+		full := snapshot(k.Deployment.Name)
+		full.Spec = &v1alpha1.WorkerDeployment{Metadata: v1alpha1.ObjectMeta{Name: k.Deployment.Name}}
+		full.Record.Files = map[string]rollout.File{"routing.yaml": {Hash: "says"}}
+		k.Full = &full
+	}
+	read := func(change func(*rollout.Snapshot), names ...string) (out []string) {
+		var brief []rollout.Snapshot
+		for _, name := range names {
+			is := snapshot(name)
+			is.Brief = true
+			change(&is)
+			brief = append(brief, is)
+		}
+		for _, is := range s.known("prod", brief) {
+			if is.Brief {
+				require.Nil(t, is.Spec)
+				continue
+			}
+			require.Equal(t, is.Deployment.Name, is.Spec.Metadata.Name)
+			require.Equal(t, "says", is.Record.Files["routing.yaml"].Hash)
+			out = append(out, is.Deployment.Name)
+		}
+		return out
+	}
+	same := func(*rollout.Snapshot) {}
+	require.Empty(t, read(same, "a", "b"))
+	s.turnOf("prod", due, 1)
+	require.Equal(t, []string{"a", "b", "c"}, read(same, "a", "b", "c", "d"))
+	for _, change := range []func(*rollout.Snapshot){
+		func(s *rollout.Snapshot) { s.SpecPath = "other.yaml" }, func(s *rollout.Snapshot) { s.Git.SpecBlob = "other" },
+		func(s *rollout.Snapshot) { s.Record.Tree = "other" }, func(s *rollout.Snapshot) { s.Record.Dir = "other" },
+		func(s *rollout.Snapshot) { s.Deployment.Namespace = "other" },
+	} {
+		require.Empty(t, read(change, "a", "b", "c"))
+	}
+	require.Equal(t, 2, s.turnIsOver("prod"))
+	require.Equal(t, []string{"b", "c"}, read(same, "a", "b", "c"))
+}
+
 // asks is a Proposer that knows who was proposed for.
 type asks struct {
 	*desk
