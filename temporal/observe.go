@@ -155,7 +155,7 @@ const (
 )
 
 // List gives the routing of the worker deployments that the namespace's visibility shows, by name. It finds what moved; a
-// deployment that is missing may exist all the same. While no traffic moves the same list is given again.
+// deployment that is missing may exist all the same. While nobody moves a routing, be it there and back, the same list is given again.
 func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (*rollout.Listing, error) {
 	fail := func(err error) (*rollout.Listing, error) {
 		return nil, fmt.Errorf("list worker deployments of namespace %q: %w", temporalNamespace, err)
@@ -186,12 +186,12 @@ func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNames
 	return fail(fmt.Errorf("more than %d pages", maxPages))
 }
 
-// listed gives the list before, if that shows the same traffic.
+// listed gives the list before, if that shows the same.
 func (s *session) listed(routing map[string]rollout.RoutingConfig) *rollout.Listing {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	key := limiterKey{s.conn.hostPort, s.namespace}
-	if was := s.pool.lists[key]; was != nil && maps.EqualFunc(was.Routing, routing, rollout.RoutingConfig.SameTraffic) {
+	if was := s.pool.lists[key]; was != nil && maps.EqualFunc(was.Routing, routing, rollout.RoutingConfig.Same) {
 		return was
 	}
 	s.pool.lists[key] = &rollout.Listing{Routing: routing}

@@ -100,7 +100,7 @@ func (m *instant) move(name, identity string, steps ...rollout.RoutingStep) {
 		case rollout.SetRamp:
 			r.HasRamp, r.Ramping, r.Percentage, r.PercentageChangedAt = true, step.BuildID, step.Percentage, now
 		case rollout.ClearRamp:
-			r.HasRamp, r.Ramping, r.Percentage = false, "", 0
+			r.HasRamp, r.Ramping, r.Percentage, r.RampingChangedAt = false, "", 0, now
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (m *instant) DeleteVersion(_ context.Context, on reconcile.Subject, id stri
 	return rollout.Deletion{BuildID: id}, nil
 }
 
-// List gives the same list until traffic moved, as the Pool does.
+// List gives the same list until somebody moved a routing, as the Pool does.
 func (m *instant) List(context.Context, v1alpha1.Connection, string) (*rollout.Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +152,7 @@ func (m *instant) List(context.Context, v1alpha1.Connection, string) (*rollout.L
 	for _, name := range slices.Sorted(maps.Keys(m.known)) {
 		out[name] = m.known[name].routing
 	}
-	if m.list == nil || !maps.EqualFunc(m.list.Routing, out, rollout.RoutingConfig.SameTraffic) {
+	if m.list == nil || !maps.EqualFunc(m.list.Routing, out, rollout.RoutingConfig.Same) {
 		m.list = &rollout.Listing{Routing: out}
 	}
 	return m.list, nil

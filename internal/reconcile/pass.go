@@ -173,13 +173,13 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 	return out
 }
 
-// moved reports whether the list shows another routing. A worker deployment that the list lacks, or a list that cannot be had, shows
+// moved reports whether the list shows another routing, or that it was moved there and back: by somebody, whose it may be now. A worker deployment that the list lacks, or a list that cannot be had, shows
 // nothing: it is looked at again when its time has come.
 func (w *watched) moved() bool {
 	if w.list.now == nil || w.with == w.list.now {
 		return false
 	}
-	if is, ok := w.list.now.Routing[w.settled.listed]; ok && !is.SameTraffic(w.settled.routing) {
+	if is, ok := w.list.now.Routing[w.settled.listed]; ok && !is.Same(w.settled.routing) {
 		return true
 	}
 	w.with = w.list.now

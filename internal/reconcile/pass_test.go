@@ -44,7 +44,7 @@ func TestMovedIsSeenInEachList(t *testing.T) {
 	lists := &kept{list: &rollout.Listing{}}
 	s, r, name := frozenScene(t, lists)
 	same := func() *rollout.Listing {
-		return &rollout.Listing{Routing: map[string]rollout.RoutingConfig{name: {Current: s.obs.Routing.Current}}}
+		return &rollout.Listing{Routing: map[string]rollout.RoutingConfig{name: s.obs.Routing}}
 	}
 	lists.list = same()
 	require.Empty(t, s.once(r).Decisions)
@@ -60,6 +60,13 @@ func TestMovedIsSeenInEachList(t *testing.T) {
 	require.Empty(t, s.once(r).Decisions)
 	lists.list = moved
 	require.Len(t, s.once(r).Decisions, 1, "the same list as some time ago")
+	lists.list = same()
+	require.Empty(t, s.once(r).Decisions)
+	back := same()
+	routing := back.Routing[name]
+	routing.RampingChangedAt = s.now
+	back.Routing[name], lists.list = routing, back
+	require.Len(t, s.once(r).Decisions, 1, "a ramp was there, and went: whoever set it may be the owner")
 }
 
 // Of another reading only those are taken over that are the same in it.

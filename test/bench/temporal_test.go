@@ -116,7 +116,7 @@ func (m *memory) move(on reconcile.Subject, call rollout.RoutingCall) error {
 		case rollout.SetRamp:
 			r.HasRamp, r.Ramping, r.Percentage, r.PercentageChangedAt = true, step.BuildID, step.Percentage, now
 		case rollout.ClearRamp:
-			r.HasRamp, r.Ramping, r.Percentage = false, "", 0
+			r.HasRamp, r.Ramping, r.Percentage, r.RampingChangedAt = false, "", 0, now
 		}
 	}
 	return nil

@@ -153,7 +153,22 @@ func TestList(t *testing.T) {
 	require.NoError(t, err)
 	again, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
 	require.NoError(t, err)
-	require.Same(t, list, again, "no traffic moved")
+	require.Same(t, list, again, "nobody moved anything")
+	e.start("app", "v2")
+	e.raise(ramp("v2", 10))
+	e.raise(clearRamp)
+	want = e.routing()
+	e.eventually(func(ctx context.Context) error {
+		got, err := e.pool.List(ctx, e.connection(), e.ns.Name())
+		if err != nil || got.Routing[deployment].Same(want) {
+			return err
+		}
+		return errors.New("not listed yet")
+	})
+	again, err = e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	require.NoError(t, err)
+	require.NotSame(t, list, again, "a ramp was there, and went")
+	require.True(t, list.Routing[deployment].SameTraffic(again.Routing[deployment]))
 	e.ns.Inject(temporalenv.Fault{Method: "ListWorkerDeployments", Point: temporalenv.BeforeForwarding, Times: 1})
 	_, err = e.pool.List(e.ctx, e.connection(), e.ns.Name())
 	require.ErrorContains(t, err, "injected fault")
