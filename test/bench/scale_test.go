@@ -264,7 +264,11 @@ func (s *scale) warm() {
 		}
 		row := s.table.row(number(k)+" changed", targets...)
 		for range s.rounds(rounds) {
-			row.add(s.both(k, b.cycle, follow))
+			row.add(s.both(k, func() botAnswer {
+				a := b.cycle()
+				require.Equal(s, k, a.Decided, "what changed, and nothing else")
+				return a
+			}, follow))
 			if b.quiet(); k > 1 {
 				b.rest()
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // memory is a Temporal that answers at once: a version registers when it is asked for, its worker always polls, and what has no
-// traffic any more is drained in a minute. It holds no more than it has to, so that what is measured beside it is the bot's.
+// traffic any more is drained. It holds no more than it has to, so that what is measured beside it is the bot's.
 type memory struct {
 	now func() time.Time
 
@@ -86,10 +86,7 @@ func (m *memory) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.A
 			Queues: []rollout.TaskQueue{{Name: "work", Type: rollout.QueueWorkflow, Unversioned: rollout.No,
 				Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: now}}}}
 		if !b.Left.IsZero() {
-			v.Drainage, v.DrainageChangedAt, v.DrainageCheckedAt = rollout.Draining, b.Left, now
-			if drained := b.Left.Add(time.Minute); now.After(drained) {
-				v.Drainage, v.DrainageChangedAt, v.OpenPinned = rollout.Drained, drained, rollout.Counted(0)
-			}
+			v.Drainage, v.DrainageChangedAt, v.DrainageCheckedAt, v.OpenPinned = rollout.Drained, b.Left, now, rollout.Counted(0)
 		}
 		out.Versions = append(out.Versions, v)
 	}
