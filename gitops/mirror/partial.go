@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"golang.org/x/sync/errgroup"
 )
 
 // A mirror is partial where the server leaves blobs out when it is asked to: commits are all there, and trees, and blobs come as they are
@@ -121,43 +122,77 @@ func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filt
 	return nil
 }
 
-// bringMost asks for objects, and takes in what came while the next ones are on their way. What goes wrong with that ends it: whoever asks for
-// the rest says what it is. Errors are those of the disk.
+// conversations is how many of them bring what is missing at the same time: a server looks for it on one core in each, and sends little.
+const conversations = 2
+
+// bringMost asks for objects in several conversations, and takes in what came while others are under way. What goes wrong with one ends them
+// all: whoever asks for the rest says what it is. Errors are those of the disk.
 func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) (asked, rest []Hash, err error) {
 	r, ok := m.remote.(*httpRemote)
-	if !ok || m.offers == nil {
+	if !ok || m.offers == nil || r.readLogin(ctx) != nil {
 		return nil, missing, nil
 	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	var taking sync.WaitGroup
-	var onDisk bool // of what was taken in
-	rest = missing
-	for part := range slices.Chunk(missing, m.store.limits.wants) {
-		f := &fetcher{Mirror: m, later: true, alone: taking.Wait}
-		sess, failed := r.goOn(ctx)
-		if failed == nil {
-			failed = f.ask(ctx, sess, m.offers, part, filter)
+	if filter != "" && m.offers.Supports(capability.Filter) { // what is noted of the mirror is noted before there are several
+		if err := m.becomePartial(filter); err != nil {
+			return nil, missing, err
 		}
-		taking.Wait()
-		onDisk = onDisk || f.onDisk
-		if failed != nil || ctx.Err() != nil {
-			m.log.Debug("what is missing is asked for in another way", "objects", len(rest), "error", errors.Join(failed, context.Cause(ctx)))
-			break
-		}
-		rest = rest[len(part):]
-		taking.Go(func() {
-			if failed := f.takeIn(); failed != nil {
-				giveUp(failed)
+	}
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	count := (len(missing) + m.store.limits.wants - 1) / m.store.limits.wants
+	parts := slices.Collect(slices.Chunk(missing, (len(missing)+count-1)/count)) // as large as each other
+	came := make([]bool, len(parts))
+	asking := make(chan struct{}, conversations)
+	var taking sync.Mutex // one at a time writes packs
+	var onDisk bool
+	var all errgroup.Group
+	all.SetLimit(conversations + 1) // more are not held in memory
+	for i, part := range parts {
+		all.Go(func() error {
+			var writes bool
+			f := &fetcher{Mirror: m, later: true, alone: func() { taking.Lock(); writes = true }}
+			asking <- struct{}{}
+			failed := f.askApart(ctx, r, part, filter)
+			<-asking
+			if !writes {
+				taking.Lock()
+			}
+			defer taking.Unlock()
+			if failed == nil {
+				failed = f.takeIn()
 			}
 			onDisk = onDisk || f.onDisk
+			if came[i] = failed == nil; !came[i] {
+				m.log.Debug("what is missing is asked for in another way", "objects", len(part), "error", failed)
+				giveUp()
+			}
+			return nil
 		})
 	}
-	taking.Wait()
+	_ = all.Wait() // what failed is asked for again
+	for i, part := range parts {
+		if came[i] {
+			asked = append(asked, part...)
+		} else {
+			rest = append(rest, part...)
+		}
+	}
 	if onDisk {
 		err = m.persist()
 	}
-	return missing[:len(missing)-len(rest)], rest, err
+	return asked, rest, err
+}
+
+// askApart has the one request of a conversation beside others: silence is of each of them.
+func (f *fetcher) askApart(ctx context.Context, r *httpRemote, wants []Hash, filter packp.Filter) error {
+	own := &watch{limit: f.watch.limit}
+	ctx, stop := own.over(ctx)
+	defer stop()
+	sess, _, err := r.talk(ctx, uploadPack, own)
+	if err != nil {
+		return err
+	}
+	return f.ask(ctx, sess, f.offers, wants, filter)
 }
 
 // bring asks for objects, and for what is below trees among them but for what a filter leaves out.
