@@ -201,10 +201,8 @@ func (r *Repository) Complete(ctx context.Context) {
 	}
 }
 
-// Begin says that a cycle begins: what is read from now on is read again in it, and much of what the last one decoded is not, and is known in
-// brief by the next survey.
+// Begin says that a cycle begins: what comes from now on is read in it.
 func (r *Repository) Begin() {
-	r.survey.anew = r.survey.anew || r.survey.reader.briefs.full > manyFull
 	r.mirror.Keep(true)
 	r.looks.begin()
 }

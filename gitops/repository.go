@@ -137,7 +137,7 @@ func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, er
 	return world, err
 }
 
-// manyFull is how many worker deployments a survey may keep in full, of those that need not be, from one cycle to the next.
+// manyFull is how many worker deployments a survey may keep in full, of those that need not be, for the next reading.
 const manyFull = 100
 
 func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, error) {
@@ -174,7 +174,8 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
-	as.last, as.tips, as.anew, r.lastTips = &world, tips, false, tips
+	as.last, as.tips, r.lastTips = &world, tips, tips
+	as.anew = as.reader.briefs != nil && as.reader.briefs.full > manyFull
 	return world, nil
 }
 

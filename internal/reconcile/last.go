@@ -55,10 +55,13 @@ func Surveyed(world rollout.World) (survey rollout.Survey, fill func(context.Con
 func (r *Reconciler) readAgain(ctx context.Context) (reading, error) {
 	now, err := r.survey(ctx)
 	if err == nil {
-		r.last = &now
+		r.keepLast(now)
 	}
 	return now, err
 }
+
+// keepLast keeps what was read last, for when the repository is away.
+func (r *Reconciler) keepLast(now reading) { r.last = &now }
 
 // withRecords is a reading with what was just committed on top of it: while the repository is away, what the bot did itself is no drift.
 func withRecords(was *reading, environment string, decisions []*Decision) *reading {

@@ -102,23 +102,27 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	if err != nil {
 		return report, errors.Join(err, r.lowerBlind(ctx, &report))
 	}
-	r.last = &now
+	r.keepLast(now)
 	report.World = now.World
-	r.steady.turns = nil
+	r.steady.begin(now.World)
+	var names []string // what was read is not held on to: in parts, it is let go of by and by
+	for _, env := range now.World.Environments {
+		names = append(names, env.Environment.Name)
+	}
 	var errs []error
-	for i, env := range now.World.Environments {
+	for i, name := range names {
 		if i > 0 && len(report.Commits) > 0 {
 			if now, err = r.readAgain(ctx); err != nil {
 				return report, errors.Join(append(errs, err)...)
 			}
 		}
-		at := environmentAt(now, env.Environment.Name)
+		at := environmentAt(now, name)
 		if at < 0 {
 			continue
 		}
 		// A branch that refuses one environment's commits does not keep the others from theirs.
 		if now, err = r.inTurns(ctx, now, at, &report); err != nil {
-			errs = append(errs, fmt.Errorf("environment %s: %w", env.Environment.Name, err))
+			errs = append(errs, fmt.Errorf("environment %s: %w", name, err))
 		}
 		if ctx.Err() != nil {
 			break

@@ -50,6 +50,17 @@ type steadiness struct {
 	open map[string]map[rollout.Name]content
 	// turns are those of environments in which more have to be looked at than are at once, in this cycle.
 	turns map[string]*turn
+	// first are those that had no turn yet in this cycle, by environment, as it found them: what it had to read of their files need not be
+	// read again once others were committed.
+	first map[string][]*rollout.Known
+}
+
+// begin begins a cycle by what it found.
+func (s *steadiness) begin(world rollout.World) {
+	s.turns, s.first = map[string]*turn{}, make(map[string][]*rollout.Known, len(world.Environments))
+	for _, env := range world.Environments {
+		s.first[env.Environment.Name] = env.Known
+	}
 }
 
 // content is what a snapshot has beside what a survey gives, and of which files.
@@ -71,15 +82,13 @@ func (s *steadiness) known(env string, snapshots []rollout.Snapshot) []rollout.S
 	return snapshots
 }
 
-// contentOf is what was read of a worker deployment the last time, or by the first reading of a cycle in which it waits for its turn.
+// contentOf is what was read of a worker deployment the last time, or by the first reading of a cycle in which it had no turn yet.
 func (s *steadiness) contentOf(env string, n rollout.Name) (content, bool) {
 	if c, ok := s.open[env][n]; ok {
 		return c, true
 	}
-	if t := s.turns[env]; t != nil {
-		if at, ok := rollout.KnownAt(t.first, n); ok && t.first[at].Full != nil {
-			return contentIn(t.first[at].Full)
-		}
+	if at, ok := rollout.KnownAt(s.first[env], n); ok && s.first[env][at].Full != nil {
+		return contentIn(s.first[env][at].Full)
 	}
 	return content{}, false
 }

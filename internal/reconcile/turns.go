@@ -32,8 +32,6 @@ type turn struct {
 	done map[rollout.Name]bool
 	// left is how many wait for theirs.
 	left int
-	// first are those that had none yet, as the cycle found them: what their files say need not be read again once others were committed.
-	first []*rollout.Known
 }
 
 // turnOf are those that have their turn of those that have to be looked at, which are sorted by name: at most so many. Each has one in a
@@ -44,11 +42,8 @@ func (s *steadiness) turnOf(env string, due []*rollout.Known, most int) []*rollo
 		if len(due) <= most {
 			return due
 		}
-		if s.turns == nil {
-			s.turns = map[string]*turn{}
-		}
-		t = &turn{done: map[rollout.Name]bool{}, first: due}
-		s.turns[env] = t
+		t = &turn{done: map[rollout.Name]bool{}}
+		s.turns[env], s.first[env] = t, due
 	}
 	waiting := t.waiting(due)
 	now := waiting[:min(most, len(waiting))]
@@ -84,11 +79,9 @@ func (t *turn) waiting(due []*rollout.Known) []int {
 // turnIsOver ends a turn, whatever came of it, and says how many wait for theirs.
 func (s *steadiness) turnIsOver(env string) (left int) {
 	t := s.turns[env]
-	if t == nil {
-		return 0
-	}
-	if t.left == 0 {
+	if t == nil || t.left == 0 {
 		delete(s.turns, env)
+		delete(s.first, env)
 		return 0
 	}
 	for i := range t.now {
@@ -96,12 +89,12 @@ func (s *steadiness) turnIsOver(env string) (left int) {
 	}
 	t.now = nil
 	var waiting []*rollout.Known
-	for _, k := range t.first {
+	for _, k := range s.first[env] {
 		if !t.done[k.Deployment] {
 			waiting = append(waiting, k)
 		}
 	}
-	t.first = waiting
+	s.first[env] = waiting
 	return t.left
 }
 
@@ -129,7 +122,7 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 		if err != nil {
 			return now, errors.Join(append(errs, err, r.lowerBlind(ctx, report))...)
 		}
-		r.last = &again
+		r.keepLast(again)
 		now, report.World = again, again.World
 		if at = environmentAt(now, name); at < 0 {
 			return now, errors.Join(errs...)

@@ -35,8 +35,15 @@ func namesOf(known []*rollout.Known) string {
 	return strings.Join(out, " ")
 }
 
+// begun is at the beginning of a cycle that found these in an environment.
+func begun(known []*rollout.Known) *steadiness {
+	s := &steadiness{}
+	s.begin(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: v1alpha1.Environment{Name: "prod"}, Known: known}}})
+	return s
+}
+
 func TestEachHasItsTurn(t *testing.T) {
-	var s steadiness
+	s := begun(nil)
 	next := func(due string) string { return namesOf(s.turnOf("prod", knownBy(due), 2)) }
 	require.Equal(t, "a b", next("a b"))
 	require.Zero(t, s.turnIsOver("prod"))
@@ -60,20 +67,21 @@ func TestEachHasItsTurn(t *testing.T) {
 	require.Equal(t, "a c", namesOf(s.turnOf("full", full, 2)))
 }
 
-// Who waits for a turn need not be read again once others were committed, as long as the files are the same. Who had it is let go.
+// Who waits for a turn need not be read again once others were committed, as long as the files are the same. Who had it is let go, and who
+// has none.
 func TestWhoWaitsWasRead(t *testing.T) {
-	var s steadiness
 	snapshot := func(name string) rollout.Snapshot {
 		return rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: name}, SpecPath: name + ".yaml", Git: rollout.GitContext{SpecBlob: "blob"},
 			Record: rollout.Record{Dir: "out/" + name, Tree: "tree"}}
 	}
-	due := knownBy("a b c")
-	for _, k := range due {
+	found := knownBy("a b c d")
+	for _, k := range found {
 		full := snapshot(k.Deployment.Name)
 		full.Spec = &v1alpha1.WorkerDeployment{Metadata: v1alpha1.ObjectMeta{Name: k.Deployment.Name}}
 		full.Record.Files = map[string]rollout.File{"routing.yaml": {Hash: "says"}}
 		k.Full = &full
 	}
+	s := begun(found)
 	read := func(change func(*rollout.Snapshot), names ...string) (out []string) {
 		var brief []rollout.Snapshot
 		for _, name := range names {
@@ -94,8 +102,8 @@ func TestWhoWaitsWasRead(t *testing.T) {
 		return out
 	}
 	same := func(*rollout.Snapshot) {}
-	require.Empty(t, read(same, "a", "b"))
-	s.turnOf("prod", due, 1)
+	require.Equal(t, []string{"a", "b", "c", "d"}, read(same, "a", "b", "c", "d", "e"))
+	s.turnOf("prod", found[:3], 1)
 	require.Equal(t, []string{"a", "b", "c"}, read(same, "a", "b", "c", "d"))
 	for _, change := range []func(*rollout.Snapshot){
 		func(s *rollout.Snapshot) { s.SpecPath = "other.yaml" }, func(s *rollout.Snapshot) { s.Git.SpecBlob = "other" },
@@ -106,6 +114,15 @@ func TestWhoWaitsWasRead(t *testing.T) {
 	}
 	require.Equal(t, 2, s.turnIsOver("prod"))
 	require.Equal(t, []string{"b", "c"}, read(same, "a", "b", "c"))
+	s.turnOf("prod", found[:3], 2)
+	require.Zero(t, s.turnIsOver("prod"))
+	require.Empty(t, read(same, "b", "c"))
+
+	s = begun(found)
+	s.turnOf("prod", found[:3], 3)
+	require.Equal(t, []string{"a", "d"}, read(same, "a", "d"))
+	require.Zero(t, s.turnIsOver("prod"), "there was one for all")
+	require.Empty(t, read(same, "a", "d"))
 }
 
 // asks is a Proposer that knows who was proposed for.
