@@ -126,7 +126,7 @@ type fetcher struct {
 	// later says that a pack that came into memory as a whole stays what it is until takeIn. alone waits until nobody else writes packs; nil: nobody does.
 	later bool
 	alone func()
-	came  []byte
+	came  *unpacking
 	lost  bool // the server does not know the previous tip any more
 }
 
@@ -297,24 +297,26 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 	if count > most {
 		return fmt.Errorf("%w: %d objects", errStartOver, count)
 	}
+	whole := io.MultiReader(&start, pack)
 	if int64(count)*usualObject <= f.store.limits.inflated {
-		_, err := io.CopyN(&start, pack, int64(f.store.limits.fetch-packHeader))
-		if errors.Is(err, io.EOF) {
-			f.came = start.Bytes()
+		read, err := readPack(whole, f.store.limits.fetch, f.store.limits.inflated)
+		switch {
+		case err == nil:
+			f.came = read
 			if f.later {
 				return nil
 			}
 			return f.takeIn()
-		}
-		if err != nil {
+		case !errors.Is(err, errBatchFull):
 			return fmt.Errorf("read pack: %w", err)
 		}
+		whole = io.MultiReader(bytes.NewReader(read.came.whole()), whole)
 	}
 	if f.alone != nil {
 		f.alone() // one at a time writes packs
 	}
 	f.onDisk = true
-	return f.store.writePack(io.MultiReader(&start, pack))
+	return f.store.writePack(whole)
 }
 
 // takeIn stores a pack that came, if it is in memory as a whole.
@@ -324,10 +326,10 @@ func (f *fetcher) takeIn() error {
 	}
 	came := f.came
 	f.came = nil
-	objs, p, err := unpack(came, f.store.limits.inflated)
+	objs, p, err := came.objects()
 	if errors.Is(err, errBatchFull) {
 		f.onDisk = true
-		return f.store.writePack(bytes.NewReader(came))
+		return f.store.writePack(bytes.NewReader(p.data))
 	}
 	if err != nil {
 		return fmt.Errorf("read pack: %w", err)

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha1" //nolint:gosec // the pack format's checksum; object names use the collision-detecting SHA-1
 	"encoding/binary"
@@ -20,45 +21,112 @@ import (
 // errBatchFull says that a pack inflates to more than is taken into memory.
 var errBatchFull = errors.New("pack is too large for memory")
 
-// unpack reads a whole pack into its objects, in the pack's order. They take limit bytes at most, what deltas are made of counted in. Each object is inflated once, where go-git's parser, which is for packs of any size, does so twice or more.
-// Errors: errBatchFull; what is wrong with the pack.
-func unpack(data []byte, limit int64) ([]obj, pack, error) {
-	if len(data) < packHeader+sha1.Size || string(data[:4]) != "PACK" {
-		return nil, pack{}, errors.New("it is no pack")
+// readPack reads a whole pack of most bytes at most, and inflates its objects while the rest is on its way: each once, where go-git's parser, which
+// is for packs of any size, does so twice or more. They take limit bytes at most.
+// Errors: errBatchFull, with what was read; what is wrong with the pack.
+func readPack(from io.Reader, most int, limit int64) (*unpacking, error) {
+	came := &came{from: from, most: most}
+	u := &unpacking{came: came, in: bufio.NewReaderSize(came, 64<<10), left: limit}
+	if err := u.read(); err != nil {
+		return u, err
 	}
-	if version := binary.BigEndian.Uint32(data[4:]); version != packVersion {
-		return nil, pack{}, fmt.Errorf("it is of version %d, not %d", version, packVersion)
+	return u, nil
+}
+
+// came is what came of a pack, in pieces: it may be large, and nobody knows how large until it is there.
+type came struct {
+	from   io.Reader
+	pieces [][]byte
+	size   int // bytes of them
+	most   int // bytes that are taken
+}
+
+// Bounds of a piece of what came, in bytes.
+const (
+	leastPiece = 4 << 10
+	mostPiece  = 1 << 20
+)
+
+func (c *came) Read(p []byte) (int, error) {
+	if c.size >= c.most {
+		return 0, errBatchFull
 	}
-	end := len(data) - sha1.Size
-	if sum := sha1.Sum(data[:end]); !bytes.Equal(sum[:], data[end:]) { //nolint:gosec // see the import
-		return nil, pack{}, errors.New("its checksum is another one")
+	n, err := c.from.Read(p[:min(len(p), c.most-c.size)])
+	for p = p[:n]; len(p) > 0; {
+		last := len(c.pieces) - 1
+		if last < 0 || len(c.pieces[last]) == cap(c.pieces[last]) {
+			c.pieces = append(c.pieces, make([]byte, 0, min(max(c.size, leastPiece), mostPiece)))
+			last++
+		}
+		k := min(len(p), cap(c.pieces[last])-len(c.pieces[last]))
+		c.pieces[last] = append(c.pieces[last], p[:k]...)
+		p, c.size = p[k:], c.size+k
 	}
-	count := int64(binary.BigEndian.Uint32(data[8:]))
-	if count > int64(end-packHeader)/leastObject {
-		return nil, pack{}, errors.New("it has more objects than there are bytes for")
+	return n, err
+}
+
+// whole is all that came.
+func (c *came) whole() []byte {
+	if len(c.pieces) != 1 {
+		c.pieces = [][]byte{bytes.Join(c.pieces, nil)}
 	}
-	if count*perObject > limit {
-		return nil, pack{}, errBatchFull
+	return c.pieces[0]
+}
+
+// read reads all of it.
+func (u *unpacking) read() error {
+	var header [packHeader]byte
+	if _, err := io.ReadFull(u.in, header[:]); err != nil || string(header[:4]) != "PACK" {
+		return errors.Join(errors.New("it is no pack"), err)
 	}
-	u := &unpacking{data: data[:end], at: packHeader, left: limit - count*perObject, objs: make([]obj, count), starts: make([]int, count)}
-	for i := range u.objs {
+	if version := binary.BigEndian.Uint32(header[4:]); version != packVersion {
+		return fmt.Errorf("it is of version %d, not %d", version, packVersion)
+	}
+	count := int64(binary.BigEndian.Uint32(header[8:]))
+	if u.left -= count * perObject; u.left < 0 {
+		return errBatchFull
+	}
+	for i := range int(count) {
+		u.starts = append(u.starts, u.at())
+		u.objs = append(u.objs, obj{})
 		if err := u.next(i); err != nil {
-			return nil, pack{}, fmt.Errorf("object %d, at byte %d: %w", i, u.starts[i], err)
+			return fmt.Errorf("object %d, at byte %d: %w", i, u.starts[i], notItsEnd(err))
 		}
 	}
-	if u.at != end {
-		return nil, pack{}, fmt.Errorf("%d bytes are of no object", end-u.at)
+	end := u.at()
+	var sum [sha1.Size]byte
+	if _, err := io.ReadFull(u.in, sum[:]); err != nil {
+		return fmt.Errorf("its checksum: %w", notItsEnd(err))
 	}
+	if is := sha1.Sum(u.came.whole()[:end]); is != sum { //nolint:gosec // see the import
+		return errors.New("its checksum is another one")
+	}
+	if n, err := u.in.WriteTo(io.Discard); n > 0 || err != nil {
+		return errors.Join(fmt.Errorf("%d bytes are of no object", n), err)
+	}
+	return nil
+}
+
+// notItsEnd is an error in the middle of a pack.
+func notItsEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// objects are those of the pack, in its order, and the pack. What deltas make counts, too.
+// Errors: errBatchFull; what is wrong with the pack.
+func (u *unpacking) objects() ([]obj, pack, error) {
+	p := pack{u.came.whole(), u.starts}
 	if err := u.resolve(); err != nil {
-		return nil, pack{}, err
+		return nil, p, err
 	}
-	return u.objs, pack{data, u.starts}, nil
+	return u.objs, p, nil
 }
 
 const (
 	packVersion = 2
-	// leastObject is how many bytes of a pack an object takes at the very least: one, and a zlib stream of nothing.
-	leastObject = 9
 	// perObject is what an object in memory takes beside its data, in bytes.
 	perObject = 100
 	// usualObject is what objects take in memory on an average, in bytes, if they are small: so many that this is too much are not tried.
@@ -67,22 +135,23 @@ const (
 
 // unpacking is a pack while it is read.
 type unpacking struct {
-	data   []byte // without its checksum
-	at     int    // bytes of it that were read
-	left   int64  // bytes that may still be inflated
-	objs   []obj  // of a delta that is not resolved the data is the delta
+	came   *came
+	in     *bufio.Reader // of what came
+	left   int64         // bytes that may still be inflated
+	objs   []obj         // of a delta that is not resolved the data is the delta
 	starts []int
 
 	inflater io.ReadCloser
-	from     bytes.Reader
 	// deltas are those on an object, by its index; named are those on one that is named by its hash.
 	deltas map[int][]int
 	named  map[Hash][]int
 }
 
+// at is how many bytes of it were read.
+func (u *unpacking) at() int { return u.came.size - u.in.Buffered() }
+
 // next reads the next object.
 func (u *unpacking) next(i int) error {
-	u.starts[i] = u.at
 	kind, size, err := u.header()
 	if err != nil {
 		return err
@@ -107,16 +176,6 @@ func (u *unpacking) next(i int) error {
 	return err
 }
 
-var errCut = errors.New("it ends before its end")
-
-func (u *unpacking) byte() (byte, error) {
-	if u.at >= len(u.data) {
-		return 0, errCut
-	}
-	u.at++
-	return u.data[u.at-1], nil
-}
-
 // take counts what is about to be inflated.
 func (u *unpacking) take(size uint64) error {
 	if size > uint64(u.left) {
@@ -128,13 +187,13 @@ func (u *unpacking) take(size uint64) error {
 
 // header is the inverse of writeObjectHeader.
 func (u *unpacking) header() (plumbing.ObjectType, uint64, error) {
-	b, err := u.byte()
+	b, err := u.in.ReadByte()
 	if err != nil {
 		return 0, 0, err
 	}
 	kind, size := plumbing.ObjectType(b>>4&7), uint64(b&0x0f)
 	for shift := 4; b&0x80 != 0; shift += 7 {
-		if b, err = u.byte(); err != nil {
+		if b, err = u.in.ReadByte(); err != nil {
 			return 0, 0, err
 		}
 		if shift > 56 {
@@ -147,13 +206,13 @@ func (u *unpacking) header() (plumbing.ObjectType, uint64, error) {
 
 // onOffset notes a delta on the object that begins so many bytes before it.
 func (u *unpacking) onOffset(i int) error {
-	b, err := u.byte()
+	b, err := u.in.ReadByte()
 	if err != nil {
 		return err
 	}
 	back := int64(b & 0x7f)
-	for b&0x80 != 0 && back <= int64(len(u.data)) {
-		if b, err = u.byte(); err != nil {
+	for b&0x80 != 0 && back <= int64(u.starts[i]) {
+		if b, err = u.in.ReadByte(); err != nil {
 			return err
 		}
 		back = (back+1)<<7 | int64(b&0x7f)
@@ -175,8 +234,8 @@ func (u *unpacking) onOffset(i int) error {
 // onHash notes a delta on the object of a name.
 func (u *unpacking) onHash(i int) error {
 	var base Hash
-	if u.at += copy(base[:], u.data[u.at:]); u.at >= len(u.data) {
-		return errCut
+	if _, err := io.ReadFull(u.in, base[:]); err != nil {
+		return err
 	}
 	if u.named == nil {
 		u.named = map[Hash][]int{}
@@ -187,11 +246,10 @@ func (u *unpacking) onHash(i int) error {
 
 // inflate reads what follows, which has to inflate to so many bytes.
 func (u *unpacking) inflate(size int) (_ []byte, err error) {
-	u.from.Reset(u.data[u.at:]) // a byte reader: no more of it is read than is needed
-	if u.inflater == nil {
-		u.inflater, err = zlib.NewReader(&u.from)
+	if u.inflater == nil { // from a byte reader: no more of it is read than is needed
+		u.inflater, err = zlib.NewReader(u.in)
 	} else {
-		err = u.inflater.(zlib.Resetter).Reset(&u.from, nil)
+		err = u.inflater.(zlib.Resetter).Reset(u.in, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -201,10 +259,12 @@ func (u *unpacking) inflate(size int) (_ []byte, err error) {
 		return nil, err
 	}
 	var more [1]byte
-	if n, err := u.inflater.Read(more[:]); n > 0 || !errors.Is(err, io.EOF) { // its checksum is looked at here
-		return nil, errors.Join(errors.New("it inflates to more than it says, or is damaged"), err)
+	switch n, err := u.inflater.Read(more[:]); { // its checksum is looked at here
+	case n > 0:
+		return nil, errors.New("it inflates to more than it says")
+	case !errors.Is(err, io.EOF):
+		return nil, err
 	}
-	u.at = len(u.data) - u.from.Len()
 	return out, nil
 }
 

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"crypto/sha1" //nolint:gosec // the pack format's checksum
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/klauspost/compress/zlib"
 	"github.com/stretchr/testify/require"
@@ -97,6 +101,15 @@ func TestUnpackReadsWhatGitPacks(t *testing.T) {
 	}
 }
 
+// unpack reads a whole pack.
+func unpack(data []byte, limit int64) ([]obj, pack, error) {
+	u, err := readPack(bytes.NewReader(data), math.MaxInt, limit)
+	if err != nil {
+		return nil, pack{}, err
+	}
+	return u.objects()
+}
+
 // packOf is a pack of entries that were written by hand.
 func packOf(version uint32, entries ...[]byte) []byte {
 	out := binary.BigEndian.AppendUint32([]byte("PACK"), version)
@@ -129,8 +142,9 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 	name := func(s string) []byte { h := plumbing.ComputeHash(plumbing.BlobObject, []byte(s)); return h[:] }
 	base, good := "0123456789", []byte{10, 4, 0x91, 2, 4} // ten bytes become four: those from the third one on
 	whole := packOf(2, blob(base), blob("x"))
-	damaged := bytes.Clone(whole)
+	damaged, sum := bytes.Clone(whole), bytes.Clone(whole)
 	damaged[len(damaged)-sha1.Size-1] ^= 1 // the last object's own checksum
+	sum[len(sum)-1] ^= 1
 	for what, c := range map[string]struct {
 		data  []byte
 		limit int64
@@ -139,12 +153,15 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 		"nothing":                     {says: "no pack"},
 		"another file":                {data: checked([]byte("another file, which is long enough")), says: "no pack"},
 		"version":                     {data: packOf(3, blob(base)), says: "version 3"},
-		"checksum":                    {data: damaged, says: "checksum"},
+		"checksum":                    {data: sum, says: "checksum"},
+		"a checksum that is cut":      {data: whole[:len(whole)-1], says: "its checksum: unexpected EOF"},
+		"cut":                         {data: whole[:len(whole)-sha1.Size-3], says: "object 1, at byte 36: unexpected EOF"},
+		"more behind its checksum":    {data: append(bytes.Clone(whole), "more"...), says: "4 bytes are of no object"},
 		"an object's checksum":        {data: checked(damaged[:len(damaged)-sha1.Size]), says: "object 1"},
-		"too many objects":            {data: checked([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xffx")), says: "more objects than there are bytes"},
+		"too many objects":            {data: checked([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xffx")), says: errBatchFull.Error()},
 		"too many objects for memory": {data: whole, limit: perObject, says: errBatchFull.Error()},
-		"an object more":              {data: checked([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x03" + string(whole[packHeader:len(whole)-sha1.Size]))), says: "ends before its end"},
-		"bytes more":                  {data: checked([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01" + string(whole[packHeader:len(whole)-sha1.Size]))), says: "of no object"},
+		"an object more":              {data: checked([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x03" + string(whole[packHeader:len(whole)-sha1.Size]))), says: "object 2"},
+		"bytes more":                  {data: checked([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01" + string(whole[packHeader:len(whole)-sha1.Size]))), says: "checksum"},
 		"longer than it says":         {data: packOf(2, entry(plumbing.BlobObject, 9, nil, []byte(base))), says: "more than it says"},
 		"shorter than it says":        {data: packOf(2, entry(plumbing.BlobObject, 11, nil, []byte(base))), says: "object 0"},
 		"a kind that there is not":    {data: packOf(2, entry(5, len(base), nil, []byte(base))), says: "kind 5"},
@@ -179,6 +196,32 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 	objs, _, err := unpack(packOf(2, delta(name(base), plumbing.REFDeltaObject, good...), blob(base)), 1<<20)
 	require.NoError(t, err, "a delta before what it is on")
 	require.Equal(t, "2345", string(objs[0].data))
+}
+
+// A pack is the same in however many pieces it comes. What came of one that is too large, or ends early, is there still.
+func TestPackComesInPieces(t *testing.T) {
+	_, data := gitPack(t, 20, "--delta-base-offset")
+	want, _, err := unpack(data, 1<<30)
+	require.NoError(t, err)
+	u, err := readPack(iotest.OneByteReader(bytes.NewReader(data)), len(data)+1, 1<<30)
+	require.NoError(t, err)
+	objs, p, err := u.objects()
+	require.NoError(t, err)
+	require.Equal(t, want, objs)
+	require.Equal(t, data, p.data)
+
+	for _, most := range []int{packHeader, 100, len(data) / 2, len(data) - 1, len(data)} {
+		rest := bytes.NewReader(data)
+		u, err := readPack(iotest.HalfReader(rest), most, 1<<30)
+		require.ErrorIs(t, err, errBatchFull)
+		left, err := io.ReadAll(rest)
+		require.NoError(t, err)
+		require.Equal(t, data, append(u.came.whole(), left...))
+
+		broken := errors.New("broken")
+		_, err = readPack(io.MultiReader(bytes.NewReader(data[:most]), iotest.ErrReader(broken)), len(data)+1, 1<<30)
+		require.ErrorIs(t, err, broken)
+	}
 }
 
 func BenchmarkUnpack(b *testing.B) {

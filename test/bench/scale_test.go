@@ -102,13 +102,14 @@ func (s *scale) rounds(n int) int {
 	return n
 }
 
-// parts of a run; SCALE_ONLY names those that are run.
+// parts of a run; SCALE_ONLY names those that are run. A start with nothing comes before all that push: a server packs its repositories anew
+// from time to time, and these are not.
 func (s *scale) all() {
 	only := os.Getenv("SCALE_ONLY")
 	for _, part := range []struct {
 		name string
 		run  func()
-	}{{"warm", s.warm}, {"reaction", s.reaction}, {"restart", s.restart}, {"cold", s.cold}, {"nothing", s.nothing}, {"first", s.first}} {
+	}{{"nothing", s.nothing}, {"warm", s.warm}, {"reaction", s.reaction}, {"restart", s.restart}, {"cold", s.cold}, {"first", s.first}} {
 		if only == "" || strings.Contains(only, part.name) {
 			part.run()
 		}
