@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,9 +292,13 @@ func (f *filer) writeRouting() error {
 		},
 		Spec: spec,
 	}
+	old := f.record.Routing
+	sealed := old != nil && f.exists(routingFile) && !old.Edited()
+	if sealed && reflect.DeepEqual(old.Spec, routing.Spec) { // as it mostly is, which is seen sooner than that the digest is the same
+		return nil
+	}
 	routing.Seal()
-	if old := f.record.Routing; old != nil && f.exists(routingFile) && !old.Edited() &&
-		old.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] == routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] {
+	if sealed && old.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] == routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest] {
 		return nil
 	}
 	data, err := yamlText(routing)

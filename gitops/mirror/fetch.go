@@ -123,7 +123,7 @@ type fetcher struct {
 	anew       bool // without regard to what the mirror has
 	treeless   bool // trees were to be left out, or the root did not come with its commit
 	onDisk     bool // they went to disk
-	// later says that a pack that came into memory as a whole stays what it is until takeIn. alone waits until nobody else writes packs; nil: nobody does.
+	// later says that the pack is one of several, and stays what it is until takeIn if it came into memory as a whole. alone waits until nobody else writes packs; nil: nobody does.
 	later bool
 	alone func()
 	came  *unpacking
@@ -334,7 +334,7 @@ func (f *fetcher) takeIn() error {
 	if err != nil {
 		return fmt.Errorf("read pack: %w", err)
 	}
-	onDisk, err := f.store.addReceived(objs, p)
+	onDisk, err := f.store.addReceived(objs, p, f.later)
 	f.onDisk = f.onDisk || onDisk
 	return err
 }

@@ -367,9 +367,10 @@ func (s *store) addPacked(objs []obj, p pack) error {
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// addReceived takes objects in that came as a pack. It says whether they went to disk.
-func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
-	if len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
+// addReceived takes objects in that came as a pack, which may be one of several that were asked for together. It says whether they went to disk.
+func (s *store) addReceived(objs []obj, p pack, ofSeveral bool) (onDisk bool, err error) {
+	// One of several would go to disk with the next one, as a pack that has to be made first.
+	if !ofSeveral && len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
 		return false, s.add(objs)
 	}
 	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants

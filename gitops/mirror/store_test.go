@@ -210,7 +210,7 @@ func TestKeep(t *testing.T) {
 	s.limits.small, s.limits.kept = 0, 2*perObject+110
 	onDisk := func() {
 		t.Helper()
-		ok, err := s.addReceived(objs, pack)
+		ok, err := s.addReceived(objs, pack, false)
 		require.NoError(t, err)
 		require.True(t, ok)
 	}
@@ -270,20 +270,25 @@ func TestLimitsWithinMemory(t *testing.T) {
 	require.EqualValues(t, 64<<20, openFile(t, gittest.NewBareRepo(t)).store.limits.inflated)
 }
 
-// What came as a pack stays in memory alone where it is small, as it came and as it is then.
+// What came as a pack stays in memory alone where it is small, as it came and as it is then, and there is no more of it.
 func TestReceivedInMemory(t *testing.T) {
 	objs := []obj{newObj(plumbing.BlobObject, make([]byte, 1000))}
 	pack, err := encodePack(objs)
 	require.NoError(t, err)
-	for overlay, disk := range map[int64]bool{4 * 1000: false, 4*1000 - 1: true} {
+	for _, c := range []struct {
+		overlay         int64
+		ofSeveral, disk bool
+	}{{overlay: 4 * 1000}, {overlay: 4*1000 - 1, disk: true}, {overlay: 4 * 1000, ofSeveral: true, disk: true}} {
 		dir := t.TempDir()
 		require.NoError(t, createLayout(dir, "file:///x"))
 		s := newStore(dir, defaultLimits)
-		s.limits.overlay = overlay
-		onDisk, err := s.addReceived(objs, pack)
+		s.limits.overlay = c.overlay
+		s.keep(true)
+		onDisk, err := s.addReceived(objs, pack, c.ofSeveral)
 		require.NoError(t, err)
-		require.Equal(t, disk, onDisk)
-		require.Len(t, filesIn(t, dir, "objects/pack/*.pack"), map[bool]int{true: 1}[disk])
+		require.Equal(t, c.disk, onDisk)
+		require.Len(t, filesIn(t, dir, "objects/pack/*.pack"), map[bool]int{true: 1}[c.disk])
+		require.Len(t, s.kept, map[bool]int{true: 1}[c.disk], "what is on disk need not be read again")
 		require.True(t, s.has(objs[0].hash))
 	}
 }
