@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,11 +18,12 @@ import (
 // labels, annotations and the status do not matter. A field that holds its default does not either, whether it was written
 // or left out: so a Rampart that knows more fields gives the same digest.
 func (w *WorkerDeployment) Digest() string {
-	b := append([]byte{}, `{"name":`...)
-	b = append(appendString(b, w.Metadata.Name), `,"namespace":`...)
-	b = append(appendString(b, w.Metadata.Namespace), `,"spec":`...)
-	b = append(appendDifferent(b, shapes().spec, reflect.ValueOf(&w.Spec).Elem()), '}')
-	return digestOf(b)
+	return digestOf(func(b []byte) []byte {
+		b = append(b, `{"name":`...)
+		b = append(appendString(b, w.Metadata.Name), `,"namespace":`...)
+		b = append(appendString(b, w.Metadata.Namespace), `,"spec":`...)
+		return append(appendDifferent(b, shapes().spec, reflect.ValueOf(&w.Spec).Elem()), '}')
+	})
 }
 
 // Seal puts the digest of the spec into the annotation AnnotationRoutingDigest. It is made as WorkerDeployment.Digest is,
@@ -42,11 +44,20 @@ func (r *Routing) Edited() bool {
 }
 
 func (r *Routing) digest() string {
-	return digestOf(appendDifferent(nil, shapes().routingSpec, reflect.ValueOf(&r.Spec).Elem()))
+	return digestOf(func(b []byte) []byte {
+		return appendDifferent(b, shapes().routingSpec, reflect.ValueOf(&r.Spec).Elem())
+	})
 }
 
-func digestOf(b []byte) string {
-	sum := sha256.Sum256(b)
+// buffers are used again: what a digest is made over is written, summed and forgotten.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// digestOf gives the digest of what is appended.
+func digestOf(appendTo func([]byte) []byte) string {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	*buffer = appendTo((*buffer)[:0])
+	sum := sha256.Sum256(*buffer)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
@@ -111,6 +122,9 @@ func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 	case formObject:
 		return appendFields(b, s, v)
 	case formMap:
+		if texts, ok := v.Interface().(map[string]string); ok {
+			return appendTexts(b, texts)
+		}
 		b = append(b, '{')
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
@@ -138,19 +152,26 @@ func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 	}
 }
 
-func appendFields(b []byte, s *shape, v reflect.Value) []byte {
-	var preset reflect.Value
-	if s.preset != nil {
-		preset = reflect.New(s.typ).Elem()
-		s.preset(preset)
+func appendTexts(b []byte, texts map[string]string) []byte {
+	b = append(b, '{')
+	for i, key := range slices.Sorted(maps.Keys(texts)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, key), ':')
+		b = appendString(b, texts[key])
 	}
+	return append(b, '}')
+}
+
+func appendFields(b []byte, s *shape, v reflect.Value) []byte {
 	b = append(b, '{')
 	first := true
 	for _, f := range s.fields {
 		field := v.FieldByIndex(f.index)
 		var unwritten reflect.Value
-		if preset.IsValid() {
-			unwritten = preset.FieldByIndex(f.index)
+		if s.unwritten.IsValid() {
+			unwritten = s.unwritten.FieldByIndex(f.index)
 		}
 		if same(f.shape, field, unwritten) {
 			continue
@@ -200,13 +221,26 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		}
 	case Duration:
 		return appendString(b, x.String())
+	case PodTemplate:
+		return appendRaw(b, x.Raw)
+	case json.RawMessage:
+		return appendRaw(b, x)
 	}
 	data, err := json.Marshal(v.Interface())
-	if err == nil {
-		data, err = CanonicalJSON(data)
-	}
 	if err != nil {
 		return append(b, "null"...)
 	}
-	return append(b, data...)
+	return appendRaw(b, data)
+}
+
+// appendRaw writes JSON in canonical form, and null for what is none.
+func appendRaw(b, raw []byte) []byte {
+	if isCanonical(raw) {
+		return append(b, raw...)
+	}
+	canonical, err := CanonicalJSON(raw)
+	if err != nil {
+		return append(b, "null"...)
+	}
+	return append(b, canonical...)
 }

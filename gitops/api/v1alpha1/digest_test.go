@@ -78,6 +78,27 @@ func TestDigestCovers(t *testing.T) {
 	}
 }
 
+// TestDigestOfRaw: what did not come by Decode is brought into canonical form.
+func TestDigestOfRaw(t *testing.T) {
+	documents, problems := v1alpha1.Decode("x.yaml", []byte(short))
+	require.Empty(t, problems)
+	w := documents[0].Object.(*v1alpha1.WorkerDeployment)
+	want := w.Digest()
+	w.Spec.Template.Raw = []byte(` {"spec": {"containers": [{"name": "\u0065", "image": "f"}]}}`)
+	require.Equal(t, want, w.Digest())
+	w.Spec.Rollout.Gate.Input = []byte("{} ")
+	withInput := w.Digest()
+	require.NotEqual(t, want, withInput)
+	w.Spec.Rollout.Gate.Input = []byte("{}")
+	require.Equal(t, withInput, w.Digest())
+	w.Spec.Template.Raw = []byte("null")
+	none := w.Digest()
+	for _, raw := range []string{"", "{", `{"a":1,"a"}`} {
+		w.Spec.Template.Raw = []byte(raw)
+		require.Equal(t, none, w.Digest(), raw)
+	}
+}
+
 func TestRoutingSeal(t *testing.T) {
 	routing := decodeFile(t, "routing.yaml")[0].Object.(*v1alpha1.Routing)
 	require.True(t, routing.Edited(), "never sealed")

@@ -50,6 +50,8 @@ type shape struct {
 	enum []string
 	// preset fills a new object with its defaults; nil: it has none.
 	preset func(reflect.Value)
+	// unwritten is an object as decoding leaves it where the user writes nothing, of an object that has defaults.
+	unwritten reflect.Value
 }
 
 type shapeField struct {
@@ -215,6 +217,10 @@ func (b shaper) byKind(s *shape, t reflect.Type) {
 		s.form, s.elem = formList, b.shape(t.Elem())
 	case reflect.Struct:
 		s.form, s.preset = formObject, presetOf(t)
+		if s.preset != nil {
+			s.unwritten = reflect.New(t).Elem()
+			s.preset(s.unwritten)
+		}
 		s.fields = b.fields(t, nil)
 		slices.SortFunc(s.fields, func(a, b shapeField) int { return strings.Compare(a.name, b.name) })
 	default:
