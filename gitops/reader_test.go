@@ -35,6 +35,9 @@ func TestReadQuickstart(t *testing.T) {
 	require.Len(t, env.Data, 1)
 }
 
+// pointerOfLFS is what Git holds of a file in Git LFS.
+const pointerOfLFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+
 func TestReadCases(t *testing.T) {
 	base := map[string]string{"workers/connection.yaml": connectionYAML}
 	cases := []struct {
@@ -70,6 +73,9 @@ func TestReadCases(t *testing.T) {
 			"a.yaml": "apiVersion: temporal.io/v1alpha1\nkind: [\n", "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml"),
 		}, names: []string{"shop/x"}, problems: []string{"a.yaml:"},
 			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.NotEmpty(t, e.Deployments[0].Problems) }},
+		{name: "a recorded spec that went to Git LFS", files: map[string]string{"a.yaml": pointerOfLFS, "model.bin": pointerOfLFS, "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml")},
+			names: []string{"shop/x"}, problems: []string{"a.yaml:1: the file is in Git LFS, which is not read"},
+			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Spec) }},
 		{name: "a record whose spec is gone", files: map[string]string{"deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml")},
 			names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
 				require.Nil(t, e.Deployments[0].Spec)

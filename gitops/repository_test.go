@@ -208,11 +208,10 @@ func TestSurveyIsRecalled(t *testing.T) {
 // What is no plain file stays as it is, beside what is written and below it: links, submodules, pointers of LFS, modes. A spec behind a link
 // is none, and nothing is written through one.
 func TestCommitLeavesTheTree(t *testing.T) {
-	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 	module := strings.Repeat("ab", 20)
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{
-		Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML, "model.bin": pointer, "deploy/big.bin": pointer,
+		Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML, "model.bin": pointerOfLFS, "deploy/big.bin": pointerOfLFS,
 			".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"},
 		Exec:    map[string]string{"deploy/apply.sh": "#!/bin/sh\n"},
 		Links:   map[string]string{"outside.yaml": "/etc/passwd", "again.yaml": "x.yaml", "deploy/up": "../..", "deploy/shop/linked": "../../elsewhere"},
