@@ -102,7 +102,7 @@ func decodeAll(t tree, files []*found) []*decoded {
 	cores.Each(len(files), func(i int) {
 		data, err := t.read(files[i].path, files[i].hash)
 		if err == nil && v1alpha1.MayHoldObjects(data) {
-			d := decodedFrom(v1alpha1.Decode(files[i].path, data))
+			d := decodedFrom(files[i].path, data)
 			out[i] = &d
 		}
 	})

@@ -129,8 +129,8 @@ func (e *environment) file(f *found, owners map[string]string) error {
 	e.world.Problems = append(e.world.Problems, d.problems...)
 	if v1alpha1.HasErrors(d.problems) {
 		e.broken[f.path] = d.problems
-		e.resources.unread(f, d)
 	}
+	e.resources.unread(f, d)
 	for i := range d.documents {
 		doc := &d.documents[i]
 		name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}

@@ -50,6 +50,8 @@ type decoded struct {
 	problems  []v1alpha1.Problem
 	// resources says what the WorkerResourceTemplates among the documents make, by their index.
 	resources map[int]v1alpha1.Resource
+	// elsewhere says that the file stands for one that Git does not hold: what that holds is not known.
+	elsewhere bool
 }
 
 // ReadFolder reads a plain folder: no Git, no network. Records are read too, if they are there.
@@ -202,11 +204,12 @@ func (r *Reader) decodeAnew(t tree, f *found) (decoded, error) {
 	if !v1alpha1.MayHoldObjects(data) {
 		return decoded{}, nil
 	}
-	return decodedFrom(v1alpha1.Decode(f.path, data)), nil
+	return decodedFrom(f.path, data), nil
 }
 
-func decodedFrom(documents []v1alpha1.Document, problems []v1alpha1.Problem) decoded {
-	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents)}
+func decodedFrom(file string, data []byte) decoded {
+	documents, problems := v1alpha1.Decode(file, data)
+	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents), elsewhere: v1alpha1.IsPointer(data)}
 }
 
 func tooLarge(file string) v1alpha1.Problem {

@@ -93,12 +93,12 @@ func (t *templateAt) deployment() rollout.Name {
 }
 
 // unread notes a file in which there may be templates that are not known: one that is no YAML, or a document that could be a
-// misspelt template.
+// misspelt template, or one that is elsewhere.
 func (r *resourceTemplates) unread(f *found, d decoded) {
 	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment, v1alpha1.KindTemporalConnection,
 		v1alpha1.KindConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver, v1alpha1.KindRouting}
 	for _, p := range d.problems {
-		if p.Severity != v1alpha1.Error || r.missed != nil {
+		if p.Severity != v1alpha1.Error && !d.elsewhere || r.missed != nil {
 			continue
 		}
 		at := slices.IndexFunc(d.documents, func(doc v1alpha1.Document) bool { return slices.Contains(doc.Problems, p) })

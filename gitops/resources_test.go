@@ -60,12 +60,14 @@ func TestReadTemplates(t *testing.T) {
 		options []Option
 		want    map[string]string // by worker deployment
 		problem []string
+		// warnings says that the problems are no errors.
+		warnings bool
 	}{
 		{name: "by name", files: map[string]string{"x.yaml": x, "y.yaml": y, "t/b.yaml": templateYAML("b", "x"), "t/a.yaml": templateYAML("a", "x") + "---\n" + templateYAML("c", "y")},
 			want: map[string]string{"x": "a b", "y": "c"}},
 		{name: "not there", files: map[string]string{"x.yaml": specYAML("shop", "checkout", "i:1"), "t.yaml": templateYAML("a", "chekout")}, want: map[string]string{"checkout": ""},
 			problem: []string{"t.yaml:5: spec.workerDeploymentRef.name: worker deployment shop/chekout is not in the repository: nothing is made from this template (did you mean checkout?)"}},
-		{name: "not among some files", files: map[string]string{"t.yaml": templateYAML("a", "x")}, options: []Option{SomeFiles()},
+		{name: "not among some files", files: map[string]string{"t.yaml": templateYAML("a", "x")}, options: []Option{SomeFiles()}, warnings: true,
 			problem: []string{"t.yaml:5: spec.workerDeploymentRef.name: worker deployment shop/x is not among the given files"}},
 		{name: "its spec is gone, its record is not", files: map[string]string{"t.yaml": templateYAML("a", "x"), "deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml")},
 			want: map[string]string{"x": "a"}},
@@ -96,6 +98,8 @@ func TestReadTemplates(t *testing.T) {
 		{name: "with an error, and in use", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": strings.Replace(templateYAML("a", "x"), "Current", "Currentt", 1),
 			"deploy/shop/x/routing.yaml": withObject("x", "a")}, want: map[string]string{"x": "a*", "y": ""}, problem: []string{"t.yaml:6: spec.versions[0]: "}},
 		{name: "no YAML", files: map[string]string{"x.yaml": x, "t.yaml": notYAML}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml:"}},
+		{name: "in Git LFS", files: map[string]string{"x.yaml": x, "t.yaml": pointerOfLFS}, want: map[string]string{"x": "?"}, warnings: true,
+			problem: []string{"t.yaml:1: the file is in Git LFS"}},
 		{name: "a kind that could be it", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "ResourceTemplate", "ResourceTemplat", 1)},
 			want: map[string]string{"x": "?"}, problem: []string{"t.yaml:2: kind"}},
 		{name: "too large", files: map[string]string{"x.yaml": x, "t.yaml": "# temporal.io\n" + strings.Repeat("x", MaxFileSize)}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml: is larger"}},
@@ -125,7 +129,7 @@ func TestReadTemplates(t *testing.T) {
 			for i, p := range c.problem {
 				require.Contains(t, said[i], p)
 			}
-			require.Equal(t, len(c.problem) > 0 && c.name != "not among some files", v1alpha1.HasErrors(w.Environments[0].Problems))
+			require.Equal(t, len(c.problem) > 0 && !c.warnings, v1alpha1.HasErrors(w.Environments[0].Problems))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -37,4 +38,18 @@ func TestBoundMemory(t *testing.T) {
 			require.Equal(t, c.want, debug.SetMemoryLimit(-1))
 		})
 	}
+}
+
+// Whatever opens a repository takes as much as the container has, not the bot alone.
+func TestEachCommandBoundsItsMemory(t *testing.T) {
+	was := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(was)
+	t.Setenv("GOMEMLIMIT", "")
+	require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
+	a := &app{out: io.Discard, err: io.Discard, variable: func(string) (string, bool) { return "", false }, memory: memlimit.Limit(500 << 20)}
+	root := a.root()
+	root.SetArgs([]string{"version"})
+	root.SetOut(io.Discard)
+	require.NoError(t, root.Execute())
+	require.Equal(t, int64(450<<20), debug.SetMemoryLimit(-1))
 }

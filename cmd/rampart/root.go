@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,6 +28,8 @@ type app struct {
 	variable func(string) (string, bool)
 	now      func() time.Time
 	log      *slog.Logger
+	// memory is what limits the process; nil: nothing is known of it.
+	memory memlimit.Provider
 
 	dir, env, config    string
 	logLevel, logFormat choice
@@ -82,7 +85,7 @@ func (a *app) parseNamespaces() error {
 
 // run runs the program and gives its exit code.
 func run(args []string) int {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, variable: os.LookupEnv,
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, variable: os.LookupEnv, memory: memlimit.FromCgroup,
 		now: func() time.Time { return time.Now().UTC() }, log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := untilSignal(context.Background())
 	defer cancel()
@@ -178,7 +181,7 @@ func (a *app) completeFlag(cmd *cobra.Command, flag string, complete cobra.Compl
 	}
 }
 
-// prepare fills in flags from variables and the file, and makes the logger.
+// prepare fills in flags from variables and the file, makes the logger, and bounds the memory that the command takes.
 func (a *app) prepare(cmd *cobra.Command) error {
 	if err := a.applySettings(cmd); err != nil {
 		return err
@@ -202,6 +205,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 		handler = slog.NewJSONHandler(a.err, options)
 	}
 	a.log = slog.New(handler)
+	if a.memory != nil {
+		boundMemory(a.log, a.memory)
+	}
 	return nil
 }
 

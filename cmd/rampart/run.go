@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -67,7 +66,6 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 			case once && hooks.address != "":
 				return errors.New("--webhook-address is for the loop: leave out --once, or the address")
 			}
-			boundMemory(a.log, memlimit.FromCgroup)
 			judges, err := a.openJudges()
 			if err != nil {
 				return err

@@ -91,12 +91,15 @@ func (f packsOnly) Open(name string) (billy.File, error) {
 	return f.Filesystem.Open(name)
 }
 
+// mostListings is how often a folder is listed in which files get their names meanwhile.
+const mostListings = 1000
+
 // ReadDir implements billy.Dir. A file that gets its name meanwhile is there under the other one when it is looked at: go-billy takes that for an
 // error, and go-git this one for a folder without any packs.
 func (f packsOnly) ReadDir(dir string) ([]fs.FileInfo, error) {
-	for {
+	for try := 1; ; try++ {
 		files, err := f.Filesystem.ReadDir(dir)
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) || try == mostListings {
 			return files, err
 		}
 		if _, gone := f.Stat(dir); gone != nil {

@@ -17,11 +17,11 @@ import (
 // MayHoldObjects says whether a file can hold an object of this package's kinds, by whether one of their API groups is
 // spelled anywhere in it, or what it holds is elsewhere. It costs a fraction of Decode: what it turns down needs no decoding.
 func MayHoldObjects(data []byte) bool {
-	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) || isPointer(data)
+	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) || IsPointer(data)
 }
 
-// isPointer says whether a file is a pointer of Git LFS, which stands for one that Git does not hold.
-func isPointer(data []byte) bool {
+// IsPointer says whether a file is a pointer of Git LFS, which stands for one that Git does not hold.
+func IsPointer(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/"))
 }
 
@@ -43,12 +43,12 @@ func readable(r *report, data []byte) bool {
 			valid += size
 		}
 		p.Line, p.Message = 1+bytes.Count(data[:valid], []byte{'\n'}), "the file is not UTF-8 text"
-	case isPointer(data):
+	case IsPointer(data):
 		p.Line, p.Message = 1, "the file is in Git LFS, which is not read: keep specs out of it (git lfs untrack), or this file out of the specs"
 	default:
 		return true
 	}
-	if !MayHoldObjects(data) || isPointer(data) {
+	if !MayHoldObjects(data) || IsPointer(data) {
 		p.Severity = Warning
 	}
 	r.add(p)
