@@ -7,6 +7,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // ApprovalFloor is what the bot's own configuration demands of the approval of environments. A repository can be stricter, and
@@ -48,9 +49,9 @@ func RequireApproval(floors []ApprovalFloor) Option {
 	return func(o *options) { o.approval = floors }
 }
 
-// tightened is an environment as the bot's configuration has it at least, and what was changed for that.
-func (o options) tightened(env v1alpha1.Environment) (v1alpha1.Environment, []v1alpha1.Problem) {
-	was := env.Approval
+// tightened is an environment as the bot's configuration has it at least, without its files: what was changed for that is in its problems.
+func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
+	was, out := env.Approval, rollout.EnvironmentWorld{}
 	for _, f := range o.approval {
 		if !f.covers(env.Name) {
 			continue
@@ -59,13 +60,23 @@ func (o options) tightened(env v1alpha1.Environment) (v1alpha1.Environment, []v1
 		if f.Scope != "" {
 			env.Approval.Scope = f.Scope
 		}
+		out.PeopleMerge = true
 	}
-	if env.Approval == was || o.partial {
-		return env, nil
+	out.Environment = env
+	if o.partial {
+		return out
 	}
-	return env, []v1alpha1.Problem{{Severity: v1alpha1.Warning, File: ConfigFile, Message: fmt.Sprintf(
-		"environment %s: approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (--require-approval)",
-		env.Name, env.Approval.Mode, env.Approval.Scope, was.Mode, was.Scope)}}
+	say := func(format string, args ...any) {
+		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: ConfigFile, Message: "environment " + env.Name + ": " + fmt.Sprintf(format, args...)})
+	}
+	if env.Approval != was {
+		say("approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (--require-approval)",
+			env.Approval.Mode, env.Approval.Scope, was.Mode, was.Scope)
+	}
+	if out.PeopleMerge && env.PullRequests.AutoMerge != "" {
+		say("pullRequests.autoMerge is not for raises, which people approve by the bot's configuration (--require-approval)")
+	}
+	return out
 }
 
 // unmet are demands that are about none of the environments: a name that changed would be without them.

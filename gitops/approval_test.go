@@ -64,6 +64,21 @@ func TestRequireApproval(t *testing.T) {
 	}
 }
 
+// The bot does not merge by itself what it has to ask for: the repository says whether it does, and would loosen what it is held to.
+func TestRequireApprovalMergesNothing(t *testing.T) {
+	files := map[string]string{ConfigFile: strings.ReplaceAll(threeEnvironments, "output:", "pullRequests: {autoMerge: Squash}, output:"), "dev/a.yaml": specYAML("shop", "a", "x"),
+		"prod/b.yaml": specYAML("shop", "b", "x"), "eu/c.yaml": specYAML("shop", "c", "x")}
+	w, err := ReadFolder(writeFolder(t, files), RequireApproval([]ApprovalFloor{{Environments: "prod-eu"}}))
+	require.NoError(t, err)
+	var got []bool
+	for _, env := range w.Environments {
+		got = append(got, env.PeopleMerge)
+	}
+	require.Equal(t, []bool{false, false, true}, got)
+	require.Equal(t, []string{"rampart.yaml: environment prod-eu: pullRequests.autoMerge is not for raises, which people approve by the bot's configuration (--require-approval)"},
+		problems(w))
+}
+
 // A branch is read as a folder is, and again after it moved.
 func TestRequireApprovalOfABranch(t *testing.T) {
 	r := gittest.NewBareRepo(t)

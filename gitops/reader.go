@@ -83,18 +83,19 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 	now := surveyed{}
 	world.Problems = append(slices.Clip(problems), r.options.unmet(config.Spec.Environments)...)
 	for _, env := range config.Spec.Environments {
-		env, tightened := r.options.tightened(env)
+		blank := r.options.tightened(env)
+		env := blank.Environment
 		out, base, err := outputs(env)
 		if err != nil {
 			return world, err
 		}
-		e := &environment{Reader: r, tree: t, out: out, config: config, git: git,
-			world: rollout.EnvironmentWorld{Environment: env, Base: base, Problems: tightened}}
+		blank.Base = base
+		e := &environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank}
 		err = e.read(owners)
 		var bomb *TooManyError
 		if errors.As(err, &bomb) { // nothing of it is decided; the others go on
-			e.world = rollout.EnvironmentWorld{Environment: env, Base: base, Problems: append(tightened,
-				v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()})}
+			blank.Problems = append(blank.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()})
+			e.world = blank
 			err = nil
 		}
 		if err != nil {

@@ -81,6 +81,8 @@ type Repository struct {
 	// away says that the last read failed, and retry when origins that could not be found are looked for again.
 	away  bool
 	retry time.Time
+	// nowhere is what was in no commit of a branch's history, by when it is looked for again.
+	nowhere map[mirror.Wanted]time.Time
 }
 
 // reading is the world as it was read last, and the tips that it was read from.
@@ -336,51 +338,72 @@ func (r *Repository) write(m Moment) {
 	}
 }
 
-// changes turns file changes into the mirror's. Content that Git had earlier is looked for in history.
+// changes turns file changes into the mirror's. Content that Git had earlier is looked for in history. Errors: a *rollout.UnwritableError for
+// each file that can't be written, joined; those of FindInHistory.
 func (r *Repository) changes(ctx context.Context, tip mirror.Tip, output string, files []rollout.FileChange) ([]mirror.Change, error) {
 	root := path.Clean(output)
 	var out []mirror.Change
+	var unwritable []error
 	for _, c := range files {
 		if err := mirror.CheckPath(c.Path); err != nil {
 			return nil, err
 		}
 		if root != "." && !isBelow(c.Path, root) {
-			return nil, fmt.Errorf("change of %q is outside of the output %q", c.Path, root)
+			unwritable = append(unwritable, &rollout.UnwritableError{Path: c.Path, Err: fmt.Errorf("change of %q is outside of the output %q", c.Path, root)})
+			continue
 		}
 		change := mirror.Change{Path: c.Path, Delete: c.Delete}
 		switch {
 		case c.Delete:
 		case c.Blob != "":
-			blob := plumbing.NewHash(c.Blob)
-			if err := r.bringBack(ctx, tip, c.Path, blob); err != nil {
+			data, err := r.bringBack(ctx, tip, mirror.Wanted{Path: c.Path, Blob: plumbing.NewHash(c.Blob)})
+			if lost := rollout.Unwritable(err); len(lost) > 0 {
+				unwritable = append(unwritable, err)
+				continue
+			} else if err != nil {
 				return nil, err
 			}
-			change.Blob = blob
+			change.Data = data // the server may not have it any more
 		default:
 			change.Data = asBytes(c.Data)
 		}
 		out = append(out, change)
 	}
-	return out, nil
+	return out, errors.Join(unwritable...)
 }
 
 func isBelow(file, dir string) bool {
 	return len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
 }
 
-// bringBack makes sure that the mirror has a blob that a path had earlier.
-func (r *Repository) bringBack(ctx context.Context, tip mirror.Tip, file string, blob mirror.Hash) error {
-	if _, err := r.mirror.Blob(blob, MaxFileSize); err == nil {
-		return nil
+// lookAgain is after how long what was nowhere in history is looked for again: a branch may have been pushed back to what it was.
+const lookAgain = time.Hour
+
+// bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history; *MovedError; those of FindInHistory.
+func (r *Repository) bringBack(ctx context.Context, tip mirror.Tip, want mirror.Wanted) ([]byte, error) {
+	if data, err := r.mirror.Blob(want.Blob, MaxFileSize); err == nil {
+		return data, nil
 	}
-	_, ok, err := r.mirror.FindInHistory(ctx, tip, mirror.Wanted{Path: file, Blob: blob})
-	if err != nil {
-		return fmt.Errorf("bring back %q: %w", file, err)
+	gone := &rollout.UnwritableError{Path: want.Path, Err: fmt.Errorf("%q has to be put back as it was written (blob %s), which is nowhere in the history of %s: "+
+		"put it there by hand, or have a drift policy adopt what is there", want.Path, want.Blob, tip.Branch)}
+	if r.cfg.Now().Before(r.nowhere[want]) {
+		return nil, gone
 	}
-	if !ok {
-		return fmt.Errorf("bring back %q: blob %s is nowhere in the history of %s", file, blob, tip.Branch)
+	_, ok, err := r.mirror.FindInHistory(ctx, tip, want)
+	var moved *mirror.MovedError
+	switch {
+	case errors.As(err, &moved):
+		return nil, &MovedError{Branch: tip.Branch, Err: err}
+	case err != nil:
+		return nil, fmt.Errorf("bring back %q: %w", want.Path, err)
+	case !ok:
+		if r.nowhere == nil {
+			r.nowhere = map[mirror.Wanted]time.Time{}
+		}
+		r.nowhere[want] = r.cfg.Now().Add(lookAgain)
+		return nil, gone
 	}
-	return nil
+	return r.mirror.Blob(want.Blob, MaxFileSize)
 }
 
 // Confirm reports whether the specs' branch still has the blobs that a decision was made on. It is asked after a push to a

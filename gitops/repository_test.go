@@ -84,9 +84,55 @@ func TestCommitBringsBackOldContent(t *testing.T) {
 	require.Equal(t, "as it was\n", r.Files("main")[file])
 
 	request.Base = read(t, repo).Environments[0].Base
-	request.Changes[0].Blob = strings.Repeat("ab", 20)
+	request.Changes = []rollout.FileChange{{Path: file, Blob: strings.Repeat("ab", 20)}, {Path: "deploy/new.yaml", Data: "new\n"}, {Path: "elsewhere.yaml", Data: "new\n"},
+		{Path: "deploy/shop/y/versions/v1/deployment.yaml", Blob: was}}
+	var paths []string
 	_, err = repo.Commit(t.Context(), request)
+	for _, u := range rollout.Unwritable(err) {
+		paths = append(paths, u.Path)
+	}
+	require.Equal(t, []string{file, "elsewhere.yaml"}, paths, "what is there by its hash is good for another path, too")
 	require.ErrorContains(t, err, "is nowhere in the history of main")
+}
+
+// What a server has not got any more comes from the mirror.
+func TestCommitBringsBackWhatTheServerLost(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	file := "deploy/shop/x/versions/v1/deployment.yaml"
+	before := r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1")}})
+	r.Commit(gittest.Commit{Write: map[string]string{file: "as it was\n"}})
+	was := r.Git("rev-parse", "main:"+file)
+	repo := open(t, r)
+	read(t, repo)
+	r.Git("update-ref", "refs/heads/main", before)
+	r.Git("reflog", "expire", "--expire=now", "--all")
+	r.Git("gc", "--quiet", "--prune=now")
+	require.NotContains(t, r.Git("cat-file", "--batch-all-objects", "--batch-check"), was)
+	w := read(t, repo)
+	_, err := repo.Commit(t.Context(), rollout.Commit{Environment: w.Environments[0].Environment, Base: w.Environments[0].Base, Message: "bring back\n",
+		Changes: []rollout.FileChange{{Path: file, Blob: was}}})
+	require.NoError(t, err)
+	require.Equal(t, "as it was\n", r.Files("main")[file])
+	r.Fsck()
+}
+
+// A branch that was rewritten while what it had is looked for is read again.
+func TestCommitBringsBackFromABranchThatMoved(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	file := "deploy/shop/x/versions/v1/deployment.yaml"
+	first := r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1")}})
+	for range 3 {
+		r.Commit(gittest.Commit{Write: map[string]string{file: "changed\n" + r.Tip("main")}})
+	}
+	repo := open(t, r)
+	w := read(t, repo)
+	r.Git("update-ref", "refs/heads/main", first)
+	r.Commit(gittest.Commit{Write: map[string]string{"README": "another history"}})
+	r.Git("reflog", "expire", "--expire=now", "--all")
+	r.Git("gc", "--quiet", "--prune=now")
+	_, err := repo.Commit(t.Context(), rollout.Commit{Environment: w.Environments[0].Environment, Base: w.Environments[0].Base, Message: "bring back\n",
+		Changes: []rollout.FileChange{{Path: file, Blob: strings.Repeat("ab", 20)}}})
+	require.ErrorIs(t, err, rollout.ErrMoved)
 }
 
 func TestOutputBranchIsBorn(t *testing.T) {

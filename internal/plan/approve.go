@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -73,7 +74,7 @@ func (v *view) rolloutApproved() *v1alpha1.Asked {
 	return was.Approved
 }
 
-// timetable is how the spec's rollout goes, in short.
+// timetable is how the spec's rollout goes, in short: its steps, and a digest of what each of them is judged by.
 func (v *view) timetable() string {
 	if v.spec == nil {
 		return ""
@@ -81,6 +82,9 @@ func (v *view) timetable() string {
 	text := string(v.spec.Spec.Rollout.Strategy)
 	for _, s := range v.spec.Spec.Rollout.Steps {
 		text += fmt.Sprintf(" %v%% %s", s.RampPercentage, s.PauseDuration)
+	}
+	if judged := rollout.JudgedBy(v.spec.Spec.Rollout); judged != "" {
+		text += " judged by " + judged
 	}
 	return text
 }
@@ -133,7 +137,15 @@ func (r *resolver) undecided() bool {
 		return true
 	}
 	waits := r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning || r.state.Reason == rollout.WaitingForPollers
-	return waits && r.isTarget(p.BuildID) && p.TemplateHash == r.target.TemplateHash && r.asks() == nil && r.move() == nil
+	return waits && r.isTarget(p.BuildID) && p.TemplateHash == r.target.TemplateHash && r.asks() == nil && r.move() == nil || r.frozenProposal()
+}
+
+// frozenProposal reports whether the recorded proposal is what comes next, and policy holds it, so that nobody loses a review by a freeze. One
+// that was approved meanwhile is decided: not now.
+func (r *resolver) frozenProposal() bool {
+	return !r.approved() && slices.ContainsFunc(r.held, func(h rollout.Held) bool {
+		return h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() && r.proposes(h.Action)
+	})
 }
 
 // asks is the raise of the target that is held for a person's approval; nil: none is.

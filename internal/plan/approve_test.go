@@ -339,6 +339,60 @@ func TestProposalOutlastsMissingFacts(t *testing.T) {
 	}
 }
 
+// What is in review outlasts a freeze: nobody reviews it twice, and nobody is asked meanwhile. What was approved is decided: it is put back.
+func TestProposalOutlastsAFreeze(t *testing.T) {
+	step, frozen := wantsApproval(v1alpha1.ScopeStep), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))
+	for name, c := range map[string]struct {
+		given change
+		want  *v1alpha1.RecordedProposal
+	}{
+		"it waits":            {suggests(10, 50), proposal(10, 50, ago(48*time.Hour))},
+		"approved by command": {suggests(10, 50, adaApproved), gone(10, 50)},
+		"merged":              {all(suggests(10, 50), edits("v1", "v2", 50)), gone(10, 50)},
+		"closed":              {all(suggests(10, 50), reviewed(rollout.Review{Rejected: true})), gone(10, 50)},
+		"another step":        {suggests(10, 40), gone(10, 40)},
+		"of another template": {suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.TemplateHash = "another" }), func() *v1alpha1.RecordedProposal {
+			p := gone(10, 50)
+			p.TemplateHash = "another"
+			return p
+		}()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(t, of(pastPause(), step, c.given), frozen)
+			require.Empty(t, cmp.Diff(c.want, plan.Record.Proposal))
+			require.Nil(t, plan.Review)
+			require.Nil(t, plan.Raise)
+		})
+	}
+	plan := decide(t, of(pastPause(), step, suggests(10, 50)), allowed)
+	require.Equal(t, proposal(10, 50, ago(48*time.Hour)), plan.Record.Proposal, "and is the same after it")
+	require.NotNil(t, plan.Review)
+}
+
+// One approval of a rollout is for what it is judged by, too.
+func TestOneApprovalIsForWhatItIsJudgedBy(t *testing.T) {
+	once := wantsApproval(v1alpha1.ScopeRollout)
+	for name, judged := range map[string]change{
+		"a gate at first": func(g *given) { g.Spec.Spec.Rollout.Gate = &v1alpha1.Gate{WorkflowType: "Smoke"} },
+		"a step's gate":   all(stepGate(2, v1alpha1.GateRollback)),
+		"an analysis":     func(g *given) { g.Spec.Spec.Rollout.Analysis = &v1alpha1.Analysis{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := decide(t, of(candidate(), once, judged, suggests(0, 10), edits("v1", "v2", 10)), allowed)
+			steps := newView(&rollout.Snapshot{Spec: of(candidate(), once, judged).Spec}).timetable()
+			require.Contains(t, steps, twoSteps+" judged by ")
+			if asked.Record.Target.Approved != nil { // else its gate comes first
+				require.Equal(t, steps, asked.Record.Target.ApprovedSteps)
+			}
+			approved := func(g *given) {
+				g.rec.Target.Approved, g.rec.Target.ApprovedSteps = &v1alpha1.Asked{By: "ada", At: stamp(ago(time.Hour))}, steps
+			}
+			require.NotNil(t, decide(t, of(pastPause(), once, judged, approved), allowed).Record.Target.Approved)
+			require.Nil(t, decide(t, of(pastPause(), once, approved), allowed).Record.Target.Approved, "without it")
+		})
+	}
+}
+
 // Retiring what was approved takes its traffic back, and approves nothing.
 func TestRetiredWhileApproved(t *testing.T) {
 	for how, approval := range map[string]change{"merged": all(suggests(10, 50), edits("v1", "v2", 50)), "by command": suggests(10, 50, adaApproved)} {

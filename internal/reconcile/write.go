@@ -42,19 +42,19 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 	}
 }
 
-// withoutUnwritable drops the decisions whose files are at the path that a commit could not write, or below it.
+// withoutUnwritable drops the decisions whose files are at a path that a commit could not write, or below it.
 func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, err error, report *Report) []Part {
-	var at *rollout.UnwritableError
-	if !errors.As(err, &at) {
-		return parts
-	}
+	unwritable := rollout.Unwritable(err)
 	var left []Part
 	for _, part := range parts {
-		if !slices.ContainsFunc(part.Files, func(f rollout.FileChange) bool { return f.Path == at.Path || strings.HasPrefix(f.Path, at.Path+"/") }) {
+		at := slices.IndexFunc(unwritable, func(u *rollout.UnwritableError) bool {
+			return slices.ContainsFunc(part.Files, func(f rollout.FileChange) bool { return f.Path == u.Path || strings.HasPrefix(f.Path, u.Path+"/") })
+		})
+		if at < 0 {
 			left = append(left, part)
 			continue
 		}
-		r.drop(ctx, part.Decision, at.Error(), report)
+		r.drop(ctx, part.Decision, unwritable[at].Error(), report)
 	}
 	return left
 }

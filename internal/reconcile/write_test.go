@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +28,40 @@ func (o *obstructed) Commit(ctx context.Context, c rollout.Commit) (string, erro
 		}
 	}
 	return o.scene.Commit(ctx, c)
+}
+
+// What cannot be put back as it was keeps no other worker deployment from its commit, however many cannot: one more try does.
+func TestManyAreUnwritable(t *testing.T) {
+	s := newScene(t)
+	env := &s.world.Environments[0]
+	one := env.Deployments[0]
+	for _, name := range []string{"a", "b", "c"} {
+		spec, other := *one.Spec, one
+		spec.Metadata.Name = name
+		other.Deployment.Name, other.Spec, other.Record.Dir = name, &spec, "deploy/shop/"+name
+		env.Deployments = append(env.Deployments, other)
+	}
+	slices.SortFunc(env.Deployments, func(a, b rollout.Snapshot) int { return a.Deployment.Compare(b.Deployment) })
+	tries := 0
+	r := s.reconciler()
+	r.Committer = commits(func(ctx context.Context, c rollout.Commit) (string, error) {
+		tries++
+		var errs []error
+		for _, f := range c.Changes {
+			if strings.Contains(f.Path, "/a/") || strings.Contains(f.Path, "/c/") {
+				errs = append(errs, &rollout.UnwritableError{Path: f.Path, Err: errors.New("it is nowhere")})
+			}
+		}
+		if len(errs) > 0 {
+			return "", fmt.Errorf("stage: %w", errors.Join(errs...))
+		}
+		return s.Commit(ctx, c)
+	})
+	report, err := r.Once(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, tries)
+	require.Equal(t, map[string]string{"shop/a": "it is nowhere", "shop/c": "it is nowhere"}, report.Failures)
+	require.Len(t, report.Commits, 1)
 }
 
 // What somebody put in the way of one worker deployment's files keeps no other's from being written.

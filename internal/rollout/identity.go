@@ -3,6 +3,7 @@ package rollout
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -37,6 +38,27 @@ func TemplateHash(spec v1alpha1.WorkerDeploymentSpec) string {
 		fmt.Fprintf(h, "\n%s\n%s", p.Name, p.Template.Raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// JudgedBy is the beginning of the SHA-256, in hex, of what a rollout is judged by beside its steps' shares and pauses: its gates and its analysis;
+// "" if by nothing.
+func JudgedBy(r v1alpha1.RolloutStrategy) string {
+	by := struct {
+		Gates    []*v1alpha1.Gate
+		Analysis *v1alpha1.Analysis
+	}{Gates: []*v1alpha1.Gate{r.Gate}, Analysis: r.Analysis}
+	for _, s := range r.Steps {
+		by.Gates = append(by.Gates, s.Gate)
+	}
+	if by.Analysis == nil && !slices.ContainsFunc(by.Gates, func(g *v1alpha1.Gate) bool { return g != nil }) {
+		return ""
+	}
+	text, err := json.Marshal(by)
+	if err != nil { // an input of a gate that is no JSON: it was refused when it was decoded
+		text = []byte(err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
 }
 
 // BuildIDFor gives the build ID of a spec: the custom one; else that of a recorded version made from the same

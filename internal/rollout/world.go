@@ -21,7 +21,7 @@ var ErrStale = errors.New("the routing moved")
 var ErrBusy = errors.New("Temporal is too busy") //nolint:staticcheck // a name
 
 // UnwritableError is what a commit ends with when something in the repository, or another file of it, is in the way of what it writes at a
-// path or below it.
+// path or below it, or what is to be there again is nowhere. There may be several, joined.
 type UnwritableError struct {
 	Path string
 	Err  error
@@ -32,6 +32,23 @@ func (e *UnwritableError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *UnwritableError) Unwrap() error { return e.Err }
+
+// Unwritable are the UnwritableErrors that an error is made of.
+func Unwritable(err error) []*UnwritableError {
+	switch e := err.(type) { //nolint:errorlint // the chain is gone through here
+	case *UnwritableError:
+		return []*UnwritableError{e}
+	case interface{ Unwrap() []error }:
+		var out []*UnwritableError
+		for _, err := range e.Unwrap() {
+			out = append(out, Unwritable(err)...)
+		}
+		return out
+	case interface{ Unwrap() error }:
+		return Unwritable(e.Unwrap())
+	}
+	return nil
+}
 
 // World is what one commit of a repository says: its environments, and what is wrong with its files.
 type World struct {
@@ -51,6 +68,9 @@ type EnvironmentWorld struct {
 	// Known are the worker deployments of a survey, sorted by name; Deployments are none then. Those that are the same as in another survey
 	// may be the very same: they are not to be changed.
 	Known []*Known `json:"-"`
+	// PeopleMerge says that the bot's own configuration demands approval: no raise that is proposed is merged by itself, whatever the
+	// environment says.
+	PeopleMerge bool `json:"peopleMerge,omitempty"`
 	// Waivers are those that all Deployments have.
 	Waivers []v1alpha1.Waiver `json:"-"`
 	// Policies and Data of the environment, sorted by path.
