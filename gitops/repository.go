@@ -83,6 +83,8 @@ type Repository struct {
 	retry time.Time
 	// nowhere is what was in no commit of a branch's history, by when it is looked for again.
 	nowhere map[mirror.Wanted]time.Time
+	// unknown are versions that no record had, by when they are looked for again.
+	unknown map[lostKey]time.Time
 }
 
 // reading is the world as it was read last, and the tips that it was read from.
@@ -143,7 +145,7 @@ func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, er
 const manyFull = 100
 
 func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, error) {
-	tip, err := r.mirror.Fetch(ctx, r.cfg.Branch)
+	tip, err := r.fetch(ctx, r.cfg.Branch)
 	if err != nil {
 		return rollout.World{}, err
 	}
@@ -187,7 +189,7 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 	if _, ok := tips[branch]; ok {
 		return nil
 	}
-	tip, err := r.mirror.Fetch(ctx, branch)
+	tip, err := r.fetch(ctx, branch)
 	var none *mirror.NoBranchError
 	if errors.As(err, &none) {
 		tip, err = mirror.Tip{Branch: branch}, nil
@@ -197,6 +199,15 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 	}
 	tips[branch] = tip
 	return nil
+}
+
+// fetch asks for a branch's tip, and says if it is not on top of what the branch was.
+func (r *Repository) fetch(ctx context.Context, branch string) (mirror.Tip, error) {
+	tip, err := r.mirror.Fetch(ctx, branch)
+	if err == nil && tip.Move == mirror.MoveRewritten {
+		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit", tip.Commit.String(), "before", tip.Previous.String())
+	}
+	return tip, err
 }
 
 func (r *Repository) outputBranch(env v1alpha1.Environment) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -100,6 +101,11 @@ func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Contex
 // Origins asks the source behind, if that has a history.
 func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	return originsOf(ctx, s.Source, snapshots)
+}
+
+// Recorded asks the source behind, if that has a history.
+func (s judged) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+	return recordedOf(ctx, s.Source, env, lost)
 }
 
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -77,6 +78,18 @@ func surveyOf(ctx context.Context, source reconcile.Source) (rollout.Survey, fun
 // Origins asks the source behind, if that has a history.
 func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	return originsOf(ctx, s.Source, snapshots)
+}
+
+// Recorded asks the source behind, if that has a history.
+func (s oneEnvironment) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+	return recordedOf(ctx, s.Source, env, lost)
+}
+
+func recordedOf(ctx context.Context, source reconcile.Source, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+	if archivist, ok := source.(reconcile.Archivist); ok {
+		return archivist.Recorded(ctx, env, lost)
+	}
+	return nil, nil
 }
 
 func originsOf(ctx context.Context, source reconcile.Source, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {

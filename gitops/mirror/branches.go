@@ -53,7 +53,7 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	defer sess.close()
 	switch actual, there := adv.References[refOf(branch)]; {
 	case !there:
-		delete(m.state.tips, branch)
+		m.forgetBranch(branch)
 		return nil
 	case actual != tip:
 		return &MovedError{Branch: branch, Expected: tip, Actual: actual}
@@ -78,6 +78,6 @@ func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 		said := func(text string) string { return cleanText(m.remote.hide(text)) }
 		return protected(&RejectedError{URL: m.url, Branch: branch, Reason: said(report.Error().Error()), Output: said(output.String())})
 	}
-	delete(m.state.tips, branch)
+	m.forgetBranch(branch)
 	return nil
 }

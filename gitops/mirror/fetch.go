@@ -35,6 +35,8 @@ type Tip struct {
 	Tree     Hash
 	Previous Hash // the tip known before; zero for MoveFirst
 	Move     Move
+	// Before is the tip that the branch had before it was rewritten last, as far as the mirror knows; zero: it was not.
+	Before Hash
 }
 
 // errStartOver says that what the mirror has is of no use for what is asked.
@@ -85,11 +87,12 @@ func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
 		return Tip{}, err
 	}
 	tip := Tip{Branch: branch, Commit: c.Hash, Tree: c.Tree, Previous: previous, Move: f.move(previous)}
+	noted := m.noteBefore(&tip)
 	if tip.Move == MoveNone {
 		return tip, nil
 	}
 	m.state.tips[branch] = f.tip
-	if f.onDisk {
+	if f.onDisk || noted {
 		if err := m.persist(); err != nil {
 			return Tip{}, fmt.Errorf("write mirror %s: %w", m.dir, err)
 		}

@@ -23,7 +23,7 @@ func TestForcePushIsNoticed(t *testing.T) {
 
 		two := r.Commit(gittest.Commit{Parent: one + "~1", Write: map[string]string{"x": "2"}})
 		forced := fetch(t, m, "main")
-		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit, Move: MoveRewritten}, forced)
+		requireSame(t, Tip{Branch: "main", Commit: plumbing.NewHash(two), Tree: treeOf(r, two), Previous: tip.Commit, Move: MoveRewritten, Before: tip.Commit}, forced)
 		requireSame(t, r.Files("main"), readAll(t, m, forced.Tree))
 		requireSame(t, []string{"+ x 100644"}, diffOf(t, m, tip.Tree, forced.Tree))
 

@@ -39,3 +39,26 @@ func lostRouting(v *view) (outcome, bool) {
 	}
 	return o, true
 }
+
+// Versions that Git lost, since its branch was rewritten or somebody deleted them there, are looked for in history while Temporal has a use for
+// them. They are taken as recorded then, and their files, which are missing, are put back like any other.
+
+// LostVersions are the build IDs of the versions that Temporal has a use for and the record does not have, sorted: those that have traffic or are
+// draining, and those that had traffic and of which it does not say that they are drained.
+func LostVersions(s rollout.Snapshot) []string {
+	v := newView(&s)
+	if !v.readable() || v.foreign() || v.retire != nil || s.Record.RoutingProblem != nil || s.Spec == nil {
+		return nil
+	}
+	var out []string
+	for _, o := range v.obs.Versions {
+		switch v.status(o.BuildID) {
+		case rollout.StatusCurrent, rollout.StatusRamping, rollout.StatusDraining, rollout.StatusUnknown:
+			if v.recorded(o.BuildID) == nil {
+				out = append(out, o.BuildID)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,4 +111,68 @@ func TestLostStory(t *testing.T) {
 	require.Equal(t, was.Promotions, w.routing().Promotions)
 	require.Nil(t, w.routing().Hold)
 	w.settle()
+}
+
+// gitLost is a version that the record does not have any more.
+func gitLost(tag string) change {
+	return func(g *given) {
+		g.rec.Versions = slices.DeleteFunc(g.rec.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id(tag) })
+		delete(g.Record.Files, versionFile(id(tag), "deployment.yaml"))
+	}
+}
+
+// What Temporal has a use for and Git does not have is lost; what needs nobody, or is somebody else's, is not.
+func TestLostVersions(t *testing.T) {
+	at := func(tag string, change func(*rollout.VersionObservation)) change {
+		return func(g *given) { change(g.listed(tag)) }
+	}
+	v0 := all(inGit("v0"), up("v0"), gitLost("v0"))
+	for name, c := range map[string]struct {
+		given change
+		want  []string
+	}{
+		"draining":           {all(v0, drains("v0")), []string{id("v0")}},
+		"drained":            {all(v0, drained("v0", time.Hour)), nil},
+		"never had traffic":  {v0, nil},
+		"nobody knows":       {all(v0, at("v0", func(o *rollout.VersionObservation) { o.DeactivatedAt = ago(time.Hour) })), []string{id("v0")}},
+		"current":            {gitLost("v1"), []string{id("v1")}},
+		"ramping":            {all(rampsAt(10, time.Minute), gitLost("v2")), []string{id("v2")}},
+		"two":                {all(rampsAt(10, time.Minute), gitLost("v2"), gitLost("v1")), []string{id("v1"), id("v2")}},
+		"in Git":             {all(inGit("v0"), up("v0"), drains("v0")), nil},
+		"somebody else's":    {all(v0, drains("v0"), foreign()), nil},
+		"retired":            {all(v0, drains("v0"), func(g *given) { g.rec.Retire = &v1alpha1.Retire{} }), nil},
+		"no record":          {all(v0, drains("v0"), func(g *given) { g.Record.Routing = nil }), []string{id("v0"), id("v1")}},
+		"an unusable record": {all(v0, drains("v0"), func(g *given) { g.Record.RoutingProblem = &rollout.Problem{} }), nil},
+		"no spec":            {all(v0, drains("v0"), func(g *given) { g.Spec = nil }), nil},
+		"Temporal is away":   {all(v0, drains("v0"), func(g *given) { g.Observation.Problem = &rollout.Problem{} }), nil},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, LostVersions(of(c.given))) })
+	}
+}
+
+// A version that was found in history is recorded as it was, its files are put back, and then there is nothing left to do about it.
+func TestLostVersionIsPutBack(t *testing.T) {
+	lost := func(g *given) {
+		g.Lost = []v1alpha1.RecordedVersion{*g.version("v0")}
+		gitLost("v0")(g)
+	}
+	s := of(inGit("v0"), up("v0"), drains("v0"), lost)
+	plan := decide(t, s, allowed)
+	require.Equal(t, []rollout.VersionWrite{{BuildID: id("v0"), Op: rollout.RestoreFiles, Replicas: replicas(2), Guard: v1alpha1.GuardOn,
+		Blobs: map[string]string{"deployment.yaml": "hash-of-v0"}}}, plan.Versions)
+	require.Equal(t, []v1alpha1.RecordedVersion{*find(s.Record.Routing.Spec.Versions, id("v1")), s.Lost[0]}, plan.Record.Versions)
+	require.Empty(t, plan.Status.UnrecordedVersions)
+	require.Empty(t, decide(t, of(inGit("v0"), up("v0"), drains("v0")), allowed).Versions)
+
+	// The one that is current, with nothing left of the record.
+	s = of(func(g *given) {
+		g.Lost = []v1alpha1.RecordedVersion{*g.version("v1")}
+		gitLost("v1")(g)
+		g.Record.Routing = nil
+	})
+	plan = decide(t, s, allowed)
+	require.Equal(t, rollout.RestoreFiles, plan.Versions[0].Op, "as it was, and not rendered anew")
+	again := s.Lost[0]
+	again.Attempts = 2
+	require.Equal(t, []v1alpha1.RecordedVersion{again}, plan.Record.Versions)
 }

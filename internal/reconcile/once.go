@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -142,6 +143,7 @@ func (r *Reconciler) environment(ctx context.Context, now reading, at int, repor
 	name := env.Environment.Name
 	r.memory = newRecall(r.Observer, r.Now, r.Limits.FactMaxAge/2)
 	defer func() { r.memory = nil }()
+	var tips []string
 	for try := range MaxTries {
 		if try > 0 {
 			r.memory.again()
@@ -155,13 +157,16 @@ func (r *Reconciler) environment(ctx context.Context, now reading, at int, repor
 				return env, false, nil
 			}
 			env = now.World.Environments[at]
+			if !slices.Contains(tips, env.Base) {
+				tips = append(tips, env.Base)
+			}
 		}
 		if done, err = r.attempt(ctx, env, now, report); !errors.Is(err, rollout.ErrMoved) {
 			return env, done, err
 		}
 		r.Log.InfoContext(ctx, "the branch moved: starting over", "environment", name, "try", try+1, "error", err)
 	}
-	return env, false, fmt.Errorf("gave up after %d tries: %w", MaxTries, err)
+	return env, false, fmt.Errorf("gave up after %d tries, in which others had it at %s: %w", MaxTries, strings.Join(tips, ", "), err)
 }
 
 // attempt is one pass: decide, lower, commit, raise. It is not done where what it came to was proposed.

@@ -264,6 +264,17 @@ func TestMovingBranch(t *testing.T) {
 	_, err := s.reconciler().Once(t.Context())
 	require.ErrorIs(t, err, rollout.ErrMoved)
 	require.Empty(t, s.commits)
+
+	// Who gives up says what was in the way.
+	s = newScene(t)
+	r, tries := s.reconciler(), 0
+	r.Committer = commits(func(context.Context, rollout.Commit) (string, error) {
+		tries++
+		s.world.Environments[0].Base = fmt.Sprint("theirs-", tries/2)
+		return "", rollout.ErrMoved
+	})
+	_, err = r.Once(t.Context())
+	require.ErrorContains(t, err, "gave up after 8 tries, in which others had it at theirs-0, theirs-1, theirs-2, theirs-3: ")
 }
 
 // With the repository away, what raises waits and what lowers does not.

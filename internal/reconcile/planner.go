@@ -53,6 +53,9 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {
 		snapshots, err := p.observe(ctx, p.withOrigins(ctx, env, env.Deployments))
+		if err == nil {
+			snapshots, err = p.withLost(ctx, env, snapshots)
+		}
 		if err != nil {
 			return rollout.World{}, err
 		}
@@ -226,6 +229,9 @@ func wants(a rollout.Ask) bool {
 func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []*Decision, err error) {
 	judge := p.JudgeFor(env)
 	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
+	if err == nil {
+		seen, err = p.withLost(ctx, env, seen)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -53,6 +53,13 @@ type Historian interface {
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
 }
 
+// Archivist is a Source that knows what records had.
+type Archivist interface {
+	// Recorded gives versions that records of an environment had and lost, by worker deployment, as far as they are found in recent history. With an
+	// error it gives what it found until then.
+	Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error)
+}
+
 // Lister finds worker deployments whose routing moved, many at a time. Absence from its answer proves nothing.
 type Lister interface {
 	// List gives the same list as before where no traffic moved since.

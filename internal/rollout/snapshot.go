@@ -50,6 +50,8 @@ type Snapshot struct {
 	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.
 	ResourcesProblem *Problem `json:"resourcesProblem,omitempty"`
 	Record           Record   `json:"record"`
+	// Lost are versions that Temporal has a use for and the record lost, as it had them last: its branch was rewritten, or somebody deleted them.
+	Lost []v1alpha1.RecordedVersion `json:"lost,omitempty"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
 	TakenNames []string `json:"takenNames,omitempty"`
 	// Rollouts of the environment's other worker deployments that are in progress by their records, sorted by name. Those that start
@@ -81,6 +83,16 @@ type Limits struct {
 // DefaultLimits are the bounds that hold unless the bot's configuration says otherwise.
 func DefaultLimits() Limits {
 	return Limits{MaxVersions: 75, FactMaxAge: time.Minute, PollerMaxAge: 90 * time.Second}
+}
+
+// LostVersions are versions that Temporal has a use for and a record does not have.
+type LostVersions struct {
+	Deployment Name
+	// Dir of the record.
+	Dir string
+	// TemporalNamespace that they are in: what a record had of another one is something else.
+	TemporalNamespace string
+	BuildIDs          []string
 }
 
 // GitContext is where a spec comes from: the commit that gave its file the content that it has, where that was asked for and

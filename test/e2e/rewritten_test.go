@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
 // rewrite puts another history in place of the branch's, as a person who forces a push does, while the bot has nothing to write; make gives
@@ -57,5 +59,50 @@ func TestHistoryLosesTheRamp(t *testing.T) {
 	})
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none", "ramp v2 10"}, w.calls())
 	require.NotEmpty(t, w.file(w.dir()+"/versions/"+v2+"/deployment.yaml"))
+	w.repo.Fsck()
+}
+
+// Versions that are in use come back byte for byte when Git loses all that it had of them: with a history that was forced, from the tip that the
+// bot knew; by a commit that deletes them, from history, also by a bot that knows nothing. Nothing moves, and what nobody needs any more goes as ever.
+func TestHistoryLosesVersionsInUse(t *testing.T) {
+	w := newWorld(t)
+	b := w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	v1 := w.awaitReady("app:v1")
+	slow := w.startSlow("slow-1")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	v2 := w.awaitReady("app:v2")
+	w.settle()
+	first, second, calls := w.manifest(v1), w.manifest(v2), w.calls()
+	back := func() bool {
+		return w.manifest(v1) == first && w.manifest(v2) == second && w.reason() == "RolloutComplete"
+	}
+	require.True(t, back())
+
+	w.rewrite(func(tip string) string {
+		specs := w.repo.GitInput([]byte(w.repo.Git("ls-tree", tip, "workers")+"\n"), "mktree")
+		return w.repo.Git("commit-tree", "-m", "another history", strings.TrimSpace(specs))
+	})
+	w.eventually("both are back", back)
+	w.settle()
+	require.Equal(t, calls, w.calls())
+	require.True(t, back())
+	b.stop()
+
+	var files []string
+	for file := range w.repo.Files("main") {
+		if strings.HasPrefix(file, w.dir()+"/") {
+			files = append(files, file)
+		}
+	}
+	w.commit(gittest.Commit{Delete: files, Message: "clean up"})
+	require.Empty(t, w.manifest(v1))
+	w.forgetCache()
+	w.start()
+	w.eventually("both are back again", back)
+	require.Equal(t, calls, w.calls())
+	w.finish(slow)
+	w.eventually("v1 goes when nobody needs it", func() bool { return w.build("app:v1") == "" })
+	require.Equal(t, second, w.manifest(v2))
 	w.repo.Fsck()
 }

@@ -1,0 +1,111 @@
+package gitops
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// recently is how many commits are looked through for versions that records lost. They are lost with one of the last: a bot that runs notices at
+// once. To look through all of a large history for versions that the bot never had would take very long.
+const recently = 512
+
+// lostKey is a version that a record does not have.
+type lostKey struct{ dir, buildID string }
+
+// Recorded gives the versions that records of an environment had and lost, sorted by when they were made: each as the newest commit with it has
+// it, but for those that the bot, or a person by it, was taking out of service then. What is not found is looked for again after an hour. While the repository is away the mirror
+// alone is looked at. With an error it gives what it found until then; errors are those of mirror.Recent.
+func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+	tip := r.lastTips[r.outputBranch(env)]
+	s := unearthing{Repository: r, found: map[rollout.Name][]v1alpha1.RecordedVersion{}}
+	for _, l := range lost {
+		l.BuildIDs = slices.DeleteFunc(slices.Clone(l.BuildIDs), func(id string) bool { return r.cfg.Now().Before(r.unknown[lostKey{l.Dir, id}]) })
+		s.left = append(s.left, searched{LostVersions: l})
+	}
+	s.drop()
+	if len(s.left) == 0 || tip.Commit.IsZero() {
+		return s.found, nil
+	}
+	err := r.mirror.Recent(ctx, tip, mirror.Recency{Most: recently, Here: r.away}, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) })
+	if err == nil && !r.away {
+		if r.unknown == nil {
+			r.unknown = map[lostKey]time.Time{}
+		}
+		for _, l := range s.left {
+			for _, id := range l.BuildIDs {
+				r.unknown[lostKey{l.Dir, id}] = r.cfg.Now().Add(lookAgain)
+			}
+		}
+	}
+	for _, versions := range s.found {
+		slices.SortStableFunc(versions, func(a, b v1alpha1.RecordedVersion) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
+	}
+	return s.found, err
+}
+
+// unearthing is one Recorded.
+type unearthing struct {
+	*Repository
+	left  []searched
+	found map[rollout.Name][]v1alpha1.RecordedVersion
+}
+
+// searched is what is looked for still, and the record that was looked at last.
+type searched struct {
+	rollout.LostVersions
+	seen string
+}
+
+// drop leaves out those of whom nothing is looked for any more.
+func (s *unearthing) drop() {
+	s.left = slices.DeleteFunc(s.left, func(l searched) bool { return len(l.BuildIDs) == 0 })
+}
+
+// visit looks at the records of a commit, and says whether there is more to look for.
+func (s *unearthing) visit(ctx context.Context, c mirror.CommitInfo) (more bool, err error) {
+	for i := range s.left {
+		l := &s.left[i]
+		file := path.Join(l.Dir, routingFile)
+		e, ok, err := s.mirror.Lookup(ctx, c.Tree, file)
+		if err != nil {
+			return false, err
+		}
+		if hash := e.Hash.String(); ok && hash != l.seen {
+			l.seen = hash
+			data, err := commitTree{ctx, s.mirror, c.Tree}.read(file, hash)
+			if err != nil {
+				return false, err
+			}
+			s.look(l, data)
+		}
+	}
+	s.drop()
+	return len(s.left) > 0, nil
+}
+
+// look takes over what a record has of what is looked for. What it cannot be read for, another may have.
+func (s *unearthing) look(l *searched, data []byte) {
+	documents, _ := v1alpha1.Decode(path.Join(l.Dir, routingFile), data)
+	for _, d := range documents {
+		routing, ok := d.Object.(*v1alpha1.Routing)
+		if !ok || routing.Spec.TemporalNamespace != l.TemporalNamespace {
+			continue
+		}
+		for _, v := range routing.Spec.Versions {
+			at := slices.Index(l.BuildIDs, v.BuildID)
+			if at < 0 {
+				continue
+			}
+			l.BuildIDs = slices.Delete(l.BuildIDs, at, at+1)
+			if ending := routing.Spec.Retire != nil || v.Retire != nil || v.Guard == v1alpha1.GuardOff; !ending {
+				s.found[l.Deployment] = append(s.found[l.Deployment], v)
+			}
+		}
+	}
+}

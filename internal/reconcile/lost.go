@@ -1,0 +1,50 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// withLost adds to snapshots the versions that Temporal has a use for and Git lost, as far as history has them, and observes those again. What
+// cannot be looked for is not known: nothing is done about it, and it is told.
+func (p *Planner) withLost(ctx context.Context, env rollout.EnvironmentWorld, seen []rollout.Snapshot) ([]rollout.Snapshot, error) {
+	archivist, ok := p.Source.(Archivist)
+	if !ok {
+		return seen, nil
+	}
+	var lost []rollout.LostVersions
+	var of []int
+	for i, s := range seen {
+		if ids := plan.LostVersions(s); len(ids) > 0 {
+			lost, of = append(lost, rollout.LostVersions{Deployment: s.Deployment, Dir: s.Record.Dir, TemporalNamespace: plan.TemporalNamespace(s), BuildIDs: ids}), append(of, i)
+		}
+	}
+	if len(lost) == 0 {
+		return seen, nil
+	}
+	found, err := archivist.Recorded(ctx, env.Environment, lost)
+	if err != nil {
+		p.Log.WarnContext(ctx, "versions that Git lost could not be looked for", "environment", env.Environment.Name, "error", err)
+	}
+	var again []rollout.Snapshot
+	of = slices.DeleteFunc(of, func(i int) bool { return len(found[seen[i].Deployment]) == 0 })
+	for _, i := range of {
+		s := withoutObservation(seen[i])
+		s.Lost = found[s.Deployment]
+		for _, v := range s.Lost {
+			p.Log.WarnContext(ctx, "Git lost a version that is in use: it is put back", "deployment", s.Deployment.String(), "buildID", v.BuildID)
+		}
+		again = append(again, s)
+	}
+	if again, err = p.observe(ctx, again); err != nil {
+		return nil, err
+	}
+	out := slices.Clone(seen)
+	for k, i := range of {
+		out[i] = again[k]
+	}
+	return out, nil
+}
