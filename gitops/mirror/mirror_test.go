@@ -314,8 +314,8 @@ func TestReading(t *testing.T) {
 	_, err = m.Tree(absent)
 	require.Equal(t, absent, err.(*MissingObjectError).Hash)
 	_, err = m.Commit(tip.Tree)
-	var corrupt *CorruptObjectError
-	require.ErrorAs(t, err, &corrupt)
+	var unusable *UnusableObjectError
+	require.ErrorAs(t, err, &unusable)
 	require.NoError(t, m.store.damage(), "asking for the wrong thing is no damage")
 
 	stop := context.Canceled
