@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
@@ -46,10 +46,12 @@ type limits struct {
 	fetch   int   // bytes of one incoming pack taken into memory; a larger one goes straight to disk
 	// inflated is how many bytes such a pack may inflate to.
 	inflated int64
-	small    int   // bytes of one incoming pack that stays in memory alone
-	kept     int64 // bytes of objects on disk that are in memory too, from keep to forget
-	cache    int64 // bytes of recently read objects, while much is read
-	rest     int64 // the same after forget
+	// object is how many bytes one object of a pack may have that goes straight to disk.
+	object int64
+	small  int   // bytes of one incoming pack that stays in memory alone
+	kept   int64 // bytes of objects on disk that are in memory too, from keep to forget
+	cache  int64 // bytes of recently read objects, while much is read
+	rest   int64 // the same after forget
 	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
 	// server may have to send all of its history, because this mirror lacks the commit where it forked.
 	increment uint32
@@ -57,13 +59,13 @@ type limits struct {
 	wants int
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
+var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
 
 // within are the limits of a process whose memory is limited to so many bytes.
 func (l limits) within(memory int64) limits {
 	l.fetch = int(min(int64(l.fetch), memory/16))
-	l.inflated, l.kept = min(l.inflated, memory/8), min(l.kept, memory/8)
+	l.inflated, l.object, l.kept = min(l.inflated, memory/8), min(l.object, memory/8), min(l.kept, memory/8)
 	return l
 }
 
@@ -358,7 +360,11 @@ func (s *store) writePack(pack io.Reader) error {
 	}
 	// The download happens here, so reads must not wait for it: the pack is stored beside the open ones.
 	side := filesystem.NewStorage(osfs.New(s.dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
-	if err := packfile.WritePackfileToObjectStorage(side, pack); err != nil {
+	to, err := side.PackfileWriter()
+	if err == nil {
+		err = cmp.Or(passPack(to, pack, s.limits.object), to.Close())
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
 	}
 	s.mu.Lock()

@@ -265,8 +265,9 @@ func TestLimitsWithinMemory(t *testing.T) {
 	small := defaultLimits.within(512 << 20)
 	require.EqualValues(t, 32<<20, small.fetch)
 	require.EqualValues(t, 64<<20, small.inflated)
+	require.EqualValues(t, 64<<20, small.object)
 	require.EqualValues(t, 64<<20, small.kept)
-	small.fetch, small.inflated, small.kept = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.kept
+	small.fetch, small.inflated, small.object, small.kept = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.object, defaultLimits.kept
 	require.Equal(t, defaultLimits, small, "the others are small")
 
 	limit := debug.SetMemoryLimit(512 << 20)
