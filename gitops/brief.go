@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -461,14 +460,13 @@ func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.
 	return &s, err
 }
 
-// wanted fills in the contents that are wanted. One that is too large is not.
+// wanted fills in the contents that are wanted. One that can never be read is not.
 func (e *environment) wanted(s *rollout.Snapshot) error {
 	s.Record.Files = maps.Clone(s.Record.Files) // others have them, too
 	for _, name := range s.Wanted {
 		f, file := s.Record.Files[name], path.Join(s.Record.Dir, name)
 		data, err := e.out.read(file, f.Hash)
-		var large *mirror.TooLargeError
-		if err != nil && !errors.As(err, &large) {
+		if _, never := unreadable(file, err); err != nil && !never {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		s.Record.Files[name] = rollout.File{Hash: f.Hash, Data: asText(data)}

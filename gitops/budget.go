@@ -13,15 +13,15 @@ const (
 	maxPath    = 4096
 )
 
-// TooManyError says that a tree is larger than any that is meant.
-type TooManyError struct {
+// TreeError says that a tree is larger than any that is meant, or has a folder that can never be read.
+type TreeError struct {
 	// Path is where it was noticed.
 	Path string
 	what string
 }
 
-// Error says which bound was passed.
-func (e *TooManyError) Error() string { return e.what + ": nothing of the environment is decided" }
+// Error says which bound was passed, or what is wrong with the folder.
+func (e *TreeError) Error() string { return e.what + ": nothing of the environment is decided" }
 
 // budget is what is left of the bounds of one walk.
 type budget struct{ left int }
@@ -54,9 +54,9 @@ func (b *budget) take(n int, path string) error {
 func (b *budget) enter(path string) error {
 	switch {
 	case b.left < 0:
-		return &TooManyError{Path: cut(path), what: fmt.Sprintf("there are more than %d files and folders", maxEntries)}
+		return &TreeError{Path: cut(path), what: fmt.Sprintf("there are more than %d files and folders", maxEntries)}
 	case len(path) > maxPath:
-		return &TooManyError{Path: cut(path), what: fmt.Sprintf("folders are nested deeper than a path of %d bytes", maxPath)}
+		return &TreeError{Path: cut(path), what: fmt.Sprintf("folders are nested deeper than a path of %d bytes", maxPath)}
 	}
 	return nil
 }

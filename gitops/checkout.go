@@ -3,7 +3,6 @@ package gitops
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -27,9 +25,6 @@ type gitTree struct {
 }
 
 var _ tree = gitTree{}
-
-// maxTreeSize is how large the object of one folder may be: some hundred thousand files in it.
-const maxTreeSize = 32 << 20
 
 // openCommit finds the tree of a commit that stands for a folder of a checkout.
 func openCommit(dir, revision string) (gitTree, error) {
@@ -86,7 +81,7 @@ func openObjects(dotGit string) (*filesystem.Storage, error) {
 		common = osfs.New(beside(dotGit, strings.TrimSpace(string(text))))
 	}
 	return filesystem.NewStorageWithOptions(dotgit.NewRepositoryFilesystem(fs, common), cache.NewObjectLRUDefault(),
-		filesystem.Options{AlternatesFS: osfs.New("/")}), nil
+		filesystem.Options{AlternatesFS: osfs.New("/"), LargeObjectThreshold: mirror.MaxTree}), nil
 }
 
 // beside is a path that is meant from a folder.
@@ -112,7 +107,7 @@ func (c *Clone) resolve(revision string) (plumbing.Hash, error) {
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("commit %s is not here; fetch it first: %w", hash, err)
 	}
-	return commit.Hash, nil
+	return commit, nil
 }
 
 // ref finds the ref that a revision names, as Git looks for it.
@@ -135,12 +130,12 @@ func (c *Clone) ref(revision string) (*plumbing.Reference, error) {
 }
 
 // commitAt is a commit by its hash, or by that of a tag of it.
-func commitAt(objects storer.EncodedObjectStorer, hash plumbing.Hash) (*object.Commit, error) {
-	tag, err := object.GetTag(objects, hash)
-	if err == nil {
-		return tag.Commit()
+func commitAt(objects storer.EncodedObjectStorer, hash plumbing.Hash) (plumbing.Hash, error) {
+	if tag, err := object.GetTag(objects, hash); err == nil {
+		hash = tag.Target
 	}
-	return object.GetCommit(objects, hash)
+	_, err := bounded{objects}.find(hash, plumbing.CommitObject)
+	return hash, err
 }
 
 func (t gitTree) root() string { return t.hash.String() }
@@ -149,46 +144,20 @@ func (t gitTree) list(dir, hash string) ([]entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
-	if size, err := t.objects.EncodedObjectSize(plumbing.NewHash(hash)); err == nil && size > maxTreeSize {
-		return nil, &TooManyError{Path: cut(dir), what: fmt.Sprintf("a folder is larger than %d bytes", maxTreeSize)}
-	}
-	found, err := object.GetTree(t.objects, plumbing.NewHash(hash))
+	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.TreeObject, mirror.MaxTree)
 	if err != nil {
-		return nil, fmt.Errorf("list %q: %w", dir, err)
+		return nil, listError(dir, err)
 	}
-	out := make([]entry, 0, len(found.Entries))
-	for _, e := range found.Entries {
-		kind := otherEntry
-		switch {
-		case e.Name == "" || e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/"): // no git makes it, but somebody can
-		case e.Mode == filemode.Dir:
-			kind = dirEntry
-		case e.Mode == filemode.Regular, e.Mode == filemode.Executable, e.Mode == filemode.Deprecated:
-			kind = fileEntry
-		}
-		out = append(out, entry{e.Name, kind, e.Hash.String()})
+	found, err := mirror.ParseTree(data)
+	if err != nil {
+		return nil, listError(dir, &mirror.UnusableObjectError{Hash: plumbing.NewHash(hash), Err: err})
 	}
-	return out, nil
+	return entriesOf(found), nil
 }
 
 func (t gitTree) read(file, hash string) ([]byte, error) {
-	// Before it is unpacked into memory, whatever it is.
-	if size, err := t.objects.EncodedObjectSize(plumbing.NewHash(hash)); err == nil && size > MaxFileSize {
-		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: size, Limit: MaxFileSize})
-	}
-	blob, err := object.GetBlob(t.objects, plumbing.NewHash(hash))
+	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.BlobObject, MaxFileSize)
 	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", file, err)
-	}
-	if blob.Size > MaxFileSize {
-		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: blob.Size, Limit: MaxFileSize})
-	}
-	content, err := blob.Reader()
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", file, err)
-	}
-	data, err := io.ReadAll(content)
-	if err := errors.Join(err, content.Close()); err != nil {
 		return nil, fmt.Errorf("read %q: %w", file, err)
 	}
 	return data, nil

@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
@@ -122,12 +122,54 @@ var _ lineage = (*Clone)(nil)
 
 // Commit reads a commit.
 func (c *Clone) Commit(h mirror.Hash) (mirror.CommitInfo, error) {
-	o, err := object.GetCommit(c.store, h)
+	o, err := bounded{c.store}.find(h, plumbing.CommitObject)
 	if err != nil {
 		return mirror.CommitInfo{}, c.unread(h, err)
 	}
-	return mirror.CommitInfo{Hash: o.Hash, Tree: o.TreeHash, Parents: o.ParentHashes, Author: mirror.Signature(o.Author),
-		Committer: mirror.Signature(o.Committer), Message: o.Message}, nil
+	data, err := beginning(o, mirror.MaxCommit)
+	if err != nil {
+		return mirror.CommitInfo{}, c.unread(h, err)
+	}
+	info, err := mirror.ParseCommit(h, data)
+	if err != nil {
+		return mirror.CommitInfo{}, c.unread(h, err)
+	}
+	return info, nil
+}
+
+// bounded are the objects of a clone, each read within bounds.
+type bounded struct{ storer.EncodedObjectStorer }
+
+// find finds an object without reading it, unless it is small. Errors: plumbing.ErrObjectNotFound; *mirror.UnusableObjectError where it is of
+// another kind.
+func (c bounded) find(h mirror.Hash, kind plumbing.ObjectType) (plumbing.EncodedObject, error) {
+	o, err := c.EncodedObject(plumbing.AnyObject, h)
+	if err == nil && o.Type() != kind {
+		return nil, &mirror.UnusableObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
+	}
+	return o, err
+}
+
+// read reads an object of at most so many bytes. Errors: those of find; *mirror.TooLargeError.
+func (c bounded) read(h mirror.Hash, kind plumbing.ObjectType, most int64) ([]byte, error) {
+	o, err := c.find(h, kind)
+	if err != nil {
+		return nil, err
+	}
+	if o.Size() > most {
+		return nil, &mirror.TooLargeError{Hash: h, Size: o.Size(), Limit: most}
+	}
+	return beginning(o, most)
+}
+
+// beginning reads at most so many bytes of an object.
+func beginning(o plumbing.EncodedObject, most int64) ([]byte, error) {
+	r, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, most))
+	return data, errors.Join(err, r.Close())
 }
 
 func (c *Clone) unread(h mirror.Hash, err error) error {
@@ -139,51 +181,45 @@ func (c *Clone) unread(h mirror.Hash, err error) error {
 
 // Tree reads the entries of a tree.
 func (c *Clone) Tree(h mirror.Hash) ([]mirror.Entry, error) {
-	t, err := object.GetTree(c.store, h)
+	data, err := bounded{c.store}.read(h, plumbing.TreeObject, mirror.MaxTree)
 	if err != nil {
 		return nil, c.unread(h, err)
 	}
-	out := make([]mirror.Entry, 0, len(t.Entries))
-	for _, e := range t.Entries {
-		out = append(out, mirror.Entry{Name: e.Name, Mode: e.Mode, Hash: e.Hash})
+	entries, err := mirror.ParseTree(data)
+	if err != nil {
+		return nil, c.unread(h, err)
 	}
-	return out, nil
+	return entries, nil
 }
 
 // Lookup finds a path below a tree; false when there is nothing.
 func (c *Clone) Lookup(_ context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error) {
-	t, err := object.GetTree(c.store, tree)
-	if err != nil {
-		return mirror.Entry{}, false, c.unread(tree, err)
+	at := mirror.Entry{Mode: mirror.ModeDir, Hash: tree}
+	for name := range strings.SplitSeq(path, "/") {
+		if !at.IsDir() {
+			return mirror.Entry{}, false, nil
+		}
+		entries, err := c.Tree(at.Hash)
+		if err != nil {
+			return mirror.Entry{}, false, err
+		}
+		i := slices.IndexFunc(entries, func(e mirror.Entry) bool { return e.Name == name })
+		if i < 0 {
+			return mirror.Entry{}, false, nil
+		}
+		at = entries[i]
 	}
-	e, err := t.FindEntry(path)
-	switch {
-	case errors.Is(err, object.ErrEntryNotFound), errors.Is(err, object.ErrDirectoryNotFound), errors.Is(err, object.ErrFileNotFound):
-		return mirror.Entry{}, false, nil
-	case err != nil:
-		return mirror.Entry{}, false, c.unread(tree, err)
-	}
-	return mirror.Entry{Name: e.Name, Mode: e.Mode, Hash: e.Hash}, true, nil
+	return at, true, nil
 }
 
 // Blob reads a blob of at most limit bytes.
 func (c *Clone) Blob(h mirror.Hash, limit int64) ([]byte, error) {
-	b, err := object.GetBlob(c.store, h)
-	if err != nil {
-		return nil, c.unread(h, err)
+	data, err := bounded{c.store}.read(h, plumbing.BlobObject, limit)
+	var large *mirror.TooLargeError
+	if err != nil && !errors.As(err, &large) {
+		err = c.unread(h, err)
 	}
-	if b.Size > limit {
-		return nil, &mirror.TooLargeError{Hash: h, Size: b.Size, Limit: limit}
-	}
-	r, err := b.Reader()
-	if err != nil {
-		return nil, c.unread(h, err)
-	}
-	data, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return nil, c.unread(h, err)
-	}
-	return data, nil
+	return data, err
 }
 
 // History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a

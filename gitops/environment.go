@@ -2,7 +2,6 @@ package gitops
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -83,6 +81,7 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.linked(globs); err != nil {
 		return err
 	}
+	e.astray(globs, "")
 	if err := e.findRecords(); err != nil {
 		return err
 	}
@@ -237,12 +236,12 @@ func (e *environment) policies() error {
 		if err := e.linked(globs); err != nil {
 			return err
 		}
+		e.astray(globs, prefix)
 		for _, f := range files.files {
 			data, err := from.read(f.path, f.hash)
-			var large *mirror.TooLargeError
-			if errors.As(err, &large) { // what takes its place is neither Rego nor data: the environment's policies cannot be used
-				e.world.Problems = append(e.world.Problems, tooLarge(prefix+f.path))
-				data, err = []byte("this file is too large to be read"), nil
+			if p, ok := unreadable(prefix+f.path, err); ok { // what takes its place is neither Rego nor data: the environment's policies cannot be used
+				e.world.Problems = append(e.world.Problems, p)
+				data, err = []byte("this file cannot be read"), nil
 			}
 			if err != nil {
 				return err

@@ -37,7 +37,7 @@ func FuzzReadFiles(f *testing.F) {
 		again, errAgain := ReadFiles(files)
 		if err != nil {
 			require.EqualError(t, errAgain, err.Error())
-			var large *TooManyError
+			var large *TreeError
 			require.False(t, errors.As(err, &large))
 			return
 		}

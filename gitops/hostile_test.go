@@ -18,7 +18,7 @@ const twoApart = `apiVersion: rampart.dev/v1alpha1
 kind: Config
 spec:
   environments:
-    - {name: a, specs: ["a/**"], output: {path: deploy/a}, policies: ["policies/*.rego"]}
+    - {name: a, specs: ["a/**"], output: {path: deploy/a}, policies: ["policies/**/*.rego"]}
     - {name: b, specs: ["b/**"], output: {path: deploy/b}}
 `
 
@@ -75,15 +75,29 @@ func wide(r *gittest.Repo, n int, of string) string {
 
 // rawTree is a tree of folders as git would not make it: names and hashes in turn.
 func rawTree(r *gittest.Repo, folders ...string) string {
-	var raw []byte
+	var entries []string
 	for i := 0; i < len(folders); i += 2 {
-		hash, err := hex.DecodeString(folders[i+1])
+		entries = append(entries, "40000 "+folders[i], folders[i+1])
+	}
+	return rawEntries(r, entries...)
+}
+
+// rawEntries is a tree of anything: modes with names, and hashes, in turn.
+func rawEntries(r *gittest.Repo, entries ...string) string {
+	var raw []byte
+	for i := 0; i < len(entries); i += 2 {
+		hash, err := hex.DecodeString(entries[i+1])
 		if err != nil {
 			panic(err)
 		}
-		raw = append(append(raw, "40000 "+folders[i]+"\x00"...), hash...)
+		raw = append(append(raw, entries[i]+"\x00"...), hash...)
 	}
 	return r.GitInput(raw, "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+}
+
+// blobOf writes a blob.
+func blobOf(r *gittest.Repo, content string) string {
+	return r.GitInput([]byte(content), "hash-object", "-w", "--stdin")
 }
 
 // deep is a tree of so many folders within each other.

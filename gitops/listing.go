@@ -27,8 +27,13 @@ type listing struct {
 	fits uint64
 	// links are the paths of symbolic links and submodules.
 	links []string
-	below map[string]*listing
+	// strays are what is left out, by folder and name.
+	strays []entryIn
+	below  map[string]*listing
 }
+
+// entryIn is an entry and the folder that it is in.
+type entryIn struct{ dir, name string }
 
 // maxTogether is how many globs are looked for together.
 const maxTogether = 64
@@ -111,6 +116,8 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 			err = now.addFile(name, e.hash, walk)
 		case e.kind == otherEntry:
 			now.links = append(now.links, name)
+		case e.kind == strayEntry:
+			now.strays = append(now.strays, entryIn{dir, e.name})
 		case e.kind == dirEntry && !slices.Contains(walk.leaveOut, name):
 			err = now.addBelow(t, name, e, walk)
 		}
@@ -143,7 +150,7 @@ func (l *listing) addBelow(t tree, name string, e entry, walk walk) error {
 	}
 	l.add(sub.files, sub.sorted)
 	l.fits |= sub.fits
-	l.links = append(l.links, sub.links...)
+	l.links, l.strays = append(l.links, sub.links...), append(l.strays, sub.strays...)
 	if l.below == nil {
 		l.below = map[string]*listing{}
 	}

@@ -71,6 +71,7 @@ func (t mergedTree) list(dir, hash string) ([]entry, error) {
 		return t.base.list(dir, hash)
 	}
 	names := map[string]threeWay{}
+	var out []entry
 	for _, side := range []struct {
 		of  entry
 		set func(*threeWay, entry)
@@ -84,12 +85,17 @@ func (t mergedTree) list(dir, hash string) ([]entry, error) {
 			return nil, err
 		}
 		for _, e := range entries {
+			if e.kind == strayEntry { // it may have the name of another one
+				if side.of == of.head {
+					out = append(out, e)
+				}
+				continue
+			}
 			w := names[e.name]
 			side.set(&w, e)
 			names[e.name] = w
 		}
 	}
-	var out []entry
 	for name, w := range names {
 		if e, there := t.merge(path.Join(dir, name), w); there {
 			e.name = name

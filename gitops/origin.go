@@ -149,6 +149,10 @@ func (r *Repository) signed(commit mirror.Hash) (rollout.Answer, string, error) 
 		return "", "", nil
 	}
 	raw, err := r.mirror.RawCommit(commit)
+	var large *mirror.TooLargeError
+	if errors.As(err, &large) {
+		return rollout.No, "", nil
+	}
 	if err != nil {
 		return "", "", err
 	}

@@ -206,7 +206,7 @@ func (r mergeReading) written() error {
 		}
 		seen[dir] = true
 		files, n, err := touched(r.fork, r.head, dir)
-		var bomb *TooManyError
+		var bomb *TreeError
 		if errors.As(err, &bomb) {
 			files, n, err = []string{bomb.Path}, 1, nil
 		}

@@ -67,6 +67,10 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 	world := rollout.World{Git: git}
 	from, prefix := r.ruling(t)
 	config, problems, err := r.config(from)
+	var bomb *TreeError
+	if errors.As(err, &bomb) { // the root, as a rule
+		err = fmt.Errorf("look for %s in %q: %w", ConfigFile, bomb.Path, err)
+	}
 	problems = slices.Clone(problems)
 	for i := range problems {
 		problems[i].File = prefix + problems[i].File
@@ -92,7 +96,6 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		blank.Base = base
 		e := &environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank}
 		err = e.read(owners)
-		var bomb *TooManyError
 		if errors.As(err, &bomb) { // nothing of it is decided; the others go on
 			blank.Problems = append(blank.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()})
 			e.world = blank
@@ -177,7 +180,7 @@ func (r *Reader) config(t tree) (v1alpha1.Config, []v1alpha1.Problem, error) {
 	return *config, problems, nil
 }
 
-// decode reads and decodes a file once for each content. A file that is too large is a problem, not an error.
+// decode reads and decodes a file once for each content. A file that can never be read is a problem, not an error.
 func (r *Reader) decode(t tree, f *found) (decoded, error) {
 	key := f.key()
 	if d, ok := r.files[key]; ok && f.hash != "" {
@@ -195,9 +198,8 @@ func (r *Reader) decode(t tree, f *found) (decoded, error) {
 // decodeAnew is decode without a memory.
 func (r *Reader) decodeAnew(t tree, f *found) (decoded, error) {
 	data, err := t.read(f.path, f.hash)
-	var large *mirror.TooLargeError
-	if errors.As(err, &large) {
-		return decoded{problems: []v1alpha1.Problem{tooLarge(f.path)}}, nil
+	if p, ok := unreadable(f.path, err); ok {
+		return decoded{problems: []v1alpha1.Problem{p}}, nil
 	}
 	if err != nil {
 		return decoded{}, err
@@ -213,8 +215,20 @@ func decodedFrom(file string, data []byte) decoded {
 	return decoded{documents: documents, problems: problems, resources: resourcesIn(documents), elsewhere: v1alpha1.IsPointer(data)}
 }
 
-func tooLarge(file string) v1alpha1.Problem {
-	return v1alpha1.Problem{Severity: v1alpha1.Error, File: file, Message: fmt.Sprintf("is larger than %d bytes, which is too large to be read", MaxFileSize)}
+// unreadable says that a file can never be read; false where that is not what an error says.
+func unreadable(file string, err error) (v1alpha1.Problem, bool) {
+	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: file}
+	var large *mirror.TooLargeError
+	var unusable *mirror.UnusableObjectError
+	switch {
+	case errors.As(err, &large):
+		p.Message = fmt.Sprintf("is larger than %d bytes, which is too large to be read", MaxFileSize)
+	case errors.As(err, &unusable):
+		p.Message = fmt.Sprintf("is no file that can be read (object %s: %v)", unusable.Hash, unusable.Err)
+	default:
+		return p, false
+	}
+	return p, true
 }
 
 // blobHash is Git's name of a file's content.

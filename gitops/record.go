@@ -1,14 +1,12 @@
 package gitops
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -158,18 +156,13 @@ func sortedEntries(t tree, dir, hash string) ([]entry, error) {
 	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) }), nil
 }
 
-// named leaves out entries that no name can be told by: one that is there already, or a path. Git makes no such folder; entries are sorted.
+// named leaves out entries that no name can be told by, and reports them.
 func (e *environment) named(dir string, entries []entry) []entry {
-	last := ""
 	return slices.DeleteFunc(entries, func(x entry) bool {
-		again := x.name == last
-		last = x.name
-		if !again && !strings.Contains(x.name, "/") {
-			return false
+		if x.kind == strayEntry {
+			e.world.Problems = append(e.world.Problems, strays(v1alpha1.Error, dir, x.name))
 		}
-		e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: dir,
-			Message: fmt.Sprintf("has an entry %q that is there twice, or is a path: it is left out; write the folder anew with git", cut(x.name))})
-		return true
+		return x.kind == strayEntry
 	})
 }
 
@@ -281,9 +274,8 @@ func (e *environment) recordFiles(r *rollout.Record, below entry, left *budget) 
 
 func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 	data, err := e.out.read(file, hash)
-	var large *mirror.TooLargeError
-	if errors.As(err, &large) { // no file of ours is: it is taken for one that is not what it should be
-		e.world.Problems = append(e.world.Problems, tooLarge(file))
+	if p, ok := unreadable(file, err); ok { // no file of ours is: it is taken for one that is not what it should be
+		e.world.Problems = append(e.world.Problems, p)
 		return rollout.File{Hash: hash}, nil
 	}
 	if err != nil {

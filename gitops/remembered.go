@@ -65,7 +65,7 @@ func (r *Repository) Remember() any {
 				specs[f.key()] = *f.brief
 			}
 		}
-		if dir.sorted && dir.hash != "" {
+		if dir.sorted && dir.hash != "" && len(dir.strays) == 0 {
 			base, _, _ := strings.Cut(key, "\x00")
 			out.Listings = append(out.Listings, rememberedListing{key, dir.remembered(base, nil)})
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 )
 
@@ -27,6 +28,8 @@ const (
 	dirEntry   entryKind = "directory"
 	fileEntry  entryKind = "file"
 	otherEntry entryKind = "other" // links and submodules: never followed
+	// strayEntry is what nothing can be told from by its name: it is reported, and otherwise as if it were not there.
+	strayEntry entryKind = "stray"
 )
 
 // entry of a directory. Its hash identifies the content; "" where that is not known.
@@ -40,9 +43,11 @@ type entry struct {
 type tree interface {
 	// root is the hash of the root directory, "" where that is not known.
 	root() string
-	// list gives the entries of a directory by its path ("." is the root) and hash; none for a directory that does not exist.
+	// list gives the entries of a directory by its path ("." is the root) and hash; none for a directory that does not exist. One that
+	// can never be read is a *TreeError.
 	list(dir, hash string) ([]entry, error)
-	// read gives a file by its path and hash. Larger ones than MaxFileSize are a *mirror.TooLargeError.
+	// read gives a file by its path and hash. Larger ones than MaxFileSize are a *mirror.TooLargeError, and what is no file is a
+	// *mirror.UnusableObjectError.
 	read(file, hash string) ([]byte, error)
 }
 
@@ -68,20 +73,62 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 	}
 	entries, err := t.mirror.TreeBelow(t.ctx, t.hash, h)
 	if err != nil {
-		return nil, fmt.Errorf("list %q: %w", dir, err)
+		return nil, listError(dir, err)
 	}
-	out := make([]entry, 0, len(entries))
-	for _, e := range entries {
+	return entriesOf(entries), nil
+}
+
+// entriesOf says what the entries of a tree object, in git's order, are: to the bot and to whoever looks at a clone.
+func entriesOf(raw []mirror.Entry) []entry {
+	out := make([]entry, 0, len(raw))
+	for i, e := range raw {
 		kind := otherEntry
-		switch e.Mode {
-		case mirror.ModeDir:
+		switch {
+		case !counts(e.Name), isAgain(raw, i):
+			kind = strayEntry
+		case e.IsDir():
 			kind = dirEntry
-		case mirror.ModeFile, mirror.ModeExecutable:
+		case e.IsFile():
 			kind = fileEntry
 		}
 		out = append(out, entry{e.Name, kind, hexOf(e.Hash)})
 	}
-	return out, nil
+	return out
+}
+
+// counts says whether a name is that of something in a folder. No git makes the others, but somebody who writes objects by hand can: a path
+// leads elsewhere, and git checks none of them out.
+func counts(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/") && !strings.EqualFold(name, ".git")
+}
+
+// isAgain says whether an entry has the name of an earlier one. In git's order what is between the two begins with that name.
+func isAgain(raw []mirror.Entry, i int) bool {
+	for j := i - 1; j >= 0 && strings.HasPrefix(raw[j].Name, raw[i].Name); j-- {
+		if len(raw[j].Name) == len(raw[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// strays says that something in a folder is left out.
+func strays(severity v1alpha1.Severity, dir, name string) v1alpha1.Problem {
+	return v1alpha1.Problem{Severity: severity, File: dir,
+		Message: fmt.Sprintf("has an entry %q that is there twice, or is a path or .git: it is left out; write the folder anew with git", cut(name))}
+}
+
+// listError says that a folder could not be listed, and which one can never be.
+func listError(dir string, err error) error {
+	var large *mirror.TooLargeError
+	var unusable *mirror.UnusableObjectError
+	switch {
+	case errors.As(err, &large):
+		return &TreeError{Path: cut(dir), what: fmt.Sprintf("a folder is larger than %d bytes", large.Limit)}
+	case errors.As(err, &unusable):
+		return &TreeError{Path: cut(dir), what: fmt.Sprintf("it is no folder that can be read (object %s: %v)", unusable.Hash, unusable.Err)}
+	}
+	return fmt.Errorf("list %q: %w", dir, err)
 }
 
 // hexOf is String of a hash, with one copy less: there are many.
@@ -122,7 +169,7 @@ func (f folder) list(dir, _ string) ([]entry, error) {
 	var out []entry
 	for _, e := range entries {
 		switch {
-		case strings.EqualFold(e.Name(), ".git"):
+		case !counts(e.Name()):
 		case e.IsDir():
 			out = append(out, entry{e.Name(), dirEntry, ""})
 		case e.Type().IsRegular():
@@ -159,7 +206,7 @@ func lookup(t tree, file string) (entry, bool, error) {
 		if err != nil {
 			return entry{}, false, err
 		}
-		at := slices.IndexFunc(entries, func(e entry) bool { return e.name == part })
+		at := slices.IndexFunc(entries, func(e entry) bool { return e.name == part && e.kind != strayEntry })
 		if at < 0 {
 			return entry{}, false, nil
 		}

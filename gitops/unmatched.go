@@ -86,6 +86,18 @@ func (e *environment) linked(of patterns) error {
 	return nil
 }
 
+// astray reports what is left out of the folders in which a field's patterns look for files.
+func (e *environment) astray(of patterns, prefix string) {
+	for i, at := range of.at {
+		if slices.ContainsFunc(of.at[:i], func(earlier globAt) bool { return earlier.all == at.all }) {
+			continue
+		}
+		for _, s := range at.all.strays {
+			e.world.Problems = append(e.world.Problems, strays(v1alpha1.Warning, prefix+s.dir, s.name))
+		}
+	}
+}
+
 const specsField = "specs"
 
 // atPattern is a warning, still without a message, at a field of the environment in rampart.yaml. False: there is no rampart.yaml.

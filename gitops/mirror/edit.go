@@ -98,6 +98,9 @@ func (e *editor) tree(h Hash) ([]Entry, error) {
 // apply makes a tree of base and the changes below n; zero when nothing is left in it.
 func (e *editor) apply(base Hash, n *node) (Hash, error) {
 	entries, err := e.tree(base)
+	if isUnusable(err) && n.path != "" {
+		return Hash{}, &PathError{Path: n.path, Problem: PathUnreadable}
+	}
 	if err != nil {
 		return Hash{}, err
 	}
@@ -164,7 +167,7 @@ func merge(entries []Entry, edits map[string]Entry) []Entry {
 
 // edit gives what becomes of one entry; old is zero when there was none, the result when there is none.
 func (e *editor) edit(old Entry, n *node) (Entry, error) {
-	switch old.Mode {
+	switch old.Mode & typeBits {
 	case ModeSymlink:
 		return Entry{}, &PathError{Path: n.path, Problem: PathIsSymlink}
 	case ModeSubmodule:
@@ -191,7 +194,7 @@ func (e *editor) edit(old Entry, n *node) (Entry, error) {
 
 // editBelow applies the changes below a path that is a directory, or nothing yet.
 func (e *editor) editBelow(now Entry, n *node) (Entry, error) {
-	if now.isFile() {
+	if now.IsFile() {
 		return Entry{}, &PathError{Path: n.path, Problem: PathUnderFile}
 	}
 	tree, err := e.apply(now.Hash, n)

@@ -174,7 +174,20 @@ func (e *MissingObjectError) Error() string {
 	return fmt.Sprintf("object %s is not in the mirror", e.Hash)
 }
 
-// CorruptObjectError says that an object is there and cannot be read as what it should be.
+// UnusableObjectError says that the repository itself holds an object that is not what whoever asks takes it for: it is of another kind than
+// the entry that names it says, or no tree or commit that can be decoded. The mirror is as it should be.
+type UnusableObjectError struct {
+	Hash Hash
+	Err  error
+}
+
+func (e *UnusableObjectError) Error() string {
+	return fmt.Sprintf("object %s cannot be used: %v", e.Hash, e.Err)
+}
+
+func (e *UnusableObjectError) Unwrap() error { return e.Err }
+
+// CorruptObjectError says that an object is there and is not what it was: the mirror is damaged.
 type CorruptObjectError struct {
 	Hash Hash
 	Err  error

@@ -26,11 +26,11 @@ func FuzzParseCommit(f *testing.F) {
 	f.Add([]byte(tree + "mergetag object 1\n type commit\n\nx"))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parseCommit(Hash{1}, data)
+		c, err := ParseCommit(Hash{1}, data)
 		if err != nil {
 			return
 		}
-		again, err := parseCommit(Hash{1}, append([]byte{}, data...))
+		again, err := ParseCommit(Hash{1}, append([]byte{}, data...))
 		require.NoError(t, err)
 		require.Equal(t, c, again)
 	})

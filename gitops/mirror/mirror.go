@@ -158,13 +158,15 @@ func (m *Mirror) load() error {
 	return nil
 }
 
-// checkTip looks at the part of a commit that every use of it needs.
+// checkTip looks at the part of a commit that every use of it needs. What cannot be used is the repository's own.
 func (m *Mirror) checkTip(tip Hash) error {
 	c, err := m.Commit(tip)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = m.Tree(c.Tree)
 	}
-	_, err = m.Tree(c.Tree)
+	if isUnusable(err) {
+		return nil
+	}
 	return err
 }
 

@@ -247,8 +247,8 @@ func TestOverlayIsBounded(t *testing.T) {
 
 func TestLargeFetchesGoToDisk(t *testing.T) {
 	for name, limit := range map[string]limits{
-		"pack too large":          {overlay: 1 << 20, fetch: 64, cache: 1 << 20, increment: 1000, wants: 1000},
-		"content too large":       {overlay: 1 << 10, fetch: 1 << 20, inflated: 1 << 10, cache: 1 << 20, increment: 1000, wants: 1000},
+		"pack too large":          {overlay: 1 << 20, fetch: 64, object: 1 << 20, cache: 1 << 20, increment: 1000, wants: 1000},
+		"content too large":       {overlay: 1 << 10, fetch: 1 << 20, inflated: 1 << 10, object: 1 << 20, cache: 1 << 20, increment: 1000, wants: 1000},
 		"not small":               {overlay: 1 << 20, fetch: 1 << 20, inflated: 1 << 20, small: 64, cache: 1 << 20, increment: 1000, wants: 1000},
 		"not small, some is kept": {overlay: 1 << 20, fetch: 1 << 20, inflated: 1 << 20, small: 64, kept: 1 << 10, cache: 1 << 20, increment: 1000, wants: 1000},
 	} {
@@ -314,8 +314,8 @@ func TestReading(t *testing.T) {
 	_, err = m.Tree(absent)
 	require.Equal(t, absent, err.(*MissingObjectError).Hash)
 	_, err = m.Commit(tip.Tree)
-	var corrupt *CorruptObjectError
-	require.ErrorAs(t, err, &corrupt)
+	var unusable *UnusableObjectError
+	require.ErrorAs(t, err, &unusable)
 	require.NoError(t, m.store.damage(), "asking for the wrong thing is no damage")
 
 	stop := context.Canceled

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -38,12 +39,14 @@ type Entry struct {
 	Hash Hash
 }
 
-// IsDir says whether the entry is a subtree.
-func (e Entry) IsDir() bool { return e.Mode == ModeDir }
+// typeBits are those of a mode that say what an entry is, to git too: old repositories hold modes such as 0100664.
+const typeBits Mode = 0o170000
 
-// isFile says whether the entry is a blob that is not a symbolic link. Old repositories hold modes such
-// as 0100664, so the type bits decide.
-func (e Entry) isFile() bool { return e.Mode&0o170000 == 0o100000 }
+// IsDir says whether the entry is a subtree.
+func (e Entry) IsDir() bool { return e.Mode&typeBits == ModeDir }
+
+// IsFile says whether the entry is a blob that is not a symbolic link.
+func (e Entry) IsFile() bool { return e.Mode&typeBits == ModeFile&typeBits }
 
 // Signature is who made a commit and when; seconds and the zone are kept.
 type Signature struct {
@@ -141,7 +144,20 @@ func nextByte(e Entry, i int) byte {
 	return 0
 }
 
-func parseCommit(h Hash, data []byte) (CommitInfo, error) {
+// ParseTree decodes a tree object. The entries are in git's order, whatever order somebody wrote them in.
+func ParseTree(data []byte) ([]Entry, error) {
+	entries, err := parseTree(data)
+	if err == nil && !slices.IsSortedFunc(entries, compareEntries) { // git fsck refuses it, but someone may have pushed it
+		slices.SortStableFunc(entries, compareEntries)
+	}
+	return entries, err
+}
+
+// ParseCommit decodes a commit object of at most MaxCommit bytes, or the beginning of a larger one.
+func ParseCommit(h Hash, data []byte) (CommitInfo, error) {
+	if len(data) >= MaxCommit && !bytes.Contains(data, []byte("\n\n")) {
+		return CommitInfo{}, fmt.Errorf("the header of the commit is larger than %d bytes", MaxCommit)
+	}
 	var raw plumbing.MemoryObject
 	raw.SetType(plumbing.CommitObject)
 	if _, err := raw.Write(data); err != nil {
@@ -157,8 +173,20 @@ func parseCommit(h Hash, data []byte) (CommitInfo, error) {
 		Parents:   c.ParentHashes,
 		Author:    Signature(c.Author),
 		Committer: Signature(c.Committer),
-		Message:   c.Message,
+		Message:   cutMessage(c.Message),
 	}, nil
+}
+
+// cutMessage keeps the beginning of a message that nobody reads to its end.
+func cutMessage(text string) string {
+	if len(text) <= MaxMessage {
+		return text
+	}
+	most := MaxMessage
+	for most > MaxMessage-utf8.UTFMax && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return strings.Clone(text[:most])
 }
 
 // findEntry looks for a name in a raw tree without decoding the other entries.
@@ -182,35 +210,37 @@ func findEntry(data []byte, name string) (Entry, bool, error) {
 	return Entry{}, false, nil
 }
 
-// Commit reads a commit. Errors: *MissingObjectError, *CorruptObjectError.
+// Commit reads a commit, of a large message the beginning. Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError.
 func (m *Mirror) Commit(h Hash) (CommitInfo, error) {
-	data, err := m.RawCommit(h)
+	data, err := m.store.read(h, want{kind: plumbing.CommitObject, most: MaxCommit, cut: true})
 	if err != nil {
 		return CommitInfo{}, err
 	}
-	c, err := parseCommit(h, data)
+	c, err := ParseCommit(h, data)
+	if err != nil && len(data) < MaxCommit {
+		return CommitInfo{}, m.store.malformed(obj{h, plumbing.CommitObject, data}, err)
+	}
 	if err != nil {
-		return CommitInfo{}, m.store.damaged(h, err)
+		return CommitInfo{}, &UnusableObjectError{Hash: h, Err: err}
 	}
 	return c, nil
 }
 
-// RawCommit reads a commit as git stores it. Errors: *MissingObjectError, *CorruptObjectError.
-func (m *Mirror) RawCommit(h Hash) ([]byte, error) { return m.store.read(h, plumbing.CommitObject) }
+// RawCommit reads a commit as git stores it. Errors: those of Commit; *TooLargeError for one of more than MaxCommit bytes.
+func (m *Mirror) RawCommit(h Hash) ([]byte, error) {
+	return m.store.read(h, want{kind: plumbing.CommitObject, most: MaxCommit})
+}
 
 // Tree reads the entries of one tree, in git's order. The zero hash and the empty tree have none.
-// Errors: *MissingObjectError, *CorruptObjectError.
+// Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError; *TooLargeError for one of more than MaxTree bytes.
 func (m *Mirror) Tree(h Hash) ([]Entry, error) {
 	data, err := m.rawTree(h)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := parseTree(data)
+	entries, err := ParseTree(data)
 	if err != nil {
-		return nil, m.store.damaged(h, err)
-	}
-	if !slices.IsSortedFunc(entries, compareEntries) { // git fsck refuses it, but someone may have pushed it
-		slices.SortFunc(entries, compareEntries)
+		return nil, m.store.malformed(obj{h, plumbing.TreeObject, data}, err)
 	}
 	return entries, nil
 }
@@ -219,11 +249,20 @@ func (m *Mirror) rawTree(h Hash) ([]byte, error) {
 	if h.IsZero() || h == emptyTree {
 		return nil, nil
 	}
-	return m.store.read(h, plumbing.TreeObject)
+	return m.store.read(h, want{kind: plumbing.TreeObject, most: MaxTree})
+}
+
+// usable are the entries of a tree for whoever looks for something in it: one that can never be read has none.
+func (m *Mirror) usable(h Hash) ([]Entry, error) {
+	entries, err := m.Tree(h)
+	if isUnusable(err) {
+		return nil, nil
+	}
+	return entries, err
 }
 
 // Lookup finds a slash-separated path below a root tree; false when there is nothing. Symbolic links are not
-// followed. Errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
+// followed, and there is nothing in a tree that is none. Errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
 func (m *Mirror) Lookup(ctx context.Context, root Hash, path string) (e Entry, found bool, err error) {
 	err = m.withTrees(ctx, root, m.BringTrees, func() error {
 		e, found, err = m.lookup(root, path)
@@ -242,15 +281,18 @@ func (m *Mirror) lookup(tree Hash, path string) (Entry, bool, error) {
 		if err != nil && at.Name != "" {
 			err = m.store.needed(err)
 		}
-		if err != nil {
-			return Entry{}, false, err
+		var e Entry
+		var found bool
+		if err == nil {
+			if e, found, err = findEntry(data, name); err != nil {
+				err = m.store.malformed(obj{at.Hash, plumbing.TreeObject, data}, err)
+			}
 		}
-		e, found, err := findEntry(data, name)
-		if err != nil {
-			return Entry{}, false, m.store.damaged(at.Hash, err)
-		}
-		if !found {
+		if isUnusable(err) {
 			return Entry{}, false, nil
+		}
+		if err != nil || !found {
+			return Entry{}, false, err
 		}
 		at = e
 	}
@@ -258,9 +300,9 @@ func (m *Mirror) lookup(tree Hash, path string) (Entry, bool, error) {
 }
 
 // Blob reads a blob of at most limit bytes. The result must not be written to. A larger blob is a
-// *TooLargeError, told from its header. Other errors: *MissingObjectError, which in a partial mirror Bring mends; *CorruptObjectError.
+// *TooLargeError, told from its header. Other errors: *MissingObjectError, which in a partial mirror Bring mends; *UnusableObjectError, *CorruptObjectError.
 func (m *Mirror) Blob(h Hash, limit int64) ([]byte, error) {
-	data, err := m.store.readLimited(h, plumbing.BlobObject, limit)
+	data, err := m.store.read(h, want{kind: plumbing.BlobObject, most: limit})
 	return data, m.store.needed(err)
 }
 
@@ -269,7 +311,7 @@ type Visit func(path string, e Entry) error
 
 // Diff calls visit, in git's order, for each file, link and submodule that is new or different in tree
 // now against tree old, and for each that is gone. Equal subtrees are not entered; a zero old means
-// everything. An error of visit ends it and is returned as it is. Other errors:
+// everything, and a tree that can never be read has nothing in it. An error of visit ends it and is returned as it is. Other errors:
 // *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
 func (m *Mirror) Diff(ctx context.Context, old, now Hash, visit Visit) error {
 	visited := 0
@@ -296,11 +338,11 @@ func (m *Mirror) diff(prefix string, old, now Hash, visit Visit) error {
 	if old == now {
 		return nil
 	}
-	before, err := m.Tree(old)
+	before, err := m.usable(old)
 	if err != nil {
 		return err
 	}
-	after, err := m.Tree(now)
+	after, err := m.usable(now)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func (p *packs) open(r *packReader) *filesystem.Storage {
 		// Without KeepDescriptors each read opens the pack again. ExclusiveAccess would be right too, but
 		// makes HasEncodedObject deny whatever is in a pack.
 		r.opened = filesystem.NewStorageWithOptions(packsOnly{osfs.New(p.dir, osfs.WithBoundOS())},
-			cache.NewObjectLRU(cache.FileSize(p.keep/int64(len(p.readers)))), filesystem.Options{KeepDescriptors: true})
+			cache.NewObjectLRU(cache.FileSize(p.keep/int64(len(p.readers)))),
+			filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: MaxTree}) // of a larger one the beginning is read at most
 	}
 	return r.opened
 }

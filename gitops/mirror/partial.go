@@ -94,7 +94,7 @@ func (m *Mirror) bringLacking(ctx context.Context, objects []Hash, bring func(ct
 
 // bringFile makes sure that a file's content is there. The caller has the turn.
 func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
-	if !e.isFile() || !m.store.isPartial() {
+	if !e.IsFile() || !m.store.isPartial() {
 		return nil
 	}
 	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}), "")

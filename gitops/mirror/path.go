@@ -27,6 +27,7 @@ const (
 	PathIsSymlink   PathProblem = "is, or lies below, a symbolic link"
 	PathCollision   PathProblem = "is another file's name on file systems that do not tell letters' cases or spellings apart"
 	PathIsSubmodule PathProblem = "is, or lies below, a submodule"
+	PathUnreadable  PathProblem = "is, or lies below, a directory that cannot be read"
 )
 
 // PathError says that a path may not be written.

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,9 +14,7 @@ import (
 
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
@@ -47,10 +46,12 @@ type limits struct {
 	fetch   int   // bytes of one incoming pack taken into memory; a larger one goes straight to disk
 	// inflated is how many bytes such a pack may inflate to.
 	inflated int64
-	small    int   // bytes of one incoming pack that stays in memory alone
-	kept     int64 // bytes of objects on disk that are in memory too, from keep to forget
-	cache    int64 // bytes of recently read objects, while much is read
-	rest     int64 // the same after forget
+	// object is how many bytes one object of a pack may have that goes straight to disk.
+	object int64
+	small  int   // bytes of one incoming pack that stays in memory alone
+	kept   int64 // bytes of objects on disk that are in memory too, from keep to forget
+	cache  int64 // bytes of recently read objects, while much is read
+	rest   int64 // the same after forget
 	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
 	// server may have to send all of its history, because this mirror lacks the commit where it forked.
 	increment uint32
@@ -58,13 +59,13 @@ type limits struct {
 	wants int
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
+var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
 
 // within are the limits of a process whose memory is limited to so many bytes.
 func (l limits) within(memory int64) limits {
 	l.fetch = int(min(int64(l.fetch), memory/16))
-	l.inflated, l.kept = min(l.inflated, memory/8), min(l.kept, memory/8)
+	l.inflated, l.object, l.kept = min(l.inflated, memory/8), min(l.object, memory/8), min(l.kept, memory/8)
 	return l
 }
 
@@ -206,113 +207,6 @@ func (s *store) becomePartial() error {
 	defer s.mu.Unlock()
 	s.partial = true
 	return markPromised(filepath.Join(s.dir, packDir))
-}
-
-const anySize = int64(-1)
-
-func (s *store) read(h Hash, kind plumbing.ObjectType) ([]byte, error) {
-	return s.readLimited(h, kind, anySize)
-}
-
-// readLimited reads an object of at most limit bytes.
-func (s *store) readLimited(h Hash, kind plumbing.ObjectType, limit int64) ([]byte, error) {
-	s.mu.Lock()
-	o, ok := s.inMemory(h)
-	filled := s.filled
-	s.mu.Unlock()
-	if ok {
-		if o.kind != kind {
-			return nil, &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.kind, kind)}
-		}
-		if limit != anySize && int64(len(o.data)) > limit {
-			return nil, &TooLargeError{Hash: h, Size: int64(len(o.data)), Limit: limit}
-		}
-		return o.data, nil
-	}
-	data, err := s.readPacked(h, kind, limit)
-	var damage *damageError
-	if errors.As(err, &damage) {
-		if s.emptiedSince(filled) { // what was read is gone, and what took its place is not damaged
-			return nil, fmt.Errorf("read object %s of a mirror that was emptied: %w", h, damage.cause)
-		}
-		return nil, s.damaged(h, damage.cause)
-	}
-	return data, err
-}
-
-// emptiedSince says whether the store was emptied since it was for the so manieth time.
-func (s *store) emptiedSince(filled int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.filled != filled
-}
-
-// readPacked reads an object that is on disk. Errors: *damageError where the disk is not as it should be.
-func (s *store) readPacked(h Hash, kind plumbing.ObjectType, limit int64) (data []byte, err error) {
-	err = s.packs.use(func(on *filesystem.Storage) error {
-		o, err := on.EncodedObject(plumbing.AnyObject, h)
-		switch {
-		case errors.Is(err, plumbing.ErrObjectNotFound):
-			return &MissingObjectError{Hash: h, kind: kind}
-		case err != nil:
-			return &damageError{err}
-		case o.Type() != kind:
-			return &CorruptObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
-		case limit != anySize && o.Size() > limit: // go-git does not inflate a large object before it is read
-			return &TooLargeError{Hash: h, Size: o.Size(), Limit: limit}
-		}
-		if data, err = content(o); err != nil {
-			return &damageError{err}
-		}
-		return nil
-	})
-	return data, err
-}
-
-// damageError is an error of the disk, or of what is on it.
-type damageError struct{ cause error }
-
-func (e *damageError) Error() string { return e.cause.Error() }
-
-func content(o plumbing.EncodedObject) ([]byte, error) {
-	r, err := o.Reader()
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, o.Size())
-	_, err = io.ReadFull(r, data)
-	return data, errors.Join(err, r.Close())
-}
-
-// damaged notes that the mirror cannot be trusted any more and wraps the cause.
-func (s *store) damaged(h Hash, err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bad = &CorruptObjectError{Hash: h, Err: err}
-	return s.bad
-}
-
-// needed passes an error on, noting when what is missing or not what it should be belongs to something
-// that is there. What a caller asks for out of the blue is no sign of damage, and neither is what was left on the server.
-func (s *store) needed(err error) error {
-	var (
-		missing *MissingObjectError
-		corrupt *CorruptObjectError
-	)
-	if err == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case errors.As(err, &missing):
-		if !s.partial || missing.kind != plumbing.TreeObject && missing.kind != plumbing.BlobObject {
-			s.bad = err
-		}
-	case errors.As(err, &corrupt):
-		s.bad = err
-	}
-	return err
 }
 
 // spoil notes that the mirror is of no use as it is.
@@ -469,7 +363,11 @@ func (s *store) writePack(pack io.Reader) error {
 	}
 	// The download happens here, so reads must not wait for it: the pack is stored beside the open ones.
 	side := filesystem.NewStorage(osfs.New(s.dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
-	if err := packfile.WritePackfileToObjectStorage(side, pack); err != nil {
+	to, err := side.PackfileWriter()
+	if err == nil {
+		err = cmp.Or(passPack(to, pack, s.limits.object), to.Close())
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
 	}
 	s.mu.Lock()
@@ -506,16 +404,4 @@ func checkCount(pack io.Reader) (io.Reader, error) {
 // reopenLocked makes packs visible that came to disk by another way than theirs.
 func (s *store) reopenLocked() error {
 	return s.packs.anew(s.cacheSize(), nil)
-}
-
-// checkBlob says whether a blob is there to be put into a tree.
-func (s *store) checkBlob(h Hash) error {
-	if !s.has(h) {
-		return &MissingObjectError{Hash: h}
-	}
-	var large *TooLargeError
-	if _, err := s.readLimited(h, plumbing.BlobObject, 0); err != nil && !errors.As(err, &large) {
-		return err
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -22,6 +23,9 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
+
+// anyBlob is a blob of any size.
+var anyBlob = want{kind: plumbing.BlobObject, most: 1 << 40}
 
 // A pack that arrives may build on what is only in memory. If it came to disk first, a crash would leave
 // commits whose trees are not complete.
@@ -63,7 +67,7 @@ func TestMemoryGoesToDiskBeforeALargePush(t *testing.T) {
 	after := newStore(dir, limits) // as if killed
 	for _, o := range []obj{earlier, large} {
 		for _, s := range []*store{s, after} {
-			data, err := s.read(o.hash, plumbing.BlobObject)
+			data, err := s.read(o.hash, anyBlob)
 			require.NoError(t, err)
 			require.Equal(t, o.data, data)
 		}
@@ -229,11 +233,11 @@ func TestKeep(t *testing.T) {
 	}
 	require.NoError(t, s.reopen())
 	for _, o := range objs[:2] {
-		data, err := s.read(o.hash, plumbing.BlobObject)
+		data, err := s.read(o.hash, anyBlob)
 		require.NoError(t, err)
 		require.Equal(t, o.data, data)
 	}
-	_, err = s.read(objs[2].hash, plumbing.BlobObject)
+	_, err = s.read(objs[2].hash, anyBlob)
 	require.Error(t, err)
 	for _, giveUp := range []func(){func() { require.NoError(t, s.forget()) }, func() { s.keep(false) }} {
 		giveUp()
@@ -261,8 +265,9 @@ func TestLimitsWithinMemory(t *testing.T) {
 	small := defaultLimits.within(512 << 20)
 	require.EqualValues(t, 32<<20, small.fetch)
 	require.EqualValues(t, 64<<20, small.inflated)
+	require.EqualValues(t, 64<<20, small.object)
 	require.EqualValues(t, 64<<20, small.kept)
-	small.fetch, small.inflated, small.kept = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.kept
+	small.fetch, small.inflated, small.object, small.kept = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.object, defaultLimits.kept
 	require.Equal(t, defaultLimits, small, "the others are small")
 
 	limit := debug.SetMemoryLimit(512 << 20)
@@ -362,4 +367,94 @@ func TestForget(t *testing.T) {
 	require.NoError(t, m.store.damage())
 	require.True(t, m.store.resting)
 	requireSame(t, want, readAll(t, m, c.Tree))
+}
+
+// What is of another kind, or is nothing that can be decoded, is damage of the mirror where its content does not have its name, and there
+// alone.
+func TestOddOrDamaged(t *testing.T) {
+	odd := []obj{newObj(plumbing.BlobObject, []byte("another kind")), newObj(plumbing.TreeObject, []byte("no tree")), newObj(plumbing.CommitObject, []byte("no commit"))}
+	reads := func(m *Mirror, objs []obj) []error {
+		_, kind := m.Tree(objs[0].hash)
+		_, tree := m.Tree(objs[1].hash)
+		_, commit := m.Commit(objs[2].hash)
+		_, _, lookup := m.lookup(objs[1].hash, "x")
+		return []error{kind, tree, commit, lookup}
+	}
+	for name, c := range map[string]struct {
+		change byte // of names
+		disk   bool
+		want   int // reads that find damage
+	}{
+		"in memory": {0, false, 0}, "on disk": {0, true, 0}, "damaged on disk": {1, true, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := openFile(t, gittest.NewBareRepo(t))
+			objs := slices.Clone(odd)
+			for i := range objs {
+				objs[i].hash[0] ^= c.change
+			}
+			require.NoError(t, m.store.add(objs))
+			if c.disk {
+				require.NoError(t, m.store.flush())
+			}
+			found := 0
+			for i, err := range reads(m, objs) {
+				var unusable *UnusableObjectError
+				var corrupt *CorruptObjectError
+				switch {
+				case errors.As(err, &corrupt):
+					found++
+				case i < 3:
+					require.ErrorAs(t, err, &unusable)
+				default:
+					require.NoError(t, err, "there is nothing in it")
+				}
+			}
+			require.Equal(t, c.want, found)
+			require.Equal(t, c.want > 0, m.store.damage() != nil)
+		})
+	}
+}
+
+// Trees and commits are read within bounds, in memory and on disk. Of a large commit the beginning is known, unless that ends before its message.
+func TestLargeTreesAndCommits(t *testing.T) {
+	header := "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n"
+	commit := func(text string) obj { return newObj(plumbing.CommitObject, []byte(header+text)) }
+	long, endless := commit("\n"+strings.Repeat("m", 40<<20)), commit(strings.Repeat("x y\n", MaxCommit/4))
+	tree := newObj(plumbing.TreeObject, bytes.Repeat([]byte("100644 name\x00hhhhhhhhhhhhhhhhhhhh"), MaxTree/32+1))
+	m := openFile(t, gittest.NewBareRepo(t))
+	require.NoError(t, m.store.add([]obj{commit("\nsmall"), long, endless, tree}))
+	for range 2 {
+		c, err := m.Commit(long.hash)
+		require.NoError(t, err)
+		require.Equal(t, emptyTree, c.Tree)
+		require.Equal(t, strings.Repeat("m", MaxMessage), c.Message)
+		var large *TooLargeError
+		_, err = m.RawCommit(long.hash)
+		require.ErrorAs(t, err, &large)
+		_, err = m.Tree(tree.hash)
+		require.ErrorAs(t, err, &large)
+		_, err = m.Commit(endless.hash)
+		require.ErrorContains(t, err, "header")
+		c, err = m.Commit(commit("\nsmall").hash)
+		require.NoError(t, err)
+		require.Equal(t, "small", c.Message)
+		require.NoError(t, m.store.damage())
+		require.NoError(t, m.store.flush())
+	}
+}
+
+// A tip whose root is no tree is the repository's, not the mirror's: a mirror is not filled anew for it when it is opened.
+func TestOddRootIsKept(t *testing.T) {
+	w, dir := way{url: gittest.NewBareRepo(t).URL()}, t.TempDir()
+	root := newObj(plumbing.TreeObject, []byte("no tree"))
+	tip := newObj(plumbing.CommitObject, fmt.Appendf(nil, "tree %s\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx", root.hash))
+	m := openAt(t, dir, w)
+	require.NoError(t, m.store.add([]obj{root, tip}))
+	m.state.tips["main"] = tip.hash
+	require.NoError(t, m.Close())
+	m = openAt(t, dir, w)
+	require.Zero(t, m.Filled())
+	require.True(t, m.store.has(root.hash))
+	require.NoError(t, m.Close())
 }

@@ -152,7 +152,7 @@ func (u *unpacking) at() int { return u.came.size - u.in.Buffered() }
 
 // next reads the next object.
 func (u *unpacking) next(i int) error {
-	kind, size, err := u.header()
+	kind, size, err := packedHeader(u.in)
 	if err != nil {
 		return err
 	}
@@ -185,15 +185,15 @@ func (u *unpacking) take(size uint64) error {
 	return nil
 }
 
-// header is the inverse of writeObjectHeader.
-func (u *unpacking) header() (plumbing.ObjectType, uint64, error) {
-	b, err := u.in.ReadByte()
+// packedHeader is the inverse of writeObjectHeader.
+func packedHeader(in *bufio.Reader) (plumbing.ObjectType, uint64, error) {
+	b, err := in.ReadByte()
 	if err != nil {
 		return 0, 0, err
 	}
 	kind, size := plumbing.ObjectType(b>>4&7), uint64(b&0x0f)
 	for shift := 4; b&0x80 != 0; shift += 7 {
-		if b, err = u.in.ReadByte(); err != nil {
+		if b, err = in.ReadByte(); err != nil {
 			return 0, 0, err
 		}
 		if shift > 56 {
@@ -258,14 +258,19 @@ func (u *unpacking) inflate(size int) (_ []byte, err error) {
 	if _, err := io.ReadFull(u.inflater, out); err != nil {
 		return nil, err
 	}
+	return out, atItsEnd(u.inflater)
+}
+
+// atItsEnd says whether all of an object was read.
+func atItsEnd(inflater io.Reader) error {
 	var more [1]byte
-	switch n, err := u.inflater.Read(more[:]); { // its checksum is looked at here
+	switch n, err := inflater.Read(more[:]); { // its checksum is looked at here
 	case n > 0:
-		return nil, errors.New("it inflates to more than it says")
+		return errors.New("it inflates to more than it says")
 	case !errors.Is(err, io.EOF):
-		return nil, err
+		return err
 	}
-	return out, nil
+	return nil
 }
 
 // resolve names all objects, and makes those of deltas that are only that: first what is whole, then what is a delta on it, and so on.
