@@ -16,7 +16,7 @@ func (w *world) asPerson(r *review) *world {
 	return &person
 }
 
-// pullsAsked are all pull requests, oldest first, such as "ramp v2 at 10%: merged".
+// pullsAsked are all pull requests, oldest first, such as "ramp shop/checkout to v2 at 10%: merged".
 func (w *world) pullsAsked(r *review) []string {
 	w.t.Helper()
 	var out []string
@@ -25,8 +25,7 @@ func (w *world) pullsAsked(r *review) []string {
 		if p.HasMerged {
 			became = "merged"
 		}
-		title := strings.Replace(strings.TrimPrefix(p.Title, "rampart(default): "), deployment+" to ", "", 1)
-		out = append(out, buildSuffix.ReplaceAllString(title, "$1")+": "+became)
+		out = append(out, buildSuffix.ReplaceAllString(strings.TrimPrefix(p.Title, "rampart(default): "), "$1")+": "+became)
 	}
 	return out
 }
@@ -90,9 +89,80 @@ func TestKilledAtEveryWriteOfAReview(t *testing.T) {
 	require.Equal(t, steps, w.calls(), "each step of traffic is one call")
 	w.checkSteps([]string{deployName}, steps...)
 	require.Equal(t, []string{
-		"promote v1: merged", "ramp v2 at 10%: closed", "ramp v3 at 10%: merged", "promote v3: closed", "promote v3: merged", "ramp v2 at 10%: closed",
+		"promote shop/checkout to v1: merged", "ramp shop/checkout to v2 at 10%: closed", "ramp shop/checkout to v3 at 10%: merged",
+		"promote shop/checkout to v3: closed", "promote shop/checkout to v3: merged", "ramp shop/checkout to v2 at 10%: closed",
 	}, w.pullsAsked(r), "each proposal is one pull request")
 	require.Nil(t, w.routing().Hold)
 	require.Nil(t, w.routing().Proposal)
+	w.checkHistory()
+}
+
+// The bot is killed at random times while the steps of three worker deployments are reviewed beside each other, and a person merges whatever
+// waits, also while no bot lives: each step is one pull request, one merge, and one change of traffic.
+func TestKilledWhileItIsReviewed(t *testing.T) {
+	random, r := chance(t), new(review)
+	names, crowd := many(3, "v1", "v2")
+	w := newWorld(t, crowd, onGitea(r))
+	like := specText{strategy: oneStep, sunset: "scaledownDelay: 1h, deleteDelay: 1h"}
+	w.pushSpecs("three", specsOf(names, "v1", like))
+	first := w.start()
+	for _, name := range names {
+		w.named(name).awaitReady(name + ":v1")
+	}
+	first.stop()
+
+	w.push("wants approval", map[string]string{"rampart.yaml": wantsApproval("Step")})
+	w.pushSpecs("v2", specsOf(names, "v2", like))
+	killed, caches := w.killAtRandom(random, kills/2, func() { w.mergeWhatWaits(r) }, func() bool { return len(w.notYetReady(names, "v2")) == 0 })
+	w.start()
+	w.eventually("nothing waits any more", func() bool {
+		return len(w.pulls(r, sdk.StateOpen)) == 0 && w.repo.Git("branch", "--list", "rampart/*") == ""
+	})
+	t.Logf("killed %d times, with %d caches", killed, len(caches))
+
+	var asked []string
+	for _, name := range names {
+		asked = append(asked, "promote shop/"+name+" to v2: merged", "ramp shop/"+name+" to v2 at 10%: merged")
+	}
+	require.ElementsMatch(t, asked, w.pullsAsked(r), "each step is one pull request")
+	w.checkSteps(names, "current v1", "ramp v2 10", "current v2")
+	w.checkHistory()
+}
+
+// mergeWhatWaits merges each open pull request that can be merged.
+func (w *world) mergeWhatWaits(r *review) {
+	w.t.Helper()
+	for _, p := range w.pulls(r, sdk.StateOpen) {
+		// One that the bot is about to bring up to date may be refused: it is there the next time.
+		_, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: sdk.MergeStyleSquash, Title: p.Title, HeadCommitId: p.Head.Sha})
+		if err != nil {
+			w.t.Logf("not merged: %s: %v", p.Title, err)
+		}
+	}
+}
+
+// The bot is killed at each write while its commits are proposed, since the branch is protected: one pull request is open at most, and what is
+// merged is carried out once.
+func TestKilledWhileCommitsAreProposed(t *testing.T) {
+	r, k := new(review), new(killer)
+	w := newWorld(t, behindKiller(k, r))
+	k.killAtTemporal()
+	w.push("propose commits", map[string]string{"rampart.yaml": protectedOutput, specFile: specText{image: "app:v1", strategy: oneStep}.String()})
+	r.Protect(t, sdk.CreateBranchProtectionOption{RuleName: "main", EnablePush: true, EnablePushWhitelist: true, PushWhitelistUsernames: []string{r.person.Login}})
+	w.eventually("the version is current", func() bool {
+		require.LessOrEqual(t, len(w.pulls(r, sdk.StateOpen)), 1)
+		w.mergeWhatWaits(r)
+		return w.reason() == "RolloutComplete"
+	})
+	w.eventually("nothing is left open", func() bool {
+		return len(w.pulls(r, sdk.StateOpen)) == 0 && w.repo.Git("branch", "--list", "rampart-output/*") == ""
+	})
+	k.end()
+	t.Logf("%d bots, killed at: %v", k.bots, k.kills)
+	for _, at := range []string{"push main", "push rampart-output/default", "delete rampart-output/default", "POST pulls"} {
+		require.Positive(t, k.kills[at+" before"], at)
+	}
+	require.Equal(t, []string{"current v1"}, w.calls())
+	w.checkSteps([]string{deployName}, "current v1")
 	w.checkHistory()
 }
