@@ -30,14 +30,16 @@ func (w *world) pullsAsked(r *review) []string {
 	return out
 }
 
-// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, and its commit has a status.
+// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, what is proposed goes on top of that,
+// and its commit has a status.
 func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 	w.t.Helper()
 	p := w.awaitPull(r, title)
 	w.eventually("all is done about "+p.Title, func() bool {
-		list, _, err := r.person.Client(w.t).ListStatuses(r.Owner, r.Name, w.repo.Tip(proposalBranch), sdk.ListStatusesOption{})
+		p = w.pull(r, p.Index)
+		list, _, err := r.person.Client(w.t).ListStatuses(r.Owner, r.Name, p.Head.Sha, sdk.ListStatusesOption{})
 		require.NoError(w.t, err)
-		return w.status().Decision != nil && w.status().Decision.PullRequest == p.HTMLURL && len(list) > 0
+		return strings.Contains(w.repo.Files(p.Head.Sha)[recordDir+"/routing.yaml"], p.HTMLURL) && len(list) > 0
 	})
 	return p
 }
@@ -134,9 +136,9 @@ func (w *world) mergeWhatWaits(r *review) {
 	w.t.Helper()
 	for _, p := range w.pulls(r, sdk.StateOpen) {
 		// One that the bot is about to bring up to date may be refused: it is there the next time.
-		_, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: sdk.MergeStyleSquash, Title: p.Title, HeadCommitId: p.Head.Sha})
-		if err != nil {
-			w.t.Logf("not merged: %s: %v", p.Title, err)
+		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: sdk.MergeStyleSquash, Title: p.Title, HeadCommitId: p.Head.Sha})
+		if !ok {
+			w.t.Logf("not merged: %s (%v)", p.Title, err)
 		}
 	}
 }
