@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -32,26 +33,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	for _, name := range names {
 		w.named(name).pushSpec("v2 of "+name, specsOf([]string{name}, "v2", like)[name])
 	}
-	killed, fruitless, caches := 0, 0, []string{w.cache}
-	longest := time.Second // that a bot lives
-	for killed < kills || len(w.notYetReady(names, "v2")) > 0 {
-		before := w.repo.Tip("main")
-		b := w.start()
-		<-time.After(time.Duration(random.Int64N(int64(longest))))
-		b.kill()
-		killed++
-		// On a busy machine a bot needs longer to get anywhere.
-		if fruitless++; w.repo.Tip("main") != before {
-			fruitless = 0
-		}
-		if fruitless == 4 && len(w.notYetReady(names, "v2")) > 0 {
-			longest, fruitless = min(2*longest, patience/4), 0
-		}
-		if random.IntN(4) == 0 {
-			w.forgetCache()
-			caches = append(caches, w.cache)
-		}
-	}
+	killed, caches := w.killAtRandom(random, kills, nothing, func() bool { return len(w.notYetReady(names, "v2")) == 0 })
 	anew := 0
 	for _, w.cache = range caches { // what the next bot makes of what was left behind
 		anew += strings.Count(w.once(), "filled anew")
@@ -61,6 +43,44 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	require.Empty(t, w.notYetReady(names, "v2"))
 	w.checkSteps(names, "current v1", "ramp v2 5", "ramp v2 10", "ramp v2 25", "ramp v2 50", "current v2")
 	w.checkHistory()
+}
+
+// nothing is what people do in the meantime.
+func nothing() {}
+
+// mostKills is how often the bot is killed at most: by then it has long had time enough in between.
+const mostKills = 200
+
+// killAtRandom kills the bot at random times, so often and more, until all is done; people do something in between, while a bot lives or none
+// does. It gives how often the bot was killed, and the caches that it had.
+func (w *world) killAtRandom(random *rand.Rand, least int, meanwhile func(), done func() bool) (killed int, caches []string) {
+	w.t.Helper()
+	caches, fruitless := []string{w.cache}, 0
+	longest := time.Second // that a bot lives
+	for killed < least || !done() {
+		require.Less(w.t, killed, mostKills)
+		before := w.repo.Tip("main")
+		b := w.start()
+		<-time.After(time.Duration(random.Int64N(int64(longest))))
+		if random.IntN(2) == 0 {
+			meanwhile()
+		}
+		b.kill()
+		killed++
+		meanwhile()
+		// On a busy machine a bot needs longer to get anywhere.
+		if fruitless++; w.repo.Tip("main") != before {
+			fruitless = 0
+		}
+		if fruitless == 4 && !done() {
+			longest, fruitless = min(2*longest, patience/4), 0
+		}
+		if random.IntN(4) == 0 {
+			w.forgetCache()
+			caches = append(caches, w.cache)
+		}
+	}
+	return killed, caches
 }
 
 // notYetReady are the worker deployments whose image of a tag is not yet seen to be current.

@@ -99,6 +99,8 @@ type world struct {
 	settings []temporalenv.Setting
 	// images beside those that every cluster has.
 	images map[string]temporalenv.Image
+	// tend looks after the bots while the test waits; nil: nobody has to.
+	tend func()
 }
 
 // option changes a world before it begins.
@@ -323,6 +325,9 @@ func (w *world) eventually(what string, ok func() bool) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	err := temporalenv.Until(ctx, func(context.Context) error {
+		if w.tend != nil {
+			w.tend()
+		}
 		if ok() {
 			return nil
 		}

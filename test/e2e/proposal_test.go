@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -170,14 +169,42 @@ func TestStepsAreProposedAndMerged(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// With scope Rollout the first merge covers all steps.
+// With scope Rollout the first merge covers all steps, in whichever of the three ways; closing is a no to all of them.
 func TestRolloutIsProposedOnce(t *testing.T) {
 	w, r, _ := reviewed(t, "Rollout")
-	w.pushSpec("v2", specText{image: "app:v2"})
-	w.merge(r, w.awaitPull(r, "at 10%"), sdk.MergeStyleMerge)
-	w.awaitReady("app:v2")
-	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
-	require.Len(t, w.pulls(r, sdk.StateAll), 2)
+	calls, asked := w.calls(), 1
+	for _, rollout := range []struct {
+		tag    string
+		style  sdk.MergeStyle
+		closed bool // at first
+	}{
+		{tag: "v2", style: sdk.MergeStyleMerge},
+		{tag: "v3", style: sdk.MergeStyleSquash},
+		{tag: "v2", style: sdk.MergeStyleRebase},
+		{tag: "v3", style: sdk.MergeStyleSquash, closed: true},
+	} {
+		w.pushSpec("on to "+rollout.tag, specText{image: "app:" + rollout.tag})
+		if rollout.closed {
+			w.close(r, w.awaitPull(r, "to "+rollout.tag+"-"))
+			asked++
+			w.awaitReason("ManualHold")
+			w.awaitNoPull(r)
+			w.settle()
+			require.Equal(t, calls, w.calls(), "nothing moves")
+			require.True(t, w.say("resume").Changed)
+		}
+		p := w.awaitPull(r, "to "+rollout.tag+"-")
+		require.Contains(t, p.Title, "at 10%")
+		w.merge(r, p, rollout.style)
+		asked++
+		w.awaitReady("app:" + rollout.tag)
+		calls = append(calls, "ramp "+rollout.tag+" 10", "ramp "+rollout.tag+" 50", "current "+rollout.tag)
+		require.Equal(t, calls, w.calls())
+		require.Len(t, w.pulls(r, sdk.StateAll), asked, "no other step is asked for")
+	}
+	require.Nil(t, w.routing().Hold)
+	w.awaitNoPull(r)
+	w.repo.Fsck()
 }
 
 // Closing is a no, which holds until a person resumes; then it is proposed anew.
@@ -300,14 +327,7 @@ func TestProposalWithoutAForge(t *testing.T) {
 	w.push("wants approval", map[string]string{"rampart.yaml": wantsApproval("Step"), specFile: specText{image: "app:v1", strategy: allAtOnce}.String()})
 	w.eventually("a branch", func() bool { return w.repo.Git("branch", "--list", proposalBranch) != "" })
 	require.Empty(t, w.calls())
-	work := t.TempDir()
-	for _, args := range [][]string{{"clone", "-q", w.repo.Dir, work}, {"-C", work, "-c", "user.name=ada", "-c", "user.email=a@example.com", "merge", "-q", "--no-ff", "-m", "yes", "origin/" + proposalBranch},
-		{"-C", work, "push", "-q", "origin", "HEAD:main"}} {
-		cmd := exec.Command("git", args...)
-		cmd.Env = gittest.Env()
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%v: %s", args, out)
-	}
+	w.mergeByHand(proposalBranch)
 	w.awaitReady("app:v1")
 	w.eventually("its branch goes", func() bool { return w.repo.Git("branch", "--list", proposalBranch) == "" })
 }

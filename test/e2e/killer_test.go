@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// killer stands between the bot and a Gitea, and kills the bot with SIGKILL at each write: before it gets through; when it is tried again,
+// after it did and before the bot hears of it; and then it passes. Whenever the test waits, the next bot is started: every second one knows
+// nothing of those before.
+type killer struct {
+	w *world
+
+	mu  sync.Mutex
+	bot *bot // that lives
+	// off lets everything pass.
+	off bool
+	// tried is how often a write was tried, and bots how many there were.
+	tried map[string]int
+	bots  int
+	// kills is how often a bot died, by the kind of the write and the moment.
+	kills map[string]int
+}
+
+// behindKiller is onGitea with a killer before it. People get there without.
+func behindKiller(k *killer, r *review) option {
+	return func(w *world) {
+		onGitea(r)(w)
+		gitea, err := url.Parse(r.URL())
+		require.NoError(w.t, err)
+		k.w, k.tried, k.kills = w, map[string]int{}, map[string]int{}
+		pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: gitea.Scheme, Host: gitea.Host})
+		server := httptest.NewServer(k.before(pass))
+		w.t.Cleanup(server.Close)
+		w.url, w.tend = server.URL+gitea.Path+".git", k.tend
+	}
+}
+
+// killAtTemporal kills the bot at each step of traffic too, once the call is on its way.
+func (k *killer) killAtTemporal() {
+	k.w.ns.BeforeForward(func(method string, request proto.Message) {
+		switch request.(type) {
+		case *workflowservice.SetWorkerDeploymentRampingVersionRequest, *workflowservice.SetWorkerDeploymentCurrentVersionRequest:
+			k.dies(method, fmt.Sprint(request), 1)
+		}
+	})
+}
+
+// tend starts a bot if none lives.
+func (k *killer) tend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bot != nil || k.off {
+		return
+	}
+	if k.bots++; k.bots%2 == 0 {
+		k.w.forgetCache()
+	}
+	k.bot = k.w.start()
+}
+
+// end kills nobody any more.
+func (k *killer) end() {
+	k.mu.Lock()
+	last := k.bot
+	k.off = true
+	k.mu.Unlock()
+	if last != nil {
+		last.stop()
+	}
+}
+
+// before is the server that the bot knows.
+func (k *killer) before(pass http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, write := "", ""
+		if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/git-upload-pack") {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return // the bot is gone
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			kind, write = k.writes(r, body)
+		}
+		if kind == "" {
+			pass.ServeHTTP(w, r)
+			return
+		}
+		if k.dies(kind+" before", write, 1) {
+			panic(http.ErrAbortHandler)
+		}
+		answer := httptest.NewRecorder()
+		pass.ServeHTTP(answer, r)
+		if k.dies(kind+" after", write, 2) {
+			panic(http.ErrAbortHandler)
+		}
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	})
+}
+
+// dies kills the bot if a write comes to a moment, from 1, at which it was not killed yet, and reports whether it did.
+func (k *killer) dies(kind, write string, moment int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.off || k.tried[write] != moment-1 {
+		return false
+	}
+	k.tried[write]++
+	if k.bot != nil { // else it is what the one before left on its way
+		k.bot.kill()
+		k.bot = nil
+		k.kills[kind]++
+	}
+	return true
+}
+
+var (
+	numbers = regexp.MustCompile(`/[0-9]+\b`)
+	hashes  = regexp.MustCompile(`/[0-9a-f]{40}\b`)
+)
+
+// writes gives what a request writes: its kind, and what makes two tries the same write. That they are about the same is enough: a text that
+// tells a time is another with each try.
+func (k *killer) writes(r *http.Request, body []byte) (kind, write string) {
+	if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+		return pushed(body)
+	}
+	var about struct{ Title, State string }
+	_ = json.Unmarshal(body, &about) // what is no JSON is about nothing
+	_, path, _ := strings.Cut(r.URL.Path, "/api/v1/repos/")
+	kind = strings.Join(strings.Split(hashes.ReplaceAllString(numbers.ReplaceAllString(path, ""), ""), "/")[2:], " ")
+	return r.Method + " " + kind, r.Method + path + about.Title + about.State
+}
+
+// pushed is what a push writes: its first line says what a branch is moved from and to.
+func pushed(body []byte) (kind, write string) {
+	line, _, _ := bytes.Cut(body, []byte{0})
+	fields := strings.Fields(string(line))
+	if len(fields) != 3 {
+		return "", "" // a question whether pushing is allowed
+	}
+	from, to, branch := fields[0][4:], fields[1], strings.TrimPrefix(fields[2], "refs/heads/")
+	kind = "push "
+	if strings.Trim(to, "0") == "" {
+		kind = "delete "
+	}
+	return kind + branch, kind + branch + from
+}
