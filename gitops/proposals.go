@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -18,8 +19,14 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ProposalBranches begin the names of all branches of proposals.
-const ProposalBranches = "rampart/"
+// proposalBranches begin the names of all branches of proposals, and outputBranches those of commits that are proposed.
+const (
+	proposalBranches = "rampart/"
+	outputBranches   = "rampart-output/"
+)
+
+// PullRequestBranches begin the names of all branches that the bot has pull requests of.
+func PullRequestBranches() []string { return []string{proposalBranches, outputBranches} }
 
 // The trailers by which a proposal's commit is known again. They say nothing of what may be done: who forges them has the bot write
 // over what they wrote.
@@ -30,7 +37,7 @@ const (
 
 // ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends in a hyphen.
 func ProposalBranch(environment string, n rollout.Name) string {
-	branch := ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+	branch := proposalBranches + environment + "/" + n.Namespace + "/" + n.Name
 	if strings.HasSuffix(branch, lockSuffix) {
 		branch += "-"
 	}
@@ -40,7 +47,7 @@ func ProposalBranch(environment string, n rollout.Name) string {
 const lockSuffix = ".lock"
 
 // OutputBranch is where an environment's commits are put that the output's branch does not take.
-func OutputBranch(environment string) string { return "rampart-output/" + environment }
+func OutputBranch(environment string) string { return outputBranches + environment }
 
 // Proposal is one commit on a branch of its own: the record as it is on the output's branch, asking for more.
 type Proposal struct {
@@ -65,6 +72,8 @@ type Proposed struct {
 	Theirs bool
 	// ID of the proposal, where its commit says that it is the bot's. Whether it is, Propose and ProposeCommit find out.
 	ID string
+	// At is when its last commit was made, as that says.
+	At time.Time
 
 	tip, parent mirror.Hash
 }
@@ -72,7 +81,7 @@ type Proposed struct {
 // Proposals are the branches of an environment's proposals that are on the server, by worker deployment.
 // Errors: those of mirror.Fetch.
 func (r *Repository) Proposals(ctx context.Context, environment string) (map[rollout.Name]Proposed, error) {
-	prefix := ProposalBranches + environment + "/"
+	prefix := proposalBranches + environment + "/"
 	tips, err := r.mirror.Branches(ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -111,6 +120,7 @@ func (r *Repository) proposedAt(ctx context.Context, branch string, hash mirror.
 	if err != nil {
 		return p, err
 	}
+	p.At = c.Committer.When.UTC()
 	id := trailer(c.Message, trailerProposal)
 	if len(c.Parents) == 1 && id != "" && trailer(c.Message, trailerSeal) == seal(id, c.Tree, c.Parents[0]) {
 		p.Theirs, p.ID, p.parent = false, id, c.Parents[0]
@@ -212,8 +222,12 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message,
 		Changes: []mirror.Change{{Path: file, Data: data}}}
 	if same && r.inHistory(was.parent, base.Commit) {
-		if same, err = r.holds(ctx, was, request, base.Branch); err != nil || same {
-			return was.Tip, err
+		if same, err = r.holds(ctx, was, request); err != nil {
+			return "", err
+		}
+		if same {
+			r.made[was.Branch] = made{was.tip, base.Branch}
+			return was.Tip, nil
 		}
 		r.cfg.Log.WarnContext(ctx, "proposal is written over", "branch", was.Branch, "commit", was.Tip, "why", "it says that it is the bot's, and holds something else")
 	}
@@ -231,7 +245,7 @@ func (r *Repository) own(was Proposed, on string) bool {
 }
 
 // holds reports whether a proposal's commit holds what is to be committed, on its own parent. If so it is the bot's, whoever made it.
-func (r *Repository) holds(ctx context.Context, was Proposed, request mirror.CommitRequest, on string) (bool, error) {
+func (r *Repository) holds(ctx context.Context, was Proposed, request mirror.CommitRequest) (bool, error) {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
 		return false, err
@@ -241,11 +255,7 @@ func (r *Repository) holds(ctx context.Context, was Proposed, request mirror.Com
 	if err != nil {
 		return false, fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
-	if staged.Tree != c.Tree {
-		return false, nil
-	}
-	r.made[was.Branch] = made{was.tip, on}
-	return true, nil
+	return staged.Tree == c.Tree, nil
 }
 
 // outputID is the ID of all that is put on an OutputBranch.
@@ -267,7 +277,8 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	if err != nil {
 		return was, err
 	}
-	if r.own(was, on) {
+	byPeople := req.Environment.PullRequests.AutoMerge == "" // who look at what they merge
+	if r.own(was, on) || byPeople && !was.tip.IsZero() {
 		if err := r.keepGist(ctx, changes, was, gist); err != nil {
 			return was, err
 		}
@@ -275,7 +286,7 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	request := mirror.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
 		Message: req.Message}
 	if was.ID == outputID && was.parent == request.Parent {
-		if same, err := r.holds(ctx, was, request, on); err != nil || same {
+		if same, err := r.holds(ctx, was, request); err != nil || same {
 			return was, err
 		}
 	}
@@ -283,11 +294,11 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	if err != nil {
 		return was, err
 	}
-	return Proposed{Branch: request.Branch, Tip: tip, ID: outputID, tip: plumbing.NewHash(tip), parent: request.Parent}, nil
+	return r.proposedAt(ctx, request.Branch, plumbing.NewHash(tip))
 }
 
-// keepGist gives files their content as the bot proposed it already, where that has the same gist. Of a commit that is not known to be its
-// own nothing is kept: a gist leaves out times, and those decide when the next step is.
+// keepGist gives files their content as it is proposed already, where that has the same gist. That leaves out times, which decide when the
+// next step is: of a commit that anybody may have made, it is not for what is merged by itself.
 func (r *Repository) keepGist(ctx context.Context, changes []mirror.Change, was Proposed, gist Gist) error {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
@@ -338,7 +349,8 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
-	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", r.message(strings.TrimRight(request.Message, "\n")), trailerProposal, id, trailerSeal,
+	// Not marked to start no CI: what it is reviewed for, and merged by itself after, would wait for checks that never come.
+	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", strings.TrimRight(request.Message, "\n"), trailerProposal, id, trailerSeal,
 		seal(id, staged.Tree, request.Parent))
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign

@@ -2,14 +2,17 @@ package gitops
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -49,7 +52,7 @@ func TestProposalIsABranchOfItsOwn(t *testing.T) {
 	require.Equal(t, proposedRecord, r.Git("diff", "--name-only", "main", branch), "routing.yaml and nothing else")
 	require.Contains(t, r.Files(branch)[proposedRecord], "current: v1")
 	was := onlyProposal(t, repo, p)
-	require.Equal(t, Proposed{Branch: branch, Tip: tip, ID: "one", tip: was.tip, parent: was.parent}, was)
+	require.Equal(t, Proposed{Branch: branch, Tip: tip, ID: "one", At: gittest.Epoch, tip: was.tip, parent: was.parent}, was)
 
 	t.Run("the same again writes nothing", func(t *testing.T) {
 		again, err := repo.Propose(t.Context(), p, was)
@@ -337,7 +340,9 @@ func TestCommitIsProposed(t *testing.T) {
 	require.Equal(t, r.Tip("main"), r.Git("rev-parse", third.Branch+"^"), "the branch moved")
 
 	forged(r, third.Branch, outputID, r.Tip("main"), treeWith(r, "main", map[string]string{"deploy/shop/x/status.yaml": "two at 1970"}))
-	third, err = repo.ProposeCommit(t.Context(), commit("two at 12:02"), gist)
+	byItself := commit("two at 12:02")
+	byItself.Environment.PullRequests.AutoMerge = "Squash"
+	third, err = repo.ProposeCommit(t.Context(), byItself, gist)
 	require.NoError(t, err)
 	require.Equal(t, third.Tip, r.Tip(third.Branch))
 	require.Equal(t, "two at 12:02", r.Files(third.Branch)["deploy/shop/x/status.yaml"], "the same in short, and not the bot's")
@@ -355,6 +360,52 @@ func TestCommitIsProposed(t *testing.T) {
 	require.NoError(t, repo.Withdraw(t.Context(), third))
 	require.Empty(t, r.Git("branch", "--list", third.Branch))
 	r.Fsck()
+}
+
+// Who reviews a commit is not sent back to the start because the bot was started again. One that is merged by itself, and that it does not
+// remember, could be anybody's.
+func TestCommitIsKnownAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		merge            v1alpha1.MergeMethod
+		remembers, stays bool
+	}{"remembered": {"Squash", true, true}, "forgotten": {"Squash", false, false}, "merged by people": {"", false, true}} {
+		t.Run(name, func(t *testing.T) {
+			r, repo, make := proposing(t)
+			req := rollout.Commit{Environment: make("", "").Environment, Base: r.Tip("main"), Message: "say one"}
+			req.Environment.PullRequests.AutoMerge = c.merge
+			propose := func(at string) Proposed {
+				req.Changes = []rollout.FileChange{{Path: "deploy/shop/x/status.yaml", Data: at}}
+				is, err := repo.ProposeCommit(t.Context(), req, func(string, string) string { return "one" })
+				require.NoError(t, err)
+				return is
+			}
+			first := propose("one at 12:00")
+			kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{repo}}
+			require.NoError(t, kept.Save())
+			repo = restarted(t, repo)
+			if kept.Parts = []remember.Part{repo}; c.remembers {
+				require.NoError(t, kept.Load())
+			}
+			require.Equal(t, c.stays, propose("one at 12:01").Tip == first.Tip)
+		})
+	}
+}
+
+// Nothing that is proposed is marked to start no CI: its checks would never run.
+func TestProposalsStartCI(t *testing.T) {
+	r, repo, make := proposing(t)
+	repo.cfg.SkipCI = true
+	p := make("one", "v1")
+	_, err := repo.Propose(t.Context(), p, Proposed{})
+	require.NoError(t, err)
+	commit := rollout.Commit{Environment: p.Environment, Base: r.Tip("main"), Message: "say one", Changes: []rollout.FileChange{{Path: "deploy/shop/x/status.yaml", Data: "1"}}}
+	proposed, err := repo.ProposeCommit(t.Context(), commit, func(_, data string) string { return data })
+	require.NoError(t, err)
+	_, err = repo.Commit(t.Context(), commit)
+	require.NoError(t, err)
+	for branch, want := range map[string]string{onlyProposal(t, repo, p).Branch: p.Message, proposed.Branch: "say one", "main": "say one " + skipCI} {
+		require.Equal(t, want, r.Git("log", "-1", "--format=%s", branch))
+	}
 }
 
 // Git takes no branch that ends in .lock, and Kubernetes takes such a name.
