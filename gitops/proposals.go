@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -18,8 +19,14 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ProposalBranches begin the names of all branches of proposals.
-const ProposalBranches = "rampart/"
+// proposalBranches begin the names of all branches of proposals, and outputBranches those of commits that are proposed.
+const (
+	proposalBranches = "rampart/"
+	outputBranches   = "rampart-output/"
+)
+
+// PullRequestBranches begin the names of all branches that the bot has pull requests of.
+func PullRequestBranches() []string { return []string{proposalBranches, outputBranches} }
 
 // The trailers by which a proposal's commit is known again. They say nothing of what may be done: who forges them has the bot write
 // over what they wrote.
@@ -30,7 +37,7 @@ const (
 
 // ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends in a hyphen.
 func ProposalBranch(environment string, n rollout.Name) string {
-	branch := ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+	branch := proposalBranches + environment + "/" + n.Namespace + "/" + n.Name
 	if strings.HasSuffix(branch, lockSuffix) {
 		branch += "-"
 	}
@@ -40,7 +47,7 @@ func ProposalBranch(environment string, n rollout.Name) string {
 const lockSuffix = ".lock"
 
 // OutputBranch is where an environment's commits are put that the output's branch does not take.
-func OutputBranch(environment string) string { return "rampart-output/" + environment }
+func OutputBranch(environment string) string { return outputBranches + environment }
 
 // Proposal is one commit on a branch of its own: the record as it is on the output's branch, asking for more.
 type Proposal struct {
@@ -63,8 +70,10 @@ type Proposed struct {
 	Tip string
 	// Theirs says that the branch has commits that the bot did not make, and that no branch that was read is known to have merged.
 	Theirs bool
-	// ID of the proposal, where its commit is the bot's.
+	// ID of the proposal, where its commit says that it is the bot's. Whether it is, Propose and ProposeCommit find out.
 	ID string
+	// At is when its last commit was made, as that says.
+	At time.Time
 
 	tip, parent mirror.Hash
 }
@@ -72,7 +81,7 @@ type Proposed struct {
 // Proposals are the branches of an environment's proposals that are on the server, by worker deployment.
 // Errors: those of mirror.Fetch.
 func (r *Repository) Proposals(ctx context.Context, environment string) (map[rollout.Name]Proposed, error) {
-	prefix := ProposalBranches + environment + "/"
+	prefix := proposalBranches + environment + "/"
 	tips, err := r.mirror.Branches(ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -111,6 +120,7 @@ func (r *Repository) proposedAt(ctx context.Context, branch string, hash mirror.
 	if err != nil {
 		return p, err
 	}
+	p.At = c.Committer.When.UTC()
 	id := trailer(c.Message, trailerProposal)
 	if len(c.Parents) == 1 && id != "" && trailer(c.Message, trailerSeal) == seal(id, c.Tree, c.Parents[0]) {
 		p.Theirs, p.ID, p.parent = false, id, c.Parents[0]
@@ -120,29 +130,49 @@ func (r *Repository) proposedAt(ctx context.Context, branch string, hash mirror.
 	return p, nil
 }
 
-// mostBack is how many commits of a branch are looked through for one that was merged.
-const mostBack = 200
+// mostBack is how many commits of a branch are looked through for one that was merged, and farBack for one that a proposal was made from.
+const (
+	mostBack = 200
+	farBack  = 10_000
+)
 
 // merged reports whether a commit is in a branch that was read, as far back as the mirror has it. What a squash made of it is another one.
 func (r *Repository) merged(commit mirror.Hash) bool {
 	for _, tip := range r.lastTips {
-		next, seen := []mirror.Hash{tip.Commit}, map[mirror.Hash]bool{}
-		for ; len(next) > 0 && len(seen) < mostBack; next = next[1:] {
-			if next[0] == commit {
-				return true
-			}
-			c, err := r.mirror.Commit(next[0])
-			if err != nil || seen[next[0]] {
-				continue
-			}
-			seen[next[0]] = true
-			next = append(next, c.Parents...)
+		if r.ancestors(tip.Commit, mostBack)[commit] {
+			return true
 		}
 	}
 	return false
 }
 
-// seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's.
+// ancestors are a commit and those before it, as far back as the mirror has them, up to a number of them.
+func (r *Repository) ancestors(of mirror.Hash, most int) map[mirror.Hash]bool {
+	seen := map[mirror.Hash]bool{}
+	for next := []mirror.Hash{of}; len(next) > 0 && len(seen) < most; next = next[1:] {
+		if c, err := r.mirror.Commit(next[0]); err == nil && !seen[next[0]] {
+			seen[next[0]] = true
+			next = append(next, c.Parents...)
+		}
+	}
+	return seen
+}
+
+// history is what a branch's tip was made of. It is asked for many proposals in a row, after a start.
+type history struct {
+	of      mirror.Hash
+	commits map[mirror.Hash]bool
+}
+
+func (r *Repository) inHistory(commit, tip mirror.Hash) bool {
+	if r.history.of != tip {
+		r.history = history{tip, r.ancestors(tip, farBack)}
+	}
+	return r.history.commits[commit]
+}
+
+// seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's. Anybody can make one, so
+// it only tells what the bot may write over.
 func seal(id string, tree, parent mirror.Hash) string {
 	sum := sha256.Sum256([]byte(id + "\n" + tree.String() + "\n" + parent.String()))
 	return hex.EncodeToString(sum[:16])
@@ -158,8 +188,8 @@ func trailer(message, key string) string {
 }
 
 // Propose brings a proposal's branch up to date, and gives its tip; was is the branch as it is, its zero value where there is none. It
-// writes only where something is another: what is proposed, or the record that it was made from. Errors: *MovedError when the branch
-// is not what it was; those of Commit.
+// writes only where something is another: what is proposed, the record that it was made from, or what the branch holds, whatever its commit
+// says of itself. Errors: *MovedError when the branch is not what it was; those of Commit.
 func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip string, err error) {
 	if was.Theirs {
 		return "", fmt.Errorf("%s has commits of others, and is left alone", was.Branch)
@@ -176,8 +206,9 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if !there {
 		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
 	}
-	if was.ID == p.ID {
-		if same, err := r.sameRecord(ctx, was, file, record.Hash); err != nil || same {
+	same := was.ID == p.ID
+	if same {
+		if same, err = r.sameRecord(ctx, was, file, record.Hash); err != nil || same && r.own(was, base.Branch) {
 			return was.Tip, err
 		}
 	}
@@ -190,7 +221,41 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	}
 	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message,
 		Changes: []mirror.Change{{Path: file, Data: data}}}
-	return r.pushProposal(ctx, request, p.ID)
+	if same && r.inHistory(was.parent, base.Commit) {
+		if same, err = r.holds(ctx, was, request); err != nil {
+			return "", err
+		}
+		if same {
+			r.made[was.Branch] = made{was.tip, base.Branch}
+			return was.Tip, nil
+		}
+		r.cfg.Log.WarnContext(ctx, "proposal is written over", "branch", was.Branch, "commit", was.Tip, "why", "it says that it is the bot's, and holds something else")
+	}
+	return r.pushProposal(ctx, request, p.ID, base.Branch)
+}
+
+// made is what a proposal's branch is known to hold: what the bot put there, on top of another branch, and nothing else.
+type made struct {
+	tip mirror.Hash
+	on  string
+}
+
+func (r *Repository) own(was Proposed, on string) bool {
+	return r.made[was.Branch] == made{was.tip, on}
+}
+
+// holds reports whether a proposal's commit holds what is to be committed, on its own parent. If so it is the bot's, whoever made it.
+func (r *Repository) holds(ctx context.Context, was Proposed, request mirror.CommitRequest) (bool, error) {
+	c, err := r.mirror.Commit(was.tip)
+	if err != nil {
+		return false, err
+	}
+	request.Parent, request.Author, request.Committer = was.parent, r.signature(), r.signature()
+	staged, err := r.mirror.Stage(ctx, request)
+	if err != nil {
+		return false, fmt.Errorf("stage commit for %s: %w", request.Branch, err)
+	}
+	return staged.Tree == c.Tree, nil
 }
 
 // outputID is the ID of all that is put on an OutputBranch.
@@ -207,36 +272,34 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	if err != nil || was.Theirs {
 		return was, err
 	}
-	changes, err := r.changes(ctx, r.lastTips[r.outputBranch(req.Environment)], req.Environment.Output.Path, req.Changes)
+	on := r.outputBranch(req.Environment)
+	changes, err := r.changes(ctx, r.lastTips[on], req.Environment.Output.Path, req.Changes)
 	if err != nil {
 		return was, err
 	}
-	if err := r.keepGist(ctx, changes, was, gist); err != nil {
-		return was, err
-	}
-	request := mirror.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
-		Message: req.Message, Author: r.signature(), Committer: r.signature()}
-	staged, err := r.mirror.Stage(ctx, request)
-	if err != nil {
-		return was, fmt.Errorf("stage commit for %s: %w", request.Branch, err)
-	}
-	if was.tip != (mirror.Hash{}) && was.parent == request.Parent {
-		if c, err := r.mirror.Commit(was.tip); err == nil && c.Tree == staged.Tree {
-			return was, nil
+	byPeople := req.Environment.PullRequests.AutoMerge == "" // who look at what they merge
+	if r.own(was, on) || byPeople && !was.tip.IsZero() {
+		if err := r.keepGist(ctx, changes, was, gist); err != nil {
+			return was, err
 		}
 	}
-	tip, err := r.pushProposal(ctx, request, outputID)
+	request := mirror.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
+		Message: req.Message}
+	if was.ID == outputID && was.parent == request.Parent {
+		if same, err := r.holds(ctx, was, request); err != nil || same {
+			return was, err
+		}
+	}
+	tip, err := r.pushProposal(ctx, request, outputID, on)
 	if err != nil {
 		return was, err
 	}
-	return Proposed{Branch: request.Branch, Tip: tip, ID: outputID, tip: plumbing.NewHash(tip), parent: request.Parent}, nil
+	return r.proposedAt(ctx, request.Branch, plumbing.NewHash(tip))
 }
 
-// keepGist gives files their content as it is proposed already, where that has the same gist.
+// keepGist gives files their content as it is proposed already, where that has the same gist. That leaves out times, which decide when the
+// next step is: of a commit that anybody may have made, it is not for what is merged by itself.
 func (r *Repository) keepGist(ctx context.Context, changes []mirror.Change, was Proposed, gist Gist) error {
-	if was.tip.IsZero() {
-		return nil
-	}
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
 		return err
@@ -279,14 +342,15 @@ func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Pr
 	return Proposed{Branch: branch}, nil
 }
 
-// pushProposal seals, signs and pushes a proposal's commit.
-func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest, id string) (string, error) {
+// pushProposal seals, signs and pushes a proposal's commit, on top of another branch.
+func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest, id, on string) (string, error) {
 	request.Author, request.Committer = r.signature(), r.signature()
 	staged, err := r.mirror.Stage(ctx, request) // its tree goes into the seal
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
-	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", r.message(strings.TrimRight(request.Message, "\n")), trailerProposal, id, trailerSeal,
+	// Not marked to start no CI: what it is reviewed for, and merged by itself after, would wait for checks that never come.
+	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", strings.TrimRight(request.Message, "\n"), trailerProposal, id, trailerSeal,
 		seal(id, staged.Tree, request.Parent))
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
@@ -304,6 +368,7 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 	case err != nil:
 		return "", fmt.Errorf("push to %s: %w", request.Branch, err)
 	}
+	r.made[request.Branch] = made{hash, on}
 	return hash.String(), nil
 }
 
@@ -329,6 +394,9 @@ func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
 	var moved *mirror.MovedError
 	if errors.As(err, &moved) {
 		return &MovedError{Branch: was.Branch, Err: err}
+	}
+	if err == nil {
+		delete(r.made, was.Branch)
 	}
 	return err
 }

@@ -2,13 +2,17 @@ package gitops
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -48,7 +52,7 @@ func TestProposalIsABranchOfItsOwn(t *testing.T) {
 	require.Equal(t, proposedRecord, r.Git("diff", "--name-only", "main", branch), "routing.yaml and nothing else")
 	require.Contains(t, r.Files(branch)[proposedRecord], "current: v1")
 	was := onlyProposal(t, repo, p)
-	require.Equal(t, Proposed{Branch: branch, Tip: tip, ID: "one", tip: was.tip, parent: was.parent}, was)
+	require.Equal(t, Proposed{Branch: branch, Tip: tip, ID: "one", At: gittest.Epoch, tip: was.tip, parent: was.parent}, was)
 
 	t.Run("the same again writes nothing", func(t *testing.T) {
 		again, err := repo.Propose(t.Context(), p, was)
@@ -89,6 +93,102 @@ func TestProposalIsABranchOfItsOwn(t *testing.T) {
 		require.Empty(t, all)
 	})
 	r.Fsck()
+}
+
+// restarted is a repository that was closed and opened again.
+func restarted(t *testing.T, repo *Repository) *Repository {
+	t.Helper()
+	require.NoError(t, repo.Close())
+	again, err := Open(repo.cfg)
+	require.NoError(t, err)
+	repo.mirror = again.mirror // what is closed in the end
+	_ = read(t, again)
+	return again
+}
+
+// forged puts a commit on a proposal's branch that says that it is the bot's: a tree on a parent, with the seal that anybody can make.
+func forged(r *gittest.Repo, branch, id, parent, tree string) {
+	text := "rampart(default): ask for v1\n\n" + trailerProposal + id + "\n" + trailerSeal + seal(id, plumbing.NewHash(tree), plumbing.NewHash(parent)) + "\n"
+	r.Git("update-ref", "refs/heads/"+branch, r.Git("commit-tree", "-p", parent, "-m", text, tree))
+}
+
+// treeWith is the tree of a commit with other files.
+func treeWith(r *gittest.Repo, commit string, files map[string]string) string {
+	return r.Git("rev-parse", r.Commit(gittest.Commit{Branch: "scratch", Parent: commit, Write: files})+"^{tree}")
+}
+
+// Whatever a commit says of itself: what does not hold what is proposed, on a commit of the output's branch, is written over, by the bot that
+// made the one before and by one that was started since. What does is left as it is.
+func TestProposalThatIsForged(t *testing.T) {
+	evil := map[string]string{"rampart.yaml": "policies: []\n"}
+	for name, c := range map[string]struct {
+		forge func(r *gittest.Repo, branch string)
+		stays bool
+	}{
+		"more than is proposed": {func(r *gittest.Repo, b string) { forged(r, b, "one", r.Tip("main"), treeWith(r, b, evil)) }, false},
+		"something else": {func(r *gittest.Repo, b string) {
+			forged(r, b, "one", r.Tip("main"), treeWith(r, "main", map[string]string{proposedRecord: "evil\n"}))
+		}, false},
+		"on another parent": {func(r *gittest.Repo, b string) {
+			parent := r.Commit(gittest.Commit{Branch: "scratch", Parent: "main", Write: evil})
+			forged(r, b, "one", parent, treeWith(r, parent, map[string]string{proposedRecord: r.Files(b)[proposedRecord]}))
+		}, false},
+		"the same by another": {func(r *gittest.Repo, b string) { forged(r, b, "one", r.Tip("main"), r.Git("rev-parse", b+"^{tree}")) }, true},
+		"the same, long ago": {func(r *gittest.Repo, b string) {
+			tree := r.Git("rev-parse", b+"^{tree}")
+			forged(r, b, "one", r.Tip("main"), tree)
+			r.Commit(gittest.Commit{Write: map[string]string{"other": "2"}})
+		}, true},
+	} {
+		for _, started := range []string{"", ", after a start"} {
+			t.Run(name+started, func(t *testing.T) {
+				r, repo, make := proposing(t)
+				p := make("one", "v1")
+				_, err := repo.Propose(t.Context(), p, Proposed{})
+				require.NoError(t, err)
+				branch := ProposalBranch(p.Environment.Name, p.Deployment)
+				good := r.Files(branch)[proposedRecord]
+				c.forge(r, branch)
+				theirs := r.Tip(branch)
+				if started != "" {
+					repo = restarted(t, repo)
+					r.Commit(gittest.Commit{Write: map[string]string{"other": "3"}})
+				}
+				tip, err := repo.Propose(t.Context(), p, onlyProposal(t, repo, p))
+				require.NoError(t, err)
+				require.Equal(t, tip, r.Tip(branch))
+				require.Equal(t, c.stays, tip == theirs)
+				require.Equal(t, proposedRecord, r.Git("diff", "--name-only", r.Git("merge-base", "main", branch), branch))
+				require.Equal(t, good, r.Files(branch)[proposedRecord])
+				again, err := repo.Propose(t.Context(), p, onlyProposal(t, repo, p))
+				require.NoError(t, err)
+				require.Equal(t, tip, again)
+			})
+		}
+	}
+}
+
+// What was checked once is not made again to be compared: not while its tip, its record and the branch that it goes to are the same.
+func TestProposalIsCheckedOnce(t *testing.T) {
+	r, repo, make := proposing(t)
+	p := make("one", "v1")
+	tip, err := repo.Propose(t.Context(), p, Proposed{})
+	require.NoError(t, err)
+	edits, edit := 0, p.Edit
+	p.Edit = func(routing []byte) ([]byte, error) { edits++; return edit(routing) }
+	repo = restarted(t, repo)
+	for range 3 {
+		again, err := repo.Propose(t.Context(), p, onlyProposal(t, repo, p))
+		require.NoError(t, err)
+		require.Equal(t, tip, again)
+		require.Equal(t, 1, edits)
+	}
+	r.Git("update-ref", "refs/heads/elsewhere", r.Commit(gittest.Commit{Branch: "scratch", Parent: "main", Write: map[string]string{"more": "1"}})+"^")
+	p.Environment.Output.Branch = "elsewhere"
+	again, err := repo.Propose(t.Context(), p, onlyProposal(t, repo, p))
+	require.NoError(t, err)
+	require.Equal(t, tip, again)
+	require.Equal(t, 2, edits, "that it is of this branch, too, was not known")
 }
 
 // A commit of somebody else's, on top, in place of the bot's, or with its message, makes the branch theirs.
@@ -239,6 +339,14 @@ func TestCommitIsProposed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.Tip("main"), r.Git("rev-parse", third.Branch+"^"), "the branch moved")
 
+	forged(r, third.Branch, outputID, r.Tip("main"), treeWith(r, "main", map[string]string{"deploy/shop/x/status.yaml": "two at 1970"}))
+	byItself := commit("two at 12:02")
+	byItself.Environment.PullRequests.AutoMerge = "Squash"
+	third, err = repo.ProposeCommit(t.Context(), byItself, gist)
+	require.NoError(t, err)
+	require.Equal(t, third.Tip, r.Tip(third.Branch))
+	require.Equal(t, "two at 12:02", r.Files(third.Branch)["deploy/shop/x/status.yaml"], "the same in short, and not the bot's")
+
 	r.Commit(gittest.Commit{Branch: third.Branch, Write: map[string]string{"deploy/shop/x/status.yaml": "mine"}})
 	tip := r.Tip(third.Branch)
 	theirs, err := repo.ProposeCommit(t.Context(), commit("three"), gist)
@@ -252,6 +360,52 @@ func TestCommitIsProposed(t *testing.T) {
 	require.NoError(t, repo.Withdraw(t.Context(), third))
 	require.Empty(t, r.Git("branch", "--list", third.Branch))
 	r.Fsck()
+}
+
+// Who reviews a commit is not sent back to the start because the bot was started again. One that is merged by itself, and that it does not
+// remember, could be anybody's.
+func TestCommitIsKnownAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		merge            v1alpha1.MergeMethod
+		remembers, stays bool
+	}{"remembered": {"Squash", true, true}, "forgotten": {"Squash", false, false}, "merged by people": {"", false, true}} {
+		t.Run(name, func(t *testing.T) {
+			r, repo, make := proposing(t)
+			req := rollout.Commit{Environment: make("", "").Environment, Base: r.Tip("main"), Message: "say one"}
+			req.Environment.PullRequests.AutoMerge = c.merge
+			propose := func(at string) Proposed {
+				req.Changes = []rollout.FileChange{{Path: "deploy/shop/x/status.yaml", Data: at}}
+				is, err := repo.ProposeCommit(t.Context(), req, func(string, string) string { return "one" })
+				require.NoError(t, err)
+				return is
+			}
+			first := propose("one at 12:00")
+			kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{repo}}
+			require.NoError(t, kept.Save())
+			repo = restarted(t, repo)
+			if kept.Parts = []remember.Part{repo}; c.remembers {
+				require.NoError(t, kept.Load())
+			}
+			require.Equal(t, c.stays, propose("one at 12:01").Tip == first.Tip)
+		})
+	}
+}
+
+// Nothing that is proposed is marked to start no CI: its checks would never run.
+func TestProposalsStartCI(t *testing.T) {
+	r, repo, make := proposing(t)
+	repo.cfg.SkipCI = true
+	p := make("one", "v1")
+	_, err := repo.Propose(t.Context(), p, Proposed{})
+	require.NoError(t, err)
+	commit := rollout.Commit{Environment: p.Environment, Base: r.Tip("main"), Message: "say one", Changes: []rollout.FileChange{{Path: "deploy/shop/x/status.yaml", Data: "1"}}}
+	proposed, err := repo.ProposeCommit(t.Context(), commit, func(_, data string) string { return data })
+	require.NoError(t, err)
+	_, err = repo.Commit(t.Context(), commit)
+	require.NoError(t, err)
+	for branch, want := range map[string]string{onlyProposal(t, repo, p).Branch: p.Message, proposed.Branch: "say one", "main": "say one " + skipCI} {
+		require.Equal(t, want, r.Git("log", "-1", "--format=%s", branch))
+	}
 }
 
 // Git takes no branch that ends in .lock, and Kubernetes takes such a name.

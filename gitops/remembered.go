@@ -20,7 +20,11 @@ type remembered struct {
 	Namespaces []rememberedNamespace
 	// Looked are the worker deployments that were looked at last.
 	Looked []lookedAt
+	// Made are the branches of proposals that hold what the bot put there.
+	Made []rememberedProposal
 }
+
+type rememberedProposal struct{ Branch, Tip, On string }
 
 // rememberedListing is one of Reader.dirs. Its folders come after those that they are in: the first one has all others below it.
 type rememberedListing struct {
@@ -91,6 +95,9 @@ func (r *Repository) Remember() any {
 	}
 	for k, v := range records {
 		out.Records = append(out.Records, rememberedFile{Path: k.path, Hash: k.hash, Record: v})
+	}
+	for branch, is := range r.made {
+		out.Made = append(out.Made, rememberedProposal{branch, is.tip.String(), is.on})
 	}
 	return out
 }
@@ -209,6 +216,9 @@ func (r *Repository) Recall(decode func(into any) error) error {
 		if l := known.Listings[i].listing(); l != nil {
 			reader.dirs[known.Listings[i].Key] = l
 		}
+	}
+	for _, p := range known.Made {
+		r.made[p.Branch] = made{plumbing.NewHash(p.Tip), p.On}
 	}
 	if len(known.Listings) > 0 {
 		r.mirror.LeaveTrees()

@@ -71,6 +71,9 @@ type Repository struct {
 	whole, survey reading
 	// lastTips are those that were read last.
 	lastTips map[string]mirror.Tip
+	// made are the branches of proposals that are known to hold what the bot put there.
+	made    map[string]made
+	history history
 	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced.
 	origins map[mirror.Wanted]rollout.GitContext
 	traced  mirror.Hash
@@ -105,7 +108,7 @@ func Open(cfg Config) (*Repository, error) {
 		return nil, err
 	}
 	o := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}
-	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, whole: reading{reader: Reader{options: o}}, survey: reading{reader: Reader{options: o, briefs: &briefs{}}}}, nil
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, whole: reading{reader: Reader{options: o}}, survey: reading{reader: Reader{options: o, briefs: &briefs{}}}}, nil
 }
 
 // Close gives the mirror back.

@@ -39,8 +39,9 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository repository
 	}
 	log := l.log.With("part", "webhook")
 	secrets := l.secret(f.secretFile, variableWebhookSecret)
-	handler, err := webhook.NewHandler(ctx, webhook.Config{Secrets: secrets, Repository: mirror.PathAtServer(repository.url), Proposals: gitops.ProposalBranches,
-		Watched: func(branch string) bool { return l.watched(branch, repository.branch) }, Ring: l.bell.Ring, Log: log, Now: l.now})
+	config := l.webhooks(repository)
+	config.Secrets, config.Log = secrets, log
+	handler, err := webhook.NewHandler(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +67,12 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository repository
 		}
 	}()
 	return func() { cancel(); <-done }, nil
+}
+
+// webhooks says what of a repository is listened for.
+func (l *loop) webhooks(repository repositoryFlags) webhook.Config {
+	return webhook.Config{Repository: mirror.PathAtServer(repository.url), Proposals: gitops.PullRequestBranches(),
+		Watched: func(branch string) bool { return l.watched(branch, repository.branch) }, Ring: l.bell.Ring, Now: l.now}
 }
 
 // watch notes the branches of a cycle's world.

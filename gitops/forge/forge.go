@@ -51,6 +51,8 @@ const (
 type Filter struct {
 	// Head is the branch that they are from.
 	Head string
+	// Base is the branch that they go to: one branch can have some to several.
+	Base string
 	// Open leaves out what is merged or closed. It is much cheaper where a forge cannot look for a branch (Gitea).
 	Open bool
 	// Since leaves out what did not change since, by the clock of the forge. Take the latest Updated that was seen: what changed
@@ -161,9 +163,10 @@ const (
 	// Now, or not at all: *NotReadyError where the forge's rules forbid it yet.
 	Now When = "now"
 	// WhenReady is the forge's automatic merge: as soon as its rules (checks, approvals) allow it. Where it has none, or none
-	// turned on: *UnsupportedError; merge Now from time to time instead.
+	// turned on: *UnsupportedError; merge Now from time to time instead. What this account ordered before by another method is ordered anew.
 	WhenReady When = "when ready"
-	// NotAnymore takes WhenReady back. It is no error if there is nothing to take back.
+	// NotAnymore takes WhenReady back, where it was this account that ordered it: what a person ordered stays. It is no error if there is
+	// nothing to take back.
 	NotAnymore When = "not anymore"
 )
 

@@ -4,22 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Standing is the oldest open pull request from a head to a base, for adapters. Number zero: there is none. Errors: those of
 // Forge.List.
 func Standing(ctx context.Context, f Forge, head, base string) (PullRequest, error) {
-	open, err := f.List(ctx, Filter{Head: head, Open: true})
-	if err != nil {
+	open, err := f.List(ctx, Filter{Head: head, Base: base, Open: true})
+	if err != nil || len(open) == 0 {
 		return PullRequest{}, err
 	}
-	for _, pr := range slices.Backward(open) {
-		if pr.Base == base {
-			return pr, nil
-		}
-	}
-	return PullRequest{}, nil
+	return open[len(open)-1], nil
 }
 
 // Refused tells what to make of a pull request that a forge did not open because there is one, for adapters: that one and an

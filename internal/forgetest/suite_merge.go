@@ -154,6 +154,49 @@ func testTakenBack(s *Site) {
 	require.Equal(s, pushed, moved.Actual)
 }
 
+// waiting opens a pull request whose merge has a check to wait for.
+func (s *Site) waiting() forge.PullRequest {
+	s.Helper()
+	s.SetRules(func(r *Rules) { r.Checks = []string{"ci"} })
+	pr := s.open(head)
+	s.looked(pr.Number)
+	require.NoError(s, s.Forge.SetStatus(s.Context(), pr.HeadCommit, forge.Status{Context: "ci", State: forge.StatusPending}))
+	return pr
+}
+
+func (s *Site) orders(by forge.Forge, m forge.Merge, number int64) {
+	s.Helper()
+	got, err := by.Merge(s.Context(), number, m)
+	require.NoError(s, err)
+	require.Equal(s, forge.Scheduled, got)
+}
+
+// Ordered by another method, also by a bot that knows nothing of the first order, it is merged by that.
+func testOrderedAnew(s *Site) {
+	s.Allow(forge.MethodMerge)
+	pr := s.waiting()
+	s.orders(s.Forge, order(pr, forge.WhenReady, forge.MethodMerge), pr.Number)
+	s.Allow(forge.MethodSquash)
+	s.orders(s.As(s.Bot.Token), order(pr, forge.WhenReady, forge.MethodSquash), pr.Number)
+	s.Check(pr.HeadCommit, "ci", "success")
+	d := s.until(pr.Number, is(forge.StateMerged))
+	require.Equal(s, s.bot(), d.ClosedBy)
+	require.NotContains(s, s.Git.Git("rev-list", d.MergeCommit), pr.HeadCommit, "no merge, which has it")
+}
+
+// What a person ordered is not the bot's to take back, nor to order otherwise.
+func testOrderOfAPerson(s *Site) {
+	s.Allow(forge.MethodMerge)
+	pr := s.waiting()
+	s.orders(s.As(s.Person.Token), order(pr, forge.WhenReady, forge.MethodMerge), pr.Number)
+	s.orders(s.Forge, order(pr, forge.WhenReady, forge.MethodMerge), pr.Number)
+	got, err := s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.NotAnymore})
+	require.NoError(s, err)
+	require.Equal(s, forge.Cancelled, got)
+	s.Check(pr.HeadCommit, "ci", "success")
+	require.Equal(s, s.person(), s.until(pr.Number, is(forge.StateMerged)).ClosedBy)
+}
+
 // Where nothing is left to wait for, it is merged: also while the forge still looks, and by one that has other statuses.
 func testNothingToWaitFor(s *Site) {
 	s.Allow(forge.MethodMerge)

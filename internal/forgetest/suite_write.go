@@ -164,6 +164,20 @@ func testExists(s *Site) {
 	release, err := s.Forge.Open(s.Context(), forge.Opening{Title: "t", Head: head, Base: "release"})
 	require.NoError(s, err)
 	require.NotEqual(s, second.Number, release.Number)
+	for _, c := range []struct {
+		filter forge.Filter
+		want   []int64
+	}{
+		{forge.Filter{Head: head, Base: "main"}, []int64{second.Number, first.Number}},
+		{forge.Filter{Head: head, Base: "main", Open: true}, []int64{second.Number}},
+		{forge.Filter{Base: "release"}, []int64{release.Number}},
+		{forge.Filter{Head: head, Base: "no such branch"}, nil},
+		{forge.Filter{Head: head, Open: true}, []int64{release.Number, second.Number}},
+	} {
+		list, err := s.Forge.List(s.Context(), c.filter)
+		require.NoError(s, err)
+		require.Equal(s, c.want, numbers(list), "%v", c.filter)
+	}
 	got, err := s.Forge.Open(s.Context(), forge.Opening{Title: "another", Head: head, Base: "main", Labels: []string{"l"}})
 	var exists *forge.ExistsError
 	require.ErrorAs(s, err, &exists)

@@ -26,7 +26,8 @@ func listPulls(c *forgetest.Call) forgetest.Reply {
 		if p.Fork {
 			from = c.Reader.Login
 		}
-		return (state == "all" || (state == "open") == (p.State == forgetest.Open)) && (!named || from == owner && p.Head == branch)
+		return (state == "all" || (state == "open") == (p.State == forgetest.Open)) && (!named || from == owner && p.Head == branch) &&
+			(c.Query("base") == "" || c.Query("base") == p.Base)
 	}, before)
 	if cmp.Or(c.Query("direction"), "desc") == "asc" {
 		slices.Reverse(all)

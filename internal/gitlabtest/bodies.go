@@ -130,6 +130,14 @@ func method(c *forgetest.Call) string {
 	return "merge"
 }
 
+// how a merge request is merged.
+func how(c *forgetest.Call, p *forgetest.Pull) string {
+	if p.Squash {
+		return map[string]string{"ff": "squash", "merge": "squash-merge"}[method(c)]
+	}
+	return method(c)
+}
+
 func squashOption(c *forgetest.Call) string {
 	methods := c.Rules().Methods
 	switch {

@@ -15,13 +15,13 @@ import (
 func list(c *forgetest.Call) forgetest.Reply {
 	state := map[string]string{"opened": forgetest.Open, "closed": forgetest.Closed, "merged": forgetest.Merged}[c.Query("state")]
 	after, _ := time.Parse(time.RFC3339, c.Query("updated_after")) // empty: all
-	branch := c.Query("source_branch")
+	branch, base := c.Query("source_branch"), c.Query("target_branch")
 	before := func(a, b *forgetest.Pull) int { return cmp.Compare(a.Number, b.Number) }
 	if c.Query("order_by") == "updated_at" {
 		before = func(a, b *forgetest.Pull) int { return a.Updated.Compare(b.Updated) }
 	}
 	all := forgetest.Newest(c.Pulls(), func(p *forgetest.Pull) bool {
-		return (state == "" || p.State == state) && (branch == "" || p.Head == branch) && !p.Updated.Before(after)
+		return (state == "" || p.State == state) && (branch == "" || p.Head == branch) && (base == "" || p.Base == base) && !p.Updated.Before(after)
 	}, before)
 	if c.Query("sort") == "asc" {
 		slices.Reverse(all)
@@ -104,6 +104,9 @@ func update(c *forgetest.Call) forgetest.Reply {
 	}
 	if o.Squash != nil {
 		p.Squash = *o.Squash
+		if p.Auto != nil { // it is looked at when it is merged
+			p.Auto.Method = how(c, p)
+		}
 	}
 	for name := range strings.SplitSeq(o.Add, ",") {
 		if name != "" && !slices.Contains(p.Labels, name) {
@@ -147,10 +150,6 @@ func merge(c *forgetest.Call) forgetest.Reply {
 	if o.Squash != nil && *o.Squash { // false does not undo it
 		p.Squash = true
 	}
-	how := method(c)
-	if p.Squash {
-		how = map[string]string{"ff": "squash", "merge": "squash-merge"}[how]
-	}
 	wait := settled(c, p)
 	switch {
 	case !c.MayMerge(c.By):
@@ -164,9 +163,9 @@ func merge(c *forgetest.Call) forgetest.Reply {
 	case wait != "mergeable" && !auto, auto && wait == "mergeable" && (pipeline(c, p) == nil || failed(c, p)): // without a pipeline: until 2026
 		return refuse(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	case wait != "mergeable", auto && running(c, p):
-		p.Auto = &forgetest.Auto{By: c.By, Method: how, All: true}
+		p.Auto = &forgetest.Auto{By: c.By, Method: how(c, p), All: true}
 		c.Touch(p)
-	case !c.Merge(p, c.By, how):
+	case !c.Merge(p, c.By, how(c, p)):
 		return refuse(http.StatusUnprocessableEntity, "Branch cannot be merged")
 	}
 	return ok(mergeRequest(c, p, single))

@@ -88,7 +88,7 @@ type file struct {
 	written     string        // title and body
 	when        time.Time     // written
 	status      string        // the commit that has one, and what it says
-	merging     string        // the commit that is to be merged by itself
+	ordered     string        // what is to be merged by itself: see order; nothing, or "" where that is not known
 	tried       string        // the commit that could not be merged yet
 	last        time.Time     // that it was tried
 	pause, wait time.Duration // how long nothing is tried then, and how long in fact: less where something happened at the forge
@@ -159,8 +159,9 @@ type look struct {
 	world rollout.EnvironmentWorld
 	there map[rollout.Name]gitops.Proposed
 	news  bool
-	// updates are how many bodies were made anew, and questions how many pull requests were asked for one by one.
-	updates, questions int
+	// updates are how many bodies were made anew, questions how many pull requests were asked for one by one, and takenBack how many orders of
+	// an earlier run were taken back.
+	updates, questions, takenBack int
 	// pulls are the open pull requests by their branches, once all were asked for.
 	pulls map[string]forge.PullRequest
 }
@@ -177,6 +178,7 @@ func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
 		case x.Plan.Review != nil:
 			err = l.ask(ctx, x, was)
 		case l.waits(x, was): // nothing can be said of it now
+			err = l.keepsWaiting(ctx, n, was)
 		case there:
 			err = l.withdraw(ctx, n, was, x.Plan.Status)
 		default:
@@ -295,8 +297,7 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	if was, err = l.over(ctx, was, pull); err != nil {
 		return err
 	}
-	// A pull request is about this proposal if that is written down, or if it is of this branch as it is.
-	about := pull.Number != 0 && (pull.URL == recorded.PullRequest || was.ID == id && pull.HeadCommit != "" && pull.HeadCommit == was.Tip)
+	about := l.about(n, recorded, pull) || pull.Number != 0 && was.ID == id && pull.HeadCommit != "" && pull.HeadCommit == was.Tip
 	if about && pull.State == forge.StateClosed {
 		by, err := l.closedBy(ctx, pull.Number)
 		if err != nil {
@@ -313,11 +314,15 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 		f.merged = pull.Number
 		return nil // the next cycle reads what that made of the branch; if it still asks then, it went elsewhere
 	case was.Theirs:
-		if pull.State == forge.StateOpen {
+		say := forge.Status{State: forge.StatusSuccess, Description: leftAlone}
+		switch open := pull.Number != 0 && pull.State == forge.StateOpen; {
+		case open && about:
 			said.URL = pull.URL
+		case open: // to close it says nothing of what nobody saw there
+			say = forge.Status{State: forge.StatusFailure, Description: outdated}
 		}
 		l.know(n, said)
-		return l.leave(ctx, n, was)
+		return l.leave(ctx, n, was, say)
 	}
 	title := l.Title(x)
 	open := pull.State == forge.StateOpen && pull.Number != 0
@@ -343,10 +348,17 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 		l.tell(ctx, n, l.link(ctx, before, pull))
 		f.written, f.when = title+"\n"+body, l.Now()
 	}
-	f.seen, f.title = pull, title
-	said.URL = pull.URL
+	f.see(pull)
+	f.title, said.URL = title, pull.URL
 	l.know(n, said)
-	return errors.Join(l.update(ctx, f, x), l.status(ctx, f, tip, "policy allows it, once it is approved"), l.merge(ctx, f, tip))
+	return errors.Join(l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
+}
+
+// about reports whether a pull request is about a proposal: whether that is written down, or will be. One that was opened for an earlier
+// proposal of the branch is not.
+func (l *look) about(n rollout.Name, p rollout.ReviewedProposal, pull forge.PullRequest) bool {
+	said := l.reviews[n]
+	return pull.Number != 0 && (pull.URL == p.PullRequest || pull.URL == said.URL && said.About(p))
 }
 
 // propose brings the branch up to date, which takes a question to the server unless nothing moved since that was asked last.
@@ -356,10 +368,11 @@ func (l *look) propose(ctx context.Context, f *file, was gitops.Proposed, p gito
 		return was.Tip, nil
 	}
 	tip, err := l.Branches.Propose(ctx, p, was)
-	if err == nil {
-		f.current = tip + " " + l.world.Base
+	if err != nil { // nobody knows what it holds
+		return "", errors.Join(err, l.notByItself(ctx, f))
 	}
-	return tip, err
+	f.current = tip + " " + l.world.Base
+	return tip, nil
 }
 
 // update lets title and body follow the facts.
@@ -380,82 +393,6 @@ func (l *look) update(ctx context.Context, f *file, x *reconcile.Decision) error
 	return nil
 }
 
-// status says on a branch's last commit what becomes of it once it is approved.
-func (l *look) status(ctx context.Context, f *file, tip, what string) error {
-	if f.status == tip {
-		return nil
-	}
-	s := forge.Status{Context: "rampart/" + l.world.Environment.Name, State: forge.StatusSuccess, Description: what}
-	if err := l.Forge.SetStatus(ctx, tip, s); err != nil {
-		return err
-	}
-	f.status = tip
-	return nil
-}
-
-// merge lets the forge merge by itself, where that is configured.
-func (l *look) merge(ctx context.Context, f *file, tip string) error {
-	method := l.world.Environment.PullRequests.AutoMerge
-	if method == "" || f.seen.Number == 0 || f.merging == tip || f.tried == tip && l.Now().Sub(f.last) < f.wait {
-		return nil
-	}
-	order := forge.Merge{When: forge.WhenReady, Method: forge.Method(strings.ToLower(string(method))), Commit: tip}
-	_, err := l.Forge.Merge(ctx, f.seen.Number, order)
-	var unsupported *forge.UnsupportedError
-	var notReady *forge.NotReadyError
-	byHand := errors.As(err, &unsupported) // it is tried from time to time instead
-	if byHand {
-		order.When = forge.Now
-		_, err = l.Forge.Merge(ctx, f.seen.Number, order)
-	}
-	switch {
-	case errors.As(err, &notReady):
-		f.later(l.Now(), tip)
-		if byHand {
-			return nil
-		}
-	case err == nil && !byHand:
-		f.merging = tip
-	}
-	return err
-}
-
-// later says when a merge is tried again that was not ready: soon, and then less and less often.
-func (f *file) later(now time.Time, tip string) {
-	if f.tried != tip {
-		f.tried, f.pause = tip, 0
-	}
-	f.pause = min(max(2*f.pause, soon), rest)
-	f.last, f.wait = now, f.pause
-}
-
-// leftAlone is what is said of a branch that others have changed.
-const leftAlone = "it has commits of others and is left alone; what is merged is decided again"
-
-// leave leaves a branch to those who changed it: it says so, and takes back the order to merge it by itself.
-func (l *look) leave(ctx context.Context, n rollout.Name, was gitops.Proposed) error {
-	f := l.file(n)
-	if f.status != was.Tip {
-		l.Log.InfoContext(ctx, "proposal left alone", "deployment", n.String(), "branch", was.Branch, "commit", was.Tip, "why", leftAlone)
-	}
-	return errors.Join(l.notByItself(ctx, f), l.status(ctx, f, was.Tip, leftAlone))
-}
-
-// notByItself takes back the order to merge by itself.
-func (l *look) notByItself(ctx context.Context, f *file) error {
-	if l.world.Environment.PullRequests.AutoMerge == "" || f.seen.Number == 0 || f.merging == "theirs" {
-		return nil
-	}
-	if _, err := l.Forge.Merge(ctx, f.seen.Number, forge.Merge{When: forge.NotAnymore}); err != nil {
-		var unsupported *forge.UnsupportedError
-		if !errors.As(err, &unsupported) {
-			return err
-		}
-	}
-	f.merging = "theirs"
-	return nil
-}
-
 // withdraw takes back what is not proposed any more.
 func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed, status *v1alpha1.WorkerDeploymentStatus) error {
 	if f := l.file(n); !was.Theirs {
@@ -468,6 +405,9 @@ func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed
 		return err
 	}
 	if was.Theirs && !merged(was, pull) {
+		if err := l.notByItself(ctx, l.file(n)); err != nil {
+			return err
+		}
 		l.file(n).left = was.Tip
 		return nil
 	}

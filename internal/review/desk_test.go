@@ -26,6 +26,7 @@ var checkout = rollout.Name{Namespace: "shop", Name: "checkout"}
 type server struct {
 	there  map[rollout.Name]gitops.Proposed
 	output gitops.Proposed
+	at     time.Time // when commits are made
 	calls  []string
 }
 
@@ -187,9 +188,15 @@ type answering struct {
 	merged   string
 	orders   int
 	fails    error
+	// told is what it was told of merging, in turn.
+	told []string
 }
 
-func (a *answering) Merge(_ context.Context, _ int64, m forge.Merge) (forge.Merging, error) {
+func (a *answering) Merge(_ context.Context, number int64, m forge.Merge) (forge.Merging, error) {
+	a.told = append(a.told, fmt.Sprintf("%d: %s %s", number, m.When, m.Commit))
+	if m.When == forge.NotAnymore {
+		return forge.Cancelled, nil
+	}
 	var unsupported *forge.UnsupportedError
 	if errors.As(a.fails, &unsupported) && m.When == forge.Now {
 		return "", &forge.NotReadyError{Number: 8}
@@ -376,6 +383,33 @@ func TestWhatIsMissingKeepsNothingUp(t *testing.T) {
 		d.pass(t, asking())
 		require.Equal(t, "tip", on.merged)
 	}
+}
+
+// What an earlier run may have ordered is taken back once, of some pull requests in a look.
+func TestOrdersOfAnEarlierRunAreTakenBack(t *testing.T) {
+	on, all := &taking{busy: busy{answers: -1}}, manyAsk(2*mostTakenBack+1)
+	first, d := newDesk(on), newDesk(on)
+	first.pass(t, all...)
+	require.Zero(t, on.taken, "what this run opened has none")
+	d.Branches = first.server
+	for _, want := range []int{mostTakenBack, 2 * mostTakenBack, 2*mostTakenBack + 1, 2*mostTakenBack + 1} {
+		d.pass(t, all...)
+		require.Equal(t, want, on.taken)
+	}
+}
+
+// taking counts how often it is told not to merge by itself.
+type taking struct {
+	busy
+	taken int
+}
+
+func (f *taking) Merge(_ context.Context, _ int64, m forge.Merge) (forge.Merging, error) {
+	if m.When != forge.NotAnymore {
+		return "", errors.New("nobody asked for that")
+	}
+	f.taken++
+	return forge.Cancelled, nil
 }
 
 // A merge that is not ready is tried less and less often, and at once when something happened at the forge.

@@ -33,11 +33,14 @@ func (d *Desk) ProposeCommit(ctx context.Context, commit rollout.Commit) error {
 	return nil
 }
 
-// freeOutput removes a branch with commits of others once they were merged: the next cycle has it anew.
+// freeOutput removes a branch with commits of others once they were merged: the next cycle has it anew. Until then nothing merges it by itself.
 func (l *look) freeOutput(ctx context.Context, is gitops.Proposed) error {
 	pull, err := l.newest(ctx, l.file(output), is, l.Now().Add(-past))
-	if err != nil || !merged(is, pull) {
+	if err != nil {
 		return err
+	}
+	if !merged(is, pull) {
+		return l.notByItself(ctx, l.file(output))
 	}
 	is.Theirs = false
 	return l.Branches.Withdraw(ctx, is)
@@ -46,9 +49,17 @@ func (l *look) freeOutput(ctx context.Context, is gitops.Proposed) error {
 // output stands for an environment's commits where a worker deployment's name is expected.
 var output = rollout.Name{Name: "output"}
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollout.Commit) error {
 	f := l.file(output)
-	pull, err := l.newest(ctx, f, is, time.Time{})
+	// One of this commit changed since it was made.
+	pull, err := l.newest(ctx, f, is, earlier(is.At, l.Now()).Add(-back))
 	if err != nil {
 		return err
 	}
@@ -73,7 +84,8 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 		}
 		f.written, f.when = text, l.Now()
 	}
-	f.seen, f.title = pull, title
+	f.see(pull)
+	f.title = title
 	return l.merge(ctx, f, is.Tip)
 }
 

@@ -16,7 +16,7 @@ import (
 func (s *server) ProposeCommit(_ context.Context, c rollout.Commit, _ gitops.Gist) (gitops.Proposed, error) {
 	s.calls = append(s.calls, "propose commit")
 	if !s.output.Theirs {
-		s.output = gitops.Proposed{Branch: gitops.OutputBranch(c.Environment.Name), Tip: "tip of " + c.Message, ID: "output"}
+		s.output = gitops.Proposed{Branch: gitops.OutputBranch(c.Environment.Name), Tip: "tip of " + c.Message, ID: "output", At: s.at}
 	}
 	return s.output, nil
 }
@@ -100,6 +100,41 @@ func TestCommitsOfOthersAreLeftAlone(t *testing.T) {
 	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
 	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
 	require.Equal(t, 1, on.times)
+}
+
+// Others' commits are not merged by themselves, whoever ordered it: a run before, too.
+func TestCommitsOfOthersAreNotMergedByThemselves(t *testing.T) {
+	on := &answering{pull: forge.PullRequest{Number: 8, State: forge.StateOpen, HeadCommit: "tip of one"}}
+	d := newDesk(on)
+	env := guarded("one")
+	env.Environment.PullRequests.AutoMerge = "Squash"
+	require.NoError(t, d.ProposeCommit(t.Context(), env))
+	require.Equal(t, []string{"8: when ready tip of one"}, on.told)
+	d.server.output = gitops.Proposed{Branch: gitops.OutputBranch("prod"), Tip: "x", Theirs: true}
+	on.pull.HeadCommit = "x"
+	for range 2 {
+		require.NoError(t, d.ProposeCommit(t.Context(), env))
+		require.Equal(t, []string{"8: when ready tip of one", "8: not anymore "}, on.told)
+	}
+	again := newDesk(on)
+	again.Branches = d.server
+	require.NoError(t, again.ProposeCommit(t.Context(), env))
+	require.Equal(t, "8: not anymore ", on.told[2])
+}
+
+// What a forge is asked of a commit's pull request goes back to when it was made, and not through all that there ever were. What a commit says
+// of its time may be a lie.
+func TestCommitsAreLookedForSinceTheyWereMade(t *testing.T) {
+	for name, c := range map[string]struct{ made, since time.Duration }{"made a week ago": {-7 * 24 * time.Hour, -7*24*time.Hour - back}, "made tomorrow": {24 * time.Hour, -back}} {
+		t.Run(name, func(t *testing.T) {
+			on := &busy{answers: -1}
+			d := newDesk(on)
+			d.server.at = d.now.Add(c.made)
+			require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
+			branch := gitops.OutputBranch("prod")
+			require.Equal(t, []forge.Filter{{Head: branch, Base: "main", Open: true}, {Head: branch, Base: "main", Since: d.now.Add(c.since)}}, on.asked)
+		})
+	}
 }
 
 // What an earlier run proposed is looked for once, where the environment proposes commits.

@@ -24,9 +24,11 @@ func (l *look) pull(ctx context.Context, n rollout.Name, was gitops.Proposed, si
 	return l.newest(ctx, l.file(n), gitops.Proposed{Branch: gitops.ProposalBranch(l.world.Environment.Name, n), Tip: was.Tip}, since)
 }
 
-// newest gives the open pull request of a branch, or the newest one that changed since.
+// newest gives the open pull request of a branch, or the newest one that changed since. One that goes to another branch than the bot's do is
+// not the bot's, and neither what it says nor what becomes of it means anything.
 func (l *look) newest(ctx context.Context, f *file, was gitops.Proposed, since time.Time) (forge.PullRequest, error) {
-	if l.LookEvery > 0 && f.seen.Number != 0 && f.seen.State == forge.StateOpen && l.Now().Sub(f.at) < l.LookEvery && f.seen.HeadCommit == was.Tip {
+	if l.LookEvery > 0 && f.seen.Number != 0 && f.seen.State == forge.StateOpen && l.Now().Sub(f.at) < l.LookEvery && f.seen.HeadCommit == was.Tip &&
+		f.seen.Base == l.base() {
 		return f.seen, nil
 	}
 	pull, err := l.openOf(ctx, was.Branch)
@@ -35,7 +37,7 @@ func (l *look) newest(ctx context.Context, f *file, was gitops.Proposed, since t
 	}
 	if pull.Number == 0 {
 		// A forge that cannot look for a branch gives all that there ever were, but for those that did not change since.
-		list, err := l.Forge.List(ctx, forge.Filter{Head: was.Branch, Since: since})
+		list, err := l.Forge.List(ctx, forge.Filter{Head: was.Branch, Base: l.base(), Since: since})
 		if err != nil || len(list) == 0 {
 			f.at = l.Now()
 			return pull, err
@@ -49,7 +51,8 @@ func (l *look) newest(ctx context.Context, f *file, was gitops.Proposed, since t
 		}
 		pull.HeadCommit = details.HeadCommit
 	}
-	f.seen, f.at = pull, l.Now()
+	f.see(pull)
+	f.at = l.Now()
 	return pull, nil
 }
 
@@ -58,14 +61,13 @@ const fewQuestions = 5
 
 // openOf gives the open pull request of a branch; its zero value where there is none.
 func (l *look) openOf(ctx context.Context, branch string) (forge.PullRequest, error) {
-	var filter forge.Filter
+	filter := forge.Filter{Base: l.base(), Open: true}
 	switch l.questions++; {
 	case l.pulls != nil:
 		return l.pulls[branch], nil
 	case l.questions <= fewQuestions:
 		filter.Head = branch
 	}
-	filter.Open = true
 	list, err := l.Forge.List(ctx, filter)
 	if err != nil {
 		return forge.PullRequest{}, err
@@ -115,6 +117,9 @@ func (l *look) openPull(ctx context.Context, n rollout.Name, head, title, body s
 	case err != nil:
 		return pull, err
 	}
+	f := l.file(n)
+	f.see(pull)
+	f.ordered = nothing
 	l.Log.InfoContext(ctx, "proposed", "deployment", n.String(), "pullRequest", pull.URL, "title", title)
 	return pull, nil
 }

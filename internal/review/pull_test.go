@@ -61,7 +61,7 @@ func TestManyProposals(t *testing.T) {
 	on.asked = nil
 	d.pass(t, all...)
 	require.Len(t, on.asked, fewQuestions+1)
-	require.Equal(t, forge.Filter{Open: true}, on.asked[fewQuestions])
+	require.Equal(t, forge.Filter{Base: "main", Open: true}, on.asked[fewQuestions])
 	require.Len(t, on.pulls, 100, "each is known again")
 
 	on.pulls[42].State, on.asked = forge.StateClosed, nil

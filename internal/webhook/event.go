@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -90,8 +91,8 @@ func (e event) kind() kind {
 type watch struct {
 	// repository is its path at the server, "" if it is not known.
 	repository string
-	// proposals begin the names of proposals' branches.
-	proposals string
+	// proposals begin the names of the branches that the bot has pull requests of.
+	proposals []string
 	branch    func(string) bool
 }
 
@@ -108,18 +109,22 @@ func (w watch) boring(e event) string {
 		switch {
 		case p.RefType == "tag", !isBranch && strings.HasPrefix(branch, "refs/"):
 			return "it is about no branch"
-		case branch != "" && !strings.HasPrefix(branch, w.proposals) && !w.branch(branch):
+		case branch != "" && !w.proposed(branch) && !w.branch(branch):
 			return fmt.Sprintf("it is about another branch, %.100q", branch)
 		}
 	case kindPull:
 		head := firstOf(p.PullRequest.Head.Ref, p.ObjectAttributes.SourceBranch)
-		if head != "" && !strings.HasPrefix(head, w.proposals) {
+		if head != "" && !w.proposed(head) {
 			return fmt.Sprintf("it is about a pull request that is no proposal, of branch %.100q", head)
 		}
 	default:
 		return fmt.Sprintf("nothing depends on an event %.100q", e.name)
 	}
 	return ""
+}
+
+func (w watch) proposed(branch string) bool {
+	return slices.ContainsFunc(w.proposals, func(prefix string) bool { return strings.HasPrefix(branch, prefix) })
 }
 
 // samePath says whether a path at a server may be that of the repository that a forge calls so: the forge may be below a path of its own.

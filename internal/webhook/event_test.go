@@ -31,6 +31,10 @@ func TestWhatMatters(t *testing.T) {
 		"created branch":               {"X-Gitea-Event", "create", `{"ref":"feature","ref_type":"branch"}`, otherBranch},
 		"nothing said":                 {"X-GitHub-Event", "push", `{}`, yes},
 		"proposal opened":              {"X-GitHub-Event", "pull_request", pull("team/workers", "rampart/prod/shop/checkout"), yes},
+		"proposed commits closed":      {"X-GitHub-Event", "pull_request", pull("team/workers", "rampart-output/prod"), yes},
+		"proposed commits reviewed":    {"X-GitHub-Event", "pull_request_review", pull("team/workers", "rampart-output/prod"), yes},
+		"proposed commits pushed to":   {"X-GitHub-Event", "push", push("team/workers", "refs/heads/rampart-output/prod"), yes},
+		"gitlab, proposed commits":     {"X-Gitlab-Event", "Merge Request Hook", gitlabMerge("team/workers", "rampart-output/prod"), yes},
 		"person's pull request":        {"X-GitHub-Event", "pull_request", pull("team/workers", "feature"), noProposal},
 		"proposal of another":          {"X-GitHub-Event", "pull_request", pull("team/other", "rampart/prod/shop/checkout"), otherRepository},
 		"pull request, nothing said":   {"X-GitHub-Event", "pull_request", `{}`, yes},
@@ -54,7 +58,7 @@ func TestWhatMatters(t *testing.T) {
 		"anybody, other branch":        {"X-Nothing", "", `{"ref":"refs/heads/feature"}`, otherBranch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := watch{"team/workers", "rampart/", func(b string) bool { return b == "main" || b == "deploy" }}
+			w := watch{"team/workers", []string{"rampart/", "rampart-output/"}, func(b string) bool { return b == "main" || b == "deploy" }}
 			h := http.Header{}
 			h.Set(c.header, c.event)
 			require.Equal(t, c.want, w.boring(eventOf(h, []byte(c.body))))
@@ -77,6 +81,6 @@ func TestSamePath(t *testing.T) {
 	} {
 		require.Equal(t, c.want, samePath(c.ours, c.said), "%s %s", c.ours, c.said)
 	}
-	none := watch{"", "rampart/", func(string) bool { return true }}
+	none := watch{"", []string{"rampart/", "rampart-output/"}, func(string) bool { return true }}
 	require.Empty(t, none.boring(eventOf(http.Header{}, []byte(push("any/thing", "refs/heads/x")))), "one on disk has no name")
 }

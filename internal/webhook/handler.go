@@ -30,8 +30,8 @@ type Config struct {
 	Secrets func(context.Context) (string, error)
 	// Repository is the path of the repository at its server, such as "team/workers"; "": it is not compared.
 	Repository string
-	// Proposals begin the names of proposals' branches, such as "rampart/".
-	Proposals string
+	// Proposals begin the names of the branches that the bot has pull requests of, such as "rampart/".
+	Proposals []string
 	// Watched says whether a branch is looked at, beside those of proposals.
 	Watched func(branch string) bool
 	// Ring is called for each delivery that counts. It must not block.

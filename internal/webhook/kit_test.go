@@ -49,7 +49,7 @@ func newDesk(t testing.TB, secrets ...string) *desk {
 	d := &desk{t: t}
 	d.at(noon)
 	d.keys(secrets...)
-	cfg := Config{Repository: "team/workers", Proposals: "rampart/", Watched: func(b string) bool { return b == "main" || b == "deploy" },
+	cfg := Config{Repository: "team/workers", Proposals: []string{"rampart/"}, Watched: func(b string) bool { return b == "main" || b == "deploy" },
 		Ring: func() { d.rung.Add(1) }, Log: slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return *d.now.Load() }}
 	if len(secrets) > 0 {

@@ -19,9 +19,8 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 		return "", err
 	}
 	if m.When == forge.NotAnymore {
-		resp, err := client.CancelScheduledAutoMerge(f.repo.Owner, f.repo.Name, number)
-		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-			return "", f.fail(call{fmt.Sprintf("take back the automatic merge of pull request %d", number), needMerge}, resp, err)
+		if _, err := f.cancel(ctx, client, number); err != nil {
+			return "", err
 		}
 		return forge.Cancelled, nil
 	}
@@ -42,7 +41,30 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 	case pr.Head.Sha != m.Commit:
 		return "", &forge.MovedError{Number: number, Expected: m.Commit, Actual: pr.Head.Sha}
 	}
-	return f.merge(ctx, number, m)
+	merging, err := f.merge(ctx, number, m)
+	if err != nil || merging != already {
+		return merging, err
+	}
+	// By whom, and by which method? What is ours is ordered anew, what is a person's stays.
+	if ours, err := f.cancel(ctx, client, number); err != nil || !ours {
+		return forge.Scheduled, err
+	}
+	if merging, err = f.merge(ctx, number, m); merging == already {
+		merging = forge.Scheduled
+	}
+	return merging, err
+}
+
+// cancel takes an automatic merge back, if there is one that this account ordered.
+func (f *Forge) cancel(ctx context.Context, client *sdk.Client, number int64) (ours bool, err error) {
+	if ours, err = f.ordered(ctx, number); err != nil || !ours {
+		return false, err
+	}
+	resp, err := client.CancelScheduledAutoMerge(f.repo.Owner, f.repo.Name, number)
+	if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+		return true, f.fail(call{fmt.Sprintf("take back the automatic merge of pull request %d", number), needMerge}, resp, err)
+	}
+	return true, nil
 }
 
 // mayMerge looks whether the repository allows the method, which an automatic merge does not tell.
@@ -63,6 +85,9 @@ func (f *Forge) mayMerge(client *sdk.Client, method forge.Method) error {
 	return nil
 }
 
+// already is what becomes of an order while one waits. Gitea does not tell by which method.
+const already forge.Merging = "already"
+
 // merge asks for it without the library, which does not give what Gitea says when it refuses.
 func (f *Forge) merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
 	what := call{fmt.Sprintf("merge pull request %d", number), needMerge}
@@ -82,8 +107,8 @@ func (f *Forge) merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 	case http.StatusMethodNotAllowed:
 		return "", f.notReady(number, said, refused)
 	case http.StatusConflict:
-		if m.When == forge.WhenReady { // by somebody before
-			return forge.Scheduled, nil
+		if m.When == forge.WhenReady {
+			return already, nil
 		}
 		if said == "head out of date" {
 			return "", &forge.MovedError{Number: number, Expected: m.Commit}

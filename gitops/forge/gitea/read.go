@@ -59,7 +59,7 @@ func since(t time.Time, pr *sdk.PullRequest) bool {
 
 func matches(pr *sdk.PullRequest, filter forge.Filter) bool {
 	own := pr.Head != nil && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Name != ""
-	return own && (filter.Head == "" || pr.Head.Name == filter.Head) && !since(filter.Since, pr)
+	return own && (filter.Head == "" || pr.Head.Name == filter.Head) && (filter.Base == "" || pr.Base.Name == filter.Base) && !since(filter.Since, pr)
 }
 
 // Get implements forge.Forge.
@@ -118,29 +118,63 @@ type event struct {
 }
 
 // closer is who closed it last.
-func (f *Forge) closer(ctx context.Context, pr forge.PullRequest, self *sdk.User) (forge.Person, error) {
-	var by forge.Person
-	what := call{fmt.Sprintf("ask who closed pull request %d", pr.Number), needIssueRead}
+func (f *Forge) closer(ctx context.Context, pr forge.PullRequest, self *sdk.User) (by forge.Person, err error) {
+	what := fmt.Sprintf("ask who closed pull request %d", pr.Number)
+	err = f.events(ctx, what, timeline{pr.Number, pr.Closed}, func(e event) {
+		if e.Type == "close" {
+			by = person(e.By, self)
+		}
+	})
+	return by, err
+}
+
+// ordered says whether it was this account that ordered the automatic merge that waits, if one does.
+func (f *Forge) ordered(ctx context.Context, number int64) (ours bool, err error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = f.events(ctx, fmt.Sprintf("ask who ordered the merge of pull request %d", number), timeline{number: number}, func(e event) {
+		switch e.Type {
+		case "pull_scheduled_merge":
+			ours = person(e.By, self).Self
+		case "pull_cancel_scheduled_merge":
+			ours = false
+		}
+	})
+	return ours, err
+}
+
+// timeline is what happened to a pull request, from a time on.
+type timeline struct {
+	number int64
+	since  time.Time
+}
+
+// events visits what happened, the oldest first.
+func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(event)) error {
+	what := call{op, needIssueRead}
 	for page := 1; page <= f.pages; page++ {
-		query := url.Values{"since": {pr.Closed.Format(time.RFC3339)}, "page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(f.page)}}
-		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("issues/%d/timeline?%s", pr.Number, query.Encode()), nil)
+		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(f.page)}}
+		if !of.since.IsZero() {
+			query.Set("since", of.since.Format(time.RFC3339))
+		}
+		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("issues/%d/timeline?%s", of.number, query.Encode()), nil)
 		if err != nil {
-			return by, f.fail(what, nil, err)
+			return f.fail(what, nil, err)
 		}
 		var events []event
 		if err := json.Unmarshal(answer, &events); err != nil || status != http.StatusOK {
-			return by, f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: message(answer), Err: err})
+			return f.client.Fail(forge.Failure{Op: what.op, Need: what.need, Status: status, Said: message(answer), Err: err})
 		}
 		for _, e := range events {
-			if e.Type == "close" {
-				by = person(e.By, self)
-			}
+			visit(e)
 		}
 		if len(events) == 0 { // a page may be shorter for what we may not see
 			break
 		}
 	}
-	return by, nil
+	return nil
 }
 
 // approvals are the reviews that Gitea counts. One that asks for changes takes that from the reviewer's earlier ones.

@@ -37,7 +37,7 @@ func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.M
 	merge := call{fmt.Sprintf("merge pull request %d", number), needMerge}
 	switch {
 	case m.When == forge.NotAnymore:
-		if err := f.cancel(ctx, pr); err != nil {
+		if _, err := f.cancel(ctx, pr); err != nil {
 			return "", err
 		}
 		return forge.Cancelled, nil
@@ -116,8 +116,8 @@ func (f *Forge) schedule(ctx context.Context, pr *gh.PullRequest, m forge.Merge)
 		if strings.EqualFold(pr.AutoMerge.GetMergeMethod(), method) {
 			return forge.Scheduled, nil
 		}
-		if err := f.cancel(ctx, pr); err != nil {
-			return "", err
+		if ours, err := f.cancel(ctx, pr); err != nil || !ours {
+			return forge.Scheduled, err
 		}
 	}
 	var ignored any
@@ -153,13 +153,17 @@ func (f *Forge) unscheduled(ctx context.Context, number int64, m forge.Merge, er
 	return "", notReady(number, err)
 }
 
-// cancel takes an automatic merge back, if there is one.
-func (f *Forge) cancel(ctx context.Context, pr *gh.PullRequest) error {
+// cancel takes an automatic merge back, if there is one that this account ordered.
+func (f *Forge) cancel(ctx context.Context, pr *gh.PullRequest) (ours bool, err error) {
 	if pr.AutoMerge == nil {
-		return nil
+		return false, nil
+	}
+	self, err := f.me(ctx)
+	if err != nil || !person(pr.AutoMerge.EnabledBy, self).Self {
+		return false, err
 	}
 	var ignored any
-	return f.graphql(ctx, call{fmt.Sprintf("take back the automatic merge of pull request %d", pr.GetNumber()), needMerge}, question{
+	return true, f.graphql(ctx, call{fmt.Sprintf("take back the automatic merge of pull request %d", pr.GetNumber()), needMerge}, question{
 		Query: cancelMerge, Variables: map[string]any{"id": pr.GetNodeID()},
 	}, &ignored)
 }

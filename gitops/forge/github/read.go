@@ -21,7 +21,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	if err != nil {
 		return nil, err
 	}
-	options := gh.PullRequestListOptions{State: "all", Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: f.page}}
+	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: f.page}}
 	if filter.Open {
 		options.State = "open"
 	}
@@ -84,7 +84,7 @@ func since(t time.Time, pr *gh.PullRequest) bool {
 func matches(pr *gh.PullRequest, filter forge.Filter) bool {
 	head, base := pr.GetHead(), pr.GetBase()
 	own := head.GetRepo().GetID() != 0 && head.GetRepo().GetID() == base.GetRepo().GetID()
-	return own && (filter.Head == "" || head.GetRef() == filter.Head) && !since(filter.Since, pr)
+	return own && (filter.Head == "" || head.GetRef() == filter.Head) && (filter.Base == "" || base.GetRef() == filter.Base) && !since(filter.Since, pr)
 }
 
 // Get implements forge.Forge.

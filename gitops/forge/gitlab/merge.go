@@ -141,8 +141,19 @@ func (f *Forge) refused(mr *gl.MergeRequest, m forge.Merge, resp *gl.Response, e
 	return refused
 }
 
-// cancel takes an automatic merge back, if there is one.
+// cancel takes an automatic merge back, if there is one that this account ordered.
 func (f *Forge) cancel(ctx context.Context, number int64) (forge.Merging, error) {
+	self, err := f.me(ctx)
+	if err != nil {
+		return "", err
+	}
+	mr, err := f.mergeRequest(ctx, number)
+	if err != nil {
+		return "", err
+	}
+	if !mr.MergeWhenPipelineSucceeds || !merger(mr, self).Self {
+		return forge.Cancelled, nil
+	}
 	_, resp, err := f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, number, gl.WithContext(ctx))
 	if err == nil || status(resp) == http.StatusNotAcceptable || status(resp) == http.StatusMethodNotAllowed { // none was ordered; it is merged or closed
 		return forge.Cancelled, nil

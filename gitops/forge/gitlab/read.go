@@ -31,6 +31,9 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	if filter.Head != "" {
 		options.SourceBranch = &filter.Head
 	}
+	if filter.Base != "" {
+		options.TargetBranch = &filter.Base
+	}
 	if !filter.Since.IsZero() {
 		options.UpdatedAfter = gl.Ptr(filter.Since.Truncate(time.Second).UTC())
 	}
@@ -81,12 +84,17 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 	case forge.StateOpen:
 		d.Mergeable = !mr.HasConflicts && !slices.Contains(undecided, mr.DetailedMergeStatus)
 	case forge.StateMerged:
-		d.ClosedBy = person(cmp.Or(mr.MergeUser, mr.MergedBy), self) //nolint:staticcheck // before 14.7 it was called so
+		d.ClosedBy = merger(mr, self)
 	case forge.StateClosed:
 		d.ClosedBy = person(mr.ClosedBy, self)
 	}
 	d.Approvals, err = f.approvals(ctx, number, self)
 	return d, err
+}
+
+// merger is who merged it, or ordered that.
+func merger(mr *gl.MergeRequest, self *gl.User) forge.Person {
+	return person(cmp.Or(mr.MergeUser, mr.MergedBy), self) //nolint:staticcheck // before 14.7 it was called so
 }
 
 // undecided are the states of a merge request that was not looked at to the end, or has conflicts.
