@@ -178,7 +178,7 @@ func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
 		case x.Plan.Review != nil:
 			err = l.ask(ctx, x, was)
 		case l.waits(x, was): // nothing can be said of it now
-			err = l.keepsWaiting(ctx, n, was)
+			err = l.keepsWaiting(ctx, x, was)
 		case there:
 			err = l.withdraw(ctx, n, was, x.Plan.Status)
 		default:

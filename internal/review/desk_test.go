@@ -466,3 +466,43 @@ func TestForgeThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 		})
 	}
 }
+
+// What waits for approval while policy holds it says so, and is not merged by itself until it may be done again.
+func TestFrozenProposalSaysSo(t *testing.T) {
+	on := &answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}
+	d := newDesk(on)
+	d.world.Environment.PullRequests.AutoMerge = v1alpha1.MergeSquash
+	frozen := asking()
+	frozen.Plan.Review = nil
+	frozen.Plan.Held = []rollout.Held{{Action: rollout.Action{Kind: rollout.Ramp}, Verdict: rollout.Verdict{Effect: rollout.HoldEffect}}}
+	d.pass(t, asking()) // its branch is there
+	on.comments = nil
+	for range 2 {
+		on.told = nil
+		d.pass(t, asking())
+		require.Equal(t, allowed, on.said["tip"])
+		require.Equal(t, []string{"7: when ready tip"}, on.told)
+		on.told = nil
+		for range 2 {
+			require.Equal(t, []string{"list"}, d.pass(t, frozen))
+		}
+		require.Equal(t, heldBack, on.said["tip"])
+		require.Equal(t, []string{"7: not anymore "}, on.told, "once")
+		require.Empty(t, on.comments)
+	}
+}
+
+// Where the bot's own configuration demands approval, no raise is merged by itself, whatever the environment says.
+func TestPeopleMerge(t *testing.T) {
+	on := &answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}
+	d := newDesk(on)
+	d.world.Environment.PullRequests.AutoMerge = v1alpha1.MergeSquash
+	d.world.PeopleMerge = true
+	for range 2 {
+		d.pass(t, asking())
+	}
+	require.Zero(t, on.orders)
+	d.world.PeopleMerge = false
+	d.pass(t, asking())
+	require.Equal(t, 1, on.orders)
+}

@@ -3,11 +3,13 @@ package review
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -17,7 +19,7 @@ const nothing = "nothing"
 
 // order is what is ordered of a branch that the forge is to merge by itself: its tip, and how.
 func (l *look) order(tip string) string {
-	if method := l.world.Environment.PullRequests.AutoMerge; method != "" {
+	if method := l.world.Environment.PullRequests.AutoMerge; method != "" && !l.world.PeopleMerge {
 		return tip + " " + string(method)
 	}
 	return nothing
@@ -106,12 +108,17 @@ func (l *look) byAndBy(ctx context.Context, f *file) error {
 
 // keepsWaiting looks after a branch of which nothing can be said now: what others push to it meanwhile is not merged by itself, nor what was
 // ordered when that was configured.
-func (l *look) keepsWaiting(ctx context.Context, n rollout.Name, was gitops.Proposed) error {
+func (l *look) keepsWaiting(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) error {
 	if was.Branch == "" {
 		return nil
 	}
-	f := l.file(n)
-	if f.ordered == nothing || f.ordered == l.order(was.Tip) {
+	f, held := l.file(x.Plan.Deployment), !was.Theirs && heldByPolicy(x)
+	if held {
+		if err := l.status(ctx, f, was.Tip, forge.Status{State: forge.StatusPending, Description: heldBack}); err != nil {
+			return err
+		}
+	}
+	if f.ordered == nothing || !held && f.ordered == l.order(was.Tip) {
 		return nil
 	}
 	pull, err := l.openOf(ctx, was.Branch)
@@ -124,8 +131,16 @@ func (l *look) keepsWaiting(ctx context.Context, n rollout.Name, was gitops.Prop
 	return l.byAndBy(ctx, f)
 }
 
+// heldByPolicy reports whether policy holds a raise now: what waits for approval is not to be merged before it may be done.
+func heldByPolicy(x *reconcile.Decision) bool {
+	return slices.ContainsFunc(x.Plan.Held, func(h rollout.Held) bool {
+		return h.Action.Raises() && h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness()
+	})
+}
+
 // What is said of a branch on its last commit.
 const (
+	heldBack  = "policy holds it for now: merged now, it would be put back"
 	allowed   = "policy allows it, once it is approved"
 	leftAlone = "it has commits of others and is left alone; what is merged is decided again"
 	outdated  = "it has commits of others, and is about an earlier proposal: close its pull request to see what is proposed now"
