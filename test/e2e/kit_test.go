@@ -322,7 +322,13 @@ func (w *world) command(ctx context.Context, bin string, args ...string) *exec.C
 // eventually waits for a condition.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.within(patience, what, ok)
+}
+
+// within waits so long for a condition.
+func (w *world) within(long time.Duration, what string, ok func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), long)
 	defer cancel()
 	err := temporalenv.Until(ctx, func(context.Context) error {
 		if w.tend != nil {

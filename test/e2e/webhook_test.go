@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,10 @@ import (
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
 
+// promptly is within how long what a webhook tells is acted on: seconds, with room for a machine that does much else. A bot that polls every
+// hour was told.
+const promptly = 30 * time.Second
+
 var (
 	listensAt = regexp.MustCompile(`msg="listening for webhooks" .*url=(\S+)`)
 	hookBlock = regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```")
@@ -31,16 +36,12 @@ var (
 func TestWebhooks(t *testing.T) {
 	w := newWorld(t, overHTTP())
 	w.push("connection", map[string]string{})
-	secret := filepath.Join(t.TempDir(), "secret")
-	require.NoError(t, os.WriteFile(secret, []byte(hookSecret+"\n"), 0o600))
-	b := w.start("--interval", "1h", "--webhook-address", "127.0.0.1:0", "--webhook-secret-file", secret)
-	w.eventually("it waits for an hour", func() bool { return strings.Contains(b.log.String(), "msg=cycle ") })
-	url := listensAt.FindStringSubmatch(b.log.String())[1]
+	b, url, secret := w.hourly()
 	path := strings.TrimSuffix(w.url[strings.LastIndexByte(w.url, '/')+1:], ".git")
 
 	hook := filepath.Join(w.repo.Dir, "hooks", "post-receive")
 	w.installHook(hook, url, secret)
-	w.committedAfter("app:v1", func() {})
+	w.committedAfter("app:v1", func() {}) // the push is told by the hook
 	require.Contains(t, b.log.String(), "msg=webhook part=webhook forge=\"\" event=\"\"")
 	require.NoError(t, os.Remove(hook))
 
@@ -70,20 +71,15 @@ func TestWebhooksOfGitea(t *testing.T) {
 	w := &world{t: t, cache: t.TempDir(), server: server, ns: ns}
 	repo.Commit(t, person, giteatest.Commit{Branch: "main", Path: "workers/connection.yaml", Text: w.connection()})
 
-	secret := filepath.Join(t.TempDir(), "secret")
-	require.NoError(t, os.WriteFile(secret, []byte(hookSecret+"\n"), 0o600))
 	w.url = repo.CloneURL(robot)
-	b := w.start("--interval", "1h", "--webhook-address", "127.0.0.1:0", "--webhook-secret-file", secret)
-	w.eventually("it waits for an hour", func() bool { return strings.Contains(b.log.String(), "msg=cycle ") })
+	b, url, _ := w.hourly()
 	_, _, err = person.Client(t).CreateRepoHook(repo.Owner, repo.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: true, Events: []string{"push"},
-		Config: map[string]string{"url": listensAt.FindStringSubmatch(b.log.String())[1], "content_type": "json", "secret": hookSecret}})
+		Config: map[string]string{"url": url, "content_type": "json", "secret": hookSecret}})
 	require.NoError(t, err)
 
 	text := strings.ReplaceAll(specText{image: "app:v1"}.String(), "NAMESPACE", ns.Name())
 	pushed := repo.Commit(t, person, giteatest.Commit{Branch: "main", Path: specFile, Text: text})
-	start := time.Now()
-	w.eventually("the bot's commit", func() bool { return repo.Tip(t, "main") != pushed })
-	t.Logf("committed after %s", time.Since(start).Round(10*time.Millisecond))
+	w.promptly("the bot's commit", func() bool { return repo.Tip(t, "main") != pushed })
 	require.Contains(t, b.log.String(), "msg=webhook part=webhook forge=gitea event=push")
 	require.NotContains(t, b.log.String(), robot.Token)
 }
@@ -103,14 +99,54 @@ func (w *world) installHook(name, url, secret string) {
 	require.NoError(w.t, os.WriteFile(name, []byte(text), 0o755))
 }
 
-// committedAfter pushes a spec with an image, tells the bot, and waits for the bot's commit.
+// committedAfter pushes a spec with an image, tells the bot, and waits for the bot's commit. Nothing of the spec is due by itself.
 func (w *world) committedAfter(image string, tell func()) {
 	w.t.Helper()
-	w.pushSpec(image, specText{image: image})
-	start := time.Now()
+	w.pushSpec(image, specText{image: image, strategy: manual})
 	tell()
-	w.eventually("files of "+image, func() bool { return w.build(image) != "" })
-	w.t.Logf("%s was committed after %s", image, time.Since(start).Round(10*time.Millisecond))
+	w.promptly("files of "+image, func() bool { return w.build(image) != "" })
+}
+
+// promptly is eventually for what has to come within seconds.
+func (w *world) promptly(what string, ok func() bool) {
+	w.t.Helper()
+	start := time.Now()
+	w.within(promptly, what, ok)
+	w.t.Logf("%s after %s", what, time.Since(start).Round(10*time.Millisecond))
+}
+
+// hourly starts a bot that polls every hour and listens for webhooks, waits until it has nothing to do, and gives the address that it is told at.
+func (w *world) hourly() (b *bot, url, secret string) {
+	w.t.Helper()
+	b, secret = w.listening("1h")
+	w.eventually("it waits for an hour", func() bool { return strings.Contains(b.log.String(), "msg=cycle ") })
+	return b, listensAt.FindStringSubmatch(b.log.String())[1], secret
+}
+
+// listening starts a bot that polls so often and listens for webhooks, and gives the file of its secret.
+func (w *world) listening(interval string) (b *bot, secret string) {
+	w.t.Helper()
+	secret = filepath.Join(w.t.TempDir(), "secret")
+	require.NoError(w.t, os.WriteFile(secret, []byte(hookSecret+"\n"), 0o600))
+	return w.start("--interval", interval, "--webhook-address", "127.0.0.1:0", "--webhook-secret-file", secret), secret
+}
+
+// A delivery that is lost costs time and nothing else: the bot that was not told finds the push when it polls.
+func TestWebhookIsLost(t *testing.T) {
+	w := newWorld(t, overHTTP())
+	lost := make(chan struct{}, 10)
+	nobody := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		lost <- struct{}{}
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(nobody.Close)
+	w.push("connection", map[string]string{})
+	b, secret := w.listening("2s")
+	w.installHook(filepath.Join(w.repo.Dir, "hooks", "post-receive"), nobody.URL, secret)
+	w.pushSpec("v1", specText{image: "app:v1", strategy: manual})
+	require.NotEmpty(t, lost, "the hook told nobody")
+	w.promptly("files of app:v1", func() bool { return w.build("app:v1") != "" })
+	require.NotContains(t, b.log.String(), "msg=webhook part=webhook")
 }
 
 func hexSum(secret, body string) string {
@@ -140,17 +176,12 @@ func TestPullRequestClosedIsTold(t *testing.T) {
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")
 	b.stop()
-	secret := filepath.Join(t.TempDir(), "secret")
-	require.NoError(t, os.WriteFile(secret, []byte(hookSecret+"\n"), 0o600))
-	b = w.start("--interval", "1h", "--webhook-address", "127.0.0.1:0", "--webhook-secret-file", secret)
-	w.eventually("it waits for an hour", func() bool { return strings.Contains(b.log.String(), "msg=cycle ") })
+	b, url, _ := w.hourly()
 	_, _, err := r.person.Client(t).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: true, Events: []string{"pull_request"},
-		Config: map[string]string{"url": listensAt.FindStringSubmatch(b.log.String())[1], "content_type": "json", "secret": hookSecret}})
+		Config: map[string]string{"url": url, "content_type": "json", "secret": hookSecret}})
 	require.NoError(t, err)
 	w.close(r, p)
-	start := time.Now()
-	w.awaitReason("ManualHold")
-	t.Logf("held after %s", time.Since(start).Round(10*time.Millisecond))
+	w.promptly("held", func() bool { return w.reason() == "ManualHold" })
 	require.Equal(t, r.person.Login, w.routing().Hold.By)
 	require.Contains(t, b.log.String(), "msg=webhook part=webhook forge=gitea event=pull_request")
 	w.awaitNoPull(r)
