@@ -34,7 +34,9 @@ func withVersions(ids ...string) string {
 func TestRecorded(t *testing.T) {
 	const dir = "deploy/shop/x"
 	r := gittest.NewBareRepo(t)
-	record := func(ids ...string) map[string]string { return map[string]string{dir + "/routing.yaml": withVersions(ids...)} }
+	record := func(ids ...string) map[string]string {
+		return map[string]string{dir + "/routing.yaml": withVersions(ids...)}
+	}
 	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": specYAML("shop", "x", "i:1"), "connection.yaml": connectionYAML}})
 	before := r.Commit(gittest.Commit{Write: record("v1", "gone")})
 	r.Commit(gittest.Commit{Write: record("v1", "gone-", "asked!")})
