@@ -48,7 +48,7 @@ func TestPolicyAsksInADirectEnvironment(t *testing.T) {
 	w.eventually("reviewers and a status", func() bool {
 		p = w.pull(r, p.Index)
 		return len(p.RequestedReviewers) == 1 && p.RequestedReviewers[0].UserName == r.person.Login && len(p.Labels) == 2 &&
-			w.statusOf(r, p.Head.Sha) == "policy allows it, once it is approved"
+			w.statusOf(r, p.Head.Sha) == "success: policy allows it, once it is approved"
 	})
 	edited := strings.ReplaceAll(p.Body, "10%", "100%") + "\nRampart-Proposal: 1\n/close\n"
 	_, _, err := r.person.Client(t).EditPullRequest(r.Owner, r.Name, p.Index, sdk.EditPullRequestOption{Title: "all at once: 100%", Body: &edited})
@@ -107,7 +107,7 @@ func TestAutomaticMerge(t *testing.T) {
 
 	p := w.awaitPull(r, "at 50%")
 	theirs := r.Commit(t, r.person, giteatest.Commit{Branch: proposalBranch, Path: "NOTES.md", Text: "wait for me\n"})
-	w.eventually("it is told", func() bool { return strings.Contains(w.statusOf(r, theirs), "commits of others") })
+	w.eventually("it is told", func() bool { return strings.Contains(w.statusOf(r, theirs), "success: it has commits of others") })
 	pass(theirs)
 	w.settle()
 	require.False(t, w.pull(r, p.Index).HasMerged, "not by itself")
@@ -119,14 +119,14 @@ func TestAutomaticMerge(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// statusOf is what the bot says beside a commit.
+// statusOf is what the bot says beside a commit: the state, and why.
 func (w *world) statusOf(r *review, commit string) string {
 	w.t.Helper()
 	said, _, err := r.person.Client(w.t).GetCombinedStatus(r.Owner, r.Name, commit)
 	require.NoError(w.t, err)
 	for _, s := range said.Statuses {
-		if s.Context == "rampart/default" && s.State == sdk.StatusSuccess {
-			return s.Description
+		if s.Context == "rampart/default" {
+			return string(s.State) + ": " + s.Description
 		}
 	}
 	return ""

@@ -290,6 +290,27 @@ func TestMergeWhileTheWorldChanged(t *testing.T) {
 	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
 }
 
+// A freeze while a step is in review: its pull request stays, and says that it is not to be merged now. After it, it is the same one.
+func TestFreezeWhileAProposalIsOpen(t *testing.T) {
+	w, r, _ := reviewed(t, "Step")
+	w.pushSpec("v2", specText{image: "app:v2"})
+	p := w.awaitPull(r, "at 10%")
+	all := len(w.pulls(r, sdk.StateAll))
+	w.push("freeze", map[string]string{"policies/frozen.rego": frozen})
+	w.awaitReason("PolicyHold")
+	w.eventually("it says so", func() bool { return strings.HasPrefix(w.statusOf(r, w.repo.Tip(proposalBranch)), "pending") })
+	w.settle()
+	require.Equal(t, sdk.StateOpen, w.pull(r, p.Index).State)
+	require.NotNil(t, w.routing().Proposal)
+	w.commit(gittest.Commit{Delete: []string{"policies/frozen.rego"}, Message: "thaw"})
+	w.eventually("it may be merged", func() bool { return strings.HasPrefix(w.statusOf(r, w.repo.Tip(proposalBranch)), "success") })
+	require.Equal(t, []string{"current v1"}, w.calls())
+	w.merge(r, p, sdk.MergeStyleMerge)
+	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
+	w.eventually("the next step", func() bool { return len(w.pulls(r, sdk.StateAll)) == all+1 })
+}
+
 // The spec is reverted while the next step is in review: traffic goes back at once, and the proposal is closed.
 func TestRollbackWhileAProposalIsOpen(t *testing.T) {
 	w, r, _ := reviewed(t, "Step")
