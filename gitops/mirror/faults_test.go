@@ -166,6 +166,16 @@ func settle(t *testing.T, r *gittest.Repo) {
 // The disk is full, at each of many sizes, while a mirror is filled, adds to what it has, and closes: that is an error which says so,
 // nothing half-written stays, and with room again everything is there. The limit is a file system of its own.
 func TestDiskFull(t *testing.T) {
+	for name, way := range map[string]func(*limits){
+		"as it comes":      func(l *limits) { l.fetch = 1 << 10 },
+		"by way of memory": func(l *limits) { l.small = 1 << 10 },
+	} {
+		t.Run(name, func(t *testing.T) { fillDisk(t, way) })
+	}
+}
+
+// fillDisk is TestDiskFull for a way of packs to disk.
+func fillDisk(t *testing.T, limit func(*limits)) {
 	r := gittest.NewBareRepo(t)
 	for i := range uint64(4) {
 		r.Commit(gittest.Commit{Write: map[string]string{fmt.Sprintf("f%d", i): noise(i, 60_000)}})
@@ -175,14 +185,17 @@ func TestDiskFull(t *testing.T) {
 	failed := 0
 	for kib := 16; kib <= 640; kib += 24 {
 		room(kib)
-		if err := fillOnce(t, r, dir); err != nil {
+		err := fillOnce(t, r, filler{dir, limit})
+		if err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC, "with %d KiB", kib)
+			require.Empty(t, filesIn(t, filepath.Join(dir, "m"), "objects/pack/tmp_*"), "with %d KiB", kib)
 			failed++
 		}
 		room(8 << 10)
 		m := openAt(t, filepath.Join(dir, "m"), way{url: r.URL()})
-		m.store.limits.fetch = 1 << 10
+		limit(&m.store.limits)
 		requireSame(t, r.Files("main"), readAll(t, m, fetch(t, m, "main").Tree))
+		require.NotEmpty(t, filesIn(t, m.dir, "objects/pack/*.pack"), "it went to disk before it was closed")
 		require.NoError(t, m.Close())
 		mirrorFsck(t, m.dir)
 		require.Empty(t, filesIn(t, m.dir, "objects/pack/tmp_*"))
@@ -192,15 +205,21 @@ func TestDiskFull(t *testing.T) {
 	r.Fsck()
 }
 
+// filler is where a mirror is filled, and how.
+type filler struct {
+	dir   string
+	limit func(*limits)
+}
+
 // fillOnce fills a mirror, pushes, and closes it.
-func fillOnce(t *testing.T, r *gittest.Repo, dir string) (err error) {
+func fillOnce(t *testing.T, r *gittest.Repo, f filler) (err error) {
 	t.Helper()
-	m, err := Open(Config{URL: r.URL(), Dir: filepath.Join(dir, "m"), Log: (&logs{}).logger()})
+	m, err := Open(Config{URL: r.URL(), Dir: filepath.Join(f.dir, "m"), Log: (&logs{}).logger()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	m.store.limits.fetch = 1 << 10 // what comes goes to disk
+	f.limit(&m.store.limits)
 	if _, err := m.Fetch(soon(t), "main"); err != nil {
 		return err
 	}
