@@ -1,10 +1,16 @@
 package gitops
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/remember"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // What a repository of one environment tries with the namespaces of another's.
@@ -51,26 +57,24 @@ spec:
 			c.files[ConfigFile] = config
 			w, err := ReadFolder(writeFolder(t, c.files), AllowNamespaces(allowed))
 			require.NoError(t, err)
-			got, said := map[string]string{}, ""
-			for _, env := range w.Environments {
-				for _, s := range env.Deployments {
-					reason := ""
-					if len(s.Problems) > 0 {
-						reason = string(s.Problems[0].Reason)
-						require.Nil(t, s.Spec)
-					}
-					got[env.Environment.Name+" "+s.Deployment.String()] = reason
-				}
-				for _, p := range env.Problems {
-					said += p.String() + "\n"
-				}
-			}
 			if c.want == nil {
 				c.want = map[string]string{}
 			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, reasonsOf(t, w))
 			for _, says := range c.says {
-				require.Contains(t, said, says)
+				require.Contains(t, strings.Join(problems(w), "\n"), says)
+			}
+			r := gittest.NewBareRepo(t)
+			r.Commit(gittest.Commit{Write: c.files})
+			recalling := openAllowing(t, r, allowed)
+			recall(t, recalling, open(t, r))
+			for what, repo := range map[string]*Repository{"nothing": openAllowing(t, r, allowed), "what an earlier run knew that was not told": recalling} {
+				for range 3 { // what was decoded is known in brief
+					surveyed := surveyedWorld(t, repo)
+					require.Equal(t, c.want, reasonsOf(t, surveyed), "with %s", what)
+					require.Equal(t, problems(w), problems(surveyed), "with %s", what)
+					r.Commit(gittest.Commit{Write: map[string]string{"elsewhere": r.Tip("main")}})
+				}
 			}
 			// Without the bot's word the repository's counts.
 			w, err = ReadFolder(writeFolder(t, c.files))
@@ -85,6 +89,59 @@ spec:
 			require.NotZero(t, all)
 		})
 	}
+}
+
+// reasonsOf are the worker deployments of each environment, with the reason why the spec of one cannot be used.
+func reasonsOf(t *testing.T, w rollout.World) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, env := range w.Environments {
+		for _, s := range env.Deployments {
+			reason := ""
+			if len(s.Problems) > 0 {
+				reason = string(s.Problems[0].Reason)
+				require.Nil(t, s.Spec)
+			}
+			out[env.Environment.Name+" "+s.Deployment.String()] = reason
+		}
+	}
+	return out
+}
+
+// surveyedWorld is the world as a survey has it, filled in.
+func surveyedWorld(t *testing.T, repo *Repository) rollout.World {
+	t.Helper()
+	s, fill, err := repo.Survey(t.Context())
+	require.NoError(t, err)
+	w := s.World
+	w.Environments = slices.Clone(w.Environments)
+	for i := range w.Environments {
+		env := &w.Environments[i]
+		env.Deployments, err = fill(t.Context(), s.Brief(env.Environment.Name, env.Known))
+		require.NoError(t, err)
+	}
+	return w
+}
+
+// openAllowing opens a repository for a bot that is told which namespaces environments may name.
+func openAllowing(t *testing.T, r *gittest.Repo, n Namespaces) *Repository {
+	t.Helper()
+	cfg := open(t, r).cfg
+	cfg.CacheDir, cfg.Namespaces = t.TempDir(), n
+	repo, err := Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, repo.Close()) })
+	return repo
+}
+
+// recall has a repository know what an earlier run surveyed.
+func recall(t *testing.T, repo, earlier *Repository) {
+	t.Helper()
+	surveyedWorld(t, earlier)
+	kept := remember.File{Path: filepath.Join(t.TempDir(), "known"), Key: "v", Parts: []remember.Part{earlier}}
+	require.NoError(t, kept.Save())
+	kept.Parts = []remember.Part{repo}
+	require.NoError(t, kept.Load())
 }
 
 func TestParseNamespaceRule(t *testing.T) {

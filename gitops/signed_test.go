@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/signature"
@@ -47,7 +48,7 @@ func TestCommitsAreSignedAndMarked(t *testing.T) {
 		t.Helper()
 		env := read(t, repo).Environments[0]
 		hash, err := repo.Commit(t.Context(), rollout.Commit{Environment: env.Environment, Base: env.Base, Message: message,
-			Changes: []rollout.FileChange{{Path: env.Environment.Output.Path + "/x.yaml", Data: content}}})
+			Changes: changeOf(env, content)})
 		require.NoError(t, err)
 		r.Fsck()
 		return hash
@@ -65,4 +66,82 @@ func TestCommitsAreSignedAndMarked(t *testing.T) {
 	r.Git(append(allowed, hash)...)
 	require.Equal(t, "two [skip ci]", r.Git("log", "-1", "--format=%B", hash))
 	require.Equal(t, fmt.Sprint(gittest.Epoch.Unix()), r.Git("log", "-1", "--format=%ct", hash))
+}
+
+// changeOf writes one file of an environment's output.
+func changeOf(env rollout.EnvironmentWorld, content string) []rollout.FileChange {
+	return []rollout.FileChange{{Path: env.Environment.Output.Path + "/x.yaml", Data: content}}
+}
+
+// gnupg is a keyring of its own.
+type gnupg struct {
+	t    *testing.T
+	home string
+}
+
+func newGnupg(t *testing.T) gnupg {
+	t.Helper()
+	if _, err := exec.LookPath("gpg"); err != nil {
+		testneed.Missing(t, "gpg is needed to sign: install gnupg")
+	}
+	home, err := os.MkdirTemp("", "gpg") // its sockets need a short path
+	require.NoError(t, err)
+	g := gnupg{t, home}
+	t.Cleanup(func() {
+		_, _ = g.try("gpgconf", "--kill", "gpg-agent")
+		require.NoError(t, os.RemoveAll(home))
+	})
+	return g
+}
+
+func (g gnupg) try(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(gittest.Env(), "GNUPGHOME="+g.home)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (g gnupg) run(name string, args ...string) string {
+	g.t.Helper()
+	out, err := g.try(name, args...)
+	require.NoError(g.t, err, out)
+	return out
+}
+
+// With an OpenPGP key, too: git says so of each of several commits, and whose they are; to whoever does not know the key it does not.
+func TestCommitsAreSignedWithOpenPGP(t *testing.T) {
+	g := newGnupg(t)
+	const who, passphrase = "Rampart <rampart@example.com>", "in a file"
+	unlocked := []string{"--batch", "-q", "--pinentry-mode", "loopback", "--passphrase", passphrase}
+	g.run("gpg", append(unlocked, "--quick-generate-key", who, "ed25519", "sign", "never")...)
+	key, err := signature.LoadKey(write(t, g.run("gpg", append(unlocked, "--armor", "--export-secret-keys", who)...)), passphrase)
+	require.NoError(t, err)
+
+	r := gittest.NewBareRepo(t)
+	first := r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1")}})
+	repo := open(t, r)
+	repo.cfg.SigningKey, repo.cfg.SkipCI = key, true
+	env := read(t, repo).Environments[0]
+	hash, err := repo.Commit(t.Context(), rollout.Commit{Environment: env.Environment, Base: env.Base, Parts: []rollout.CommitPart{
+		{Message: "one\n\nbody\n", Changes: changeOf(env, "1")}, {Message: "two", Changes: changeOf(env, "2")}}})
+	require.NoError(t, err)
+	r.Fsck()
+	require.Equal(t, hash, r.Tip("main"))
+	made := strings.Fields(r.Git("rev-list", first+"..main"))
+	require.Len(t, made, 2)
+	stranger := newGnupg(t)
+	for _, commit := range made {
+		require.Contains(t, g.run("git", "-C", r.Dir, "verify-commit", commit), "Good signature from \""+who+"\"")
+		out, err := stranger.try("git", "-C", r.Dir, "verify-commit", commit)
+		require.Error(t, err, out)
+	}
+	require.Equal(t, "two [skip ci]", r.Git("log", "-1", "--format=%B"))
+
+	signers, err := signature.Load(write(t, g.run("gpg", "--batch", "--armor", "--export", who)))
+	require.NoError(t, err)
+	repo.cfg.Signers = signers
+	signed, signer, err := repo.signed(plumbing.NewHash(hash))
+	require.NoError(t, err)
+	require.Equal(t, rollout.Yes, signed)
+	require.Contains(t, signer, "rampart@example.com")
 }
