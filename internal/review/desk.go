@@ -84,20 +84,21 @@ type environment struct {
 // file is what was last seen and written of one worker deployment's pull request.
 type file struct {
 	seen        forge.PullRequest
-	at          time.Time     // seen
-	written     string        // title and body
-	when        time.Time     // written
-	status      string        // the commit that has one, and what it says
-	ordered     string        // what is to be merged by itself: see order; nothing, or "" where that is not known
-	tried       string        // the commit that could not be merged yet
-	last        time.Time     // that it was tried
-	pause, wait time.Duration // how long nothing is tried then, and how long in fact: less where something happened at the forge
-	left        string        // the commit of others that is left alone
-	trouble     string        // that was told last
-	until       time.Time     // when it is tried again, after it was refused
-	merged      int64         // the pull request that was seen merged
-	current     string        // the tip that is up to date, and the base that it is up to date with
-	title       string        // of what was proposed
+	at          time.Time         // seen
+	before      forge.PullRequest // that it took the place of, as long as that has no link to it
+	written     string            // title and body
+	when        time.Time         // written
+	status      string            // the commit that has one, and what it says
+	ordered     string            // what is to be merged by itself: see order; nothing, or "" where that is not known
+	tried       string            // the commit that could not be merged yet
+	last        time.Time         // that it was tried
+	pause, wait time.Duration     // how long nothing is tried then, and how long in fact: less where something happened at the forge
+	left        string            // the commit of others that is left alone
+	trouble     string            // that was told last
+	until       time.Time         // when it is tried again, after it was refused
+	merged      int64             // the pull request that was seen merged
+	current     string            // the tip that is up to date, and the base that it is up to date with
+	title       string            // of what was proposed
 }
 
 // New makes a Desk.
@@ -340,18 +341,17 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	}
 	l.there[n] = gitops.Proposed{Branch: gitops.ProposalBranch(l.world.Environment.Name, n), Tip: tip, ID: id}
 	if !open || superseded {
-		before := pull
+		f.before = pull
 		body := l.Body(ctx, l.world, x)
 		if pull, err = l.openPull(ctx, n, l.there[n].Branch, title, body); err != nil {
 			return err
 		}
-		l.tell(ctx, n, l.link(ctx, before, pull))
 		f.written, f.when = title+"\n"+body, l.Now()
 	}
 	f.see(pull)
 	f.title, said.URL = title, pull.URL
 	l.know(n, said)
-	return errors.Join(l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
+	return errors.Join(l.link(ctx, f), l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
 }
 
 // about reports whether a pull request is about a proposal: whether that is written down, or will be. One that was opened for an earlier

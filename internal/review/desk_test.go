@@ -506,3 +506,31 @@ func TestPeopleMerge(t *testing.T) {
 	d.pass(t, asking())
 	require.Equal(t, 1, on.orders)
 }
+
+// unlinking is a forge that takes no comment for a while.
+type unlinking struct {
+	answering
+	refuses bool
+}
+
+func (u *unlinking) Update(ctx context.Context, number int64, c forge.Change) error {
+	if u.refuses && c.Comment != "" {
+		return &forge.UnavailableError{Op: "it", Err: errors.New("away")}
+	}
+	return u.answering.Update(ctx, number, c)
+}
+
+// A link that could not be written is written later.
+func TestLinkIsWrittenLater(t *testing.T) {
+	on := &unlinking{refuses: true, answering: answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}}
+	d := newDesk(on)
+	d.pass(t, asking())
+	require.Empty(t, on.comments)
+	on.refuses = false
+	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}
+	for range 2 {
+		d.now = d.now.Add(rest)
+		d.pass(t, asking())
+	}
+	require.Equal(t, []string{"7: Superseded by new"}, on.comments)
+}

@@ -83,16 +83,26 @@ func (l *look) openOf(ctx context.Context, branch string) (forge.PullRequest, er
 }
 
 // link leads from a pull request that the bot closed itself to the one that took its place.
-func (l *look) link(ctx context.Context, before, now forge.PullRequest) error {
-	if before.Number == 0 || before.Number == now.Number || before.State == forge.StateMerged {
+func (l *look) link(ctx context.Context, f *file) error {
+	before, now := f.before, f.seen
+	if before.Number == 0 {
 		return nil
 	}
-	if before.State == forge.StateClosed {
-		if by, err := l.closedBy(ctx, before.Number); err != nil || !by.Self {
+	ours := before.Number != now.Number && before.State != forge.StateMerged
+	if ours && before.State == forge.StateClosed {
+		by, err := l.closedBy(ctx, before.Number)
+		if err != nil {
+			return err
+		}
+		ours = by.Self
+	}
+	if ours {
+		if err := l.Forge.Update(ctx, before.Number, forge.Change{Comment: "Superseded by " + now.URL}); err != nil {
 			return err
 		}
 	}
-	return l.Forge.Update(ctx, before.Number, forge.Change{Comment: "Superseded by " + now.URL})
+	f.before = forge.PullRequest{}
+	return nil
 }
 
 func (l *look) closedBy(ctx context.Context, number int64) (forge.Person, error) {
