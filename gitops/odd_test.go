@@ -243,3 +243,26 @@ func TestHostileNames(t *testing.T) {
 		})
 	}
 }
+
+// What a merge leaves out of a folder that both sides changed is what the change brings there, and takes nothing else's place.
+func TestStraysOfAMerge(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	const judges = "package rampart.rollout\n"
+	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"), "policies/ok.rego": judges}})
+	fork := r.Tip("main")
+	evil := blobOf(r, judges+"# evil\n")
+	with(r, "policies", "040000", "tree", rawEntries(r, "100644 ../a/c.yaml", evil, "100644 more.rego", blobOf(r, judges),
+		"100644 ok.rego", r.Git("rev-parse", "main:policies/ok.rego"), "100644 ok.rego", evil))
+	r.Git("update-ref", "refs/heads/change", r.Tip("main"))
+	r.Git("update-ref", "refs/heads/main", fork)
+	r.Commit(gittest.Commit{Write: map[string]string{"policies/base.rego": judges}})
+	m, err := ReadMerge(t.Context(), MergeQuery{Dir: r.Dir, Base: "main", Head: "change"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	a := m.Own.Environments[0]
+	require.Equal(t, []rollout.TextFile{{Path: "policies/base.rego", Text: judges}, {Path: "policies/more.rego", Text: judges}, {Path: "policies/ok.rego", Text: judges}}, a.Policies)
+	said := strings.Join(problems(m.Own), "\n")
+	require.Contains(t, said, `policies: has an entry "../a/c.yaml" that is there twice, or is a path or .git`)
+	require.Contains(t, said, `policies: has an entry "ok.rego" that is there twice, or is a path or .git`)
+	require.Equal(t, []string{"shop/checkout"}, names(a))
+}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -52,6 +53,11 @@ func (f temporalFlags) gateInputs() (gateInputs, error) {
 
 // read gives an input's content, which is one JSON value.
 func (g gateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err error) {
+	for _, name := range []string{in.Namespace, in.Name, in.Key} { // specs that say so are refused, and this is what keeps namespaces apart
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
+			return nil, fmt.Errorf("%s: %q is no name", in, name)
+		}
+	}
 	root, err := os.OpenRoot(g.dir)
 	if err != nil {
 		return nil, fmt.Errorf("--gate-inputs: %w", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -60,6 +61,72 @@ func TestGateInputs(t *testing.T) {
 	fails("escapes")
 	_, err = gateInputs{dir: filepath.Join(dir, "missing")}.Digest(in)
 	require.ErrorContains(t, err, "--gate-inputs")
+}
+
+// What is another namespace's is no input of a gate, however a spec asks for it: the spec is refused, or the file is not among its own.
+func TestGateInputsOfAnotherNamespace(t *testing.T) {
+	dir := t.TempDir()
+	for _, namespace := range []string{"payments", "shop"} {
+		name := "smoke"
+		if namespace == "shop" {
+			name = "own"
+		}
+		folder := filepath.Join(dir, namespace, "secrets", name)
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "input.json"), []byte(`"hunter2"`), 0o600))
+	}
+	inputs := gateInputs{dir, []byte(strings.Repeat("k", minGateKey))}
+	spec := func(ref string) string {
+		return `apiVersion: temporal.io/v1alpha1
+kind: TemporalWorkerDeployment
+metadata: {name: checkout, namespace: shop}
+spec:
+  workerOptions: {connectionRef: {name: temporal}, temporalNamespace: shop}
+  rollout: {strategy: AllAtOnce, gate: {workflowType: Smoke, inputFrom: {secretKeyRef: ` + ref + `}}}
+  template: {spec: {containers: [{name: worker, image: "x:1"}]}}
+`
+	}
+	for ref, says := range map[string]string{
+		`{name: own, key: input.json}`:                                         "",
+		`{name: smoke, key: input.json}`:                                       "key input.json of Secret shop/smoke is not among the files of --gate-inputs: it is expected at shop/secrets/smoke/input.json",
+		`{name: smoke, namespace: payments, key: input.json}`:                  "secretKeyRef.namespace: unknown field",
+		`{name: payments/smoke, key: input.json}`:                              "secretKeyRef.name: ",
+		`{name: ../../payments/secrets/smoke, key: input.json}`:                "secretKeyRef.name: ",
+		`{name: .., key: input.json}`:                                          "secretKeyRef.name: ",
+		`{name: own, key: ../../../payments/secrets/smoke/input.json}`:         "secretKeyRef.key: ",
+		`{name: own, key: ..}`:                                                 "secretKeyRef.key: ",
+		`{name: own, key: "..\\..\\..\\payments\\secrets\\smoke\\input.json"}`: "secretKeyRef.key: ",
+	} {
+		w, err := gitops.ReadFiles([]rollout.TextFile{{Path: "checkout.yaml", Text: spec(ref)}})
+		require.NoError(t, err)
+		s := w.Environments[0].Deployments[0]
+		if s.Spec == nil {
+			require.Contains(t, s.Problems[0].Message, says, ref)
+			continue
+		}
+		for _, in := range rollout.GateInputs(s.Deployment.Namespace, s.Spec.Spec.Rollout) {
+			_, err = inputs.Digest(in)
+			started := temporalPort{inputs: inputs}.StartGate(t.Context(), reconcile.Subject{}, rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &in, InputDigest: "x"}})
+			if says == "" {
+				require.NoError(t, err)
+				require.ErrorIs(t, started, rollout.ErrStale, "it was read")
+				continue
+			}
+			require.EqualError(t, err, says)
+			require.EqualError(t, started, says)
+		}
+	}
+	// Nor is it where nothing looked at the spec.
+	for _, in := range []rollout.GateInputRef{
+		{Kind: rollout.InputSecret, Namespace: "shop", Name: "../../payments/secrets/smoke", Key: "input.json"},
+		{Kind: rollout.InputSecret, Namespace: "shop", Name: "own", Key: "../../../payments/secrets/smoke/input.json"},
+		{Kind: rollout.InputSecret, Namespace: "shop/../payments", Name: "smoke", Key: "input.json"},
+		{Kind: rollout.InputSecret, Namespace: "", Name: "smoke", Key: "input.json"},
+	} {
+		require.False(t, strings.HasPrefix(in.Path(), "shop/"))
+		_, err := inputs.Digest(in)
+		require.ErrorContains(t, err, "is no name")
+	}
 }
 
 // The digest of a Secret depends on the bot's key alone beside the content: it is the same for every bot that has the key, and says
