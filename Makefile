@@ -27,7 +27,7 @@ demo: build ## a real Temporal, a real Git repository, three rollouts: about two
 test: ## every test, the end-to-end ones on a real Temporal included
 	$(GO) test -timeout 20m $(PACKAGES)
 	cd test && $(GO) test -timeout 20m -p 1 -parallel 4 ./bench ./demo ./temporal ./temporalenv ./workflows
-	cd test && $(GO) test -timeout 40m -parallel 3 ./e2e
+	cd test && $(GO) test -timeout 55m -parallel 3 ./e2e
 
 .PHONY: check
 check: format vet lint race ## format, vet, lint, import rules, Rego tests, unit tests under the race detector, fuzz seeds
