@@ -26,6 +26,7 @@ demo: build ## a real Temporal, a real Git repository, three rollouts: about two
 .PHONY: test
 test: ## every test, the end-to-end ones on a real Temporal included
 	$(GO) test -timeout 20m $(PACKAGES)
+	$(GO) test -tags faults -run Fault ./cmd/rampart
 	cd test && $(GO) test -timeout 20m -p 1 -parallel 4 ./bench ./demo ./temporal ./temporalenv ./workflows
 	cd test && $(GO) test -timeout 55m -parallel 3 ./e2e
 

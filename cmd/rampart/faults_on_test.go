@@ -31,6 +31,6 @@ func TestParseFault(t *testing.T) {
 }
 
 func TestFaultSitesAreAllSites(t *testing.T) {
-	require.Len(t, faultSites(), len(temporal.Sites())+1)
-	require.Contains(t, faultSites(), sitePush)
+	require.Len(t, faultSites(), len(temporal.Sites())+2)
+	require.Subset(t, faultSites(), []string{sitePush, siteDecisions})
 }

@@ -3,12 +3,15 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +23,10 @@ import (
 
 // writer is somebody who pushes to the branch again and again.
 type writer struct {
-	w      *world
-	work   string
+	w    *world
+	work string
+
+	mu     sync.Mutex // held for a push
 	pushed int
 	lost   int // pushes that others were quicker than
 	err    error
@@ -79,6 +84,8 @@ func (o *writer) git(args ...string) error {
 
 // push pushes a file of its own, again if the bot was quicker.
 func (o *writer) push() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	file := fmt.Sprintf("other/%d", o.pushed)
 	full := filepath.Join(o.work, file)
 	for {
@@ -123,11 +130,27 @@ func tries(log string) map[int]int {
 	return out
 }
 
-// Fifty worker deployments change at once while somebody else pushes every two seconds: everything lands, and nothing of the other's is
-// lost. How many tries that takes depends on the machine, and is logged: TestFiftyChangeBesideABusyWriter in internal/reconcile has a bound.
+// overtaken stands before a Git server, and does something before the next push to the branch gets there, once it is told what.
+type overtaken struct{ first atomic.Pointer[func()] }
+
+func (o *overtaken) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if what, _ := pushOf(r); what == "push main" {
+			if first := o.first.Swap(nil); first != nil {
+				(*first)()
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Fifty worker deployments change at once while somebody else pushes every two seconds, and once when the bot is about to: everything lands,
+// and nothing of the other's is lost. How many more tries that takes depends on the machine, and is logged: TestFiftyChangeBesideABusyWriter in
+// internal/reconcile has a bound.
 func TestFiftyChangeWhileAnotherPushes(t *testing.T) {
 	names, crowd := many(50, "v1", "v2")
-	w := newWorld(t, crowd, overHTTP())
+	var between overtaken
+	w := newWorld(t, crowd, overHTTPBehind(between.before))
 	b := w.start()
 	like := specText{strategy: "{strategy: AllAtOnce}", sunset: "scaledownDelay: 1h, deleteDelay: 1h"}
 	w.pushSpecs("fifty", specsOf(names, "v1", like))
@@ -135,6 +158,13 @@ func TestFiftyChangeWhileAnotherPushes(t *testing.T) {
 	for _, name := range names {
 		w.named(name).awaitReady(name + ":v1")
 	}
+	// Whatever the bot sends next was made on top of a commit that is not the last one by then.
+	overtake := func() {
+		if err := other.push(); err != nil {
+			t.Errorf("push before the bot: %v", err)
+		}
+	}
+	between.first.Store(&overtake)
 	w.pushSpecs("all at once", specsOf(names, "v2", like))
 	for _, name := range names {
 		w.named(name).awaitReady(name + ":v2")
@@ -143,6 +173,9 @@ func TestFiftyChangeWhileAnotherPushes(t *testing.T) {
 	b.stop()
 	log := b.log.String()
 	t.Logf("%d pushes of another, which lost %d races; tries that were needed: %v of %d", other.pushed, other.lost, tries(log), reconcile.MaxTries)
+	require.Nil(t, between.first.Load(), "the bot pushed, and another was quicker")
+	require.NotEmpty(t, tries(log), "it was refused, and started over")
 	w.checkSteps(names, "current v1", "current v2")
+	w.checkNoRepeats(names)
 	w.checkHistory()
 }

@@ -103,6 +103,14 @@ func (w *world) checkSteps(names []string, steps ...string) {
 	}
 }
 
+// checkNoRepeats wants no call to set what was set already, unless nobody heard the answer to the call before. Of two bots both may ask.
+func (w *world) checkNoRepeats(names []string) {
+	w.t.Helper()
+	for _, name := range names {
+		require.Empty(w.t, w.ns.RoutingRepeats(w.named(name).id()), name)
+	}
+}
+
 // changes are the accepted routing calls that changed something, with images' tags in place of build IDs. A person's rollback marks the
 // build before it moves traffic: a bot that finds the mark in between takes traffic back as well, and the later of both calls, or of
 // both commits, repeats the other and moves nothing.

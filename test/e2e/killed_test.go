@@ -42,6 +42,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	t.Logf("killed %d times, %d of %d mirrors were filled anew", killed, anew, len(caches))
 	require.Empty(t, w.notYetReady(names, "v2"))
 	w.checkSteps(names, "current v1", "ramp v2 5", "ramp v2 10", "ramp v2 25", "ramp v2 50", "current v2")
+	w.checkNoRepeats(names)
 	w.checkHistory()
 }
 

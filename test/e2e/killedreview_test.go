@@ -128,6 +128,7 @@ func TestKilledWhileItIsReviewed(t *testing.T) {
 	}
 	require.ElementsMatch(t, asked, w.pullsAsked(r), "each step is one pull request")
 	w.checkSteps(names, "current v1", "ramp v2 10", "current v2")
+	w.checkNoRepeats(names)
 	w.checkHistory()
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
@@ -86,15 +88,7 @@ func (k *killer) end() {
 // before is the server that the bot knows.
 func (k *killer) before(pass http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		kind, write := "", ""
-		if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/git-upload-pack") {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				return // the bot is gone
-			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			kind, write = k.writes(r, body)
-		}
+		kind, write := writes(r)
 		if kind == "" {
 			pass.ServeHTTP(w, r)
 			return
@@ -136,30 +130,41 @@ var (
 	hashes  = regexp.MustCompile(`/[0-9a-f]{40}\b`)
 )
 
-// writes gives what a request writes: its kind, and what makes two tries the same write. That they are about the same is enough: a text that
-// tells a time is another with each try.
-func (k *killer) writes(r *http.Request, body []byte) (kind, write string) {
-	if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
-		return pushed(body)
+// writes gives what a request writes: its kind, "" if it only reads, and what makes two tries the same write. That they are about the same is
+// enough: a text that tells a time is another with each try.
+func writes(r *http.Request) (kind, write string) {
+	_, path, api := strings.Cut(r.URL.Path, "/api/v1/repos/")
+	if !api || r.Method == http.MethodGet {
+		return pushOf(r)
 	}
 	var about struct{ Title, State string }
-	_ = json.Unmarshal(body, &about) // what is no JSON is about nothing
-	_, path, _ := strings.Cut(r.URL.Path, "/api/v1/repos/")
-	kind = strings.Join(strings.Split(hashes.ReplaceAllString(numbers.ReplaceAllString(path, ""), ""), "/")[2:], " ")
-	return r.Method + " " + kind, r.Method + path + about.Title + about.State
+	_ = json.Unmarshal(bodyOf(r), &about) // what is no JSON is about nothing
+	parts := strings.Split(hashes.ReplaceAllString(numbers.ReplaceAllString(path, ""), ""), "/")
+	return r.Method + " " + strings.Join(parts[2:], " "), r.Method + path + about.Title + about.State
 }
 
-// pushed is what a push writes: its first line says what a branch is moved from and to.
-func pushed(body []byte) (kind, write string) {
-	line, _, _ := bytes.Cut(body, []byte{0})
+// pushOf is what a request to a Git server pushes, such as "push main" or "delete main", "" if it pushes nothing, and what makes two tries the
+// same push. Its first line says what a branch is moved from and to.
+func pushOf(r *http.Request) (what, push string) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+		return "", ""
+	}
+	line, _, _ := bytes.Cut(bodyOf(r), []byte{0})
 	fields := strings.Fields(string(line))
 	if len(fields) != 3 {
-		return "", "" // a question whether pushing is allowed
+		return "", "" // it asks whether it may
 	}
 	from, to, branch := fields[0][4:], fields[1], strings.TrimPrefix(fields[2], "refs/heads/")
-	kind = "push "
+	what = "push " + branch
 	if strings.Trim(to, "0") == "" {
-		kind = "delete "
+		what = "delete " + branch
 	}
-	return kind + branch, kind + branch + from
+	return what, what + from
+}
+
+// bodyOf reads a request's body, and leaves it there: one that ends early, since the client is gone, ends as early for who reads it next.
+func bodyOf(r *http.Request) []byte {
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(cmp.Or(err, io.EOF))))
+	return body
 }

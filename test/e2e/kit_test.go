@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,9 +126,12 @@ func withSetting(setting dynamicconfig.GenericSetting, value any) option {
 }
 
 // overHTTP serves the repository by git http-backend, over TLS, to whoever has the password.
-func overHTTP() option {
+func overHTTP() option { return overHTTPBehind(nil) }
+
+// overHTTPBehind is overHTTP with something before the server; nil: nothing.
+func overHTTPBehind(wrap func(http.Handler) http.Handler) option {
 	return func(w *world) {
-		served := gittest.ServeHTTP(w.t, w.repo, gittest.HTTPConfig{User: "bot", Password: "s3cret", TLS: true})
+		served := gittest.ServeHTTP(w.t, w.repo, gittest.HTTPConfig{User: "bot", Password: "s3cret", TLS: true, Wrap: wrap})
 		w.goOver(served.URL, served.CAFile)
 	}
 }

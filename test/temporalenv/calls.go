@@ -28,6 +28,8 @@ type Call struct {
 	// Forwarded is whether the server saw the call, Accepted whether it answered OK: both also when a fault kept the answer
 	// from the caller.
 	Forwarded, Accepted bool
+	// Left is whether the caller was gone before the answer, and so cannot have heard it.
+	Left bool
 	// Code and Message are what the caller was told.
 	Code    codes.Code
 	Message string
@@ -116,26 +118,49 @@ func routingCall(c Call, deployment string) string {
 	return ""
 }
 
-// routingChanges leaves out calls that repeated what was so already: they are answered with the token that the change was answered with
-// (TestFactSettingTheSameAgainIsOKWhateverTheToken). Calls are recorded when they are answered, but take effect in the order in which
-// they came.
+// routingChanges leaves out calls that repeated what was so already.
 func routingChanges(calls []Call, deployment string) []string {
+	out := []string{}
+	eachRouting(calls, deployment, func(what string, _ Call, of *Call) {
+		if of == nil {
+			out = append(out, what)
+		}
+	})
+	return out
+}
+
+// routingRepeats are calls that repeated what was so already, after whoever had said so before was told that it is.
+func routingRepeats(calls []Call, deployment string) []string {
+	out := []string{}
+	eachRouting(calls, deployment, func(what string, c Call, of *Call) {
+		if of != nil && !of.Left && of.Code == codes.OK && of.Time.Add(of.Took).Before(c.Time) {
+			out = append(out, what)
+		}
+	})
+	return out
+}
+
+// eachRouting goes through what accepted calls made of a deployment's routing, in the order in which they came: they are recorded when they are
+// answered. of is the call before that set the same, nil if there was none: a call that repeats what is so is answered with the token that the
+// change was answered with (TestFactSettingTheSameAgainIsOKWhateverTheToken).
+func eachRouting(calls []Call, deployment string, see func(what string, c Call, of *Call)) {
 	calls = slices.Clone(calls)
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.Time.Compare(b.Time) })
-	seen := map[string]bool{}
-	out := []string{}
+	last := map[string]*Call{}
 	for _, c := range calls {
 		what := routingCall(c, deployment)
-		answer, ok := c.Response.(interface{ GetConflictToken() []byte })
-		if what == "" || ok && seen[string(answer.GetConflictToken())] {
+		if what == "" {
 			continue
 		}
-		if ok {
-			seen[string(answer.GetConflictToken())] = true
+		answer, ok := c.Response.(interface{ GetConflictToken() []byte })
+		if !ok {
+			see(what, c, nil)
+			continue
 		}
-		out = append(out, what)
+		token := string(answer.GetConflictToken())
+		see(what, c, last[token])
+		last[token] = &c
 	}
-	return out
 }
 
 func ramp(r *workflowservice.SetWorkerDeploymentRampingVersionRequest) string {

@@ -69,6 +69,12 @@ func (n *Namespace) RoutingChanges(deployment string) []string {
 	return routingChanges(n.Calls(), deployment)
 }
 
+// RoutingRepeats are the RoutingCalls of one deployment that set what was set already, although whoever asked for it before had been
+// told that it is.
+func (n *Namespace) RoutingRepeats(deployment string) []string {
+	return routingRepeats(n.Calls(), deployment)
+}
+
 // Counts tells how often each method was called through the proxy, reads and polls included.
 func (n *Namespace) Counts() map[string]int { return n.server.proxy.recorder.counts(n.name) }
 

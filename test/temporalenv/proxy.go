@@ -89,6 +89,7 @@ func (p *proxyServer) intercept(ctx context.Context, req any, info *grpc.UnarySe
 		p.recorder.add(call.answered(request, nil, err))
 		return nil, err
 	}
+	caller := ctx
 	if !reading(method) {
 		// A caller that gives up, or is cut off, must not leave it open whether the server accepted.
 		var cancel context.CancelFunc
@@ -100,7 +101,7 @@ func (p *proxyServer) intercept(ctx context.Context, req any, info *grpc.UnarySe
 	if err != nil {
 		response = nil
 	}
-	call.Forwarded, call.Accepted = true, err == nil
+	call.Forwarded, call.Accepted, call.Left = true, err == nil, caller.Err() != nil
 	if faulty && fault.Point == AfterForwarding && err == nil {
 		err = fault.status()
 	}

@@ -130,6 +130,7 @@ func TestFaultsFailBeforeOrAfterTheServerHasDoneIt(t *testing.T) {
 
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "ramp v2 10"}, e.ns.RoutingCalls(""))
 	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingChanges(deployment), "the others changed nothing")
+	require.Empty(t, e.ns.RoutingRepeats(deployment), "nobody heard that it was set")
 	require.Empty(t, cmp.Diff([]seen{
 		{setCurrent, true, true, codes.OK},
 		{setRamp, false, false, codes.Unavailable},
