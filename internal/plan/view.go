@@ -46,7 +46,9 @@ func newView(s *rollout.Snapshot) *view {
 	if v.startsAnew() {
 		v.rec = v1alpha1.RoutingSpec{Hold: v.personsHold()}
 	}
-	v.rec.Versions = slices.Concat(v.rec.Versions, s.Lost)
+	if len(s.Lost) > 0 {
+		v.rec.Versions = slices.Concat(v.rec.Versions, s.Lost)
+	}
 	v.retire = v.retirement()
 	v.connection = v.findConnection()
 	if v.unusable = v.unusableSpec(); v.unusable != nil {

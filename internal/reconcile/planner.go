@@ -52,10 +52,7 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
 	for i, env := range world.Environments {
-		snapshots, err := p.observe(ctx, p.withOrigins(ctx, env, env.Deployments))
-		if err == nil {
-			snapshots, err = p.withLost(ctx, env, snapshots)
-		}
+		snapshots, err := p.observeIn(ctx, env, env.Deployments)
 		if err != nil {
 			return rollout.World{}, err
 		}
@@ -83,6 +80,15 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error
 		out[i] = inOrder(urgent, rest)
 	}
 	return world, out, nil
+}
+
+// observeIn observes snapshots of an environment, with what its history says of them.
+func (p *Planner) observeIn(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
+	if err != nil {
+		return nil, err
+	}
+	return p.withLost(ctx, env, seen)
 }
 
 // observe reads Temporal for each snapshot.
@@ -228,10 +234,7 @@ func wants(a rollout.Ask) bool {
 // The rest goes through decideLate.
 func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []*Decision, err error) {
 	judge := p.JudgeFor(env)
-	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
-	if err == nil {
-		seen, err = p.withLost(ctx, env, seen)
-	}
+	seen, err := p.observeIn(ctx, env, snapshots)
 	if err != nil {
 		return nil, nil, err
 	}
