@@ -61,6 +61,9 @@ type Proposal struct {
 	Message string
 	// Edit makes of routing.yaml, as it is, what is proposed.
 	Edit func(routing []byte) ([]byte, error)
+	// Same reports whether two of routing.yaml differ in nothing that is worth another commit, which takes approvals away that were given to the
+	// one before.
+	Same func(was, is []byte) bool
 }
 
 // Proposed is a proposal's branch on the server.
@@ -206,32 +209,49 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if !there {
 		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
 	}
-	same := was.ID == p.ID
-	if same {
-		if same, err = r.sameRecord(ctx, was, file, record.Hash); err != nil || same && r.own(was, base.Branch) {
-			return was.Tip, err
+	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
+	if was.ID == p.ID {
+		switch before, err := r.sameRecord(ctx, p, was, file, record.Hash); {
+		case err != nil:
+			return "", err
+		case before.IsZero():
+		case r.own(was, base.Branch):
+			return was.Tip, nil
+		case r.inHistory(was.parent, base.Commit):
+			if request.Changes, err = r.proposalChanges(ctx, p, file, before); err != nil {
+				return "", err
+			}
+			holds, err := r.holds(ctx, was, request)
+			if err != nil {
+				return "", err
+			}
+			if holds {
+				r.made[was.Branch] = made{was.tip, base.Branch}
+				return was.Tip, nil
+			}
+			r.cfg.Log.WarnContext(ctx, "proposal is written over", "branch", was.Branch, "commit", was.Tip, "why", "it says that it is the bot's, and holds something else")
 		}
 	}
-	data, err := commitTree{ctx, r.mirror, base.Tree}.read(file, record.Hash.String())
-	if err != nil {
+	if request.Changes, err = r.proposalChanges(ctx, p, file, record.Hash); err != nil {
 		return "", err
 	}
-	if data, err = p.Edit(data); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
-	}
-	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message,
-		Changes: []mirror.Change{{Path: file, Data: data}}}
-	if same && r.inHistory(was.parent, base.Commit) {
-		if same, err = r.holds(ctx, was, request); err != nil {
-			return "", err
-		}
-		if same {
-			r.made[was.Branch] = made{was.tip, base.Branch}
-			return was.Tip, nil
-		}
-		r.cfg.Log.WarnContext(ctx, "proposal is written over", "branch", was.Branch, "commit", was.Tip, "why", "it says that it is the bot's, and holds something else")
-	}
 	return r.pushProposal(ctx, request, p.ID, base.Branch)
+}
+
+// proposalChanges are what a proposal makes of a record.
+func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file string, record mirror.Hash) ([]mirror.Change, error) {
+	data, err := r.readBlob(ctx, file, record)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = p.Edit(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return []mirror.Change{{Path: file, Data: data}}, nil
+}
+
+func (r *Repository) readBlob(ctx context.Context, file string, blob mirror.Hash) ([]byte, error) {
+	return commitTree{ctx: ctx, mirror: r.mirror}.read(file, blob.String())
 }
 
 // made is what a proposal's branch is known to hold: what the bot put there, on top of another branch, and nothing else.
@@ -372,14 +392,25 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 	return hash.String(), nil
 }
 
-// sameRecord reports whether the record is still what a proposal was made from.
-func (r *Repository) sameRecord(ctx context.Context, was Proposed, file string, record plumbing.Hash) (bool, error) {
+// sameRecord gives the record that a proposal was made from, if that is still the same as far as it matters; else the zero hash.
+func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, file string, record mirror.Hash) (before mirror.Hash, err error) {
 	c, err := r.mirror.Commit(was.parent)
 	if err != nil {
-		return false, nil //nolint:nilerr // a mirror that was made anew does not have it
+		return before, nil //nolint:nilerr // a mirror that was made anew does not have it
 	}
 	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
-	return ok && e.Hash == record, err
+	if err != nil || !ok || e.Hash == record {
+		return e.Hash, err
+	}
+	old, err := r.readBlob(ctx, file, e.Hash)
+	if err != nil {
+		return before, nil //nolint:nilerr // nor does a server have what was rewritten
+	}
+	is, err := r.readBlob(ctx, file, record)
+	if err != nil || !p.Same(old, is) {
+		return before, err
+	}
+	return e.Hash, nil
 }
 
 // Withdraw deletes a proposal's branch that is still as it was. One with commits of others is left alone.

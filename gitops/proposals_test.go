@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"bytes"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,9 @@ import (
 
 const proposedRecord = "deploy/shop/x/routing.yaml"
 
+// trifle is what may be added to a record without proposing anew.
+const trifle = "# it is reviewed somewhere\n"
+
 // proposing is a repository with one record, and a proposal to ask for v1.
 func proposing(t *testing.T) (*gittest.Repo, *Repository, func(id, current string) Proposal) {
 	r := gittest.NewBareRepo(t)
@@ -28,7 +32,8 @@ func proposing(t *testing.T) (*gittest.Repo, *Repository, func(id, current strin
 		return Proposal{Environment: env, Deployment: rollout.Name{Namespace: "shop", Name: "x"}, ID: id, Dir: "deploy/shop/x", Message: "rampart(default): ask for " + current,
 			Edit: func(routing []byte) ([]byte, error) {
 				return []byte(strings.Replace(string(routing), `current: ""`, "current: "+current, 1)), nil
-			}}
+			},
+			Same: func(was, is []byte) bool { return bytes.Equal(was, bytes.Replace(is, []byte(trifle), nil, 1)) }}
 	}
 }
 
@@ -165,6 +170,46 @@ func TestProposalThatIsForged(t *testing.T) {
 				require.Equal(t, tip, again)
 			})
 		}
+	}
+}
+
+// Where the record differs in what is not worth another commit, the proposal stays the commit that people approve, also after a start, and also
+// when it was read without its history. One that is forged on the record before is written over, with the record as it is.
+func TestProposalStaysBesideATrifle(t *testing.T) {
+	for name, c := range map[string]struct{ restarts, forges, stays bool }{
+		"as it was": {false, false, true}, "after a start": {true, false, true}, "forged": {false, true, false}, "forged, after a start": {true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, repo, make := proposing(t)
+			p := make("one", "v1")
+			tip, err := repo.Propose(t.Context(), p, Proposed{})
+			require.NoError(t, err)
+			before := r.Tip("main")
+			r.Commit(gittest.Commit{Write: map[string]string{proposedRecord: routingYAML("x", "a.yaml") + trifle}})
+			branch := ProposalBranch(p.Environment.Name, p.Deployment)
+			if c.forges {
+				forged(r, branch, "one", before, treeWith(r, branch, map[string]string{"rampart.yaml": "policies: []\n"}))
+				tip = r.Tip(branch)
+			}
+			if c.restarts {
+				repo = restarted(t, repo)
+			}
+			for range 2 {
+				again, err := repo.Propose(t.Context(), p, onlyProposal(t, repo, p))
+				require.NoError(t, err)
+				require.Equal(t, c.stays, again == tip)
+				require.Equal(t, r.Tip(branch), again)
+			}
+			if !c.stays {
+				require.Equal(t, proposedRecord, r.Git("diff", "--name-only", "main", branch))
+				require.True(t, strings.HasSuffix(r.Files(branch)[proposedRecord], trifle))
+			}
+			r.Commit(gittest.Commit{Write: map[string]string{proposedRecord: routingYAML("x", "a.yaml") + trifle + "# more\n"}})
+			again, err := repo.Propose(t.Context(), p, onlyProposal(t, repo, p))
+			require.NoError(t, err)
+			require.NotEqual(t, tip, again)
+			require.Contains(t, r.Files(branch)[proposedRecord], "# more\n")
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -13,18 +14,9 @@ import (
 // of the record would be in each other's way when they are merged. It is an error if the file holds no record, or none of that stage that
 // waits.
 func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
-	docs, problems := v1alpha1.Decode(routingFile, routing)
-	for _, p := range problems {
-		if p.Severity != v1alpha1.Warning {
-			return nil, errors.New(p.String())
-		}
-	}
-	if len(docs) != 1 {
-		return nil, fmt.Errorf("%d documents where one is expected", len(docs))
-	}
-	r, ok := docs[0].Object.(*v1alpha1.Routing)
-	if !ok {
-		return nil, fmt.Errorf("%s where a record is expected", docs[0].Kind)
+	r, err := record(routing)
+	if err != nil {
+		return nil, err
 	}
 	asking := *r
 	if ask.Desired != nil {
@@ -40,4 +32,50 @@ func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("no stage with the batch job %q waits for approval", ask.Proposal.JobID)
+}
+
+// SameProposal reports whether two of a routing.yaml are the same to whom it proposes something: where that is reviewed, which is written down
+// once it is known, is no reason to propose it anew.
+func SameProposal(was, is []byte) bool {
+	return slices.Equal(reviewedNowhere(was), reviewedNowhere(is))
+}
+
+// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them; as it is, if it holds no record.
+func reviewedNowhere(routing []byte) []byte {
+	r, err := record(routing)
+	if err != nil {
+		return routing
+	}
+	delete(r.Metadata.Annotations, v1alpha1.AnnotationRoutingDigest)
+	if r.Spec.Proposal != nil {
+		r.Spec.Proposal.PullRequest = ""
+	}
+	for _, version := range r.Spec.Versions {
+		for i := range version.Evacuations {
+			version.Evacuations[i].PullRequest = ""
+		}
+	}
+	out, err := YAML(r)
+	if err != nil {
+		return routing
+	}
+	return out
+}
+
+// record decodes a routing.yaml.
+func record(routing []byte) (*v1alpha1.Routing, error) {
+	docs, problems := v1alpha1.Decode(routingFile, routing)
+	for _, p := range problems {
+		if p.Severity != v1alpha1.Warning {
+			return nil, errors.New(p.String())
+		}
+	}
+	if len(docs) != 1 {
+		return nil, fmt.Errorf("%d documents where one is expected", len(docs))
+	}
+	r, ok := docs[0].Object.(*v1alpha1.Routing)
+	if !ok {
+		return nil, fmt.Errorf("%s where a record is expected", docs[0].Kind)
+	}
+	return r, nil
 }

@@ -36,6 +36,44 @@ func TestProposedDiffersInWhatIsDesired(t *testing.T) {
 	require.ElementsMatch(t, []string{"ramping:", "buildID: v2", "percentage: 10"}, more)
 }
 
+// Where a proposal, or a stage, is reviewed is no reason to propose it anew. All else is.
+func TestSameProposal(t *testing.T) {
+	file := func(change func(*v1alpha1.RoutingSpec)) []byte {
+		r := v1alpha1.Routing{APIVersion: v1alpha1.RampartAPIVersion, Kind: v1alpha1.KindRouting, Metadata: v1alpha1.ObjectMeta{Name: "checkout", Namespace: "shop"},
+			Spec: v1alpha1.RoutingSpec{WorkerDeployment: "shop/checkout", TemporalNamespace: "shop", SpecPath: "a.yaml", Desired: v1alpha1.DesiredRouting{Current: "v1"},
+				Proposal: &v1alpha1.RecordedProposal{BuildID: "v2", TemplateHash: "h", To: 10},
+				Versions: []v1alpha1.RecordedVersion{{BuildID: "v1", BuildIDFrom: v1alpha1.BuildIDTemplate, Guard: v1alpha1.GuardOn,
+					Evacuations: []v1alpha1.RecordedEvacuation{{Stage: v1alpha1.EvacuateByMove, Attempt: 1, Target: "v2", JobID: "job", State: v1alpha1.EvacuationProposed}}}}}}
+		change(&r.Spec)
+		r.Seal()
+		out, err := YAML(r)
+		require.NoError(t, err)
+		return out
+	}
+	was := file(func(*v1alpha1.RoutingSpec) {})
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.RoutingSpec)
+		same   bool
+	}{
+		"nothing":                   {func(*v1alpha1.RoutingSpec) {}, true},
+		"where a raise is reviewed": {func(r *v1alpha1.RoutingSpec) { r.Proposal.PullRequest = "https://git.example/pulls/7" }, true},
+		"where a stage is reviewed": {func(r *v1alpha1.RoutingSpec) {
+			r.Versions[0].Evacuations[0].PullRequest = "https://git.example/pulls/7"
+		}, true},
+		"that it is proposed":           {func(r *v1alpha1.RoutingSpec) { r.Proposal = nil }, false},
+		"that it was withdrawn":         {func(r *v1alpha1.RoutingSpec) { r.Proposal.Withdrawn = true }, false},
+		"what is desired":               {func(r *v1alpha1.RoutingSpec) { r.Desired.Current = "v2" }, false},
+		"what becomes of another stage": {func(r *v1alpha1.RoutingSpec) { r.Versions[0].Evacuations[0].State = v1alpha1.EvacuationRunning }, false},
+	} {
+		require.Equal(t, c.same, SameProposal(was, file(c.change)), name)
+		require.Equal(t, c.same, SameProposal(file(c.change), was), name)
+	}
+	for _, broken := range []string{"", "a: [", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"} {
+		require.False(t, SameProposal(was, []byte(broken)))
+		require.True(t, SameProposal([]byte(broken), []byte(broken)))
+	}
+}
+
 func TestProposedWithoutARecord(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "0 documents", "a: b\n---\nc: d\n": "2 documents", "apiVersion: rampart.dev/v1alpha1\nkind: Routing\nspec: 3\n": "routing.yaml:",

@@ -51,7 +51,7 @@ func (a *app) proposer(f forgeFlags, repository repositoryFlags, repo *gitops.Re
 	if err != nil {
 		return nil, err
 	}
-	return review.New(review.Config{Branches: repo, Forge: forge.Contained(on), Base: repository.branch, Edit: render.Proposed, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
+	return review.New(review.Config{Branches: repo, Forge: forge.Contained(on), Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
 		Now: a.now, Log: a.log, LookEvery: lookEvery}), nil
 }
 

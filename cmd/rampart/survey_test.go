@@ -124,7 +124,7 @@ func (w *twins) open(t require.TestingT, i int, j *judges) {
 		Planner: &reconcile.Planner{Source: judged{repo, j}, Observer: b.temporal, Limits: rollout.DefaultLimits(), Now: now, Log: log, Parallel: 2,
 			JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return j.engine(env) }},
 		Committer: repo, Router: b.temporal, Helper: b.temporal,
-		Proposer: review.New(review.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Title: proposalTitle, Body: j.proposalBody, Now: now, Log: log}),
+		Proposer: review.New(review.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: j.proposalBody, Now: now, Log: log}),
 	}
 	if i == 0 {
 		b.bot.Lister = b.temporal

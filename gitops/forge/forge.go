@@ -25,8 +25,8 @@ type Forge interface {
 	// is a *TextError.
 	Open(ctx context.Context, o Opening) (PullRequest, error)
 
-	// Update changes a pull request, in the order of Change's fields. Errors: *PartialError, where labels failed and the rest
-	// was done; *TextError.
+	// Update changes a pull request, in the order of Change's fields. Errors: *PartialError, where reviewers or labels failed and the
+	// rest was done; *TextError.
 	Update(ctx context.Context, number int64, c Change) error
 
 	// Merge merges a pull request, now or as soon as the forge's rules allow it, or takes such an order back. Errors:
@@ -117,7 +117,7 @@ type Opening struct {
 	Head  string // a branch, pushed before
 	Base  string
 	Draft bool
-	// Labels that do not exist are created.
+	// Labels that do not exist are created. They are the last thing that is done: where they are, the reviewers were asked.
 	Labels []string
 	// Reviewers are logins, Teams names of teams of the organization that owns the repository.
 	Reviewers, Teams []string
@@ -137,6 +137,8 @@ const (
 type Change struct {
 	Title string
 	Body  string
+	// Reviewers and Teams are asked for a review, beside those who were; see Opening.
+	Reviewers, Teams []string
 	// Label adds labels, Unlabel removes some; others stay.
 	Label, Unlabel []string
 	// Comment is Markdown.

@@ -35,13 +35,7 @@ func (s Steps) Open(ctx context.Context, f Forge, o Opening) (PullRequest, error
 	if pr, err = Once(ctx, f, pr); err != nil {
 		return pr, err
 	}
-	var failed []error
-	if len(o.Labels) > 0 {
-		failed = s.Label(pr.Number, o.Labels, nil)
-	}
-	if len(o.Reviewers)+len(o.Teams) > 0 {
-		failed = append(failed, s.Ask(pr.Number, o.Reviewers, o.Teams)...)
-	}
+	failed := s.askAndLabel(pr.Number, Change{Reviewers: o.Reviewers, Teams: o.Teams, Label: o.Labels})
 	if len(o.Labels)+len(o.Reviewers)+len(o.Teams) > 0 {
 		if now, err := s.Look(pr.Number); err != nil {
 			failed = append(failed, err)
@@ -62,10 +56,7 @@ func (s Steps) Update(number int64, c Change) error {
 			return err
 		}
 	}
-	var failed []error
-	if len(c.Label)+len(c.Unlabel) > 0 {
-		failed = s.Label(number, c.Label, c.Unlabel)
-	}
+	failed := s.askAndLabel(number, c)
 	if c.Comment != "" {
 		if err := s.Comment(number, c.Comment); err != nil {
 			return err
@@ -77,6 +68,16 @@ func (s Steps) Update(number int64, c Change) error {
 		}
 	}
 	return partial(number, failed)
+}
+
+func (s Steps) askAndLabel(number int64, c Change) (failed []error) {
+	if len(c.Reviewers)+len(c.Teams) > 0 {
+		failed = s.Ask(number, c.Reviewers, c.Teams)
+	}
+	if len(c.Label)+len(c.Unlabel) > 0 {
+		failed = append(failed, s.Label(number, c.Label, c.Unlabel)...)
+	}
+	return failed
 }
 
 func partial(number int64, failed []error) error {

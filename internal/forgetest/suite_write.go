@@ -120,8 +120,17 @@ func testReviewers(s *Site) {
 	require.ErrorContains(s, partial.Failed[0], "ask [nobody-at-all] for a review")
 	require.ErrorContains(s, partial.Failed[1], "ask [no-team] for a review")
 	require.Equal(s, []string{"kept"}, pr.Labels)
+	for range 2 { // to ask again for what was asked is no error, and asks for nothing else
+		p := s.Look(pr.Number)
+		require.Equal(s, []string{s.Person.Login}, logins(p.Reviewers))
+		require.NoError(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Reviewers: []string{s.Person.Login}, Label: []string{"kept"}}))
+	}
+	err = s.Forge.Update(s.Context(), pr.Number, forge.Change{Title: "u", Reviewers: []string{"nobody-at-all"}, Label: []string{"more"}})
+	var again *forge.PartialError
+	require.ErrorAs(s, err, &again)
+	require.ErrorContains(s, again.Failed[0], "ask [nobody-at-all] for a review")
+	require.Equal(s, []string{"kept", "more"}, s.get(pr.Number).Labels)
 	p := s.Look(pr.Number)
-	require.Equal(s, []string{s.Person.Login}, logins(p.Reviewers))
 	if s.Teams {
 		require.Len(s, partial.Failed, 2)
 		require.Equal(s, []string{"platform"}, p.Teams)

@@ -22,8 +22,22 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 
 // merge reports whether the edit of the desired routing is the proposal: it was merged.
 func (v *view) merge() bool {
-	p, d := v.rec.Proposal, v.rec.Decided
-	return v.edited && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired)
+	p, d, asked := v.rec.Proposal, v.rec.Decided, v.rec.Desired.TemplateHash
+	return v.edited && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) && (asked == "" || asked == p.TemplateHash)
+}
+
+// overtaken reports whether the edit of the desired routing is a proposal of another template than the spec asks for: whatever it says is about
+// a version that is not meant any more.
+func (v *view) overtaken() bool {
+	asked := v.rec.Desired.TemplateHash
+	switch was := v.rec.Target; {
+	case !v.edited || asked == "":
+		return false
+	case v.target != nil:
+		return asked != v.target.TemplateHash
+	default:
+		return was == nil || asked != was.TemplateHash
+	}
 }
 
 // approval is who approved the proposal, and why; "" if nobody did.
@@ -217,6 +231,7 @@ func (r *resolver) askPeople(plan *rollout.Plan) {
 	if p, h := plan.Record.Proposal, r.asks(); h != nil {
 		if p != nil && !p.Withdrawn && p.Approved == nil {
 			desired := proposed(*p, plan.Record.Desired)
+			desired.TemplateHash = p.TemplateHash
 			plan.Review = &rollout.ReviewAsk{Held: *h, Proposal: rollout.ReviewedRaise(*p), Desired: &desired, Scope: r.s.Environment.Approval.Scope}
 		}
 		return

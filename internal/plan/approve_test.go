@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,8 +107,8 @@ func TestReviewAsksForTheRouting(t *testing.T) {
 		given change
 		want  v1alpha1.DesiredRouting
 	}{
-		"ramp":      {pastPause(), v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 50}}},
-		"promotion": {rampsAt(50, 11*time.Minute), v1alpha1.DesiredRouting{Current: id("v2")}},
+		"ramp":      {pastPause(), v1alpha1.DesiredRouting{Current: id("v1"), Ramping: &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 50}, TemplateHash: hash("v2")}},
+		"promotion": {rampsAt(50, 11*time.Minute), v1alpha1.DesiredRouting{Current: id("v2"), TemplateHash: hash("v2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := decide(t, of(c.given, wantsApproval(v1alpha1.ScopeRollout)), allowed)
@@ -209,6 +211,47 @@ func TestAnotherEditIsNoApproval(t *testing.T) {
 	plan := decide(t, of(pastPause(), wantsApproval(v1alpha1.ScopeStep), suggests(10, 50), edits("v1", "v2", 30)), allowed)
 	require.Equal(t, "edited-up", plan.Row)
 	require.Equal(t, []string{"SetRamp v2 30"}, sayCall(plan.Raise))
+}
+
+// Under a build ID of the user's own, the same step of another template is another proposal: merged late, it is put back, and nobody's wish.
+func TestMergeOfAnotherTemplate(t *testing.T) {
+	step, held := wantsApproval(v1alpha1.ScopeStep), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))
+	of2 := func(template string) change { return func(g *given) { g.rec.Desired.TemplateHash = template } }
+	current, other := hash("v2"), hash("v3")
+	asks := all(pastPause(), step, suggests(10, 50))
+	none := all(pastPause(), step)
+	for name, c := range map[string]struct {
+		given change
+		judge func(rollout.Proposal) rollout.Verdicts
+		row   string
+		calls []string
+		next  *v1alpha1.RecordedProposal
+		late  bool
+	}{
+		"the proposed template":              {all(asks, edits("v1", "v2", 50), of2(current)), allowed, "next-step", []string{"SetRamp v2 50"}, nil, false},
+		"another, and it waits on":           {all(asks, edits("v1", "v2", 50), of2(other)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), true},
+		"another, of another step":           {all(asks, edits("v2", "", 0), of2(other)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), true},
+		"another, of less than there is":     {all(asks, edits("v1", "v2", 5), of2(other)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), true},
+		"another, of an earlier build":       {all(asks, edits("v1", "v3", 50), of2(other)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), true},
+		"another, with nothing to wait for":  {all(none, edits("v1", "v2", 50), of2(other)), held, "next-step", nil, nil, true},
+		"of this one, of less than there is": {all(asks, edits("v1", "v2", 5), of2(current)), allowed, "edited-down", []string{"SetRamp v2 5"}, gone(10, 50), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(c.given)
+			plan := decide(t, s, c.judge)
+			require.Equal(t, c.row, plan.Row)
+			require.Equal(t, c.calls, append(sayCall(plan.Lower), sayCall(plan.Raise)...))
+			require.Empty(t, cmp.Diff(c.next, plan.Record.Proposal))
+			require.Empty(t, plan.Record.Desired.TemplateHash, "only a proposal has it")
+			require.Equal(t, plan.Record.Desired, *plan.Record.Decided)
+			late := slices.ContainsFunc(plan.Summary, func(line string) bool { return strings.Contains(line, "for another template than the spec has") })
+			require.Equal(t, c.late, late, "%q", plan.Summary)
+			if c.late {
+				require.Equal(t, *s.Record.Routing.Spec.Decided, plan.Record.Desired, "put back")
+				require.Nil(t, plan.Record.Hold, "nobody wished for it")
+			}
+		})
+	}
 }
 
 // With scope Rollout the first approval covers the later steps of the same attempt, and nothing else.

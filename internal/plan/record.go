@@ -108,7 +108,11 @@ func (r *resolver) stuckBefore() *int64 {
 // nextRouting restates what is desired: what this plan moves traffic to; else what is already desired, if that is what
 // is or an unanswered drift, or if it is not known whether it still may be; else what is.
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
-	if r.merged && !r.undecided() { // what was merged is what is asked for, and no wish beside the rows
+	switch {
+	case r.outdated:
+		r.lines = append(r.lines, "what was merged proposes "+describe(desiredConfig(r.rec.Desired))+" for another template than the spec has: routing.yaml is put back")
+		next.Desired = *r.rec.Decided
+	case r.merged && !r.undecided(): // what was merged is what is asked for, and no wish beside the rows
 		next.Desired = *r.rec.Decided
 	}
 	move := r.move()
@@ -132,6 +136,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 		next.Desired, next.Basis = desiredOf(r.actual), basisOf(r.actual)
 	}
 	if !wish { // which is settled once it is seen
+		next.Desired.TemplateHash = ""
 		decided := next.Desired
 		next.Decided = &decided
 	}

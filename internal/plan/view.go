@@ -33,6 +33,8 @@ type view struct {
 	edited bool
 	// merged says that the edit is the proposal that was merged, and no other wish of a person.
 	merged bool
+	// outdated says that the edit is a proposal of an earlier template that was merged late, and nobody's wish.
+	outdated bool
 	// retire is the wish that the worker deployment ends, nil for none.
 	retire *v1alpha1.Retire
 }
@@ -64,6 +66,9 @@ func newView(s *rollout.Snapshot) *view {
 	}
 	v.promotions = v.seenPromotions()
 	v.target = v.findTarget()
+	if v.overtaken() {
+		v.edited, v.outdated, v.desired = false, true, desiredConfig(*v.rec.Decided)
+	}
 	return v
 }
 

@@ -34,6 +34,8 @@ type Config struct {
 	Base string
 	// Edit makes of a routing.yaml one in which a proposal is approved.
 	Edit func(routing []byte, ask rollout.ReviewAsk) ([]byte, error)
+	// Same reports whether two of a routing.yaml are the same to whom they propose something.
+	Same func(was, is []byte) bool
 	// Title and Body are those of the pull request for a decision. A body takes long beside a cycle's other work, so it is asked for only
 	// where it may be written.
 	Title func(d *reconcile.Decision) string
@@ -89,6 +91,7 @@ type file struct {
 	written     string            // title and body
 	when        time.Time         // written
 	status      string            // the commit that has one, and what it says
+	finished    int64             // the pull request that all was done about that opening one takes
 	ordered     string            // what is to be merged by itself: see order; nothing, or "" where that is not known
 	tried       string            // the commit that could not be merged yet
 	last        time.Time         // that it was tried
@@ -335,7 +338,7 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	}
 	tip, err := l.propose(ctx, f, was, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id, Dir: x.Plan.Dir,
 		Message: title + "\n\nMerging this approves it: it is decided again before anything is done.",
-		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) }})
+		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) }, Same: l.Same})
 	if err != nil {
 		return err
 	}
@@ -349,6 +352,11 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 		f.written, f.when = title+"\n"+body, l.Now()
 	}
 	f.see(pull)
+	if recorded.PullRequest == "" { // that it was opened, let alone by whom, is not known before it is written down
+		if err := l.finish(ctx, n, f, recorded.Since.Add(-back)); err != nil {
+			return err
+		}
+	}
 	f.title, said.URL = title, pull.URL
 	l.know(n, said)
 	return errors.Join(l.link(ctx, f), l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ type desk struct {
 func newDesk(on forge.Forge) *desk {
 	d := &desk{body: "body", server: &server{there: map[rollout.Name]gitops.Proposed{}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		world: rollout.EnvironmentWorld{Environment: v1alpha1.Environment{Name: "prod"}, Base: "base"}}
-	d.Desk = New(Config{Branches: d.server, Forge: on, Base: "main", Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
+	d.Desk = New(Config{Branches: d.server, Forge: on, Base: "main", Same: bytes.Equal, Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler),
 		Title: func(*reconcile.Decision) string { return "title" },
 		Commit: func(_ v1alpha1.Environment, branch, message string) (string, string) {
 			return "commit to " + branch, message
@@ -188,8 +189,10 @@ type answering struct {
 	merged   string
 	orders   int
 	fails    error
-	// told is what it was told of merging, in turn.
-	told []string
+	// told is what it was told of merging, and asked who was asked for a review and which labels were set, in turn.
+	told, asked []string
+	// closed are pull requests of before.
+	closed []forge.PullRequest
 }
 
 func (a *answering) Merge(_ context.Context, number int64, m forge.Merge) (forge.Merging, error) {
@@ -221,7 +224,7 @@ func (a *answering) List(_ context.Context, f forge.Filter) ([]forge.PullRequest
 	if f.Open && a.pull.State != forge.StateOpen {
 		return nil, nil
 	}
-	return []forge.PullRequest{a.pull}, nil
+	return append([]forge.PullRequest{a.pull}, a.closed...), nil
 }
 
 func (a *answering) Get(context.Context, int64) (forge.Details, error) {
@@ -243,7 +246,13 @@ func (a *answering) Update(_ context.Context, number int64, c forge.Change) erro
 		a.comments = append(a.comments, fmt.Sprintf("%d: %s", number, c.Comment))
 		return nil
 	}
-	a.bodies = append(a.bodies, c.Body)
+	if c.Body != "" {
+		a.bodies = append(a.bodies, c.Body)
+	}
+	if c.Body == "" && !c.Close {
+		a.asked = append(a.asked, fmt.Sprintf("%d: %v %v %v", number, c.Reviewers, c.Teams, c.Label))
+		return a.fails
+	}
 	return nil
 }
 
@@ -505,6 +514,90 @@ func TestPeopleMerge(t *testing.T) {
 	d.world.PeopleMerge = false
 	d.pass(t, asking())
 	require.Equal(t, 1, on.orders)
+}
+
+// What a run that was ended did not do any more for a pull request that it opened is done by the next one: once, and only for as long as its
+// address is not written down.
+func TestOpeningIsFinished(t *testing.T) {
+	opened := forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Base: "main", HeadCommit: "tip", Title: "title", Body: "body"}
+	started := func(on forge.Forge) *desk {
+		before, d := newDesk(forge.None{}), newDesk(on)
+		before.pass(t, asking()) // pushed the branch
+		d.Branches = before.server
+		d.world.Environment.PullRequests = v1alpha1.PullRequests{Labels: []string{"rampart"}, Reviewers: []string{"ada"}, Teams: []string{"ops"}}
+		return d
+	}
+	on := &answering{pull: opened, closed: []forge.PullRequest{{Number: 7, State: forge.StateClosed}, {Number: 5, State: forge.StateClosed}}, by: forge.Person{Self: true}}
+	d := started(on)
+	for range 2 {
+		d.pass(t, asking())
+		require.Equal(t, []string{"8: [ada] [ops] [rampart]"}, on.asked)
+		require.Equal(t, []string{"7: Superseded by new"}, on.comments)
+	}
+	require.Zero(t, on.opened)
+
+	t.Run("one that it opened itself", func(t *testing.T) {
+		on := &answering{}
+		d := started(on)
+		d.pass(t, asking())
+		on.pull = opened
+		d.pass(t, asking())
+		require.Equal(t, 1, on.opened)
+		require.Empty(t, on.asked, "it was opened with them")
+	})
+	t.Run("one that is written down", func(t *testing.T) {
+		on := &answering{pull: opened}
+		decision := asking()
+		decision.Plan.Record.Proposal.PullRequest = "new"
+		decision.Plan.Review.Proposal = rollout.ReviewedRaise(*decision.Plan.Record.Proposal)
+		started(on).pass(t, decision)
+		require.Empty(t, on.asked)
+	})
+	t.Run("nobody is to be asked", func(t *testing.T) {
+		on := &answering{pull: opened}
+		d := started(on)
+		d.world.Environment.PullRequests = v1alpha1.PullRequests{}
+		d.pass(t, asking())
+		require.Empty(t, on.asked)
+	})
+	t.Run("some cannot be asked", func(t *testing.T) {
+		on := &answering{pull: opened, fails: &forge.PartialError{Number: 8, Failed: []error{errors.New("no such person")}}}
+		d := started(on)
+		d.pass(t, asking())
+		d.pass(t, asking())
+		require.Len(t, on.asked, 1, "it is told, and not tried again")
+		require.Equal(t, "new", d.Reviews("prod")[checkout].URL)
+	})
+	t.Run("the forge is away", func(t *testing.T) {
+		on := &answering{pull: opened, fails: &forge.UnavailableError{Op: "it", Err: errors.New("away")}}
+		d := started(on)
+		d.pass(t, asking())
+		require.Empty(t, d.Reviews("prod"), "nothing is written down before")
+		on.fails = nil
+		d.now = d.now.Add(rest)
+		d.pass(t, asking())
+		require.Len(t, on.asked, 2)
+		require.Equal(t, "new", d.Reviews("prod")[checkout].URL)
+	})
+	t.Run("one of commits", func(t *testing.T) {
+		labeled := opened
+		labeled.Labels = []string{"more", "rampart"}
+		for _, pull := range []forge.PullRequest{opened, labeled} {
+			on := &answering{pull: pull}
+			d, commit := started(on), guarded("one")
+			d.world.Environment.PullRequests.OnProtectedBranch = v1alpha1.ProposeCommits
+			commit.Environment = d.world.Environment
+			on.pull.HeadCommit = "tip of one"
+			for range 2 {
+				require.NoError(t, d.ProposeCommit(t.Context(), commit))
+			}
+			if len(pull.Labels) == 0 {
+				require.Equal(t, []string{"8: [ada] [ops] [rampart]"}, on.asked)
+			} else {
+				require.Empty(t, on.asked, "its labels are what is set last")
+			}
+		}
+	})
 }
 
 // unlinking is a forge that takes no comment for a while.

@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
@@ -85,6 +86,11 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 		f.written, f.when = text, l.Now()
 	}
 	f.see(pull)
+	if slices.ContainsFunc(l.world.Environment.PullRequests.Labels, func(label string) bool { return !slices.Contains(pull.Labels, label) }) {
+		if err := l.finish(ctx, output, f, l.Now()); err != nil {
+			return err
+		}
+	}
 	f.title = title
 	return l.merge(ctx, f, is.Tip)
 }

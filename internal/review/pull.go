@@ -129,9 +129,37 @@ func (l *look) openPull(ctx context.Context, n rollout.Name, head, title, body s
 	}
 	f := l.file(n)
 	f.see(pull)
-	f.ordered = nothing
+	f.ordered, f.finished = nothing, pull.Number
 	l.Log.InfoContext(ctx, "proposed", "deployment", n.String(), "pullRequest", pull.URL, "title", title)
 	return pull, nil
+}
+
+// finish does what a run that ended while it opened a pull request did not do any more: who is asked for a review, its labels, and which one it
+// takes the place of.
+func (l *look) finish(ctx context.Context, n rollout.Name, f *file, since time.Time) error {
+	pull, asked := f.seen, l.world.Environment.PullRequests
+	if pull.Number == 0 || pull.State != forge.StateOpen || f.finished == pull.Number {
+		return nil
+	}
+	if len(asked.Labels)+len(asked.Reviewers)+len(asked.Teams) > 0 {
+		err := l.Forge.Update(ctx, pull.Number, forge.Change{Reviewers: asked.Reviewers, Teams: asked.Teams, Label: asked.Labels})
+		var partial *forge.PartialError
+		switch {
+		case errors.As(err, &partial):
+			l.tell(ctx, n, err)
+		case err != nil:
+			return err
+		}
+	}
+	list, err := l.Forge.List(ctx, forge.Filter{Head: pull.Head, Base: l.base(), Since: since})
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(list, func(p forge.PullRequest) bool { return p.Number < pull.Number }); at >= 0 {
+		f.before = list[at]
+	}
+	f.finished = pull.Number
+	return nil
 }
 
 // merged reports whether a branch was merged as it is.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,11 +102,17 @@ func (w *world) awaitBuild(image string) string {
 	return w.build(image)
 }
 
-// merge merges as a person.
+// merge merges as a person, who looks at the pull request first: one that Gitea left unchecked is checked by that.
 func (w *world) merge(r *review, p *sdk.PullRequest, style sdk.MergeStyle) {
 	w.t.Helper()
+	refused := ""
 	w.eventually("merged", func() bool {
+		p = w.pull(r, p.Index)
 		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: style, Title: p.Title})
+		if why := fmt.Sprintf("%v (mergeable: %v, branch %s, pull request at %s)", err, p.Mergeable, p.Head.Sha, w.repo.Git("rev-parse", fmt.Sprintf("refs/pull/%d/head", p.Index))); !ok && why != refused {
+			refused = why
+			w.t.Logf("not merged yet: %s: %s", p.Title, why)
+		}
 		return err == nil && ok
 	})
 }
@@ -157,6 +164,7 @@ func TestStepsAreProposedAndMerged(t *testing.T) {
 		require.Regexp(t, `Rules: .*[1-9][0-9]* passed`, p.Body)
 		require.Equal(t, recordDir+"/routing.yaml", w.repo.Git("diff", "--name-only", proposalBranch+"^", proposalBranch))
 		w.eventually("its address is in the status", func() bool { return w.status().Decision != nil && w.status().Decision.PullRequest == p.HTMLURL })
+		require.Equal(t, p.Head.Sha, w.pull(r, p.Index).Head.Sha, "to write that down is no new commit of the proposal, which takes approvals away")
 		require.Equal(t, step.calls[:len(step.calls)-1], w.calls(), "nothing moves before")
 		w.merge(r, p, step.style)
 		w.eventually(step.title, func() bool { return len(w.calls()) == len(step.calls) })

@@ -59,6 +59,9 @@ type DesiredRouting struct {
 	Current string `json:"current"`
 	// Ramping build; nil: no ramp.
 	Ramping *DesiredRamp `json:"ramping,omitempty"`
+	// TemplateHash of the version that a proposal asks for, so that what is merged late is not taken for the same step of another template
+	// under the same build ID. Only a proposal has it: what the bot decides and what a person writes have none.
+	TemplateHash string `json:"templateHash,omitempty"`
 }
 
 // DesiredRamp is a ramp to a build ID; "" means to unversioned workers.

@@ -133,6 +133,11 @@ func TestReviewersLeftOut(t *testing.T) {
 	require.ErrorContains(t, partial.Failed[0], "ask [reader] for a review")
 	require.ErrorContains(t, partial.Failed[0], "free editions take only one")
 	require.Equal(t, []*forgetest.User{s.Person}, s.Look(pr.Number).Reviewers)
+
+	s.SetRules(func(r *forgetest.Rules) { r.Reviewers = 0 })
+	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Reviewers: []string{s.Reader.Login}}))
+	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Reviewers: []string{s.Reader.Login}}))
+	require.ElementsMatch(t, []*forgetest.User{s.Person, s.Reader}, s.Look(pr.Number).Reviewers, "beside those who were asked")
 }
 
 func TestLabelWithComma(t *testing.T) {

@@ -92,7 +92,7 @@ func appendErr(errs []error, err error) []error {
 	return errs
 }
 
-// review asks people for a review, and looks who was.
+// review asks people for a review beside those who were asked, and looks who was.
 func (f *Forge) review(ctx context.Context, number int64, logins []string) (failed []error) {
 	var ids []int64
 	var known []string
@@ -113,7 +113,17 @@ func (f *Forge) review(ctx context.Context, number int64, logins []string) (fail
 	if len(ids) == 0 {
 		return failed
 	}
-	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{ReviewerIDs: &ids}, gl.WithContext(ctx))
+	mr, err := f.mergeRequest(ctx, number)
+	if err != nil {
+		return append(failed, err)
+	}
+	all := slices.Clone(ids)
+	for _, asked := range mr.Reviewers {
+		if !slices.Contains(ids, asked.ID) {
+			all = append(all, asked.ID)
+		}
+	}
+	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{ReviewerIDs: &all}, gl.WithContext(ctx))
 	if err != nil {
 		return append(failed, f.fail(call{asking(strings.Join(known, " ")), needWrite}, resp, err))
 	}
