@@ -30,14 +30,7 @@ func (v *view) merge() bool {
 // a version that is not meant any more.
 func (v *view) overtaken() bool {
 	asked := v.rec.Desired.TemplateHash
-	switch was := v.rec.Target; {
-	case !v.edited || asked == "":
-		return false
-	case v.target != nil:
-		return asked != v.target.TemplateHash
-	default:
-		return was == nil || asked != was.TemplateHash
-	}
+	return v.edited && asked != "" && v.target != nil && asked != v.target.TemplateHash
 }
 
 // approval is who approved the proposal, and why; "" if nobody did.

@@ -234,6 +234,8 @@ func TestMergeOfAnotherTemplate(t *testing.T) {
 		"another, of less than there is":     {all(asks, edits("v1", "v2", 5), of2(other)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), true},
 		"another, of an earlier build":       {all(asks, edits("v1", "v3", 50), of2(other)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), true},
 		"another, with nothing to wait for":  {all(none, edits("v1", "v2", 50), of2(other)), held, "next-step", nil, nil, true},
+		"of this one, and it is so already":  {all(pastPause(), step, edits("v1", "v2", 50), routes("v1", "v2", 50, time.Minute), of2(current)), allowed, "edited-done", nil, nil, false},
+		"of this one, and nothing else":      {all(asks, of2(current)), allowed, "next-step", nil, proposal(10, 50, ago(48*time.Hour)), false},
 		"of this one, of less than there is": {all(asks, edits("v1", "v2", 5), of2(current)), allowed, "edited-down", []string{"SetRamp v2 5"}, gone(10, 50), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -18,6 +19,9 @@ func (p *Planner) withLost(ctx context.Context, env rollout.EnvironmentWorld, se
 	var lost []rollout.LostVersions
 	var of []int
 	for i, s := range seen {
+		if allRecorded(s) { // as nearly always
+			continue
+		}
 		if ids := plan.LostVersions(s); len(ids) > 0 {
 			lost, of = append(lost, rollout.LostVersions{Deployment: s.Deployment, Dir: s.Record.Dir, TemporalNamespace: plan.TemporalNamespace(s), BuildIDs: ids}), append(of, i)
 		}
@@ -47,4 +51,15 @@ func (p *Planner) withLost(ctx context.Context, env rollout.EnvironmentWorld, se
 		out[i] = again[k]
 	}
 	return out, nil
+}
+
+// allRecorded reports whether a record has all versions that Temporal lists.
+func allRecorded(s rollout.Snapshot) bool {
+	var recorded []v1alpha1.RecordedVersion
+	if r := s.Record.Routing; r != nil {
+		recorded = r.Spec.Versions
+	}
+	return !slices.ContainsFunc(s.Observation.Versions, func(o rollout.VersionObservation) bool {
+		return !slices.ContainsFunc(recorded, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == o.BuildID })
+	})
 }

@@ -102,12 +102,21 @@ func (w *world) awaitBuild(image string) string {
 	return w.build(image)
 }
 
+// stuck is how long a pull request may be one that Gitea does not merge before somebody pushes to its base, since a check that failed there is
+// made again with the next push, and not before.
+const stuck = time.Minute
+
 // merge merges as a person, who looks at the pull request first: one that Gitea left unchecked is checked by that.
 func (w *world) merge(r *review, p *sdk.PullRequest, style sdk.MergeStyle) {
 	w.t.Helper()
-	refused := ""
+	refused, since := "", time.Now()
 	w.eventually("merged", func() bool {
-		p = w.pull(r, p.Index)
+		if p = w.pull(r, p.Index); p.Mergeable {
+			since = time.Now()
+		} else if time.Since(since) > stuck {
+			w.push("have it checked again", map[string]string{"checked-again": time.Now().String()})
+			since = time.Now()
+		}
 		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: style, Title: p.Title})
 		if why := fmt.Sprintf("%v (mergeable: %v, branch %s, pull request at %s)", err, p.Mergeable, p.Head.Sha, w.repo.Git("rev-parse", fmt.Sprintf("refs/pull/%d/head", p.Index))); !ok && why != refused {
 			refused = why
