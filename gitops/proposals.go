@@ -61,8 +61,7 @@ type Proposal struct {
 	Message string
 	// Edit makes of routing.yaml, as it is, what is proposed.
 	Edit func(routing []byte) ([]byte, error)
-	// Same reports whether two of routing.yaml differ in nothing that is worth another commit, which takes approvals away that were given to the
-	// one before.
+	// Same reports whether two of routing.yaml that are not the same differ in nothing that is worth another commit.
 	Same func(was, is []byte) bool
 }
 

@@ -1,9 +1,9 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -34,16 +34,20 @@ func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 	return nil, fmt.Errorf("no stage with the batch job %q waits for approval", ask.Proposal.JobID)
 }
 
-// SameProposal reports whether two of a routing.yaml are the same to whom it proposes something: where that is reviewed, which is written down
-// once it is known, is no reason to propose it anew.
+// SameProposal reports whether two of a routing.yaml differ only in where what they propose is reviewed. That is written down once it is known,
+// and somebody may have approved by then what would be proposed anew.
 func SameProposal(was, is []byte) bool {
-	return slices.Equal(reviewedNowhere(was), reviewedNowhere(is))
+	return bytes.Equal(reviewedNowhere(was), reviewedNowhere(is))
 }
 
-// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them; as it is, if it holds no record.
+// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them; as it is, if it holds no record, or
+// one that is written another way than by the bot.
 func reviewedNowhere(routing []byte) []byte {
 	r, err := record(routing)
 	if err != nil {
+		return routing
+	}
+	if as, err := YAML(r); err != nil || !bytes.Equal(as, routing) {
 		return routing
 	}
 	delete(r.Metadata.Annotations, v1alpha1.AnnotationRoutingDigest)

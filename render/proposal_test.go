@@ -68,6 +68,8 @@ func TestSameProposal(t *testing.T) {
 		require.Equal(t, c.same, SameProposal(was, file(c.change)), name)
 		require.Equal(t, c.same, SameProposal(file(c.change), was), name)
 	}
+	addressed := file(func(r *v1alpha1.RoutingSpec) { r.Proposal.PullRequest = "https://git.example/pulls/7" })
+	require.False(t, SameProposal(was, append(addressed, "# a person's\n"...)), "what people wrote into it is in no proposal yet")
 	for _, broken := range []string{"", "a: [", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"} {
 		require.False(t, SameProposal(was, []byte(broken)))
 		require.True(t, SameProposal([]byte(broken), []byte(broken)))

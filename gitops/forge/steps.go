@@ -1,6 +1,9 @@
 package forge
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Steps are what opening and changing a pull request is made of at one forge, for adapters. The order, and what becomes of what fails, is
 // the same at all of them.
@@ -70,9 +73,13 @@ func (s Steps) Update(number int64, c Change) error {
 	return partial(number, failed)
 }
 
+// askAndLabel sets no labels where reviewers were not asked since the forge is away: where they are, the rest was done.
 func (s Steps) askAndLabel(number int64, c Change) (failed []error) {
 	if len(c.Reviewers)+len(c.Teams) > 0 {
 		failed = s.Ask(number, c.Reviewers, c.Teams)
+	}
+	if Later(errors.Join(failed...)) {
+		return failed
 	}
 	if len(c.Label)+len(c.Unlabel) > 0 {
 		failed = append(failed, s.Label(number, c.Label, c.Unlabel)...)

@@ -125,6 +125,9 @@ func testReviewers(s *Site) {
 		require.Equal(s, []string{s.Person.Login}, logins(p.Reviewers))
 		require.NoError(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Reviewers: []string{s.Person.Login}, Label: []string{"kept"}}))
 	}
+	s.Say(pr.Number, s.Person, "APPROVED")
+	require.NoError(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Reviewers: []string{s.Person.Login}}))
+	require.Len(s, s.get(pr.Number).Approvals, 1, "who approved did so")
 	err = s.Forge.Update(s.Context(), pr.Number, forge.Change{Title: "u", Reviewers: []string{"nobody-at-all"}, Label: []string{"more"}})
 	var again *forge.PartialError
 	require.ErrorAs(s, err, &again)

@@ -137,14 +137,16 @@ func requestReviewers(c *forgetest.Call) forgetest.Reply {
 			return refuse(http.StatusUnprocessableEntity, "Reviews may only be requested from collaborators. One or more of the users or teams "+
 				"you specified is not a collaborator of the "+c.Owner+"/"+c.Name+" repository.")
 		}
-		asked = append(asked, u)
+		if !slices.Contains(p.Reviewers, u) {
+			asked = append(asked, u)
+		}
 	}
 	for _, team := range o.Teams {
 		if !c.HasTeam(team) {
 			return refuse(http.StatusUnprocessableEntity, "Could not resolve to a node with the global id of '"+team+"'.")
 		}
 	}
-	p.Reviewers, p.Teams = append(p.Reviewers, asked...), append(p.Teams, o.Teams...)
+	p.Reviewers, p.Teams = append(p.Reviewers, asked...), append(p.Teams, slices.DeleteFunc(o.Teams, func(team string) bool { return slices.Contains(p.Teams, team) })...)
 	c.Touch(p)
 	return forgetest.Reply{Status: http.StatusCreated, Body: pull(c, p, simple)}
 }

@@ -33,7 +33,9 @@ type TakenBack struct {
 
 	attempt int
 	was     rollout.RoutingConfig
-	held    bool
+	// asked is the desired routing as the record had it, which may be a merge or an edit that nobody answered yet.
+	asked rollout.RoutingConfig
+	held  bool
 }
 
 // AskTakeBack says what more to read of Temporal for a TakeBack, as Ask does for a cycle.
@@ -58,10 +60,13 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	if id == "" && !v.actual.HasRamp {
 		return TakenBack{}, fmt.Errorf("the spec of %s names no build now (%s): name the one that is to lose its traffic with --build", s.Deployment, describe(v.actual))
 	}
-	t := TakenBack{attempt: max(v.attempt(id), 1), was: v.desired, held: v.rec.Hold != nil,
+	t := TakenBack{attempt: max(v.attempt(id), 1), was: v.desired, asked: v.desired, held: v.rec.Hold != nil,
 		Bar: v1alpha1.Bar{BuildID: id, By: w.By, Reason: w.Reason, At: v1alpha1.NewTime(v.now)}}
 	if r := v.recorded(id); r != nil {
 		t.Bar.TemplateHash = r.TemplateHash
+	}
+	if v.rec.Basis != nil {
+		t.asked = desiredConfig(v.rec.Desired)
 	}
 	var move rollout.Action
 	switch {
@@ -202,7 +207,7 @@ func (t TakenBack) Record(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	if h := next.Hold; h != nil && h.Kind == v1alpha1.HoldDrift && !t.held {
 		next.Hold = nil // it followed what we did
 	}
-	if desiredConfig(rec.Desired).SameTraffic(t.was) {
+	if desiredConfig(rec.Desired).SameTraffic(t.asked) {
 		next.Desired, next.Decided, next.Basis = made.Desired, made.Decided, made.Basis
 	}
 	next.Promotions = made.Promotions

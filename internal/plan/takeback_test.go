@@ -140,6 +140,34 @@ func TestTakeBackRecord(t *testing.T) {
 	}
 }
 
+// What was merged or edited for the build that loses its traffic, and was not answered yet, is over with that: it is no drift when it is seen.
+func TestTakeBackBesideAnEdit(t *testing.T) {
+	next := all(promoted(time.Minute), wants("v3"), inGit("v3"), up("v3"), edits("v2", "v3", 10))
+	waits := func(g *given) {
+		g.rec.Proposal = &v1alpha1.RecordedProposal{BuildID: id("v3"), TemplateHash: hash("v3"), To: 10, Since: stamp(ago(time.Hour))}
+	}
+	for name, given := range map[string]change{
+		"edited by a person": next, "merged": all(next, waits), "merged late": all(next, func(g *given) { g.rec.Desired.TemplateHash = hash("v0") }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(given)
+			wish := adasWish
+			wish.BuildID = id("v2")
+			taken, err := DecideTakeBack(s, wish)
+			require.NoError(t, err)
+			got := taken.Record(s.Record.Routing.Spec)
+			require.Equal(t, v1alpha1.DesiredRouting{Current: id("v1")}, got.Desired)
+			require.Equal(t, got.Desired, *got.Decided)
+			routing := *s.Record.Routing
+			routing.Spec = got
+			s.Record.Routing = &routing
+			s.Observation.Routing = taken.Now()
+			s.Observation.Routing.CurrentChangedAt, s.Observation.Routing.Revision = noon, 99
+			require.Nil(t, decide(t, s, allowed).Record.Hold)
+		})
+	}
+}
+
 // TestTakeBackKeepsWhatOthersDecided: a hold of before, and a desired routing that moved on, are not written over.
 func TestTakeBackKeepsWhatOthersDecided(t *testing.T) {
 	s := of(rampsAt(10, time.Minute), holds(v1alpha1.HoldDrift, "v2"))

@@ -91,7 +91,7 @@ type file struct {
 	written     string            // title and body
 	when        time.Time         // written
 	status      string            // the commit that has one, and what it says
-	finished    int64             // the pull request that all was done about that opening one takes
+	finished    int64             // the pull request of which all is done that opening one takes
 	ordered     string            // what is to be merged by itself: see order; nothing, or "" where that is not known
 	tried       string            // the commit that could not be merged yet
 	last        time.Time         // that it was tried
@@ -338,7 +338,8 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	}
 	tip, err := l.propose(ctx, f, was, gitops.Proposal{Environment: l.world.Environment, Deployment: n, ID: id, Dir: x.Plan.Dir,
 		Message: title + "\n\nMerging this approves it: it is decided again before anything is done.",
-		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) }, Same: l.Same})
+		Edit:    func(routing []byte) ([]byte, error) { return l.Edit(routing, *x.Plan.Review) },
+		Same:    func(was, is []byte) bool { return open && !superseded && l.Same(was, is) && l.reviewed(ctx, pull) }})
 	if err != nil {
 		return err
 	}
@@ -352,14 +353,15 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 		f.written, f.when = title+"\n"+body, l.Now()
 	}
 	f.see(pull)
-	if recorded.PullRequest == "" { // that it was opened, let alone by whom, is not known before it is written down
-		if err := l.finish(ctx, n, f, recorded.Since.Add(-back)); err != nil {
-			return err
-		}
-	}
 	f.title, said.URL = title, pull.URL
 	l.know(n, said)
-	return errors.Join(l.link(ctx, f), l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
+	return errors.Join(l.finish(ctx, n, f), l.link(ctx, f), l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
+}
+
+// reviewed reports whether somebody approved a pull request, or may have: who did would be asked once more by another commit.
+func (l *look) reviewed(ctx context.Context, pull forge.PullRequest) bool {
+	details, err := l.Forge.Get(ctx, pull.Number)
+	return err != nil || len(details.Approvals) > 0
 }
 
 // about reports whether a pull request is about a proposal: whether that is written down, or will be. One that was opened for an earlier

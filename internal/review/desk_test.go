@@ -191,8 +191,7 @@ type answering struct {
 	fails    error
 	// told is what it was told of merging, and asked who was asked for a review and which labels were set, in turn.
 	told, asked []string
-	// closed are pull requests of before.
-	closed []forge.PullRequest
+	approvals   []forge.Approval
 }
 
 func (a *answering) Merge(_ context.Context, number int64, m forge.Merge) (forge.Merging, error) {
@@ -224,11 +223,11 @@ func (a *answering) List(_ context.Context, f forge.Filter) ([]forge.PullRequest
 	if f.Open && a.pull.State != forge.StateOpen {
 		return nil, nil
 	}
-	return append([]forge.PullRequest{a.pull}, a.closed...), nil
+	return []forge.PullRequest{a.pull}, nil
 }
 
 func (a *answering) Get(context.Context, int64) (forge.Details, error) {
-	return forge.Details{PullRequest: a.pull, ClosedBy: a.by}, nil
+	return forge.Details{PullRequest: a.pull, ClosedBy: a.by, Approvals: a.approvals}, nil
 }
 
 func (a *answering) Open(_ context.Context, o forge.Opening) (forge.PullRequest, error) {
@@ -516,85 +515,66 @@ func TestPeopleMerge(t *testing.T) {
 	require.Equal(t, 1, on.orders)
 }
 
-// What a run that was ended did not do any more for a pull request that it opened is done by the next one: once, and only for as long as its
-// address is not written down.
+// What a run that was ended did not do any more for a pull request that it opened is done by the next one, once. The labels are what it is known
+// by, since they are set last.
 func TestOpeningIsFinished(t *testing.T) {
 	opened := forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Base: "main", HeadCommit: "tip", Title: "title", Body: "body"}
-	started := func(on forge.Forge) *desk {
-		before, d := newDesk(forge.None{}), newDesk(on)
-		before.pass(t, asking()) // pushed the branch
-		d.Branches = before.server
-		d.world.Environment.PullRequests = v1alpha1.PullRequests{Labels: []string{"rampart"}, Reviewers: []string{"ada"}, Teams: []string{"ops"}}
-		return d
+	labeled := opened
+	labeled.Labels = []string{"more", "Rampart"}
+	asks := v1alpha1.PullRequests{Labels: []string{"rampart"}, Reviewers: []string{"ada", "bob"}, Teams: []string{"ops"}}
+	all, none := "8: [ada bob] [ops] [rampart]", []string(nil)
+	away := &forge.UnavailableError{Op: "it", Err: errors.New("away")}
+	for name, c := range map[string]struct {
+		pull  forge.PullRequest // zero: it has yet to be opened
+		fails error
+		asks  v1alpha1.PullRequests
+		by    []string // who approved it
+		want  []string // is asked in three passes, with a rest between them, of which the first fails
+	}{
+		"it was cut off":                 {opened, nil, asks, nil, []string{all}},
+		"it was not":                     {labeled, nil, asks, nil, none},
+		"there is nothing to tell it by": {opened, nil, v1alpha1.PullRequests{Reviewers: []string{"ada"}}, nil, none},
+		"some approved it meanwhile":     {opened, nil, asks, []string{"ada"}, []string{"8: [bob] [ops] [rampart]"}},
+		"some cannot be asked":           {opened, &forge.PartialError{Number: 8, Failed: []error{errors.New("no such person")}}, asks, nil, []string{all}},
+		"the forge goes away":            {opened, &forge.PartialError{Number: 8, Failed: []error{away}}, asks, nil, []string{all, all}},
+		"opened by itself":               {forge.PullRequest{}, nil, asks, nil, none},
+		"opened as far as may be":        {forge.PullRequest{}, &forge.PartialError{Number: 8, Failed: []error{errors.New("no such person")}}, asks, nil, none},
+		"opened while it goes away":      {forge.PullRequest{}, &forge.PartialError{Number: 8, Failed: []error{away}}, asks, nil, []string{all, all}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := &answering{pull: c.pull, fails: c.fails}
+			for _, login := range c.by {
+				on.approvals = append(on.approvals, forge.Approval{By: forge.Person{Login: login}})
+			}
+			before, d := newDesk(forge.None{}), newDesk(on)
+			before.pass(t, asking()) // pushed the branch
+			d.Branches, d.world.Environment.PullRequests = before.server, c.asks
+			for range 3 {
+				d.pass(t, asking())
+				require.Equal(t, "new", d.Reviews("prod")[checkout].URL, "where it is reviewed is known all the same")
+				if on.pull.Number == 0 {
+					on.pull = opened
+				}
+				on.fails = nil
+				d.now = d.now.Add(rest)
+			}
+			require.Equal(t, c.want, on.asked)
+		})
 	}
-	on := &answering{pull: opened, closed: []forge.PullRequest{{Number: 7, State: forge.StateClosed}, {Number: 5, State: forge.StateClosed}}, by: forge.Person{Self: true}}
-	d := started(on)
-	for range 2 {
-		d.pass(t, asking())
-		require.Equal(t, []string{"8: [ada] [ops] [rampart]"}, on.asked)
-		require.Equal(t, []string{"7: Superseded by new"}, on.comments)
-	}
-	require.Zero(t, on.opened)
-
-	t.Run("one that it opened itself", func(t *testing.T) {
-		on := &answering{}
-		d := started(on)
-		d.pass(t, asking())
-		on.pull = opened
-		d.pass(t, asking())
-		require.Equal(t, 1, on.opened)
-		require.Empty(t, on.asked, "it was opened with them")
-	})
-	t.Run("one that is written down", func(t *testing.T) {
-		on := &answering{pull: opened}
-		decision := asking()
-		decision.Plan.Record.Proposal.PullRequest = "new"
-		decision.Plan.Review.Proposal = rollout.ReviewedRaise(*decision.Plan.Record.Proposal)
-		started(on).pass(t, decision)
-		require.Empty(t, on.asked)
-	})
-	t.Run("nobody is to be asked", func(t *testing.T) {
-		on := &answering{pull: opened}
-		d := started(on)
-		d.world.Environment.PullRequests = v1alpha1.PullRequests{}
-		d.pass(t, asking())
-		require.Empty(t, on.asked)
-	})
-	t.Run("some cannot be asked", func(t *testing.T) {
-		on := &answering{pull: opened, fails: &forge.PartialError{Number: 8, Failed: []error{errors.New("no such person")}}}
-		d := started(on)
-		d.pass(t, asking())
-		d.pass(t, asking())
-		require.Len(t, on.asked, 1, "it is told, and not tried again")
-		require.Equal(t, "new", d.Reviews("prod")[checkout].URL)
-	})
-	t.Run("the forge is away", func(t *testing.T) {
-		on := &answering{pull: opened, fails: &forge.UnavailableError{Op: "it", Err: errors.New("away")}}
-		d := started(on)
-		d.pass(t, asking())
-		require.Empty(t, d.Reviews("prod"), "nothing is written down before")
-		on.fails = nil
-		d.now = d.now.Add(rest)
-		d.pass(t, asking())
-		require.Len(t, on.asked, 2)
-		require.Equal(t, "new", d.Reviews("prod")[checkout].URL)
-	})
 	t.Run("one of commits", func(t *testing.T) {
-		labeled := opened
-		labeled.Labels = []string{"more", "rampart"}
 		for _, pull := range []forge.PullRequest{opened, labeled} {
 			on := &answering{pull: pull}
-			d, commit := started(on), guarded("one")
-			d.world.Environment.PullRequests.OnProtectedBranch = v1alpha1.ProposeCommits
-			commit.Environment = d.world.Environment
+			d, commit := newDesk(on), guarded("one")
+			commit.Environment.PullRequests.Labels, commit.Environment.PullRequests.Reviewers = asks.Labels, asks.Reviewers
+			d.world.Environment = commit.Environment
 			on.pull.HeadCommit = "tip of one"
 			for range 2 {
 				require.NoError(t, d.ProposeCommit(t.Context(), commit))
 			}
 			if len(pull.Labels) == 0 {
-				require.Equal(t, []string{"8: [ada] [ops] [rampart]"}, on.asked)
+				require.Equal(t, []string{"8: [ada bob] [] [rampart]"}, on.asked)
 			} else {
-				require.Empty(t, on.asked, "its labels are what is set last")
+				require.Empty(t, on.asked)
 			}
 		}
 	})

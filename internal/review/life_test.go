@@ -1,9 +1,11 @@
 package review
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -37,6 +39,8 @@ type life struct {
 const (
 	lifeRecord = "deploy/shop/checkout/routing.yaml"
 	lifeBranch = "rampart/prod/shop/checkout"
+	// lifeAddress is what a record has once it is known where it is reviewed.
+	lifeAddress = "address: known\n"
 )
 
 func newLife(t *testing.T, s *forgetest.Site) *life {
@@ -61,9 +65,19 @@ func (l *life) start() {
 	l.Edit = func(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 		return []byte(strings.Replace(string(routing), "none", ask.Proposal.Key, 1)), nil
 	}
+	l.Same = func(was, is []byte) bool {
+		return bytes.Equal(was, bytes.Replace(is, []byte(lifeAddress), nil, 1))
+	}
 	if was != nil {
 		l.world = was.world
 	}
+}
+
+func (l *life) get(number int64) forge.Details {
+	l.Helper()
+	d, err := l.Forge.Get(l.Context(), number)
+	require.NoError(l, err)
+	return d
 }
 
 // propose decides that something else is asked for.
@@ -154,6 +168,30 @@ var lives = map[string]func(l *life){
 		l.pass(quiet())
 		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
 		l.sees(1, forgetest.Merged, "ramp to 10%")
+	},
+	"approved before its address is written down": func(l *life) {
+		l.pass()
+		first := l.Git.Tip(lifeBranch)
+		l.Say(1, l.Person, "APPROVED")
+		for _, started := range []bool{false, true} {
+			l.Git.Commit(gittest.Commit{Write: map[string]string{lifeRecord: "desired: none\n" + lifeAddress, "other": fmt.Sprint(started)}})
+			if started {
+				l.start()
+			}
+			l.pass()
+			require.Equal(l, first, l.Git.Tip(lifeBranch), "what was approved stays")
+			require.Len(l, l.get(1).Approvals, 1)
+		}
+		l.Git.Commit(gittest.Commit{Write: map[string]string{lifeRecord: "desired: none\nmore: true\n"}})
+		l.pass()
+		require.NotEqual(l, first, l.Git.Tip(lifeBranch), "it is about something else")
+	},
+	"its address is written down before anybody approved it": func(l *life) {
+		l.pass()
+		l.Git.Commit(gittest.Commit{Write: map[string]string{lifeRecord: "desired: none\n" + lifeAddress}})
+		l.pass()
+		require.Equal(l, l.Git.Tip("main"), l.Git.Git("rev-parse", lifeBranch+"^"), "it goes on top of its base")
+		require.Equal(l, "desired: 10%\n"+lifeAddress, l.Git.Files(lifeBranch)[lifeRecord])
 	},
 	"superseded": func(l *life) {
 		l.pass()

@@ -2,7 +2,7 @@ package review
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
@@ -86,13 +86,8 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 		f.written, f.when = text, l.Now()
 	}
 	f.see(pull)
-	if slices.ContainsFunc(l.world.Environment.PullRequests.Labels, func(label string) bool { return !slices.Contains(pull.Labels, label) }) {
-		if err := l.finish(ctx, output, f, l.Now()); err != nil {
-			return err
-		}
-	}
 	f.title = title
-	return l.merge(ctx, f, is.Tip)
+	return errors.Join(l.finish(ctx, output, f), l.merge(ctx, f, is.Tip))
 }
 
 // outputIsDone takes back what was proposed of an environment's commits once there is none that its branch does not take.

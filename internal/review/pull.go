@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
@@ -129,34 +130,37 @@ func (l *look) openPull(ctx context.Context, n rollout.Name, head, title, body s
 	}
 	f := l.file(n)
 	f.see(pull)
-	f.ordered, f.finished = nothing, pull.Number
+	f.ordered = nothing
+	if !forge.Later(err) {
+		f.finished = pull.Number
+	}
 	l.Log.InfoContext(ctx, "proposed", "deployment", n.String(), "pullRequest", pull.URL, "title", title)
 	return pull, nil
 }
 
-// finish does what a run that ended while it opened a pull request did not do any more: who is asked for a review, its labels, and which one it
-// takes the place of.
-func (l *look) finish(ctx context.Context, n rollout.Name, f *file, since time.Time) error {
+// finish asks for reviews and sets labels where that was cut off when the pull request was opened, by the end of a run or since the forge was
+// away. Labels are what is set last, so without any there is nothing to tell it by.
+func (l *look) finish(ctx context.Context, n rollout.Name, f *file) error {
 	pull, asked := f.seen, l.world.Environment.PullRequests
+	missing := slices.ContainsFunc(asked.Labels, func(label string) bool {
+		return !slices.ContainsFunc(pull.Labels, func(is string) bool { return strings.EqualFold(is, label) })
+	})
 	if pull.Number == 0 || pull.State != forge.StateOpen || f.finished == pull.Number {
 		return nil
 	}
-	if len(asked.Labels)+len(asked.Reviewers)+len(asked.Teams) > 0 {
-		err := l.Forge.Update(ctx, pull.Number, forge.Change{Reviewers: asked.Reviewers, Teams: asked.Teams, Label: asked.Labels})
-		var partial *forge.PartialError
-		switch {
-		case errors.As(err, &partial):
-			l.tell(ctx, n, err)
-		case err != nil:
+	if missing {
+		details, err := l.Forge.Get(ctx, pull.Number)
+		if err != nil {
 			return err
 		}
-	}
-	list, err := l.Forge.List(ctx, forge.Filter{Head: pull.Head, Base: l.base(), Since: since})
-	if err != nil {
-		return err
-	}
-	if at := slices.IndexFunc(list, func(p forge.PullRequest) bool { return p.Number < pull.Number }); at >= 0 {
-		f.before = list[at]
+		change := forge.Change{Teams: asked.Teams, Label: asked.Labels, Reviewers: slices.DeleteFunc(slices.Clone(asked.Reviewers), func(login string) bool {
+			return slices.ContainsFunc(details.Approvals, func(a forge.Approval) bool { return a.By.Login == login })
+		})}
+		if err := l.Forge.Update(ctx, pull.Number, change); forge.Later(err) {
+			return err
+		} else if err != nil { // told, and not tried again
+			l.tell(ctx, n, err)
+		}
 	}
 	f.finished = pull.Number
 	return nil

@@ -30,7 +30,8 @@ func (w *world) pullsAsked(r *review) []string {
 	return out
 }
 
-// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, and its commit has a status.
+// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, what is proposed goes on top of that,
+// and its commit has a status.
 func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 	w.t.Helper()
 	p := w.awaitPull(r, title)
@@ -38,8 +39,7 @@ func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 		p = w.pull(r, p.Index)
 		list, _, err := r.person.Client(w.t).ListStatuses(r.Owner, r.Name, p.Head.Sha, sdk.ListStatusesOption{})
 		require.NoError(w.t, err)
-		recorded := w.routing().Proposal
-		return recorded != nil && recorded.PullRequest == p.HTMLURL && len(list) > 0
+		return strings.Contains(w.repo.Files(p.Head.Sha)[recordDir+"/routing.yaml"], p.HTMLURL) && len(list) > 0
 	})
 	return p
 }

@@ -180,20 +180,12 @@ func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(e
 // approvals are the reviews that Gitea counts. One that asks for changes takes that from the reviewer's earlier ones.
 func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]forge.Approval, error) {
 	last := map[int64]*sdk.PullReview{}
-	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}}
-	for options.Page = 1; options.Page <= f.pages; options.Page++ {
-		reviews, resp, err := client.ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
-		if err != nil {
-			return nil, f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
+	if err := f.reviews(client, number, func(r *sdk.PullReview) {
+		if r.Reviewer != nil && r.State == sdk.ReviewStateApproved && r.Official && !r.Dismissed {
+			last[r.Reviewer.ID] = r
 		}
-		for _, r := range reviews {
-			if r.Reviewer != nil && r.State == sdk.ReviewStateApproved && r.Official && !r.Dismissed {
-				last[r.Reviewer.ID] = r
-			}
-		}
-		if len(reviews) == 0 {
-			break
-		}
+	}); err != nil {
+		return nil, err
 	}
 	var given []forge.Approval
 	for _, r := range last {
@@ -201,6 +193,24 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
 	return given, nil
+}
+
+// reviews gives all of a pull request's, in turn.
+func (f *Forge) reviews(client *sdk.Client, number int64, each func(*sdk.PullReview)) error {
+	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}}
+	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+		reviews, resp, err := client.ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
+		if err != nil {
+			return f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
+		}
+		for _, r := range reviews {
+			each(r)
+		}
+		if len(reviews) == 0 {
+			break
+		}
+	}
+	return nil
 }
 
 func pullRequest(pr *sdk.PullRequest, self *sdk.User) forge.PullRequest {

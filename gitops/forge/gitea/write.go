@@ -38,6 +38,13 @@ func (f *Forge) steps(ctx context.Context) (forge.Steps, error) {
 	return forge.Steps{
 		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, client, o) },
 		Ask: func(number int64, reviewers, teams []string) []error {
+			reviewers, err := f.unheard(client, number, reviewers)
+			if err != nil {
+				return []error{err}
+			}
+			if len(reviewers)+len(teams) == 0 {
+				return nil
+			}
 			failed := forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
 				return f.askFor(client, number, reviewers, teams)
 			})
@@ -85,6 +92,17 @@ func (f *Forge) look(ctx context.Context, client *sdk.Client, number int64) (for
 		return forge.PullRequest{}, err
 	}
 	return pullRequest(pr, self), nil
+}
+
+// unheard are those who did not review a pull request yet. Of who is asked once more, Gitea does not count what they said before.
+func (f *Forge) unheard(client *sdk.Client, number int64, reviewers []string) ([]string, error) {
+	said := map[string]bool{}
+	err := f.reviews(client, number, func(r *sdk.PullReview) {
+		if r.Reviewer != nil && r.State != sdk.ReviewStateRequestReview {
+			said[r.Reviewer.UserName] = true
+		}
+	})
+	return slices.DeleteFunc(slices.Clone(reviewers), func(login string) bool { return said[login] }), err
 }
 
 func (f *Forge) askFor(client *sdk.Client, number int64, reviewers, teams []string) error {

@@ -117,10 +117,13 @@ func (f *Forge) review(ctx context.Context, number int64, logins []string) (fail
 	if err != nil {
 		return append(failed, err)
 	}
-	all := slices.Clone(ids)
+	var all []int64
 	for _, asked := range mr.Reviewers {
-		if !slices.Contains(ids, asked.ID) {
-			all = append(all, asked.ID)
+		all = append(all, asked.ID)
+	}
+	for _, id := range ids {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
 		}
 	}
 	mr, resp, err := f.api.MergeRequests.UpdateMergeRequest(f.project, number, &gl.UpdateMergeRequestOptions{ReviewerIDs: &all}, gl.WithContext(ctx))
