@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,15 +166,16 @@ func TestKeptOnce(t *testing.T) {
 
 func TestOutcomeUnknown(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	broken := true
+	var broken atomic.Bool
+	broken.Store(true)
 	server := gittest.ServeHTTP(t, r, gittest.HTTPConfig{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if !broken || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "git-receive-pack") {
+			if !broken.Load() || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "git-receive-pack") {
 				next.ServeHTTP(w, req)
 				return
 			}
 			next.ServeHTTP(&unheard{http.Header{}}, req)
-			broken = false
+			broken.Store(false)
 			panic(http.ErrAbortHandler)
 		})
 	}})
