@@ -173,7 +173,8 @@ func TestProposalThatIsForged(t *testing.T) {
 	}
 }
 
-// Where the record differs in what is not worth another commit, the proposal stays the commit that people approved, also after a start. One that is forged on the record before is written over, with the record as it is.
+// Where the record differs in what is not worth another commit, the proposal stays the commit that people approved, also after a start. One that
+// is forged on the record before is written over, with the record as it is.
 func TestProposalStaysBesideATrifle(t *testing.T) {
 	for name, c := range map[string]struct{ restarts, forges, stays bool }{
 		"as it was": {false, false, true}, "after a start": {true, false, true}, "forged": {false, true, false}, "forged, after a start": {true, true, false},

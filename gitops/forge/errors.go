@@ -97,14 +97,14 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("pull request %d stands, but: %v", e.Number, errors.Join(e.Failed...))
 }
 
+func (e *PartialError) Unwrap() []error { return e.Failed }
+
 // Later reports whether an error, or a part of one, is a forge that does not answer now: what was asked may work later.
 func Later(err error) bool {
 	var away *UnavailableError
 	var limit *RateLimitError
 	return errors.As(err, &away) || errors.As(err, &limit)
 }
-
-func (e *PartialError) Unwrap() []error { return e.Failed }
 
 // NotReadyError says that a pull request may not be merged yet, or not so: checks or approvals are missing, it is a draft, it has
 // conflicts, or its method is not allowed.

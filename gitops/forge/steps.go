@@ -10,8 +10,8 @@ import (
 type Steps struct {
 	// Create opens one, without labels and reviewers. Beside its error it says whether that may be since one is open.
 	Create func(Opening) (pr PullRequest, exists bool, err error)
-	// Ask asks for reviews, and gives what failed.
-	Ask func(number int64, reviewers, teams []string) []error
+	// Ask asks for reviews, and gives what failed. again says that some may have been asked before, or have answered: that stays.
+	Ask func(number int64, reviewers, teams []string, again bool) []error
 	// Look gives a pull request as it is.
 	Look func(number int64) (PullRequest, error)
 	// Rewrite changes title and body, where they are not empty.
@@ -38,7 +38,7 @@ func (s Steps) Open(ctx context.Context, f Forge, o Opening) (PullRequest, error
 	if pr, err = Once(ctx, f, pr); err != nil {
 		return pr, err
 	}
-	failed := s.askAndLabel(pr.Number, Change{Reviewers: o.Reviewers, Teams: o.Teams, Label: o.Labels})
+	failed := s.askAndLabel(pr.Number, Change{Reviewers: o.Reviewers, Teams: o.Teams, Label: o.Labels}, false)
 	if len(o.Labels)+len(o.Reviewers)+len(o.Teams) > 0 {
 		if now, err := s.Look(pr.Number); err != nil {
 			failed = append(failed, err)
@@ -59,7 +59,7 @@ func (s Steps) Update(number int64, c Change) error {
 			return err
 		}
 	}
-	failed := s.askAndLabel(number, c)
+	failed := s.askAndLabel(number, c, true)
 	if c.Comment != "" {
 		if err := s.Comment(number, c.Comment); err != nil {
 			return err
@@ -74,9 +74,9 @@ func (s Steps) Update(number int64, c Change) error {
 }
 
 // askAndLabel sets no labels where reviewers were not asked since the forge is away: where they are, the rest was done.
-func (s Steps) askAndLabel(number int64, c Change) (failed []error) {
+func (s Steps) askAndLabel(number int64, c Change, again bool) (failed []error) {
 	if len(c.Reviewers)+len(c.Teams) > 0 {
-		failed = s.Ask(number, c.Reviewers, c.Teams)
+		failed = s.Ask(number, c.Reviewers, c.Teams, again)
 	}
 	if Later(errors.Join(failed...)) {
 		return failed

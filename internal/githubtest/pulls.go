@@ -137,18 +137,26 @@ func requestReviewers(c *forgetest.Call) forgetest.Reply {
 			return refuse(http.StatusUnprocessableEntity, "Reviews may only be requested from collaborators. One or more of the users or teams "+
 				"you specified is not a collaborator of the "+c.Owner+"/"+c.Name+" repository.")
 		}
-		if !slices.Contains(p.Reviewers, u) {
-			asked = append(asked, u)
-		}
+		asked = append(asked, u)
 	}
 	for _, team := range o.Teams {
 		if !c.HasTeam(team) {
 			return refuse(http.StatusUnprocessableEntity, "Could not resolve to a node with the global id of '"+team+"'.")
 		}
 	}
-	p.Reviewers, p.Teams = append(p.Reviewers, asked...), append(p.Teams, slices.DeleteFunc(o.Teams, func(team string) bool { return slices.Contains(p.Teams, team) })...)
+	p.Reviewers, p.Teams = withEach(p.Reviewers, asked), withEach(p.Teams, o.Teams)
 	c.Touch(p)
 	return forgetest.Reply{Status: http.StatusCreated, Body: pull(c, p, simple)}
+}
+
+// withEach adds to a list what is not in it.
+func withEach[T comparable](list, more []T) []T {
+	for _, x := range more {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 func listReviews(c *forgetest.Call) forgetest.Reply {

@@ -241,14 +241,12 @@ func (a *answering) Open(_ context.Context, o forge.Opening) (forge.PullRequest,
 }
 
 func (a *answering) Update(_ context.Context, number int64, c forge.Change) error {
-	if c.Comment != "" {
+	switch {
+	case c.Comment != "":
 		a.comments = append(a.comments, fmt.Sprintf("%d: %s", number, c.Comment))
-		return nil
-	}
-	if c.Body != "" {
+	case c.Body != "":
 		a.bodies = append(a.bodies, c.Body)
-	}
-	if c.Body == "" && !c.Close {
+	case !c.Close:
 		a.asked = append(a.asked, fmt.Sprintf("%d: %v %v %v", number, c.Reviewers, c.Teams, c.Label))
 		return a.fails
 	}

@@ -142,28 +142,32 @@ func (l *look) openPull(ctx context.Context, n rollout.Name, head, title, body s
 // away. Labels are what is set last, so without any there is nothing to tell it by.
 func (l *look) finish(ctx context.Context, n rollout.Name, f *file) error {
 	pull, asked := f.seen, l.world.Environment.PullRequests
-	missing := slices.ContainsFunc(asked.Labels, func(label string) bool {
-		return !slices.ContainsFunc(pull.Labels, func(is string) bool { return strings.EqualFold(is, label) })
-	})
 	if pull.Number == 0 || pull.State != forge.StateOpen || f.finished == pull.Number {
 		return nil
 	}
-	if missing {
+	if !labeled(pull, asked.Labels) {
 		details, err := l.Forge.Get(ctx, pull.Number)
 		if err != nil {
 			return err
 		}
-		change := forge.Change{Teams: asked.Teams, Label: asked.Labels, Reviewers: slices.DeleteFunc(slices.Clone(asked.Reviewers), func(login string) bool {
+		approved := func(login string) bool { // who is asked once more may have to approve once more
 			return slices.ContainsFunc(details.Approvals, func(a forge.Approval) bool { return a.By.Login == login })
-		})}
-		if err := l.Forge.Update(ctx, pull.Number, change); forge.Later(err) {
-			return err
-		} else if err != nil { // told, and not tried again
-			l.tell(ctx, n, err)
 		}
+		err = l.Forge.Update(ctx, pull.Number, forge.Change{Reviewers: slices.DeleteFunc(slices.Clone(asked.Reviewers), approved), Teams: asked.Teams, Label: asked.Labels})
+		if forge.Later(err) {
+			return err
+		}
+		l.tell(ctx, n, err) // what else it is stays so: it is not tried again
 	}
 	f.finished = pull.Number
 	return nil
+}
+
+// labeled reports whether a pull request has all of some labels. Some forges know them by names in which case does not count.
+func labeled(pull forge.PullRequest, labels []string) bool {
+	return !slices.ContainsFunc(labels, func(label string) bool {
+		return !slices.ContainsFunc(pull.Labels, func(is string) bool { return strings.EqualFold(is, label) })
+	})
 }
 
 // merged reports whether a branch was merged as it is.

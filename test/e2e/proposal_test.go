@@ -118,11 +118,15 @@ func (w *world) merge(r *review, p *sdk.PullRequest, style sdk.MergeStyle) {
 			since = time.Now()
 		}
 		ok, _, err := r.person.Client(w.t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: style, Title: p.Title})
-		if why := fmt.Sprintf("%v (mergeable: %v, branch %s, pull request at %s)", err, p.Mergeable, p.Head.Sha, w.repo.Git("rev-parse", fmt.Sprintf("refs/pull/%d/head", p.Index))); !ok && why != refused {
+		if err == nil && ok {
+			return true
+		}
+		head := w.repo.Git("rev-parse", fmt.Sprintf("refs/pull/%d/head", p.Index))
+		if why := fmt.Sprintf("%v (mergeable: %v, branch %s, pull request at %s)", err, p.Mergeable, p.Head.Sha, head); why != refused {
 			refused = why
 			w.t.Logf("not merged yet: %s: %s", p.Title, why)
 		}
-		return err == nil && ok
+		return false
 	})
 }
 

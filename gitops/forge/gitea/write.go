@@ -37,13 +37,12 @@ func (f *Forge) steps(ctx context.Context) (forge.Steps, error) {
 	}
 	return forge.Steps{
 		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, client, o) },
-		Ask: func(number int64, reviewers, teams []string) []error {
-			reviewers, err := f.unheard(client, number, reviewers)
-			if err != nil {
-				return []error{err}
-			}
-			if len(reviewers)+len(teams) == 0 {
-				return nil
+		Ask: func(number int64, reviewers, teams []string, again bool) []error {
+			if again {
+				var err error
+				if reviewers, err = f.unheard(client, number, reviewers); err != nil || len(reviewers)+len(teams) == 0 {
+					return appendErr(nil, err)
+				}
 			}
 			failed := forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
 				return f.askFor(client, number, reviewers, teams)

@@ -26,7 +26,7 @@ func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error 
 func (f *Forge) steps(ctx context.Context) forge.Steps {
 	return forge.Steps{
 		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
-		Ask: func(number int64, reviewers, teams []string) []error {
+		Ask: func(number int64, reviewers, teams []string, _ bool) []error { // it adds them
 			return forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
 				return f.ask(ctx, number, gh.ReviewersRequest{Reviewers: reviewers, TeamReviewers: teams})
 			})

@@ -24,8 +24,10 @@ func (f *Forge) Update(ctx context.Context, number int64, c forge.Change) error 
 
 func (f *Forge) steps(ctx context.Context) forge.Steps {
 	return forge.Steps{
-		Create:  func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
-		Ask:     func(number int64, reviewers, teams []string) []error { return f.ask(ctx, number, reviewers, teams) },
+		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, o) },
+		Ask: func(number int64, reviewers, teams []string, again bool) []error {
+			return f.ask(ctx, number, reviewers, teams, again)
+		},
 		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
 		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
 		Label: func(number int64, add, remove []string) []error {
@@ -74,8 +76,8 @@ func title(text string, draft bool) string {
 }
 
 // ask asks people for a review. A group cannot be asked.
-func (f *Forge) ask(ctx context.Context, number int64, reviewers, teams []string) (failed []error) {
-	failed = f.review(ctx, number, reviewers)
+func (f *Forge) ask(ctx context.Context, number int64, reviewers, teams []string, again bool) (failed []error) {
+	failed = f.review(ctx, number, reviewers, again)
 	for _, team := range teams {
 		failed = append(failed, fmt.Errorf("ask [%s] for a review: %w", team, &forge.UnsupportedError{
 			Forge: forge.KindGitLab, What: "review by a group",
@@ -92,8 +94,8 @@ func appendErr(errs []error, err error) []error {
 	return errs
 }
 
-// review asks people for a review beside those who were asked, and looks who was.
-func (f *Forge) review(ctx context.Context, number int64, logins []string) (failed []error) {
+// review asks people for a review, beside those who were asked before, and looks who was.
+func (f *Forge) review(ctx context.Context, number int64, logins []string, again bool) (failed []error) {
 	var ids []int64
 	var known []string
 	for _, login := range logins {
@@ -113,13 +115,15 @@ func (f *Forge) review(ctx context.Context, number int64, logins []string) (fail
 	if len(ids) == 0 {
 		return failed
 	}
-	mr, err := f.mergeRequest(ctx, number)
-	if err != nil {
-		return append(failed, err)
-	}
 	var all []int64
-	for _, asked := range mr.Reviewers {
-		all = append(all, asked.ID)
+	if again {
+		mr, err := f.mergeRequest(ctx, number)
+		if err != nil {
+			return append(failed, err)
+		}
+		for _, asked := range mr.Reviewers {
+			all = append(all, asked.ID)
+		}
 	}
 	for _, id := range ids {
 		if !slices.Contains(all, id) {
