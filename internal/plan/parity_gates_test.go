@@ -28,9 +28,16 @@ func onRefunds(state rollout.GateState) change {
 }
 
 func activitiesOnly(g *given) {
+	impatient(g)
 	for _, tag := range []string{"v1", "v2"} {
 		g.listed(tag).Queues[0].Type = rollout.QueueActivity
 	}
+}
+
+// impatient: what the target's workers were to do is late.
+func impatient(g *given) {
+	second := int32(1)
+	g.Spec.Spec.ProgressDeadlineSeconds = &second
 }
 
 // noCurrent: v2 is the first version, and no unversioned worker is on its queues.

@@ -96,12 +96,22 @@ func gateOutcome(v *view, g *rollout.GateSpec) (outcome, bool) {
 			v.turnBack(g.BuildID, rollout.CauseGate, "gate "+g.WorkflowType, r.message))
 	}
 	if r.nowhere {
-		return stalled(rollout.GateHasFailed, "%s", r.message), true
+		return gateNowhere(v, r), true
 	}
 	return stalled(rollout.GateHasFailed, "%s: push another build", r.message), true
 }
 
-// turnBack takes a build's traffic away, if it has any, and bars it.
+// gateNowhere waits for a workflow task queue as long as for workers: a worker may register its task queues one after the other.
+func gateNowhere(v *view, r gateResult) outcome {
+	if deadline, _ := v.pollerDeadline(); !v.now.After(deadline) {
+		o := say(rollout.WaitingForPollers, "%s", r.message)
+		o.due = deadline
+		return o
+	}
+	return stalled(rollout.GateHasFailed, "%s", r.message)
+}
+
+// turnBack takes a build's traffic, if it has any, and bars it.
 func (v *view) turnBack(buildID string, cause rollout.Cause, by, reason string) rollout.Action {
 	return rollout.Action{Kind: rollout.ResetRamp, BuildID: buildID, From: v.share(buildID), Cause: cause, Bar: by, Reason: reason}
 }

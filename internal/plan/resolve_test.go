@@ -321,14 +321,17 @@ func TestPromotionOrder(t *testing.T) {
 	require.Equal(t, id("v1"), p.Record.Promotions[maxPromotions-1].BuildID)
 }
 
-// TestGateWithoutAQueue: a worker that serves no workflows can't be gated.
+// TestGateWithoutAQueue: a worker that serves no workflows can't be gated. Its workflow task queue may come later than others: the status
+// says that it failed only after the deadline for workers.
 func TestGateWithoutAQueue(t *testing.T) {
-	p := decide(t, of(candidate(), gate(v1alpha1.GateHold), func(g *given) {
-		for _, tag := range []string{"v1", "v2"} {
-			g.listed(tag).Queues[0].Type = rollout.QueueActivity
-		}
-	}), allowed)
+	withGate := all(candidate(), gate(v1alpha1.GateHold), activitiesOnly)
+	p := decide(t, of(withGate), allowed)
 	require.Equal(t, "GateFailed", p.Status.Conditions[0].Reason)
+	atLast := func(g *given) { g.Spec.Spec.ProgressDeadlineSeconds = new(int32(300)) } // the target is 5 minutes old
+	p = decide(t, of(withGate, atLast), allowed)
+	require.Equal(t, "WaitingForPollers", p.Status.Conditions[0].Reason)
+	require.Contains(t, p.Status.Conditions[0].Message, "has no workflow task queue")
+	require.Equal(t, noon, p.NextDue)
 }
 
 // TestGateOnEveryQueue: one that failed outweighs one that is unknown, missing or running.

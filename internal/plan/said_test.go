@@ -82,9 +82,7 @@ func TestStatusIsSorted(t *testing.T) {
 
 // TestReasons: what there is to say where two cases differ in nothing else.
 func TestReasons(t *testing.T) {
-	nowhere := all(candidate(), gate(v1alpha1.GateHold), func(g *given) {
-		g.listed("v1").Queues[0].Type, g.listed("v2").Queues[0].Type = rollout.QueueActivity, rollout.QueueActivity
-	})
+	nowhere := all(candidate(), gate(v1alpha1.GateHold), activitiesOnly)
 	require.Contains(t, Propose(of(nowhere)).State.Message, "no workflow task queue")
 	require.NotContains(t, Propose(of(nowhere)).State.Message, "push another build")
 	require.Contains(t, Propose(of(candidate(), gate(v1alpha1.GateHold), gateIs(rollout.GateFailed, 1))).State.Message, "push another build")

@@ -297,9 +297,8 @@ func raiseRows() []rowCase {
 			reason: rollout.GateHasFailed, stalled: true, but: stepGateIs(2, rollout.GateCompleted), then: "last-step"},
 		{row: "gate", name: "unread", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateRollback)),
 			reason: rollout.StaleFacts, but: stepGateIs(2, rollout.GateCompleted), then: "last-step"},
-		{row: "gate", name: "of a version without workflows", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateRollback), func(g *given) {
-			g.listed("v1").Queues[0].Type, g.listed("v2").Queues[0].Type = rollout.QueueActivity, rollout.QueueActivity
-		}), reason: rollout.GateHasFailed, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Steps[1].Gate = nil }, then: "last-step"},
+		{row: "gate", name: "of a version without workflows", given: all(rampsAt(50, time.Hour), stepGate(2, v1alpha1.GateRollback), activitiesOnly),
+			reason: rollout.GateHasFailed, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Steps[1].Gate = nil }, then: "last-step"},
 		{row: "not-a-step", name: "up to the first step, as any raise", given: all(rampsAt(5, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0)),
 			reason: rollout.StaleFacts, but: closed("v2", 50, 0), then: "not-a-step"},
 		{row: "not-a-step", name: "down to a step, at once", given: all(rampsAt(20, time.Hour), analysed()),

@@ -123,7 +123,7 @@ func TestGateInputFromSecret(t *testing.T) {
 func TestGateOfActivitiesOnly(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	w.pushSpec("add checkout", specText{image: "app:v5", gate: "{workflowType: Smoke, onFailure: Rollback}"})
+	w.pushSpec("add checkout", specText{image: "app:v5", gate: "{workflowType: Smoke, onFailure: Rollback}", extra: "  progressDeadlineSeconds: 3\n"})
 	w.awaitReason("GateFailed")
 	require.Contains(t, w.status().Conditions[0].Message, "has no workflow task queue")
 	require.Empty(t, w.routing().Bars)
