@@ -8,6 +8,7 @@ package gittest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +19,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
 // Repo is a bare repository that refuses bad objects.
@@ -77,7 +82,37 @@ func (r *Repo) Fsck() {
 // Tip is the commit that a branch points to.
 func (r *Repo) Tip(branch string) string {
 	r.tb.Helper()
-	return r.Git("rev-parse", "--verify", "refs/heads/"+branch)
+	tip := r.TipOrNone(branch)
+	if tip == "" {
+		r.tb.Fatalf("read branch %q of %s: there is no such branch", branch, r.Dir)
+	}
+	return tip
+}
+
+// TipOrNone is the commit that a branch points to, "" for a branch that does not exist.
+func (r *Repo) TipOrNone(branch string) string {
+	r.tb.Helper()
+	tip, err := Tip(r.Dir, branch)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return tip
+}
+
+// Tip is the commit that a branch of the bare repository in dir points to, "" for a branch that does not exist. It starts no process, so that
+// a test can ask many times a second while it waits.
+func Tip(dir, branch string) (string, error) {
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
+		return "", fmt.Errorf("read branch %q: %w", branch, err)
+	}
+	ref, err := dotgit.New(osfs.New(dir)).Ref(plumbing.NewBranchReferenceName(branch))
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read branch %q of %s: %w", branch, dir, err)
+	}
+	return ref.Hash().String(), nil
 }
 
 // Files gives the content of every file at a commit or branch, by path. Symbolic links give their

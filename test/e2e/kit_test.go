@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		binary, faultBinary = filepath.Join(dir, "rampart"), filepath.Join(dir, "rampart-faults")
 		for _, args := range [][]string{{"-o", binary}, {"-tags", "faults", "-o", faultBinary}} {
-			build := exec.Command("go", append(append([]string{"build"}, args...), "./cmd/rampart")...)
+			build := exec.Command("go", append(append([]string{"build", "-ldflags=-s -w"}, args...), "./cmd/rampart")...)
 			build.Dir = "../.."
 			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build rampart: %v\n%s", err, out)
@@ -91,6 +91,7 @@ type world struct {
 	fleet    *temporalenv.Fleet
 	cache    string
 	started  time.Time
+	ran      time.Time // when the last process that runs one cycle was started
 	clock    int
 	branch   string // of the output
 	output   string // of the environment that it is asked about
@@ -372,9 +373,12 @@ type tree struct {
 }
 
 func (s *tree) at(repo *gittest.Repo, branch string) map[string]string {
-	tip := repo.Git("for-each-ref", "--format=%(objectname)", "refs/heads/"+branch)
+	tip := repo.TipOrNone(branch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if tip == "" {
+		return nil
+	}
 	if tip != s.tip {
 		s.tip, s.files = tip, repo.Files(tip)
 	}

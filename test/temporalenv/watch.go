@@ -16,39 +16,30 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
 // Source is a folder on a branch, which a continuous delivery tool follows.
 type Source struct {
-	// Repo is anything that git can fetch from: a bare folder, file://, https://…
+	// Repo is the folder of a bare repository on this machine.
 	Repo string
 	// Branch is a branch's short name.
 	Branch string
 	// Path is the folder in the repository; it has a kustomization.yaml. Empty means the root.
 	Path string
-	// Every is the time between two looks at the branch. Default 100 ms.
-	Every time.Duration
 }
+
+// lookEvery is the time between two looks at the branch.
+const lookEvery = 50 * time.Millisecond
 
 func (s Source) String() string { return s.Repo + "@" + s.Branch + ":" + s.Path }
 
-// Watch follows source until ctx ends, and applies each commit that it sees at the tip. A branch or folder that does not
-// exist yet is waited for. A commit that cannot be built leaves everything as it was (SyncFailed). It returns the
-// context's error, or the one that kept it from starting.
+// Watch follows source until ctx ends, and applies each commit that it sees at the tip. A repository, branch or folder that does not
+// exist yet is waited for. A commit that cannot be built leaves everything as it was (SyncFailed). It returns the context's error.
 func (f *Fleet) Watch(ctx context.Context, source Source) error {
-	if source.Every == 0 {
-		source.Every = 100 * time.Millisecond
-	}
-	mirror, err := os.MkdirTemp("", "temporalenv-watch-")
-	if err != nil {
-		return fmt.Errorf("make mirror: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(mirror) }()
-	if _, err := git(ctx, mirror, "init", "--quiet", "--bare"); err != nil {
-		return fmt.Errorf("make mirror: %w", err)
-	}
-	w := watcher{fleet: f, source: source, mirror: mirror}
-	ticker := time.NewTicker(source.Every)
+	w := watcher{fleet: f, source: source}
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
 		if err := w.sync(ctx); err != nil && ctx.Err() == nil && err.Error() != w.complaint {
@@ -66,7 +57,6 @@ func (f *Fleet) Watch(ctx context.Context, source Source) error {
 type watcher struct {
 	fleet  *Fleet
 	source Source
-	mirror string
 	// seen is the commit last looked at, and built the content of the folder that was last built, whether it could be applied or not.
 	seen, built string
 	// complaint is the last failure that was noted, so that it is noted once.
@@ -75,26 +65,13 @@ type watcher struct {
 
 // sync applies the branch's tip if it is another one than last time.
 func (w *watcher) sync(ctx context.Context) error {
-	ref := "refs/heads/" + w.source.Branch
-	listed, err := git(ctx, w.mirror, "ls-remote", w.source.Repo, ref)
-	if err != nil {
+	tip, err := gittest.Tip(w.source.Repo, w.source.Branch)
+	if err != nil || tip == "" || tip == w.seen {
 		return err
 	}
-	tip, _, _ := strings.Cut(string(listed), "\t")
-	if tip == "" || tip == w.seen {
-		return nil
-	}
-	if _, err := git(ctx, w.mirror, "fetch", "--quiet", "--no-tags", w.source.Repo, "+"+ref+":"+ref); err != nil {
-		return err
-	}
-	fetched, err := git(ctx, w.mirror, "rev-parse", ref)
-	if err != nil {
-		return err
-	}
-	tip = strings.TrimSpace(string(fetched))
 	w.seen = tip
 	// Commits beside the folder change nothing of it. One that is not there yet has no name.
-	folder, err := git(ctx, w.mirror, "rev-parse", "--verify", "--quiet", tip+":"+w.source.Path)
+	folder, err := git(ctx, w.source.Repo, "rev-parse", "--verify", "--quiet", tip+":"+w.source.Path)
 	if err == nil && string(folder) == w.built {
 		return nil
 	}
@@ -110,12 +87,12 @@ func (w *watcher) sync(ctx context.Context) error {
 // build gives the objects that the folder's kustomization lists at a commit; a folder that is not there yet has none.
 func (w *watcher) build(ctx context.Context, commit string) ([]Object, error) {
 	if w.source.Path != "" {
-		listed, err := git(ctx, w.mirror, "ls-tree", commit, "--", w.source.Path)
+		listed, err := git(ctx, w.source.Repo, "ls-tree", commit, "--", w.source.Path)
 		if err != nil || len(listed) == 0 {
 			return nil, err
 		}
 	}
-	archive, err := git(ctx, w.mirror, "archive", "--format=tar", commit)
+	archive, err := git(ctx, w.source.Repo, "archive", "--format=tar", commit)
 	if err != nil {
 		return nil, err
 	}
