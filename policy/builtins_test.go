@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // harmless are the builtins that make nothing and whose work does not grow faster than what they are given.
@@ -252,8 +253,9 @@ func described(c []*ast.Term) string {
 }
 
 func TestBuiltinsAreContained(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("it takes minutes")
+	testneed.Long(t)
+	if underRace {
+		t.Skip("it measures time and memory, which the race detector multiplies: make test-all runs it without")
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBuiltinsChild$", "-test.v")
 	cmd.Env = append(os.Environ(), builtinsOf+"=all")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // hostile is a configuration that wants to harm, and what has to be said of it.
@@ -286,8 +287,9 @@ func peak() (stop func() int64) {
 // Each is judged in a process of its own: nothing may end it, use up its memory, keep another environment waiting, hold what takes traffic
 // back, or let a raise through.
 func TestHostile(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("it takes a minute, and measures time and memory, which the race detector multiplies; make test runs it without")
+	testneed.Long(t)
+	if underRace {
+		t.Skip("it measures time and memory, which the race detector multiplies: make test-all runs it without")
 	}
 	for name, tc := range hostiles() {
 		t.Run(name, func(t *testing.T) {

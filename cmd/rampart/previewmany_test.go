@@ -19,6 +19,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/report"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // tooMany is one more worker deployment than one change may have.
@@ -71,6 +72,7 @@ func filesBelow(t *testing.T, dirs ...string) (names []string) {
 
 // A change of more worker deployments than are previewed is no fine one, and says which were looked at.
 func TestPreviewOfTooMany(t *testing.T) {
+	testneed.Long(t)
 	cmd, out, said := previewProcess(t, manyChanged(t))
 	err := cmd.Run()
 	var ended *exec.ExitError

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // seedsOf are how many places a connection is cut at, by transport: sshd takes a second to begin.
@@ -44,6 +45,7 @@ func noise(seed uint64, size int) string {
 // of the connection, and the next fetch brings everything.
 func TestFetchIsCutInTheMiddle(t *testing.T) {
 	for name, seeds := range seedsOf {
+		seeds = testneed.Repeats(seeds)
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			files := map[string]string{}
@@ -94,6 +96,7 @@ func TestFetchIsCutInTheMiddle(t *testing.T) {
 // end each change is in one commit.
 func TestPushIsCutInTheMiddle(t *testing.T) {
 	for name, seeds := range seedsOf {
+		seeds = testneed.Repeats(seeds)
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: first})
@@ -166,6 +169,7 @@ func settle(t *testing.T, r *gittest.Repo) {
 // The disk is full, at each of many sizes, while a mirror is filled, adds to what it has, and closes: that is an error which says so,
 // nothing half-written stays, and with room again everything is there. The limit is a file system of its own.
 func TestDiskFull(t *testing.T) {
+	testneed.Long(t)
 	for name, way := range map[string]func(*limits){
 		"as it comes":      func(l *limits) { l.fetch = 1 << 10 },
 		"by way of memory": func(l *limits) { l.small = 1 << 10 },

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // The variables of a child that pushes until it is killed.
@@ -42,7 +43,7 @@ func TestKilledAtRandomTimes(t *testing.T) {
 	r.Commit(gittest.Commit{Write: map[string]string{"f/start": "x"}})
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(3, 3))
-	const rounds = 30
+	rounds := testneed.Repeats(30)
 	var usual time.Duration // from a process's start to its first push
 	for round := range rounds {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestPusher$", "-test.count=1")

@@ -1,5 +1,5 @@
-// Package testneed says what becomes of a test for which something is not installed: a machine with Go and git alone runs the
-// others, and CI skips none.
+// Package testneed says which tests run where: a machine with Go and git alone skips those for which something is not installed, make test
+// skips long ones, and CI skips none.
 package testneed
 
 import (
@@ -17,4 +17,20 @@ func Missing(tb testing.TB, what string) {
 		tb.Fatal(what)
 	}
 	tb.Skip(what)
+}
+
+// Long skips a test that takes long under -short, with which make test runs the tests. make test-all runs it, and so does CI.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("a long test: make test-all runs it")
+	}
+}
+
+// Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and at least once.
+func Repeats(all int) int {
+	if testing.Short() {
+		return max(1, all/5)
+	}
+	return all
 }

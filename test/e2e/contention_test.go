@@ -19,6 +19,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // writer is somebody who pushes to the branch again and again.
@@ -148,6 +149,7 @@ func (o *overtaken) before(next http.Handler) http.Handler {
 // and nothing of the other's is lost. How many more tries that takes depends on the machine, and is logged: TestFiftyChangeBesideABusyWriter in
 // internal/reconcile has a bound.
 func TestFiftyChangeWhileAnotherPushes(t *testing.T) {
+	testneed.Long(t)
 	names, crowd := many(50, "v1", "v2")
 	var between overtaken
 	w := newWorld(t, crowd, overHTTPBehind(between.before))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // kills is how often the bot is killed at least in the test of that.
@@ -15,6 +17,7 @@ const kills = 20
 // The bot is killed with SIGKILL at random times, again and again, while four worker deployments roll out beside each other, over a real Git
 // server that goes on with what it was sent. Temporal makes exactly the steps, each once; each is in one commit; and nothing is missing.
 func TestKilledAgainAndAgain(t *testing.T) {
+	testneed.Long(t)
 	random := chance(t)
 	names, crowd := many(4, "v1", "v2")
 	w := newWorld(t, crowd, overHTTP())

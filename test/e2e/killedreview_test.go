@@ -7,6 +7,8 @@ import (
 
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // asPerson is the same world for who is not the bot: no proxy is in the way.
@@ -53,6 +55,7 @@ var killedAt = []string{
 // and withdrawn. What it does is done once: each step of traffic is one call and one commit, each proposal one pull request, and no branch is
 // left.
 func TestKilledAtEveryWriteOfAReview(t *testing.T) {
+	testneed.Long(t)
 	r, k := new(review), new(killer)
 	w := newWorld(t, behindKiller(k, r))
 	k.killAtTemporal()
@@ -102,6 +105,7 @@ func TestKilledAtEveryWriteOfAReview(t *testing.T) {
 // The bot is killed at random times while the steps of three worker deployments are reviewed beside each other, and a person merges whatever
 // waits, also while no bot lives: each step is one pull request, one merge, and one change of traffic.
 func TestKilledWhileItIsReviewed(t *testing.T) {
+	testneed.Long(t)
 	random, r := chance(t), new(review)
 	names, crowd := many(3, "v1", "v2")
 	w := newWorld(t, crowd, onGitea(r))
@@ -147,6 +151,7 @@ func (w *world) mergeWhatWaits(r *review) {
 // The bot is killed at each write while its commits are proposed, since the branch is protected: one pull request is open at most, and what is
 // merged is carried out once.
 func TestKilledWhileCommitsAreProposed(t *testing.T) {
+	testneed.Long(t)
 	r, k := new(review), new(killer)
 	w := newWorld(t, behindKiller(k, r))
 	k.killAtTemporal()

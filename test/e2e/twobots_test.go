@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // pushCutter is a proxy before a Git server that cuts every third push, at random: on its way there, or its answer. The answer to the very
@@ -67,6 +68,7 @@ func (c *pushCutter) begin() {
 // steps: Temporal makes exactly these, each once, and each is in one commit. Both bots may ask Temporal for a step that is in Git; the later
 // call sets what is set already.
 func TestTwoBotsWhosePushesAreCut(t *testing.T) {
+	testneed.Long(t)
 	random := chance(t)
 	names, crowd := many(10, "v1", "v2")
 	var cutter pushCutter
