@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -100,9 +101,12 @@ func (v *validator) ramp(n *node, r *DesiredRamp) {
 	}
 }
 
+// MayBeRecorded says whether a record can name a path: it is one inside the repository, in UTF-8 and without control characters.
+func MayBeRecorded(p string) bool { return isInside(p) }
+
 // isInside says whether a path is clean, relative and stays where it starts.
 func isInside(p string) bool {
 	return p != "." && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !leaves(p) && !strings.Contains(p, `\`) &&
-		!strings.ContainsFunc(p, unicode.IsControl) &&
+		utf8.ValidString(p) && !strings.ContainsFunc(p, unicode.IsControl) &&
 		!slices.ContainsFunc(strings.Split(p, "/"), func(s string) bool { return strings.EqualFold(s, ".git") })
 }
