@@ -42,8 +42,11 @@ type view struct {
 func newView(s *rollout.Snapshot) *view {
 	v := &view{s: s, now: s.Now, spec: s.Spec, obs: &s.Observation, actual: s.Observation.Routing}
 	v.desired = v.actual
-	if s.Record.Routing != nil {
-		v.rec = s.Record.Routing.Spec
+	if rec := recordIn(s); rec != nil {
+		v.rec = *rec
+	}
+	if v.unreadable() {
+		v.rec = earlierRecord(v.rec)
 	}
 	if v.startsAnew() {
 		v.rec = v1alpha1.RoutingSpec{Hold: v.personsHold()}
