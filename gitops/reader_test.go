@@ -130,9 +130,9 @@ func TestReadCases(t *testing.T) {
 			require.Equal(t, "other:7233", e.Deployments[0].LastConnection.Spec.HostPort)
 		}},
 		{name: "a record that cannot be read", files: map[string]string{
-			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "specPath", "specPth", 1),
+			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "{current:", "{curent:", 1),
 		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
-			require.Contains(t, e.Deployments[0].Record.RoutingProblem.Message, "deploy/shop/x/routing.yaml:7: spec.specPth")
+			require.Contains(t, e.Deployments[0].Record.RoutingProblem.Message, "deploy/shop/x/routing.yaml:8: spec.desired.curent: unknown field (did you mean current?)")
 		}},
 		{name: "a record without its routing.yaml", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/versions/v1/deployment.yaml": "kind: Deployment\n",

@@ -293,6 +293,9 @@ func (f *filer) writeRouting() error {
 		Spec: spec,
 	}
 	old := f.record.Routing
+	if old != nil {
+		routing.KeepUnknown(old)
+	}
 	sealed := old != nil && f.exists(routingFile) && !old.Edited()
 	if sealed && reflect.DeepEqual(old.Spec, routing.Spec) { // as it mostly is, which is seen sooner than that the digest is the same
 		return nil

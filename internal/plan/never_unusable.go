@@ -40,6 +40,8 @@ func (n *never) unusable() string {
 	switch why := n.broken(); {
 	case n.s.Record.RoutingProblem != nil:
 		return "its record cannot be read"
+	case n.routing().MinReader > v1alpha1.RecordFormat:
+		return "its record wants a newer release"
 	case why != "":
 		return why
 	case n.s.Connection == nil && (!n.away() || n.routing().Connection == nil && n.s.LastConnection == nil):

@@ -19,6 +19,9 @@ func (v *view) unusableSpec() *rollout.State {
 	switch {
 	case v.unreadable():
 		return bad(v.s.Record.RoutingProblem.Reason, "%s", v.s.Record.RoutingProblem.Message)
+	case v.rec.MinReader > v1alpha1.RecordFormat:
+		return bad(rollout.PlanGenerationFailed, "the record of %s wants a release that reads format %d of records, and this one reads %d: traffic is only taken back. "+
+			"Run a newer release", v.s.Deployment, v.rec.MinReader, v1alpha1.RecordFormat)
 	case len(v.s.Problems) > 0:
 		return bad(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message)
 	case spec == nil && v.retire != nil:

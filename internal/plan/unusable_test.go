@@ -60,6 +60,7 @@ func breaks() map[string]struct {
 			moved.Spec.WorkerOptions.TemporalNamespace, moved.Spec.Template = "other", template("v4")
 			g.Spec = &moved
 		}), rollout.InvalidSpec, "temporalNamespace changed from prod to other"},
+		"a record of a newer release": {all(recorded, func(g *given) { g.rec.MinReader = v1alpha1.RecordFormat + 1 }), rollout.PlanGenerationFailed, "wants a release that reads format 2"},
 		"no strategy": {all(recorded, func(g *given) {
 			bad := *g.Spec
 			bad.Spec.Rollout = v1alpha1.RolloutStrategy{}

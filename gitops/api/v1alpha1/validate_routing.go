@@ -31,8 +31,11 @@ func (v *validator) routing(n *node, r *Routing) {
 	if f := spec.get("specPath"); f.present() && f.str() != "" && !isInside(f.str()) {
 		v.errorf(f, "%s is not a path inside the repository", quote(f.str()))
 	}
+	if f := spec.get("minReader"); f.present() && r.Spec.MinReader < 1 {
+		v.errorf(f, "must be at least 1, got %d", r.Spec.MinReader)
+	}
 	desired := v.require(spec, "desired")
-	v.buildID(desired.get("current"))
+	v.buildID(v.require(desired, "current")) // which a person who misspells it means
 	v.ramp(desired.get("ramping"), r.Spec.Desired.Ramping)
 	if decided := spec.get("decided"); decided.present() {
 		v.buildID(decided.get("current"))
@@ -95,7 +98,7 @@ func (v *validator) ramp(n *node, r *DesiredRamp) {
 	if !n.present() {
 		return
 	}
-	v.buildID(n.get("buildID"))
+	v.buildID(v.require(n, "buildID"))
 	if p := v.require(n, "percentage"); p != nil && (r.Percentage < 0 || r.Percentage > 100) {
 		v.errorf(p, "%s is not between 0 and 100", p.text)
 	}
