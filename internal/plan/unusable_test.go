@@ -122,7 +122,7 @@ func TestUnusableLowers(t *testing.T) {
 			hold: "Manual an edit of routing.yaml: routing.yaml was edited: current v1"},
 		{name: "raised outside of Git", given: all(rampsAt(10, time.Minute), routes("v1", "v2", 50, time.Second)), lower: []string{"SetRamp v2 10"}, says: "the routing was changed outside of Git"},
 		{name: "promoted outside of Git, and no way back", given: all(candidate(), routes("v2", "", 0, time.Second), noPollers("v1")), says: ": not reverted, since "},
-		{name: "retired, in mid-ramp", given: all(rampsAt(10, time.Minute), retires(v1alpha1.UnrouteAnyway, time.Hour)), lower: []string{"ClearRamp  0"}, says: "its ramp goes first"},
+		{name: "retired, in mid-ramp", given: all(rampsAt(10, time.Minute), retires(v1alpha1.UnrouteAnyway, time.Hour)), lower: []string{"ClearRamp  0"}, says: "stays current until the spec can be used"},
 		{name: "held", given: all(rampsAt(10, time.Minute), holds(v1alpha1.HoldManual, "v2")), says: "held by ada", hold: "Manual ada: lunch"},
 		{name: "turned back before", given: all(candidate(), barsBuild("v2")), says: "v2 was turned back by canary: too many failures. Push another build", bars: []string{"v2 canary"}},
 		{name: "lowered outside of Git", given: all(rampsAt(50, time.Minute), routes("v1", "v2", 10, time.Second)), says: "the routing was changed outside of Git",
