@@ -118,6 +118,7 @@ func withoutOurs(object map[string]any) {
 	}
 	delete(status, "decision")
 	delete(status, "unrecordedVersions")
+	delete(status, "unusableTemplates")
 	deprecated, _ := status["deprecatedVersions"].([]any)
 	for _, v := range deprecated {
 		delete(v.(map[string]any), "evacuation")

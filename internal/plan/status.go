@@ -32,6 +32,7 @@ func (r *resolver) status(plan *rollout.Plan) {
 		st.Decision.PullRequest = plan.Review.Proposal.PullRequest
 	}
 	r.shownVersions(st, plan.Record.Versions)
+	st.UnusableTemplates = r.s.UnusableTemplates()
 	for _, o := range r.obs.Versions {
 		if find(plan.Record.Versions, o.BuildID) == nil {
 			st.UnrecordedVersions = append(st.UnrecordedVersions, o.BuildID)
