@@ -124,6 +124,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 	if err != nil {
 		return err
 	}
+	d = recordable(f.path, d)
 	noted := e.briefs.noteSpec(f, d)
 	e.world.Problems = append(e.world.Problems, d.problems...)
 	if v1alpha1.HasErrors(d.problems) {

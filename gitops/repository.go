@@ -88,6 +88,8 @@ type Repository struct {
 	nowhere map[mirror.Wanted]time.Time
 	// unknown are versions that no record had, by when they are looked for again.
 	unknown map[lostKey]time.Time
+	// readable is what history has of the records that cannot be read.
+	readable map[recordKey]earlier
 }
 
 // reading is the world as it was read last, and the tips that it was read from.
@@ -141,6 +143,9 @@ func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, er
 	r.away = true
 	world, err := r.read(ctx, as)
 	r.away = err != nil
+	if err == nil {
+		world = r.withLastReadable(ctx, world)
+	}
 	return world, err
 }
 

@@ -30,7 +30,7 @@ const (
 //
 // The errors are those of a plan that does not fit its record (a write for a version that is not recorded, a build ID that
 // is no file name, a manifest to edit that is not there) and of manifests that someone made unreadable. They name the
-// version; nothing is to be written then.
+// version; nothing is to be written then. So too with an *UnreadableError: a record or a status that the bot could not read again.
 func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, error) {
 	if plan.Record == nil {
 		return nil, nil
@@ -43,7 +43,7 @@ func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, erro
 		versions: slices.Clone(plan.Record.Versions),
 		changes:  map[string]rollout.FileChange{},
 	}
-	steps := []func() error{f.writeVersions, f.writeRouting, f.writeStatus, f.writeKustomization}
+	steps := []func() error{f.writeVersions, f.writeRouting, f.writeStatus, f.writeKustomization, f.readBack}
 	if plan.Remove {
 		steps = []func() error{f.removeRecord}
 	}
@@ -293,6 +293,9 @@ func (f *filer) writeRouting() error {
 		Spec: spec,
 	}
 	old := f.record.Routing
+	if old != nil {
+		routing.KeepUnknown(old)
+	}
 	sealed := old != nil && f.exists(routingFile) && !old.Edited()
 	if sealed && reflect.DeepEqual(old.Spec, routing.Spec) { // as it mostly is, which is seen sooner than that the digest is the same
 		return nil

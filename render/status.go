@@ -15,7 +15,8 @@ import (
 )
 
 // writeStatus writes status.yaml: the user's object, with defaults filled in as decoding does, and its status. It is
-// written on a transition, and where the user's own metadata changed; else it keeps its bytes. Where the spec is gone or
+// written on a transition, where a version came to a later stage, and where the user's own metadata changed; where anything else of the worker
+// deployment is written, also for any other state of a version. Else it keeps its bytes. Where the spec is gone or
 // cannot be used, the object that is there keeps what it says beside its status; where there is none, none is written.
 func (f *filer) writeStatus() error {
 	if f.plan.Status == nil {
@@ -27,7 +28,9 @@ func (f *filer) writeStatus() error {
 		old = f.record.Status
 	}
 	if old != nil && old.Status != nil {
-		if TransitionKey(old.Status) == TransitionKey(&status) && f.sameObject(old) {
+		again := TransitionKey(old.Status) != TransitionKey(&status) || versionsMoved(old.Status, &status) ||
+			len(f.changes) > 0 && versionsDiffer(old.Status, &status)
+		if !again && f.sameObject(old) {
 			return nil
 		}
 		status.Conditions = keepTransitionTimes(status.Conditions, old.Status.Conditions)
@@ -145,8 +148,8 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
 
 // TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where these say more
-// than what is wrong in Git; the target and its step, the versions beside it and which of them are scaled down, and the decision but
-// for its times, and for its words where they are not what a policy holds with. Two statuses of the same key are the same to a person
+// than what is wrong in Git; the current version, the target and its step, the versions beside it and which of them are scaled down, and the decision but
+// for its times, and for its words where they are not what a policy holds with; templates that cannot be used. Two statuses of the same key are the same to a person
 // who waits, and status.yaml is not rewritten between them. Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
@@ -166,20 +169,24 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	}
 	key := struct {
 		Conditions                map[string][3]string
-		Target                    string
+		Target, Current           string
 		Step                      *float64
 		Action, From, To, Verdict string
 		Rules                     []string
 		SpecDigest, PullRequest   string
 		Deprecated, Unrecorded    []string
 		Held                      []string
-	}{Conditions: conditions, Unrecorded: status.UnrecordedVersions, Held: heldBy(status)}
+		Unusable                  []v1alpha1.TemplateProblem `json:",omitempty"`
+	}{Unusable: status.UnusableTemplates, Conditions: conditions, Unrecorded: status.UnrecordedVersions, Held: heldBy(status)}
 	for _, v := range status.DeprecatedVersions {
 		text := fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible)
 		for _, e := range v.Evacuation {
 			text += fmt.Sprintf(" %s %s", e.JobID, e.State)
 		}
 		key.Deprecated = append(key.Deprecated, text)
+	}
+	if c := status.CurrentVersion; c != nil {
+		key.Current = c.BuildID
 	}
 	if t := status.TargetVersion; t != nil {
 		key.Target, key.Step = t.BuildID, t.RampPercent

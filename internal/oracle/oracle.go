@@ -22,7 +22,10 @@ type oracle struct {
 // Forbidden lists what the plan does that must never happen, empty for one that may be carried out.
 func Forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 	o := oracle{s: s, p: p}
-	if s.Record.Routing != nil {
+	switch bad := s.Record.RoutingProblem != nil; {
+	case bad && s.Record.LastReadable != nil:
+		o.rec = s.Record.LastReadable.Spec
+	case !bad && s.Record.Routing != nil:
 		o.rec = s.Record.Routing.Spec
 	}
 	o.writes()
@@ -86,9 +89,15 @@ func (o *oracle) writes() {
 	}
 }
 
-// unusable: while nobody knows what is asked for, traffic only goes down.
+// unusable: while nobody knows what is asked for, or what was done, traffic only goes down.
 func (o *oracle) unusable() {
-	if o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
+	if o.s.Record.RoutingProblem != nil {
+		o.check(o.p.Raise == nil && o.p.Record == nil && len(o.p.Versions)+len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0,
+			"does more than lowering with a record that cannot be read")
+		o.check(o.p.Lower == nil || o.s.Record.LastReadable != nil, "lowers without a record")
+		return
+	}
+	if o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")

@@ -113,12 +113,12 @@ func (n *never) inUse(obs *rollout.Observation, id string, gone bool) string {
 	return ""
 }
 
-// routing is the record as Git has it, its zero value if there is none.
+// routing is the record as Git has it, or had it last so that it can be read; its zero value if there is none.
 func (n *never) routing() v1alpha1.RoutingSpec {
-	if n.s.Record.Routing == nil {
-		return v1alpha1.RoutingSpec{}
+	if rec := recordIn(n.s); rec != nil {
+		return *rec
 	}
-	return n.s.Record.Routing.Spec
+	return v1alpha1.RoutingSpec{}
 }
 
 func (n *never) recorded(id string) *v1alpha1.RecordedVersion { return find(n.routing().Versions, id) }
@@ -132,7 +132,7 @@ func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
 	if was == nil {
 		return n.promoted(id)
 	}
-	for _, p := range n.s.Record.Routing.Spec.Promotions {
+	for _, p := range n.routing().Promotions {
 		if p.BuildID == id && (p.LeftAt.IsZero() || !p.LeftAt.Before(was.CreatedAt.Time)) {
 			return true
 		}

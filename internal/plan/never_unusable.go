@@ -5,7 +5,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// onlyLowers: while the spec or its connection cannot be used, traffic goes down and nothing else happens but that what was written
+// onlyLowers: while the record, the spec or its connection cannot be used, traffic goes down and nothing else happens but that what was written
 // comes back.
 func (n *never) onlyLowers() {
 	why := n.unusable()
@@ -35,9 +35,13 @@ func (n *never) onlyLowers() {
 	}
 }
 
-// unusable says why the spec or its connection cannot be used, "" if they can.
+// unusable says why the record, the spec or its connection cannot be used, "" if they can.
 func (n *never) unusable() string {
 	switch why := n.broken(); {
+	case n.s.Record.RoutingProblem != nil:
+		return "its record cannot be read"
+	case n.routing().MinReader > v1alpha1.RecordFormat:
+		return "its record wants a newer release"
 	case why != "":
 		return why
 	case n.s.Connection == nil && (!n.away() || n.routing().Connection == nil && n.s.LastConnection == nil):

@@ -16,9 +16,12 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	p := rollout.Proposal{Target: v.target}
 	v.proposeTarget(&p)
 	v.proposeLowering(&p)
-	if v.s.Record.RoutingProblem == nil && v.readable() {
+	broken := v.s.Record.RoutingProblem != nil
+	if v.readable() && (!broken || v.unreadable()) {
 		p.Canary = v.candidate
 		v.proposeContinue(&p)
+	}
+	if v.readable() && !broken {
 		v.proposeOthers(&p)
 		v.proposeResources(&p)
 		v.proposeEvacuations(&p)

@@ -15,6 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
 )
 
 // tmpl is a template called hpa, pdb and so on; what is called hpa scales.
@@ -281,4 +282,15 @@ func changeTemplates(t *rapid.T, w *world) {
 	if rapid.IntRange(0, 3).Draw(t, "missed") == 0 {
 		missed()(w.given)
 	}
+}
+
+// TestUnusableTemplateIsTold: the status tells of a template that cannot be used, also where nothing waits for it.
+func TestUnusableTemplateIsTold(t *testing.T) {
+	quiet := decide(t, of(templates(tmpl("hpa"))), allowed)
+	require.Empty(t, quiet.Status.UnusableTemplates)
+	p := decide(t, of(templates(tmpl("hpa"), unusable("pdb")), missed()), allowed)
+	require.Equal(t, []v1alpha1.TemplateProblem{{Message: "a.yaml:1: no YAML"}, {Name: "pdb", Message: "pdb.yaml:3: no"}}, p.Status.UnusableTemplates)
+	require.Equal(t, string(rollout.RolloutComplete), condition(p.Status, v1alpha1.ConditionReady).Reason, "and it goes on as it did")
+	require.NotEqual(t, render.TransitionKey(quiet.Status), render.TransitionKey(p.Status))
+	require.Equal(t, render.TransitionKey(p.Status), render.TransitionKey(decide(t, of(templates(tmpl("hpa"), unusable("pdb")), missed()), allowed).Status))
 }

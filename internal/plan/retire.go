@@ -39,13 +39,23 @@ func retiring(v *view) (outcome, bool) {
 	if v.retire == nil {
 		return outcome{}, false
 	}
+	o, fits := v.retiringUnramped()
+	if !v.actual.HasRamp || v.foreign() {
+		return o, fits
+	}
+	if len(o.actions) > 0 { // in the next cycle
+		o = say(rollout.Retiring, "%s is retired by %s: its ramp was taken back", v.s.Deployment, v.retire.By)
+	}
+	o.due = time.Time{}
+	return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: v.actual.Ramping, From: v.share(v.actual.Ramping), Cause: rollout.CausePerson,
+		Reason: fmt.Sprintf("%s is retired by %s", v.s.Deployment, v.retire.By)})
+}
+
+// retiringUnramped is what there is to do, and to say, once there is no ramp: traffic is taken back before the commit that says so.
+func (v *view) retiringUnramped() (outcome, bool) {
 	switch left := v.actual.Current; {
 	case v.foreign():
 		return stalled(rollout.OwnedByAnother, "%s is retired by %s, but %s", v.s.Deployment, v.retire.By, v.ownership()), true
-	case v.actual.HasRamp:
-		return say(rollout.Retiring, "%s is retired by %s: its ramp goes first", v.s.Deployment, v.retire.By).with(rollout.Action{
-			Kind: rollout.ResetRamp, BuildID: v.actual.Ramping, From: v.share(v.actual.Ramping), Cause: rollout.CausePerson,
-			Reason: fmt.Sprintf("%s is retired by %s", v.s.Deployment, v.retire.By)})
 	case v.leaving() != "":
 		return v.unroute(left)
 	case len(v.rec.Versions) > 0:

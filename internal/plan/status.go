@@ -31,25 +31,8 @@ func (r *resolver) status(plan *rollout.Plan) {
 	if plan.Review != nil {
 		st.Decision.PullRequest = plan.Review.Proposal.PullRequest
 	}
-	for _, ver := range plan.Record.Versions {
-		vs := r.versionStatus(ver)
-		switch {
-		case r.target != nil && ver.BuildID == r.target.BuildID:
-			st.TargetVersion = &vs
-		case ver.BuildID != r.routed().Current:
-			st.DeprecatedVersions = append(st.DeprecatedVersions, vs)
-		}
-		if ver.BuildID == r.routed().Current {
-			current := vs
-			st.CurrentVersion = &current
-		}
-	}
-	slices.SortFunc(st.DeprecatedVersions, func(a, b v1alpha1.VersionStatus) int {
-		if a.BuildID < b.BuildID {
-			return -1
-		}
-		return 1
-	})
+	r.shownVersions(st, plan.Record.Versions)
+	st.UnusableTemplates = r.s.UnusableTemplates()
 	for _, o := range r.obs.Versions {
 		if find(plan.Record.Versions, o.BuildID) == nil {
 			st.UnrecordedVersions = append(st.UnrecordedVersions, o.BuildID)
@@ -66,30 +49,6 @@ func (r *resolver) routed() rollout.RoutingConfig {
 		return r.after(*move)
 	}
 	return r.actual
-}
-
-func (r *resolver) versionStatus(ver v1alpha1.RecordedVersion) v1alpha1.VersionStatus {
-	vs := v1alpha1.VersionStatus{
-		BuildID: ver.BuildID, Status: string(r.routedStatus(ver.BuildID)),
-		Deployment: &v1alpha1.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: r.s.Deployment.Namespace, Name: ver.Deployment},
-	}
-	if vs.Status == string(rollout.StatusRamping) {
-		share := percent(r.routed().Share(ver.BuildID))
-		vs.RampPercent = &share
-	}
-	if r.target == nil || ver.BuildID != r.target.BuildID {
-		eligible := retired(&ver)
-		vs.Eligible = &eligible
-		vs.Evacuation = r.shownEvacuation(ver)
-		if o := r.obs.Version(ver.BuildID); o != nil && o.Drainage == rollout.Drained {
-			since := v1alpha1.NewTime(o.DrainageChangedAt)
-			vs.DrainedSince = &since
-		}
-	}
-	if g := r.shownGates(ver.BuildID); len(g) > 0 {
-		vs.Gates = g
-	}
-	return vs
 }
 
 func (r *resolver) routedStatus(buildID string) rollout.VersionStatus {

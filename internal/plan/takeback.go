@@ -32,7 +32,8 @@ type TakenBack struct {
 	Done bool
 
 	attempt int
-	was     rollout.RoutingConfig
+	// was is the routing that was desired before, now the one that Plan.Lower makes.
+	was, now rollout.RoutingConfig
 	// asked is the desired routing as the record had it, which may be a merge or an edit that nobody answered yet.
 	asked rollout.RoutingConfig
 	held  bool
@@ -95,26 +96,29 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	p := rollout.Proposal{Target: v.target, Row: "asked", Actions: []rollout.Action{move},
 		State: rollout.State{Reason: rollout.RolledBack, Message: w.Reason, Stalled: true}}
 	t.Plan = Resolve(s, p, rollout.Verdicts{})
+	if t.Plan.Lower != nil {
+		t.now = (&resolver{view: v}).after(move)
+	}
 	t.Said = headline(move)
 	return t, nil
 }
 
 // Now is the routing once Plan.Lower was made.
 func (t TakenBack) Now() rollout.RoutingConfig {
-	if t.Plan.Record == nil {
+	if t.Plan.Lower == nil {
 		return t.was
 	}
-	return desiredConfig(t.Plan.Record.Desired)
+	return t.now
 }
 
 // steerable says why the routing cannot be moved by us, nil if it can.
 func (v *view) steerable() error {
 	switch p := v.obs.Problem; {
-	case v.s.Record.RoutingProblem != nil:
+	case v.s.Record.RoutingProblem != nil && !v.unreadable():
 		return errors.New(v.s.Record.RoutingProblem.Message)
 	case p != nil:
 		return fmt.Errorf("read Temporal: %s", p.Message)
-	case v.s.Record.Routing == nil:
+	case recordIn(v.s) == nil:
 		return fmt.Errorf("%s has no record in %s yet: nothing of it is known to take traffic back to", v.s.Deployment, v.s.Record.Dir)
 	case !v.readable():
 		return fmt.Errorf("Temporal cannot be asked about %s without its spec and connection", v.s.Deployment) //nolint:staticcheck // a name

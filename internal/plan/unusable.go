@@ -9,7 +9,7 @@ import (
 // taken back as ever, by a verdict, a gate, a bar or a person. Nothing is raised, created, started, changed or taken away, since
 // nobody knows what is asked for.
 
-// unusableSpec says why the spec or its connection cannot be used, nil if they can.
+// unusableSpec says why the record, the spec or its connection cannot be used, nil if they can.
 func (v *view) unusableSpec() *rollout.State {
 	bad := func(reason rollout.Reason, format string, args ...any) *rollout.State {
 		state := stalled(reason, format, args...).state
@@ -17,6 +17,11 @@ func (v *view) unusableSpec() *rollout.State {
 	}
 	spec := v.s.Spec
 	switch {
+	case v.unreadable():
+		return bad(v.s.Record.RoutingProblem.Reason, "%s", v.s.Record.RoutingProblem.Message)
+	case v.rec.MinReader > v1alpha1.RecordFormat:
+		return bad(rollout.PlanGenerationFailed, "the record of %s wants a release that reads format %d of records, and this one reads %d: traffic is only taken back. "+
+			"Run a newer release", v.s.Deployment, v.rec.MinReader, v1alpha1.RecordFormat)
 	case len(v.s.Problems) > 0:
 		return bad(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message)
 	case spec == nil && v.retire != nil:
@@ -150,8 +155,8 @@ func (v *view) lastConnectionName() string {
 
 // TemporalNamespace is where the worker deployment is: once there are versions, where these are; so too while its spec is not in Git.
 func TemporalNamespace(s rollout.Snapshot) string {
-	if r := s.Record.Routing; r != nil && r.Spec.TemporalNamespace != "" && (len(r.Spec.Versions) > 0 || s.Spec == nil || s.SpecPath == "") {
-		return r.Spec.TemporalNamespace
+	if r := recordIn(&s); r != nil && r.TemporalNamespace != "" && (len(r.Versions) > 0 || s.Spec == nil || s.SpecPath == "") {
+		return r.TemporalNamespace
 	}
 	if s.Spec != nil {
 		return s.Spec.Spec.WorkerOptions.TemporalNamespace

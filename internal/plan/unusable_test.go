@@ -32,17 +32,15 @@ func condition(st *v1alpha1.WorkerDeploymentStatus, kind string) v1alpha1.Condit
 	return v1alpha1.Condition{}
 }
 
-// breaks are the ways in which a spec stops being one that can be used.
-func breaks() map[string]struct {
+type breakage struct {
 	change
 	reason rollout.Reason
 	says   string
-} {
-	return map[string]struct {
-		change
-		reason rollout.Reason
-		says   string
-	}{
+}
+
+// breaks are the ways in which a spec stops being one that can be used.
+func breaks() map[string]breakage {
+	return map[string]breakage{
 		"invalid": {all(recorded, func(g *given) {
 			g.Spec, g.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3: no"}}
 		}), rollout.InvalidSpec, "line 3: no"},
@@ -65,6 +63,31 @@ func breaks() map[string]struct {
 			bad.Spec.Rollout = v1alpha1.RolloutStrategy{}
 			g.Spec = &bad
 		}), rollout.InvalidSpec, "no strategy"},
+	}
+}
+
+// newerRecord is a record that wants a newer release: the spec is sound, and it is only lowered all the same.
+func newerRecord() breakage {
+	return breakage{all(recorded, func(g *given) { g.rec.MinReader = v1alpha1.RecordFormat + 1 }), rollout.PlanGenerationFailed, "wants a release that reads format 2"}
+}
+
+// TestNewerRecord: by such a record nothing is raised, made or taken away, and what it says of its release stays.
+func TestNewerRecord(t *testing.T) {
+	for name, start := range map[string]change{"a next step": rampsAt(10, time.Hour), "another build": asks("v2"),
+		"a version that may go": all(promoted(100*time.Hour), drained("v1", 90*time.Hour)), "another namespace": all(asks("v2"), func(g *given) { g.rec.Versions, g.rec.TemporalNamespace = nil, "other" })} {
+		s := twice(of(start, func(g *given) { g.rec.MinReader = v1alpha1.RecordFormat }))
+		p := decide(t, s, allowed)
+		require.True(t, p.Raise != nil || len(p.Versions) > 0, name)
+		s.Record.Routing.Spec.MinReader++
+		require.NotEmpty(t, Never(s, p), name)
+		if name != "a version that may go" { // which the oracle has nothing against
+			require.NotEmpty(t, oracle.Forbidden(s, p), name)
+		}
+		p = decide(t, s, allowed)
+		require.Empty(t, oracle.Forbidden(s, p), name)
+		require.Nil(t, p.Raise, name)
+		require.Empty(t, p.Versions, name)
+		require.Equal(t, v1alpha1.RecordFormat+1, p.Record.MinReader, name)
 	}
 }
 
@@ -99,13 +122,15 @@ func TestUnusableLowers(t *testing.T) {
 			hold: "Manual an edit of routing.yaml: routing.yaml was edited: current v1"},
 		{name: "raised outside of Git", given: all(rampsAt(10, time.Minute), routes("v1", "v2", 50, time.Second)), lower: []string{"SetRamp v2 10"}, says: "the routing was changed outside of Git"},
 		{name: "promoted outside of Git, and no way back", given: all(candidate(), routes("v2", "", 0, time.Second), noPollers("v1")), says: ": not reverted, since "},
-		{name: "retired, in mid-ramp", given: all(rampsAt(10, time.Minute), retires(v1alpha1.UnrouteAnyway, time.Hour)), lower: []string{"ClearRamp  0"}, says: "its ramp goes first"},
+		{name: "retired, in mid-ramp", given: all(rampsAt(10, time.Minute), retires(v1alpha1.UnrouteAnyway, time.Hour)), lower: []string{"ClearRamp  0"}, says: "stays current until the spec can be used"},
 		{name: "held", given: all(rampsAt(10, time.Minute), holds(v1alpha1.HoldManual, "v2")), says: "held by ada", hold: "Manual ada: lunch"},
 		{name: "turned back before", given: all(candidate(), barsBuild("v2")), says: "v2 was turned back by canary: too many failures. Push another build", bars: []string{"v2 canary"}},
 		{name: "lowered outside of Git", given: all(rampsAt(50, time.Minute), routes("v1", "v2", 10, time.Second)), says: "the routing was changed outside of Git",
 			hold: "Drift drift: the routing was changed outside of Git: current v1, v2 ramping at 50% is recorded, current v1, v2 ramping at 10% is in Temporal"},
 	} {
-		for name, b := range breaks() {
+		ways := breaks()
+		ways["a record of a newer release"] = newerRecord()
+		for name, b := range ways {
 			if name == "another namespace" && strings.HasPrefix(c.name, "retired") {
 				continue // then it is where it was, and can be used
 			}

@@ -42,8 +42,11 @@ type view struct {
 func newView(s *rollout.Snapshot) *view {
 	v := &view{s: s, now: s.Now, spec: s.Spec, obs: &s.Observation, actual: s.Observation.Routing}
 	v.desired = v.actual
-	if s.Record.Routing != nil {
-		v.rec = s.Record.Routing.Spec
+	if rec := recordIn(s); rec != nil {
+		v.rec = *rec
+	}
+	if v.unreadable() {
+		v.rec = earlierRecord(v.rec)
 	}
 	if v.startsAnew() {
 		v.rec = v1alpha1.RoutingSpec{Hold: v.personsHold()}
@@ -75,7 +78,7 @@ func newView(s *rollout.Snapshot) *view {
 // startsAnew reports whether a record that has no versions is about another Temporal namespace than the spec in Git is now: then
 // nothing was left behind there, and nothing that it says of builds and the routing is about this one.
 func (v *view) startsAnew() bool {
-	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 &&
+	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 && v.rec.MinReader <= v1alpha1.RecordFormat &&
 		v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 

@@ -177,7 +177,8 @@ func (w *world) look() rollout.Snapshot {
 	s := w.given.Snapshot
 	s.Now, s.Record, s.Observation = w.server.now.Add(w.skew), w.record(), rollout.Observation{}
 	if w.unreadable {
-		s.Record.Routing, s.Record.RoutingProblem = nil, &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "routing.yaml: line 1"}
+		s.Record.LastReadable, s.Record.Routing = s.Record.Routing, nil
+		s.Record.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "routing.yaml: line 1"}
 	}
 	if w.specGone { // a worker deployment that is retired has the spec of its status then
 		s.Spec, s.SpecPath = nil, ""

@@ -16,6 +16,8 @@ type Part struct {
 	Files []rollout.FileChange
 	// Refused says why nothing of the decision is carried out although it was made; "" if it is.
 	Refused string
+	// Curtailed says why only the traffic that was taken back is written down; "" if all of the decision is.
+	Curtailed string
 }
 
 // Render renders one decision, and checks it once more against what must never happen.
@@ -27,10 +29,23 @@ func Render(d *Decision) Part {
 	}
 	files, err := render.Files(d.Plan, d.Snapshot.Record)
 	if err != nil {
-		part.Refused = "render: " + err.Error()
-		return part
+		return curtailed(part, err)
 	}
 	part.Files = files
+	return part
+}
+
+// curtailed is a part whose files cannot be written. Where traffic was taken back, that much is written down all the same.
+func curtailed(part Part, why error) Part {
+	d := *part.Decision
+	if d.Plan.Lower != nil {
+		d.Plan.Record, d.Plan.Versions, d.Plan.Status, d.Plan.Spec = render.LoweringRecord(d.Plan, d.Snapshot.Record), nil, nil, nil
+		d.Plan.Raise, d.Plan.Gates, d.Plan.Batches, d.Plan.Remove = nil, nil, nil, false
+		if files, err := render.Files(d.Plan, d.Snapshot.Record); err == nil && len(files) > 0 {
+			return Part{Decision: &d, Files: files, Curtailed: "render: " + why.Error() + "; that traffic was taken back is written down"}
+		}
+	}
+	part.Refused = "render: " + why.Error()
 	return part
 }
 

@@ -56,3 +56,20 @@ func TestNothingRecorded(t *testing.T) {
 	require.Empty(t, s.calls)
 	require.Zero(t, report.Decisions[0].Snapshot.Observation)
 }
+
+// A record that cannot be read lets traffic go down by the last one that could, and is left to whoever mends it.
+func TestLowersWithUnreadableRecord(t *testing.T) {
+	s, r := ramping(t)
+	record := &s.world.Environments[0].Deployments[0].Record
+	record.Routing, record.LastReadable = nil, record.Routing
+	record.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "routing.yaml:3: no"}
+	report := s.once(r)
+	require.Equal(t, []string{"lower"}, s.calls)
+	require.Empty(t, report.Commits)
+	require.Empty(t, report.Failures)
+
+	s.obs.Routing.HasRamp, s.obs.Routing.Ramping, s.obs.Routing.Percentage = false, "", 0
+	record.LastReadable = nil
+	s.once(r)
+	require.Equal(t, []string{"lower"}, s.calls)
+}

@@ -96,6 +96,9 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			r.drop(ctx, part.Decision, part.Refused, report)
 			continue
 		}
+		if part.Curtailed != "" {
+			r.fail(ctx, part.Decision, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: part.Curtailed})
+		}
 		kept = append(kept, part)
 		if len(part.Files) > 0 {
 			changed = append(changed, part.Decision)

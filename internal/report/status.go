@@ -42,6 +42,8 @@ type Status struct {
 	Reasons    []string             `json:"reasons,omitempty"`
 	NextStepAt *time.Time           `json:"nextStepAt,omitempty"`
 	Conditions []v1alpha1.Condition `json:"conditions,omitempty"`
+	// UnusableTemplates are WorkerResourceTemplates in Git that cannot be used: what was made from them stays as it is.
+	UnusableTemplates []v1alpha1.TemplateProblem `json:"unusableTemplates,omitempty"`
 }
 
 // Pending is the reason shown for a spec that the bot has not answered yet.
@@ -49,7 +51,7 @@ const Pending = "Pending"
 
 // NewStatus reads the status of a worker deployment off what Git says of it.
 func NewStatus(s rollout.Snapshot) Status {
-	out := Status{Environment: s.Environment.Name, Name: s.Deployment.String(), SpecPath: s.SpecPath}
+	out := Status{Environment: s.Environment.Name, Name: s.Deployment.String(), SpecPath: s.SpecPath, UnusableTemplates: s.UnusableTemplates()}
 	var versions []v1alpha1.RecordedVersion
 	if r := s.Record.Routing; r != nil {
 		versions = r.Spec.Versions
@@ -164,7 +166,7 @@ func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
 			age = Age(now.Sub(*st.Since))
 		}
 		rows = append(rows, []string{st.Name, st.Environment, dash(st.Target), dash(st.Current), st.ramp(), st.step(),
-			dash(st.Reason), age, st.verdict(), cut(oneLine(st.Message), 100)})
+			dash(st.Reason), age, st.verdict(), cut(oneLine(st.message()), 100)})
 	}
 	return writeTable(w, rows)
 }
@@ -178,6 +180,26 @@ func writeTable(w io.Writer, rows [][]string) error {
 		}
 	}
 	return t.Flush()
+}
+
+// message is the state's, after what cannot be used beside it.
+func (st Status) message() string {
+	if len(st.UnusableTemplates) == 0 {
+		return st.Message
+	}
+	return unusableTemplates(st.UnusableTemplates[:1]) + "; " + st.Message
+}
+
+// unusableTemplates says what cannot be used and why.
+func unusableTemplates(list []v1alpha1.TemplateProblem) string {
+	said := make([]string, len(list))
+	for i, t := range list {
+		said[i] = "a template cannot be read: " + t.Message
+		if t.Name != "" {
+			said[i] = fmt.Sprintf("template %s cannot be used: %s", t.Name, t.Message)
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 func (st Status) ramp() string {

@@ -34,6 +34,21 @@ type ResourceTemplate struct {
 	Problem *Problem `json:"problem,omitempty"`
 }
 
+// UnusableTemplates are the templates of the worker deployment that cannot be used, in the order of their names, and before them the file that
+// could not be read and may hold one.
+func (s Snapshot) UnusableTemplates() []v1alpha1.TemplateProblem {
+	var out []v1alpha1.TemplateProblem
+	if p := s.ResourcesProblem; p != nil {
+		out = append(out, v1alpha1.TemplateProblem{Message: p.Message})
+	}
+	for _, t := range s.Resources {
+		if t.Problem != nil {
+			out = append(out, v1alpha1.TemplateProblem{Name: t.Name, Message: t.Problem.Message})
+		}
+	}
+	return out
+}
+
 // ResourceWrite is a change of one object of a version that is made from a WorkerResourceTemplate.
 type ResourceWrite struct {
 	// Template is the template's name.

@@ -138,6 +138,8 @@ type Record struct {
 	Routing *v1alpha1.Routing `json:"routing,omitempty"`
 	// RoutingProblem says why routing.yaml cannot be read.
 	RoutingProblem *Problem `json:"routingProblem,omitempty"`
+	// LastReadable is the last routing.yaml in history that could be read, where the one at the tip cannot: traffic is lowered by it. Nil: none is known.
+	LastReadable *v1alpha1.Routing `json:"lastReadable,omitempty"`
 	// Status is status.yaml; nil if there is none or it cannot be read.
 	Status *v1alpha1.WorkerDeployment `json:"status,omitempty"`
 	// Files below Dir, by slash-separated path.

@@ -14,6 +14,8 @@ type assigner struct {
 	report *report
 	// lenient leaves out unknown fields without a word.
 	lenient bool
+	// keeps says that unknown fields are kept, with a warning, and kept whether there were any.
+	keeps, kept bool
 	// shared says that texts may be parts of the file, which then stays for as long as the values.
 	shared bool
 }
@@ -113,6 +115,12 @@ func (a *assigner) unknown(k *node, s *shape) {
 		if name == k.key {
 			return
 		}
+	}
+	edited := s.typ == reflect.TypeFor[DesiredRouting]() || s.typ == reflect.TypeFor[DesiredRamp]() // by people, who misspell
+	if a.keeps && !(edited && closest(k.key, s.names()) != "") {
+		a.kept = true
+		a.report.warnf(k, "unknown field: it is kept as it is, since a newer release may have written it")
+		return
 	}
 	k.bad, k.meant = true, closest(k.key, s.names())
 	a.report.suggest(k, k.meant, "unknown field")

@@ -57,7 +57,8 @@ func (d *Document) Position(path string) (line, column int) {
 // their own; empty documents are left out. The problems are all those of the file in the order of their lines; each
 // document has its own too. The data must not be changed afterwards.
 //
-// Decode is strict: an unknown field, a key given twice, a wrong type, a bad duration or percentage is an Error.
+// Decode is strict: an unknown field, a key given twice, a wrong type, a bad duration or percentage is an Error. Only a Routing keeps its
+// unknown fields, each with a Warning: a newer release may have written them.
 // Documents of foreign kinds are given back without a look inside. Aliases and merges (<<) are expanded within bounds.
 func Decode(name string, data []byte) ([]Document, []Problem) { return decode(name, data, false) }
 
@@ -301,7 +302,10 @@ func build(a *assigner, kind string, n *node) any {
 		return w
 	default:
 		w := new(Routing)
-		a.object(n, s.routing, w)
+		a.keeps = true
+		if a.object(n, s.routing, w); a.kept {
+			w.Whole = n.json()
+		}
 		v.routing(n, w)
 		return w
 	}

@@ -26,8 +26,8 @@ func (w *WorkerDeployment) Digest() string {
 	})
 }
 
-// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest. It is made as WorkerDeployment.Digest is,
-// over spec alone.
+// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest: sha256: and the hex of SHA-256 over its canonical JSON as it
+// is written, with the fields that this release does not know. So a release that knows more of them, or fewer, gives the same digest.
 func (r *Routing) Seal() {
 	annotations := maps.Clone(r.Metadata.Annotations)
 	if annotations == nil {
@@ -45,7 +45,20 @@ func (r *Routing) Edited() bool {
 
 func (r *Routing) digest() string {
 	return digestOf(func(b []byte) []byte {
-		return appendDifferent(b, shapes().routingSpec, reflect.ValueOf(&r.Spec).Elem())
+		from := len(b)
+		b = appendWritten(b, shapes().routingSpec, reflect.ValueOf(&r.Spec).Elem())
+		if r.Whole == nil {
+			return b
+		}
+		var whole struct{ Spec json.RawMessage }
+		err := json.Unmarshal(r.Whole, &whole)
+		if err == nil {
+			var all []byte
+			if all, err = withUnknown(shapes().routingSpec, b[from:], whole.Spec); err == nil {
+				return append(b[:from], all...)
+			}
+		}
+		return append(b, err.Error()...) // of what did not come by Decode: no seal fits
 	})
 }
 
@@ -110,17 +123,29 @@ func (c ConnectionSpec) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// leaving says which fields of objects are left out.
+type leaving func(of *shape, f *shapeField, field reflect.Value) bool
+
 // appendDifferent writes a decoded value as canonical JSON, without the fields that are as decoding leaves them when the
 // user writes nothing.
 func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
+	return leaving(unwritten).append(b, s, v)
+}
+
+// appendWritten writes a decoded value as canonical JSON, without the fields that its JSON leaves out.
+func appendWritten(b []byte, s *shape, v reflect.Value) []byte {
+	return leaving(omitted).append(b, s, v)
+}
+
+func (left leaving) append(b []byte, s *shape, v reflect.Value) []byte {
 	switch s.form {
 	case formPointer:
 		if v.IsNil() {
 			return append(b, "null"...)
 		}
-		return appendDifferent(b, s.elem, v.Elem())
+		return left.append(b, s.elem, v.Elem())
 	case formObject:
-		return appendFields(b, s, v)
+		return left.appendFields(b, s, v)
 	case formMap:
 		if texts, ok := v.Interface().(map[string]string); ok {
 			return appendTexts(b, texts)
@@ -133,7 +158,7 @@ func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 				b = append(b, ',')
 			}
 			b = append(appendString(b, key.String()), ':')
-			b = appendDifferent(b, s.elem, v.MapIndex(key))
+			b = left.append(b, s.elem, v.MapIndex(key))
 		}
 		return append(b, '}')
 	case formList:
@@ -142,7 +167,7 @@ func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendDifferent(b, s.elem, v.Index(i))
+			b = left.append(b, s.elem, v.Index(i))
 		}
 		return append(b, ']')
 	case formString:
@@ -164,16 +189,13 @@ func appendTexts(b []byte, texts map[string]string) []byte {
 	return append(b, '}')
 }
 
-func appendFields(b []byte, s *shape, v reflect.Value) []byte {
+func (left leaving) appendFields(b []byte, s *shape, v reflect.Value) []byte {
 	b = append(b, '{')
 	first := true
-	for _, f := range s.fields {
+	for i := range s.fields {
+		f := &s.fields[i]
 		field := v.FieldByIndex(f.index)
-		var unwritten reflect.Value
-		if s.unwritten.IsValid() {
-			unwritten = s.unwritten.FieldByIndex(f.index)
-		}
-		if same(f.shape, field, unwritten) {
+		if left(s, f, field) {
 			continue
 		}
 		if !first {
@@ -181,9 +203,38 @@ func appendFields(b []byte, s *shape, v reflect.Value) []byte {
 		}
 		first = false
 		b = append(appendString(b, f.name), ':')
-		b = appendDifferent(b, f.shape, field)
+		b = left.append(b, f.shape, field)
 	}
 	return append(b, '}')
+}
+
+// unwritten reports whether a field is as decoding leaves it when the user writes nothing.
+func unwritten(s *shape, f *shapeField, field reflect.Value) bool {
+	var usual reflect.Value
+	if s.unwritten.IsValid() {
+		usual = s.unwritten.FieldByIndex(f.index)
+	}
+	return same(f.shape, field, usual)
+}
+
+// omitted reports whether JSON leaves a field out.
+func omitted(_ *shape, f *shapeField, field reflect.Value) bool {
+	switch f.omits {
+	case omitsEmpty:
+		switch field.Kind() {
+		case reflect.Map, reflect.Slice, reflect.String:
+			return field.Len() == 0
+		case reflect.Struct:
+			return false
+		}
+		return field.IsZero()
+	case omitsZero:
+		if z, ok := field.Interface().(interface{ IsZero() bool }); ok {
+			return z.IsZero()
+		}
+		return field.IsZero()
+	}
+	return false
 }
 
 // same compares a field with the same field of an unwritten object: with no Value, where it has no default. An empty list or map is

@@ -107,7 +107,7 @@ func TestRoutingSeal(t *testing.T) {
 	require.False(t, routing.Edited())
 	require.NotContains(t, before, v1alpha1.AnnotationRoutingDigest)
 	require.Equal(t, "true", routing.Metadata.Annotations["config.kubernetes.io/local-config"])
-	require.Equal(t, "sha256:cbe631f14df79e882f825f7b94121f8df171079557fcf6ab0fabeca0118fff53", routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest])
+	require.Equal(t, "sha256:6b48578f119122ce4498eae10bd34f3fb56c0cf805e4860a07f8b666fd850ba3", routing.Metadata.Annotations[v1alpha1.AnnotationRoutingDigest])
 	roundTrip(t, routing)
 
 	for name, edit := range map[string]func(*v1alpha1.RoutingSpec){

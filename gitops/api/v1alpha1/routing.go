@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "encoding/json"
+
 // Routing is routing.yaml: the desired routing of one worker deployment and everything the bot has to remember of it.
 // The bot writes it; a person may edit spec.desired.
 type Routing struct {
@@ -7,6 +9,8 @@ type Routing struct {
 	Kind       string      `json:"kind"`
 	Metadata   ObjectMeta  `json:"metadata"`
 	Spec       RoutingSpec `json:"spec"`
+	// Whole is the object as it was read, as JSON, if it has fields that this release does not know: they are written again. Nil: it has none.
+	Whole json.RawMessage `json:"-"`
 }
 
 // AnnotationRoutingDigest holds the digest of spec as the bot wrote it: a routing.yaml whose digest does not fit was
@@ -15,6 +19,9 @@ const AnnotationRoutingDigest = "rampart.dev/routing-digest"
 
 // RoutingSpec is the record of a worker deployment.
 type RoutingSpec struct {
+	// MinReader is the least RecordFormat of a release that may raise traffic by this record: one below it neglects a field in use, without
+	// which it could raise what is not to be raised. 0: every release.
+	MinReader int `json:"minReader,omitempty"`
 	// WorkerDeployment is the name in Temporal, <namespace>/<name>.
 	WorkerDeployment  string `json:"workerDeployment"`
 	TemporalNamespace string `json:"temporalNamespace"`

@@ -58,6 +58,28 @@ type shapeField struct {
 	name  string
 	index []int
 	shape *shape
+	// omits says when JSON leaves the field out.
+	omits omission
+}
+
+// omission is when JSON leaves a field out.
+type omission uint8
+
+const (
+	omitsNothing omission = iota + 1
+	omitsEmpty
+	omitsZero
+)
+
+func omissionOf(tag string) omission {
+	options := strings.Split(tag, ",")[1:]
+	switch {
+	case slices.Contains(options, "omitzero"):
+		return omitsZero
+	case slices.Contains(options, "omitempty"):
+		return omitsEmpty
+	}
+	return omitsNothing
 }
 
 func (s *shape) names() []string {
@@ -240,7 +262,7 @@ func (b shaper) fields(t reflect.Type, index []int) []shapeField {
 		case f.Anonymous && name == "":
 			out = append(out, b.fields(f.Type, at)...)
 		case name != "":
-			out = append(out, shapeField{name: name, index: at, shape: b.shape(f.Type)})
+			out = append(out, shapeField{name: name, index: at, shape: b.shape(f.Type), omits: omissionOf(f.Tag.Get("json"))})
 		}
 	}
 	return out

@@ -7,10 +7,19 @@ type WorkerDeploymentStatus struct {
 	CurrentVersion     *VersionStatus  `json:"currentVersion,omitempty"`
 	DeprecatedVersions []VersionStatus `json:"deprecatedVersions,omitempty"`
 	// UnrecordedVersions are build IDs that Temporal knows and Git has no files of, sorted: nobody here looks after them.
-	UnrecordedVersions []string    `json:"unrecordedVersions,omitempty"`
-	ManagerIdentity    string      `json:"managerIdentity,omitempty"`
-	Conditions         []Condition `json:"conditions"`
-	Decision           *Decision   `json:"decision,omitempty"`
+	UnrecordedVersions []string `json:"unrecordedVersions,omitempty"`
+	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them stays as it is.
+	UnusableTemplates []TemplateProblem `json:"unusableTemplates,omitempty"`
+	ManagerIdentity   string            `json:"managerIdentity,omitempty"`
+	Conditions        []Condition       `json:"conditions"`
+	Decision          *Decision         `json:"decision,omitempty"`
+}
+
+// TemplateProblem is why a WorkerResourceTemplate cannot be used.
+type TemplateProblem struct {
+	// Name of the template; "" for a file that could not be read, and may hold one.
+	Name    string `json:"name,omitempty"`
+	Message string `json:"message"`
 }
 
 // VersionStatus is one version in a status.

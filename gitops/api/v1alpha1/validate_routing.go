@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -30,8 +31,11 @@ func (v *validator) routing(n *node, r *Routing) {
 	if f := spec.get("specPath"); f.present() && f.str() != "" && !isInside(f.str()) {
 		v.errorf(f, "%s is not a path inside the repository", quote(f.str()))
 	}
+	if f := spec.get("minReader"); f.present() && r.Spec.MinReader < 1 {
+		v.errorf(f, "must be at least 1, got %d", r.Spec.MinReader)
+	}
 	desired := v.require(spec, "desired")
-	v.buildID(desired.get("current"))
+	v.buildID(v.require(desired, "current")) // which a person who misspells it means
 	v.ramp(desired.get("ramping"), r.Spec.Desired.Ramping)
 	if decided := spec.get("decided"); decided.present() {
 		v.buildID(decided.get("current"))
@@ -94,15 +98,18 @@ func (v *validator) ramp(n *node, r *DesiredRamp) {
 	if !n.present() {
 		return
 	}
-	v.buildID(n.get("buildID"))
+	v.buildID(v.require(n, "buildID"))
 	if p := v.require(n, "percentage"); p != nil && (r.Percentage < 0 || r.Percentage > 100) {
 		v.errorf(p, "%s is not between 0 and 100", p.text)
 	}
 }
 
+// MayBeRecorded says whether a record can name a path: it is one inside the repository, in UTF-8 and without control characters.
+func MayBeRecorded(p string) bool { return isInside(p) }
+
 // isInside says whether a path is clean, relative and stays where it starts.
 func isInside(p string) bool {
 	return p != "." && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !leaves(p) && !strings.Contains(p, `\`) &&
-		!strings.ContainsFunc(p, unicode.IsControl) &&
+		utf8.ValidString(p) && !strings.ContainsFunc(p, unicode.IsControl) &&
 		!slices.ContainsFunc(strings.Split(p, "/"), func(s string) bool { return strings.EqualFold(s, ".git") })
 }

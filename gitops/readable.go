@@ -1,0 +1,165 @@
+package gitops
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+const (
+	// readableWithin is how long one reading of the repository may look through history for records that can be read.
+	readableWithin = 30 * time.Second
+	// readableAgain is after how long history is looked through again, if there was none, or it could not be looked through.
+	readableAgain = 5 * time.Minute
+)
+
+// recordKey is a record as it is at a tip.
+type recordKey struct{ dir, tree string }
+
+// earlier is what history has of a record that cannot be read.
+type earlier struct {
+	routing *v1alpha1.Routing // nil: none that can be read
+	retry   time.Time         // when it is looked for again, if there is none
+}
+
+// unreadableRecord is a snapshot whose record cannot be read.
+type unreadableRecord struct {
+	env, known int // known is its index in the environment's Known; -1: it is in Deployments
+	at         int // its index in Deployments
+	key        recordKey
+	of         rollout.Name
+	branch     string
+}
+
+// withLastReadable gives the records of a world that cannot be read what history has of them last. Where it cannot be found out, they have
+// none: nothing of these worker deployments moves then.
+func (r *Repository) withLastReadable(ctx context.Context, world rollout.World) rollout.World {
+	all := r.unreadableRecords(world)
+	if len(all) == 0 {
+		r.readable = nil
+		return world
+	}
+	before := r.readable
+	r.readable = map[recordKey]earlier{}
+	left := slices.DeleteFunc(slices.Clone(all), func(u unreadableRecord) bool {
+		was, known := before[u.key]
+		if known {
+			r.readable[u.key] = was
+		}
+		return known && (was.routing != nil || r.cfg.Now().Before(was.retry))
+	})
+	if len(left) > 0 {
+		r.lookForReadable(ctx, left)
+	}
+	world.Environments = slices.Clone(world.Environments)
+	for _, u := range all {
+		if routing := r.readable[u.key].routing; routing != nil {
+			u.fill(&world.Environments[u.env], routing)
+		}
+	}
+	return world
+}
+
+// unreadableRecords are those of a world. They are never known in brief.
+func (r *Repository) unreadableRecords(world rollout.World) []unreadableRecord {
+	var out []unreadableRecord
+	for i, env := range world.Environments {
+		add := func(s *rollout.Snapshot, known, at int) {
+			if s != nil && s.Record.RoutingProblem != nil && s.Record.LastReadable == nil {
+				out = append(out, unreadableRecord{env: i, known: known, at: at, key: recordKey{s.Record.Dir, s.Record.Tree}, of: s.Deployment,
+					branch: r.outputBranch(env.Environment)})
+			}
+		}
+		for k := range env.Deployments {
+			add(&env.Deployments[k], -1, k)
+		}
+		for k, known := range env.Known {
+			add(known.Full, k, -1)
+		}
+	}
+	return out
+}
+
+// fill adds the record to a copy of the snapshot: others may have the snapshot as it was read.
+func (u unreadableRecord) fill(env *rollout.EnvironmentWorld, routing *v1alpha1.Routing) {
+	if u.known < 0 {
+		env.Deployments = slices.Clone(env.Deployments)
+		env.Deployments[u.at].Record.LastReadable = routing
+		return
+	}
+	full := *env.Known[u.known].Full
+	full.Record.LastReadable = routing
+	known := *env.Known[u.known]
+	known.Full = &full
+	env.Known = slices.Clone(env.Known)
+	env.Known[u.known] = &known
+}
+
+// lookForReadable looks through history for records that can be read, newest first, on each branch once.
+func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecord) {
+	ctx, done := context.WithTimeout(ctx, readableWithin)
+	defer done()
+	for len(left) > 0 {
+		branch := left[0].branch
+		here := slices.DeleteFunc(slices.Clone(left), func(u unreadableRecord) bool { return u.branch != branch })
+		left = slices.DeleteFunc(left, func(u unreadableRecord) bool { return u.branch == branch })
+		seen := map[recordKey]string{}
+		err := r.mirror.Recent(ctx, r.lastTips[branch], mirror.Recency{Most: recently}, func(c mirror.CommitInfo) (bool, error) {
+			for _, u := range here {
+				if _, found := r.readable[u.key]; found && r.readable[u.key].routing != nil {
+					continue
+				}
+				routing, err := r.recordIn(ctx, c, u, seen)
+				if err != nil {
+					return false, err
+				}
+				if routing != nil {
+					r.readable[u.key] = earlier{routing: routing}
+					r.cfg.Log.WarnContext(ctx, "a record cannot be read: traffic is only lowered, by the last version of it in history", "deployment", u.of.String(),
+						"commit", c.Hash.String())
+				}
+			}
+			return slices.ContainsFunc(here, func(u unreadableRecord) bool { return r.readable[u.key].routing == nil }), nil
+		})
+		if err != nil {
+			r.cfg.Log.WarnContext(ctx, "records that can be read could not be looked for in history", "branch", branch, "error", err)
+		}
+		for _, u := range here {
+			if r.readable[u.key].routing == nil {
+				r.readable[u.key] = earlier{retry: r.cfg.Now().Add(readableAgain)}
+			}
+		}
+	}
+}
+
+// recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not. seen are the files that
+// were looked at last.
+func (r *Repository) recordIn(ctx context.Context, c mirror.CommitInfo, u unreadableRecord, seen map[recordKey]string) (*v1alpha1.Routing, error) {
+	file := path.Join(u.key.dir, routingFile)
+	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
+	if err != nil || !ok || !e.IsFile() || seen[u.key] == e.Hash.String() {
+		return nil, err
+	}
+	seen[u.key] = e.Hash.String()
+	data, err := commitTree{ctx, r.mirror, c.Tree}.read(file, e.Hash.String())
+	if _, never := unreadable(file, err); never {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	documents, problems := v1alpha1.Decode(file, data)
+	if v1alpha1.HasErrors(problems) || len(documents) != 1 {
+		return nil, nil
+	}
+	routing, ok := documents[0].Object.(*v1alpha1.Routing)
+	if !ok || routing.Spec.WorkerDeployment != u.of.String() {
+		return nil, nil
+	}
+	return routing, nil
+}

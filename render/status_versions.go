@@ -1,0 +1,57 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// stages are the states of a version in the order in which it goes through them.
+var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusInactive, rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining,
+	rollout.StatusDrained, rollout.StatusGone}
+
+// versionsMoved reports whether a version came to a later stage than the status before has it: once for each stage, so that a state which
+// comes and goes makes no commit of each time. One whose state was not known is told of again once it drains, or has drained.
+func versionsMoved(before, now *v1alpha1.WorkerDeploymentStatus) bool {
+	was := statesOf(before)
+	for id, is := range statesOf(now) {
+		to := slices.Index(stages, is)
+		from := slices.Index(stages, was[id])
+		if was[id] == rollout.StatusUnknown {
+			from = slices.Index(stages, rollout.StatusCurrent)
+		}
+		if _, shown := was[id]; shown && to > from {
+			return true
+		}
+	}
+	return false
+}
+
+// versionsDiffer reports whether the state of any version is another one: then the status is written with what else is.
+func versionsDiffer(before, now *v1alpha1.WorkerDeploymentStatus) bool {
+	was, is := statesOf(before), statesOf(now)
+	if len(was) != len(is) {
+		return true
+	}
+	for id, state := range is {
+		if was[id] != state {
+			return true
+		}
+	}
+	return false
+}
+
+// statesOf are the states of all versions in a status.
+func statesOf(status *v1alpha1.WorkerDeploymentStatus) map[string]rollout.VersionStatus {
+	out := make(map[string]rollout.VersionStatus, 2+len(status.DeprecatedVersions))
+	for _, v := range status.DeprecatedVersions {
+		out[v.BuildID] = rollout.VersionStatus(v.Status)
+	}
+	for _, v := range []*v1alpha1.VersionStatus{status.CurrentVersion, status.TargetVersion} {
+		if v != nil {
+			out[v.BuildID] = rollout.VersionStatus(v.Status)
+		}
+	}
+	return out
+}
