@@ -77,6 +77,10 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}
+		if r.fell != "" && r.handRollback() == r.target.BuildID { // asked for again after the hold, it starts over at its first gate
+			*next.Target = v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
+				Attempt: r.target.Attempt + 1, Since: v1alpha1.NewTime(r.now)}
+		}
 	}
 }
 
@@ -292,6 +296,12 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 	for _, id := range ids {
 		if ver := find(next.Versions, id); ver != nil && ver.RoutedAt.IsZero() {
 			ver.RoutedAt = v1alpha1.NewTime(r.now)
+		}
+	}
+	for i := range next.Versions {
+		ver := &next.Versions[i]
+		if o := r.obs.Version(ver.BuildID); o != nil && ver.RoutedAt.IsZero() {
+			ver.RoutedAt = v1alpha1.NewTime(o.ActivatedAt()) // traffic came and went between two cycles
 		}
 	}
 }

@@ -178,15 +178,26 @@ func rollbackTo(v *view) (outcome, bool) {
 }
 
 func drifted(v *view) (outcome, bool) {
-	d := v.routingDrift()
-	if d == nil {
+	d, reason := v.routingDrift(), ""
+	switch {
+	case d != nil:
+		reason = fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
+	case v.handRollback() != "":
+		d = &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: describe(v.desired), Actual: describe(v.actual)}
+		reason = fmt.Sprintf("the routing was changed outside of Git: %s was current, and traffic went back to %s", v.handRollback(), v.actual.Current)
+	default:
 		return outcome{}, false
 	}
-	reason := fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
-	return stalled(rollout.RoutingDrift, "%s", reason).with(rollout.Action{
+	o := stalled(rollout.RoutingDrift, "%s", reason)
+	o.actions = append(o.actions, rollout.Action{
 		Kind: rollout.DriftAction, BuildID: v.target.BuildID, From: percent(v.desired.Share(v.target.BuildID)),
 		To: v.share(v.target.BuildID), Reason: reason, Drift: d,
 	})
+	if _, unready := resourcesUnready(v); !unready { // a new target gets its files meanwhile
+		files, _ := create(v)
+		o.actions = append(o.actions, files.actions...)
+	}
+	return o, true
 }
 
 func held(v *view) (outcome, bool) {
