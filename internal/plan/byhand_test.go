@@ -497,6 +497,18 @@ func TestTrafficThatCameAndWent(t *testing.T) {
 		require.Equal(t, stamp(came), find(w.routing().Versions, id("v2")).RoutedAt)
 		require.Equal(t, []string{"v1"}, w.order())
 	})
+	t.Run("a change that is under way", func(t *testing.T) {
+		w := currentV1(t)
+		strategy(v1alpha1.Manual)(w.given)
+		w.push("v2")
+		w.run(time.Minute)
+		v2 := w.server.versions[id("v2")]
+		v2.BecameCurrentAt, v2.FirstActivatedAt = w.server.now, w.server.now // the routing does not say so yet
+		w.quiet(2, 0)
+		w.byHand("v2")
+		w.run(time.Minute)
+		require.Equal(t, []string{"v1 promotion", "v2"}, w.order())
+	})
 	t.Run("the bot's own moves, with a clock that is wrong", func(t *testing.T) {
 		for _, skew := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
 			w := newWorld(t)

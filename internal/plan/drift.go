@@ -63,9 +63,9 @@ func (v *view) takenBack() bool {
 }
 
 // byHand reports whether it is for a person to move traffic, and only what the spec asks for, or asked for when the record was written,
-// got more of it. A move back to an earlier version is held all the same.
+// got more of it. A move back to an earlier version is held all the same. While a person holds it, what is moved waits for its end.
 func (v *view) byHand() bool {
-	if v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual {
+	if h := v.hold(); v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual || h != nil && h.Kind == v1alpha1.HoldManual {
 		return false
 	}
 	raised := v.driftRaised()

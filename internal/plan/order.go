@@ -29,11 +29,13 @@ func (v *view) seenPromotions() []v1alpha1.Promotion {
 }
 
 // stints are what became current since the basis of the last decision, the oldest first, and what is current now. Temporal keeps the last
-// time of each version only. All times that are compared are the server's.
+// time of each version only. All times that are compared are the server's. While a change is under way, a version says that it became
+// current before the routing does: it is not yet.
 func (v *view) stints() []stint {
 	var out []stint
 	for _, o := range v.obs.Versions {
-		if b := v.rec.Basis; b != nil && o.BuildID != v.actual.Current && o.BecameCurrentAt.After(b.CurrentChangedAt.Time) && !v.inOrder(o.BuildID, o.BecameCurrentAt) {
+		between := v.rec.Basis != nil && o.BecameCurrentAt.After(v.rec.Basis.CurrentChangedAt.Time) && o.BecameCurrentAt.Before(v.actual.CurrentChangedAt)
+		if between && o.BuildID != v.actual.Current && !v.inOrder(o.BuildID, o.BecameCurrentAt) {
 			out = append(out, stint{o.BuildID, o.BecameCurrentAt})
 		}
 	}

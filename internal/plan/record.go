@@ -300,7 +300,7 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 	}
 	for i := range next.Versions {
 		ver := &next.Versions[i]
-		if o := r.obs.Version(ver.BuildID); o != nil && ver.RoutedAt.IsZero() {
+		if o := r.obs.Version(ver.BuildID); o != nil && ver.RoutedAt.IsZero() && !o.ActivatedAt().After(r.actual.MovedAt()) {
 			ver.RoutedAt = v1alpha1.NewTime(o.ActivatedAt()) // traffic came and went between two cycles
 		}
 	}

@@ -123,12 +123,15 @@ func resetRamp(v *view) (outcome, bool) {
 	a := rollout.Action{Kind: rollout.ResetRamp, BuildID: ramping, From: v.share(ramping), To: 0, Cause: rollout.CauseSpec}
 	if ramping == v.target.BuildID {
 		bar := v.targetBar()
-		if bar == nil {
+		if bar == nil || v.overruled() {
 			return outcome{}, false
 		}
 		a.Cause, a.Bar = rollout.CauseBarred, bar.By
 		a.Reason = fmt.Sprintf("%s was turned back: %s", ramping, bar.Reason)
 		return stalled(rollout.RolledBack, "%s was turned back: %s", ramping, bar.Reason).with(a)
+	}
+	if v.leftAlone() {
+		return outcome{}, false
 	}
 	a.Reason = fmt.Sprintf("the spec asks for %s, not for %s", v.target.BuildID, orUnversioned(ramping))
 	return say(v.resting(), "%s", a.Reason).with(a)
@@ -148,7 +151,7 @@ func rollbackBarred(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	bar := v.targetBar()
-	if bar == nil {
+	if bar == nil || v.overruled() {
 		return outcome{}, false
 	}
 	back := v.predecessor()
@@ -170,7 +173,7 @@ func (v *view) rollback(to string, cause rollout.Cause, reason string) rollout.A
 
 func rollbackTo(v *view) (outcome, bool) {
 	to := v.target.BuildID
-	if !v.mayReturn(to) || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
+	if !v.mayReturn(to) || v.leftAlone() || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
 		return outcome{}, false
 	}
 	reason := fmt.Sprintf("the spec asks for %s again, which was current before %s", to, orUnversioned(v.actual.Current))
@@ -180,6 +183,8 @@ func rollbackTo(v *view) (outcome, bool) {
 func drifted(v *view) (outcome, bool) {
 	d, reason := v.routingDrift(), ""
 	switch {
+	case v.leftAlone():
+		return outcome{}, false
 	case d != nil:
 		reason = fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
 	case v.handRollback() != "":
@@ -198,14 +203,6 @@ func drifted(v *view) (outcome, bool) {
 		o.actions = append(o.actions, files.actions...)
 	}
 	return o, true
-}
-
-func held(v *view) (outcome, bool) {
-	h := v.hold()
-	if h == nil || v.edited { // an edit after a hold is a newer wish
-		return outcome{}, false
-	}
-	return stalled(rollout.ManualHold, "held by %s: %s. To go on: rampart resume %s", h.By, h.Reason, v.s.Deployment), true
 }
 
 func barred(v *view) (outcome, bool) {
