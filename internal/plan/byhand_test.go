@@ -167,6 +167,34 @@ func TestHandMoveBackRunsTheGateAgain(t *testing.T) {
 	require.Equal(t, []string{"v2 10"}, w.server.calls)
 }
 
+// TestHandMoveBackFromBeneathARamp: a person goes back from v2 to v1 while v3 ramps. If they clear its ramp too, v3 starts over at its first
+// gate; if they leave it, it goes on from there.
+func TestHandMoveBackFromBeneathARamp(t *testing.T) {
+	for _, clears := range []bool{true, false} {
+		w := currentV2(t)
+		gate(v1alpha1.GateHold)(w.given)
+		w.push("v3")
+		w.run(time.Minute)
+		for g := range w.server.gates {
+			w.server.gates[g] = rollout.GateCompleted
+		}
+		w.run(time.Minute)
+		require.Equal(t, []string{"v3 10"}, w.server.calls)
+		if clears {
+			require.NoError(t, w.server.move(rollout.RoutingStep{Kind: rollout.ClearRamp}))
+		}
+		w.byHand("v1")
+		w.run(time.Hour)
+		require.Equal(t, "ManualHold", w.reason())
+		require.Equal(t, []string{"v1 promotion", "v2 rollback", "v1"}, w.order())
+		w.server.calls = nil
+		w.resume()
+		w.run(time.Minute)
+		require.Len(t, w.server.gates, map[bool]int{true: 2, false: 1}[clears])
+		require.Equal(t, map[bool][]string{false: {"v3 50"}}[clears], w.server.calls)
+	}
+}
+
 // TestHandMoveBackBesideARevertedSpec: a person moves to v1 while the spec goes from v3 back to v2. v2 stood before v3, not before v1: it
 // does not return at once.
 func TestHandMoveBackBesideARevertedSpec(t *testing.T) {

@@ -77,11 +77,19 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}
-		if r.fell != "" && r.handRollback() == r.target.BuildID { // asked for again after the hold, it starts over at its first gate
+		if r.startsOver() {
 			*next.Target = v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
 				Attempt: r.target.Attempt + 1, Since: v1alpha1.NewTime(r.now)}
 		}
 	}
+}
+
+// startsOver reports whether the target lost its traffic when somebody went back to an earlier version: after the hold it begins at its
+// first gate.
+func (r *resolver) startsOver() bool {
+	id := r.target.BuildID
+	turned := r.handRollback()
+	return r.fell != "" && turned != "" && (turned == id || r.desired.Share(id) > 0) && r.actual.Share(id) == 0
 }
 
 // nextSource writes down where the spec and its connection are. Those that cannot be used do not replace the last that could.
