@@ -35,9 +35,10 @@ func (a *app) record(cmd *cobra.Command, change func(rollout.Snapshot, operate.P
 func (a *app) holdCommand() *cobra.Command {
 	return a.record(&cobra.Command{
 		Use:   "hold NAME",
-		Short: "Let nothing be raised until it is resumed",
-		Long: `Hold stops every raise of a worker deployment's traffic until rampart resume. What has traffic keeps it; traffic is still taken
-back where policy, a gate or the spec says so. It is a commit with your name; Temporal is not asked.`,
+		Short: "Let nothing be raised, and nothing be put back, until it is resumed",
+		Long: `Hold stops every raise of a worker deployment's traffic until rampart resume. What has traffic keeps it, and what people move in
+Temporal stays: the bot puts nothing of that back. It still lowers traffic where a verdict of policy, a gate that failed or a reverted
+spec says so, and so do commands such as rampart rollback. It is a commit with your name; Temporal is not asked.`,
 		Example: `  rampart hold payments/checkout --reason "incident 4711" --repo https://git.example.com/team/workers.git`,
 	}, operate.Hold)
 }
@@ -47,7 +48,8 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:   "resume NAME",
 		Short: "Take away a hold",
 		Long: `Resume takes away the hold of a person, and the one that follows when traffic was lowered outside of Git or routing.yaml was
-edited. The rollout goes on from where traffic is. Exit code 0 also where nothing was held.`,
+edited. The rollout goes on from where traffic is, wherever people moved it meanwhile. A target that was turned back by hand starts at its
+first gate. Exit code 0 also where nothing was held.`,
 		Example: `  rampart resume payments/checkout --repo https://git.example.com/team/workers.git`,
 	}, operate.Resume)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -60,7 +61,7 @@ func recordOf(s rollout.Snapshot) (v1alpha1.RoutingSpec, error) {
 	return rec, nil
 }
 
-// Hold stops every raise until a person resumes. Traffic is still taken back.
+// Hold stops every raise until a person resumes, and lets stay what people move meanwhile. Traffic is still lowered.
 func Hold(s rollout.Snapshot, p Person) (Change, error) {
 	rec, err := recordOf(s)
 	if err != nil {
@@ -75,8 +76,8 @@ func Hold(s rollout.Snapshot, p Person) (Change, error) {
 	if t := rec.Target; t != nil {
 		rec.Hold.BuildID = t.BuildID
 	}
-	return Change{Record: rec, Did: "hold: nothing is raised until it is resumed",
-		Notes: []string{"traffic is still taken back where policy, a gate or the spec says so"}}, nil
+	return Change{Record: rec, Did: "hold: nothing is raised, and nothing that people move is put back, until it is resumed",
+		Notes: []string{"traffic is still lowered by a verdict of policy, a failed gate, a reverted spec and commands such as rampart rollback"}}, nil
 }
 
 // Resume takes away the hold of a person, or the one that followed drift or a proposal that was closed.
@@ -94,7 +95,7 @@ func Resume(s rollout.Snapshot, _ Person) (Change, error) {
 	case h.Kind == v1alpha1.HoldReleased:
 		return Change{}, fmt.Errorf("%s was released by %s (%s): take its routing back with rampart adopt", s.Deployment, h.By, h.Reason)
 	}
-	rec.Hold = nil
+	rec = plan.Resumed(rec)
 	return Change{Record: rec, Did: fmt.Sprintf("resume: the hold by %s is gone (%s)", h.By, h.Reason), Notes: barNotes(s, rec)}, nil
 }
 

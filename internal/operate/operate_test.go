@@ -127,6 +127,7 @@ func TestCommands(t *testing.T) {
 		r.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, BuildID: "v2", By: "ada", Reason: "lunch", At: stamp(noon)}
 	}
 	noHold := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Hold = nil }
+	asItIs := func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Hold, r.Basis = nil, nil } // where people moved traffic meanwhile
 	lifted := func(n int) change {
 		return func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
 			r.Bars, r.Versions[2].TurnedBack = []v1alpha1.Bar{}, n
@@ -142,9 +143,12 @@ func TestCommands(t *testing.T) {
 		{name: "hold after drift", given: []change{held(v1alpha1.HoldDrift)}, run: hold, want: setHold, did: "hold: "},
 		{name: "hold twice", given: []change{held(v1alpha1.HoldManual)}, run: hold, note: "held already, by bob since 2026-03-01T11:00:00Z: tea"},
 		{name: "hold what was released", given: []change{held(v1alpha1.HoldReleased)}, run: hold, note: "released by bob"},
-		{name: "resume", given: []change{held(v1alpha1.HoldManual)}, run: resume, want: noHold, did: "resume: the hold by bob is gone (tea)"},
+		{name: "resume", given: []change{held(v1alpha1.HoldManual)}, run: resume, want: asItIs, did: "resume: the hold by bob is gone (tea)"},
+		{name: "resume beside an edit that waits", given: []change{held(v1alpha1.HoldManual), func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
+			r.Desired = v1alpha1.DesiredRouting{Current: "v1"}
+		}}, run: resume, want: noHold, did: "resume: "},
 		{name: "resume after drift", given: []change{held(v1alpha1.HoldDrift)}, run: resume, want: noHold, did: "resume: "},
-		{name: "resume a barred target", given: []change{held(v1alpha1.HoldManual), barred("v2")}, run: resume, want: noHold, did: "resume: ",
+		{name: "resume a barred target", given: []change{held(v1alpha1.HoldManual), barred("v2")}, run: resume, want: asItIs, did: "resume: ",
 			note: "v2 stays barred, by canary: failures; to try it again: rampart retry payments/checkout"},
 		{name: "resume nothing", run: resume, note: "not held"},
 		{name: "resume what was released", given: []change{held(v1alpha1.HoldReleased)}, run: resume, err: "take its routing back with rampart adopt"},

@@ -35,6 +35,7 @@ func Forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 	if p.Lower != nil {
 		o.check(!o.givesMore(*p.Lower), "lowering gives more: %v", p.Lower.Steps)
 	}
+	o.people()
 	if p.Raise != nil {
 		o.raises()
 	}
@@ -247,7 +248,8 @@ func part(r rollout.RoutingConfig, id string) float32 {
 func (o *oracle) givesMore(c rollout.RoutingCall) bool {
 	was, is := o.s.Observation.Routing, then(o.s.Observation.Routing, c.Steps)
 	for _, id := range []string{is.Current, is.Ramping} {
-		before := slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
+		v := listedIn(o.s.Observation, id)
+		before := v != nil && !v.BecameCurrentAt.IsZero() || slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
 		if id != was.Current && part(is, id) > part(was, id) && (id != is.Current || !before || !o.served(id)) {
 			return true
 		}

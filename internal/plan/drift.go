@@ -16,13 +16,24 @@ func (v *view) routingDrift() *rollout.Drift {
 		return nil
 	}
 	d := &rollout.Drift{
-		Kind: rollout.DriftRouting, Direction: v.direction(v.desired, v.actual),
+		Kind: rollout.DriftRouting, Direction: rollout.DriftLower,
 		Recorded: describe(v.desired), Actual: describe(v.actual),
+	}
+	if len(v.driftRaised()) > 0 {
+		d.Direction = rollout.DriftHigher
 	}
 	if d.Direction == rollout.DriftLower && v.takenBack() || v.byHand() {
 		return nil
 	}
 	return d
+}
+
+// driftRaised are the versions that have more traffic than is desired: but not the one that was current when that was decided and still
+// is, since it only kept what was to go to another one.
+func (v *view) driftRaised() []string {
+	return slices.DeleteFunc(v.raised(v.desired, v.actual), func(id string) bool {
+		return id == v.actual.Current && id == v.seenCurrent() && v.rec.Basis != nil && id == v.rec.Basis.Current
+	})
 }
 
 // Knows reports whether the routing as observed is one that the record knows: the desired one, the one that the bot decided last, or the
@@ -51,13 +62,21 @@ func (v *view) takenBack() bool {
 	return done || v.newSpec() || v.targetBar() != nil
 }
 
-// byHand reports whether it is for a person to move traffic, and only the target got more of it.
+// byHand reports whether it is for a person to move traffic, and only what the spec asks for, or asked for when the record was written,
+// got more of it. A move back to an earlier version is held all the same. While a person holds it, what is moved waits for its end.
 func (v *view) byHand() bool {
-	if v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual {
+	if h := v.hold(); v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual || h != nil && h.Kind == v1alpha1.HoldManual {
 		return false
 	}
-	raised := v.raised(v.desired, v.actual)
-	return len(raised) == 0 || slices.Equal(raised, []string{v.target.BuildID})
+	raised := v.driftRaised()
+	if len(raised) == 0 {
+		return v.actual.Current == v.desired.Current || v.actual.Current == ""
+	}
+	asked := []string{v.target.BuildID}
+	if was := v.rec.Target; was != nil {
+		asked = append(asked, was.BuildID)
+	}
+	return !slices.ContainsFunc(raised, func(id string) bool { return !slices.Contains(asked, id) })
 }
 
 // direction says whether traffic went down or up from one routing to another.
@@ -103,30 +122,29 @@ func (v *view) wantedBack() string {
 	case v.target == nil:
 	case v.target.BuildID == v.actual.Current && v.targetBar() != nil:
 		return v.predecessor()
-	case v.edited && v.direction(v.actual, v.desired) == rollout.DriftLower, v.routingDrift() != nil:
+	case v.edited && v.direction(v.actual, v.desired) == rollout.DriftLower:
 		if v.desired.Current != v.actual.Current {
 			return v.desired.Current
+		}
+	case v.routingDrift() != nil:
+		if to := v.revertTo(); to.Current != v.actual.Current {
+			return to.Current
 		}
 	}
 	return ""
 }
 
-// stoodBefore reports whether a version was current before another one was, and gave way to a promotion.
-func (v *view) stoodBefore(id, other string) bool {
-	was := slices.IndexFunc(v.promotions, func(p v1alpha1.Promotion) bool {
-		return p.BuildID == id && p.LeftBy == v1alpha1.LeftByPromotion
-	})
-	is := lastPromotion(v.promotions, other)
-	return was >= 0 && is >= 0 && was < is
-}
-
-func lastPromotion(order []v1alpha1.Promotion, id string) int {
-	for i, p := range slices.Backward(order) {
-		if p.BuildID == id {
-			return i
-		}
+// revertTo is the routing that a drift is reverted to: the desired one, or what that was decided on, if it never came to be. A ramp that
+// is gone is not made again.
+func (v *view) revertTo() rollout.RoutingConfig {
+	to := v.desired
+	if to.Current != "" && lastPromotion(v.promotions, to.Current) < 0 {
+		return rollout.RoutingConfig{Current: v.rec.Basis.Current}
 	}
-	return -1
+	if to.HasRamp && to.Ramping != v.actual.Ramping {
+		return rollout.RoutingConfig{Current: to.Current}
+	}
+	return to
 }
 
 func describe(c rollout.RoutingConfig) string {

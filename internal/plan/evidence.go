@@ -164,29 +164,21 @@ func (v *view) returnWindow() time.Duration {
 // mayReturn reports whether a version may become current again at once: it stood before the current one in the
 // promotion order, was not itself left by a rollback, and the window since then is not over.
 func (v *view) mayReturn(buildID string) bool {
-	if buildID == "" || buildID == v.actual.Current || v.spec == nil {
+	if buildID == "" || buildID == v.actual.Current || v.spec == nil || !slices.Contains(before(v.promotions), buildID) {
 		return false
 	}
-	for i, p := range slices.Backward(v.promotions) {
-		if p.BuildID == buildID {
-			in, _ := v.inWindow(buildID, v.returnWindow())
-			return i < len(v.promotions)-1 && p.LeftBy == v1alpha1.LeftByPromotion && in
-		}
-	}
-	return false
+	in, _ := v.inWindow(buildID, v.returnWindow())
+	return in && v.promotions[lastPromotion(v.promotions, buildID)].LeftBy == v1alpha1.LeftByPromotion
 }
 
 // predecessor is the version that was current before the one that is, "" if none may come back.
 func (v *view) predecessor() string {
-	for _, p := range slices.Backward(v.promotions) {
-		if p.BuildID == v.actual.Current {
+	for _, id := range slices.Backward(before(v.promotions)) {
+		r := v.recorded(id)
+		if id == v.actual.Current || r == nil || v.bar(id, r.TemplateHash) != nil {
 			continue
 		}
-		r := v.recorded(p.BuildID)
-		if r == nil || p.LeftBy != v1alpha1.LeftByPromotion || v.bar(r.BuildID, r.TemplateHash) != nil {
-			continue
-		}
-		return p.BuildID
+		return id
 	}
 	return ""
 }

@@ -126,6 +126,12 @@ func (n *never) recorded(id string) *v1alpha1.RecordedVersion { return find(n.ro
 // promoted reports whether the version was current by Git's promotion order.
 func (n *never) promoted(id string) bool { return lastPromotion(n.routing().Promotions, id) >= 0 }
 
+// wasCurrent reports whether the version was current by Git's promotion order, or by Temporal.
+func (n *never) wasCurrent(id string) bool {
+	v := n.s.Observation.Version(id)
+	return n.promoted(id) || v != nil && !v.BecameCurrentAt.IsZero()
+}
+
 // promotedSince reports whether the version was current since its files were made: before, it was another one of that name,
 // which was removed.
 func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
@@ -172,7 +178,7 @@ func (n *never) lowers(c rollout.RoutingCall) {
 			if !r.HasRamp || r.Ramping != step.BuildID || step.Percentage >= r.Percentage {
 				n.add("the lowering would raise traffic to %s", step.BuildID)
 			}
-		case !n.promoted(step.BuildID) || step.BuildID == r.Current:
+		case !n.wasCurrent(step.BuildID) || step.BuildID == r.Current:
 			n.add("the lowering would make %s current, which it was not before", step.BuildID)
 		default:
 			n.ready(step.BuildID)

@@ -273,6 +273,62 @@ func recordsSpoilt() []spoilt {
 	}
 }
 
+// peopleSpoilt go against what people moved.
+func peopleSpoilt() []spoilt {
+	back, lower := all(promoted(50*time.Hour), barsBuild("v2")), all(rampsAt(10, time.Minute), wants("v1"))
+	held := wasHeld(v1alpha1.HoldManual, "v1")
+	more := records(func(r *v1alpha1.RoutingSpec) {
+		r.Desired.Ramping, r.Decided.Ramping, r.Basis = nil, nil, &v1alpha1.RoutingBasis{Current: id("v1")}
+	})
+	caused := func(c rollout.Cause) func(*rollout.Snapshot, *rollout.Plan) {
+		return planned(func(p *rollout.Plan) {
+			for i := range p.Actions {
+				p.Actions[i].Cause = c
+			}
+		})
+	}
+	order := func(promotions ...v1alpha1.Promotion) func(*rollout.Snapshot, *rollout.Plan) {
+		return records(func(r *v1alpha1.RoutingSpec) { r.Promotions = promotions })
+	}
+	was := func(tag string, by v1alpha1.LeftBy) v1alpha1.Promotion {
+		p := v1alpha1.Promotion{BuildID: id(tag), At: stamp(ago(60 * time.Hour)), LeftBy: by}
+		if by != "" {
+			p.LeftAt = stamp(ago(50 * time.Hour))
+		}
+		return p
+	}
+	const puts, on = "puts back what people moved", "goes on to "
+	promotion, rollback := v1alpha1.LeftByPromotion, v1alpha1.LeftByRollback
+	return []spoilt{
+		{"held: put back", lower, also(held, more), puts},
+		{"held: put back, for a verdict", lower, also(held, more, caused(rollout.CauseVerdict)), ""},
+		{"held: put back, for a gate", lower, also(held, more, caused(rollout.CauseGate)), ""},
+		{"held: put back, for a mark", lower, also(held, more, caused(rollout.CauseBarred)), ""},
+		{"held: put back, for an old bar", all(lower, barsBuild("v2")), also(held, more, caused(rollout.CauseBarred)), puts},
+		{"held: what Git asked for", lower, held, ""},
+		{"held: what the bot is about to do", lower, also(held, more, records(func(r *v1alpha1.RoutingSpec) {
+			r.Basis.Ramping = &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 10}
+		})), ""},
+		{"held: without a basis", lower, also(held, more, records(func(r *v1alpha1.RoutingSpec) { r.Basis = nil })), ""},
+		{"held after drift: put back", lower, also(wasHeld(v1alpha1.HoldDrift, "v1"), more), ""},
+		{"held: edited", lower, also(held, more, records(func(r *v1alpha1.RoutingSpec) { r.Decided.Current = "another" })), ""},
+		{"held: retired", lower, also(held, more, records(func(r *v1alpha1.RoutingSpec) { r.Retire = &v1alpha1.Retire{} })), ""},
+		{"back to what was turned back", back, order(was("v1", rollback), was("v2", "")), on},
+		{"back to what came after", back, order(was("v2", promotion), was("v1", rollback), was("v2", "")), on},
+		{"back over a rollback", back, order(was("v1", promotion), was("v3", rollback), was("v2", "")), ""},
+		{"on to what somebody moved away from", back, order(was("v2", promotion), was("v1", "")), on},
+		{"back from what somebody promoted", back, order(was("v1", "")), ""},
+		{"back from what the bot promoted again", back, also(order(was("v2", promotion), was("v1", "")), records(func(r *v1alpha1.RoutingSpec) {
+			r.Basis = &v1alpha1.RoutingBasis{Current: id("v1")}
+		})), ""},
+		{"back to what came and went", back, also(order(was("v2", "")), observes(func(o *rollout.Observation) { o.Version(id("v1")).BecameCurrentAt = ago(time.Hour) })), ""},
+		{"back to what came before", back, also(order(was("v2", "")), observes(func(o *rollout.Observation) { o.Version(id("v1")).BecameCurrentAt = ago(time.Hour) }),
+			records(func(r *v1alpha1.RoutingSpec) { r.Basis.CurrentChangedAt = stamp(ago(time.Hour)) })), on},
+		{"on to what somebody moved away from, lately", back, also(order(was("v2", promotion), was("v1", "")),
+			observes(func(o *rollout.Observation) { o.Version(id("v1")).BecameCurrentAt = ago(time.Hour) })), on},
+	}
+}
+
 // batchesSpoilt evacuate.
 func batchesSpoilt() []spoilt {
 	signal := stays(3)
@@ -340,7 +396,7 @@ func objectsSpoilt() []spoilt {
 // TestTheOracleBites: what the oracle of the properties looks for it finds, in plans that are well but for that; and it lets pass
 // what may be done.
 func TestTheOracleBites(t *testing.T) {
-	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt()} {
+	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), peopleSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				s := twice(of(c.given))

@@ -77,7 +77,19 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}
+		if r.startsOver() {
+			*next.Target = v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
+				Attempt: r.target.Attempt + 1, Since: v1alpha1.NewTime(r.now)}
+		}
 	}
+}
+
+// startsOver reports whether the target lost its traffic when somebody went back to an earlier version: after the hold it begins at its
+// first gate.
+func (r *resolver) startsOver() bool {
+	id := r.target.BuildID
+	turned := r.handRollback()
+	return r.fell != "" && turned != "" && (turned == id || r.desired.Share(id) > 0) && r.actual.Share(id) == 0
 }
 
 // nextSource writes down where the spec and its connection are. Those that cannot be used do not replace the last that could.
@@ -292,6 +304,12 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 	for _, id := range ids {
 		if ver := find(next.Versions, id); ver != nil && ver.RoutedAt.IsZero() {
 			ver.RoutedAt = v1alpha1.NewTime(r.now)
+		}
+	}
+	for i := range next.Versions {
+		ver := &next.Versions[i]
+		if o := r.obs.Version(ver.BuildID); o != nil && ver.RoutedAt.IsZero() && !o.ActivatedAt().After(r.actual.MovedAt()) {
+			ver.RoutedAt = v1alpha1.NewTime(o.ActivatedAt()) // traffic came and went between two cycles
 		}
 	}
 }

@@ -170,23 +170,22 @@ func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 		r.taken = append(r.taken, a)
 		r.blocked(rollout.ManualHold, a.Reason)
 	case answer == rollout.DriftHold:
-		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
+		r.heldDrift(a, verdict, "")
 	case answer == rollout.DriftAdopt:
-		r.adopt = true
-		r.taken = append(r.taken, a)
-		if r.unusable == nil {
-			r.state = rollout.State{Reason: rollout.RoutingDrift, Message: a.Reason}
-		}
+		r.adoptRouting(a)
 	default:
 		r.revertRouting(a, verdict)
 	}
 }
 
-// revertRouting lowers the routing to what is desired.
+// revertRouting lowers the routing to what was there. Where no version was current then there is nothing to go back to: what is there is
+// taken as it is.
 func (r *resolver) revertRouting(a rollout.Action, verdict rollout.Verdict) {
-	to := r.desired
-	if to.HasRamp && to.Ramping != r.actual.Ramping {
-		to = rollout.RoutingConfig{Current: to.Current} // a ramp that is gone is not made again
+	to := r.revertTo()
+	if to.Current == "" && r.actual.Current != "" {
+		a.Reason += ": it is taken as it is, since no version was current before"
+		r.adoptRouting(a)
+		return
 	}
 	move, ok := r.lowering(to, a.Reason)
 	e := no("there is no way back to %s that only lowers", describe(to))
@@ -196,16 +195,31 @@ func (r *resolver) revertRouting(a rollout.Action, verdict rollout.Verdict) {
 		e = yes()
 	}
 	if e.answer != rollout.Yes {
-		r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
-		why := ": not reverted, since " + e.why
-		r.state.Message += why
-		if r.state.Meanwhile != "" {
-			r.state.Meanwhile += why
-		}
+		r.heldDrift(a, verdict, ": not reverted, since "+e.why)
 		return
 	}
 	move.Row = a.Row
 	r.taken = append(r.taken, a, move)
+}
+
+// adoptRouting makes the routing as it is the desired one.
+func (r *resolver) adoptRouting(a rollout.Action) {
+	r.adopt = true
+	r.taken = append(r.taken, a)
+	if r.unusable == nil {
+		r.state = rollout.State{Reason: rollout.RoutingDrift, Message: a.Reason}
+	}
+}
+
+// heldDrift leaves a drift to a person, and says what they can do.
+func (r *resolver) heldDrift(a rollout.Action, verdict rollout.Verdict, why string) {
+	r.held = append(r.held, rollout.Held{Action: a, Verdict: verdict})
+	why += fmt.Sprintf(". To keep it, write it into spec.desired of routing.yaml; to undo it, set %s in Temporal as %s",
+		describe(r.desired), r.s.Environment.ManagerIdentity)
+	r.state.Message += why
+	if r.state.Meanwhile != "" {
+		r.state.Meanwhile += why
+	}
 }
 
 func (r *resolver) sortManifestDrift(a rollout.Action, verdict rollout.Verdict) {

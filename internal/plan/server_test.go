@@ -33,6 +33,8 @@ type server struct {
 	unversioned rollout.Answer
 	// stuck are workflows that no count by version shows.
 	stuck rollout.Stuck
+	// old: it does not say when a version became current, as before 1.30.
+	old bool
 }
 
 // failure says how calls fail, "" for not at all.
@@ -211,6 +213,9 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 		v := s.versions[id]
 		seen := v.VersionObservation
 		seen.TurnedBack = ""
+		if s.old {
+			seen.BecameCurrentAt = time.Time{}
+		}
 		if slices.Contains(ask.Queues, id) {
 			q := rollout.TaskQueue{Name: "orders", Type: rollout.QueueWorkflow, Unversioned: s.unversioned, OtherDeployments: s.others, Pollers: rollout.Pollers{Known: true}}
 			if s.now.Sub(v.lastPoll) < pollersFor {

@@ -123,12 +123,15 @@ func resetRamp(v *view) (outcome, bool) {
 	a := rollout.Action{Kind: rollout.ResetRamp, BuildID: ramping, From: v.share(ramping), To: 0, Cause: rollout.CauseSpec}
 	if ramping == v.target.BuildID {
 		bar := v.targetBar()
-		if bar == nil {
+		if bar == nil || v.overruled() {
 			return outcome{}, false
 		}
 		a.Cause, a.Bar = rollout.CauseBarred, bar.By
 		a.Reason = fmt.Sprintf("%s was turned back: %s", ramping, bar.Reason)
 		return stalled(rollout.RolledBack, "%s was turned back: %s", ramping, bar.Reason).with(a)
+	}
+	if v.leftAlone() {
+		return outcome{}, false
 	}
 	a.Reason = fmt.Sprintf("the spec asks for %s, not for %s", v.target.BuildID, orUnversioned(ramping))
 	return say(v.resting(), "%s", a.Reason).with(a)
@@ -148,7 +151,7 @@ func rollbackBarred(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	bar := v.targetBar()
-	if bar == nil {
+	if bar == nil || v.overruled() {
 		return outcome{}, false
 	}
 	back := v.predecessor()
@@ -170,7 +173,7 @@ func (v *view) rollback(to string, cause rollout.Cause, reason string) rollout.A
 
 func rollbackTo(v *view) (outcome, bool) {
 	to := v.target.BuildID
-	if !v.mayReturn(to) || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
+	if !v.mayReturn(to) || v.leftAlone() || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
 		return outcome{}, false
 	}
 	reason := fmt.Sprintf("the spec asks for %s again, which was current before %s", to, orUnversioned(v.actual.Current))
@@ -178,23 +181,28 @@ func rollbackTo(v *view) (outcome, bool) {
 }
 
 func drifted(v *view) (outcome, bool) {
-	d := v.routingDrift()
-	if d == nil {
+	d, reason := v.routingDrift(), ""
+	switch {
+	case v.leftAlone():
+		return outcome{}, false
+	case d != nil:
+		reason = fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
+	case v.handRollback() != "":
+		d = &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: describe(v.desired), Actual: describe(v.actual)}
+		reason = fmt.Sprintf("the routing was changed outside of Git: %s was current, and traffic went back to %s", v.handRollback(), v.actual.Current)
+	default:
 		return outcome{}, false
 	}
-	reason := fmt.Sprintf("the routing was changed outside of Git: %s is recorded, %s is in Temporal", d.Recorded, d.Actual)
-	return stalled(rollout.RoutingDrift, "%s", reason).with(rollout.Action{
+	o := stalled(rollout.RoutingDrift, "%s", reason)
+	o.actions = append(o.actions, rollout.Action{
 		Kind: rollout.DriftAction, BuildID: v.target.BuildID, From: percent(v.desired.Share(v.target.BuildID)),
 		To: v.share(v.target.BuildID), Reason: reason, Drift: d,
 	})
-}
-
-func held(v *view) (outcome, bool) {
-	h := v.hold()
-	if h == nil || v.edited { // an edit after a hold is a newer wish
-		return outcome{}, false
+	if _, unready := resourcesUnready(v); !unready { // a new target gets its files meanwhile
+		files, _ := create(v)
+		o.actions = append(o.actions, files.actions...)
 	}
-	return stalled(rollout.ManualHold, "held by %s: %s. To go on: rampart resume %s", h.By, h.Reason, v.s.Deployment), true
+	return o, true
 }
 
 func barred(v *view) (outcome, bool) {

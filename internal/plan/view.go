@@ -143,43 +143,6 @@ func (v *view) recorded(buildID string) *v1alpha1.RecordedVersion {
 	return nil
 }
 
-// seenPromotions is the promotion order with what is current now: a promotion counts when it is seen, not when it is
-// asked for.
-func (v *view) seenPromotions() []v1alpha1.Promotion {
-	order := slices.Clone(v.rec.Promotions)
-	if !v.readable() || v.lost() != "" {
-		return order
-	}
-	changed := v1alpha1.NewTime(v.actual.CurrentChangedAt)
-	if changed.IsZero() {
-		changed = v1alpha1.NewTime(v.now)
-	}
-	if n := len(order); n > 0 {
-		last := &order[n-1]
-		if last.BuildID == v.actual.Current && last.LeftAt.IsZero() {
-			return order
-		}
-		if last.LeftAt.IsZero() {
-			last.LeftAt, last.LeftBy = changed, v1alpha1.LeftByOutside
-			if v.decided() == v.actual.Current {
-				last.LeftBy = v1alpha1.LeftByPromotion
-			}
-		}
-	}
-	if v.actual.Current != "" {
-		order = append(order, v1alpha1.Promotion{BuildID: v.actual.Current, At: changed})
-	}
-	return order
-}
-
-// decided is the version that the bot decided to be current, whatever a person made of that since.
-func (v *view) decided() string {
-	if d := v.rec.Decided; d != nil {
-		return d.Current
-	}
-	return v.desired.Current
-}
-
 // retired reports whether Git has the version at 0 replicas with its guard off.
 func retired(r *v1alpha1.RecordedVersion) bool {
 	return r != nil && r.Guard == v1alpha1.GuardOff && r.Replicas != nil && *r.Replicas == 0
@@ -244,17 +207,22 @@ func (v *view) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAg
 func (v *view) share(buildID string) float64 { return percent(v.actual.Share(buildID)) }
 
 // hold is the hold that is in force, nil for none. One that followed drift, or the end of a proposal, ends when the spec asks for
-// something else.
+// something else. Under Manual, one that followed drift ends when a person promotes the target, too.
 func (v *view) hold() *v1alpha1.Hold {
 	h := v.rec.Hold
 	if h == nil {
 		return v.rejection()
 	}
 	passing := h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected
-	if passing && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec()) {
+	if passing && v.target != nil && (h.BuildID != v.target.BuildID || v.newSpec() || h.Kind == v1alpha1.HoldDrift && v.promotedByHand()) {
 		return nil
 	}
 	return h
+}
+
+// promotedByHand reports whether it is for a person to promote the target, and it is current.
+func (v *view) promotedByHand() bool {
+	return v.spec != nil && v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && v.readable() && v.target.BuildID == v.actual.Current
 }
 
 func desiredConfig(d v1alpha1.DesiredRouting) rollout.RoutingConfig {

@@ -161,6 +161,16 @@ type VersionObservation struct {
 	Closed ClosedCounts `json:"closed,omitzero"`
 }
 
+// ActivatedAt is when the version first had traffic, as far as the server says; zero: never. Old servers do not give all of these times.
+func (v *VersionObservation) ActivatedAt() time.Time {
+	for _, t := range []time.Time{v.FirstActivatedAt, v.BecameCurrentAt, v.DeactivatedAt} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
 // ClosedCounts are closed workflows by how they ended.
 type ClosedCounts struct {
 	Known      bool      `json:"known"`
