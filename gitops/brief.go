@@ -41,8 +41,10 @@ var noObjects = new(specBrief)
 type recordBrief struct {
 	Deployments []string // names of its Kubernetes Deployments
 	InProgress  *rollout.InProgress
-	// Connection that it names; "" for none.
-	Connection string
+	// Connection that it names, and the file that it was in; "" for none.
+	Connection, ConnectionPath string
+	// SpecPath is where the spec was.
+	SpecPath string
 	// Temporal namespaces that it names.
 	Temporal []string
 	// Files and folders that it has.
@@ -98,7 +100,11 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
 		return nil
 	}
-	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries}
+	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries,
+		SpecPath: strings.Clone(r.Routing.Spec.SpecPath)}
+	if c := r.Routing.Spec.Connection; c != nil {
+		note.ConnectionPath = strings.Clone(c.Path)
+	}
 	if p, ok := r.InProgress(r.of); ok {
 		p.BuildID = strings.Clone(p.BuildID)
 		note.InProgress = &p
@@ -212,9 +218,10 @@ func (e *environment) divided() (names []string, parts map[string]*part) {
 }
 
 // mayTakeOver says whether what the last survey knew can be true still: what is known of a worker deployment depends on its own files, on the
-// connections of the environment, and on templates, which are not gone into here.
+// connections of the environment, on which files cannot be read, and on templates, which are not gone into here.
 func (e *environment) mayTakeOver(last *environment) bool {
-	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.Equal(e.connections, last.connections) &&
+	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.EqualFunc(e.connections, last.connections, (*connectionsAt).is) &&
+		maps.EqualFunc(e.broken, last.broken, func(_, _ []v1alpha1.Problem) bool { return true }) &&
 		!e.options.namespaces.restricted() // else there is something to be said each time
 }
 
@@ -311,18 +318,16 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 		}
 		return rollout.Known{}, false
 	}
+	if r.brief.SpecPath != at.file.path && e.unreadFile(r.brief.SpecPath) {
+		return rollout.Known{}, false
+	}
 	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree}
-	// Those beside each other often have the same.
-	if named := (rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}); named == e.last.name {
-		known.Connection = e.last.connection
-	} else {
-		known.Connection = e.connections[named]
-		e.last.name, e.last.connection = named, known.Connection
+	var ok bool
+	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}, r.brief)
+	if name := r.brief.Connection; ok && name != at.brief.Connection {
+		known.LastConnection, _, ok = e.connectionInBrief(rollout.Name{Namespace: d.name.Namespace, Name: name}, r.brief)
 	}
-	if name := r.brief.Connection; name != at.brief.Connection {
-		known.LastConnection = e.connections[rollout.Name{Namespace: d.name.Namespace, Name: name}]
-	}
-	return known, true
+	return known, ok
 }
 
 // again is what the last survey knew, if that is the same.
@@ -345,6 +350,7 @@ func (e *environment) brief(known *rollout.Known) rollout.Snapshot {
 	}
 	s := e.snapshot(known.Deployment)
 	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob, known.Connection, known.LastConnection
+	s.ConnectionPath = known.ConnectionPath
 	s.Record.Dir, s.Record.Tree = known.Dir, known.Tree
 	return s
 }

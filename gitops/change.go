@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -43,7 +44,7 @@ func (e *environment) rulingWaivers() error {
 	if e.rules == nil {
 		return nil
 	}
-	e.waivers = nil
+	var all []waiverAt
 	files, err := e.match(e.rules.tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
 		return err
@@ -55,9 +56,11 @@ func (e *environment) rulingWaivers() error {
 		}
 		for _, doc := range d.documents {
 			if w, ok := doc.Object.(*v1alpha1.Waiver); ok && f.path != ConfigFile {
-				e.waivers = append(e.waivers, *w)
+				name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
+				all = append(all, waiverAt{place{f.path, doc.Line}, name, w})
 			}
 		}
 	}
+	e.waivers, _ = distinct(all)
 	return nil
 }

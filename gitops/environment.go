@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -34,8 +33,9 @@ type environment struct {
 	records     []*recordAt
 	rollouts    []rollout.InProgress
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
-	connections map[rollout.Name]*v1alpha1.Connection
+	connections map[rollout.Name]*connectionsAt
 	waivers     []v1alpha1.Waiver
+	waiversAt   []waiverAt
 	resources   resourceTemplates
 	// found are the folders of records, in the order in which they are listed, and of the records in each of them.
 	found []*recordsIn
@@ -46,10 +46,10 @@ type environment struct {
 	early map[fileKey]*early
 	// rootFile is the kustomization of all of them; nil where there is none.
 	rootFile *found
-	// last is the connection that was looked for last.
+	// last are the connections that were looked for last.
 	last struct {
 		name       rollout.Name
-		connection *v1alpha1.Connection
+		connection *connectionsAt
 	}
 }
 
@@ -66,7 +66,7 @@ type specAt struct {
 
 // read fills in the environment's world. owners remembers which environment a spec's file belongs to.
 func (e *environment) read(owners map[string]string) error {
-	e.connections, e.broken = map[rollout.Name]*v1alpha1.Connection{}, map[string][]v1alpha1.Problem{}
+	e.connections, e.broken = map[rollout.Name]*connectionsAt{}, map[string][]v1alpha1.Problem{}
 	if err := e.prepare(); err != nil {
 		return err
 	}
@@ -92,6 +92,7 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.sort(specs.files, runs, owners); err != nil {
 		return err
 	}
+	e.settleWaivers(e.waiversAt)
 	if err := e.rulingWaivers(); err != nil {
 		return err
 	}
@@ -141,9 +142,9 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(&specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
 		case *v1alpha1.Connection:
-			e.connections[name] = e.connection(name, object)
+			e.addConnection(name, place{f.path, doc.Line}, object)
 		case *v1alpha1.Waiver:
-			e.waivers = append(e.waivers, *object)
+			e.waiversAt = append(e.waiversAt, waiverAt{place{f.path, doc.Line}, name, object})
 		case *v1alpha1.WorkerResourceTemplate:
 			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
 		case nil:
@@ -160,16 +161,6 @@ func (e *environment) file(f *found, owners map[string]string) error {
 
 func isWorkerDeployment(kind string) bool {
 	return kind == v1alpha1.KindWorkerDeployment || kind == v1alpha1.KindTemporalWorkerDeployment
-}
-
-// connection is one with its namespace, which it need not name: the same as in the last survey if it says the same.
-func (e *environment) connection(name rollout.Name, says *v1alpha1.Connection) *v1alpha1.Connection {
-	out := *says
-	out.Metadata.Namespace = name.Namespace
-	if last := e.surveyed[e.world.Environment.Name]; last != nil && reflect.DeepEqual(last.connections[name], &out) {
-		return last.connections[name]
-	}
-	return &out
 }
 
 // spec adds a spec. owners is nil where there is one environment.
@@ -273,7 +264,12 @@ func (e *environment) deployments() error {
 	}
 	e.world.Waivers = e.waivers
 	if e.briefs != nil {
-		return e.survey()
+		if err := e.survey(); err != nil {
+			return err
+		}
+		e.reportTemplates()
+		e.reportConnections()
+		return nil
 	}
 	all := e.withoutForeign(together(e.specs, e.records))
 	e.assign(all)
@@ -283,6 +279,8 @@ func (e *environment) deployments() error {
 			return err
 		}
 	}
+	e.reportTemplates()
+	e.reportConnections()
 	return nil
 }
 
@@ -322,31 +320,6 @@ func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
 	return s, err
 }
 
-// chooseSpec picks the spec of a deployment. Of two with the same name the recorded path keeps it, else the first one.
-func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
-	recorded := ""
-	if s.Record.Routing != nil {
-		recorded = s.Record.Routing.Spec.SpecPath
-	}
-	if len(candidates) == 0 {
-		if problems, ok := e.broken[recorded]; ok {
-			s.Problems = asProblems(problems)
-		}
-		return
-	}
-	keeper := max(0, slices.IndexFunc(candidates, func(c *specAt) bool { return c.file.path == recorded }))
-	for i, c := range candidates {
-		if i != keeper {
-			e.fault(c, "metadata.name", "%s is already the name of the spec in %s", s.Deployment, candidates[keeper].file.path)
-		}
-	}
-	c := candidates[keeper]
-	s.Spec, s.SpecPath, s.Problems, s.Git.SpecBlob = c.spec, c.file.path, asProblems(c.problems), c.file.hash
-	if c.spec != nil {
-		s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: c.spec.Spec.WorkerOptions.ConnectionRef.Name}]
-	}
-}
-
 // lastSpec takes the spec of a worker deployment that is retired from its status once its own file is gone: what is left of it
 // has to be found and ended.
 func (e *environment) lastSpec(s *rollout.Snapshot) {
@@ -357,7 +330,8 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	spec := *last
 	spec.Status = nil
 	s.Spec = &spec
-	s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: spec.Spec.WorkerOptions.ConnectionRef.Name}]
+	connection := e.chooseConnection(s, spec.Spec.WorkerOptions.ConnectionRef.Name)
+	s.Connection, s.ConnectionPath = connection.Connection, connection.path
 }
 
 // lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace: the one that the
@@ -367,12 +341,12 @@ func (e *environment) lastConnection(s *rollout.Snapshot, r *recordAt) {
 		return
 	}
 	name := r.connection()
-	c := e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
+	c := e.chooseConnection(s, name)
 	switch {
 	case s.Spec == nil:
-		s.Connection = c
+		s.Connection, s.ConnectionPath = c.Connection, c.path
 	case s.Spec.Spec.WorkerOptions.ConnectionRef.Name != name:
-		s.LastConnection = c
+		s.LastConnection = c.Connection
 	}
 }
 

@@ -52,10 +52,10 @@ func TestReadCases(t *testing.T) {
 			"deploy/shop/x/leftover.yaml": specYAML("shop", "z", "i:1"),
 		}, names: []string{"shop/x"}},
 		{name: "foreign files are let be", files: map[string]string{"chart.yaml": "{{ not yaml", "cm.yaml": "kind: ConfigMap\napiVersion: v1\n"}},
-		{name: "two specs of one name, no record: the first path keeps it", files: map[string]string{
+		{name: "two specs of one name, no record: neither is used", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "x", "i:2"),
-		}, names: []string{"shop/x"}, problems: []string{"b.yaml:1: metadata.name: shop/x is already the name of the spec in a.yaml"},
-			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Equal(t, "a.yaml", e.Deployments[0].SpecPath) }},
+		}, names: []string{"shop/x"}, problems: []string{"a.yaml:1: metadata.name: shop/x is also the name of the spec in b.yaml", "b.yaml:1: metadata.name: shop/x is also"},
+			check: func(t *testing.T, e rollout.EnvironmentWorld) { require.Nil(t, e.Deployments[0].Spec) }},
 		{name: "two specs of one name: the recorded path keeps it", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "x", "i:2"),
 			"deploy/shop/x/routing.yaml": routingYAML("x", "b.yaml"),
@@ -345,7 +345,7 @@ func identified(all []*rollout.Known) []*rollout.Known {
 	for i, k := range all {
 		if s := k.Full; s != nil {
 			out[i] = &rollout.Known{Deployment: s.Deployment, SpecPath: s.SpecPath, SpecBlob: s.Git.SpecBlob, Connection: s.Connection,
-				LastConnection: s.LastConnection, Dir: s.Record.Dir, Tree: s.Record.Tree}
+				LastConnection: s.LastConnection, ConnectionPath: s.ConnectionPath, Dir: s.Record.Dir, Tree: s.Record.Tree}
 		}
 	}
 	return out
@@ -359,22 +359,26 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml"), "deploy/shop/y/routing.yaml": routingYAML("y", "y.yaml"),
 		"deploy/far/f/routing.yaml": far(routingYAML("f", "far/f.yaml")), "deploy/far/g/routing.yaml": far(routingYAML("g", "far/g.yaml"))}
 	for what, change := range map[string]memoryTree{
-		"nothing":           {},
-		"a spec":            {"x.yaml": specYAML("shop", "x", "i:2")},
-		"a spec goes":       {"far/g.yaml": ""},
-		"a spec is renamed": {"x.yaml": specYAML("shop", "z", "i:1")},
-		"a spec comes":      {"far/h.yaml": specYAML("far", "h", "i:1")},
-		"a spec moves away": {"far/g.yaml": specYAML("shop", "g", "i:1")},
-		"a second one":      {"far/h.yaml": specYAML("far", "g", "i:1")},
-		"a spec is broken":  {"far/g.yaml": specYAML("far", "g", "i:1") + "  more: 1\n"},
-		"a record":          {"deploy/shop/x/routing.yaml": routingYAML("x", "y.yaml")},
-		"a record goes":     {"deploy/far/g/routing.yaml": ""},
-		"a record comes":    {"deploy/far/h/routing.yaml": far(routingYAML("h", "far/h.yaml"))},
-		"a connection":      {"far/c.yaml": strings.Replace(far(connectionYAML), "localhost", "elsewhere", 1)},
-		"a connection goes": {"c.yaml": ""},
-		"a template":        {"pdb.yaml": templateYAML("pdb", "x")},
-		"a namespace goes":  {"deploy/far/f/routing.yaml": "", "deploy/far/g/routing.yaml": "", "far/f.yaml": "", "far/g.yaml": ""},
-		"a namespace comes": {"new.yaml": specYAML("new", "x", "i:1")},
+		"nothing":     {},
+		"a spec":      {"x.yaml": specYAML("shop", "x", "i:2")},
+		"a spec goes": {"far/g.yaml": ""},
+		"another file has a connection of the name":           {"z.yaml": strings.Replace(connectionYAML, "localhost", "another", 1)},
+		"another file has the same connection":                {"a.yaml": connectionYAML},
+		"a connection moves":                                  {"c.yaml": "", "z.yaml": connectionYAML},
+		"the file that a record says was another's is broken": {"x.yaml": "apiVersion: temporal.io/v1alpha1\nkind: [\n", "z.yaml": specYAML("shop", "x", "i:1")},
+		"a spec is renamed":                                   {"x.yaml": specYAML("shop", "z", "i:1")},
+		"a spec comes":                                        {"far/h.yaml": specYAML("far", "h", "i:1")},
+		"a spec moves away":                                   {"far/g.yaml": specYAML("shop", "g", "i:1")},
+		"a second one":                                        {"far/h.yaml": specYAML("far", "g", "i:1")},
+		"a spec is broken":                                    {"far/g.yaml": specYAML("far", "g", "i:1") + "  more: 1\n"},
+		"a record":                                            {"deploy/shop/x/routing.yaml": routingYAML("x", "y.yaml")},
+		"a record goes":                                       {"deploy/far/g/routing.yaml": ""},
+		"a record comes":                                      {"deploy/far/h/routing.yaml": far(routingYAML("h", "far/h.yaml"))},
+		"a connection":                                        {"far/c.yaml": strings.Replace(far(connectionYAML), "localhost", "elsewhere", 1)},
+		"a connection goes":                                   {"c.yaml": ""},
+		"a template":                                          {"pdb.yaml": templateYAML("pdb", "x")},
+		"a namespace goes":                                    {"deploy/far/f/routing.yaml": "", "deploy/far/g/routing.yaml": "", "far/f.yaml": "", "far/g.yaml": ""},
+		"a namespace comes":                                   {"new.yaml": specYAML("new", "x", "i:1")},
 	} {
 		t.Run(what, func(t *testing.T) {
 			files := maps.Clone(settled)

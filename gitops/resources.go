@@ -66,9 +66,9 @@ func resourcesIn(documents []v1alpha1.Document) map[int]v1alpha1.Resource {
 
 // resourceTemplates are an environment's WorkerResourceTemplates.
 type resourceTemplates struct {
-	// all of them, in the order of their files, and how many have a name.
+	// all of them, in the order of their files, and those that have one name.
 	all   []*templateAt
-	named map[rollout.Name]int
+	named map[rollout.Name]*templatesAt
 	// of are those of each worker deployment.
 	of map[rollout.Name][]*templateAt
 	// broken ones may be of any worker deployment in their namespace.
@@ -86,6 +86,8 @@ type templateAt struct {
 	spec     *v1alpha1.WorkerResourceTemplateSpec // nil: it has problems
 	resource v1alpha1.Resource
 	problem  *v1alpha1.Problem
+	// copied says that it is one of equal copies, none of which is at the recorded path.
+	copied bool
 }
 
 func (t *templateAt) deployment() rollout.Name {
@@ -125,9 +127,6 @@ func firstError(problems []v1alpha1.Problem) *v1alpha1.Problem {
 
 // template adds a template. What is wrong with it beside its own content is reported once.
 func (e *environment) template(t templateAt) {
-	if e.resources.named == nil {
-		e.resources.named = map[rollout.Name]int{}
-	}
 	switch {
 	case t.spec == nil:
 	case t.name.Namespace == "":
@@ -139,8 +138,8 @@ func (e *environment) template(t templateAt) {
 		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make in environment %s, which allows %s "+
 			"(resourceKinds in %s)", t.resource.Kind, e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), ConfigFile)
 	}
-	e.resources.named[t.name]++
 	e.resources.all = append(e.resources.all, &t)
+	e.resources.addNamed(&t)
 }
 
 func orNone(kinds []string) string {
@@ -158,21 +157,11 @@ func (e *environment) templateFault(t *templateAt, field, format string, args ..
 	return &p
 }
 
-// assign gives the templates to worker deployments. Of several with one name none can be used: which one is meant is not
-// known.
+// assign gives the templates to worker deployments.
 func (e *environment) assign(deployments []deploymentAt) {
 	r := &e.resources
 	r.of, r.broken = map[rollout.Name][]*templateAt{}, map[string][]*templateAt{}
-	first := map[rollout.Name]*templateAt{}
 	for _, t := range r.all {
-		if r.named[t.name] > 1 && t.name.Namespace != "" {
-			if was := first[t.name]; was != nil {
-				t.problem = e.templateFault(t, "metadata.name", "%s is already the name of the template in %s: neither is used", t.name, was.doc.File)
-				was.problem = t.problem
-			} else {
-				first[t.name] = t
-			}
-		}
 		switch {
 		case t.spec == nil || t.name.Namespace == "":
 			r.broken[t.name.Namespace] = append(r.broken[t.name.Namespace], t)
@@ -196,6 +185,9 @@ func (e *environment) chooseResources(s *rollout.Snapshot) {
 		s.ResourcesProblem = &rollout.Problem{Reason: rollout.InvalidSpec, Message: p.String()}
 	}
 	for _, t := range e.resources.of[s.Deployment] {
+		if !e.chooseTemplate(s, t) {
+			continue
+		}
 		if t.problem == nil {
 			t.problem = e.unfit(s, t)
 		}
@@ -213,9 +205,9 @@ func (e *environment) chooseResources(s *rollout.Snapshot) {
 
 func addResource(s *rollout.Snapshot, t *templateAt) {
 	if slices.ContainsFunc(s.Resources, func(r rollout.ResourceTemplate) bool { return r.Name == t.name.Name }) {
-		return // one of several with this name, of which none is used
+		return // one of several with this name
 	}
-	r := rollout.ResourceTemplate{Name: t.name.Name, Path: t.doc.File}
+	r := rollout.ResourceTemplate{Name: t.name.Name, Path: t.doc.File, Copied: t.copied}
 	if t.spec != nil {
 		r.Object, r.Versions = t.spec.Template, t.spec.Versions
 		r.Hash, r.Scales = t.resource.Hash, t.resource.Scales

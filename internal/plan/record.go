@@ -97,10 +97,13 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	if r.unusable != nil {
 		return
 	}
-	next.SpecPath = r.s.SpecPath
-	if c := r.connection; c != nil {
-		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec}
+	if !r.s.SpecCopied {
+		next.SpecPath = r.s.SpecPath
 	}
+	if c := r.connection; c != nil {
+		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec, Path: r.connectionPath()}
+	}
+	r.nextTemplates(next)
 }
 
 // stuckBefore is how many workflows had reported problems before the target got traffic: it is written with the first ramp.

@@ -152,7 +152,7 @@ func TestResourcesInTheRecord(t *testing.T) {
 		return rollout.ResourceWrite{Template: t.Name, Object: t.Object, Hash: t.Hash, Scales: t.Scales}
 	}
 	has := func(t rollout.ResourceTemplate) v1alpha1.RecordedResource {
-		return v1alpha1.RecordedResource{Template: t.Name, Hash: t.Hash, Scales: t.Scales}
+		return v1alpha1.RecordedResource{Template: t.Name, Hash: t.Hash, Scales: t.Scales, Path: t.Path}
 	}
 	for _, c := range []struct {
 		name, tag string

@@ -22,6 +22,8 @@ type ResourceTemplate struct {
 	Name string `json:"name"`
 	// Path of its file, from the repository's root.
 	Path string `json:"path"`
+	// Copied says that other files have equal copies of the template, none of them at the recorded path: which one people mean is not known.
+	Copied bool `json:"copied,omitempty"`
 	// Object is spec.template as the user wrote it, as canonical JSON; nothing if that is not known.
 	Object json.RawMessage `json:"object,omitempty"`
 	// Hash names Object.

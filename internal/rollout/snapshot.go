@@ -38,10 +38,15 @@ type Snapshot struct {
 	// SpecPath is where the spec is, from the repository's root; "" if its file is gone. A worker deployment that is retired
 	// has the spec of its status then.
 	SpecPath string `json:"specPath,omitempty"`
+	// SpecCopied says that other files have equal copies of the spec, none of them at the recorded path: which one people mean is not known.
+	SpecCopied bool `json:"specCopied,omitempty"`
 	// Problems make the spec unusable.
 	Problems []Problem `json:"problems,omitempty"`
 	// Connection that the spec names, or, where that cannot be used, the last one that could; nil: not found.
 	Connection *v1alpha1.Connection `json:"connection,omitempty"`
+	// ConnectionPath is the file that Connection is in, from the repository's root; "" if it is not known, such as of equal copies none of which
+	// is at the recorded path.
+	ConnectionPath string `json:"connectionPath,omitempty"`
 	// LastConnection is the one that the record names where that is not the spec's, as it is in Git; nil: not found.
 	LastConnection *v1alpha1.Connection `json:"lastConnection,omitempty"`
 	Waivers        []v1alpha1.Waiver    `json:"waivers,omitempty"`

@@ -94,8 +94,9 @@ type Known struct {
 	SpecPath, SpecBlob string
 	// Dir and Tree are where its record is, and the Git hash of that.
 	Dir, Tree string
-	// Connection and LastConnection as a Snapshot has them.
+	// Connection, LastConnection and ConnectionPath as a Snapshot has them.
 	Connection, LastConnection *v1alpha1.Connection
+	ConnectionPath             string
 	// Full is all that its files say, where those had to be read; nothing else is filled in then.
 	Full *Snapshot
 }

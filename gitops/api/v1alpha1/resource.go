@@ -29,6 +29,8 @@ type RecordedResource struct {
 	Hash string `json:"hash"`
 	// Scales says that the object scales the version's Deployment, whose replicas are left out then.
 	Scales bool `json:"scales,omitempty"`
+	// Path of the file that the template was in, from the repository's root; "": not known. Of several templates with this name the one there counts.
+	Path string `json:"path,omitempty"`
 }
 
 // DefaultResourceKinds are the kinds that a WorkerResourceTemplate may make unless the bot's own configuration says

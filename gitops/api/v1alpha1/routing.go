@@ -58,6 +58,9 @@ type RoutingSpec struct {
 type RecordedConnection struct {
 	Name string         `json:"name"`
 	Spec ConnectionSpec `json:"spec"`
+	// Path of the file that it was in, from the repository's root; "": not known. Of several connections with this name the one there counts.
+	// It is compared, and never opened.
+	Path string `json:"path,omitempty"`
 }
 
 // DesiredRouting is what Temporal shall route.
