@@ -67,6 +67,10 @@ const (
 type Repository struct {
 	cfg    Config
 	mirror *mirror.Mirror
+	// last is what could be used last, for both readings.
+	last *lastUsable
+	// searchAgain is when a search for that is made again, which was cut short; zero: none was.
+	searchAgain time.Time
 	// whole is what Read gives, survey what Survey does.
 	whole, survey reading
 	// lastTips are those that were read last.
@@ -107,8 +111,9 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}
-	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, whole: reading{reader: Reader{options: o}}, survey: reading{reader: Reader{options: o, briefs: &briefs{}}}}, nil
+	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}, &lastUsable{}
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: Reader{options: o, last: last}},
+		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }
 
 // Close gives the mirror back.
@@ -159,7 +164,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 				return rollout.World{}, err
 			}
 		}
-		if sameTips(tips, as.tips) && !as.anew {
+		if sameTips(tips, as.tips) && !as.anew && !r.searchesAgain() {
 			r.lastTips = as.tips
 			return *as.last, nil
 		}
@@ -168,6 +173,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
+	r.last.earlier = func(visit func(tree) bool) bool { return r.earlier(ctx, tip, visit) }
 	world, err := as.reader.read(commitTree{ctx, r.mirror, tip.Tree}, func(env v1alpha1.Environment) (tree, string, error) {
 		if err := r.fetchOutput(ctx, env, tips); err != nil {
 			return nil, "", err

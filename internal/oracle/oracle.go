@@ -88,7 +88,7 @@ func (o *oracle) writes() {
 
 // unusable: while nobody knows what is asked for, traffic only goes down.
 func (o *oracle) unusable() {
-	if o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
+	if o.s.EnvironmentProblem == nil && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")

@@ -18,9 +18,10 @@ const (
 )
 
 // record builds the next content of routing.yaml and the writes of versions that go with it. There is none as long as no
-// spec could be used. Before Temporal was read once, it has no basis, and what it desires is not looked at.
+// spec could be used, and none begins while the environment cannot be. Before Temporal was read once, it has no basis, and what it desires
+// is not looked at.
 func (r *resolver) record(plan *rollout.Plan) {
-	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && r.target == nil {
+	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && (r.target == nil || r.s.EnvironmentProblem != nil) {
 		return
 	}
 	if p := r.obs.Problem; p != nil && p.Busy {

@@ -190,6 +190,11 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 	if err != nil {
 		return false, err
 	}
+	if env.Unrecorded { // traffic was taken back, and its record cannot be read
+		r.madeOnly(report, decisions)
+		report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
+		return true, nil
+	}
 	r.delete(ctx, env, decisions, report)
 	decisions, dropped, err := withManifests(ctx, of, decisions)
 	r.madeOnly(report, dropped)

@@ -85,6 +85,11 @@ type EnvironmentWorld struct {
 	RootFile File `json:"rootFile"`
 	// Problems of the environment's files; a file that cannot be read says so here, and holds what depends on it.
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
+	// Unusable says why the environment cannot be used as the branch has it: everything above is as it could be used last, and traffic only
+	// goes down. Nil: it can be used.
+	Unusable *Problem `json:"unusable,omitempty"`
+	// Unrecorded says that the records are older than Base, because those at Base cannot be read: nothing is committed on them.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
 // Known is a worker deployment as a survey has it: by which files it is there, without what they say. Two that are equal are the same.
