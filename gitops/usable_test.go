@@ -210,3 +210,43 @@ func TestNearMisses(t *testing.T) {
 	require.True(t, v1alpha1.HasErrors(w.Problems))
 	require.Contains(t, w.Problems[0].String(), "did you mean rampart.yaml?")
 }
+
+// A record says by itself in which environment it is, and as whom.
+func TestRecordAlone(t *testing.T) {
+	alone := func(name, environment string) string {
+		return strings.Replace(routingYAML(name, "a/c.yaml"), "  temporalNamespace:", "  environment: "+environment+"\n  managerIdentity: us/"+environment+"\n  temporalNamespace:", 1)
+	}
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{
+		ConfigFile: invalid, "out/a/shop/checkout/routing.yaml": alone("checkout", "a"), "out/a/shop/checkout/status.yaml": specYAML("shop", "checkout", "x"),
+		"out/a/shop/cart/routing.yaml": alone("cart", "a"), "out/b/shop/cart/routing.yaml": alone("cart", "b"),
+		"out/a/shop/old/routing.yaml": routingYAML("old", "a/c.yaml"), "copy/shop/moved/routing.yaml": alone("other", "a"),
+	}})
+	repo := open(t, r)
+	for _, name := range []string{"checkout", "shop/checkout"} {
+		s, base, err := repo.RecordAlone(t.Context(), RecordQuery{Name: name})
+		require.NoError(t, err)
+		require.Equal(t, r.Tip("main"), base)
+		require.Equal(t, rollout.Name{Namespace: "shop", Name: "checkout"}, s.Deployment)
+		require.Equal(t, v1alpha1.Environment{Name: "a", ManagerIdentity: "us/a", Output: v1alpha1.Output{Path: "out/a"}}, s.Environment)
+		require.Equal(t, "out/a/shop/checkout", s.Record.Dir)
+		require.NotNil(t, s.Record.Status)
+		require.NotNil(t, s.EnvironmentProblem)
+		_, err = repo.Commit(t.Context(), rollout.Commit{Environment: s.Environment, Base: base, Message: "down",
+			Changes: []rollout.FileChange{{Path: s.Record.Dir + "/note", Data: name}}})
+		require.NoError(t, err)
+	}
+	for _, c := range []struct{ name, environment, says string }{
+		{"cart", "", "shop/cart of environment a (out/a/shop/cart) and shop/cart of environment b (out/b/shop/cart): write the namespace, or choose with --env"},
+		{"shop/none", "", "no record on branch main that names its environment is of shop/none"},
+		{"old", "", "no record"},
+		{"moved", "", "no record"},
+		{"checkout", "b", "no record"},
+	} {
+		_, _, err := repo.RecordAlone(t.Context(), RecordQuery{Name: c.name, Environment: c.environment})
+		require.ErrorContains(t, err, c.says)
+	}
+	s, _, err := repo.RecordAlone(t.Context(), RecordQuery{Name: "cart", Environment: "b"})
+	require.NoError(t, err)
+	require.Equal(t, "us/b", s.Environment.ManagerIdentity)
+}

@@ -191,6 +191,11 @@ func (l *loop) once(ctx context.Context) error {
 	case len(r.World.Environments) == 0:
 		return errors.New("the repository's configuration cannot be used")
 	}
+	for _, env := range r.World.Environments {
+		if env.Unusable != nil {
+			return fmt.Errorf("environment %s: %s", env.Environment.Name, env.Unusable.Message)
+		}
+	}
 	return nil
 }
 
@@ -219,6 +224,19 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 			l.log.WarnContext(ctx, "problem in the repository", "problem", problemLine(p))
 			l.told[key] = rollout.State{}
 		}
+	}
+	for _, env := range r.World.Environments {
+		key := rollout.Name{Namespace: "environment", Name: env.Environment.Name}
+		now := rollout.State{}
+		if env.Unusable != nil {
+			now.Message = env.Unusable.Message
+		}
+		if was := l.told[key]; was.Message != now.Message && now.Message != "" {
+			l.log.WarnContext(ctx, "an environment cannot be used as it is: traffic only goes down", "environment", key.Name, "problem", oneLine(now.Message))
+		} else if was.Message != "" && now.Message == "" {
+			l.log.InfoContext(ctx, "the environment can be used again", "environment", key.Name)
+		}
+		l.told[key] = now
 	}
 	l.decided(ctx, r.Decisions)
 }

@@ -81,12 +81,12 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	}
 }
 
-// nextSource writes down where the spec and its connection are. Those that cannot be used do not replace the last that could.
+// nextSource writes down where the spec and its connection are, and whose. Those that cannot be used do not replace the last that could.
 func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	if r.unusable != nil {
 		return
 	}
-	next.SpecPath = r.s.SpecPath
+	next.SpecPath, next.Environment, next.ManagerIdentity = r.s.SpecPath, r.s.Environment.Name, r.s.Environment.ManagerIdentity
 	if c := r.connection; c != nil {
 		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec}
 	}
