@@ -213,6 +213,10 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 // fetch asks for a branch's tip, and says if it is not on top of what the branch was.
 func (r *Repository) fetch(ctx context.Context, branch string) (mirror.Tip, error) {
 	tip, err := r.mirror.Fetch(ctx, branch)
+	var access *mirror.AccessError
+	if errors.As(err, &access) && access.Refused() {
+		return tip, &RefusedError{Err: err}
+	}
 	if err == nil && tip.Move == mirror.MoveRewritten {
 		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit", tip.Commit.String(), "before", tip.Previous.String())
 	}
@@ -263,6 +267,18 @@ func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
 
 // Unwrap gives the cause.
 func (e *MovedError) Unwrap() error { return e.Err }
+
+// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a *mirror.AccessError.
+type RefusedError struct{ Err error }
+
+// Error gives the cause.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Is makes it a rollout.ErrRefused.
+func (e *RefusedError) Is(target error) bool { return target == rollout.ErrRefused }
+
+// Unwrap gives the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *mirror.ProtectedError.
 type ProtectedError struct {

@@ -56,7 +56,7 @@ func TestBrokenConfigurationInMidRamp(t *testing.T) {
 			require.Equal(t, "InvalidConfiguration", w.reason())
 			require.Contains(t, w.message(), "Meanwhile: "+bad+" was turned back by rollout.canary: ")
 			require.Equal(t, []string{"rollout.canary"}, barredBy(w.routing()))
-			w.pushSpec("v2", specText{image: "app:v2", strategy: firstStep})
+			w.pushSpec("v2", specText{image: "app:v2"})
 			w.settle()
 			require.Equal(t, []string{"current v1", "ramp bad 50", "ramp none"}, w.calls(), "what is asked for meanwhile waits")
 			require.Empty(t, w.build("app:v2"))
