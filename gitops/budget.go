@@ -21,7 +21,7 @@ type TreeError struct {
 }
 
 // Error says which bound was passed, or what is wrong with the folder.
-func (e *TreeError) Error() string { return e.what + ": nothing of the environment is decided" }
+func (e *TreeError) Error() string { return e.what }
 
 // budget is what is left of the bounds of one walk.
 type budget struct{ left int }

@@ -42,6 +42,8 @@ type environment struct {
 	of    []*records
 	// parts are those of a survey, by namespace.
 	parts map[string]*part
+	// policyProblem is why policies or data cannot be read; nil: they can.
+	policyProblem *v1alpha1.Problem
 	// early are records that were read already, by path and hash, while the environment is read.
 	early map[fileKey]*early
 	// rootFile is the kustomization of all of them; nil where there is none.
@@ -97,6 +99,9 @@ func (e *environment) read(owners map[string]string) error {
 		return err
 	}
 	if err := e.policies(); err != nil {
+		return err
+	}
+	if err := e.judgedAsBefore(); err != nil {
 		return err
 	}
 	return e.deployments()
@@ -233,6 +238,7 @@ func (e *environment) policies() error {
 			data, err := from.read(f.path, f.hash)
 			if p, ok := unreadable(prefix+f.path, err); ok { // what takes its place is neither Rego nor data: the environment's policies cannot be used
 				e.world.Problems = append(e.world.Problems, p)
+				e.policyProblem = &p
 				data, err = []byte("this file cannot be read"), nil
 			}
 			if err != nil {
@@ -240,6 +246,9 @@ func (e *environment) policies() error {
 			}
 			*part.to = append(*part.to, rollout.TextFile{Path: prefix + f.path, Text: string(data)})
 		}
+	}
+	if e.policyProblem == nil && len(e.world.PolicyProblems) > 0 {
+		e.policyProblem = &e.world.PolicyProblems[0]
 	}
 	return nil
 }
@@ -306,7 +315,7 @@ func together(specs []*specAt, records []*recordAt) []deploymentAt {
 
 // snapshot begins the snapshot of a worker deployment with what it has beside its own files.
 func (e *environment) snapshot(n rollout.Name) rollout.Snapshot {
-	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers,
+	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, EnvironmentProblem: e.world.Unusable, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers,
 		TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
 }
 

@@ -26,6 +26,8 @@ type Reader struct {
 	options options
 	// rules are nil where the specs' tree judges, too.
 	rules *rules
+	// last is what could be used last; nil: nothing is remembered.
+	last *lastUsable
 	// briefs are nil where everything is decoded; else surveyed is the last read.
 	briefs   *briefs
 	surveyed surveyed
@@ -66,49 +68,39 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 	r.begin()
 	world := rollout.World{Git: git}
 	from, prefix := r.ruling(t)
-	config, problems, err := r.config(from)
-	var bomb *TreeError
-	if errors.As(err, &bomb) { // the root, as a rule
-		err = fmt.Errorf("look for %s in %q: %w", ConfigFile, bomb.Path, err)
+	c, err := r.configuration(from)
+	if err != nil {
+		return world, err
 	}
+	environments, problems := r.inForce(c)
 	problems = slices.Clone(problems)
 	for i := range problems {
 		problems[i].File = prefix + problems[i].File
 	}
-	world.Problems = problems
-	if err != nil || v1alpha1.HasErrors(problems) {
-		return world, err
-	}
 	var owners map[string]string
-	if len(config.Spec.Environments) > 1 {
+	if len(environments) > 1 {
 		owners = map[string]string{}
 	}
+	config := v1alpha1.Config{Spec: v1alpha1.ConfigSpec{Environments: environmentsOf(environments)}}
 	var adrift adrift
 	now := surveyed{}
-	world.Problems = append(slices.Clip(problems), r.options.unmet(config.Spec.Environments)...)
-	for _, env := range config.Spec.Environments {
-		blank := r.options.tightened(env)
-		env := blank.Environment
-		out, base, err := outputs(env)
+	world.Problems = append(problems, r.options.unmet(config.Spec.Environments)...)
+	for _, is := range environments {
+		blank := r.options.tightened(is.Environment)
+		out, base, err := outputs(blank.Environment)
 		if err != nil {
 			return world, err
 		}
-		blank.Base = base
-		e := &environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank}
-		err = e.read(owners)
-		if errors.As(err, &bomb) { // nothing of it is decided; the others go on
-			blank.Problems = append(blank.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()})
-			e.world = blank
-			err = nil
-		}
+		blank.Base, blank.Unusable = base, unusable(is.problem)
+		e, err := r.environment(environment{Reader: r, tree: t, out: out, config: config, git: git, world: blank}, owners)
 		if err != nil {
-			return world, fmt.Errorf("environment %s: %w", env.Name, err)
+			return world, fmt.Errorf("environment %s: %w", is.Name, err)
 		}
 		world.Environments = append(world.Environments, e.world)
 		adrift.add(e)
 		if r.briefs != nil {
-			e.world = rollout.EnvironmentWorld{Environment: env}
-			now[env.Name] = e
+			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, Unusable: e.world.Unusable}
+			now[is.Name] = e
 		}
 	}
 	adrift.report(&world)
@@ -139,45 +131,6 @@ func (r *Reader) end() {
 	if r.briefs != nil {
 		r.briefs.specs, r.briefs.records = nil, nil // what was recalled is kept where it was come by
 	}
-}
-
-// config reads rampart.yaml; without one there is one environment, "default".
-func (r *Reader) config(t tree) (v1alpha1.Config, []v1alpha1.Problem, error) {
-	e, ok, err := lookup(t, ConfigFile)
-	if err != nil {
-		return v1alpha1.Config{}, nil, err
-	}
-	if !ok {
-		return v1alpha1.DefaultConfig(), nil, nil
-	}
-	if e.kind != fileEntry {
-		return v1alpha1.Config{}, []v1alpha1.Problem{{Severity: v1alpha1.Error, File: ConfigFile, Message: "is not a file"}}, nil
-	}
-	d, err := r.decode(t, &found{path: ConfigFile, hash: e.hash})
-	if err != nil {
-		return v1alpha1.Config{}, nil, err
-	}
-	problems := d.problems
-	var config *v1alpha1.Config
-	for _, doc := range d.documents {
-		c, ok := doc.Object.(*v1alpha1.Config)
-		switch {
-		case !ok && !v1alpha1.HasErrors(doc.Problems):
-			problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Line: doc.Line,
-				Message: fmt.Sprintf("holds a %s; only a %s of %s belongs here", doc.Kind, v1alpha1.KindConfig, v1alpha1.RampartAPIVersion)})
-		case ok && config != nil:
-			problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Line: doc.Line, Message: "holds a second Config"})
-		case ok:
-			config = c
-		}
-	}
-	if config == nil {
-		if !v1alpha1.HasErrors(problems) {
-			problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: "holds no Config"})
-		}
-		return v1alpha1.Config{}, problems, nil
-	}
-	return *config, problems, nil
 }
 
 // decode reads and decodes a file once for each content. A file that can never be read is a problem, not an error.

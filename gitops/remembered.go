@@ -22,6 +22,8 @@ type remembered struct {
 	Looked []lookedAt
 	// Made are the branches of proposals that hold what the bot put there.
 	Made []rememberedProposal
+	// Configuration is the last one that could be used, as JSON: there, a list without elements is not the same as none.
+	Configuration string
 }
 
 type rememberedProposal struct{ Branch, Tip, On string }
@@ -59,7 +61,7 @@ func (r *Repository) Remember() any {
 	if specs == nil {
 		specs, records = map[fileKey]specBrief{}, map[fileKey]recordBrief{}
 	}
-	out := remembered{Looked: r.looks.few()}
+	out := remembered{Looked: r.looks.few(), Configuration: r.last.rememberConfiguration()}
 	for at := range reader.expected { // nothing was read
 		out.Looked = append(out.Looked, at)
 	}
@@ -196,6 +198,9 @@ func (l *listing) gather() {
 func (r *Repository) Recall(decode func(into any) error) error {
 	var known remembered
 	if err := decode(&known); err != nil {
+		return err
+	}
+	if err := r.last.recallConfiguration(known.Configuration); err != nil {
 		return err
 	}
 	reader := &r.survey.reader

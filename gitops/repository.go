@@ -67,6 +67,10 @@ const (
 type Repository struct {
 	cfg    Config
 	mirror *mirror.Mirror
+	// last is what could be used last, for both readings.
+	last *lastUsable
+	// searchAgain is when a search for that is made again, which was cut short; zero: none was.
+	searchAgain time.Time
 	// whole is what Read gives, survey what Survey does.
 	whole, survey reading
 	// lastTips are those that were read last.
@@ -109,8 +113,9 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}
-	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, whole: reading{reader: Reader{options: o}}, survey: reading{reader: Reader{options: o, briefs: &briefs{}}}}, nil
+	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}, &lastUsable{}
+	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: Reader{options: o, last: last}},
+		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }
 
 // Close gives the mirror back.
@@ -164,7 +169,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 				return rollout.World{}, err
 			}
 		}
-		if sameTips(tips, as.tips) && !as.anew {
+		if sameTips(tips, as.tips) && !as.anew && !r.searchesAgain() {
 			r.lastTips = as.tips
 			return *as.last, nil
 		}
@@ -173,6 +178,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
+	r.last.earlier = func(visit func(tree) bool) bool { return r.earlier(ctx, tip, visit) }
 	world, err := as.reader.read(commitTree{ctx, r.mirror, tip.Tree}, func(env v1alpha1.Environment) (tree, string, error) {
 		if err := r.fetchOutput(ctx, env, tips); err != nil {
 			return nil, "", err
@@ -212,6 +218,10 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 // fetch asks for a branch's tip, and says if it is not on top of what the branch was.
 func (r *Repository) fetch(ctx context.Context, branch string) (mirror.Tip, error) {
 	tip, err := r.mirror.Fetch(ctx, branch)
+	var access *mirror.AccessError
+	if errors.As(err, &access) && access.Refused() {
+		return tip, &RefusedError{Err: err}
+	}
 	if err == nil && tip.Move == mirror.MoveRewritten {
 		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit", tip.Commit.String(), "before", tip.Previous.String())
 	}
@@ -262,6 +272,18 @@ func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
 
 // Unwrap gives the cause.
 func (e *MovedError) Unwrap() error { return e.Err }
+
+// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a *mirror.AccessError.
+type RefusedError struct{ Err error }
+
+// Error gives the cause.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Is makes it a rollout.ErrRefused.
+func (e *RefusedError) Is(target error) bool { return target == rollout.ErrRefused }
+
+// Unwrap gives the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *mirror.ProtectedError.
 type ProtectedError struct {

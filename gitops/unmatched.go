@@ -113,11 +113,11 @@ func (e *environment) atPattern(field string) (v1alpha1.Problem, bool, error) {
 	}
 	p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: prefix + ConfigFile}
 	for i := range d.documents {
-		c, ok := d.documents[i].Object.(*v1alpha1.Config)
-		if !ok {
+		all, _ := d.documents[i].Configured()
+		n := slices.IndexFunc(all, func(env v1alpha1.ConfiguredEnvironment) bool { return env.Name == e.world.Environment.Name })
+		if n < 0 {
 			continue
 		}
-		n := slices.IndexFunc(c.Spec.Environments, func(env v1alpha1.Environment) bool { return env.Name == e.world.Environment.Name })
 		p.Line, _ = d.documents[i].Position(fmt.Sprintf("spec.environments[%d].%s", n, field))
 		break
 	}

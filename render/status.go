@@ -145,7 +145,7 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 }
 
 // reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes these.
-var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
+var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
 
 // TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where these say more
 // than what is wrong in Git; the current version, the target and its step, the versions beside it and which of them are scaled down, and the decision but

@@ -45,6 +45,8 @@ type operator struct {
 	source                reconcile.Source
 	hooks                 writeHooks
 	person                operate.Person
+	// byRecord says that the record alone will do where the world does not have the worker deployment.
+	byRecord bool
 }
 
 // told is what a command did.
@@ -126,8 +128,22 @@ type found struct {
 	base string
 }
 
-// find reads the tip.
+// find reads the tip, and where the worker deployment is not in its world, because rampart.yaml cannot be used, the record alone.
 func (o *operator) find(ctx context.Context) (found, error) {
+	at, err := o.inWorld(ctx)
+	if err == nil || !o.byRecord || ctx.Err() != nil {
+		return at, err
+	}
+	s, base, none := o.repo.RecordAlone(ctx, gitops.RecordQuery{Name: o.name, Environment: o.env})
+	if none != nil {
+		return found{}, fmt.Errorf("%w (%w)", err, none)
+	}
+	o.say("%s is known by its record in %s alone", s.Deployment, s.Record.Dir)
+	return found{s, base}, nil
+}
+
+// inWorld reads the worker deployment at the tip.
+func (o *operator) inWorld(ctx context.Context) (found, error) {
 	world, err := o.source.Read(ctx)
 	if err != nil {
 		return found{}, err

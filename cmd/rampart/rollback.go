@@ -23,6 +23,9 @@ func (a *app) rollbackCommand() *cobra.Command {
 else the current build gives way to the version that was current before it. The build stays barred until rampart retry, or
 until the spec asks for another one. Said twice, it is done once.
 
+While rampart.yaml cannot be used, it works by the configuration that could be used last, and if none is known by what the record says
+of its environment. Then --branch has to be the one that the record is on.
+
 Outside of the rollback window of the spec, and where the spec asks for a build that has no traffic yet, name the build
 that is meant with --build. Exit code 1 says why traffic could not be taken back, or that it was, and Git could not be told.`,
 		Example: `  rampart rollback payments/checkout --reason "timeouts" --repo https://git.example.com/team/workers.git
@@ -53,6 +56,7 @@ func (o *operator) rollback(ctx context.Context, server temporalFlags, w plan.Ta
 		return told{}, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
+	o.byRecord = true
 	router := temporalPort{pool, gateInputs{}, o.log}
 	var taken plan.TakenBack
 	moved := false

@@ -26,6 +26,7 @@ func (a *app) runCommand() *cobra.Command {
 		hooks      webhookFlags
 		once       bool
 		interval   time.Duration
+		grace      time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -35,7 +36,8 @@ Temporal's routing; then again, every --interval or when the next step is due. I
 next run work, in the cache folder, which may be deleted at any time. It may be killed at any moment: the next run goes on from
 what Git and Temporal say.
 
-Errors are logged and tried again, less and less often; they do not end the loop. SIGINT and SIGTERM let the cycle under
+Errors are logged and tried again, less and less often; they do not end the loop, but for one: a repository that refuses the bot's
+credentials, or is gone, for --refused-grace is not the bot's own any more, so it touches nothing and exits with code 1. SIGINT and SIGTERM let the cycle under
 way finish, for up to 10 seconds, and end the loop with exit code 0; a second signal ends it at once. With --once one
 cycle is run: exit code 0 if all of it worked, 1 if not, 130 or 143 if it was interrupted.
 
@@ -61,6 +63,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 			switch {
 			case repository.url == "":
 				return errors.New("run needs a repository: --repo URL, or RAMPART_REPO")
+			case grace <= 0:
+				return fmt.Errorf("--refused-grace: must be positive, got %s: how long the repository may refuse the bot before the bot ends", grace)
 			case interval <= 0:
 				return fmt.Errorf("--interval has to be positive, not %s", interval)
 			case once && hooks.address != "":
@@ -76,6 +80,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer func() { err = errors.Join(err, bot.close()) }()
+			bot.RefusedGrace = grace
 			closeLog, err := a.recordDecisions(bot.Reconciler, decided, repository)
 			if err != nil {
 				return err
@@ -96,8 +101,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 			}
 			defer stopHooks()
 			defer judges.keepUp(cmd.Context())()
-			l.run(cmd.Context())
-			return nil
+			return l.run(cmd.Context())
 		},
 	}
 	repository.addReading(cmd)
@@ -109,6 +113,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	a.addPolicies(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
+	cmd.Flags().DurationVar(&grace, "refused-grace", reconcile.DefaultRefusedGrace,
+		"how long the repository may refuse the bot's credentials, or be gone, until the bot touches nothing any more and exits with an error")
 	return cmd
 }
 
@@ -138,8 +144,8 @@ type loop struct {
 	unread, total int
 }
 
-// run runs cycles until the context ends.
-func (l *loop) run(ctx context.Context) {
+// run runs cycles until the context ends. The error says that the repository is not the bot's own any more.
+func (l *loop) run(ctx context.Context) error {
 	l.log.InfoContext(ctx, "started", "interval", l.interval.String())
 	for ctx.Err() == nil {
 		cycle, done := outlive(ctx)
@@ -147,6 +153,9 @@ func (l *loop) run(ctx context.Context) {
 		done()
 		if ctx.Err() != nil {
 			break
+		}
+		if errors.Is(err, rollout.ErrNotOurs) {
+			return err
 		}
 		l.watch(r.World)
 		if err == nil {
@@ -161,6 +170,7 @@ func (l *loop) run(ctx context.Context) {
 		}
 	}
 	l.log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())
+	return nil
 }
 
 // outlive gives a context that ends a grace period after another.
@@ -191,6 +201,11 @@ func (l *loop) once(ctx context.Context) error {
 	case len(r.World.Environments) == 0:
 		return errors.New("the repository's configuration cannot be used")
 	}
+	for _, env := range r.World.Environments {
+		if env.Unusable != nil {
+			return fmt.Errorf("environment %s: %s", env.Environment.Name, env.Unusable.Message)
+		}
+	}
 	return nil
 }
 
@@ -219,6 +234,19 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 			l.log.WarnContext(ctx, "problem in the repository", "problem", problemLine(p))
 			l.told[key] = rollout.State{}
 		}
+	}
+	for _, env := range r.World.Environments {
+		key := rollout.Name{Namespace: "environment", Name: env.Environment.Name}
+		now := rollout.State{}
+		if env.Unusable != nil {
+			now.Message = env.Unusable.Message
+		}
+		if was := l.told[key]; was.Message != now.Message && now.Message != "" {
+			l.log.WarnContext(ctx, "an environment cannot be used as it is: traffic only goes down", "environment", key.Name, "problem", oneLine(now.Message))
+		} else if was.Message != "" && now.Message == "" {
+			l.log.InfoContext(ctx, "the environment can be used again", "environment", key.Name)
+		}
+		l.told[key] = now
 	}
 	l.decided(ctx, r.Decisions)
 }

@@ -32,6 +32,7 @@ const (
 	ReasonHostKey      Reason = "host key"       // the SSH server is not the one in known_hosts
 	ReasonCertificate  Reason = "certificate"    // the TLS certificate is not trusted
 	ReasonNetwork      Reason = "network"        // no connection, or it broke
+	ReasonRateLimited  Reason = "rate limited"   // the server says to ask less often
 	ReasonServer       Reason = "server"         // the server answered something unexpected
 )
 

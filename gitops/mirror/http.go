@@ -242,6 +242,7 @@ func (r *httpRemote) meaning(ctx context.Context, s service, err error) error {
 		cert       *tls.CertificateVerificationError
 		network    net.Error
 		remoteSays *pktline.ErrorLine
+		limited    *rateLimitError
 	)
 	for _, known := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed, transport.ErrRepositoryNotFound} {
 		if errors.Is(err, known) {
@@ -249,6 +250,11 @@ func (r *httpRemote) meaning(ctx context.Context, s service, err error) error {
 		}
 	}
 	switch {
+	case errors.As(err, &limited):
+		e.Err, e.Reason, e.Detail, e.Hint = limited, ReasonRateLimited, limited.Error(), "the server is asked again later"
+		if limited.after != "" {
+			e.Hint = "the server says to come back after " + limited.after
+		}
 	case errors.As(err, &credential):
 		e.Reason, e.Detail, e.Hint = ReasonCredentials, credential.Error(), "check the file or variable it comes from"
 	case errors.Is(err, transport.ErrAuthenticationRequired) && !r.auth.hasBasic(r.addr):
@@ -301,6 +307,9 @@ func (k *bodyKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body := resp.Body
+	if limited := rateLimited(resp); limited != nil {
+		return nil, errors.Join(limited, body.Close())
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.bodies = append(k.bodies, body)

@@ -22,6 +22,17 @@ type Error struct {
 	Status  int    // of HTTP; zero: the answer cannot be read
 	Message string // what GitHub said, on one line; may be empty
 	Hint    string // what a person can do; may be empty
+	// Limited says that the answer was to ask less often.
+	Limited bool
+}
+
+// Refused reports whether GitHub refuses the App, or the repository is not there for it.
+func (e *Error) Refused() bool {
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return !e.Limited
+	}
+	return false
 }
 
 // Error says all of it.
@@ -114,6 +125,8 @@ func (s *Source) ask(ctx context.Context, q question, answer any) error {
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		e := s.refusal(q, resp.StatusCode, data)
+		// https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+		e.Limited = resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"
 		// What was sent may be in what comes back.
 		e.Message = outgoing.OneLine(strings.ReplaceAll(e.Message, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), "***"), maxMessage)
 		return e

@@ -98,7 +98,7 @@ func (o *oracle) unusable() {
 		o.check(o.p.Lower == nil || o.s.Record.LastReadable != nil, "lowers without a record")
 		return
 	}
-	if o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
+	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")

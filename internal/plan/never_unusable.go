@@ -46,6 +46,8 @@ func (n *never) unusable() string {
 		return why
 	case n.s.Connection == nil && (!n.away() || n.routing().Connection == nil && n.s.LastConnection == nil):
 		return "its connection is gone from Git"
+	case n.s.EnvironmentProblem != nil:
+		return "its environment cannot be used"
 	}
 	return ""
 }

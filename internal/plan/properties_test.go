@@ -216,6 +216,9 @@ var events = map[string]func(*rapid.T, *world){
 	"broken spec": func(t *rapid.T, w *world) {
 		w.given.Problems = mostly(t, nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}})
 	},
+	"broken environment": func(t *rapid.T, w *world) {
+		w.given.EnvironmentProblem = mostly(t, nil, &rollout.Problem{Reason: rollout.InvalidConfiguration, Message: "rampart.yaml:5: no"})
+	},
 	"no spec":   func(t *rapid.T, w *world) { w.specGone = mostly(t, false, true) },
 	"no record": func(t *rapid.T, w *world) { w.unreadable = mostly(t, false, true) },
 	"templates": changeTemplates,
@@ -249,7 +252,7 @@ var events = map[string]func(*rapid.T, *world){
 	"all is well": func(_ *rapid.T, w *world) {
 		w.unreadable, w.specGone, w.noMarks, w.judge = false, false, false, allowed
 		w.skew, w.server.fails = 0, ""
-		w.given.Problems, w.given.Connection, w.given.ResourcesProblem = nil, steady().Connection, nil
+		w.given.Problems, w.given.Connection, w.given.ResourcesProblem, w.given.EnvironmentProblem = nil, steady().Connection, nil, nil
 		s := w.server
 		s.down, s.lies, s.manager, s.others, s.unversioned = false, nil, owner, nil, rollout.No
 		s.stuck.Unattributed, s.stuck.UnattributedSample = rollout.Counted(0), rollout.Sample{}

@@ -18,9 +18,10 @@ const (
 )
 
 // record builds the next content of routing.yaml and the writes of versions that go with it. There is none as long as no
-// spec could be used. Before Temporal was read once, it has no basis, and what it desires is not looked at.
+// spec could be used, and none begins while the environment cannot be. Before Temporal was read once, it has no basis, and what it desires
+// is not looked at.
 func (r *resolver) record(plan *rollout.Plan) {
-	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && r.target == nil {
+	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && (r.target == nil || r.s.EnvironmentProblem != nil) {
 		return
 	}
 	if p := r.obs.Problem; p != nil && p.Busy {
@@ -92,11 +93,12 @@ func (r *resolver) startsOver() bool {
 	return r.fell != "" && turned != "" && (turned == id || r.desired.Share(id) > 0) && r.actual.Share(id) == 0
 }
 
-// nextSource writes down where the spec and its connection are. Those that cannot be used do not replace the last that could.
+// nextSource writes down where the spec and its connection are, and whose. Those that cannot be used do not replace the last that could.
 func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	if r.unusable != nil {
 		return
 	}
+	next.Environment, next.ManagerIdentity = r.s.Environment.Name, r.s.Environment.ManagerIdentity
 	if !r.s.SpecCopied {
 		next.SpecPath = r.s.SpecPath
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where the spec, or its connection, cannot be used, Temporal is read by the last ones that could, and judged by them: traffic is
-// taken back as ever, by a verdict, a gate, a bar or a person. Nothing is raised, created, started, changed or taken away, since
+// Where the spec, its connection or its environment cannot be used, Temporal is read by the last ones that could, and judged by them:
+// traffic is taken back as ever, by a verdict, a gate, a bar or a person. Nothing is raised, created, started, changed or taken away, since
 // nobody knows what is asked for.
 
 // unusableSpec says why the record, the spec or its connection cannot be used, nil if they can.
@@ -41,6 +41,8 @@ func (v *view) unusableSpec() *rollout.State {
 			v.s.Deployment.Namespace, v.lastConnectionName(), v.s.Deployment, v.rec.TemporalNamespace)
 	case v.connection == nil:
 		return bad(connectionReason(spec), "connection %s/%s is not in the repository", v.s.Deployment.Namespace, spec.Spec.WorkerOptions.ConnectionRef.Name)
+	case v.s.EnvironmentProblem != nil:
+		return bad(v.s.EnvironmentProblem.Reason, "%s", v.s.EnvironmentProblem.Message)
 	}
 	return nil
 }
@@ -191,6 +193,27 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 		}
 		p.State = v.beside(o.state.Message)
 		return
+	}
+	v.proposeRest(p)
+}
+
+// proposeRest says that a rollout is complete although its environment cannot be used: nothing waits for that, so it is no news about
+// each of the environment's worker deployments, and costs no commit.
+func (v *view) proposeRest(p *rollout.Proposal) {
+	if v.s.EnvironmentProblem == nil || v.unusable.Reason != v.s.EnvironmentProblem.Reason {
+		return
+	}
+	for _, r := range targetRows() {
+		if r.about == aboutInput {
+			continue
+		}
+		if o, fits := r.fits(v); fits {
+			if r.name == "bake" || r.name == "complete" {
+				p.State, p.Due = o.state, o.due
+				p.NextDue = earlier(p.NextDue, o.due)
+			}
+			return
+		}
 	}
 }
 

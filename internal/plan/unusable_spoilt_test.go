@@ -28,6 +28,9 @@ func unusableSpoilt() []spoilt {
 	return []spoilt{
 		{"lowers without a spec", rampsAt(30, time.Hour), noSpec, ""},
 		{"raises on an invalid spec", candidate(), invalid, "raises without a spec that can be used"},
+		{"raises in an environment that cannot be used", candidate(), func(s *rollout.Snapshot, _ *rollout.Plan) {
+			s.EnvironmentProblem = &rollout.Problem{Reason: rollout.InvalidConfiguration}
+		}, "raises without a spec that can be used"},
 		{"raises without a connection", candidate(), noConnection, "raises without a spec that can be used"},
 		{"starts a gate on an invalid spec", gated, invalid, "does more than lowering"},
 		{"deletes without a connection", down, noConnection, "does more than lowering"},

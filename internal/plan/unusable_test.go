@@ -32,6 +32,11 @@ func condition(st *v1alpha1.WorkerDeploymentStatus, kind string) v1alpha1.Condit
 	return v1alpha1.Condition{}
 }
 
+// noEnvironment says that the environment cannot be used as it is in Git.
+func noEnvironment(g *given) {
+	g.EnvironmentProblem = &rollout.Problem{Reason: rollout.InvalidConfiguration, Message: "rampart.yaml:5: no"}
+}
+
 type breakage struct {
 	change
 	reason rollout.Reason
@@ -63,6 +68,7 @@ func breaks() map[string]breakage {
 			bad.Spec.Rollout = v1alpha1.RolloutStrategy{}
 			g.Spec = &bad
 		}), rollout.InvalidSpec, "no strategy"},
+		"environment": {all(recorded, noEnvironment), rollout.InvalidConfiguration, "rampart.yaml:5: no"},
 	}
 }
 
@@ -219,7 +225,7 @@ func TestUnusableKeeps(t *testing.T) {
 					require.Nil(t, plan.Raise)
 					require.False(t, plan.SecondRead)
 					require.False(t, plan.Remove)
-					require.False(t, plan.Settled)
+					require.False(t, plan.Settled && kind != "environment", "it may be complete, and nobody waits for more")
 					require.Empty(t, len(plan.Gates)+len(plan.Versions)+len(plan.Deletions)+len(plan.Batches))
 					want := s.Record.Routing.Spec
 					want.Promotions = plan.Record.Promotions // what was seen is written down
@@ -285,7 +291,7 @@ func TestUnusableWithoutReplicas(t *testing.T) {
 			g.Spec.Spec.Replicas = replicas(was)
 			g.version("v1").Replicas, g.version("v2").Replicas = replicas(was), replicas(was)
 		}, recorded, b, func(g *given) {
-			if g.Spec != nil && g.Connection != nil {
+			if g.Spec != nil && g.Connection != nil && g.EnvironmentProblem == nil {
 				changed := *g.Spec
 				changed.Spec.Replicas = replicas(is)
 				g.Spec = &changed
@@ -329,7 +335,7 @@ func TestUnusableUnjudged(t *testing.T) {
 			{"released", holds(v1alpha1.HoldReleased, "v2"), "", true},
 			{"none recorded", forgotten, "", false},
 		} {
-			if c.name == "none recorded" && strings.HasPrefix(name, "no connection") {
+			if c.name == "none recorded" && (strings.HasPrefix(name, "no connection") || name == "environment") {
 				continue // the spec is there
 			}
 			t.Run(name+"/"+c.name, func(t *testing.T) {
@@ -506,6 +512,8 @@ func (w *world) spoils(how string) (mend func()) {
 		w.given.Spec, w.given.SpecPath = nil, ""
 	case "no connection":
 		w.given.Connection = nil
+	case "environment":
+		noEnvironment(w.given)
 	case "another namespace":
 		moved := *w.given.Spec
 		moved.Spec.WorkerOptions.TemporalNamespace = "other"
@@ -517,7 +525,7 @@ func (w *world) spoils(how string) (mend func()) {
 // TestUnusableStory: in mid-ramp a push breaks the spec, the candidate fails and is turned back; when it is mended, the build stays barred
 // and another one goes its way.
 func TestUnusableStory(t *testing.T) {
-	for _, how := range []string{"invalid", "gone", "no connection", "another namespace"} {
+	for _, how := range []string{"invalid", "gone", "no connection", "another namespace", "environment"} {
 		for _, dies := range []site{"", beforeLower, afterLower, afterCommit} {
 			t.Run(how+string(dies), func(t *testing.T) {
 				w := rampingV2(t)
@@ -531,7 +539,7 @@ func TestUnusableStory(t *testing.T) {
 				w.run(time.Hour)
 				require.Equal(t, []string{"clear"}, w.server.calls)
 				ready := condition(w.status(), v1alpha1.ConditionReady)
-				require.Contains(t, []string{"InvalidSpec", "ConnectionNotFound"}, ready.Reason)
+				require.Contains(t, []string{"InvalidSpec", "ConnectionNotFound", "InvalidConfiguration"}, ready.Reason)
 				require.Contains(t, named(ready.Message), "Meanwhile: v2 was turned back")
 				w.settle()
 				w.quiet(20, time.Minute)
@@ -586,4 +594,26 @@ func TestUnusableHolds(t *testing.T) {
 	w.run(time.Hour)
 	require.Nil(t, w.routing().Hold, "what is asked for is another build")
 	require.Equal(t, []string{"v3 10", "v3 50", "v3 current"}, w.server.calls)
+}
+
+// TestUnusableEnvironmentIsQuiet: what is complete stays so while its environment cannot be used, so that one broken file is no news about
+// each worker deployment; what has a way to go says so.
+func TestUnusableEnvironmentIsQuiet(t *testing.T) {
+	complete := all(promoted(5*time.Hour), drained("v1", 4*time.Hour), scaledDown("v1", 4*time.Hour))
+	usable, broken := decide(t, of(complete, recorded), allowed), decide(t, of(complete, recorded, noEnvironment), allowed)
+	require.Equal(t, "RolloutComplete", condition(broken.Status, v1alpha1.ConditionReady).Reason)
+	require.Equal(t, usable.Status.Conditions, broken.Status.Conditions)
+	require.Equal(t, usable.Record, broken.Record)
+	require.True(t, broken.Settled)
+
+	baking := all(promoted(time.Minute), analysed(func(a *v1alpha1.Analysis) { a.Bake = v1alpha1.Duration{Duration: time.Hour} }))
+	p := decide(t, of(baking, recorded, noEnvironment), allowed)
+	require.Equal(t, "Ramping", condition(p.Status, v1alpha1.ConditionReady).Reason)
+	require.False(t, p.Settled, "it is judged")
+
+	asked := decide(t, of(complete, recorded, wants("v3"), noEnvironment), allowed)
+	require.Equal(t, "InvalidConfiguration", condition(asked.Status, v1alpha1.ConditionReady).Reason)
+	require.Equal(t, "rampart.yaml:5: no", condition(asked.Status, v1alpha1.ConditionReady).Message)
+	first := of(noEnvironment, func(g *given) { g.Record = rollout.Record{Dir: g.Record.Dir} })
+	require.Nil(t, decide(t, first, allowed).Record, "nothing begins")
 }

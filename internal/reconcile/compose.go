@@ -62,8 +62,11 @@ func renderEach(decisions []*Decision) []Part {
 	return parts
 }
 
-// rootOf is the environment's kustomization.yaml with what is rendered; nil if it stays as it is.
+// rootOf is the environment's kustomization.yaml with what is rendered; nil if it stays as it is, as always where the environment cannot be used.
 func rootOf(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+	if env.Unusable != nil {
+		return nil, nil
+	}
 	dirs := slices.Clone(env.Roots)
 	for _, part := range parts {
 		switch name := part.Plan.Deployment.String(); {
@@ -92,6 +95,9 @@ type roots struct {
 
 // root is rootOf, without rendering what is known to be as it should be.
 func (s *steadiness) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+	if env.Unusable != nil {
+		return nil, nil
+	}
 	same := !slices.ContainsFunc(parts, func(p Part) bool {
 		return p.Refused == "" && p.Plan.Record != nil && (p.Plan.Remove || p.Snapshot.Record.Tree == "")
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -13,6 +14,8 @@ import (
 type reading struct {
 	rollout.Survey
 	fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+	// at is when it was read.
+	at time.Time
 	// committed are those that the bot wrote since, as it wrote them, by environment.
 	committed map[string][]*rollout.Known
 }
@@ -61,7 +64,10 @@ func (r *Reconciler) readAgain(ctx context.Context) (reading, error) {
 }
 
 // keepLast keeps what was read last, for when the repository is away.
-func (r *Reconciler) keepLast(now reading) { r.last = &now }
+func (r *Reconciler) keepLast(now reading) {
+	now.at = r.Now()
+	r.last = &now
+}
 
 // withRecords is a reading with what was just committed on top of it: while the repository is away, what the bot did itself is no drift.
 func withRecords(was *reading, environment string, decisions []*Decision) *reading {

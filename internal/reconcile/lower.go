@@ -14,6 +14,9 @@ import (
 // Temporal before that. So where the routing is one that the record does not know, which may be since somebody else committed it and
 // carried it out after the record was read, the record is looked at again first.
 func (r *Reconciler) lower(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
+	if r.blind {
+		decisions = r.allowedBlind(ctx, decisions)
+	}
 	var out, known, unknown []*Decision
 	for _, d := range decisions {
 		switch {
@@ -34,7 +37,8 @@ func (r *Reconciler) takeBack(ctx context.Context, decisions []*Decision, report
 	var out []*Decision
 	for _, d := range decisions {
 		r.forget(d)
-		if err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower); err != nil {
+		err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower)
+		if r.noteSet(d, *d.Plan.Lower, err); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
 			continue
 		}

@@ -34,6 +34,14 @@ type Reconciler struct {
 	// Proposer is told what waits for approval; nil: it is in the record only.
 	Proposer Proposer
 
+	// RefusedGrace is how long the repository may refuse the bot, or be gone, until it is not taken for its own any more; zero: DefaultRefusedGrace.
+	RefusedGrace time.Duration
+	// absence is for when the repository cannot be read; nil before the first reading. While blind says so, decisions are made on what was read at
+	// blindSince, or is older than is known (zero).
+	absence    *absence
+	blind      bool
+	blindSince time.Time
+
 	// failures are what the last attempts to carry out plans ended with: they explain, and decide nothing.
 	failures map[rollout.Name]*rollout.Problem
 	steady   steadiness
@@ -100,6 +108,10 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 		r.Completer.Begin()
 	}
 	now, err := r.read(ctx, &report)
+	r.noteRead(err)
+	if gone := r.notOurs(); err != nil && gone != nil {
+		return report, errors.Join(err, gone)
+	}
 	if err != nil {
 		return report, errors.Join(err, r.lowerBlind(ctx, &report))
 	}
@@ -186,9 +198,16 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
 	}
 	r.review(env, snapshots)
+	r.blind, r.blindSince = env.Unrecorded, time.Time{}
 	decisions, err := r.decideAndLower(ctx, env, snapshots, report)
+	r.blind = false
 	if err != nil {
 		return false, err
+	}
+	if env.Unrecorded { // traffic was taken back, and its record cannot be read
+		r.madeOnly(report, decisions)
+		report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
+		return true, nil
 	}
 	r.delete(ctx, env, decisions, report)
 	decisions, dropped, err := withManifests(ctx, of, decisions)
@@ -237,6 +256,8 @@ func (r *Reconciler) decideAndLower(ctx context.Context, env rollout.Environment
 	if err != nil {
 		return nil, err
 	}
+	r.noteSeen(urgent)
+	r.noteSeen(rest)
 	urgent = r.lower(ctx, r.check(ctx, urgent, report), report)
 	if rest, err = r.decideLate(ctx, env, rest); err != nil {
 		return nil, err
@@ -324,7 +345,8 @@ func (r *Reconciler) carryOut(ctx context.Context, d *Decision, report *Report) 
 		return done
 	}
 	if d.Plan.Raise != nil {
-		if err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise); err != nil {
+		err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise)
+		if r.noteSet(d, *d.Plan.Raise, err); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
 			failed = true
 		} else {
@@ -407,40 +429,6 @@ func (r *Reconciler) read(ctx context.Context, report *Report) (reading, error) 
 			}
 		}
 	}
-}
-
-// aside is a Reconciler that leaves the repository alone, for the time that somebody else reads it.
-func (r *Reconciler) aside() *Reconciler {
-	if r.failures == nil {
-		r.failures = map[rollout.Name]*rollout.Problem{}
-	}
-	planner := *r.Planner
-	planner.Source = nil
-	return &Reconciler{Planner: &planner, Router: r.Router, Decisions: r.Decisions, failures: r.failures, last: r.last}
-}
-
-// lowerBlind takes traffic back while the repository is away, as the last snapshot says. It is recorded when Git is back.
-func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if r.last == nil {
-		return nil
-	}
-	var errs []error
-	here, giveUp := context.WithCancel(ctx) // the server that is waited for is not asked for what is not here
-	giveUp()
-	for _, env := range r.last.World.Environments {
-		env = r.last.withCommitted(env)
-		for part := range slices.Chunk(env.Known, cmp.Or(r.AtOnce, DefaultAtOnce)) {
-			snapshots, err := r.last.fill(here, r.last.Brief(env.Environment.Name, part)) // one that cannot be read keeps no other's traffic where it is
-			errs = append(errs, err)
-			if _, err := r.decideAndLower(ctx, env, snapshots, report); err != nil {
-				return errors.Join(append(errs, err)...)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // notDone notes that a call did not work. One that came too late, or that Temporal was too busy for, is no failure: the next cycle decides again.

@@ -163,7 +163,7 @@ type sharedInputs struct{ policies, environment, facts string }
 
 func (p *Planner) sharedOf(env rollout.EnvironmentWorld) sharedInputs {
 	shared := sharedInputs{policies: p.JudgeFor(env).Digest(), facts: said(p.withOwn(nil))}
-	if b, err := json.Marshal([]any{env.Environment, env.Waivers, env.PolicyProblems}); err == nil {
+	if b, err := json.Marshal([]any{env.Environment, env.Waivers, env.PolicyProblems, env.Unusable, env.Unrecorded}); err == nil {
 		sum := sha256.Sum256(b) // it is compared for each
 		shared.environment = hex.EncodeToString(sum[:])
 	}

@@ -119,6 +119,7 @@ func (r *Reconciler) inTurns(ctx context.Context, now reading, at int, report *R
 		}
 		asking = append(asking, r.partIsOver(ctx, report, from)...)
 		again, err := r.read(ctx, report)
+		r.noteRead(err)
 		if err != nil {
 			return now, errors.Join(append(errs, err, r.lowerBlind(ctx, report))...)
 		}

@@ -32,7 +32,10 @@ type Snapshot struct {
 	// Brief says that this is what a survey gives: Spec, LastConnection and what the record says are not filled in.
 	Brief       bool                 `json:"brief,omitempty"`
 	Environment v1alpha1.Environment `json:"environment"`
-	Git         GitContext           `json:"git"`
+	// EnvironmentProblem says why the environment cannot be used as the branch has it: then it is as it could be used last, and traffic only
+	// goes down.
+	EnvironmentProblem *Problem   `json:"environmentProblem,omitempty"`
+	Git                GitContext `json:"git"`
 	// Spec is nil when the spec's file is gone or cannot be used; Problems say why.
 	Spec *v1alpha1.WorkerDeployment `json:"spec,omitempty"`
 	// SpecPath is where the spec is, from the repository's root; "" if its file is gone. A worker deployment that is retired

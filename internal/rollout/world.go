@@ -13,6 +13,12 @@ var ErrMoved = errors.New("the branch moved")
 // ErrProtected is what a commit ends with when a rule of its branch keeps the bot from pushing to it, whatever it pushes.
 var ErrProtected = errors.New("the branch is protected")
 
+// ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there: it may be another's by now.
+var ErrRefused = errors.New("the repository refuses the bot")
+
+// ErrNotOurs is what a cycle ends with once the repository refused the bot for so long that it is not taken for its own any more: nothing is touched.
+var ErrNotOurs = errors.New("the repository is not the bot's own any more")
+
 // ErrStale is what a routing call ends with when the routing is not any more what it was decided on: the plan is void.
 var ErrStale = errors.New("the routing moved")
 
@@ -85,6 +91,11 @@ type EnvironmentWorld struct {
 	RootFile File `json:"rootFile"`
 	// Problems of the environment's files; a file that cannot be read says so here, and holds what depends on it.
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
+	// Unusable says why the environment cannot be used as the branch has it: everything above is as it could be used last, and traffic only
+	// goes down. Nil: it can be used.
+	Unusable *Problem `json:"unusable,omitempty"`
+	// Unrecorded says that the records are older than Base, because those at Base cannot be read: nothing is committed on them.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
 // Known is a worker deployment as a survey has it: by which files it is there, without what they say. Two that are equal are the same.

@@ -17,10 +17,11 @@ import (
 
 // says is what a command by which a person says something printed.
 type says struct {
-	Changed bool     `json:"changed"`
-	Commit  string   `json:"commit"`
-	Did     string   `json:"did"`
-	Notes   []string `json:"notes"`
+	Environment string   `json:"environment"`
+	Changed     bool     `json:"changed"`
+	Commit      string   `json:"commit"`
+	Did         string   `json:"did"`
+	Notes       []string `json:"notes"`
 }
 
 // person is who says it.

@@ -26,6 +26,8 @@ type Document struct {
 	// would take more memory than the specs.
 	data  []byte
 	index int
+	// flawed is a Config with errors: Configured says which of its environments have none.
+	flawed *Config
 }
 
 // Foreign says that the document is of a kind that this package does not know, such as a ConfigMap beside a spec.
@@ -93,6 +95,7 @@ func decode(name string, data []byte, shared bool) ([]Document, []Problem) {
 		d.Problems = slices.Clip(r.problems)
 		all = append(all, r.problems...)
 		if HasErrors(d.Problems) {
+			d.flawed, _ = d.Object.(*Config)
 			d.Object = nil
 		}
 	}

@@ -25,6 +25,10 @@ type RoutingSpec struct {
 	// WorkerDeployment is the name in Temporal, <namespace>/<name>.
 	WorkerDeployment  string `json:"workerDeployment"`
 	TemporalNamespace string `json:"temporalNamespace"`
+	// Environment that the worker deployment is in, and ManagerIdentity of that in Temporal: with them traffic can be taken back by the record
+	// alone, while rampart.yaml cannot be used. "": not known.
+	Environment     string `json:"environment,omitempty"`
+	ManagerIdentity string `json:"managerIdentity,omitempty"`
 	// SpecPath is where the spec was last seen.
 	SpecPath string `json:"specPath"`
 	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Nil: not known.

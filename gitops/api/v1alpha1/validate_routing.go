@@ -27,7 +27,9 @@ func (v *validator) routing(n *node, r *Routing) {
 	if f := v.text(spec, "workerDeployment"); f != nil {
 		v.deploymentRef(f)
 	}
-	v.printable(spec.get("temporalNamespace"))
+	for _, key := range []string{"temporalNamespace", "environment", "managerIdentity"} {
+		v.printable(spec.get(key))
+	}
 	if f := spec.get("specPath"); f.present() && f.str() != "" && !isInside(f.str()) {
 		v.errorf(f, "%s is not a path inside the repository", quote(f.str()))
 	}

@@ -1,0 +1,310 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// While rampart.yaml, or one of its environments, cannot be used, traffic goes down by the last one that could. A Repository remembers that
+// one, and looks for it in the branch's history where it remembers none. Everything else of a world is read as it is: a spec that is
+// reverted meanwhile takes traffic back, too.
+
+// lastUsable is what could be used last. It is nil where nothing is remembered, and nothing has a history.
+type lastUsable struct {
+	// environments of rampart.yaml, each as it could be used last, in their order; nil: not known.
+	environments []v1alpha1.Environment
+	// read are environments as they could be read last, by name.
+	read map[string]readLast
+	// nothing is what was looked for in history without success, by environment: why it was looked for.
+	nothing map[string]string
+	// earlier visits the trees of the branch's commits, the newest first, until visit says false. It reports whether there are no more of them.
+	earlier func(visit func(tree) (more bool)) (whole bool)
+}
+
+// readLast are the trees that an environment was read from, and its policies.
+type readLast struct {
+	specs, out     tree
+	policies, data []rollout.TextFile
+}
+
+// configuration is a rampart.yaml as it was read.
+type configuration struct {
+	environments []v1alpha1.ConfiguredEnvironment
+	// whole is what is wrong with all of it; nil: each environment says what is wrong with it.
+	whole    *v1alpha1.Problem
+	problems []v1alpha1.Problem
+}
+
+// sound reports whether all of it can be used.
+func (c *configuration) sound() bool {
+	return c.whole == nil && !slices.ContainsFunc(c.environments, func(e v1alpha1.ConfiguredEnvironment) bool { return e.Problem != nil })
+}
+
+// wrong is a configuration with something wrong with all of it.
+func (c configuration) wrong(p v1alpha1.Problem) configuration {
+	c.problems, c.whole = append(slices.Clip(c.problems), p), &p
+	return c
+}
+
+// inForce is an environment as it is in force.
+type inForce struct {
+	v1alpha1.Environment
+	// problem says why it is the last one that could be used; nil: it is the one that rampart.yaml has.
+	problem *v1alpha1.Problem
+}
+
+// over gives the environments that are in force by a configuration and those that were before it. A wrong environment is what it was; one that
+// was is not gone as long as a wrong one may be it. Of those whose outputs overlap none is new.
+func (c *configuration) over(last []v1alpha1.Environment) []inForce {
+	if c.whole != nil {
+		return allAsBefore(last, c.whole)
+	}
+	var out []inForce
+	var unknown *v1alpha1.Problem // of an environment that may be any
+	for _, e := range c.environments {
+		switch was := environmentNamed(last, e.Name); {
+		case e.Problem == nil:
+			out = append(out, inForce{Environment: e.Environment})
+		case e.NameProblem || was == nil:
+			unknown = e.Problem
+		default:
+			out = append(out, inForce{*was, e.Problem})
+		}
+	}
+	for _, was := range last {
+		if unknown != nil && !slices.ContainsFunc(out, func(e inForce) bool { return e.Name == was.Name }) {
+			out = append(out, inForce{was, unknown})
+		}
+	}
+	return apart(out, last)
+}
+
+func allAsBefore(last []v1alpha1.Environment, problem *v1alpha1.Problem) []inForce {
+	out := make([]inForce, len(last))
+	for i, e := range last {
+		out[i] = inForce{e, problem}
+	}
+	return out
+}
+
+func environmentNamed(all []v1alpha1.Environment, name string) *v1alpha1.Environment {
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// apart keeps outputs apart where an environment is as it was: a new one that overlaps with it is as it was, too, and one that never was is
+// left out. Of two old ones that overlap, which are of different commits, neither is used.
+func apart(all []inForce, last []v1alpha1.Environment) []inForce {
+	for {
+		at := slices.IndexFunc(all, func(e inForce) bool {
+			return slices.ContainsFunc(all, func(o inForce) bool { return o.Name != e.Name && o.problem != nil && overlap(e.Output, o.Output) })
+		})
+		if at < 0 {
+			return all
+		}
+		e := all[at]
+		other := all[slices.IndexFunc(all, func(o inForce) bool { return o.Name != e.Name && o.problem != nil && overlap(e.Output, o.Output) })]
+		was := environmentNamed(last, e.Name)
+		if e.problem == nil && was != nil && !overlap(was.Output, other.Output) {
+			all[at] = inForce{*was, other.problem}
+			continue
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(x inForce) bool { return x.Name == e.Name || x.Name == other.Name && e.problem != nil })
+	}
+}
+
+// overlap reports whether two environments write to the same folder, or one below the other's.
+func overlap(a, b v1alpha1.Output) bool {
+	if a.Branch != b.Branch && a.Branch != "" && b.Branch != "" {
+		return false
+	}
+	return a.Path == b.Path || strings.HasPrefix(a.Path, b.Path+"/") || strings.HasPrefix(b.Path, a.Path+"/")
+}
+
+// environmentsOf are environments without what is wrong with them.
+func environmentsOf(all []inForce) []v1alpha1.Environment {
+	out := make([]v1alpha1.Environment, len(all))
+	for i, e := range all {
+		out[i] = e.Environment
+	}
+	return out
+}
+
+// unusable says in a snapshot why its environment is as it could be used last.
+func unusable(p *v1alpha1.Problem) *rollout.Problem {
+	if p == nil {
+		return nil
+	}
+	return &rollout.Problem{Reason: rollout.InvalidConfiguration,
+		Message: p.String() + ": until it is mended, traffic only goes down, by the configuration that could be used last"}
+}
+
+// inForce says which environments are in force, and what is wrong with rampart.yaml. What could be used last is found in history, if nothing is
+// remembered.
+func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
+	last := r.last
+	if last == nil {
+		last = &lastUsable{}
+	}
+	if !c.sound() && last.environments == nil && last.earlier != nil {
+		last.environments = r.configuredBefore(last)
+	}
+	out, problems := c.over(last.environments), c.problems
+	if missing := c.without(out); missing != "" && r.last != nil {
+		problems = append(slices.Clip(problems), v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: missing})
+	}
+	if len(out) > 0 {
+		last.environments = environmentsOf(out)
+	}
+	return out, problems
+}
+
+// configuredBefore finds in history what could be used last: what a bot that ran all the time would have in force.
+func (r *Reader) configuredBefore(last *lastUsable) []v1alpha1.Environment {
+	var back []configuration
+	blobs := map[string]bool{}
+	last.earlier(func(t tree) bool {
+		if at, ok, err := lookup(t, ConfigFile); err == nil && ok && at.hash != "" {
+			if blobs[at.hash] {
+				return true
+			}
+			blobs[at.hash] = true
+		}
+		c, err := r.configuration(t)
+		if err != nil {
+			return true
+		}
+		back = append(back, c)
+		return !c.sound()
+	})
+	var out []v1alpha1.Environment
+	for _, c := range slices.Backward(back) {
+		out = environmentsOf(c.over(out))
+	}
+	return out
+}
+
+// without says which environments nothing is known of that could be used; "": none.
+func (c *configuration) without(out []inForce) string {
+	const so = "nothing moves but by command (rampart rollback NAME)"
+	if c.whole != nil && len(out) == 0 {
+		return fmt.Sprintf("no configuration that could be used is known, and none is found in the last %d commits: %s", recentCommits, so)
+	}
+	var names []string
+	for _, e := range c.environments {
+		if !slices.ContainsFunc(out, func(o inForce) bool { return o.Name == e.Name }) {
+			names = append(names, fmt.Sprintf("%q", e.Name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("environment %s cannot be used, and how it could be used last is not known: in it %s", strings.Join(names, ", "), so)
+}
+
+// configuration reads rampart.yaml; without one there is one environment, "default". Errors: those of the tree, but for a root folder that can
+// never be read.
+func (r *Reader) configuration(t tree) (configuration, error) {
+	var c configuration
+	entries, err := t.list(".", t.root())
+	var bomb *TreeError
+	if errors.As(err, &bomb) {
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}), nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("look for %s: %w", ConfigFile, err)
+	}
+	at := slices.IndexFunc(entries, func(e entry) bool { return e.name == ConfigFile && e.kind != strayEntry })
+	c.problems = nearMisses(entries, at >= 0)
+	if at < 0 {
+		if p := slices.IndexFunc(c.problems, func(p v1alpha1.Problem) bool { return p.Severity == v1alpha1.Error }); p >= 0 {
+			c.whole = &c.problems[p]
+			return c, nil
+		}
+		for _, e := range v1alpha1.DefaultConfig().Spec.Environments {
+			c.environments = append(c.environments, v1alpha1.ConfiguredEnvironment{Environment: e})
+		}
+		return c, nil
+	}
+	if entries[at].kind != fileEntry {
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: "is not a file"}), nil
+	}
+	d, err := r.decode(t, &found{path: ConfigFile, hash: entries[at].hash})
+	if err != nil {
+		return c, err
+	}
+	return c.decoded(d), nil
+}
+
+// decoded adds what rampart.yaml says.
+func (c configuration) decoded(d decoded) configuration {
+	c.problems = append(slices.Clip(c.problems), d.problems...)
+	var config *v1alpha1.Document
+	for i := range d.documents {
+		doc := &d.documents[i]
+		isConfig := doc.APIVersion == v1alpha1.RampartAPIVersion && doc.Kind == v1alpha1.KindConfig
+		switch {
+		case !isConfig && !v1alpha1.HasErrors(doc.Problems):
+			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Line: doc.Line,
+				Message: fmt.Sprintf("holds a %s; only a %s of %s belongs here", doc.Kind, v1alpha1.KindConfig, v1alpha1.RampartAPIVersion)})
+		case isConfig && config != nil:
+			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Line: doc.Line, Message: "holds a second Config"})
+		case isConfig:
+			config = doc
+		}
+	}
+	if config != nil {
+		c.environments, c.whole = config.Configured()
+	}
+	for _, p := range d.problems { // of the file, or of what is no Config
+		if p.Severity == v1alpha1.Error && (config == nil || !slices.Contains(config.Problems, p)) && c.whole == nil {
+			c.whole = &p
+		}
+	}
+	if c.whole == nil && len(c.environments) == 0 {
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: "holds no Config"})
+	}
+	return c
+}
+
+// nearMisses are files at the root that are meant to be rampart.yaml, or may be: beside one they are a warning. Without one they are an error,
+// since else everything that they demand, such as approval, would be off.
+func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
+	var out []v1alpha1.Problem
+	for _, e := range entries {
+		if e.kind != fileEntry && e.kind != otherEntry || !isNearMiss(e.name) {
+			continue
+		}
+		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: e.name, Suggestion: ConfigFile,
+			Message: "is not read: the configuration is in " + ConfigFile + ", and there is none. Rename or remove the file"}
+		if beside {
+			p.Severity, p.Message = v1alpha1.Warning, "is not read: the configuration is in "+ConfigFile+". Remove the file"
+			p.Suggestion = ""
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension of configuration files, in other letters, misspelt.
+func isNearMiss(name string) bool {
+	if name == ConfigFile {
+		return false
+	}
+	lower := strings.TrimLeft(strings.ToLower(name), "._")
+	stem, extension, _ := strings.Cut(lower, ".")
+	if stem == "rampart" {
+		return slices.Contains([]string{"yaml", "yml", "json", "toml", "yaml.txt", "yml.txt"}, extension)
+	}
+	near := v1alpha1.Closest(stem, []string{"rampart"}) != "" && len(stem) >= len("rampart")-1 && len(stem) <= len("rampart")+1
+	return near && (extension == "yaml" || extension == "yml")
+}

@@ -1,0 +1,76 @@
+package gitops
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+)
+
+// recentCommits and searchTime bound the search for what could be used last. A bot that runs remembers it.
+const (
+	recentCommits = 500
+	searchTime    = 30 * time.Second
+	searchPause   = 10 * time.Minute
+)
+
+// earlier visits the trees of the commits before a tip, the newest first, until visit says false: those of its history, then those that the
+// branch had before it was rewritten, as far as the mirror has them. A tree may come twice. False: the search was cut short, and is made again
+// after searchPause.
+func (r *Repository) earlier(ctx context.Context, tip mirror.Tip, visit func(tree) (more bool)) (whole bool) {
+	bounded, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	done := false
+	look := func(from mirror.Tip, here bool) error {
+		return r.mirror.Recent(bounded, from, mirror.Recency{Most: recentCommits, Here: here}, func(c mirror.CommitInfo) (bool, error) {
+			done = c.Hash != tip.Commit && !visit(commitTree{ctx, r.mirror, c.Tree})
+			return !done, nil
+		})
+	}
+	err := look(mirror.Tip{Branch: tip.Branch, Commit: tip.Commit, Tree: tip.Tree}, false)
+	if !done && err == nil && !tip.Before.IsZero() {
+		err = look(mirror.Tip{Branch: tip.Branch, Commit: tip.Before}, true)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", recentCommits,
+			"time", searchTime.String(), "error", err)
+		r.searchAgain = r.cfg.Now().Add(searchPause)
+	}
+	return err == nil
+}
+
+// searchesAgain reports whether it is time for a search that was cut short.
+func (r *Repository) searchesAgain() bool {
+	due := !r.searchAgain.IsZero() && !r.cfg.Now().Before(r.searchAgain)
+	if due {
+		r.searchAgain = time.Time{}
+	}
+	return due
+}
+
+// rememberConfiguration is the last usable configuration for the next run, "" where none is known.
+func (l *lastUsable) rememberConfiguration() string {
+	if l.environments == nil {
+		return ""
+	}
+	text, err := json.Marshal(l.environments)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// recallConfiguration takes what an earlier run remembered.
+func (l *lastUsable) recallConfiguration(text string) error {
+	if text == "" {
+		return nil
+	}
+	var all []v1alpha1.Environment
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return err
+	}
+	l.environments = all
+	return nil
+}

@@ -1,0 +1,155 @@
+package gitops
+
+import (
+	"errors"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// environment reads an environment. Where its tree cannot be read it is as it could be read last, and where its policies or data cannot be it
+// is judged by the last that could: then traffic only goes down. What was never read says what is wrong, and nothing of it is decided.
+func (r *Reader) environment(blank environment, owners map[string]string) (*environment, error) {
+	e := &environment{}
+	*e = blank
+	err := e.read(owners)
+	var bomb *TreeError
+	if errors.As(err, &bomb) {
+		return r.asReadLast(blank, bomb, owners)
+	}
+	if err == nil && r.last != nil && e.policyProblem == nil {
+		r.remember(e)
+	}
+	return e, err
+}
+
+// remember notes an environment that could be read.
+func (r *Reader) remember(e *environment) {
+	if r.last.read == nil {
+		r.last.read = map[string]readLast{}
+	}
+	name := e.world.Environment.Name
+	r.last.read[name] = readLast{specs: e.tree, out: e.out, policies: e.world.Policies, data: e.world.Data}
+	delete(r.last.nothing, name)
+}
+
+// asReadLast reads an environment from the last tree from which that works, with its records as they are if these can be read.
+func (r *Reader) asReadLast(blank environment, bomb *TreeError, owners map[string]string) (*environment, error) {
+	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}
+	var found *environment
+	var failed error
+	records := blank.out
+	r.before(&blank, p, func(was readLast) (more bool) {
+		for {
+			e := blank
+			e.tree, e.out, e.world.Unusable = was.specs, records, asBefore(p)
+			if e.world.Unrecorded = records == nil; e.world.Unrecorded {
+				e.out = was.out
+			}
+			err := e.read(owners)
+			if errors.As(err, &bomb) && records != nil {
+				records = nil // those of the commits before are tried
+				continue
+			}
+			if err == nil {
+				found = &e
+			} else if !errors.As(err, &bomb) {
+				failed = err
+			}
+			return err != nil && failed == nil
+		}
+	})
+	if found == nil {
+		found, p.Message = &blank, p.Message+": nothing of the environment is decided"
+	}
+	found.world.Problems = append(found.world.Problems, p)
+	return found, failed
+}
+
+// judgedAsBefore gives the environment the last policies and data that could be read, where its own cannot be. Where none are known, what is
+// wrong with them holds every raise, and the library judges.
+func (e *environment) judgedAsBefore() error {
+	if e.policyProblem == nil {
+		return nil
+	}
+	p := *e.policyProblem
+	var failed error
+	e.before(e, p, func(was readLast) (more bool) {
+		if was.policies == nil && was.data == nil {
+			at, err := e.policiesAt(was.specs)
+			if at == nil && err == nil {
+				return true
+			}
+			if failed = err; err != nil {
+				return false
+			}
+			was.policies, was.data = at.Policies, at.Data
+		}
+		e.world.Policies, e.world.Data = was.policies, was.data
+		if e.world.Unusable == nil {
+			e.world.Unusable = asBefore(p)
+		}
+		return false
+	})
+	return failed
+}
+
+// policiesAt reads policies and data as an earlier tree has them, by its own configuration; nil: they could not be read there either.
+func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
+	c, err := e.configuration(t)
+	if err != nil {
+		return nil, err
+	}
+	at := *e
+	at.tree, at.world, at.policyProblem = t, rollout.EnvironmentWorld{Environment: e.world.Environment}, nil
+	for _, is := range c.environments {
+		if is.Name == e.world.Environment.Name && is.Problem == nil {
+			at.world.Environment.Policies, at.world.Environment.Data = is.Policies, is.Data
+		}
+	}
+	var bomb *TreeError
+	if err = at.policies(); errors.As(err, &bomb) || err == nil && at.policyProblem != nil {
+		return nil, nil
+	}
+	return &at.world, err
+}
+
+// before visits how an environment was read before: what is remembered of it, else what its branch's history has.
+func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast) (more bool)) {
+	name := e.world.Environment.Name
+	if r.last == nil || r.last.nothing[name] == p.Message {
+		return
+	}
+	if was, ok := r.last.read[name]; ok {
+		visit(readLast{specs: now(was.specs, e.tree), out: now(was.out, e.tree), policies: was.policies, data: was.data})
+		return
+	}
+	if r.last.earlier == nil {
+		return
+	}
+	found := false
+	whole := r.last.earlier(func(t tree) bool {
+		found = !visit(readLast{specs: t, out: t})
+		return !found
+	})
+	if !found && whole {
+		if r.last.nothing == nil {
+			r.last.nothing = map[string]string{}
+		}
+		r.last.nothing[name] = p.Message
+	}
+}
+
+// now is a tree that was read earlier, for whoever reads another one now.
+func now(was, is tree) tree {
+	t, ok := was.(commitTree)
+	if here, same := is.(commitTree); ok && same {
+		return t.within(here.ctx)
+	}
+	return was
+}
+
+func asBefore(p v1alpha1.Problem) *rollout.Problem {
+	return &rollout.Problem{Reason: rollout.InvalidConfiguration,
+		Message: p.String() + ": until it is mended, traffic only goes down, by what could be read last"}
+}
