@@ -20,6 +20,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 		p.Canary = v.candidate
 		v.proposeContinue(&p)
 		v.proposeOthers(&p)
+		v.proposeConnections(&p)
 		v.proposeResources(&p)
 		v.proposeEvacuations(&p)
 	}
@@ -181,6 +182,9 @@ func actionID(a rollout.Action) string {
 	}
 	if a.Drift != nil {
 		id += "#" + string(a.Drift.Kind) + a.Drift.Path
+	}
+	if a.Reconnects() { // beside a changed template of the same version
+		id += "#" + string(a.Update)
 	}
 	return id
 }

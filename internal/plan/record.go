@@ -86,6 +86,7 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 		return
 	}
 	next.SpecPath = r.s.SpecPath
+	next.TemporalNamespaceID = r.namespaceID()
 	if c := r.connection; c != nil {
 		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec}
 	}

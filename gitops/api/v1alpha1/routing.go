@@ -18,6 +18,8 @@ type RoutingSpec struct {
 	// WorkerDeployment is the name in Temporal, <namespace>/<name>.
 	WorkerDeployment  string `json:"workerDeployment"`
 	TemporalNamespace string `json:"temporalNamespace"`
+	// TemporalNamespaceID is the ID that the server has for it, by which the same namespace is known at another address; "": not known.
+	TemporalNamespaceID string `json:"temporalNamespaceID,omitempty"`
 	// SpecPath is where the spec was last seen.
 	SpecPath string `json:"specPath"`
 	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Nil: not known.
