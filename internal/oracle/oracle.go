@@ -5,6 +5,7 @@ package oracle
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -31,6 +32,7 @@ func Forbidden(s rollout.Snapshot, p rollout.Plan) []string {
 	o.writes()
 	o.unusable()
 	o.elsewhere()
+	o.anotherServer()
 	o.takesAway()
 	if p.Lower != nil {
 		o.check(!o.givesMore(*p.Lower), "lowering gives more: %v", p.Lower.Steps)
@@ -98,7 +100,7 @@ func (o *oracle) unusable() {
 		o.check(o.p.Lower == nil || o.s.Record.LastReadable != nil, "lowers without a record")
 		return
 	}
-	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) {
+	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) && !o.leavesServer() {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")
@@ -134,6 +136,38 @@ func (o *oracle) elsewhere() {
 	if next := o.p.Record; next != nil {
 		o.check(next.TemporalNamespace == o.rec.TemporalNamespace, "records a namespace elsewhere")
 		o.check(was == "" || name(next.Connection) == was, "records a connection elsewhere")
+	}
+}
+
+// knownServer: the address is the one that the versions are known at, or its Temporal namespace has the ID that theirs has.
+func (o *oracle) knownServer(address string) bool {
+	if was := o.rec.Connection; was == nil || len(o.rec.Versions) == 0 || strings.EqualFold(was.Spec.HostPort, address) {
+		return true
+	}
+	there := o.s.NamespaceThere
+	if there == nil || there.ID == "" || !strings.EqualFold(there.HostPort, address) || there.TemporalNamespace != o.rec.TemporalNamespace {
+		return false
+	}
+	return there.ID == o.rec.TemporalNamespaceID || o.rec.TemporalNamespaceID == "" && there.ID == o.s.Observation.NamespaceID
+}
+
+// leavesServer: the spec's connection leads to another server, and nobody ends what there is.
+func (o *oracle) leavesServer() bool {
+	ends := o.rec.Retire != nil || o.s.Spec != nil && o.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
+	return o.s.Connection != nil && !ends && !o.movesNamespace() && !o.knownServer(o.s.Connection.Spec.HostPort)
+}
+
+// anotherServer: workers and traffic stay on the server that the versions are on.
+func (o *oracle) anotherServer() {
+	if next := o.p.Record; next != nil && next.Connection != nil {
+		o.check(o.knownServer(next.Connection.Spec.HostPort), "records another server")
+	}
+	if o.p.Connection == nil || o.knownServer(o.p.Connection.Spec.HostPort) {
+		return
+	}
+	o.check(o.p.Lower == nil && o.p.Raise == nil && len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0, "touches another server")
+	for _, w := range o.p.Versions {
+		o.check(w.Op != rollout.RenderVersion && w.Op != rollout.ReconnectVersion, "takes %s to another server", w.BuildID)
 	}
 }
 
@@ -206,7 +240,7 @@ func (o *oracle) asksForNone() bool {
 	if !useless {
 		how := spec.Spec.Rollout
 		ends := o.rec.Retire != nil || spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
-		useless = how.Strategy == "" || how.Strategy == v1alpha1.Progressive && len(how.Steps) == 0 || o.movesNamespace() && !ends
+		useless = how.Strategy == "" || how.Strategy == v1alpha1.Progressive && len(how.Steps) == 0 || o.movesNamespace() && !ends || o.leavesServer()
 	}
 	if useless && last != nil {
 		spec = last

@@ -52,6 +52,8 @@ func (w *world) runIn(servers map[string]*server, d time.Duration) {
 		ns := TemporalNamespace(s)
 		if c := ConnectionOf(s); c != nil && c.Metadata.Name != "temporal" {
 			ns += " in the " + c.Metadata.Name
+		} else if c != nil && c.Spec.HostPort == other().Spec.HostPort {
+			ns += " elsewhere"
 		}
 		if servers[ns] == nil {
 			servers[ns] = newServer(w.server.now)
@@ -99,10 +101,10 @@ func TestNamespaceChanged(t *testing.T) {
 	w.edit(func(r *v1alpha1.RoutingSpec) {
 		r.Retire = &v1alpha1.Retire{Current: v1alpha1.UnrouteAnyway, By: "ada", Reason: "moves", At: stamp(w.server.now)}
 	})
-	w.given.Connection = other()
+	w.given.Connection = renewed()
 	w.runIn(servers, time.Minute)
 	for path, data := range w.manifests() {
-		require.Contains(t, data, "elsewhere:7233", path)
+		require.Contains(t, data, "value: renewed", path)
 		require.Contains(t, data, "value: prod", path)
 		require.NotContains(t, data, "value: other", path)
 	}
@@ -184,33 +186,38 @@ func TestConnectionThere(t *testing.T) {
 		given change
 		want  string
 	}{
-		{"another namespace", all(recorded, asksForCloud("other", other())), "elsewhere:7233"},
+		{"another namespace", all(recorded, asksForCloud("other", renewed())), "temporal:7233 renewed"},
 		{"gone from Git", all(recorded, asksForCloud("other", nil)), "temporal:7233"},
-		{"retired", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", other())), "elsewhere:7233"},
+		{"retired", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", renewed())), "temporal:7233 renewed"},
 		{"retired, and gone from Git", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", nil)), "temporal:7233"},
 		{"retired, and none of both", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", nil), func(g *given) { g.Connection = nil }), "temporal:7233"},
 		{"a record without one", all(recorded, asksForCloud("other", steady().Connection), func(g *given) { g.rec.Connection = nil }), "temporal:7233"},
 		{"a record without one, gone from Git", all(recorded, asksForCloud("other", nil), func(g *given) { g.rec.Connection = nil }), ""},
-		{"one namespace", all(recorded, asksForCloud("prod", other())), "cloud:7233"},
-		{"one namespace, not in Git", all(recorded, asksForCloud("prod", other()), func(g *given) { g.Connection = nil }), "elsewhere:7233"},
-		{"no strategy", all(recorded, asksForCloud("prod", other()), func(g *given) { g.Spec.Spec.Rollout = v1alpha1.RolloutStrategy{} }), "elsewhere:7233"},
-		{"refused", all(recorded, asksForCloud("prod", other()), func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec}} }), "elsewhere:7233"},
-		{"made anew", all(recorded, asksForCloud("other", other()), func(g *given) { g.rec.Versions = nil }), "cloud:7233"},
-		{"made anew, not in Git", all(recorded, asksForCloud("other", other()), func(g *given) { g.rec.Versions, g.Connection = nil, nil }), ""},
-		{"its spec is gone as it ends", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", other()), specGone, func(g *given) { g.rec.Versions = nil }), "elsewhere:7233"},
+		{"one namespace, another server", all(recorded, asksForCloud("prod", renewed())), "temporal:7233 renewed"},
+		{"one namespace, another server, the last one moved", all(recorded, asksForCloud("prod", other())), "temporal:7233"},
+		{"one namespace, proven to be the same", all(recorded, asksForCloud("prod", renewed()), isThere("cloud:7233", "the-id")), "cloud:7233"},
+		{"one namespace, not in Git", all(recorded, asksForCloud("prod", renewed()), func(g *given) { g.Connection = nil }), "temporal:7233 renewed"},
+		{"no strategy", all(recorded, asksForCloud("prod", renewed()), func(g *given) { g.Spec.Spec.Rollout = v1alpha1.RolloutStrategy{} }), "temporal:7233 renewed"},
+		{"refused", all(recorded, asksForCloud("prod", renewed()), func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec}} }), "temporal:7233 renewed"},
+		{"made anew", all(recorded, asksForCloud("other", renewed()), func(g *given) { g.rec.Versions = nil }), "cloud:7233"},
+		{"made anew, not in Git", all(recorded, asksForCloud("other", renewed()), func(g *given) { g.rec.Versions, g.Connection = nil, nil }), ""},
+		{"its spec is gone as it ends", all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", renewed()), specGone, func(g *given) { g.rec.Versions = nil }), "temporal:7233 renewed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := of(c.given)
 			got := ""
 			if conn := ConnectionOf(s); conn != nil {
 				got = conn.Spec.HostPort
+				if conn.Spec.TLS != nil {
+					got += " " + conn.Spec.TLS.ServerName
+				}
 			}
 			require.Equal(t, c.want, got)
 			p := decide(t, s, allowed)
 			if len(s.Record.Routing.Spec.Versions) > 0 && TemporalNamespace(s) != s.Spec.Spec.WorkerOptions.TemporalNamespace {
 				for _, w := range p.Versions {
 					require.Equal(t, rollout.ReconnectVersion, w.Op)
-					require.Equal(t, c.want, p.Connection.Spec.HostPort)
+					require.Equal(t, ConnectionOf(s), p.Connection)
 				}
 			}
 		})
@@ -219,7 +226,7 @@ func TestConnectionThere(t *testing.T) {
 
 // TestNeverElsewhere: a version is not taken away from where its workflows are.
 func TestNeverElsewhere(t *testing.T) {
-	given := all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", other()))
+	given := all(recorded, retires(v1alpha1.KeepCurrent, time.Hour), asksForCloud("other", renewed()))
 	const moves, forgets = "another Temporal namespace or connection", "forgotten where the versions"
 	for _, c := range []struct {
 		name  string
@@ -235,7 +242,7 @@ func TestNeverElsewhere(t *testing.T) {
 		{"another namespace in the record", given, func(p *rollout.Plan) { p.Record.TemporalNamespace = "other" }, forgets},
 		{"another connection in the record", given, func(p *rollout.Plan) { p.Record.Connection.Name = "cloud" }, forgets},
 		{"no connection in the record", given, func(p *rollout.Plan) { p.Record.Connection = nil }, forgets},
-		{"where it is asked for", all(given, asksForCloud("prod", other())), func(*rollout.Plan) {}, ""},
+		{"where it is asked for", all(given, asksForCloud("prod", renewed()), isThere("cloud:7233", "the-id")), func(*rollout.Plan) {}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := of(c.given)

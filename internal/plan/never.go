@@ -13,6 +13,7 @@ func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.onlyLowers()
 	n.stays()
+	n.staysOnServer()
 	n.removals()
 	n.resources()
 	n.ends()

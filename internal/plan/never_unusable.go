@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -61,8 +63,10 @@ func (n *never) broken() string {
 		return "the spec is gone from Git"
 	case n.s.Spec.Spec.Rollout.Strategy == "", n.s.Spec.Spec.Rollout.Strategy == v1alpha1.Progressive && len(n.s.Spec.Spec.Rollout.Steps) == 0:
 		return "the spec has no strategy"
-	case n.away() && n.routing().Retire == nil && n.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] != "true":
+	case n.away() && !n.retires():
 		return "the spec asks for another Temporal namespace"
+	case !n.away() && n.leadsAway(n.s.Connection) && !n.retires():
+		return "its connection leads to another server"
 	}
 	return ""
 }
@@ -71,6 +75,42 @@ func (n *never) broken() string {
 func (n *never) away() bool {
 	rec := n.routing()
 	return n.s.Spec != nil && len(rec.Versions) > 0 && rec.TemporalNamespace != "" && rec.TemporalNamespace != n.s.Spec.Spec.WorkerOptions.TemporalNamespace
+}
+
+// retires reports whether a person ends the worker deployment.
+func (n *never) retires() bool {
+	return n.routing().Retire != nil || n.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
+}
+
+// leadsAway reports whether a connection has another address than the one that the record has for its versions, and it is not proven that the
+// same Temporal namespace is there.
+func (n *never) leadsAway(c *v1alpha1.Connection) bool {
+	rec := n.routing()
+	if c == nil || rec.Connection == nil || len(rec.Versions) == 0 || strings.EqualFold(c.Spec.HostPort, rec.Connection.Spec.HostPort) {
+		return false
+	}
+	id, there := rec.TemporalNamespaceID, n.s.NamespaceThere
+	if id == "" {
+		id = n.s.Observation.NamespaceID
+	}
+	return id == "" || there == nil || there.ID != id || there.TemporalNamespace != rec.TemporalNamespace || !strings.EqualFold(there.HostPort, c.Spec.HostPort)
+}
+
+// staysOnServer: no version is written for, and nothing is changed at, another server than the versions are on.
+func (n *never) staysOnServer() {
+	if n.leadsAway(n.p.Connection) {
+		for _, w := range n.p.Versions {
+			if w.Op == rollout.RenderVersion || w.Op == rollout.ReconnectVersion {
+				n.add("the files of %s would be changed (%s) to those of another server", w.BuildID, w.Op)
+			}
+		}
+		if n.p.Lower != nil || n.p.Raise != nil || len(n.p.Gates)+len(n.p.Deletions)+len(n.p.Batches) > 0 {
+			n.add("another server would be changed than the versions of %s are on", n.s.Deployment)
+		}
+	}
+	if next := n.p.Record; next != nil && next.Connection != nil && n.leadsAway(&v1alpha1.Connection{Spec: next.Connection.Spec}) {
+		n.add("it would be forgotten on which server the versions of %s are", n.s.Deployment)
+	}
 }
 
 // stays: as long as there are versions in another Temporal namespace than the spec asks for, they stay there, by the connection by which

@@ -210,7 +210,11 @@ var events = map[string]func(*rapid.T, *world){
 	},
 	"replicas": func(t *rapid.T, w *world) { w.spec().Replicas = mostly(t, replicas(3), nil, replicas(0)) },
 	"connection": func(t *rapid.T, w *world) {
-		w.given.Connection = mostly(t, steady().Connection, nil, other())
+		w.given.Connection = mostly(t, steady().Connection, nil, other(), renewed())
+		w.given.NamespaceThere = nil
+		if id := mostly(t, "the-id", "", "another", "not asked"); id != "not asked" {
+			w.given.NamespaceThere = &rollout.NamespaceThere{HostPort: other().Spec.HostPort, TemporalNamespace: "prod", ID: id}
+		}
 	},
 	"kind": func(_ *rapid.T, w *world) { w.given.Spec.Kind = v1alpha1.KindTemporalWorkerDeployment },
 	"broken spec": func(t *rapid.T, w *world) {

@@ -23,6 +23,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	}
 	if v.readable() && !broken {
 		v.proposeOthers(&p)
+		v.proposeConnections(&p)
 		v.proposeResources(&p)
 		v.proposeEvacuations(&p)
 	}
@@ -184,6 +185,9 @@ func actionID(a rollout.Action) string {
 	}
 	if a.Drift != nil {
 		id += "#" + string(a.Drift.Kind) + a.Drift.Path
+	}
+	if a.Reconnects() { // beside a changed template of the same version
+		id += "#" + string(a.Update)
 	}
 	return id
 }

@@ -98,7 +98,7 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	if r.unusable != nil {
 		return
 	}
-	next.Environment, next.ManagerIdentity = r.s.Environment.Name, r.s.Environment.ManagerIdentity
+	next.Environment, next.ManagerIdentity, next.TemporalNamespaceID = r.s.Environment.Name, r.s.Environment.ManagerIdentity, r.namespaceID()
 	if !r.s.SpecCopied {
 		next.SpecPath = r.s.SpecPath
 	}

@@ -21,6 +21,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	for _, a := range p.Actions {
 		r.sort(a)
 	}
+	r.oneWrite()
 	r.oneMove()
 	r.oneJob()
 	r.noteWaits()
@@ -88,6 +89,10 @@ func (r *resolver) sort(a rollout.Action) {
 
 // sortOther takes what policy and the spec's verdict allow.
 func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
+	if a.Reconnects() {
+		r.sortReconnect(a, verdict)
+		return
+	}
 	verdict = combine(verdict, r.verdicts.Spec)
 	if a.Raises() {
 		if q, ok := r.quiet[a.BuildID]; ok {

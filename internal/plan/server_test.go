@@ -208,6 +208,9 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 	if len(s.versions) == 0 {
 		o = rollout.Observation{At: s.now, Exists: rollout.No, ConflictToken: o.ConflictToken}
 	}
+	if ask.NamespaceID {
+		o.NamespaceID = "the-id"
+	}
 	s.observeBatches(&ask, &o)
 	for _, id := range slices.Sorted(maps.Keys(s.versions)) {
 		v := s.versions[id]

@@ -36,6 +36,9 @@ func (v *view) unusableSpec() *rollout.State {
 		return bad(rollout.InvalidSpec, "temporalNamespace changed from %s to %s: a version stays where it was made, or its workflows would be left behind. "+
 			"To move: rampart retire %[3]s; start no more workflows in %[1]s; rampart retire %[3]s --unroute. Once nothing of it is left there, "+
 			"it is made anew in %[2]s by itself", v.rec.TemporalNamespace, spec.Spec.WorkerOptions.TemporalNamespace, v.s.Deployment)
+	case v.movesServer():
+		state := v.serverMoved()
+		return &state
 	case v.connection == nil && v.away():
 		return bad(connectionReason(spec), "connection %s/%s, by which %s is in Temporal namespace %s, is not in the repository",
 			v.s.Deployment.Namespace, v.lastConnectionName(), v.s.Deployment, v.rec.TemporalNamespace)
@@ -80,7 +83,7 @@ func connectionReason(spec *v1alpha1.WorkerDeployment) rollout.Reason {
 // lastGood is the spec to judge by where the one in Git, or its connection, cannot be used: the one in Git, if only its connection
 // is missing; else the last one that could be used. Nil: none is recorded.
 func (v *view) lastGood() *v1alpha1.WorkerDeployment {
-	if v.sound() && !v.elsewhere() {
+	if v.sound() && !v.elsewhere() && !v.movesServer() {
 		return v.s.Spec
 	}
 	return recordedSpec(v.s)
@@ -116,20 +119,21 @@ func ConnectionOf(s rollout.Snapshot) *v1alpha1.Connection {
 	return v.lastConnection()
 }
 
-// findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is broken or asks for
-// another Temporal namespace, whose connection may lead to another server.
+// findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is broken, asks for
+// another Temporal namespace, whose connection may lead to another server, or its connection leads to another server itself.
 func (v *view) findConnection() *v1alpha1.Connection {
-	if v.sound() && !v.away() {
+	if v.sound() && !v.away() && v.sameServer(v.s.Connection) {
 		return v.s.Connection
 	}
 	return v.lastConnection()
 }
 
-// lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, as it was. Nil: not known.
+// lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, or leads to another server, as it
+// was. Nil: not known.
 func (v *view) lastConnection() *v1alpha1.Connection {
 	name, last := v.lastConnectionName(), v.rec.Connection
 	for _, c := range []*v1alpha1.Connection{v.s.LastConnection, v.s.Connection} {
-		if c != nil && c.Metadata.Name == name {
+		if c != nil && c.Metadata.Name == name && v.sameServer(c) {
 			return c
 		}
 	}

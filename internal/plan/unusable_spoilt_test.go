@@ -52,7 +52,7 @@ func retiredElsewhere(s *rollout.Snapshot, p *rollout.Plan) {
 
 // connectedBy: the record knows the connection.
 func connectedBy(s *rollout.Snapshot, p *rollout.Plan) {
-	c := &v1alpha1.RecordedConnection{Name: "temporal"}
+	c := &v1alpha1.RecordedConnection{Name: "temporal", Spec: v1alpha1.ConnectionSpec{HostPort: "temporal:7233"}}
 	s.Record.Routing.Spec.Connection, p.Record.Connection = c, c
 }
 

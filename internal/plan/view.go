@@ -75,11 +75,11 @@ func newView(s *rollout.Snapshot) *view {
 	return v
 }
 
-// startsAnew reports whether a record that has no versions is about another Temporal namespace than the spec in Git is now: then
+// startsAnew reports whether a record that has no versions is about another Temporal namespace, or server, than the spec in Git is now: then
 // nothing was left behind there, and nothing that it says of builds and the routing is about this one.
 func (v *view) startsAnew() bool {
 	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 && v.rec.MinReader <= v1alpha1.RecordFormat &&
-		v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
+		(v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace || v.anotherServer())
 }
 
 // personsHold is a hold by a person, nil for none: one that followed drift is about the routing as it was.

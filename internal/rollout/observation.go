@@ -35,6 +35,8 @@ type Observation struct {
 	At time.Time `json:"at"`
 	// Problem is set when Temporal could not be read: nothing else is to be relied on then.
 	Problem *Problem `json:"problem,omitempty"`
+	// NamespaceID is the ID of the Temporal namespace, where it was asked for; "": not known.
+	NamespaceID string `json:"namespaceID,omitempty"`
 	// Exists says whether Temporal knows the worker deployment.
 	Exists Answer `json:"exists"`
 	// Routing as it is.
@@ -302,6 +304,8 @@ type StuckAsk struct {
 type Ask struct {
 	Deployment        Name   `json:"deployment"`
 	TemporalNamespace string `json:"temporalNamespace"`
+	// NamespaceID asks for the ID of the Temporal namespace.
+	NamespaceID bool `json:"namespaceID,omitempty"`
 	// Queues lists build IDs whose task queues and pollers matter.
 	Queues []string `json:"queues,omitempty"`
 	// Workers lists Kubernetes Deployments whose pods' polls matter, of whichever of these versions.

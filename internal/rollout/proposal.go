@@ -171,6 +171,9 @@ func (a Action) Raises() bool {
 // Routes reports whether the action changes Temporal's routing.
 func (a Action) Routes() bool { return a.Lowers() || a.Raises() }
 
+// Reconnects reports whether the action lets a version follow its connection, and does nothing else.
+func (a Action) Reconnects() bool { return a.Kind == UpdateVersion && a.Update == UpdateConnection }
+
 // Cause says why traffic is taken back.
 type Cause string
 

@@ -52,7 +52,10 @@ type Snapshot struct {
 	ConnectionPath string `json:"connectionPath,omitempty"`
 	// LastConnection is the one that the record names where that is not the spec's, as it is in Git; nil: not found.
 	LastConnection *v1alpha1.Connection `json:"lastConnection,omitempty"`
-	Waivers        []v1alpha1.Waiver    `json:"waivers,omitempty"`
+	// NamespaceThere is what the Temporal namespace at the address of Connection is, where that is another address than the record has; nil: not
+	// asked.
+	NamespaceThere *NamespaceThere   `json:"namespaceThere,omitempty"`
+	Waivers        []v1alpha1.Waiver `json:"waivers,omitempty"`
 	// Resources are the WorkerResourceTemplates of the worker deployment, sorted by name.
 	Resources []ResourceTemplate `json:"resources,omitempty"`
 	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.
@@ -76,6 +79,21 @@ type Snapshot struct {
 	// Review is what became of the record's proposal where people review it; nil: not known.
 	Review *Review `json:"review,omitempty"`
 	Limits Limits  `json:"limits"`
+}
+
+// NamespaceThere is what was read of a Temporal namespace at an address.
+type NamespaceThere struct {
+	// HostPort is the address as the connection has it, TemporalNamespace the name.
+	HostPort          string `json:"hostPort"`
+	TemporalNamespace string `json:"temporalNamespace"`
+	// ID of the namespace; "": not known, and Problem says why.
+	ID      string `json:"id,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// About reports whether it is about a namespace at the address of a connection.
+func (n *NamespaceThere) About(c *v1alpha1.Connection, temporalNamespace string) bool {
+	return n != nil && c != nil && strings.EqualFold(n.HostPort, c.Spec.HostPort) && n.TemporalNamespace == temporalNamespace
 }
 
 // Limits are the bot's own bounds.

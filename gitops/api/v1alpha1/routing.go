@@ -29,6 +29,8 @@ type RoutingSpec struct {
 	// alone, while rampart.yaml cannot be used. "": not known.
 	Environment     string `json:"environment,omitempty"`
 	ManagerIdentity string `json:"managerIdentity,omitempty"`
+	// TemporalNamespaceID is the ID that the server has for it, by which the same namespace is known at another address; "": not known.
+	TemporalNamespaceID string `json:"temporalNamespaceID,omitempty"`
 	// SpecPath is where the spec was last seen.
 	SpecPath string `json:"specPath"`
 	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Nil: not known.
