@@ -209,6 +209,8 @@ func raisesSpoilt() []spoilt {
 		{"raise: the first version", first, unspoilt, ""},
 		{"raise: the first version, in mid-ramp", first, sees(func(r *rollout.RoutingConfig) { r.HasRamp, r.Ramping, r.Percentage = true, id("v2"), 10 }),
 			"raises from 10 to 100"},
+		{"raise: without a baseline in the record", raise, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), "without a count of what is stuck"},
+		{"raise: no baseline, and it has traffic", ramp, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), ""},
 		{"raise: Manual", raise, manually, "raises though the strategy is Manual"},
 		{"raise: Manual, and a person's wish", raise, also(manually, wished), ""},
 		{"raise: held", raise, wasHeld(v1alpha1.HoldManual, "v2"), held},

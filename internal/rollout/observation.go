@@ -21,6 +21,8 @@ type Count struct {
 	N     int64 `json:"n,omitempty"`
 	// Reason says why it is not known.
 	Reason string `json:"reason,omitempty"`
+	// Unsupported says that the server cannot count this at all, however often it is asked.
+	Unsupported bool `json:"unsupported,omitempty"`
 }
 
 // Counted is a known count.
