@@ -76,6 +76,7 @@ func (o *oracle) writes() {
 	o.check(!touches || mine, "touches what %s owns", obs.ManagerIdentity)
 	o.check(!touches || obs.Problem == nil && obs.Exists != "", "touches what was not read")
 	o.check(o.p.Lower == nil || o.p.Raise == nil, "lowers and raises at once")
+	o.runsOnce()
 	for _, c := range calls {
 		if c == nil {
 			continue
@@ -297,6 +298,17 @@ func (o *oracle) raises() {
 	o.check(edited || rollout.Strategy != v1alpha1.Manual, "raises though the strategy is Manual")
 	h := o.rec.Hold
 	o.check(h == nil || edited || (h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected) && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
+}
+
+// runsOnce: no gate starts whose outcome is in the record.
+func (o *oracle) runsOnce() {
+	if o.rec.Target == nil {
+		return
+	}
+	for _, start := range o.p.Gates {
+		id := start.Gate.WorkflowID(start.TaskQueue)
+		o.check(!slices.ContainsFunc(o.rec.Target.Gates, func(g v1alpha1.RecordedGate) bool { return g.WorkflowID == id }), "starts gate %s again", id)
+	}
 }
 
 // countedFirst: beside other workers, a version gets its first traffic once the workflows that are stuck without it were counted, and their

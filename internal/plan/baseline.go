@@ -14,7 +14,7 @@ func (v *view) stuckBefore(buildID string) *int64 {
 	if was == nil || was.BuildID != buildID {
 		return nil
 	}
-	if t := v.target; t != nil && t.BuildID == buildID && (t.TemplateHash != was.TemplateHash || t.Attempt != was.Attempt) {
+	if t := v.target; t != nil && t.BuildID == buildID && !v.goesOn() {
 		return nil
 	}
 	return was.StuckBefore

@@ -193,6 +193,7 @@ var events = map[string]func(*rapid.T, *world){
 	},
 	"gate":      someGate,
 	"gates end": endGates,
+	"retention": func(_ *rapid.T, w *world) { w.server.retention() },
 	"analysis": func(t *rapid.T, w *world) {
 		w.spec().Rollout.Analysis = nil
 		if rapid.Bool().Draw(t, "analysis") {

@@ -71,9 +71,15 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	if next.TemporalNamespace == "" && r.spec != nil {
 		next.TemporalNamespace = r.spec.Spec.WorkerOptions.TemporalNamespace
 	}
-	if r.target != nil && r.unusable == nil {
+	switch {
+	case r.target == nil:
+	case r.unusable != nil && r.goesOn(): // the gates of the last spec that could be used go on
+		same := *r.rec.Target
+		same.Gates = r.nextGates()
+		next.Target = &same
+	case r.unusable == nil:
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
-			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Approved: r.rolloutApproved()}
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Gates: r.nextGates(), Approved: r.rolloutApproved()}
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}

@@ -265,6 +265,15 @@ const (
 	GateUnread    GateState = "Unknown"
 )
 
+// Closed reports whether the state is one that a test workflow ends in.
+func (s GateState) Closed() bool {
+	switch s {
+	case GateCompleted, GateFailed, GateCanceled, GateTerm, GateTimedOut:
+		return true
+	}
+	return false
+}
+
 // GateRun is one test workflow: one for each workflow task queue of the target.
 type GateRun struct {
 	WorkflowID string    `json:"workflowID"`
