@@ -155,7 +155,7 @@ func (o *observer) count(ctx context.Context, query string, err error) rollout.C
 	}
 	if err != nil {
 		o.log.WarnContext(ctx, "workflows not counted", "query", query, "error", err)
-		return rollout.Count{Reason: err.Error()}
+		return rollout.Count{Reason: err.Error(), Unsupported: lacks(err, problemsAttribute)}
 	}
 	return rollout.Counted(resp.GetCount())
 }

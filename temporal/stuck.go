@@ -11,6 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
 )
 
 const (
@@ -38,6 +39,11 @@ func (o *observer) countStuck(ctx context.Context) {
 	}
 	out := rollout.Stuck{Since: ask.Since, Unattributed: rollout.Counted(0)}
 	names, err := o.workflowQueues()
+	if err == nil && len(names) == 0 { // no version of them runs workflows, so that none can be stuck
+		out.Problems = rollout.Counted(0)
+		o.obs.Stuck = out
+		return
+	}
 	on := ""
 	if err == nil {
 		on, err = onQueues(names)
@@ -48,8 +54,16 @@ func (o *observer) countStuck(ctx context.Context) {
 			on, quoteTime(ask.Since), quoteTime(until))
 		out.Unattributed, out.UnattributedSample = o.countAndSample(ctx, query, err)
 	}
-	out.Problems, out.ProblemsSample = o.countAndSample(ctx, on+" AND TemporalReportedProblems IS NOT NULL", err)
+	out.Problems, out.ProblemsSample = o.countAndSample(ctx, on+" AND "+problemsAttribute+" IS NOT NULL", err)
 	o.obs.Stuck = out
+}
+
+// problemsAttribute is the search attribute of workflows whose workflow task fails again and again. Servers before 1.30 have none.
+const problemsAttribute = "TemporalReportedProblems"
+
+// lacks reports whether a server refused a query since it does not have the search attribute: it cannot answer, however often it is asked.
+func lacks(err error, attribute string) bool {
+	return codeOf(err) == codes.InvalidArgument && strings.Contains(err.Error(), attribute)
 }
 
 // onQueues is the condition that a running workflow is on one of some task queues.
@@ -65,13 +79,14 @@ func onQueues(names []string) (string, error) {
 	return "TaskQueue IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus = 'Running'", nil
 }
 
-// workflowQueues are the task queues on which the asked versions run workflows, sorted.
+// workflowQueues are the task queues on which the asked versions run workflows, sorted; none, if they only run activities.
 func (o *observer) workflowQueues() ([]string, error) {
-	names := map[string]bool{}
+	names, listed := map[string]bool{}, false
 	for _, build := range slices.Concat(o.ask.Queues, counted(o.ask)) {
 		if o.obs.Version(build) == nil {
 			continue
 		}
+		listed = true
 		found, known := o.queues[build]
 		if !known {
 			return nil, fmt.Errorf("the task queues of version %s are not known", build)
@@ -82,8 +97,8 @@ func (o *observer) workflowQueues() ([]string, error) {
 			}
 		}
 	}
-	if len(names) == 0 {
-		return nil, errors.New("no workflow task queue is known")
+	if !listed {
+		return nil, errors.New("the server lists none of the versions whose workflows were to be counted")
 	}
 	return sortedKeys(names), nil
 }

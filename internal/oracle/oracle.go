@@ -82,6 +82,7 @@ func (o *oracle) writes() {
 	o.check(!touches || mine, "touches what %s owns", obs.ManagerIdentity)
 	o.check(!touches || obs.Problem == nil && obs.Exists != "", "touches what was not read")
 	o.check(o.p.Lower == nil || o.p.Raise == nil, "lowers and raises at once")
+	o.runsOnce()
 	for _, c := range calls {
 		if c == nil {
 			continue
@@ -323,6 +324,7 @@ func (o *oracle) raises() {
 		o.check(id == target.BuildID || part(is, id) <= part(was, id), "raises %s, which nobody asked for", id)
 	}
 	o.check(o.served(target.BuildID), "raises %s, which is not served", target.BuildID)
+	o.countedFirst(was, target.BuildID)
 	for _, b := range o.rec.Bars {
 		o.check(b.BuildID != target.BuildID || b.TemplateHash != target.TemplateHash, "raises a barred build")
 	}
@@ -341,6 +343,34 @@ func (o *oracle) raises() {
 	o.check(edited || rollout.Strategy != v1alpha1.Manual, "raises though the strategy is Manual")
 	h := o.rec.Hold
 	o.check(h == nil || edited || (h.Kind == v1alpha1.HoldDrift || h.Kind == v1alpha1.HoldRejected) && h.BuildID != target.BuildID || o.newTemplate(), "raises though held")
+}
+
+// runsOnce: no gate starts whose outcome is in the record.
+func (o *oracle) runsOnce() {
+	if o.rec.Target == nil {
+		return
+	}
+	for _, start := range o.p.Gates {
+		id := start.Gate.WorkflowID(start.TaskQueue)
+		o.check(!slices.ContainsFunc(o.rec.Target.Gates, func(g v1alpha1.RecordedGate) bool { return g.WorkflowID == id }), "starts gate %s again", id)
+	}
+}
+
+// countedFirst: beside other workers, a version gets its first traffic once the workflows that are stuck without it were counted, and their
+// number goes into the record with the raise. Only a server that cannot count them is taken as it is.
+func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
+	n := o.s.Observation.Stuck.Problems
+	if part(was, id) > 0 || n.Unsupported || was.Current == "" && !was.HasRamp && o.alone(id) {
+		return
+	}
+	next := o.p.Record.Target
+	o.check(next != nil && next.BuildID == id && next.StuckBefore != nil, "raises %s from nothing without a count of what is stuck", id)
+}
+
+// alone: no unversioned worker is on any of the version's queues.
+func (o *oracle) alone(id string) bool {
+	v := listedIn(o.s.Observation, id)
+	return v != nil && !slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Unversioned != rollout.No })
 }
 
 // unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned workers that

@@ -61,7 +61,7 @@ func (v *view) askJudged(a *rollout.Ask, moving bool) {
 		if settings, _ := v.analysisOf(); len(settings.Metrics) > 0 && j.phase != rollout.PhaseWindow {
 			a.Metrics = &rollout.MetricsAsk{Candidate: j.candidate.BuildID, Current: j.before, Metrics: settings.Metrics}
 		}
-	case moving && len(v.steps()) > 0 && v.obs.Version(v.target.BuildID) != nil:
+	case moving && v.obs.Version(v.target.BuildID) != nil:
 		a.Stuck = &rollout.StuckAsk{Candidate: v.target.BuildID}
 	}
 }

@@ -81,7 +81,7 @@ func (v *view) canary() *rollout.Canary {
 	if j == nil || !v.readable() {
 		return nil
 	}
-	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Since: j.candidate.Since, Stuck: v.stuck()}
+	out := &rollout.Canary{Phase: j.phase, Candidate: j.candidate.BuildID, Since: j.candidate.Since, Stuck: v.stuck(j.candidate.BuildID)}
 	var known bool
 	if out.CandidateCounts, known = v.counts(j.candidate); !known {
 		out.Problem = v.uncounted(j.candidate.BuildID)
@@ -147,17 +147,14 @@ func (v *view) uncounted(buildID string) string {
 }
 
 // stuck weighs counts and samples of stuck workflows, each by itself: what is known of one is not lost with the other. Reported
-// problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's fault.
-func (v *view) stuck() rollout.StuckJudgement {
+// problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's fault. Where it is not known
+// how many there were, none of them is.
+func (v *view) stuck(candidate string) rollout.StuckJudgement {
 	s := v.obs.Stuck
 	var out rollout.StuckJudgement
 	add := func(n rollout.Count, sample rollout.Sample, before int64) {
 		if !n.Known {
-			reason := n.Reason
-			if reason == "" {
-				reason = "they were not asked for"
-			}
-			out.Problem = "the stuck workflows are not known: " + reason
+			out.Problem = "the stuck workflows are not known: " + reasonOf(n)
 			return
 		}
 		more := max(n.N-before, 0)
@@ -170,11 +167,18 @@ func (v *view) stuck() rollout.StuckJudgement {
 		}
 	}
 	add(s.Unattributed, s.UnattributedSample, 0)
-	before := int64(0)
-	if t := v.rec.Target; t != nil && t.StuckBefore != nil {
-		before = *t.StuckBefore
+	switch before := v.stuckBefore(candidate); {
+	case s.Problems.Unsupported: // first tasks that never complete are all that such a server shows
+	case before != nil:
+		add(s.Problems, s.ProblemsSample, *before)
+	case s.Problems.Known && s.Problems.N > 0:
+		out.NoBaseline = true
+		if !v.idleUnversioned(s.ProblemsSample) {
+			out.Unresolved += max(s.Problems.N-s.ProblemsSample.Others, 0)
+		}
+	default:
+		add(s.Problems, s.ProblemsSample, 0)
 	}
-	add(s.Problems, s.ProblemsSample, before)
 	return out
 }
 
@@ -218,6 +222,9 @@ func evidenceHeld(v *view) (outcome, bool) {
 func (v *view) missing(c *rollout.Canary) string {
 	settings, asked := v.analysisOf()
 	switch {
+	case c.Stuck.Unresolved > 0 && c.Stuck.NoBaseline:
+		return fmt.Sprintf("there are workflows whose workflow task does not complete, and how many there were before %s got traffic is not known. "+
+			"Reset or terminate them, or begin again, which counts them first: rampart rollback %s, then rampart retry %[2]s", c.Candidate, v.s.Deployment)
 	case c.Stuck.Unresolved > 0:
 		return "there are workflows whose workflow task does not complete, and it is not known whether that is due to " + c.Candidate
 	case !asked:

@@ -69,7 +69,7 @@ func TestCanary(t *testing.T) {
 		{"beside unversioned workers, some not known", all(ramps, routes("", "v2", 10, time.Hour), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(500), rollout.Sample{Others: 19, Unknown: 1}
 		})), func(c *rollout.Canary) bool { return c.Stuck.Unresolved == 481 }},
-		{"stuck", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuck(func(s *rollout.Stuck) {
+		{"stuck", all(ramps, closed("v1", 1, 0), closed("v2", 1, 0), stuckBefore(0), stuck(func(s *rollout.Stuck) {
 			s.Unattributed, s.UnattributedSample = rollout.Counted(7), rollout.Sample{Candidate: 1, Others: 2, Workflow: "a"}
 			s.Problems, s.ProblemsSample = rollout.Counted(5), rollout.Sample{Candidate: 2, Others: 3, Workflow: "b"}
 		})), func(c *rollout.Canary) bool {
@@ -91,7 +91,7 @@ func stuckBefore(n int64) change { return func(g *given) { g.rec.Target.StuckBef
 func TestStuckBefore(t *testing.T) {
 	first := decide(t, of(candidate(), stuck(func(s *rollout.Stuck) { s.Problems = rollout.Counted(4) })), allowed)
 	require.Equal(t, int64(4), *first.Record.Target.StuckBefore)
-	unknown := decide(t, of(candidate()), allowed)
+	unknown := decide(t, of(candidate(), uncounted(false)), allowed)
 	require.Nil(t, unknown.Record.Target.StuckBefore)
 
 	four := int64(4)

@@ -82,7 +82,8 @@ func steady() *given {
 		Connection: &v1alpha1.Connection{Metadata: v1alpha1.ObjectMeta{Name: "temporal"}, Spec: v1alpha1.ConnectionSpec{HostPort: "temporal:7233"}},
 		Record:     rollout.Record{Dir: "deploy/prod/payments/checkout", Routing: &v1alpha1.Routing{}, Files: map[string]rollout.File{}},
 		Observation: rollout.Observation{At: noon, Exists: rollout.Yes, ManagerIdentity: owner, ConflictToken: []byte("token"),
-			Routing: rollout.RoutingConfig{Current: id("v1"), CurrentChangedAt: ago(48 * time.Hour), Revision: 7}},
+			Routing: rollout.RoutingConfig{Current: id("v1"), CurrentChangedAt: ago(48 * time.Hour), Revision: 7},
+			Stuck:   rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}},
 	}}
 	g.rec = &g.Record.Routing.Spec
 	*g.rec = v1alpha1.RoutingSpec{

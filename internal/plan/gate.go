@@ -75,10 +75,6 @@ type gateResult struct {
 // gate judges the test workflows of a gate: passed only when all of them completed. One that failed outweighs one that
 // is unknown, missing or running.
 func (v *view) gate(g *rollout.GateSpec) gateResult {
-	runs := map[string]rollout.GateRun{}
-	for _, r := range v.obs.Gates {
-		runs[r.WorkflowID] = r
-	}
 	var failed, unread, running []string
 	var missing []string
 	queues := 0
@@ -91,16 +87,16 @@ func (v *view) gate(g *rollout.GateSpec) gateResult {
 			continue
 		}
 		queues++
-		run, ok := runs[g.WorkflowID(q.Name)]
+		run := v.gateRun(g.WorkflowID(q.Name))
 		switch {
-		case !ok || run.State == rollout.GateUnread || run.State == "":
+		case run.State == rollout.GateUnread || run.State == "":
 			unread = append(unread, fmt.Sprintf("%s (%s)", q.Name, run.Reason))
 		case run.State == rollout.GateMissing:
 			missing = append(missing, q.Name)
 		case run.State == rollout.GateRunning:
 			running = append(running, q.Name)
 		case run.State != rollout.GateCompleted:
-			failed = append(failed, fmt.Sprintf("%s on task queue %s (workflow %s)", strings.ToLower(string(run.State)), q.Name, run.WorkflowID))
+			failed = append(failed, fmt.Sprintf("%s on task queue %s (workflow %s)", howItEnded(run.State), q.Name, run.WorkflowID))
 		}
 	}
 	switch {

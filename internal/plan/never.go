@@ -208,6 +208,7 @@ func (n *never) raise(c rollout.RoutingCall) {
 		}
 		n.oneStep(step)
 		n.known(step.BuildID)
+		n.baseline(step.BuildID)
 		n.pooled(step.BuildID)
 	}
 }
@@ -226,6 +227,20 @@ func (n *never) known(id string) {
 	}
 	if o := n.s.Observation.Version(id); o == nil || !o.Closed.Known || o.Closed.Since.Before(r.PercentageChangedAt) {
 		n.add("traffic to %s would be raised although its closed workflows are not known", id)
+	}
+}
+
+// baseline: no version gets its first traffic while it is not known how many workflows are stuck without it, unless nothing else has
+// any, or the server cannot count them.
+func (n *never) baseline(id string) {
+	obs := &n.s.Observation
+	r, problems := obs.Routing, obs.Stuck.Problems
+	was := n.routing().Target
+	switch {
+	case r.Share(id) > 0, r.Current == "" && !r.HasRamp && n.alone(id), problems.Known, problems.Unsupported:
+	case was != nil && was.BuildID == id && was.StuckBefore != nil:
+	default:
+		n.add("traffic would be raised to %s although it is not known how many workflows are stuck without it", id)
 	}
 }
 

@@ -124,6 +124,14 @@ func callCases() []spoilt {
 	uncounted := lists("v2", func(v *rollout.VersionObservation) { v.Closed.Known = false })
 	atZero := inRecordOf("v1", func(r *v1alpha1.RecordedVersion) { r.Replicas = replicas(0) })
 	const more = "more than one step"
+	const unbased = "not known how many workflows are stuck without it"
+	noCount := observes(func(o *rollout.Observation) { o.Stuck.Problems = rollout.Count{} })
+	based := func(tag string) func(*rollout.Snapshot, *rollout.Plan) {
+		return records(func(r *v1alpha1.RoutingSpec) {
+			r.Target = &v1alpha1.RoutingTarget{BuildID: id(tag), StuckBefore: new(int64)}
+		})
+	}
+	goesOn := all(rampsAt(10, time.Hour), closed("v1", 1, 0), closed("v2", 1, 0))
 	return []spoilt{
 		{"raise: by nobody", raise, nobody, "does not say who makes it"},
 		{"raise: not read", raise, observes(func(o *rollout.Observation) { o.Problem = &rollout.Problem{} }), "on facts"},
@@ -148,6 +156,15 @@ func callCases() []spoilt {
 		{"raise: not counted, its ramp is over", judged, both(uncounted, both(ramps(false, "v2", 10), to(rollout.SetRamp, id("v2"), 10))), ""},
 		{"raise: not counted, and all at once", judged, both(uncounted, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec.Spec.Rollout.Strategy = v1alpha1.AllAtOnce }), ""},
 		{"raise: not counted, and nobody asked", all(judged, func(g *given) { g.Spec.Spec.Rollout.Analysis = nil }), uncounted, ""},
+		{"raise: no baseline", raise, noCount, unbased},
+		{"raise: no baseline, of another build", raise, both(noCount, based("v1")), unbased},
+		{"raise: no baseline, at 0%", raise, both(noCount, ramps(true, "v2", 0)), unbased},
+		{"raise: a baseline in the record", raise, both(noCount, based("v2")), ""},
+		{"raise: no baseline can be had", raise, observes(func(o *rollout.Observation) { o.Stuck.Problems = rollout.Count{Unsupported: true} }), ""},
+		{"raise: no baseline, and it has traffic", goesOn, noCount, ""},
+		{"raise: no baseline for the first version", first, noCount, ""},
+		{"raise: no baseline beside unversioned workers", first, both(noCount, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Unversioned = rollout.Yes })), unbased},
+		{"raise: no baseline beside a ramp", first, both(noCount, both(ramps(true, "v3", 10), to(rollout.SetRamp, id("v2"), 10))), unbased},
 		{"lower: no ramp", lower, ramps(false, "v2", 30), "would raise traffic to"},
 		{"lower: current stays", back, to(rollout.SetCurrent, id("v2"), 0), "which it was not before"},
 		{"rollback: to what Temporal alone knows as current", back, both(records(func(r *v1alpha1.RoutingSpec) { r.Promotions = r.Promotions[1:] }),

@@ -60,6 +60,10 @@ func writesSpoilt() []spoilt {
 		{"nobody's, and claimed", raise, also(observes(func(o *rollout.Observation) { o.ManagerIdentity = "" }),
 			calls(func(c *rollout.RoutingCall) { c.Claim = rollout.ClaimNeeded })), ""},
 		{"lowered though held", lower, wasHeld(v1alpha1.HoldManual, "v2"), ""},
+		{"a gate that ended", gated, func(s *rollout.Snapshot, p *rollout.Plan) {
+			s.Record.Routing.Spec.Target.Gates = []v1alpha1.RecordedGate{{WorkflowID: p.Gates[0].Gate.WorkflowID(p.Gates[0].TaskQueue)}}
+		}, "again"},
+		{"another gate than the one that ended", gated, records(func(r *v1alpha1.RoutingSpec) { r.Target.Gates = []v1alpha1.RecordedGate{{WorkflowID: "other"}} }), ""},
 		{"both at once", raise, planned(func(p *rollout.Plan) { p.Lower = p.Raise }), "lowers and raises at once"},
 		{"no token", raise, calls(func(c *rollout.RoutingCall) { c.Token = nil }), "without the token"},
 		{"no token, lowering", lower, calls(func(c *rollout.RoutingCall) { c.Token = nil }), "without the token"},
@@ -209,6 +213,8 @@ func raisesSpoilt() []spoilt {
 		{"raise: the first version", first, unspoilt, ""},
 		{"raise: the first version, in mid-ramp", first, sees(func(r *rollout.RoutingConfig) { r.HasRamp, r.Ramping, r.Percentage = true, id("v2"), 10 }),
 			"raises from 10 to 100"},
+		{"raise: without a baseline in the record", raise, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), "without a count of what is stuck"},
+		{"raise: no baseline, and it has traffic", ramp, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), ""},
 		{"raise: Manual", raise, manually, "raises though the strategy is Manual"},
 		{"raise: Manual, and a person's wish", raise, also(manually, wished), ""},
 		{"raise: held", raise, wasHeld(v1alpha1.HoldManual, "v2"), held},

@@ -193,6 +193,7 @@ var events = map[string]func(*rapid.T, *world){
 	},
 	"gate":      someGate,
 	"gates end": endGates,
+	"retention": func(_ *rapid.T, w *world) { w.server.retention() },
 	"analysis": func(t *rapid.T, w *world) {
 		w.spec().Rollout.Analysis = nil
 		if rapid.Bool().Draw(t, "analysis") {
@@ -203,6 +204,7 @@ var events = map[string]func(*rapid.T, *world){
 	"stuck workflows": func(t *rapid.T, w *world) {
 		w.server.stuck.Unattributed = mostly(t, rollout.Counted(0), rollout.Counted(2), rollout.Count{Reason: "visibility is away"})
 		w.server.stuck.UnattributedSample = rollout.Sample{Candidate: mostly[int64](t, 0, 1), Unknown: mostly[int64](t, 0, 1)}
+		w.server.stuck.Problems = mostly(t, rollout.Counted(0), rollout.Counted(3), rollout.Count{Reason: "visibility is away"}, rollout.Count{Unsupported: true})
 	},
 	"pools": func(t *rapid.T, w *world) {
 		w.spec().Pools = mostly(t, nil, []v1alpha1.Pool{{Name: "activities", Replicas: replicas(3), Template: template("a1")}},
@@ -260,6 +262,7 @@ var events = map[string]func(*rapid.T, *world){
 		s := w.server
 		s.down, s.lies, s.manager, s.others, s.unversioned = false, nil, owner, nil, rollout.No
 		s.stuck.Unattributed, s.stuck.UnattributedSample = rollout.Counted(0), rollout.Sample{}
+		s.stuck.Problems = rollout.Counted(0)
 	},
 }
 

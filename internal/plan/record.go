@@ -72,9 +72,15 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	if next.TemporalNamespace == "" && r.spec != nil {
 		next.TemporalNamespace = r.spec.Spec.WorkerOptions.TemporalNamespace
 	}
-	if r.target != nil && r.unusable == nil {
+	switch {
+	case r.target == nil:
+	case r.unusable != nil && r.goesOn(): // the gates of the last spec that could be used go on
+		same := *r.rec.Target
+		same.Gates = r.nextGates()
+		next.Target = &same
+	case r.unusable == nil:
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
-			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.stuckBefore(), Approved: r.rolloutApproved()}
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Gates: r.nextGates(), Approved: r.rolloutApproved()}
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}
@@ -108,12 +114,10 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	r.nextTemplates(next)
 }
 
-// stuckBefore is how many workflows had reported problems before the target got traffic: it is written with the first ramp.
-func (r *resolver) stuckBefore() *int64 {
-	was := r.rec.Target
-	same := was != nil && was.BuildID == r.target.BuildID && was.TemplateHash == r.target.TemplateHash && was.Attempt == r.target.Attempt
-	if same && was.StuckBefore != nil {
-		return was.StuckBefore
+// nextStuckBefore is the target's baseline: it is written with the first raise.
+func (r *resolver) nextStuckBefore() *int64 {
+	if known := r.stuckBefore(r.target.BuildID); known != nil {
+		return known
 	}
 	if move := r.move(); move != nil && move.Raises() && move.From == 0 && r.obs.Stuck.Problems.Known {
 		n := r.obs.Stuck.Problems.N

@@ -71,7 +71,8 @@ func (r *resolver) shownGates(buildID string) []v1alpha1.GateStatus {
 		return nil
 	}
 	var out []v1alpha1.GateStatus
-	for _, g := range r.obs.Gates {
+	for _, seen := range r.obs.Gates {
+		g := r.gateRun(seen.WorkflowID)
 		if g.State != rollout.GateMissing && g.State != rollout.GateUnread {
 			out = append(out, v1alpha1.GateStatus{WorkflowID: g.WorkflowID, RunID: g.RunID, Status: string(g.State), TaskQueue: g.TaskQueue})
 		}

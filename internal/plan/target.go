@@ -58,6 +58,7 @@ func targetRows() []row {
 		{"wait-for-pollers", aboutRouting, waitForPollers},
 		{"queue-shared", aboutRouting, queueShared},
 		{"gate-input", aboutRouting, gateInput},
+		{"baseline", aboutRouting, baseline},
 		{"edited-up", aboutRouting, editedUp},
 		{"bake", aboutRouting, baking},
 		{"complete", aboutRouting, complete},

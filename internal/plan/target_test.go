@@ -253,9 +253,7 @@ func raiseRows() []rowCase {
 		{row: "evidence", name: "too few samples for too long", given: all(rampsAt(10, 2*time.Hour+1), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0)),
 			reason: rollout.StaleFacts, stalled: true, but: func(g *given) { g.Spec.Spec.Rollout.Analysis.OnTooFewSamples = v1alpha1.SamplesAdvance }, then: "next-step"},
 		{row: "evidence", name: "too few samples, and some stuck", given: all(rampsAt(10, 3*time.Hour), analysed(func(a *v1alpha1.Analysis) { a.OnTooFewSamples = v1alpha1.SamplesAdvance }),
-			closed("v1", 1000, 0), closed("v2", 49, 0), stuck(func(s *rollout.Stuck) {
-				s.Problems, s.ProblemsSample = rollout.Counted(1), rollout.Sample{Candidate: 1}
-			})),
+			closed("v1", 1000, 0), closed("v2", 49, 0), problems(1, 1), stuckBefore(0)),
 			reason: rollout.StaleFacts, stalled: true, but: stuck(func(s *rollout.Stuck) { s.ProblemsSample = rollout.Sample{Others: 1} }), then: "next-step"},
 		{row: "evidence", name: "canceled ones count neither way", given: all(rampsAt(10, time.Hour), analysed(), closed("v1", 1000, 0), closed("v2", 49, 0), func(g *given) {
 			g.listed("v2").Closed.Canceled = 10
@@ -336,6 +334,8 @@ func raiseRows() []rowCase {
 			but: all(routes("v1", "", 0, time.Hour), desires("v1", "", 0)), then: "first-step"},
 		{row: "not-a-step", name: "a fraction is a step", given: rampsAt(0.2, time.Hour), reason: rollout.Ramping, actions: []string{"Ramp v2 0.2->10 step 1/2"},
 			but: all(steps(0.1, 0.2, 0.3), rampsTo(0.2)), then: "next-step"},
+		{row: "baseline", given: all(candidate(), uncounted(false)), reason: rollout.StaleFacts, but: problems(7, 0), then: "first-step"},
+		{row: "baseline", name: "asked for by an edit", given: all(candidate(), uncounted(false), edits("v1", "v2", 10)), reason: rollout.StaleFacts, but: stuckBefore(3), then: "edited-up"},
 		{row: "pause", given: rampsAt(10, 10*time.Minute), reason: rollout.Ramping, but: at(noon.Add(time.Nanosecond)), then: "next-step"},
 		{row: "pause", name: "no time", given: all(rampsAt(10, time.Hour), func(g *given) { g.Observation.Routing.PercentageChangedAt = time.Time{} }),
 			reason: rollout.StaleFacts, but: func(g *given) { g.Observation.Routing.PercentageChangedAt = ago(time.Hour) }, then: "next-step"},

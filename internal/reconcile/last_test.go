@@ -50,6 +50,7 @@ func TestOwnRaiseIsNoDriftWhileGitIsAway(t *testing.T) {
 	s.once(r)
 	s.ready()
 	s.obs.Versions = append(s.obs.Versions, old)
+	s.obs.Stuck = rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
 	ramping("", 0)
 	s.once(r)
 	require.Equal(t, []string{"raise SetRamp"}, s.calls)

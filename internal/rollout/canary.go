@@ -56,4 +56,6 @@ type StuckJudgement struct {
 	Workflow  string `json:"workflow,omitempty"`
 	// Unresolved counts those of which it is not known whose they are, without as many as there were before the ramp.
 	Unresolved int64 `json:"unresolved"`
+	// NoBaseline says that there are reported problems, and that it is not known how many there were before the ramp.
+	NoBaseline bool `json:"noBaseline,omitempty"`
 }

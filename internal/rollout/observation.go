@@ -21,6 +21,8 @@ type Count struct {
 	N     int64 `json:"n,omitempty"`
 	// Reason says why it is not known.
 	Reason string `json:"reason,omitempty"`
+	// Unsupported says that the server cannot count this at all, however often it is asked.
+	Unsupported bool `json:"unsupported,omitempty"`
 }
 
 // Counted is a known count.
@@ -274,6 +276,15 @@ const (
 	GateTimedOut  GateState = "TimedOut"
 	GateUnread    GateState = "Unknown"
 )
+
+// Closed reports whether the state is one that a test workflow ends in.
+func (s GateState) Closed() bool {
+	switch s {
+	case GateCompleted, GateFailed, GateCanceled, GateTerm, GateTimedOut:
+		return true
+	}
+	return false
+}
 
 // GateRun is one test workflow: one for each workflow task queue of the target.
 type GateRun struct {

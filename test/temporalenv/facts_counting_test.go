@@ -83,6 +83,16 @@ func TestFactAFirstTaskThatPanicsIsCountedNowhere(t *testing.T) {
 	require.Equal(t, "v1", d.GetWorkflowExecutionInfo().GetVersioningInfo().GetVersionTransition().GetDeploymentVersion().GetBuildId())
 }
 
+// A server that does not have a search attribute, as 1.29 does not have TemporalReportedProblems, refuses the query and names it.
+func TestFactAMissingSearchAttributeIsRefusedByName(t *testing.T) {
+	e := newEnv(t)
+	_, err := e.svc.CountWorkflowExecutions(e.ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Namespace: e.ns.Name(), Query: "TemporalOfTheNextRelease IS NOT NULL"})
+	var invalid *serviceerror.InvalidArgument
+	require.ErrorAs(t, serviceerror.FromStatus(status.Convert(err)), &invalid)
+	require.ErrorContains(t, err, "TemporalOfTheNextRelease")
+}
+
 func TestFactVisibilityIsLimitedByNamespace(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
 	var exhausted *serviceerror.ResourceExhausted

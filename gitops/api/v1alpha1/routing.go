@@ -106,6 +106,8 @@ type RoutingTarget struct {
 	Since Time `json:"since"`
 	// StuckBefore is how many workflows had reported problems before it got any traffic; nil: not known.
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
+	// Gates are the outcomes of this attempt's test workflows, in the order in which they were seen: none runs again because its run is gone.
+	Gates []RecordedGate `json:"gates,omitempty"`
 	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; nil: there is none.
 	Approved *Asked `json:"approved,omitempty"`
 	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.

@@ -102,13 +102,15 @@ func (v *validator) matches(n *node, pattern *regexp.Regexp, what string) bool {
 	return false
 }
 
+// longestText is how long a free text may be, in bytes.
+const longestText = 1000
+
 // printable checks a free text that goes into files and calls: no control characters, and not endless.
 func (v *validator) printable(n *node) {
-	const most = 1000
 	switch {
 	case !n.present():
-	case len(n.str()) > most:
-		v.errorf(n, "is longer than %d bytes", most)
+	case len(n.str()) > longestText:
+		v.errorf(n, "is longer than %d bytes", longestText)
 	case strings.ContainsFunc(n.str(), unicode.IsControl):
 		v.errorf(n, "has control characters")
 	}

@@ -52,6 +52,7 @@ func (v *validator) routing(n *node, r *Routing) {
 		if f := target.get("attempt"); f.present() && r.Spec.Target.Attempt < 0 {
 			v.errorf(f, "must not be negative")
 		}
+		v.recordedGates(target.get("gates"))
 	}
 	v.versions(spec.get("versions"))
 	for _, key := range []string{"promotions", "bars", "setAside"} {

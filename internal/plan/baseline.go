@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// A workflow that had reported problems before a version got any traffic is not that version's fault. So these workflows are counted
+// before the first raise: the baseline. An unknown baseline is not 0.
+
+// stuckBefore is how many workflows had reported problems before a version got traffic; nil: not known.
+func (v *view) stuckBefore(buildID string) *int64 {
+	was := v.rec.Target
+	if was == nil || was.BuildID != buildID {
+		return nil
+	}
+	if t := v.target; t != nil && t.BuildID == buildID && !v.goesOn() {
+		return nil
+	}
+	return was.StuckBefore
+}
+
+// baseline waits for the count of workflows with reported problems, by which the target is judged once it has traffic. Under
+// Manual it is needed only where the bot raises, which an edit of routing.yaml asks for. A first version, which takes traffic from
+// nobody, is never judged: it does not wait.
+func baseline(v *view) (outcome, bool) {
+	problems := v.obs.Stuck.Problems
+	switch {
+	case v.target.BuildID == v.actual.Current || v.targetShare() > 0:
+	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && !v.edited:
+	case v.actual.Current == "" && !v.actual.HasRamp && v.unversioned(v.target.BuildID).answer == rollout.No:
+	case problems.Known || problems.Unsupported || v.stuckBefore(v.target.BuildID) != nil:
+	default:
+		return say(rollout.StaleFacts, "how many workflows are stuck before %s gets traffic is not known: %s", v.target.BuildID, reasonOf(problems)), true
+	}
+	return outcome{}, false
+}
+
+// reasonOf says why a count is not known.
+func reasonOf(n rollout.Count) string {
+	if n.Reason == "" {
+		return "they were not asked for"
+	}
+	return n.Reason
+}
