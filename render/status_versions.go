@@ -1,7 +1,10 @@
 package render
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -26,6 +29,24 @@ func versionsMoved(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 		}
 	}
 	return false
+}
+
+// StatesTold is what a status tells of states alone, where all that is new in it is that versions came to a later stage: such as "v1 is draining",
+// in the order of their build IDs. Nil: there is more to it, or less.
+func StatesTold(before, now *v1alpha1.WorkerDeploymentStatus) []string {
+	if before == nil || now == nil || TransitionKey(before) != TransitionKey(now) || !versionsMoved(before, now) {
+		return nil
+	}
+	said := map[rollout.VersionStatus]string{rollout.StatusInactive: "registered", rollout.StatusDraining: "is draining", rollout.StatusDrained: "has drained",
+		rollout.StatusGone: "is gone from Temporal", rollout.StatusUnknown: "is not known any more"}
+	was, is := statesOf(before), statesOf(now)
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(is)) {
+		if was[id] != is[id] {
+			out = append(out, id+" "+cmp.Or(said[is[id]], "is "+strings.ToLower(string(is[id]))))
+		}
+	}
+	return out
 }
 
 // versionsDiffer reports whether the state of any version is another one: then the status is written with what else is.

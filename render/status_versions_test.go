@@ -66,3 +66,16 @@ func TestStatusFollowsVersions(t *testing.T) {
 		})
 	}
 }
+
+// A commit that tells of states alone says which.
+func TestStatesTold(t *testing.T) {
+	before := versionStates("NotRegistered", "Current", "Draining")
+	require.Equal(t, []string{"v1 has drained", "v3 registered"}, StatesTold(before, versionStates("Inactive", "Current", "Drained")))
+	require.Equal(t, []string{"v1 is not known any more", "v3 is ramping"}, StatesTold(before, versionStates("Ramping", "Current", "Unknown")))
+	require.Nil(t, StatesTold(before, versionStates("NotRegistered", "Current", "Unknown")), "that goes with another commit")
+	more := versionStates("Inactive", "Current", "Drained")
+	more.Conditions[0].Reason = "Other"
+	require.Nil(t, StatesTold(before, more))
+	require.Nil(t, StatesTold(nil, more))
+	require.Nil(t, StatesTold(before, nil))
+}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
 )
 
 // message is what a commit says: for people. Nothing in it is ever relied on.
@@ -18,14 +19,14 @@ func message(env string, changed []*Decision) string {
 		fmt.Fprintf(&b, "rampart(%s): list worker deployments\n", line(env))
 		return b.String()
 	case 1:
-		fmt.Fprintf(&b, "rampart(%s): %s: %s\n", line(env), changed[0].Plan.Deployment, cut(line(changed[0].Plan.Summary[0]), 100))
+		fmt.Fprintf(&b, "rampart(%s): %s: %s\n", line(env), changed[0].Plan.Deployment, cut(line(summary(changed[0])[0]), 100))
 	default:
 		fmt.Fprintf(&b, "rampart(%s): %d worker deployments\n", line(env), len(changed))
 	}
 	policies := map[string]bool{}
 	for _, d := range changed {
 		fmt.Fprintf(&b, "\n%s\n", d.Plan.Deployment)
-		for _, s := range d.Plan.Summary {
+		for _, s := range summary(d) {
 			fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
 		}
 		for i := range d.Plan.Actions {
@@ -52,6 +53,16 @@ func message(env string, changed []*Decision) string {
 		}
 	}
 	return b.String()
+}
+
+// summary is what a decision comes to. One that only tells of the states of versions says so.
+func summary(d *Decision) []string {
+	if was := d.Snapshot.Record.Status; len(d.Plan.Actions) == 0 && was != nil {
+		if told := render.StatesTold(was.Status, d.Plan.Status); told != nil {
+			return []string{"status: " + strings.Join(told, ", ")}
+		}
+	}
+	return d.Plan.Summary
 }
 
 // grounds are what an action goes on: why it came next, what its version was judged by where it moves traffic, and which rules were waived.

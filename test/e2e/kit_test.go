@@ -476,11 +476,14 @@ func (w *world) botCommits() []string {
 // subject is what the bot's commits about the deployment begin with.
 const subject = "rampart(default): " + deployment + ": "
 
-// shortSubjects are botCommits without what is the same in all.
+// shortSubjects are botCommits without what is the same in all, and without those that only tell of states: whether these are commits of their own
+// depends on when Temporal says so.
 func (w *world) shortSubjects() []string {
 	var out []string
 	for _, s := range w.botCommits() {
-		out = append(out, strings.TrimPrefix(s, subject))
+		if s = strings.TrimPrefix(s, subject); !strings.HasPrefix(s, "status: ") {
+			out = append(out, s)
+		}
 	}
 	return out
 }
