@@ -153,7 +153,7 @@ func TestHandMoveBackRunsTheGateAgain(t *testing.T) {
 	w.run(25 * time.Minute)
 	require.Equal(t, id("v2"), w.server.routing.Current)
 	w.byHand("v1")
-	w.run(time.Minute)
+	w.run(15 * time.Minute) // until v2 has drained, which is told once
 	commits := len(w.commits)
 	w.run(time.Hour)
 	require.Len(t, w.commits, commits, "the new attempt is in the commit that adopts")
@@ -245,6 +245,7 @@ func TestManualPromotionEndsADriftHold(t *testing.T) {
 	require.Equal(t, "RolloutComplete*", w.reason())
 	require.Equal(t, []string{"v1 current", "v2 current"}, w.server.calls)
 	require.Equal(t, []string{"v1 promotion", "v2 rollback", "v1 promotion", "v2"}, w.order())
+	w.run(15 * time.Minute) // until v1 has drained, which is told once
 	w.quiet(5, time.Minute)
 }
 
@@ -496,6 +497,7 @@ func TestTrafficThatCameAndWent(t *testing.T) {
 		require.Equal(t, stamp(came), find(w.routing().Versions, id("v2")).RoutedAt)
 		require.Equal(t, v1alpha1.HoldDrift, w.routing().Hold.Kind, "a person went back to v1")
 		require.Equal(t, "ManualHold", w.reason())
+		w.run(15 * time.Minute) // until v2 has drained, which is told once
 		w.quiet(5, time.Minute)
 		require.Len(t, w.routing().Promotions, 3, "once")
 	})
@@ -510,6 +512,7 @@ func TestTrafficThatCameAndWent(t *testing.T) {
 		w.byHand("v3")
 		w.cycle()
 		require.Equal(t, []string{"v1 promotion", "v2 rollback", "v1 promotion", "v3"}, w.order(), "Temporal keeps the last time of each version")
+		w.run(15 * time.Minute) // until v1 has drained, which is told once
 		w.quiet(5, time.Minute)
 	})
 	t.Run("a ramp", func(t *testing.T) {
