@@ -216,6 +216,31 @@ func TestHandMoveBackBesideARevertedSpec(t *testing.T) {
 	}
 }
 
+// TestHandMoveBackBeforeTheTargetReturns: the spec went back to v1, whose workers are away. A person goes back to v2 meanwhile: that is adopted
+// and held, and v1 does not return before they resume.
+func TestHandMoveBackBeforeTheTargetReturns(t *testing.T) {
+	w := currentV2(t)
+	w.spec().Rollout.Rollback.Window = lasting(24 * time.Hour)
+	w.push("v3")
+	w.run(25 * time.Minute)
+	require.Equal(t, id("v3"), w.server.routing.Current)
+	w.broken = id("v1")
+	w.pods()
+	w.server.tick(3 * time.Minute)
+	w.push("v1")
+	w.run(time.Minute)
+	require.Equal(t, "WaitingForPollers", w.reason())
+	w.server.calls, w.broken = nil, ""
+	w.pods()
+	w.byHand("v2")
+	w.run(10 * time.Minute)
+	require.Equal(t, []string{"v2 current"}, w.server.calls)
+	require.Equal(t, "ManualHold", w.reason())
+	w.resume()
+	w.run(time.Minute)
+	require.Equal(t, []string{"v2 current", "v1 current"}, w.server.calls)
+}
+
 // TestHandMoveWhileADriftIsHeld: a person promotes v3, which policy holds, and goes back to v2. v3 does not return at once.
 func TestHandMoveWhileADriftIsHeld(t *testing.T) {
 	w := currentV2(t)
@@ -247,6 +272,17 @@ func TestManualPromotionEndsADriftHold(t *testing.T) {
 	require.Equal(t, []string{"v1 promotion", "v2 rollback", "v1 promotion", "v2"}, w.order())
 	w.run(15 * time.Minute) // until v1 has drained, which is told once
 	w.quiet(5, time.Minute)
+}
+
+// TestMovedBackAndWrittenDown: a person goes back to v1 in Temporal, and writes that into routing.yaml. It is a rollback, though the file asks for
+// it: the bot did not decide it.
+func TestMovedBackAndWrittenDown(t *testing.T) {
+	w := manualV2(t)
+	w.byHand("v1")
+	w.edit(func(r *v1alpha1.RoutingSpec) { r.Desired = v1alpha1.DesiredRouting{Current: id("v1")} })
+	w.run(time.Minute)
+	require.Equal(t, []string{"v1 promotion", "v2 rollback", "v1"}, w.order())
+	require.Equal(t, "ManualHold", w.reason())
 }
 
 // TestManualRampIsNoDrift: under Manual a person raises and lowers the target's ramp as they like.

@@ -33,6 +33,13 @@ func (v *view) overruled() bool {
 	return v.leftAlone() && v.recordedBar(v.target.BuildID, v.target.TemplateHash) != nil
 }
 
+// movedBack reports whether somebody lowered traffic since the spec asks for the target: that is adopted, and held before the target may
+// return at once.
+func (v *view) movedBack() bool {
+	h, d := v.hold(), v.routingDrift()
+	return h != nil && h.Kind == v1alpha1.HoldDrift || d != nil && d.Direction == rollout.DriftLower || v.handRollback() != ""
+}
+
 func held(v *view) (outcome, bool) {
 	h := v.hold()
 	if h == nil || v.edited { // an edit after a hold is a newer wish

@@ -387,6 +387,9 @@ func TestAsk(t *testing.T) {
 		{"baking", all(promoted(time.Minute), analysed(baked)), b("v1", "v2"), nil, b("v2"), false},
 		{"promoted long ago", promoted(5 * time.Hour), nil, nil, nil, false},
 		{"barred", all(promoted(5*time.Hour), barsBuild("v2")), b("v1"), nil, nil, false},
+		{"drift to be reverted, out of the window", all(promoted(5*time.Hour), wants("v3"), routes("v3", "", 0, time.Minute), up("v3"), inGit("v3"), func(g *given) {
+			g.Spec.Spec.Rollout.Rollback.Window = lasting(time.Minute - 1)
+		}), b("v2"), nil, nil, false},
 		{"drift to be reverted", all(promoted(5*time.Hour), wants("v3"), routes("v3", "", 0, time.Minute), up("v3"), inGit("v3")), b("v2", "v3"), nil, b("v3"), false},
 		{"an edit", all(promoted(5*time.Hour), edits("v1", "", 0)), b("v1"), nil, nil, false},
 		{"drained, not due", all(promoted(100*time.Hour), drained("v1", time.Minute)), nil, nil, nil, false},

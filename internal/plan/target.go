@@ -174,7 +174,7 @@ func (v *view) rollback(to string, cause rollout.Cause, reason string) rollout.A
 
 func rollbackTo(v *view) (outcome, bool) {
 	to := v.target.BuildID
-	if !v.mayReturn(to) || v.leftAlone() || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
+	if !v.mayReturn(to) || v.leftAlone() || v.movedBack() || v.targetBar() != nil || v.canTakeBack(to).answer != rollout.Yes {
 		return outcome{}, false
 	}
 	reason := fmt.Sprintf("the spec asks for %s again, which was current before %s", to, orUnversioned(v.actual.Current))
