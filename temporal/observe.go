@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -54,6 +55,8 @@ type observer struct {
 	obs        rollout.Observation
 	// queues of the versions that were described and could be read, by build ID.
 	queues map[string][]rollout.TaskQueue
+	// ahead is by how much the latest poll that was seen is ahead of our clock, beyond what is tolerated.
+	ahead time.Duration
 }
 
 // describe reads the deployment itself.

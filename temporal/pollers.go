@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -38,6 +39,14 @@ func (o *observer) readPollers(ctx context.Context) {
 		polls.add(seen, err)
 	}
 	o.fillWorkers(polls)
+	o.warnOfClock(ctx)
+}
+
+// warnOfClock says by how much the clocks differ.
+func (o *observer) warnOfClock(ctx context.Context) {
+	if o.ahead > 0 && o.pool.warnsOfClock(limiterKey{o.conn.hostPort, o.namespace}) {
+		o.log.WarnContext(ctx, "Temporal's clock is ahead of ours: pollers count as unknown", "ahead", o.ahead.Round(time.Second).String(), "tolerated", rollout.ClockTolerance.String())
+	}
 }
 
 // polls are all polls of versions, on whichever queue.
@@ -67,15 +76,26 @@ func (o *observer) fillWorkers(seen polls) {
 		}
 		v.Workers = map[string]rollout.Pollers{}
 		for _, name := range o.ask.Workers {
-			own := pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]), func(p *taskqueuepb.PollerInfo) bool {
+			own := o.judged(pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]), func(p *taskqueuepb.PollerInfo) bool {
 				return o.podOf(hostOf(p.GetIdentity())) != name
-			}))
+			})))
 			if own.Count == 0 && seen.err != nil {
 				own = rollout.Pollers{Reason: seen.err.Error()}
 			}
 			v.Workers[name] = own
 		}
 	}
+}
+
+// judged makes pollers unknown that polled in the future of our clock: how old their polls are, is not known. The answer has just arrived.
+func (o *observer) judged(p rollout.Pollers) rollout.Pollers {
+	ahead := p.Ahead(o.pool.cfg.Clock())
+	if ahead == 0 {
+		return p
+	}
+	o.ahead = max(o.ahead, ahead)
+	return rollout.Pollers{Reason: fmt.Sprintf("Temporal's clock is %s ahead of ours, so that it is not known how old a poll is: set the clock of the bot's machine, or of Temporal's",
+		ahead.Round(time.Second))}
 }
 
 // podOf is the Deployment, of those that were asked for, whose pod a host is: <Deployment>-<ReplicaSet>-<pod>, cut to 63
@@ -124,7 +144,7 @@ func (o *observer) fillPollers(name string, seen map[rollout.QueueType]queuePoll
 				q.Pollers = rollout.Pollers{Reason: err.Error()}
 			default:
 				at := seen[q.Type]
-				q.Pollers, q.Backlog = pollersOf(at.versions[v.BuildID]), at.backlogs[v.BuildID]
+				q.Pollers, q.Backlog = o.judged(pollersOf(at.versions[v.BuildID])), at.backlogs[v.BuildID]
 				q.Unversioned, q.OtherDeployments = rollout.No, sortedKeys(at.others)
 				if at.unversioned {
 					q.Unversioned = rollout.Yes

@@ -46,6 +46,7 @@ type Pool struct {
 	conns    map[string]*connection
 	limiters map[limiterKey]*limiter
 	lists    map[limiterKey]*rollout.Listing // the last ones
+	warned   map[limiterKey]time.Time        // of a clock that is ahead
 }
 
 type limiterKey struct{ hostPort, namespace string }
@@ -64,7 +65,23 @@ func New(cfg Config) *Pool {
 	if cfg.OnWrite == nil {
 		cfg.OnWrite = func(Site, Moment) {}
 	}
-	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{}}
+	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
+		warned: map[limiterKey]time.Time{}}
+}
+
+// clockWarning is how often the log says at most that a namespace's clock is ahead.
+const clockWarning = 10 * time.Minute
+
+// warnsOfClock reports whether the log is to say now that a namespace's clock is ahead.
+func (p *Pool) warnsOfClock(key limiterKey) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.cfg.Clock()
+	if last, ok := p.warned[key]; ok && now.Sub(last) < clockWarning {
+		return false
+	}
+	p.warned[key] = now
+	return true
 }
 
 // Close closes all connections. Calls after it fail.

@@ -299,7 +299,8 @@ func (o *oracle) served(id string) bool {
 		return false
 	}
 	for _, q := range v.Queues {
-		if !q.Pollers.Known || q.Pollers.Count < 1 || o.s.Now.Sub(q.Pollers.LastAccess) > 90*time.Second {
+		ago := o.s.Now.Sub(q.Pollers.LastAccess)
+		if !q.Pollers.Known || q.Pollers.Count < 1 || ago > 90*time.Second || ago < -10*time.Second {
 			return false
 		}
 	}

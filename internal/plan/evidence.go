@@ -62,10 +62,17 @@ func (v *view) polled(buildID string, q rollout.TaskQueue) evidence {
 	switch {
 	case !q.Pollers.Known:
 		return unknown("the pollers of the %s task queue %s could not be read: %s", kind, q.Name, q.Pollers.Reason)
+	case q.Pollers.Ahead(v.now) > 0:
+		return v.ahead(q.Pollers, fmt.Sprintf("a worker of %s on the %s task queue %s", buildID, kind, q.Name))
 	case !q.Pollers.Fresh(v.now, v.s.Limits.PollerMaxAge):
 		return no("no worker of %s polled the %s task queue %s in the last %s", buildID, kind, q.Name, v.s.Limits.PollerMaxAge)
 	}
 	return yes()
+}
+
+// ahead says that it is not known how old a poll is, since it is in the future of our clock.
+func (v *view) ahead(p rollout.Pollers, who string) evidence {
+	return unknown("%s polled %s after the time of our clock: set the clock of the bot's machine, or of Temporal's", who, p.Ahead(v.now).Round(time.Second))
 }
 
 // shared names a task queue of the version that another worker deployment polls, "" for none.

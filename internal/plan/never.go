@@ -254,10 +254,16 @@ func (n *never) ready(id string) {
 		return
 	}
 	for _, q := range v.Queues {
-		if !q.Pollers.Known || q.Pollers.Count == 0 || n.s.Now.Sub(q.Pollers.LastAccess) > n.s.Limits.PollerMaxAge {
+		if !q.Pollers.Known || !n.polled(q.Pollers) {
 			n.add("traffic would be raised to %s, whose task queue %s has no fresh poller", id, q.Name)
 		}
 	}
+}
+
+// polled reports whether a worker polled lately, by a time that our clock has reached.
+func (n *never) polled(p rollout.Pollers) bool {
+	age := n.s.Now.Sub(p.LastAccess)
+	return p.Count > 0 && age <= n.s.Limits.PollerMaxAge && age >= -rollout.ClockTolerance
 }
 
 // askedZero reports whether the spec asks for no replicas: the last one that could be used, where the one in Git cannot be.
@@ -280,7 +286,7 @@ func (n *never) pooled(id string) {
 		if at == nil || isZero(p.Replicas) || len(p.TaskQueues) > 0 {
 			continue
 		}
-		if own := o.Workers[at.Deployment]; own.Count == 0 || n.s.Now.Sub(own.LastAccess) > n.s.Limits.PollerMaxAge {
+		if own := o.Workers[at.Deployment]; !n.polled(own) {
 			n.add("traffic would be raised to %s without a worker of its pool %s", id, p.Name)
 		}
 	}

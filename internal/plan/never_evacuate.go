@@ -68,7 +68,7 @@ func (n *never) takes(b rollout.BatchStart) {
 	}
 	polled := map[string]bool{}
 	for _, q := range to.Queues {
-		if fresh := q.Pollers.Known && q.Pollers.Count > 0 && n.s.Now.Sub(q.Pollers.LastAccess) <= n.s.Limits.PollerMaxAge; fresh {
+		if fresh := q.Pollers.Known && n.polled(q.Pollers); fresh {
 			polled[string(q.Type)+"/"+q.Name] = true
 		} else {
 			n.add("workflows on %s would be moved to %s, whose task queue %s has no fresh poller", b.BuildID, b.Job.Target, q.Name)

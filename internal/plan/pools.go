@@ -115,6 +115,8 @@ func (v *view) poolServes(o *rollout.VersionObservation, p *v1alpha1.Pool, deplo
 	switch {
 	case !own.Known:
 		return unknown("the pollers of pool %s could not be read: %s", p.Name, own.Reason)
+	case own.Ahead(v.now) > 0:
+		return v.ahead(own, "a worker of pool "+p.Name)
 	case !own.Fresh(v.now, v.s.Limits.PollerMaxAge):
 		return no("no worker of pool %s (Deployment %s) polled in the last %s. If its workers have identities of their own, declare its taskQueues",
 			p.Name, deployment, v.s.Limits.PollerMaxAge)

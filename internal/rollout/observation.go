@@ -257,9 +257,20 @@ type Pollers struct {
 	LastAccess time.Time `json:"lastAccess,omitzero"`
 }
 
+// ClockTolerance is how far a time of Temporal may be ahead of our clock. Beyond it, how old a poll is, is not known.
+const ClockTolerance = 10 * time.Second
+
 // Fresh reports whether the version polled the queue within maxAge before now.
 func (p Pollers) Fresh(now time.Time, maxAge time.Duration) bool {
-	return p.Known && p.Count > 0 && !p.LastAccess.IsZero() && now.Sub(p.LastAccess) <= maxAge
+	return p.Known && p.Count > 0 && !p.LastAccess.IsZero() && now.Sub(p.LastAccess) <= maxAge && p.Ahead(now) == 0
+}
+
+// Ahead is by how much the latest poll is after now, 0 up to ClockTolerance.
+func (p Pollers) Ahead(now time.Time) time.Duration {
+	if d := p.LastAccess.Sub(now); p.Known && d > ClockTolerance {
+		return d
+	}
+	return 0
 }
 
 // GateState is the state of a test workflow.

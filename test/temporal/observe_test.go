@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -212,6 +213,22 @@ func TestPollers(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// With a clock that is behind, every poll is in the future, however old it is.
+func TestPollersByAClockThatIsBehind(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	e.pool = e.newPool(configAt(func() time.Time { return time.Now().Add(-time.Minute) }))
+	e.eventually(func(context.Context) error {
+		for _, q := range e.queues("v1") {
+			if q.Pollers.Known || !strings.Contains(q.Pollers.Reason, "ahead of ours") {
+				return fmt.Errorf("%+v", q.Pollers)
+			}
+		}
+		return nil
+	})
+	require.Equal(t, 1, strings.Count(e.log.String(), "clock is ahead of ours"))
 }
 
 func TestUnversionedAndOtherPollers(t *testing.T) {
