@@ -84,6 +84,7 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		owners = map[string]string{}
 	}
 	var adrift adrift
+	rivals := rivals{world: &world}
 	now := surveyed{}
 	world.Problems = append(slices.Clip(problems), r.options.unmet(config.Spec.Environments)...)
 	for _, env := range config.Spec.Environments {
@@ -106,12 +107,14 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		}
 		world.Environments = append(world.Environments, e.world)
 		adrift.add(e)
+		rivals.envs = append(rivals.envs, e)
 		if r.briefs != nil {
 			e.world = rollout.EnvironmentWorld{Environment: env}
 			now[env.Name] = e
 		}
 	}
 	adrift.report(&world)
+	rivals.find()
 	r.surveyed = now
 	r.end()
 	return world, nil

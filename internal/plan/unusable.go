@@ -17,6 +17,8 @@ func (v *view) unusableSpec() *rollout.State {
 	}
 	spec := v.s.Spec
 	switch {
+	case v.s.Contested():
+		return bad(rollout.InvalidSpec, "%s", v.contest())
 	case len(v.s.Problems) > 0:
 		return bad(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message)
 	case spec == nil && v.retire != nil:
