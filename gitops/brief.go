@@ -45,6 +45,8 @@ type recordBrief struct {
 	Connection, ConnectionPath string
 	// SpecPath is where the spec was.
 	SpecPath string
+	// Released says that a person handed the routing back.
+	Released bool
 	// Temporal namespaces that it names.
 	Temporal []string
 	// Files and folders that it has.
@@ -102,6 +104,7 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 	}
 	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries,
 		SpecPath: strings.Clone(r.Routing.Spec.SpecPath)}
+	note.Released = r.Routing.Spec.Hold != nil && r.Routing.Spec.Hold.Kind == v1alpha1.HoldReleased
 	if c := r.Routing.Spec.Connection; c != nil {
 		note.ConnectionPath = strings.Clone(c.Path)
 	}
@@ -321,7 +324,7 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 	if r.brief.SpecPath != at.file.path && e.unreadFile(r.brief.SpecPath) {
 		return rollout.Known{}, false
 	}
-	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree}
+	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree, Released: r.brief.Released}
 	var ok bool
 	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}, r.brief)
 	if name := r.brief.Connection; ok && name != at.brief.Connection {

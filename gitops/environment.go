@@ -48,6 +48,8 @@ type environment struct {
 	early map[fileKey]*early
 	// rootFile is the kustomization of all of them; nil where there is none.
 	rootFile *found
+	// rivals are the environments that claim a worker deployment, too.
+	rivals map[rollout.Name][]rollout.Rival
 	// last are the connections that were looked for last.
 	last struct {
 		name       rollout.Name
@@ -316,7 +318,7 @@ func together(specs []*specAt, records []*recordAt) []deploymentAt {
 // snapshot begins the snapshot of a worker deployment with what it has beside its own files.
 func (e *environment) snapshot(n rollout.Name) rollout.Snapshot {
 	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, EnvironmentProblem: e.world.Unusable, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers,
-		TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
+		Rivals: e.rivals[n], TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
 }
 
 // whole gives the snapshot of a worker deployment.

@@ -83,6 +83,7 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 	}
 	config := v1alpha1.Config{Spec: v1alpha1.ConfigSpec{Environments: environmentsOf(environments)}}
 	var adrift adrift
+	rivals := rivals{world: &world}
 	now := surveyed{}
 	world.Problems = append(problems, r.options.unmet(config.Spec.Environments)...)
 	for _, is := range environments {
@@ -98,12 +99,14 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		}
 		world.Environments = append(world.Environments, e.world)
 		adrift.add(e)
+		rivals.envs = append(rivals.envs, e)
 		if r.briefs != nil {
 			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, Unusable: e.world.Unusable}
 			now[is.Name] = e
 		}
 	}
 	adrift.report(&world)
+	rivals.find()
 	r.surveyed = now
 	r.end()
 	return world, nil

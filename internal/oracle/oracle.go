@@ -101,7 +101,7 @@ func (o *oracle) unusable() {
 		o.check(o.p.Lower == nil || o.s.Record.LastReadable != nil, "lowers without a record")
 		return
 	}
-	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && (o.s.Connection != nil || o.movesNamespace()) && !o.leavesServer() {
+	if o.s.EnvironmentProblem == nil && o.rec.MinReader < 2 && o.s.Spec != nil && len(o.s.Problems) == 0 && !o.contested() && (o.s.Connection != nil || o.movesNamespace()) && !o.leavesServer() {
 		return
 	}
 	o.check(o.p.Raise == nil, "raises without a spec that can be used")
@@ -109,6 +109,16 @@ func (o *oracle) unusable() {
 	for _, w := range o.p.Versions {
 		o.check(o.git(w.BuildID) != nil && w.Op != rollout.RemoveVersion && w.Op != rollout.RenderVersion, "changes %s without a spec that can be used", w.BuildID)
 	}
+}
+
+// contested: another environment claims the worker deployment, and Temporal does not say that it is this one's alone.
+func (o *oracle) contested() bool {
+	obs, own := o.s.Observation, o.s.Environment.ManagerIdentity
+	alone := obs.ManagerIdentity == own && own != ""
+	for _, r := range o.s.Rivals {
+		alone = alone && r.ManagerIdentity != own
+	}
+	return len(o.s.Rivals) > 0 && !alone && obs.Problem == nil && obs.Exists != "" && !obs.At.IsZero()
 }
 
 // movesNamespace: the spec wants another Temporal namespace than the versions have. They need none of its connections.

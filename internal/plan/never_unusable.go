@@ -57,6 +57,8 @@ func (n *never) unusable() string {
 // broken says why the spec itself cannot be used, "" if it can.
 func (n *never) broken() string {
 	switch {
+	case n.contested():
+		return "another environment claims it, too"
 	case len(n.s.Problems) > 0:
 		return "the spec is not valid"
 	case n.s.Spec == nil:

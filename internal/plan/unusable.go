@@ -22,6 +22,8 @@ func (v *view) unusableSpec() *rollout.State {
 	case v.rec.MinReader > v1alpha1.RecordFormat:
 		return bad(rollout.PlanGenerationFailed, "the record of %s wants a release that reads format %d of records, and this one reads %d: traffic is only taken back. "+
 			"Run a newer release", v.s.Deployment, v.rec.MinReader, v1alpha1.RecordFormat)
+	case v.s.Contested():
+		return bad(rollout.InvalidSpec, "%s", v.contest())
 	case len(v.s.Problems) > 0:
 		return bad(v.s.Problems[0].Reason, "%s", v.s.Problems[0].Message)
 	case spec == nil && v.retire != nil:

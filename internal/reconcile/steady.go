@@ -122,7 +122,7 @@ func inputsOfKnown(k *rollout.Known, shared sharedInputs, hash func(*v1alpha1.Co
 	if k.Full != nil {
 		return inputsOf(k.Full, shared, hash)
 	}
-	return hashOf(k.Tree, k.SpecPath, k.SpecBlob, hash(k.Connection), hash(k.LastConnection), "", shared.policies, shared.environment, shared.facts)
+	return hashOf(k.Tree, k.SpecPath, k.SpecBlob, hash(k.Connection), hash(k.LastConnection), "", k.Rivals, shared.policies, shared.environment, shared.facts)
 }
 
 func inputsOf(s *rollout.Snapshot, shared sharedInputs, hash func(*v1alpha1.Connection) string) inputs {
@@ -132,7 +132,7 @@ func inputsOf(s *rollout.Snapshot, shared sharedInputs, hash func(*v1alpha1.Conn
 			resources = string(b)
 		}
 	}
-	return hashOf(s.Record.Tree, s.SpecPath, s.Git.SpecBlob, hash(s.Connection), hash(s.LastConnection), resources, shared.policies, shared.environment,
+	return hashOf(s.Record.Tree, s.SpecPath, s.Git.SpecBlob, hash(s.Connection), hash(s.LastConnection), resources, rollout.SayRivals(s.Rivals), shared.policies, shared.environment,
 		shared.facts)
 }
 

@@ -56,6 +56,8 @@ type Snapshot struct {
 	// asked.
 	NamespaceThere *NamespaceThere   `json:"namespaceThere,omitempty"`
 	Waivers        []v1alpha1.Waiver `json:"waivers,omitempty"`
+	// Rivals are other environments that claim the same worker deployment in Temporal.
+	Rivals []Rival `json:"rivals,omitempty"`
 	// Resources are the WorkerResourceTemplates of the worker deployment, sorted by name.
 	Resources []ResourceTemplate `json:"resources,omitempty"`
 	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.

@@ -108,6 +108,10 @@ type Known struct {
 	// Connection, LastConnection and ConnectionPath as a Snapshot has them.
 	Connection, LastConnection *v1alpha1.Connection
 	ConnectionPath             string
+	// Rivals are those of a Snapshot, as SayRivals has them.
+	Rivals string
+	// Released says that a person handed its routing back.
+	Released bool
 	// Full is all that its files say, where those had to be read; nothing else is filled in then.
 	Full *Snapshot
 }

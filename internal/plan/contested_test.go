@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/oracle"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// TestContested: of two environments that claim one worker deployment the one that manages it in Temporal works in full; the other one, or both
+// where nobody manages it, create and raise nothing and say so.
+func TestContested(t *testing.T) {
+	claimed := func(manager string, rivals ...rollout.Rival) change {
+		return func(g *given) { g.Rivals, g.Observation.ManagerIdentity = rivals, manager }
+	}
+	another := rollout.Rival{Environment: "stage", ManagerIdentity: "rampart/stage"}
+	for _, c := range []struct {
+		name    string
+		claimed change
+		works   bool
+		says    string
+	}{
+		{"its own", claimed(owner, another), true, ""},
+		{"nobody's", claimed("", another), false, "the environments prod and stage both claim payments/checkout in Temporal namespace prod, and nobody manages it there yet"},
+		{"the other's", claimed("rampart/stage", another), false, `both claim payments/checkout in Temporal namespace prod, where it belongs to "rampart/stage", not to "rampart/prod"`},
+		{"of one identity", claimed(owner, rollout.Rival{Environment: "stage", ManagerIdentity: owner}), false, "give each environment a managerIdentity of its own"},
+		{"of two, one with its identity", claimed(owner, another, rollout.Rival{Environment: "test", ManagerIdentity: owner}), false, "environments prod and stage, test both claim"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			created := decide(t, of(asks("v2"), c.claimed), allowed)
+			require.Equal(t, c.works, len(created.Versions) == 1)
+			s := of(candidate(), c.claimed)
+			raised := decide(t, s, allowed)
+			require.Equal(t, c.works, raised.Raise != nil)
+			if c.works {
+				return
+			}
+			ready := condition(raised.Status, v1alpha1.ConditionReady)
+			require.Equal(t, string(rollout.InvalidSpec), ready.Reason)
+			require.Contains(t, ready.Message, c.says)
+
+			s.Rivals = nil
+			s.Observation.ManagerIdentity = owner
+			free := decide(t, s, allowed)
+			g := &given{Snapshot: s}
+			c.claimed(g)
+			s = g.Snapshot
+			require.NotEmpty(t, Never(s, free), "the guard knows it by itself")
+			require.NotEmpty(t, oracle.Forbidden(s, free))
+		})
+	}
+	lowered := decide(t, of(rampsAt(10, time.Minute), barsBuild("v2"), claimed(owner, rollout.Rival{Environment: "stage", ManagerIdentity: owner})), allowed)
+	require.Equal(t, []string{"ClearRamp  0"}, sayCall(lowered.Lower), "traffic is taken back all the same")
+	unread := of(candidate(), claimed("", another), func(g *given) {
+		g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Message: "away"}}
+	})
+	require.NotContains(t, condition(decide(t, unread, allowed).Status, v1alpha1.ConditionReady).Message, "both claim", "while Temporal is not read, nobody is told that it is another's")
+}

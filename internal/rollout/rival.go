@@ -1,0 +1,34 @@
+package rollout
+
+import "strings"
+
+// Rival is another environment that claims the same worker deployment: its name, in the same Temporal namespace of the same server.
+type Rival struct {
+	Environment     string `json:"environment"`
+	ManagerIdentity string `json:"managerIdentity,omitempty"`
+}
+
+// Contested reports whether several environments claim the worker deployment and Temporal does not say that it is this one's alone: its manager
+// is nobody, another one, or an identity that another environment has, too. What was not read is not contested.
+func (s *Snapshot) Contested() bool {
+	o := &s.Observation
+	if len(s.Rivals) == 0 || o.Problem != nil || o.At.IsZero() || o.Exists == "" {
+		return false
+	}
+	own := s.Environment.ManagerIdentity
+	for _, r := range s.Rivals {
+		if r.ManagerIdentity == own {
+			return true
+		}
+	}
+	return own == "" || o.ManagerIdentity != own
+}
+
+// SayRivals is what rivals are compared by.
+func SayRivals(all []Rival) string {
+	var b strings.Builder
+	for _, r := range all {
+		b.WriteString(r.Environment + "\x00" + r.ManagerIdentity + "\x00")
+	}
+	return b.String()
+}
