@@ -56,8 +56,8 @@ func (r *Reconciler) notOurs() error {
 	if r.absence == nil || r.absence.refusedSince.IsZero() || r.Now().Sub(r.absence.refusedSince) < grace {
 		return nil
 	}
-	return fmt.Errorf("it has refused the bot since %s, for more than %s: nothing is touched: %w",
-		r.absence.refusedSince.UTC().Format(time.RFC3339), grace, rollout.ErrNotOurs)
+	return fmt.Errorf("%w: it has refused the bot since %s, for more than %s, so nothing is touched", rollout.ErrNotOurs,
+		r.absence.refusedSince.UTC().Format(time.RFC3339), grace)
 }
 
 // noteSeen notes what was read of routings, with the repository at hand.
