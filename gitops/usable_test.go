@@ -250,3 +250,19 @@ func TestRecordAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "us/b", s.Environment.ManagerIdentity)
 }
+
+// Several commits have specs that cannot be read: the records are those of the tip all the same.
+func TestLastReadableAfterSeveral(t *testing.T) {
+	r := twoConfigured(t)
+	for i := range 3 {
+		with(r, fmt.Sprintf("a/x%d", i), "040000", "tree", deep(r, 30))
+	}
+	r.Commit(gittest.Commit{Write: map[string]string{"deploy/a/shop/checkout/note": "of the tip"}})
+	w := read(t, open(t, r))
+	a := w.Environments[0]
+	require.Equal(t, []string{"a deploy/a as before", "b deploy/b ok"}, sayUsable(w))
+	require.False(t, a.Unrecorded)
+	require.Equal(t, r.Tip("main"), a.Base)
+	require.Contains(t, a.Deployments[0].Record.Files, "note")
+	require.NotNil(t, a.Deployments[0].Spec)
+}
