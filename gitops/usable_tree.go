@@ -123,7 +123,7 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		return
 	}
 	if was, ok := r.last.read[name]; ok {
-		visit(readLast{specs: now(was.specs, e.tree), out: now(was.out, e.tree), policies: was.policies, data: was.data})
+		visit(readLast{specs: asReader(was.specs, e.tree), out: asReader(was.out, e.tree), policies: was.policies, data: was.data})
 		return
 	}
 	if r.last.earlier == nil {
@@ -142,8 +142,8 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 	}
 }
 
-// now is a tree that was read earlier, for whoever reads another one now.
-func now(was, is tree) tree {
+// asReader is a tree that was read earlier, with the context of the reader of another one.
+func asReader(was, is tree) tree {
 	t, ok := was.(commitTree)
 	if here, same := is.(commitTree); ok && same {
 		return t.within(here.ctx)

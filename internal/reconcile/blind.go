@@ -50,7 +50,7 @@ func (r *Reconciler) noteRead(err error) {
 	}
 }
 
-// notOurs says that the repository refused the bot for too long; nil: it did not. Who was removed from it must not work against who came after.
+// notOurs says that the repository refused the bot for too long; nil: it did not. A bot that was removed must not work against its successor.
 func (r *Reconciler) notOurs() error {
 	grace := cmp.Or(r.RefusedGrace, DefaultRefusedGrace)
 	if r.absence == nil || r.absence.refusedSince.IsZero() || r.Now().Sub(r.absence.refusedSince) < grace {

@@ -67,7 +67,7 @@ func TestBrokenConfigurationInMidRamp(t *testing.T) {
 	}
 }
 
-// A person takes a build back while rampart.yaml is broken, and nobody knows how it was: by what the record says of itself.
+// A person takes a build back while rampart.yaml is broken, and how it was is not known: by what the record says of itself.
 func TestRollbackByTheRecordAlone(t *testing.T) {
 	w := newWorld(t)
 	b := w.start()
