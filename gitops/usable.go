@@ -59,7 +59,7 @@ type inForce struct {
 }
 
 // over gives the environments that are in force by a configuration and those that were before it. A wrong environment is what it was; one that
-// was is not gone as long as a wrong one may be it. Of those whose outputs overlap none is new.
+// was is not gone as long as a wrong one may be it. An environment whose output overlaps with such a one is as it was, too.
 func (c *configuration) over(last []v1alpha1.Environment) []inForce {
 	if c.whole != nil {
 		return allAsBefore(last, c.whole)
@@ -197,7 +197,7 @@ func (r *Reader) configuredBefore(last *lastUsable) []v1alpha1.Environment {
 func (c *configuration) without(out []inForce) string {
 	const so = "nothing moves but by command (rampart rollback NAME)"
 	if c.whole != nil && len(out) == 0 {
-		return fmt.Sprintf("no configuration that could be used is known, and none is found in the last %d commits: %s", recentCommits, so)
+		return fmt.Sprintf("no configuration that could be used is known, and the last %d commits have none: %s", recentCommits, so)
 	}
 	var names []string
 	for _, e := range c.environments {
@@ -265,7 +265,7 @@ func (c configuration) decoded(d decoded) configuration {
 	if config != nil {
 		c.environments, c.whole = config.Configured()
 	}
-	for _, p := range d.problems { // of the file, or of what is no Config
+	for _, p := range d.problems { // of the file, or of another document
 		if p.Severity == v1alpha1.Error && (config == nil || !slices.Contains(config.Problems, p)) && c.whole == nil {
 			c.whole = &p
 		}

@@ -50,7 +50,7 @@ func (r *Repository) searchesAgain() bool {
 	return due
 }
 
-// rememberConfiguration is the last usable configuration for the next run, "" where none is known.
+// rememberConfiguration is the last usable configuration for the next run, "" if it is not known.
 func (l *lastUsable) rememberConfiguration() string {
 	if l.environments == nil {
 		return ""

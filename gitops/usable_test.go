@@ -68,7 +68,7 @@ func TestLastUsableConfiguration(t *testing.T) {
 		"one that takes the other's place": {apartWith(strings.Replace(soundA, "deploy/a", "deploy/b", 1), wrongB), nil, []string{aAsBefore, bAsBefore}, ".output.path"},
 		"outputs that overlap":             {apartWith(strings.Replace(soundA, "deploy/a", "deploy/b", 1), soundB), nil, []string{aAsBefore, bAsBefore}, "overlaps"},
 		"a name twice":                     {apartWith(soundA, strings.Replace(soundB, "name: b", "name: a", 1)), nil, []string{aAsBefore, bAsBefore}, "is there already"},
-		"a name that is none":              {apartWith(soundA, strings.Replace(soundB, "name: b", "name: B_", 1)), nil, []string{aIsOK, bAsBefore}, "name"},
+		"an invalid name":                  {apartWith(soundA, strings.Replace(soundB, "name: b", "name: B_", 1)), nil, []string{aIsOK, bAsBefore}, "name"},
 		"renamed, and wrong":               {apartWith(soundA, strings.Replace(wrongB, "name: b", "name: c", 1)), nil, []string{aIsOK, bAsBefore}, ".output.path"},
 		"a second document":                {apartWith(soundA, soundB) + "---\n" + connectionYAML, nil, []string{aAsBefore, bAsBefore}, "holds a TemporalConnection"},
 		"a folder":                         {"", map[string]string{ConfigFile + "/x": ""}, []string{aAsBefore, bAsBefore}, "is not a file"},
@@ -134,7 +134,7 @@ func TestNothingUsable(t *testing.T) {
 	repo := open(t, r)
 	w := read(t, repo)
 	require.Empty(t, w.Environments)
-	require.Contains(t, strings.Join(problems(w), "\n"), "none is found in the last 500 commits: nothing moves but by command (rampart rollback NAME)")
+	require.Contains(t, strings.Join(problems(w), "\n"), "the last 500 commits have none: nothing moves but by command (rampart rollback NAME)")
 	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: apartWith(soundA, wrongB)}})
 	w = read(t, repo)
 	require.Equal(t, []string{"a deploy/a ok"}, sayUsable(w))
@@ -249,4 +249,20 @@ func TestRecordAlone(t *testing.T) {
 	s, _, err := repo.RecordAlone(t.Context(), RecordQuery{Name: "cart", Environment: "b"})
 	require.NoError(t, err)
 	require.Equal(t, "us/b", s.Environment.ManagerIdentity)
+}
+
+// Several commits have specs that cannot be read: the records are those of the tip all the same.
+func TestLastReadableAfterSeveral(t *testing.T) {
+	r := twoConfigured(t)
+	for i := range 3 {
+		with(r, fmt.Sprintf("a/x%d", i), "040000", "tree", deep(r, 30))
+	}
+	r.Commit(gittest.Commit{Write: map[string]string{"deploy/a/shop/checkout/note": "of the tip"}})
+	w := read(t, open(t, r))
+	a := w.Environments[0]
+	require.Equal(t, []string{"a deploy/a as before", "b deploy/b ok"}, sayUsable(w))
+	require.False(t, a.Unrecorded)
+	require.Equal(t, r.Tip("main"), a.Base)
+	require.Contains(t, a.Deployments[0].Record.Files, "note")
+	require.NotNil(t, a.Deployments[0].Spec)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -38,26 +39,21 @@ func (r *Reader) asReadLast(blank environment, bomb *TreeError, owners map[strin
 	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}
 	var found *environment
 	var failed error
-	records := blank.out
 	r.before(&blank, p, func(was readLast) (more bool) {
-		for {
+		for _, records := range []tree{blank.out, was.out} { // those of before only where the present ones cannot be read
 			e := blank
-			e.tree, e.out, e.world.Unusable = was.specs, records, asBefore(p)
-			if e.world.Unrecorded = records == nil; e.world.Unrecorded {
-				e.out = was.out
-			}
+			e.tree, e.out, e.world.Unusable, e.world.Unrecorded = was.specs, records, asBefore(p), records != blank.out
 			err := e.read(owners)
-			if errors.As(err, &bomb) && records != nil {
-				records = nil // those of the commits before are tried
-				continue
-			}
-			if err == nil {
+			switch {
+			case err == nil:
 				found = &e
-			} else if !errors.As(err, &bomb) {
+				return false
+			case !neverRead(err):
 				failed = err
+				return false
 			}
-			return err != nil && failed == nil
 		}
+		return true
 	})
 	if found == nil {
 		found, p.Message = &blank, p.Message+": nothing of the environment is decided"
@@ -107,11 +103,17 @@ func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
 			at.world.Environment.Policies, at.world.Environment.Data = is.Policies, is.Data
 		}
 	}
-	var bomb *TreeError
-	if err = at.policies(); errors.As(err, &bomb) || err == nil && at.policyProblem != nil {
+	if err = at.policies(); neverRead(err) || err == nil && at.policyProblem != nil {
 		return nil, nil
 	}
 	return &at.world, err
+}
+
+// neverRead reports whether a tree cannot be read, or not any more, however often it is tried: what an earlier commit had may be gone from the mirror.
+func neverRead(err error) bool {
+	var bomb *TreeError
+	var missing *mirror.MissingObjectError
+	return errors.As(err, &bomb) || errors.As(err, &missing)
 }
 
 // before visits how an environment was read before: what is remembered of it, else what its branch's history has.
@@ -121,7 +123,7 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 		return
 	}
 	if was, ok := r.last.read[name]; ok {
-		visit(readLast{specs: now(was.specs, e.tree), out: now(was.out, e.tree), policies: was.policies, data: was.data})
+		visit(readLast{specs: asReader(was.specs, e.tree), out: asReader(was.out, e.tree), policies: was.policies, data: was.data})
 		return
 	}
 	if r.last.earlier == nil {
@@ -140,8 +142,8 @@ func (r *Reader) before(e *environment, p v1alpha1.Problem, visit func(readLast)
 	}
 }
 
-// now is a tree that was read earlier, for whoever reads another one now.
-func now(was, is tree) tree {
+// asReader is a tree that was read earlier, with the context of the reader of another one.
+func asReader(was, is tree) tree {
 	t, ok := was.(commitTree)
 	if here, same := is.(commitTree); ok && same {
 		return t.within(here.ctx)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -117,5 +118,11 @@ func onlyEnvironment(world rollout.World, name string) (rollout.World, error) {
 		}
 		known = append(known, env.Environment.Name)
 	}
-	return world, notFound("environment", name, known)
+	err := notFound("environment", name, known)
+	for _, p := range world.Problems {
+		if p.Severity == v1alpha1.Error && p.File == gitops.ConfigFile {
+			return world, fmt.Errorf("%w: %w", err, p)
+		}
+	}
+	return world, err
 }

@@ -11,14 +11,14 @@ import (
 )
 
 // Refused reports whether the repository is there for others and not for these credentials, or is not there any more: the server does not accept
-// the credentials, they lack the right, or there is no such repository. A server that is away, broken or too busy refuses nobody.
+// the credentials, they lack the right, or there is no such repository. A server that is away, broken or too busy does not refuse.
 func (e *AccessError) Refused() bool {
 	switch e.Reason {
 	case ReasonUnauthorized, ReasonForbidden:
 		return true
 	case ReasonNotFound:
 		return errors.Is(e.Err, transport.ErrRepositoryNotFound) || errors.Is(e.Err, fs.ErrNotExist) || saysGone(e.Detail)
-	case ReasonCredentials: // whoever issues them may refuse to
+	case ReasonCredentials: // their issuer may refuse them
 		var issuer interface{ Refused() bool }
 		return errors.As(e.Err, &issuer) && issuer.Refused()
 	}

@@ -203,8 +203,8 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 	v.proposeRest(p)
 }
 
-// proposeRest says that a rollout is complete although its environment cannot be used: nothing waits for that, so it is no news about
-// each of the environment's worker deployments, and costs no commit.
+// proposeRest says that a rollout is complete although its environment cannot be used. So one broken file changes no status of the
+// environment's worker deployments that have nothing to do, and costs no commit.
 func (v *view) proposeRest(p *rollout.Proposal) {
 	if v.s.EnvironmentProblem == nil || v.unusable.Reason != v.s.EnvironmentProblem.Reason {
 		return

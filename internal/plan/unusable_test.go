@@ -233,7 +233,7 @@ func TestUnusableKeeps(t *testing.T) {
 					require.Nil(t, plan.Raise)
 					require.False(t, plan.SecondRead)
 					require.False(t, plan.Remove)
-					require.False(t, plan.Settled && kind != "environment", "it may be complete, and nobody waits for more")
+					require.False(t, plan.Settled && kind != "environment", "it may be complete")
 					require.Empty(t, len(plan.Gates)+len(plan.Versions)+len(plan.Deletions)+len(plan.Batches))
 					want := s.Record.Routing.Spec
 					want.Promotions = plan.Record.Promotions // what was seen is written down
@@ -603,8 +603,8 @@ func TestUnusableHolds(t *testing.T) {
 	require.Equal(t, []string{"v3 10", "v3 50", "v3 current"}, w.server.calls)
 }
 
-// TestUnusableEnvironmentIsQuiet: what is complete stays so while its environment cannot be used, so that one broken file is no news about
-// each worker deployment; what has a way to go says so.
+// TestUnusableEnvironmentIsQuiet: what is complete stays so while its environment cannot be used, so that one broken file changes
+// not every status; an unfinished rollout says so.
 func TestUnusableEnvironmentIsQuiet(t *testing.T) {
 	complete := all(promoted(5*time.Hour), drained("v1", 4*time.Hour), scaledDown("v1", 4*time.Hour))
 	usable, broken := decide(t, of(complete, recorded), allowed), decide(t, of(complete, recorded, noEnvironment), allowed)

@@ -50,14 +50,14 @@ func (r *Reconciler) noteRead(err error) {
 	}
 }
 
-// notOurs says that the repository refused the bot for too long; nil: it did not. Who was removed from it must not work against who came after.
+// notOurs says that the repository refused the bot for too long; nil: it did not. A bot that was removed must not work against its successor.
 func (r *Reconciler) notOurs() error {
 	grace := cmp.Or(r.RefusedGrace, DefaultRefusedGrace)
 	if r.absence == nil || r.absence.refusedSince.IsZero() || r.Now().Sub(r.absence.refusedSince) < grace {
 		return nil
 	}
-	return fmt.Errorf("it has refused the bot since %s, for more than %s: nothing is touched: %w",
-		r.absence.refusedSince.UTC().Format(time.RFC3339), grace, rollout.ErrNotOurs)
+	return fmt.Errorf("%w: it has refused the bot since %s, for more than %s, so nothing is touched", rollout.ErrNotOurs,
+		r.absence.refusedSince.UTC().Format(time.RFC3339), grace)
 }
 
 // noteSeen notes what was read of routings, with the repository at hand.

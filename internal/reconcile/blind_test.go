@@ -113,7 +113,7 @@ func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 	for _, fails := range []error{refused, away} {
 		lowered, err = cycle(time.Minute, fails)
 		require.ErrorIs(t, err, rollout.ErrNotOurs)
-		require.ErrorContains(t, err, "nothing is touched")
+		require.ErrorContains(t, err, "so nothing is touched: ")
 		require.False(t, lowered)
 		require.Empty(t, f.events, "nothing is asked either")
 	}

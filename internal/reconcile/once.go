@@ -110,7 +110,7 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	now, err := r.read(ctx, &report)
 	r.noteRead(err)
 	if gone := r.notOurs(); err != nil && gone != nil {
-		return report, errors.Join(err, gone)
+		return report, fmt.Errorf("%w: %w", gone, err)
 	}
 	if err != nil {
 		return report, errors.Join(err, r.lowerBlind(ctx, &report))

@@ -18,7 +18,7 @@ type ConfiguredEnvironment struct {
 var environmentPath = regexp.MustCompile(`^spec\.environments\[([0-9]+)\](\.name$)?`)
 
 // Configured says which environments of a document can be used. whole is an error that is about all of them: then there are none.
-// A document that is no Config gives neither.
+// Another document than a Config gives neither.
 func (d *Document) Configured() (environments []ConfiguredEnvironment, whole *Problem) {
 	config, _ := d.Object.(*Config)
 	if config == nil {
