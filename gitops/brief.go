@@ -41,8 +41,8 @@ var noObjects = new(specBrief)
 type recordBrief struct {
 	Deployments []string // names of its Kubernetes Deployments
 	InProgress  *rollout.InProgress
-	// Connection that it names; "" for none.
-	Connection string
+	// Connection that it names, and the address that this leads to; "" for none.
+	Connection, Address string
 	// Temporal namespaces that it names.
 	Temporal []string
 	// Files and folders that it has.
@@ -98,7 +98,8 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
 		return nil
 	}
-	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries}
+	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()),
+		Address: strings.Clone(r.address()), Temporal: cloned(r.temporal()), Entries: r.entries}
 	if p, ok := r.InProgress(r.of); ok {
 		p.BuildID = strings.Clone(p.BuildID)
 		note.InProgress = &p
@@ -167,6 +168,17 @@ func (r *recordAt) connection() string {
 	return ""
 }
 
+// address is where its versions are; "" if it does not say so.
+func (r *recordAt) address() string {
+	switch {
+	case r.brief != nil:
+		return r.brief.Address
+	case r.Routing == nil || r.Routing.Spec.Connection == nil:
+		return ""
+	}
+	return r.Routing.Spec.Connection.Spec.HostPort
+}
+
 // temporal are the Temporal namespaces that it names.
 func (r *recordAt) temporal() []string {
 	if r.brief != nil {
@@ -215,7 +227,7 @@ func (e *environment) divided() (names []string, parts map[string]*part) {
 // connections of the environment, and on templates, which are not gone into here.
 func (e *environment) mayTakeOver(last *environment) bool {
 	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.Equal(e.connections, last.connections) &&
-		!e.options.namespaces.restricted() // else there is something to be said each time
+		!e.options.restricted() // else there is something to be said each time
 }
 
 // isAs says whether all files of a namespace are those of the last survey, which knew all of them in brief.
@@ -310,6 +322,9 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 			e.briefs.full++ // the next survey knows it in brief
 		}
 		return rollout.Known{}, false
+	}
+	if _, refused := e.refused[rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}]; refused {
+		return rollout.Known{}, false // what is wrong with it has to be said
 	}
 	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree}
 	// Those beside each other often have the same.

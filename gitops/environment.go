@@ -35,6 +35,7 @@ type environment struct {
 	rollouts    []rollout.InProgress
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
 	connections map[rollout.Name]*v1alpha1.Connection
+	refused     map[rollout.Name]v1alpha1.Problem // connections that lead where they may not
 	waivers     []v1alpha1.Waiver
 	resources   resourceTemplates
 	// found are the folders of records, in the order in which they are listed, and of the records in each of them.
@@ -140,6 +141,10 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(&specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
 		case *v1alpha1.Connection:
+			if why := e.foreignAddress(object.Spec.HostPort); why != "" {
+				e.refuse(name, f, doc.Line, why)
+				continue
+			}
 			e.connections[name] = e.connection(name, object)
 		case *v1alpha1.Waiver:
 			e.waivers = append(e.waivers, *object)
@@ -343,6 +348,7 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 	s.Spec, s.SpecPath, s.Problems, s.Git.SpecBlob = c.spec, c.file.path, asProblems(c.problems), c.file.hash
 	if c.spec != nil {
 		s.Connection = e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: c.spec.Spec.WorkerOptions.ConnectionRef.Name}]
+		e.checkConnection(s)
 	}
 }
 

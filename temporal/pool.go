@@ -46,6 +46,8 @@ type Pool struct {
 	conns    map[string]*connection
 	limiters map[limiterKey]*limiter
 	lists    map[limiterKey]*rollout.Listing // the last ones
+	// namespaces are what the namespaces at addresses were, by connection and namespace.
+	namespaces map[string]namespaceID
 }
 
 type limiterKey struct{ hostPort, namespace string }
@@ -64,7 +66,8 @@ func New(cfg Config) *Pool {
 	if cfg.OnWrite == nil {
 		cfg.OnWrite = func(Site, Moment) {}
 	}
-	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{}}
+	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
+		namespaces: map[string]namespaceID{}}
 }
 
 // Close closes all connections. Calls after it fail.
@@ -107,6 +110,11 @@ func (p *Pool) session(conn v1alpha1.Connection, namespace string) (*session, er
 	if err != nil {
 		return nil, &ConnectError{err}
 	}
+	return p.sessionAt(r, namespace)
+}
+
+// sessionAt connects to an address if need be.
+func (p *Pool) sessionAt(r resolved, namespace string) (*session, error) {
 	if err := checkHostPort(r.HostPort); err != nil {
 		return nil, &ConnectError{err}
 	}

@@ -108,6 +108,12 @@ func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]
 // look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
 func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot {
 	s.Limits, s.Now, s.Facts = p.Limits, p.Now(), p.withOwn(s.Facts)
+	if namespaces, ok := p.Observer.(Namespaces); ok {
+		if conn, namespace := plan.AskNamespace(s); conn != nil {
+			there := namespaces.NamespaceAt(ctx, *conn, namespace)
+			s.NamespaceThere = &there
+		}
+	}
 	conn := plan.ConnectionOf(s)
 	if conn == nil {
 		return s
