@@ -43,6 +43,12 @@ type Namespaces interface {
 	NamespaceAt(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) rollout.NamespaceThere
 }
 
+// SecretTaker is an Observer that knows by which connections Secrets may be sent.
+type SecretTaker interface {
+	// TakesSecrets says why no Secret may be sent by a connection, nil if one may.
+	TakesSecrets(conn v1alpha1.Connection) error
+}
+
 // Judge is policy. It is asked about several worker deployments at once.
 type Judge interface {
 	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts
