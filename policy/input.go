@@ -234,7 +234,7 @@ func actionOf(a *rollout.Action) ast.Value {
 			o.flag("scales", w.Scales)
 		}))
 	}
-	o.flag("raises", a.Raises())
+	o.flag("raises", a.IsRaise())
 	o.flag("lowers", a.Lowers())
 	o.flag("removes", a.Kind.Removes())
 	o.flag("approved", a.Approved)
