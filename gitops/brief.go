@@ -41,8 +41,8 @@ var noObjects = new(specBrief)
 type recordBrief struct {
 	Deployments []string // names of its Kubernetes Deployments
 	InProgress  *rollout.InProgress
-	// Connection that it names, and the file that it was in; "" for none.
-	Connection, ConnectionPath string
+	// Connection that it names, the file that it was in, and the address that it led to; "" for none.
+	Connection, ConnectionPath, Address string
 	// SpecPath is where the spec was.
 	SpecPath string
 	// Released says that a person handed the routing back.
@@ -103,7 +103,7 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		return nil
 	}
 	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries,
-		SpecPath: strings.Clone(r.Routing.Spec.SpecPath)}
+		SpecPath: strings.Clone(r.Routing.Spec.SpecPath), Address: strings.Clone(r.address())}
 	note.Released = r.Routing.Spec.Hold != nil && r.Routing.Spec.Hold.Kind == v1alpha1.HoldReleased
 	if c := r.Routing.Spec.Connection; c != nil {
 		note.ConnectionPath = strings.Clone(c.Path)
@@ -176,6 +176,17 @@ func (r *recordAt) connection() string {
 	return ""
 }
 
+// address is where its versions are; "" if it does not say so.
+func (r *recordAt) address() string {
+	switch {
+	case r.brief != nil:
+		return r.brief.Address
+	case r.Routing == nil || r.Routing.Spec.Connection == nil:
+		return ""
+	}
+	return r.Routing.Spec.Connection.Spec.HostPort
+}
+
 // temporal are the Temporal namespaces that it names.
 func (r *recordAt) temporal() []string {
 	if r.brief != nil {
@@ -225,7 +236,7 @@ func (e *environment) divided() (names []string, parts map[string]*part) {
 func (e *environment) mayTakeOver(last *environment) bool {
 	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.EqualFunc(e.connections, last.connections, (*connectionsAt).is) &&
 		maps.EqualFunc(e.broken, last.broken, func(_, _ []v1alpha1.Problem) bool { return true }) &&
-		!e.options.namespaces.restricted() // else there is something to be said each time
+		!e.options.restricted() // else there is something to be said each time
 }
 
 // isAs says whether all files of a namespace are those of the last survey, which knew all of them in brief.
@@ -323,6 +334,9 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 	}
 	if r.brief.SpecPath != at.file.path && e.unreadFile(r.brief.SpecPath) {
 		return rollout.Known{}, false
+	}
+	if _, refused := e.refused[rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}]; refused {
+		return rollout.Known{}, false // what is wrong with it has to be said
 	}
 	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree, Released: r.brief.Released}
 	var ok bool

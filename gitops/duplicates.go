@@ -372,6 +372,7 @@ func (e *environment) takeSpec(s *rollout.Snapshot, c *specAt) {
 	}
 	connection := e.chooseConnection(s, c.spec.Spec.WorkerOptions.ConnectionRef.Name)
 	s.Connection, s.ConnectionPath = connection.Connection, connection.path
+	e.checkConnection(s)
 	if connection.problem != "" {
 		s.Problems = append(s.Problems, rollout.Problem{Reason: rollout.InvalidSpec, Message: connection.problem})
 	}

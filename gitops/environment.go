@@ -34,6 +34,7 @@ type environment struct {
 	rollouts    []rollout.InProgress
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
 	connections map[rollout.Name]*connectionsAt
+	refused     map[rollout.Name]v1alpha1.Problem // connections that lead where they may not
 	waivers     []v1alpha1.Waiver
 	waiversAt   []waiverAt
 	resources   resourceTemplates
@@ -149,6 +150,10 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(&specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
 		case *v1alpha1.Connection:
+			if why := e.foreignAddress(object.Spec.HostPort); why != "" {
+				e.refuse(name, f, doc.Line, why)
+				continue
+			}
 			e.addConnection(name, place{f.path, doc.Line}, object)
 		case *v1alpha1.Waiver:
 			e.waiversAt = append(e.waiversAt, waiverAt{place{f.path, doc.Line}, name, object})

@@ -70,7 +70,9 @@ func (e *environment) checkTemporal(s *specAt) {
 }
 
 // restricted says whether there is anything that environments may not name.
-func (n Namespaces) restricted() bool { return len(n.Kubernetes) > 0 || len(n.Temporal) > 0 }
+func (o options) restricted() bool {
+	return len(o.namespaces.Kubernetes) > 0 || len(o.namespaces.Temporal) > 0 || len(o.addresses) > 0
+}
 
 // foreign says why nothing of a worker deployment is the environment's; "" if it may be. Its record is the repository's word, too: what
 // that names is asked about and lowered, so it is not enough to look at the spec.
@@ -84,12 +86,15 @@ func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 			return why
 		}
 	}
+	if address := record.address(); address != "" {
+		return e.foreignAddress(address)
+	}
 	return ""
 }
 
 // withoutForeign leaves out worker deployments that are not the environment's. Nothing of them is read, asked about or written.
 func (e *environment) withoutForeign(all []deploymentAt) []deploymentAt {
-	if !e.options.namespaces.restricted() {
+	if !e.options.restricted() {
 		return all
 	}
 	return slices.DeleteFunc(all, func(d deploymentAt) bool {

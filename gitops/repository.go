@@ -47,7 +47,9 @@ type Config struct {
 	Approval []ApprovalFloor
 	// Namespaces are those that environments may name.
 	Namespaces Namespaces
-	Log        *slog.Logger
+	// Addresses are those that connections may lead to; none: anywhere.
+	Addresses []AddressRule
+	Log       *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
@@ -113,7 +115,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces}, &lastUsable{}
+	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces, addresses: cfg.Addresses}, &lastUsable{}
 	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: Reader{options: o, last: last}},
 		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }

@@ -21,6 +21,8 @@ type options struct {
 	approval []ApprovalFloor
 	// namespaces are those that environments may name.
 	namespaces Namespaces
+	// addresses are those that connections may lead to.
+	addresses []AddressRule
 }
 
 // Option changes how files are read.

@@ -14,7 +14,7 @@ const near = 16
 // runs are the files that the last survey knew in brief, in their order. Where more is said of a spec than what its file says there are none.
 func (e *environment) runs(files []*found, owners map[string]string) []run {
 	last := e.surveyed[e.world.Environment.Name]
-	if last == nil || last.parts == nil || owners != nil || e.options.namespaces.restricted() || last.world.Environment.Namespace != e.world.Environment.Namespace {
+	if last == nil || last.parts == nil || owners != nil || e.options.restricted() || last.world.Environment.Namespace != e.world.Environment.Namespace {
 		return nil
 	}
 	var out []run

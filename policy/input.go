@@ -26,6 +26,7 @@ import (
 //	rollouts     where the proposal begins a rollout: count of the environment's other worker deployments that roll one out, and
 //	             names of the first of them; one whose record can't be read counts
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
+//	connection   before, as the record has it, and after, as Git has it: name, hostPort, serverName, auth, secret
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
 //	             resources, what changes of the objects made from templates: template, removes, scales;
 //	             evacuation (stage, attempt, since, after, target, signal, jobID, count of open workflows) of those that stay
@@ -52,7 +53,7 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 }
 
 // subjectKeys are what rampart.spec sees.
-func subjectKeys() []string { return []string{"now", "environment", "deployment", "git", "waivers"} }
+func subjectKeys() []string { return []string{"now", "environment", "deployment", "connection", "git", "waivers"} }
 
 func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	deployment, err := deploymentOf(s, terms)
@@ -67,7 +68,7 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
 		subject: []field{
 			{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
-			{"git", gitOf(s.Git)}, {"waivers", waivers},
+			{"connection", connectionOf(s)}, {"git", gitOf(s.Git)}, {"waivers", waivers},
 		},
 	}, nil
 }
@@ -166,6 +167,34 @@ func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 	return o.value(), nil
 }
 
+// connectionOf is where the versions are, and where the spec leads. What Secrets hold is in neither.
+func connectionOf(s *rollout.Snapshot) ast.Value {
+	one := func(name string, c v1alpha1.ConnectionSpec) ast.Value {
+		o := newObject()
+		o.text("name", name)
+		o.text("hostPort", c.HostPort)
+		if c.TLS != nil {
+			o.text("serverName", c.TLS.ServerName)
+		}
+		o.text("auth", string(c.Auth()))
+		switch c.Auth() {
+		case v1alpha1.AuthMutualTLS:
+			o.text("secret", c.MutualTLSSecretRef.Name)
+		case v1alpha1.AuthAPIKey:
+			o.text("secret", c.APIKeySecretRef.Name)
+		}
+		return o.value()
+	}
+	o := newObject()
+	if r := s.Record.Routing; r != nil && r.Spec.Connection != nil {
+		o.put("before", one(r.Spec.Connection.Name, r.Spec.Connection.Spec))
+	}
+	if c := s.Connection; c != nil {
+		o.put("after", one(c.Metadata.Name, c.Spec))
+	}
+	return o.value()
+}
+
 func gitOf(g rollout.GitContext) ast.Value {
 	o := newObject()
 	o.text("branch", g.Branch)
@@ -205,7 +234,7 @@ func actionOf(a *rollout.Action) ast.Value {
 			o.flag("scales", w.Scales)
 		}))
 	}
-	o.flag("raises", a.Raises())
+	o.flag("raises", a.IsRaise())
 	o.flag("lowers", a.Lowers())
 	o.flag("removes", a.Kind.Removes())
 	o.flag("approved", a.Approved)

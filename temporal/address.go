@@ -94,6 +94,21 @@ func (c Config) resolve(conn v1alpha1.Connection) (resolved, error) {
 	return resolved{a, "repository"}, nil
 }
 
+// resolveThere finds the address of a connection as its pods reach it: the connection's own, with what the configuration has for just that
+// address. An address that the configuration has for the connection's name, or for all, says how the bot reaches the server that it
+// knows, and nothing about where the repository leads now.
+func (c Config) resolveThere(conn v1alpha1.Connection) resolved {
+	if r, err := c.resolve(conn); err == nil && (strings.EqualFold(r.HostPort, conn.Spec.HostPort) || r.source == "address "+conn.Spec.HostPort) {
+		return r
+	}
+	own := Config{Connections: map[string]Address{}}
+	if a, ok := c.Connections[conn.Spec.HostPort]; ok {
+		own.Connections[conn.Spec.HostPort] = a
+	}
+	r, _ := own.resolve(conn) // only what is configured by a name is refused
+	return r
+}
+
 // key tells connections apart: the same address with the same credentials is one connection.
 func (r resolved) key() string {
 	source := ""

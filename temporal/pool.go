@@ -47,6 +47,8 @@ type Pool struct {
 	limiters map[limiterKey]*limiter
 	lists    map[limiterKey]*rollout.Listing // the last ones
 	warned   map[limiterKey]time.Time        // of a clock that is ahead
+	// namespaces are what the namespaces at addresses were, by connection and namespace.
+	namespaces map[string]namespaceID
 }
 
 type limiterKey struct{ hostPort, namespace string }
@@ -66,7 +68,7 @@ func New(cfg Config) *Pool {
 		cfg.OnWrite = func(Site, Moment) {}
 	}
 	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
-		warned: map[limiterKey]time.Time{}}
+		warned: map[limiterKey]time.Time{}, namespaces: map[string]namespaceID{}}
 }
 
 // clockWarning is how often the log says at most that a namespace's clock is ahead.
@@ -124,6 +126,11 @@ func (p *Pool) session(conn v1alpha1.Connection, namespace string) (*session, er
 	if err != nil {
 		return nil, &ConnectError{err}
 	}
+	return p.sessionAt(r, namespace)
+}
+
+// sessionAt connects to an address if need be.
+func (p *Pool) sessionAt(r resolved, namespace string) (*session, error) {
 	if err := checkHostPort(r.HostPort); err != nil {
 		return nil, &ConnectError{err}
 	}

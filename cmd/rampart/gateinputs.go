@@ -126,6 +126,11 @@ func (t temporalPort) StartGate(ctx context.Context, on reconcile.Subject, start
 		if digest != start.Gate.InputDigest {
 			return fmt.Errorf("%s changed meanwhile: %w", in, rollout.ErrStale)
 		}
+		if in.Kind == rollout.InputSecret {
+			if err := t.pool.TakesSecrets(on.Connection); err != nil {
+				return fmt.Errorf("%s: %w", in, err)
+			}
+		}
 		start.Content = data
 	}
 	return t.pool.StartGate(ctx, on.Connection, on.TemporalNamespace, start)

@@ -42,7 +42,10 @@ type app struct {
 	// allowedNamespaces and allowedTemporal say which namespaces environments may name; namespaces is what they say.
 	allowedNamespaces, allowedTemporal []string
 	namespaces                         gitops.Namespaces
-	policies                           policyFlags
+	// allowedAddresses say where connections may lead; addresses is what they say.
+	allowedAddresses []string
+	addresses        []gitops.AddressRule
+	policies         policyFlags
 }
 
 // allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
@@ -50,7 +53,8 @@ func (a *app) allowedKinds() []string { return append([]string{}, a.resourceKind
 
 // reading is how the bot's own configuration says that folders and files are read.
 func (a *app) reading(more ...gitops.Option) []gitops.Option {
-	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces)}, more...)
+	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces),
+		gitops.AllowAddresses(a.addresses)}, more...)
 }
 
 func (a *app) parseApproval() error {
@@ -79,6 +83,14 @@ func (a *app) parseNamespaces() error {
 			}
 			*list.to = append(*list.to, rule)
 		}
+	}
+	a.addresses = nil
+	for _, text := range a.allowedAddresses {
+		rule, err := gitops.ParseAddressRule(text)
+		if err != nil {
+			return fmt.Errorf("--allowed-temporal-addresses: %w", err)
+		}
+		a.addresses = append(a.addresses, rule)
 	}
 	return nil
 }
@@ -159,6 +171,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
 	f.StringSliceVar(&a.allowedTemporal, "allowed-temporal-namespaces", nil,
 		"Temporal namespaces that environments may name, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
+	f.StringSliceVar(&a.allowedAddresses, "allowed-temporal-addresses", nil,
+		"addresses that the connections of environments may lead to, as ENVIRONMENT=HOST:PORT, both globs; with one, all others are refused; repeatable")
 	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.list())
 	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.list())
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")

@@ -106,18 +106,20 @@ type writeHooks struct {
 }
 
 var (
-	_ reconcile.Source    = (*gitops.Repository)(nil)
-	_ reconcile.Historian = (*gitops.Repository)(nil)
-	_ reconcile.Surveyor  = (*gitops.Repository)(nil)
-	_ reconcile.Surveyor  = oneEnvironment{}
-	_ reconcile.Surveyor  = judged{}
-	_ reconcile.Historian = oneEnvironment{}
-	_ reconcile.Historian = judged{}
-	_ reconcile.Committer = (*gitops.Repository)(nil)
-	_ reconcile.Completer = (*gitops.Repository)(nil)
-	_ reconcile.Judge     = (*policy.Engine)(nil)
-	_ reconcile.Observer  = (*temporal.Pool)(nil)
-	_ reconcile.Lister    = (*temporal.Pool)(nil)
-	_ reconcile.Router    = temporalPort{}
-	_ reconcile.Helper    = temporalPort{}
+	_ reconcile.Source      = (*gitops.Repository)(nil)
+	_ reconcile.Historian   = (*gitops.Repository)(nil)
+	_ reconcile.Surveyor    = (*gitops.Repository)(nil)
+	_ reconcile.Surveyor    = oneEnvironment{}
+	_ reconcile.Surveyor    = judged{}
+	_ reconcile.Historian   = oneEnvironment{}
+	_ reconcile.Historian   = judged{}
+	_ reconcile.Committer   = (*gitops.Repository)(nil)
+	_ reconcile.Completer   = (*gitops.Repository)(nil)
+	_ reconcile.Judge       = (*policy.Engine)(nil)
+	_ reconcile.Observer    = (*temporal.Pool)(nil)
+	_ reconcile.Namespaces  = (*temporal.Pool)(nil)
+	_ reconcile.SecretTaker = (*temporal.Pool)(nil)
+	_ reconcile.Lister      = (*temporal.Pool)(nil)
+	_ reconcile.Router      = temporalPort{}
+	_ reconcile.Helper      = temporalPort{}
 )

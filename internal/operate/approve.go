@@ -74,6 +74,8 @@ func (w awaiting) what() string {
 	switch {
 	case w.stage != nil:
 		return fmt.Sprintf("stage %s of the evacuation of %s", w.stage.Stage, w.build)
+	case w.proposal.Kind == v1alpha1.ProposeUpdate:
+		return fmt.Sprintf("the template of %s changes in place", w.build)
 	case w.proposal.To >= 100:
 		return fmt.Sprintf("%s becomes the current version", w.build)
 	}

@@ -14,6 +14,9 @@ import (
 
 // proposed is the routing that a proposal asks for: from what the bot decided last.
 func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1alpha1.DesiredRouting {
+	if p.Kind == v1alpha1.ProposeUpdate {
+		return v1alpha1.DesiredRouting{Current: decided.Current, Ramping: decided.Ramping} // for another template
+	}
 	if p.To >= 100 {
 		return v1alpha1.DesiredRouting{Current: p.BuildID}
 	}
@@ -23,6 +26,9 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 // merge reports whether the edit of the desired routing is the proposal: it was merged.
 func (v *view) merge() bool {
 	p, d, asked := v.rec.Proposal, v.rec.Decided, v.rec.Desired.TemplateHash
+	if p != nil && p.Kind == v1alpha1.ProposeUpdate {
+		return v.readable() && d != nil && !v.edited && asked == p.TemplateHash
+	}
 	return v.edited && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) && (asked == "" || asked == p.TemplateHash)
 }
 
@@ -55,8 +61,11 @@ func (v *view) approved() bool {
 
 // approves reports whether a person approved an action: this one, or the whole rollout that it belongs to.
 func (v *view) approves(a rollout.Action) bool {
-	if !a.Raises() || !v.isTarget(a.BuildID) {
+	if !a.IsRaise() || !v.isTarget(a.BuildID) {
 		return false
+	}
+	if !a.Raises() {
+		return v.approved() && !v.rec.Proposal.Withdrawn && v.proposes(a)
 	}
 	return v.rolloutApproved() != nil || v.committed(a) || v.approved() && !v.rec.Proposal.Withdrawn && v.proposes(a)
 }
@@ -99,8 +108,16 @@ func (v *view) timetable() string {
 // proposes reports whether the recorded proposal is an action.
 func (v *view) proposes(a rollout.Action) bool {
 	p := v.rec.Proposal
-	return p != nil && v.isTarget(a.BuildID) && p.BuildID == a.BuildID && p.TemplateHash == v.target.TemplateHash &&
+	return p != nil && a.IsRaise() && p.Kind == proposalKind(a) && v.isTarget(a.BuildID) && p.BuildID == a.BuildID && p.TemplateHash == v.target.TemplateHash &&
 		float32(p.From) == float32(a.From) && float32(p.To) == float32(a.To)
+}
+
+// proposalKind is what a raise is proposed as.
+func proposalKind(a rollout.Action) v1alpha1.ProposalKind {
+	if a.Kind == rollout.UpdateVersion {
+		return v1alpha1.ProposeUpdate
+	}
+	return ""
 }
 
 // review is what became of the recorded proposal where people review it; nil: not known.
@@ -158,7 +175,7 @@ func (r *resolver) frozenProposal() bool {
 // asks is the raise of the target that is held for a person's approval; nil: none is.
 func (r *resolver) asks() *rollout.Held {
 	for i, h := range r.held {
-		if h.Action.Raises() && h.Verdict.Effect == rollout.RequireApproval && r.isTarget(h.Action.BuildID) {
+		if h.Action.IsRaise() && h.Verdict.Effect == rollout.RequireApproval && r.isTarget(h.Action.BuildID) {
 			return &r.held[i]
 		}
 	}
@@ -172,7 +189,7 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	}
 	next.Proposal = r.withdrawn()
 	by, reason := r.approval()
-	if move := r.move(); by != "" && move != nil && r.proposes(*move) {
+	if by != "" && slices.ContainsFunc(r.taken, r.proposes) {
 		if r.s.Environment.Approval.Scope == v1alpha1.ScopeRollout {
 			next.Target.Approved = &v1alpha1.Asked{By: by, Reason: reason, At: v1alpha1.NewTime(r.now)}
 			next.Target.ApprovedSteps = r.timetable()
@@ -187,7 +204,7 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	if h == nil {
 		return
 	}
-	p := v1alpha1.RecordedProposal{BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To, Since: v1alpha1.NewTime(r.now)}
+	p := v1alpha1.RecordedProposal{Kind: proposalKind(h.Action), BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To, Since: v1alpha1.NewTime(r.now)}
 	if r.proposes(h.Action) && !r.rec.Proposal.Withdrawn && by == "" {
 		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
 	}
@@ -212,6 +229,9 @@ func (r *resolver) withdrawn() *v1alpha1.RecordedProposal {
 // void says that an approval comes to nothing, and why.
 func (r *resolver) void(by string) string {
 	p := r.rec.Proposal
+	if p.Kind == v1alpha1.ProposeUpdate {
+		return fmt.Sprintf("%s approved that the template of %s changes in place, which does not come next any more: %s", by, p.BuildID, r.state.Message)
+	}
 	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID, text(p.From), text(p.To), r.state.Message)
 }
 

@@ -159,3 +159,16 @@ func TestCredentialsFollow(t *testing.T) {
 		})
 	}
 }
+
+// TestSecretNotKnown: a Secret that may not be sent, or is missing, turns no build back: whether its gate failed is not known.
+func TestSecretNotKnown(t *testing.T) {
+	for name, in := range map[string]rollout.GateInput{"refused": {Problem: "no TLS"}, "missing": {}} {
+		t.Run(name, func(t *testing.T) {
+			s := of(rampsAt(50, time.Minute), stepGate(2, v1alpha1.GateRollback), stepGateIs(2, rollout.GateFailed), secretInput(), hasInput(in))
+			p := decide(t, s, allowed)
+			require.Nil(t, p.Lower)
+			require.Empty(t, p.Record.Bars)
+			require.NotEqual(t, string(rollout.GateHasFailed), condition(p.Status, v1alpha1.ConditionReady).Reason)
+		})
+	}
+}

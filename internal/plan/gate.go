@@ -49,17 +49,19 @@ func (v *view) unreadInput() string {
 	}
 	for _, g := range gates {
 		in := rollout.InputOf(v.s.Deployment.Namespace, g)
-		if in == nil {
-			continue
-		}
-		switch got := v.s.GateInputs[in.String()]; {
-		case got.Problem != "":
-			return fmt.Sprintf("the input of gate %s cannot be read: %s", g.WorkflowType, got.Problem)
-		case got.Digest == "":
-			return fmt.Sprintf("the input of gate %s is %s, which the bot was not given", g.WorkflowType, in)
+		if in != nil && v.s.GateInputs[in.String()].Digest == "" {
+			return v.unreadInputOf(g.WorkflowType, in)
 		}
 	}
 	return ""
+}
+
+// unreadInputOf says why the input of a gate cannot be had.
+func (v *view) unreadInputOf(workflowType string, in *rollout.GateInputRef) string {
+	if why := v.s.GateInputs[in.String()].Problem; why != "" {
+		return fmt.Sprintf("the input of gate %s cannot be used: %s", workflowType, why)
+	}
+	return fmt.Sprintf("the input of gate %s is %s, which the bot was not given", workflowType, in)
 }
 
 // gateResult is what is known of a gate on all workflow task queues of the target.
@@ -75,6 +77,9 @@ type gateResult struct {
 // gate judges the test workflows of a gate: passed only when all of them completed. One that failed outweighs one that
 // is unknown, missing or running.
 func (v *view) gate(g *rollout.GateSpec) gateResult {
+	if g.InputFrom != nil && g.InputDigest == "" { // nobody knows which test workflow is its
+		return gateResult{state: rollout.GateUnread, message: v.unreadInputOf(g.WorkflowType, g.InputFrom)}
+	}
 	var failed, unread, running []string
 	var missing []string
 	queues := 0

@@ -94,7 +94,7 @@ func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
 		return
 	}
 	verdict = combine(verdict, r.verdicts.Spec)
-	if a.Raises() {
+	if a.IsRaise() {
 		if q, ok := r.quiet[a.BuildID]; ok {
 			verdict = combine(verdict, q)
 		}
@@ -108,7 +108,7 @@ func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
 	case verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness():
 		_, why := strictest(verdict)
 		r.holds(a, verdict, rollout.PolicyHold, why)
-	case verdict.Effect == rollout.RequireApproval && !a.Approved:
+	case verdict.Effect == rollout.RequireApproval && !a.Approved && a.Kind != rollout.CreateVersion: // what has no traffic yet
 		_, why := strictest(verdict)
 		r.holds(a, verdict, rollout.AwaitingApproval, fmt.Sprintf("%s: %s", a.Reason, why))
 	default:

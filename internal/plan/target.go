@@ -249,6 +249,10 @@ func updateTemplate(v *view) (outcome, bool) {
 	}
 	a := rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateTemplate, Replicas: v.wantedReplicas(r), Pools: v.newPools(),
 		Reason: fmt.Sprintf("the template changed under the build ID %s: a rolling update in place", r.BuildID)}
+	switch v.target.Status {
+	case rollout.StatusCurrent, rollout.StatusRamping, rollout.StatusDraining, rollout.StatusUnknown:
+		a.InTraffic = true
+	}
 	o := say(v.afterUpdate(), "%s", a.Reason)
 	if v.targetRamps() {
 		return o.with(rollout.Action{Kind: rollout.ResetRamp, BuildID: r.BuildID, From: v.share(r.BuildID), Cause: rollout.CauseSpec,

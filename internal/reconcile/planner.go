@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/cores"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -108,11 +110,17 @@ func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]
 // look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
 func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot {
 	s.Limits, s.Now, s.Facts = p.Limits, p.Now(), p.withOwn(s.Facts)
+	if namespaces, ok := p.Observer.(Namespaces); ok {
+		if conn, namespace := plan.AskNamespace(s); conn != nil {
+			there := namespaces.NamespaceAt(ctx, *conn, namespace)
+			s.NamespaceThere = &there
+		}
+	}
 	conn := plan.ConnectionOf(s)
 	if conn == nil {
 		return s
 	}
-	s.GateInputs = p.gateInputs(plan.Judged(s))
+	s.GateInputs = p.gateInputs(plan.Judged(s), *conn)
 	s = p.ask(ctx, s, question{*conn, plan.Ask(s), s.Record.Tree})
 	if ask := plan.Ask(s); wants(ask) {
 		s = p.ask(ctx, s, question{*conn, ask, s.Record.Tree})
@@ -207,7 +215,7 @@ func (p *Planner) metricsOf(s rollout.Snapshot) *rollout.MetricsAsk {
 }
 
 // gateInputs are digests of the inputs that the spec's gates have from outside.
-func (p *Planner) gateInputs(s rollout.Snapshot) map[string]rollout.GateInput {
+func (p *Planner) gateInputs(s rollout.Snapshot, conn v1alpha1.Connection) map[string]rollout.GateInput {
 	var out map[string]rollout.GateInput
 	for _, in := range rollout.GateInputs(s.Deployment.Namespace, s.Spec.Spec.Rollout) {
 		if p.Inputs == nil {
@@ -216,14 +224,23 @@ func (p *Planner) gateInputs(s rollout.Snapshot) map[string]rollout.GateInput {
 		if out == nil {
 			out = map[string]rollout.GateInput{}
 		}
-		digest, err := p.Inputs.Digest(in)
-		got := rollout.GateInput{Digest: digest}
-		if err != nil {
-			got = rollout.GateInput{Problem: err.Error()}
-		}
-		out[in.String()] = got
+		out[in.String()] = p.gateInput(in, conn)
 	}
 	return out
+}
+
+// gateInput is what is known of one input: nothing, where it may not be sent.
+func (p *Planner) gateInput(in rollout.GateInputRef, conn v1alpha1.Connection) rollout.GateInput {
+	if taker, ok := p.Observer.(SecretTaker); ok && in.Kind == rollout.InputSecret {
+		if err := taker.TakesSecrets(conn); err != nil {
+			return rollout.GateInput{Problem: fmt.Sprintf("%s: %v", in, err)}
+		}
+	}
+	digest, err := p.Inputs.Digest(in)
+	if err != nil {
+		return rollout.GateInput{Problem: err.Error()}
+	}
+	return rollout.GateInput{Digest: digest}
 }
 
 func wants(a rollout.Ask) bool {

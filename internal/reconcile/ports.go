@@ -37,6 +37,18 @@ type Observer interface {
 	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
 }
 
+// Namespaces is an Observer that knows what a Temporal namespace is at the address of a connection.
+type Namespaces interface {
+	// NamespaceAt gives the ID of the namespace at the connection's own address, or why it is not known.
+	NamespaceAt(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) rollout.NamespaceThere
+}
+
+// SecretTaker is an Observer that knows by which connections Secrets may be sent.
+type SecretTaker interface {
+	// TakesSecrets says why no Secret may be sent by a connection, nil if one may.
+	TakesSecrets(conn v1alpha1.Connection) error
+}
+
 // Judge is policy. It is asked about several worker deployments at once.
 type Judge interface {
 	Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts

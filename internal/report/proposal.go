@@ -135,6 +135,8 @@ func (r ProposalReport) what() string {
 		return fmt.Sprintf("**Promote %s** from %s to all new workflows of %s.", quotedBuild(a.BuildID), percent(a.From), of)
 	case a.Kind == rollout.Unroute:
 		return fmt.Sprintf("**Take all new workflows from %s** of %s, which is left without a current version.", quotedBuild(a.BuildID), of)
+	case a.Kind == rollout.UpdateVersion:
+		return fmt.Sprintf("**Change the pods of %s in place** (a rolling update of a version with traffic, without steps) of %s.", quotedBuild(a.BuildID), of)
 	case a.Evacuation == nil:
 		return fmt.Sprintf("**%s** of %s.", quotedName(title(a)), of)
 	}
@@ -274,6 +276,8 @@ func (r ProposalReport) merged() string {
 		}
 	case a.Kind == rollout.Unroute:
 		out = append(out, fmt.Sprintf("If it still holds, %s gets no new workflows; those that are open end on it.", id))
+	case a.Kind == rollout.UpdateVersion:
+		out = append(out, fmt.Sprintf("If it still holds, all workers of %s are restarted with the new template: open workflows go on with its code.", id))
 	case a.Evacuation != nil:
 		out = append(out, "If it still holds, a batch job of Temporal does it, for the workflows that are open then.")
 	}

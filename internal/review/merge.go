@@ -134,7 +134,7 @@ func (l *look) keepsWaiting(ctx context.Context, x *reconcile.Decision, was gito
 // heldByPolicy reports whether policy holds a raise now: what waits for approval is not to be merged before it may be done.
 func heldByPolicy(x *reconcile.Decision) bool {
 	return slices.ContainsFunc(x.Plan.Held, func(h rollout.Held) bool {
-		return h.Action.Raises() && h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness()
+		return h.Action.IsRaise() && h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness()
 	})
 }
 

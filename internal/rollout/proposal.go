@@ -144,6 +144,8 @@ type Action struct {
 	Bar string `json:"bar,omitempty"`
 	// Update says what changes in place.
 	Update UpdateKind `json:"update,omitempty"`
+	// InTraffic says that workflows run on what an UpdateVersion changes.
+	InTraffic bool `json:"inTraffic,omitempty"`
 	// Replicas to set; nil: leave the field out.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Pools of the version as they are afterwards, where the action writes its files.
@@ -166,6 +168,12 @@ func (a Action) Lowers() bool { return a.Kind.Lowers() || a.Kind == Ramp && a.To
 // Raises reports whether the action gives a version more traffic, or, with Unroute, workers without versions.
 func (a Action) Raises() bool {
 	return a.Kind == Promote || a.Kind == Ramp && a.To >= a.From || a.Kind == Unroute
+}
+
+// IsRaise reports whether the action is judged, and approved, as a raise: it gives a version more traffic, or changes in place what has
+// traffic.
+func (a Action) IsRaise() bool {
+	return a.Raises() || a.Kind == UpdateVersion && a.Update == UpdateTemplate && a.InTraffic
 }
 
 // Routes reports whether the action changes Temporal's routing.

@@ -45,7 +45,11 @@ type ReviewedProposal struct {
 
 // ReviewedRaise is a record's raise that waits for approval.
 func ReviewedRaise(p v1alpha1.RecordedProposal) ReviewedProposal {
-	return ReviewedProposal{Key: fmt.Sprintf("%s\n%s\n%v\n%v\n%s", p.BuildID, p.TemplateHash, p.From, p.To, p.Since.UTC().Format(time.RFC3339Nano)),
+	key := fmt.Sprintf("%s\n%s\n%v\n%v\n%s", p.BuildID, p.TemplateHash, p.From, p.To, p.Since.UTC().Format(time.RFC3339Nano))
+	if p.Kind != "" {
+		key = string(p.Kind) + "\n" + key
+	}
+	return ReviewedProposal{Key: key,
 		Since: p.Since, PullRequest: p.PullRequest}
 }
 

@@ -8,7 +8,7 @@ import data.rampart.library.windows
 # title: Freeze windows
 # description: >-
 #   Nothing is raised while a window is open: spans of time, weekly windows, holidays. Taking traffic back is always
-#   allowed. Off until a window is configured.
+#   allowed, and changed credentials of a connection reach all versions. Off until a window is configured.
 # custom:
 #   rule: rollout.freeze
 #   parameters:
@@ -19,6 +19,7 @@ deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "unt
 	some window in freeze.windows
 	input.action.kind in freeze.actions
 	not input.action.lowers
+	not object.get(input.action, "update", "") == "Connection"
 	match.scope(window)
 	windows.open(window, freeze.timezone)
 	msg := sprintf("frozen: %s", [windows.describe(window)])

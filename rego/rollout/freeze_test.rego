@@ -27,6 +27,14 @@ test_freeze_spares_what_lowers if frozen(rolling("Ramp", 25, 5), [weekend]) == s
 
 test_freeze_spares_other_actions if frozen(rolling("CreateVersion", 0, 0), [weekend]) == set()
 
+updating(what) := {"action": {"kind": "UpdateVersion", "update": what, "buildID": "v1", "lowers": false}}
+
+# Certificates expire during freezes too.
+test_freeze_spares_changed_credentials if {
+	frozen(updating("Connection"), [weekend]) == set()
+	count(frozen(updating("Template"), [weekend])) == 1
+}
+
 test_freeze_in_its_scope if {
 	frozen(rolling("Ramp", 0, 5), [object.union(weekend, {"environments": ["staging"]})]) == set()
 	count(frozen(rolling("Ramp", 0, 5), [object.union(weekend, {"labels": {"tier": "gold"}})])) == 1

@@ -117,8 +117,10 @@ type RoutingTarget struct {
 // RecordedProposal is a raise that people are asked to approve. Which one it is, the version and its shares say: it stays the same one
 // for as long as these are, whatever becomes of the facts.
 type RecordedProposal struct {
-	BuildID      string `json:"buildID"`
-	TemplateHash string `json:"templateHash"`
+	// Kind says what is proposed; "": a raise of the version's share.
+	Kind         ProposalKind `json:"kind,omitempty"`
+	BuildID      string       `json:"buildID"`
+	TemplateHash string       `json:"templateHash"`
 	// From and To are the version's shares of new workflows before and after, in percent; To is 100 for the promotion.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
@@ -131,6 +133,13 @@ type RecordedProposal struct {
 	// Approved is a person's approval by a command; nil: there is none. A merge approves by what it makes of Desired.
 	Approved *Asked `json:"approved,omitempty"`
 }
+
+// ProposalKind says what is proposed.
+type ProposalKind string
+
+// ProposeUpdate is the proposal to change the pod template of a version with traffic in place. It is approved once the desired routing has
+// its template hash.
+const ProposeUpdate ProposalKind = "Update"
 
 // RecordedVersion is one version with files in Git.
 type RecordedVersion struct {
