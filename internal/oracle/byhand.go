@@ -42,8 +42,9 @@ func (o *oracle) raisedOutside() bool {
 		}
 		return r
 	}
+	desired, basis := known(o.rec.Desired.Current, o.rec.Desired.Ramping), known(o.rec.Basis.Current, o.rec.Basis.Ramping)
 	for _, id := range []string{is.Current, is.Ramping} {
-		more := part(is, id) > part(known(o.rec.Desired.Current, o.rec.Desired.Ramping), id) && part(is, id) > part(known(o.rec.Basis.Current, o.rec.Basis.Ramping), id)
+		more := part(is, id) > max(part(desired, id), part(basis, id))
 		current := slices.ContainsFunc(o.rec.Promotions, func(p v1alpha1.Promotion) bool { return p.BuildID == id })
 		if id != "" && more && !current {
 			return true

@@ -47,7 +47,8 @@ func held(v *view) (outcome, bool) {
 	}
 	message := fmt.Sprintf("held by %s: %s", h.By, h.Reason)
 	if v.leftAlone() {
-		message += fmt.Sprintf(". The routing was changed outside of Git: %s is recorded, %s is in Temporal, and left as it is", describe(v.desired), describe(v.actual))
+		message += fmt.Sprintf(". The routing was changed outside of Git: %s is recorded, %s is in Temporal, and left as it is",
+			describe(v.desired), describe(v.actual))
 	}
 	return stalled(rollout.ManualHold, "%s. To go on: rampart resume %s", message, v.s.Deployment), true
 }
