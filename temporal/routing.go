@@ -48,10 +48,44 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 	if err := m.own(ctx, call.Claim); err != nil {
 		return m.fail(err)
 	}
+	if err := m.mayLeave(ctx, call); err != nil {
+		return m.fail(err)
+	}
 	if err := m.makeAll(ctx, withResets(call.Steps, m.at.routing)); err != nil {
 		return m.fail(err)
 	}
 	return m.done(ctx), nil
+}
+
+// mayLeave looks, right before a raise, at the task queues that the current version serves and the one that is raised does not. The server's flag ignores
+// all that are missing, whichever were approved: with any other one missing the raise is not made.
+func (m *mover) mayLeave(ctx context.Context, call rollout.RoutingCall) error {
+	if len(call.LeavesBehind) == 0 || m.at.routing.Current == "" {
+		return nil
+	}
+	leaving, err := m.describeVersion(ctx, m.deployment, m.at.routing.Current)
+	if err != nil {
+		return err
+	}
+	for _, step := range call.Steps {
+		if step.Kind == rollout.ClearRamp {
+			continue
+		}
+		taking, err := m.describeVersion(ctx, m.deployment, step.BuildID)
+		if err != nil {
+			return err
+		}
+		if m.left, err = queuesMissing(leaving, taking); err != nil {
+			return err
+		}
+		for _, q := range m.left {
+			if !slices.Contains(call.LeavesBehind, v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}) {
+				return &MissingQueueError{BuildID: step.BuildID, Queue: q}
+			}
+		}
+	}
+	m.missing = mayMissQueues
+	return nil
 }
 
 // loweringTries is how often lowering starts over because someone moved the routing under it.
@@ -110,6 +144,7 @@ type mover struct {
 	*session
 	deployment, identity string
 	lowering, marked     bool
+	missing              missingQueues
 	log                  *slog.Logger
 	// at is the state as last read, or as the last accepted change left it.
 	at   routed
@@ -124,7 +159,7 @@ type routed struct {
 }
 
 func (p *Pool) mover(ctx context.Context, target Target, call rollout.RoutingCall) (*mover, error) {
-	m := &mover{deployment: target.Deployment.String(), identity: call.Identity}
+	m := &mover{deployment: target.Deployment.String(), identity: call.Identity, missing: mustServeAll}
 	m.log = p.cfg.Log.With("deployment", m.deployment, "temporalNamespace", target.TemporalNamespace)
 	err := check(call)
 	if err == nil {
@@ -230,7 +265,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 	if want.SameTraffic(m.at.routing) {
 		return nil
 	}
-	missing := mustServeAll
+	missing := m.missing
 	for try := 1; ; try++ {
 		token, err := m.call(ctx, step, missing)
 		if err == nil {

@@ -33,6 +33,8 @@ type server struct {
 	unversioned rollout.Answer
 	// stuck are workflows that no count by version shows.
 	stuck rollout.Stuck
+	// more are further task queues of versions, by build ID, polled like the first.
+	more map[string][]rollout.TaskQueue
 }
 
 // failure says how calls fail, "" for not at all.
@@ -217,6 +219,10 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 				q.Pollers.Count, q.Pollers.LastAccess = 1, v.lastPoll
 			}
 			seen.Queues, seen.QueuesKnown, seen.TurnedBack = []rollout.TaskQueue{q}, rollout.Yes, v.TurnedBack
+			for _, own := range s.more[id] {
+				own.Pollers = q.Pollers
+				seen.Queues = append(seen.Queues, own)
+			}
 			seen.Workers = map[string]rollout.Pollers{}
 			for _, name := range ask.Workers {
 				seen.Workers[name] = q.Pollers
