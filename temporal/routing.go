@@ -28,14 +28,15 @@ type Outcome struct {
 	// Routing as read back after the last change. If that read failed, its traffic is what was set and its times are
 	// those of before.
 	Routing rollout.RoutingConfig
-	// LeftBehind are task queues of the version that lost its traffic which the one that got it does not serve: their tasks
-	// go to unversioned workers. Only lowering leaves queues behind. Sorted; name and type only.
+	// LeftBehind are task queues of the version that lost traffic which the one that got it does not serve: their tasks go to unversioned
+	// workers. Lowering leaves queues behind, and a raise those that the call names. Sorted; name and type only.
 	LeftBehind []rollout.TaskQueue
 }
 
 // Raise gives a version more traffic. It describes again, and only if the routing is still the call's basis, times and
 // revision included, and the manager identity is the call's (or nobody's, and is to be claimed), it claims and makes the
-// steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError or an OwnerError.
+// steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError, an OwnerError or, where task queues are
+// missing that the call does not name, a MissingQueueError.
 // A call whose answer was lost counts as made if the routing is what was asked for.
 func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCall) (Outcome, error) {
 	m, err := p.mover(ctx, target, call)
@@ -45,10 +46,10 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 	if !m.at.routing.Same(call.Basis) {
 		return m.fail(&StaleError{Basis: call.Basis, Actual: m.at.routing})
 	}
-	if err := m.own(ctx, call.Claim); err != nil {
+	if err := m.mayLeave(ctx, call); err != nil {
 		return m.fail(err)
 	}
-	if err := m.mayLeave(ctx, call); err != nil {
+	if err := m.own(ctx, call.Claim); err != nil {
 		return m.fail(err)
 	}
 	if err := m.makeAll(ctx, withResets(call.Steps, m.at.routing)); err != nil {
