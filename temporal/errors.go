@@ -3,6 +3,7 @@ package temporal
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -24,6 +25,20 @@ func (e *StaleError) Error() string {
 
 // Is makes it one of the errors that say that a plan is thrown away and made again.
 func (e *StaleError) Is(target error) bool { return target == rollout.ErrStale }
+
+// MissingQueueError says that a version which was to be raised does not serve a task queue that was not among those it was decided on.
+type MissingQueueError struct {
+	BuildID string
+	Queue   rollout.TaskQueue
+}
+
+// Error names the task queue.
+func (e *MissingQueueError) Error() string {
+	return fmt.Sprintf("version %s does not serve the %s task queue %s, which nobody approved to leave behind", e.BuildID, strings.ToLower(string(e.Queue.Type)), e.Queue.Name)
+}
+
+// Is makes it one of the errors that say that a plan is thrown away and made again.
+func (e *MissingQueueError) Is(target error) bool { return target == rollout.ErrStale }
 
 // OwnerError says that the worker deployment's manager identity is not the one a call was to be made with.
 type OwnerError struct {

@@ -28,14 +28,15 @@ type Outcome struct {
 	// Routing as read back after the last change. If that read failed, its traffic is what was set and its times are
 	// those of before.
 	Routing rollout.RoutingConfig
-	// LeftBehind are task queues of the version that lost its traffic which the one that got it does not serve: their tasks
-	// go to unversioned workers. Only lowering leaves queues behind. Sorted; name and type only.
+	// LeftBehind are task queues of the version that lost traffic which the one that got it does not serve: their tasks go to unversioned
+	// workers. Lowering leaves queues behind, and a raise those that the call names. Sorted; name and type only.
 	LeftBehind []rollout.TaskQueue
 }
 
 // Raise gives a version more traffic. It describes again, and only if the routing is still the call's basis, times and
 // revision included, and the manager identity is the call's (or nobody's, and is to be claimed), it claims and makes the
-// steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError or an OwnerError.
+// steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError, an OwnerError or, where task queues are
+// missing that the call does not name, a MissingQueueError.
 // A call whose answer was lost counts as made if the routing is what was asked for.
 func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCall) (Outcome, error) {
 	m, err := p.mover(ctx, target, call)
@@ -45,6 +46,9 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 	if !m.at.routing.Same(call.Basis) {
 		return m.fail(&StaleError{Basis: call.Basis, Actual: m.at.routing})
 	}
+	if err := m.mayLeave(ctx, call); err != nil {
+		return m.fail(err)
+	}
 	if err := m.own(ctx, call.Claim); err != nil {
 		return m.fail(err)
 	}
@@ -52,6 +56,37 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 		return m.fail(err)
 	}
 	return m.done(ctx), nil
+}
+
+// mayLeave looks, right before a raise, at the task queues that the current version serves and the one that is raised does not. The server's flag ignores
+// all that are missing, whichever were approved: with any other one missing the raise is not made.
+func (m *mover) mayLeave(ctx context.Context, call rollout.RoutingCall) error {
+	if len(call.LeavesBehind) == 0 || m.at.routing.Current == "" {
+		return nil
+	}
+	leaving, err := m.describeVersion(ctx, m.deployment, m.at.routing.Current)
+	if err != nil {
+		return err
+	}
+	for _, step := range call.Steps {
+		if step.Kind == rollout.ClearRamp {
+			continue
+		}
+		taking, err := m.describeVersion(ctx, m.deployment, step.BuildID)
+		if err != nil {
+			return err
+		}
+		if m.left, err = queuesMissing(leaving, taking); err != nil {
+			return err
+		}
+		for _, q := range m.left {
+			if !slices.Contains(call.LeavesBehind, v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}) {
+				return &MissingQueueError{BuildID: step.BuildID, Queue: q}
+			}
+		}
+	}
+	m.missing = mayMissQueues
+	return nil
 }
 
 // loweringTries is how often lowering starts over because someone moved the routing under it.
@@ -110,6 +145,7 @@ type mover struct {
 	*session
 	deployment, identity string
 	lowering, marked     bool
+	missing              missingQueues
 	log                  *slog.Logger
 	// at is the state as last read, or as the last accepted change left it.
 	at   routed
@@ -124,7 +160,7 @@ type routed struct {
 }
 
 func (p *Pool) mover(ctx context.Context, target Target, call rollout.RoutingCall) (*mover, error) {
-	m := &mover{deployment: target.Deployment.String(), identity: call.Identity}
+	m := &mover{deployment: target.Deployment.String(), identity: call.Identity, missing: mustServeAll}
 	m.log = p.cfg.Log.With("deployment", m.deployment, "temporalNamespace", target.TemporalNamespace)
 	err := check(call)
 	if err == nil {
@@ -230,7 +266,7 @@ func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 	if want.SameTraffic(m.at.routing) {
 		return nil
 	}
-	missing := mustServeAll
+	missing := m.missing
 	for try := 1; ; try++ {
 		token, err := m.call(ctx, step, missing)
 		if err == nil {

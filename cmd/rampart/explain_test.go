@@ -93,6 +93,7 @@ func unknownV2(rollout.Ask) rollout.Observation {
 func passedV2(ask rollout.Ask) rollout.Observation {
 	o := unknownV2(ask)
 	o.Versions = append(o.Versions, rollout.VersionObservation{BuildID: "v2", CreatedAt: now.Add(-20 * time.Minute), Queues: queues(), QueuesKnown: rollout.Yes})
+	o.Stuck = rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
 	if ask.Gate != nil {
 		o.Gates = []rollout.GateRun{{WorkflowID: ask.Gate.WorkflowID("checkout"), TaskQueue: "checkout", State: rollout.GateCompleted}}
 	}

@@ -63,7 +63,8 @@ func (m *instant) Observe(_ context.Context, conn v1alpha1.Connection, ask rollo
 			d.builds = append(d.builds, instantBuild{id: id, created: now})
 		}
 	}
-	out := rollout.Observation{At: now, Exists: rollout.No, Propagating: rollout.No, Routing: d.routing, ManagerIdentity: d.identity}
+	out := rollout.Observation{At: now, Exists: rollout.No, Propagating: rollout.No, Routing: d.routing, ManagerIdentity: d.identity,
+		Stuck: rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}}
 	for _, b := range d.builds {
 		out.Exists = rollout.Yes
 		v := rollout.VersionObservation{BuildID: b.id, CreatedAt: b.created, BecameCurrentAt: b.current, FirstActivatedAt: b.current, DeactivatedAt: b.left,

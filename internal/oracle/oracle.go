@@ -336,6 +336,7 @@ func (o *oracle) raises() {
 	}
 	o.check(o.served(target.BuildID), "raises %s, which is not served", target.BuildID)
 	o.countedFirst(was, target.BuildID)
+	o.leavesNothing(was.Current, target.BuildID)
 	for _, b := range o.rec.Bars {
 		o.check(b.BuildID != target.BuildID || b.TemplateHash != target.TemplateHash, "raises a barred build")
 	}
@@ -376,6 +377,26 @@ func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 	}
 	next := o.p.Record.Target
 	o.check(next != nil && next.BuildID == id && next.StuckBefore != nil, "raises %s from nothing without a count of what is stuck", id)
+}
+
+// leavesNothing: each task queue of the current version is served by the one that is raised, or idle, or a person saw it named and said yes.
+func (o *oracle) leavesNothing(current, id string) {
+	from, to := listedIn(o.s.Observation, current), listedIn(o.s.Observation, id)
+	if from == nil || to == nil {
+		return
+	}
+	yes := func(q rollout.TaskQueue) bool {
+		same := func(r v1alpha1.RecordedQueue) bool { return r.Name == q.Name && string(r.Type) == string(q.Type) }
+		p, t := o.rec.Proposal, o.rec.Target
+		merged := o.rec.Decided != nil && !sameTraffic(*o.rec.Decided, o.rec.Desired)
+		return t != nil && t.BuildID == id && slices.ContainsFunc(t.LeavesBehind, same) ||
+			p != nil && p.BuildID == id && (p.Approved != nil || merged) && slices.ContainsFunc(p.LeavesBehind, same)
+	}
+	for _, q := range from.Queues {
+		served := slices.ContainsFunc(to.Queues, func(r rollout.TaskQueue) bool { return r.Name == q.Name && r.Type == q.Type })
+		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0
+		o.check(served || idle || yes(q), "leaves %s of %s behind", q.Name, current)
+	}
 }
 
 // alone: no unversioned worker is on any of the version's queues.

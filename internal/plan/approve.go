@@ -204,7 +204,8 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	if h == nil {
 		return
 	}
-	p := v1alpha1.RecordedProposal{Kind: proposalKind(h.Action), BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To, Since: v1alpha1.NewTime(r.now)}
+	p := v1alpha1.RecordedProposal{Kind: proposalKind(h.Action), BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To,
+		LeavesBehind: r.proposedLeaves(h.Action), Since: v1alpha1.NewTime(r.now)}
 	if r.proposes(h.Action) && !r.rec.Proposal.Withdrawn && by == "" {
 		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
 	}

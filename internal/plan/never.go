@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -209,6 +210,7 @@ func (n *never) raise(c rollout.RoutingCall) {
 		n.oneStep(step)
 		n.known(step.BuildID)
 		n.baseline(step.BuildID)
+		n.leaves(c, step.BuildID)
 		n.pooled(step.BuildID)
 	}
 }
@@ -256,6 +258,30 @@ func (n *never) ready(id string) {
 	for _, q := range v.Queues {
 		if !q.Pollers.Known || !n.polled(q.Pollers) {
 			n.add("traffic would be raised to %s, whose task queue %s has no fresh poller", id, q.Name)
+		}
+	}
+}
+
+// leaves: no raise leaves a task queue of the current version behind that may be in use, unless a person approved that by its name.
+func (n *never) leaves(c rollout.RoutingCall, id string) {
+	obs := &n.s.Observation
+	current, v := obs.Version(obs.Routing.Current), obs.Version(id)
+	if current == nil || v == nil {
+		return
+	}
+	var named []v1alpha1.RecordedQueue
+	if t := n.routing().Target; t != nil && t.BuildID == id {
+		named = append(named, t.LeavesBehind...)
+	}
+	if p := n.routing().Proposal; p != nil && p.BuildID == id {
+		named = append(named, p.LeavesBehind...)
+	}
+	for _, q := range current.Queues {
+		queue := v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}
+		served := slices.ContainsFunc(v.Queues, func(own rollout.TaskQueue) bool { return own.Name == q.Name && own.Type == q.Type })
+		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0
+		if !served && !idle && !(slices.Contains(named, queue) && slices.Contains(c.LeavesBehind, queue)) {
+			n.add("traffic would be raised to %s, which does not serve %s, and nobody approved that", id, queue)
 		}
 	}
 }

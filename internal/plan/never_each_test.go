@@ -125,6 +125,19 @@ func callCases() []spoilt {
 	atZero := inRecordOf("v1", func(r *v1alpha1.RecordedVersion) { r.Replicas = replicas(0) })
 	const more = "more than one step"
 	const unbased = "not known how many workflows are stuck without it"
+	const behind = "and nobody approved that"
+	backlog := func(b rollout.Backlog) func(*rollout.Snapshot, *rollout.Plan) {
+		return lists("v1", func(v *rollout.VersionObservation) {
+			v.Queues = append(v.Queues, rollout.TaskQueue{Name: receipts.Name, Type: rollout.QueueActivity, Backlog: b})
+		})
+	}
+	receives := backlog(rollout.Backlog{})
+	callNames := planned(func(p *rollout.Plan) { p.Raise.LeavesBehind = []v1alpha1.RecordedQueue{receipts} })
+	proposalNames := func(tag string) func(*rollout.Snapshot, *rollout.Plan) {
+		return records(func(r *v1alpha1.RoutingSpec) {
+			r.Proposal = &v1alpha1.RecordedProposal{BuildID: id(tag), LeavesBehind: []v1alpha1.RecordedQueue{receipts}}
+		})
+	}
 	noCount := observes(func(o *rollout.Observation) { o.Stuck.Problems = rollout.Count{} })
 	based := func(tag string) func(*rollout.Snapshot, *rollout.Plan) {
 		return records(func(r *v1alpha1.RoutingSpec) {
@@ -165,6 +178,21 @@ func callCases() []spoilt {
 		{"raise: no baseline for the first version", first, noCount, ""},
 		{"raise: no baseline beside unversioned workers", first, both(noCount, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Unversioned = rollout.Yes })), unbased},
 		{"raise: no baseline beside a ramp", first, both(noCount, both(ramps(true, "v3", 10), to(rollout.SetRamp, id("v2"), 10))), unbased},
+		{"raise: leaves a queue behind", raise, receives, behind},
+		{"raise: leaves a queue behind that the call names", raise, both(receives, callNames), behind},
+		{"raise: leaves a queue behind that a proposal names", raise, both(receives, proposalNames("v2")), behind},
+		{"raise: leaves a queue behind that another's proposal names", raise, both(receives, both(callNames, proposalNames("v3"))), behind},
+		{"raise: leaves a queue behind as proposed", raise, both(receives, both(callNames, proposalNames("v2"))), ""},
+		{"raise: leaves a queue behind as recorded", raise, both(receives, both(callNames, records(func(r *v1alpha1.RoutingSpec) {
+			r.Target.LeavesBehind = []v1alpha1.RecordedQueue{receipts}
+		}))), ""},
+		{"raise: leaves a queue behind as recorded of another", raise, both(receives, both(callNames, records(func(r *v1alpha1.RoutingSpec) {
+			r.Target = &v1alpha1.RoutingTarget{BuildID: id("v1"), LeavesBehind: []v1alpha1.RecordedQueue{receipts}}
+		}))), behind},
+		{"raise: leaves a queue behind with a backlog", raise, backlog(rollout.Backlog{Known: true, Count: 1}), behind},
+		{"raise: leaves a queue behind where tasks come", raise, backlog(rollout.Backlog{Known: true, AddRate: 0.1}), behind},
+		{"raise: leaves an idle queue behind", raise, backlog(rollout.Backlog{Known: true}), ""},
+		{"raise: serves the name with another type", raise, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Type = rollout.QueueNexus }), behind},
 		{"lower: no ramp", lower, ramps(false, "v2", 30), "would raise traffic to"},
 		{"lower: current stays", back, to(rollout.SetCurrent, id("v2"), 0), "which it was not before"},
 		{"rollback: to what Temporal alone knows as current", back, both(records(func(r *v1alpha1.RoutingSpec) { r.Promotions = r.Promotions[1:] }),

@@ -174,6 +174,14 @@ func raisesSpoilt() []spoilt {
 	written := func(d v1alpha1.DesiredRouting) func(*rollout.Snapshot, *rollout.Plan) {
 		return planned(func(p *rollout.Plan) { p.Record.Desired = d })
 	}
+	receives := lists("v1", func(v *rollout.VersionObservation) {
+		v.Queues = append(v.Queues, rollout.TaskQueue{Name: receipts.Name, Type: rollout.QueueActivity})
+	})
+	namedIn := func(approved *v1alpha1.Asked) func(*rollout.Snapshot, *rollout.Plan) {
+		return records(func(r *v1alpha1.RoutingSpec) {
+			r.Proposal = &v1alpha1.RecordedProposal{BuildID: id("v2"), LeavesBehind: []v1alpha1.RecordedQueue{receipts}, Approved: approved}
+		})
+	}
 	const gives, unserved, held = "lowering gives more", "is not served", "raises though held"
 	barred := func(tag, template string) func(*rollout.Snapshot, *rollout.Plan) {
 		return func(s *rollout.Snapshot, p *rollout.Plan) {
@@ -215,6 +223,9 @@ func raisesSpoilt() []spoilt {
 			"raises from 10 to 100"},
 		{"raise: without a baseline in the record", raise, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), "without a count of what is stuck"},
 		{"raise: no baseline, and it has traffic", ramp, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), ""},
+		{"raise: leaves a queue behind", raise, receives, "leaves receipts of"},
+		{"raise: leaves a queue behind as proposed", raise, also(receives, namedIn(nil)), "leaves receipts of"},
+		{"raise: leaves a queue behind as approved", raise, also(receives, namedIn(&v1alpha1.Asked{})), ""},
 		{"raise: Manual", raise, manually, "raises though the strategy is Manual"},
 		{"raise: Manual, and a person's wish", raise, also(manually, wished), ""},
 		{"raise: held", raise, wasHeld(v1alpha1.HoldManual, "v2"), held},

@@ -82,6 +82,9 @@ func (r *resolver) nextGates() []v1alpha1.RecordedGate {
 		default:
 			next[at] = seen
 		}
+		if r.move() != nil || seen.Outcome != v1alpha1.GateCompletes {
+			continue // the commit says what follows from it
+		}
 		r.lines = append(r.lines, fmt.Sprintf("gate %s %s on task queue %s", seen.WorkflowType, howItEnded(rollout.GateState(seen.Outcome)), seen.TaskQueue))
 	}
 	return next[max(0, len(next)-maxGates):]

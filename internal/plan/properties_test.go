@@ -193,6 +193,12 @@ var events = map[string]func(*rapid.T, *world){
 	},
 	"gate":      someGate,
 	"gates end": endGates,
+	"receipts": func(t *rapid.T, w *world) {
+		more := func(b rollout.Backlog) map[string][]rollout.TaskQueue {
+			return map[string][]rollout.TaskQueue{id("v1"): {{Name: "receipts", Type: rollout.QueueActivity, Unversioned: rollout.No, Backlog: b}}}
+		}
+		w.server.more = mostly(t, nil, more(idleQueue), more(busyQueue), more(rollout.Backlog{}))
+	},
 	"retention": func(_ *rapid.T, w *world) { w.server.retention() },
 	"analysis": func(t *rapid.T, w *world) {
 		w.spec().Rollout.Analysis = nil
@@ -262,7 +268,7 @@ var events = map[string]func(*rapid.T, *world){
 		s := w.server
 		s.down, s.lies, s.manager, s.others, s.unversioned = false, nil, owner, nil, rollout.No
 		s.stuck.Unattributed, s.stuck.UnattributedSample = rollout.Counted(0), rollout.Sample{}
-		s.stuck.Problems = rollout.Counted(0)
+		s.stuck.Problems, s.more = rollout.Counted(0), nil
 	},
 }
 

@@ -80,7 +80,8 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 		next.Target = &same
 	case r.unusable == nil:
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
-			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Gates: r.nextGates(), Approved: r.rolloutApproved()}
+			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Gates: r.nextGates(),
+			LeavesBehind: r.nextLeaves(), Approved: r.rolloutApproved()}
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}

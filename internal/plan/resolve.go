@@ -104,6 +104,9 @@ func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
 				Message: fmt.Sprintf("environment %s wants every raise approved", r.s.Environment.Name)}}})
 		}
 	}
+	if queues := r.leaves(a); len(queues) > 0 {
+		verdict, a.Approved = combine(r.unapproved(queues), verdict), false
+	}
 	switch {
 	case verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness():
 		_, why := strictest(verdict)
@@ -331,6 +334,12 @@ func (r *resolver) calls(plan *rollout.Plan) {
 	}
 	switch {
 	case a.Raises():
+		if a.Kind != rollout.Unroute {
+			call.LeavesBehind = r.callLeaves(a.BuildID)
+			if said := r.sayLeft(a.BuildID); said != "" {
+				r.lines = append(r.lines, said)
+			}
+		}
 		plan.Raise = &call
 	case len(call.Steps) > 0:
 		plan.Lower = &call

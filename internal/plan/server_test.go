@@ -35,6 +35,8 @@ type server struct {
 	stuck rollout.Stuck
 	// old: it does not say when a version became current, as before 1.30.
 	old bool
+	// more are further task queues of versions, by build ID, polled like the first.
+	more map[string][]rollout.TaskQueue
 }
 
 // failure says how calls fail, "" for not at all.
@@ -225,6 +227,10 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 				q.Pollers.Count, q.Pollers.LastAccess = 1, v.lastPoll
 			}
 			seen.Queues, seen.QueuesKnown, seen.TurnedBack = []rollout.TaskQueue{q}, rollout.Yes, v.TurnedBack
+			for _, own := range s.more[id] {
+				own.Pollers = q.Pollers
+				seen.Queues = append(seen.Queues, own)
+			}
 			seen.Workers = map[string]rollout.Pollers{}
 			for _, name := range ask.Workers {
 				seen.Workers[name] = q.Pollers

@@ -293,7 +293,7 @@ func waitForPollers(v *view) (outcome, bool) {
 	if id == v.actual.Current {
 		return outcome{}, false
 	}
-	e := v.serves(id, v.actual.Current)
+	e := v.serves(id)
 	if e.answer == rollout.Yes {
 		e = v.poolsServe()
 	}
@@ -302,7 +302,7 @@ func waitForPollers(v *view) (outcome, bool) {
 		if !v.fresh() {
 			return say(rollout.StaleFacts, "what is known of Temporal is %s old", age(v.now, v.obs.At)), true
 		}
-		return outcome{}, false
+		return queuesLeft(v)
 	case rollout.No:
 		o := say(rollout.WaitingForPollers, "%s", e.why)
 		if deadline, limit := v.pollerDeadline(); v.now.After(deadline) {

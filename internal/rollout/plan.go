@@ -74,6 +74,9 @@ type RoutingCall struct {
 	Claim Claim `json:"claim"`
 	// Steps are made in order; each response's token goes into the next.
 	Steps []RoutingStep `json:"steps"`
+	// LeavesBehind are the task queues of the current version that a raise may find missing in the version that it is for, as a person approved. With any
+	// other one missing the call is not made. Empty: the server refuses for any that is in use.
+	LeavesBehind []v1alpha1.RecordedQueue `json:"leavesBehind,omitempty"`
 	// TurnedBack builds get a mark in Temporal's metadata, with the reason.
 	TurnedBack map[string]string `json:"turnedBack,omitempty"`
 	Identity   string            `json:"identity"`

@@ -11,17 +11,19 @@ day_ns := ((24 * 60) * 60) * 1000000000
 # METADATA
 # title: Is the window open now
 # description: The zone is for a window that names none.
-open(window, _) if {
-	time.parse_rfc3339_ns(window.start) <= time.now_ns()
-	time.now_ns() < time.parse_rfc3339_ns(window.end)
+open(window, zone) if open_at(window, zone, time.now_ns())
+
+open_at(window, _, ns) if {
+	time.parse_rfc3339_ns(window.start) <= ns
+	ns < time.parse_rfc3339_ns(window.end)
 }
 
-open(window, zone) if {
+open_at(window, zone, ns) if {
 	tz := object.get(window, "timezone", zone)
-	now := minutes_now(tz)
+	now := minutes_at(tz, ns)
 	from := minutes(object.get(window, "from", "00:00"))
 	to := minutes(object.get(window, "to", "24:00"))
-	inside(window, noon(tz), now, from, to)
+	inside(window, noon(tz, ns), now, from, to)
 }
 
 inside(window, today, now, from, to) if {
@@ -48,11 +50,29 @@ inside(window, today, now, from, to) if {
 #   As RFC 3339. Of whole or partial days the end of the part that is open now; where clocks change before it, up to an hour off.
 until(window, _) := window.end if window.end
 
-until(window, zone) := time.format(minute + (left * 60000000000)) if {
+until(window, zone) := time.format(end_at(window, zone, time.now_ns())) if not window.end
+
+# METADATA
+# title: Until when one of several windows is open
+# description: >-
+#   As RFC 3339, in UTC. Windows that touch or overlap are one: it is the end of the last of them. Sixteen in a row are looked at, of which
+#   each day counts as one.
+until_all_closed(list, zone) := time.format(four_by_four(list, zone, time.now_ns()))
+
+four_by_four(list, zone, ns) := four_on(list, zone, four_on(list, zone, four_on(list, zone, four_on(list, zone, ns))))
+
+four_on(list, zone, ns) := one_on(list, zone, one_on(list, zone, one_on(list, zone, one_on(list, zone, ns))))
+
+# one_on is the latest end of the windows that are open at a time; that time, if none is.
+one_on(list, zone, ns) := max({end_at(window, zone, ns) | some window in list; open_at(window, zone, ns)} | {ns})
+
+end_at(window, _, _) := time.parse_rfc3339_ns(window.end) if window.end
+
+end_at(window, zone, ns) := minute + (left * 60000000000) if {
 	not window.end
-	now := minutes_now(object.get(window, "timezone", zone))
+	now := minutes_at(object.get(window, "timezone", zone), ns)
 	left := remaining(now, minutes(object.get(window, "to", "24:00")))
-	minute := time.now_ns() - (time.now_ns() % 60000000000)
+	minute := ns - (ns % 60000000000)
 }
 
 remaining(now, to) := to - now if to > now
@@ -60,9 +80,9 @@ remaining(now, to) := to - now if to > now
 remaining(now, to) := (to + (24 * 60)) - now if to <= now
 
 # noon is midday of the local date, taken as UTC: a point from which days can be counted without daylight saving.
-noon(tz) := time.parse_rfc3339_ns(sprintf("%04d-%02d-%02dT12:00:00Z", time.date([time.now_ns(), tz])))
+noon(tz, ns) := time.parse_rfc3339_ns(sprintf("%04d-%02d-%02dT12:00:00Z", time.date([ns, tz])))
 
-minutes_now(tz) := (clock[0] * 60) + clock[1] if clock := time.clock([time.now_ns(), tz])
+minutes_at(tz, ns) := (clock[0] * 60) + clock[1] if clock := time.clock([ns, tz])
 
 minutes(text) := (to_number(substring(text, 0, 2)) * 60) + to_number(substring(text, 3, 2))
 
@@ -79,6 +99,12 @@ named(window, ns) if {
 describe(window) := sprintf("%s (until %s)", [window.name, window.end]) if window.end
 
 describe(window) := sprintf("%s (%s)", [window.name, concat("; ", details(window))]) if not window.end
+
+# METADATA
+# title: The window in words, with the time from which raising is possible again
+describe_until(window, end) := sprintf("%s (until %s)", [window.name, end]) if window.end
+
+describe_until(window, _) := describe(window) if not window.end
 
 details(window) := array.concat(
 	[concat(", ", window[key]) | some key in ["days", "dates"]],

@@ -7,20 +7,22 @@ import data.rampart.library.windows
 # METADATA
 # title: Freeze windows
 # description: >-
-#   Nothing is raised while a window is open: spans of time, weekly windows, holidays. Taking traffic back is always
-#   allowed, and changed credentials of a connection reach all versions. Off until a window is configured.
+#   Nothing is raised while a window is open: spans of time, weekly windows, holidays. Windows that touch are one; until
+#   is when raising is possible again. Taking traffic back is always allowed, and changed credentials of a connection
+#   reach all versions. Off until a window is configured.
 # custom:
 #   rule: rollout.freeze
 #   parameters:
 #     timezone: the time zone of windows that name none, such as Europe/Berlin
 #     actions: the kinds of actions that are frozen
 #     windows: spans of time, days of the week and dates
-deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "until": windows.until(window, freeze.timezone)} if {
+deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "until": until} if {
 	some window in freeze.windows
 	input.action.kind in freeze.actions
 	not input.action.lowers
 	not object.get(input.action, "update", "") == "Connection"
 	match.scope(window)
 	windows.open(window, freeze.timezone)
-	msg := sprintf("frozen: %s", [windows.describe(window)])
+	until := windows.until_all_closed([w | some w in freeze.windows; match.scope(w)], freeze.timezone)
+	msg := sprintf("frozen: %s", [windows.describe_until(window, until)])
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
@@ -366,6 +367,37 @@ func TestMissingTaskQueues(t *testing.T) {
 	}, out.LeftBehind))
 	require.Contains(t, e.log.String(), "task queue left behind")
 	require.Equal(t, []string{"current v1", "current v2", "current v1"}, e.ns.RoutingCalls(deployment))
+}
+
+// A raise may leave behind the task queues that it names, and no other one: the server's flag would ignore those too.
+func TestRaiseLeavesBehindWhatItNames(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	e.start("app-both", "v2")
+	e.raise(current("v2"))
+	e.busy(queue2)
+	activities, workflows := v1alpha1.RecordedQueue{Name: queue2, Type: v1alpha1.ActivityQueue}, v1alpha1.RecordedQueue{Name: queue2, Type: v1alpha1.WorkflowQueue}
+
+	call := e.call(ramp("v1", 10))
+	call.LeavesBehind = []v1alpha1.RecordedQueue{activities}
+	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	var other *temporal.MissingQueueError
+	require.ErrorAs(t, err, &other)
+	require.ErrorIs(t, err, rollout.ErrStale)
+	require.Equal(t, queue2, other.Queue.Name)
+	require.Equal(t, rollout.QueueWorkflow, other.Queue.Type)
+	require.False(t, e.routing().HasRamp)
+
+	call.LeavesBehind = []v1alpha1.RecordedQueue{activities, workflows}
+	out, err := e.pool.Raise(e.ctx, e.target(), call)
+	require.NoError(t, err)
+	require.Equal(t, float32(10), out.Routing.Percentage)
+	require.Len(t, out.LeftBehind, 2)
+	promote := e.call(current("v1"))
+	promote.LeavesBehind = call.LeavesBehind
+	out, err = e.pool.Raise(e.ctx, e.target(), promote)
+	require.NoError(t, err)
+	require.Equal(t, "v1", out.Routing.Current)
 }
 
 func TestDeleteVersion(t *testing.T) {

@@ -148,6 +148,34 @@ func TestFactRollbackIsRefusedForMissingTaskQueues(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The flag ignores every missing task queue, whichever was meant, and nothing else: token and manager count as ever.
+func TestFactIgnoringMissingTaskQueuesIgnoresAllOfThem(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1", "v3")
+	e.start("app-both", "v2")
+	e.mustCurrent("v1")
+	stale := e.describe().GetConflictToken()
+	e.mustCurrent("v2")
+	// Both the workflow and the activity task queue are in use: each by itself would be a reason to refuse.
+	run, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{TaskQueue: queue2}, temporalenv.Checkout)
+	require.NoError(t, err)
+	require.NoError(t, run.Get(e.ctx, nil))
+	require.NoError(t, e.manager(bot, bot))
+	_, err = e.ramp(routing{build: "v3", percentage: 10, identity: bot, ignore: true, token: stale})
+	requireCode(t, codes.FailedPrecondition, err)
+	_, err = e.ramp(routing{build: "v3", percentage: 10, identity: "somebody", ignore: true})
+	requireCode(t, codes.FailedPrecondition, err)
+	_, err = e.ramp(routing{build: "v3", percentage: 10, identity: bot, ignore: true})
+	require.NoError(t, err)
+	// A ramp that goes on is not checked again; the promotion is.
+	_, err = e.ramp(routing{build: "v3", percentage: 50, identity: bot})
+	require.NoError(t, err)
+	_, err = e.current(routing{build: "v3", identity: bot})
+	requireCode(t, codes.FailedPrecondition, err)
+	_, err = e.current(routing{build: "v3", identity: bot, ignore: true})
+	require.NoError(t, err)
+}
+
 func TestFactIdleMissingTaskQueuesAreLetThrough(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1")

@@ -108,6 +108,8 @@ type RoutingTarget struct {
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
 	// Gates are the outcomes of this attempt's test workflows, in the order in which they were seen: none runs again because its run is gone.
 	Gates []RecordedGate `json:"gates,omitempty"`
+	// LeavesBehind are task queues of the version before that may be in use, and that raises of this attempt leave behind since a person approved it.
+	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
 	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; nil: there is none.
 	Approved *Asked `json:"approved,omitempty"`
 	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.
@@ -124,6 +126,8 @@ type RecordedProposal struct {
 	// From and To are the version's shares of new workflows before and after, in percent; To is 100 for the promotion.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
+	// LeavesBehind are task queues of the current version that may be in use and that the raise leaves behind: who approves it approves that.
+	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
 	// Since is when it was first proposed.
 	Since Time `json:"since"`
 	// PullRequest is the address where it is reviewed; "": nowhere, or not yet.

@@ -159,6 +159,8 @@ func enumOf(t reflect.Type) []string {
 		return values(StatusOn, StatusOff)
 	case reflect.TypeFor[Guard]():
 		return values(GuardOn, GuardOff)
+	case reflect.TypeFor[QueueType]():
+		return values(WorkflowQueue, ActivityQueue, NexusQueue)
 	case reflect.TypeFor[BuildIDSource]():
 		return values(BuildIDTemplate, BuildIDCustom)
 	case reflect.TypeFor[HoldKind]():

@@ -53,7 +53,9 @@ func (v *validator) routing(n *node, r *Routing) {
 			v.errorf(f, "must not be negative")
 		}
 		v.recordedGates(target.get("gates"))
+		v.recordedQueues(target.get("leavesBehind"))
 	}
+	v.recordedQueues(spec.get("proposal").get("leavesBehind"))
 	v.versions(spec.get("versions"))
 	for _, key := range []string{"promotions", "bars", "setAside"} {
 		for _, item := range spec.get(key).items() {
