@@ -28,7 +28,7 @@ import (
 //	deployment   namespace, name, path; with a usable spec kind, metadata (labels, annotations) and spec
 //	connection   before, as the record has it, and after, as Git has it: name, hostPort, serverName, auth, secret
 //	action       id, kind, buildID, from, to, step, steps, row, reason, cause, …; raises, lowers, removes, approved;
-//	             resources, what changes of the objects made from templates: template, removes, scales;
+//	             resources, what changes of the objects made from templates: template, removes, scales, object (as the template says it);
 //	             evacuation (stage, attempt, since, after, target, signal, jobID, count of open workflows) of those that stay
 //	versions     of Git and Temporal, each with its record, drainage, queues, counts; target says which one is asked for
 //	routing      as it was read: known, fresh, current, hasRamp, ramping, percentage, …
@@ -232,6 +232,9 @@ func actionOf(a *rollout.Action) ast.Value {
 			o.text("template", w.Template)
 			o.flag("removes", w.Removes())
 			o.flag("scales", w.Scales)
+			if says, err := valueOfJSON(w.Object); err == nil && !w.Removes() {
+				o.put("object", says)
+			}
 		}))
 	}
 	o.flag("raises", a.IsRaise())

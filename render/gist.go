@@ -25,7 +25,7 @@ func Gist(file, data string) string {
 			return data
 		}
 		meta := object.Metadata
-		meta.Annotations = usersOwn(meta.Annotations)
+		meta.Labels, meta.Annotations = ownKeys(meta.Labels), ownKeys(meta.Annotations)
 		gist, err := json.Marshal([]any{object.APIVersion, object.Kind, meta, object.Spec, TransitionKey(object.Status)})
 		if err != nil {
 			return data

@@ -24,7 +24,7 @@ var templates = map[string]string{
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata:
-  labels: {team: payments, temporal.io/build-id: theirs}
+  labels: {team: payments}
   annotations: {note: "on"}
 spec:
   scaleTargetRef: {}

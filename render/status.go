@@ -60,6 +60,7 @@ func (f *filer) statusObject() (map[string]any, error) {
 	}
 	user := *f.plan.Spec
 	user.Status = nil
+	user.Metadata.Labels, user.Metadata.Annotations = ownKeys(user.Metadata.Labels), ownKeys(user.Metadata.Annotations)
 	user.Metadata.Name, user.Metadata.Namespace = f.plan.Deployment.Name, f.plan.Deployment.Namespace
 	v, err := plainValue(user)
 	if err != nil {
@@ -119,15 +120,22 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 func (f *filer) sameObject(old *v1alpha1.WorkerDeployment) bool {
 	spec := f.plan.Spec
 	return spec == nil || old.Kind == spec.Kind && old.APIVersion == spec.APIVersion &&
-		maps.Equal(old.Metadata.Labels, spec.Metadata.Labels) &&
-		maps.Equal(usersOwn(old.Metadata.Annotations), usersOwn(spec.Metadata.Annotations))
+		maps.Equal(ownKeys(old.Metadata.Labels), ownKeys(spec.Metadata.Labels)) &&
+		maps.Equal(ownKeys(old.Metadata.Annotations), ownKeys(spec.Metadata.Annotations))
 }
 
-// usersOwn leaves out the annotations that are added to status.yaml.
-func usersOwn(annotations map[string]string) map[string]string {
-	own := maps.Clone(annotations)
-	delete(own, rollout.AnnotationStatusHash)
-	delete(own, rollout.AnnotationArgoSync)
+// ownKeys leaves out labels or annotations that tell other tools what to do with an object, and those that are added to status.yaml. One that is
+// there already stays until the status changes.
+func ownKeys(all map[string]string) map[string]string {
+	var own map[string]string
+	for k, v := range all {
+		if v1alpha1.KeyOwner(k) == "" {
+			if own == nil {
+				own = make(map[string]string, len(all))
+			}
+			own[k] = v
+		}
+	}
 	return own
 }
 

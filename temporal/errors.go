@@ -112,8 +112,8 @@ func (e *BusyError) Is(target error) bool { return target == rollout.ErrBusy }
 // Unwrap gives the server's error.
 func (e *BusyError) Unwrap() error { return e.Err }
 
-// problem is a failed read as data. The reasons are the in-cluster controller's.
-func problem(err error) *rollout.Problem {
+// problem is a failed read of something as data. The reasons are the in-cluster controller's.
+func problem(what string, err error) *rollout.Problem {
 	var (
 		connect     *ConnectError
 		credentials *CredentialsError
@@ -125,7 +125,7 @@ func problem(err error) *rollout.Problem {
 	case errors.As(err, &connect):
 		reason = rollout.TemporalClientCreationFailed
 	}
-	return &rollout.Problem{Reason: reason, Message: err.Error(), Busy: errors.Is(err, rollout.ErrBusy)}
+	return &rollout.Problem{Reason: reason, Message: what + ": " + coarse(err), Busy: errors.Is(err, rollout.ErrBusy)}
 }
 
 // serviceError gives a gRPC error its type. Errors of our own interceptor stay what they are.
@@ -133,6 +133,9 @@ func serviceError(err error) error {
 	var credentials *CredentialsError
 	if err == nil || errors.As(err, &credentials) {
 		return err
+	}
+	if st, answered := status.FromError(err); answered && st.Code() == codes.Unknown {
+		return &unknownError{errors.New(st.Message())}
 	}
 	err = serviceerror.FromStatus(status.Convert(err))
 	var exhausted *serviceerror.ResourceExhausted

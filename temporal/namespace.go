@@ -31,7 +31,7 @@ func (p *Pool) NamespaceAt(ctx context.Context, conn v1alpha1.Connection, tempor
 		out.ID, err = s.namespaceID(ctx)
 	}
 	if err != nil {
-		out.Problem = problem(fmt.Errorf("describe Temporal namespace %s at %s: %w", temporalNamespace, conn.Spec.HostPort, err)).Message
+		out.Problem = problem(fmt.Sprintf("describe Temporal namespace %s at %s", temporalNamespace, conn.Spec.HostPort), err).Message
 	}
 	return out
 }

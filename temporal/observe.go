@@ -21,7 +21,11 @@ import (
 func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	at := p.cfg.Clock()
 	failed := func(err error) rollout.Observation {
-		return rollout.Observation{At: at, Problem: problem(fmt.Errorf("read worker deployment %s: %w", ask.Deployment, err))}
+		what := "read worker deployment " + ask.Deployment.String()
+		if !errors.Is(err, rollout.ErrBusy) && !errors.Is(err, context.Canceled) {
+			p.cfg.Log.WarnContext(ctx, "Temporal not read", "deployment", ask.Deployment.String(), "connection", conn.Metadata.Namespace+"/"+conn.Metadata.Name, "error", err)
+		}
+		return rollout.Observation{At: at, Problem: problem(what, err)}
 	}
 	s, err := p.session(conn, ask.TemporalNamespace)
 	if err != nil {

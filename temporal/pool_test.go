@@ -48,7 +48,7 @@ func TestPoolIsSafeForConcurrentUse(t *testing.T) {
 	require.NoError(t, p.Close())
 	obs := p.Observe(t.Context(), conn, rollout.Ask{Deployment: rollout.Name{Namespace: "a", Name: "b"}})
 	require.Empty(t, cmp.Diff(rollout.Observation{At: obs.At, Problem: &rollout.Problem{
-		Reason: rollout.TemporalClientCreationFailed, Message: "read worker deployment a/b: connect to temporal: the pool is closed",
+		Reason: rollout.TemporalClientCreationFailed, Message: "read worker deployment a/b: Temporal cannot be reached: the bot's log has the details",
 	}}, obs))
 }
 
@@ -59,9 +59,9 @@ func TestProblem(t *testing.T) {
 	} {
 		err := serviceError(status.Error(code, "x"))
 		require.Equal(t, code, codeOf(err))
-		require.Equal(t, want, problem(err).Reason, "%v", code)
-		require.False(t, problem(err).Busy, "%v", code)
+		require.Equal(t, want, problem("read", err).Reason, "%v", code)
+		require.False(t, problem("read", err).Busy, "%v", code)
 	}
-	require.True(t, problem(serviceError(status.Error(codes.ResourceExhausted, "x"))).Busy)
-	require.True(t, problem(&BudgetError{}).Busy)
+	require.True(t, problem("read", serviceError(status.Error(codes.ResourceExhausted, "x"))).Busy)
+	require.True(t, problem("read", &BudgetError{}).Busy)
 }

@@ -32,7 +32,7 @@ type Masker struct {
 // Masked without being asked are: the values of literal environment variables and of HTTP headers; texts whose keys name credentials
 // (password, token, ...), and values beside such a name; the inputs of gates; what kubectl keeps of the object that it applied;
 // arguments and commands that carry credentials (--token=x, --token x, -u name:x, TOKEN=x); bearer credentials, assigned ones
-// (token=x) and passwords in URLs in any text; and what the result repeats of those, unless the input has the same text where it is
+// (token=x) and passwords in URLs in any text, tokens of known formats and private keys; and what the result repeats of those, unless the input has the same text where it is
 // not masked.
 func NewMasker(pointers ...string) (*Masker, error) {
 	m := &Masker{}
@@ -247,18 +247,20 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 			s = w.inText(path, s, loginArgument)
 		}
 	}
-	return w.inText(path, s, argued, bearer, userinfo, assigned, spaced, login)
+	return w.inText(path, s, token, argued, bearer, userinfo, assigned, spaced, login)
 }
 
 // inAnyText masks the credentials of a text that may be about anything.
 func (w *masking) inAnyText(path []string, s string) string {
-	if !strings.ContainsAny(s, " =:") || strings.Trim(s, "0123456789-+:.TZ") == "" { // most texts: a word, or a time
+	if !strings.ContainsAny(s, " =:") && len(s) < shortestToken || strings.Trim(s, "0123456789-+:.TZ") == "" { // most texts: a word, or a time
 		return s
 	}
-	if w.masker.clean.of(s, func(s string) bool { return !bearer.MatchString(s) && !userinfo.MatchString(s) && !told.MatchString(s) }) {
+	if w.masker.clean.of(s, func(s string) bool {
+		return !token.MatchString(s) && !bearer.MatchString(s) && !userinfo.MatchString(s) && !told.MatchString(s)
+	}) {
 		return s
 	}
-	return w.inText(path, s, bearer, userinfo, told)
+	return w.inText(path, s, token, bearer, userinfo, told)
 }
 
 // inText masks the second group of what the expressions find.

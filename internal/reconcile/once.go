@@ -431,6 +431,12 @@ func (r *Reconciler) read(ctx context.Context, report *Report) (reading, error) 
 	}
 }
 
+// coarse is an error whose words are for the log alone: in Git stands what kind of failure it is.
+type coarse interface {
+	error
+	Coarse() string
+}
+
 // notDone notes that a call did not work. One that came too late, or that Temporal was too busy for, is no failure: the next cycle decides again.
 func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) {
 	if errors.Is(err, rollout.ErrStale) {
@@ -441,7 +447,13 @@ func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, e
 		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment", d.Plan.Deployment.String(), "error", err)
 		return
 	}
-	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: err.Error()})
+	message := err.Error()
+	var hidden coarse
+	if errors.As(err, &hidden) {
+		message = hidden.Coarse()
+		r.Log.ErrorContext(ctx, "call to Temporal failed", "deployment", d.Plan.Deployment.String(), "error", err)
+	}
+	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: message})
 }
 
 func (r *Reconciler) fail(ctx context.Context, d *Decision, report *Report, p rollout.Problem) {

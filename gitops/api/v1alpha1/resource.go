@@ -39,12 +39,19 @@ func DefaultResourceKinds() []string {
 	return []string{"HorizontalPodAutoscaler", "PodDisruptionBudget", "ScaledObject"}
 }
 
-// AllowsKind says whether a list of kinds has an object's kind, in capitals or not. An entry is a kind, of any API group,
-// or Kind.group.
+// groupsOf are the API groups of kinds that an entry means by their names alone: other groups may have kinds of the same names, which do
+// something else.
+var groupsOf = map[string]string{"horizontalpodautoscaler": "autoscaling", "poddisruptionbudget": "policy", "scaledobject": "keda.sh"}
+
+// AllowsKind says whether a list of kinds has an object's kind, in capitals or not. An entry is a kind, of any API group but for the kinds of
+// DefaultResourceKinds, which are those of Kubernetes and KEDA, or Kind.group.
 func AllowsKind(kinds []string, apiVersion, kind string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	for _, k := range kinds {
 		wantKind, wantGroup, hasGroup := strings.Cut(strings.TrimSpace(k), ".")
+		if known, ok := groupsOf[strings.ToLower(wantKind)]; ok && !hasGroup {
+			wantGroup, hasGroup = known, true
+		}
 		if strings.EqualFold(wantKind, kind) && kind != "" && (!hasGroup || grouped && strings.EqualFold(wantGroup, group)) {
 			return true
 		}

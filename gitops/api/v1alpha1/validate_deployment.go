@@ -30,7 +30,11 @@ var (
 
 // workerDeployment checks a spec. Temporal's limit of 480 bytes for namespace/name follows from the two labels.
 func (v *validator) workerDeployment(n *node, w *WorkerDeployment) {
-	v.deploymentName(v.text(v.metadata(n), "name"))
+	metadata := v.metadata(n)
+	if n.get("status") == nil { // else it is a status.yaml, with what was added there
+		v.specMetadata(metadata)
+	}
+	v.deploymentName(v.text(metadata, "name"))
 	spec := v.require(n, "spec")
 	if spec == nil {
 		return

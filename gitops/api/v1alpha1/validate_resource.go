@@ -1,7 +1,5 @@
 package v1alpha1
 
-import "strings"
-
 // versionStates checks the states in which a version gets the object.
 func (v *validator) versionStates(n *node) {
 	if !n.present() {
@@ -19,7 +17,7 @@ func (v *validator) versionStates(n *node) {
 	}
 }
 
-// resourceHints warns of objects that Kubernetes takes and that do not do what they are for.
+// resourceHints warns of objects that Kubernetes takes and that do not do what they are for, and refuses those that reach beyond their version.
 func (v *validator) resourceHints(template *node) {
 	spec := template.get("spec")
 	switch template.get("kind").str() {
@@ -28,20 +26,15 @@ func (v *validator) resourceHints(template *node) {
 			v.warnf(orParent(spec, template), "scales no version: it needs scaleTargetRef: {}")
 		}
 	case "PodDisruptionBudget":
-		if spec.at("selector", "matchLabels") == nil {
+		v.selectsAll(spec)
+		if spec.get("selector") == nil || spec.at("selector", "matchLabels") == nil && len(spec.at("selector", "matchExpressions").items()) > 0 {
 			v.warnf(orParent(spec, template), "is for no version's pods: it needs selector: {matchLabels: {}}")
 		}
 	}
 	if template.get("kind").str() == "ScaledObject" {
 		v.scaleToZero(spec)
 	}
-	for _, a := range template.at("metadata", "annotations").fields() {
-		guards := a.key == "argocd.argoproj.io/sync-options" && strings.Contains(a.str(), "Prune=false") ||
-			a.key == "kustomize.toolkit.fluxcd.io/prune" && a.str() == "disabled"
-		if guards {
-			v.warnf(a, "keeps the object in the cluster when its version is scaled down or goes: remove it")
-		}
-	}
+	v.templateMetadata(template.get("metadata"))
 }
 
 func (v *validator) scaleToZero(spec *node) {
