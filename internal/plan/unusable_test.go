@@ -589,6 +589,10 @@ func TestUnusableEnvironmentIsQuiet(t *testing.T) {
 	asked := decide(t, of(complete, recorded, wants("v3"), noEnvironment), allowed)
 	require.Equal(t, "InvalidConfiguration", condition(asked.Status, v1alpha1.ConditionReady).Reason)
 	require.Equal(t, "rampart.yaml:5: no", condition(asked.Status, v1alpha1.ConditionReady).Message)
+	both := decide(t, of(complete, recorded, noEnvironment, func(g *given) { invalid(&g.Snapshot, nil) }), allowed)
+	require.Equal(t, "InvalidSpec", condition(both.Status, v1alpha1.ConditionReady).Reason, "the spec is broken, too")
+	replaced := decide(t, of(complete, recorded, noEnvironment, func(g *given) { g.version("v2").ConnectionHash = "other" }), allowed)
+	require.Equal(t, "InvalidConfiguration", condition(replaced.Status, v1alpha1.ConditionReady).Reason, "its files have to change")
 	first := of(noEnvironment, func(g *given) { g.Record = rollout.Record{Dir: g.Record.Dir} })
 	require.Nil(t, decide(t, first, allowed).Record, "nothing begins")
 }
