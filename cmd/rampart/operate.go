@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/operate"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -131,15 +132,26 @@ type found struct {
 // find reads the tip, and where the worker deployment is not in its world, because rampart.yaml cannot be used, the record alone.
 func (o *operator) find(ctx context.Context) (found, error) {
 	at, err := o.inWorld(ctx)
-	if err == nil || !o.byRecord || ctx.Err() != nil {
+	if !o.byRecord || ctx.Err() != nil || err == nil && !elsewhere(at.Snapshot) {
 		return at, err
 	}
 	s, base, none := o.repo.RecordAlone(ctx, gitops.RecordQuery{Name: o.name, Environment: o.env})
-	if none != nil {
+	switch {
+	case none != nil && err == nil:
+		return at, nil
+	case none != nil:
 		return found{}, fmt.Errorf("%w (%w)", err, none)
 	}
 	o.say("%s is known by its record in %s alone", s.Deployment, s.Record.Dir)
 	return found{s, base}, nil
+}
+
+// elsewhere reports whether a record is of another environment than the one that a branch without a rampart.yaml has: so it is on a branch that
+// holds nothing but an output.
+func elsewhere(s rollout.Snapshot) bool {
+	is := s.Record.Routing
+	return is != nil && is.Spec.Environment != "" && is.Spec.Environment != s.Environment.Name &&
+		s.Environment.Name == v1alpha1.DefaultConfig().Spec.Environments[0].Name
 }
 
 // inWorld reads the worker deployment at the tip.
