@@ -45,6 +45,7 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 	a.addOutput(cmd, &output, formatJSON, formatYAML)
 	repository.addReading(cmd)
 	a.addTemporal(cmd, &server)
+	a.addLimits(cmd, &server)
 	a.addPolicies(cmd)
 	return cmd
 }

@@ -58,6 +58,7 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
 	a.addTemporal(cmd, &server)
+	a.addLimits(cmd, &server)
 	a.addPolicies(cmd)
 	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; neither Git nor Temporal are asked")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")

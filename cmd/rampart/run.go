@@ -107,6 +107,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	repository.addReading(cmd)
 	repository.addWriting(cmd)
 	a.addTemporal(cmd, &server)
+	a.addLimits(cmd, &server)
 	a.addForge(cmd, &on)
 	decided.addRecording(cmd)
 	hooks.add(cmd)

@@ -26,6 +26,7 @@ type temporalFlags struct {
 	connections                         string
 	gateInputDir, gateKey               string
 	prometheus                          metrics.Config
+	maxVersions                         versionLimit
 }
 
 // variableAPIKey is the variable of a secret, as those for Git are.

@@ -32,7 +32,7 @@ func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 		}
 	}
 	return &reconcile.Planner{Inputs: inputs, Metrics: store, Source: judged{e.source, e.judges}, Observer: e.observer,
-		Limits: rollout.DefaultLimits(), Now: a.now, Log: a.log, Parallel: parallel, Own: e.judges.facts,
+		Limits: f.limits(), Now: a.now, Log: a.log, Parallel: parallel, Own: e.judges.facts,
 		JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return e.judges.engine(env) }}, nil
 }
 

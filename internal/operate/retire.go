@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -36,6 +37,9 @@ func Retire(s rollout.Snapshot, p Person, current v1alpha1.RetireCurrent) (Chang
 			rec.TemporalNamespace, s.Spec.Spec.WorkerOptions.TemporalNamespace, s.SpecPath))
 	case s.SpecPath != "":
 		out.Notes = append(out.Notes, fmt.Sprintf("delete %s when it has gone, or now: it goes all the same", s.SpecPath))
+	}
+	if why := plan.WhyItStays(s, *rec.Retire); why != "" {
+		out.Notes = append(out.Notes, "nothing goes yet: "+why)
 	}
 	if rec.Hold != nil && rec.Hold.Kind == v1alpha1.HoldReleased {
 		out.Notes = append(out.Notes, "nothing goes while it is released: rampart adopt "+s.Deployment.String())
@@ -94,6 +98,10 @@ func RetireVersion(s rollout.Snapshot, p Person, build string) (Change, error) {
 		return unchanged(rec, "%s is retired already, by %s since %s", build, ver.Retire.By, instant(ver.Retire.At)), nil
 	}
 	ver.Retire = p.asked()
-	return Change{Record: rec, Did: fmt.Sprintf("retire: %s is scaled down and removed without delay, once it has drained and nobody needs it", build),
-		Notes: []string{"traffic cannot be taken back to it at once any more"}}, nil
+	out := Change{Record: rec, Did: fmt.Sprintf("retire: %s is scaled down and removed without delay, once it has drained and nobody needs it", build),
+		Notes: []string{"traffic cannot be taken back to it at once any more"}}
+	if why := plan.WhyNothingGoes(s); why != "" {
+		out.Notes = append(out.Notes, "it does not go yet: "+why)
+	}
+	return out, nil
 }

@@ -265,3 +265,12 @@ func TestRecordStaysWithABrokenSpec(t *testing.T) {
 	require.True(t, decide(t, of(all(ended(), specGone)), allowed).Remove)
 	require.False(t, decide(t, of(all(ended(), specGone, broken)), allowed).Remove)
 }
+
+// TestRetiredWithoutConnection: the status says that nothing goes, and why.
+func TestRetiredWithoutConnection(t *testing.T) {
+	p := decide(t, of(promoted(100*time.Hour), retires(v1alpha1.KeepCurrent, time.Hour), recorded, func(g *given) { g.Connection = nil }), allowed)
+	ready := condition(p.Status, v1alpha1.ConditionReady)
+	require.Equal(t, string(rollout.ConnectionNotFound), ready.Reason)
+	require.Contains(t, ready.Message, "payments/checkout is retired by ada, and nothing of it is scaled down or removed until the connection is back")
+	require.Empty(t, p.Versions)
+}

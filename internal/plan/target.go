@@ -221,7 +221,7 @@ func create(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	if blockers := v.blockers(t.BuildID); len(blockers) >= v.s.Limits.MaxVersions {
-		return stalled(rollout.VersionLimitReached, "%d versions of at most %d are still needed, so %s is not created: %s",
+		return stalled(rollout.VersionLimitReached, "%d versions of at most %d are still needed, so %s is not created: %s. Let them drain, or allow more with --max-versions",
 			len(blockers), v.s.Limits.MaxVersions, t.BuildID, list(blockers)), true
 	}
 	resources := v.newResources()

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -42,14 +44,45 @@ func (v *view) unusableSpec() *rollout.State {
 		state := v.serverMoved()
 		return &state
 	case v.connection == nil && v.away():
-		return bad(connectionReason(spec), "connection %s/%s, by which %s is in Temporal namespace %s, is not in the repository",
-			v.s.Deployment.Namespace, v.lastConnectionName(), v.s.Deployment, v.rec.TemporalNamespace)
+		return bad(connectionReason(spec), "connection %s/%s, by which %s is in Temporal namespace %s, is not in the repository%s",
+			v.s.Deployment.Namespace, v.lastConnectionName(), v.s.Deployment, v.rec.TemporalNamespace, v.staysRetired())
 	case v.connection == nil:
-		return bad(connectionReason(spec), "connection %s/%s is not in the repository", v.s.Deployment.Namespace, spec.Spec.WorkerOptions.ConnectionRef.Name)
+		return bad(connectionReason(spec), "connection %s/%s is not in the repository%s", v.s.Deployment.Namespace, spec.Spec.WorkerOptions.ConnectionRef.Name,
+			v.staysRetired())
 	case v.s.EnvironmentProblem != nil:
 		return bad(v.s.EnvironmentProblem.Reason, "%s", v.s.EnvironmentProblem.Message)
 	}
 	return nil
+}
+
+// staysRetired says that a worker deployment which is retired does not go without its connection, "" if it is not retired.
+func (v *view) staysRetired() string {
+	if v.retire == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %s is retired by %s, and nothing of it is scaled down or removed until the connection is back", v.s.Deployment, v.retire.By)
+}
+
+// WhyItStays says why nothing goes of a worker deployment that is retired now, "" if it goes once nobody needs it: without its connection, say,
+// nobody can tell.
+func WhyItStays(s rollout.Snapshot, retire v1alpha1.Retire) string {
+	if routing := s.Record.Routing; routing != nil {
+		asked := *routing
+		asked.Spec.Retire = &retire
+		s.Record.Routing = &asked
+	}
+	if s.Spec == nil && s.SpecPath == "" && len(s.Problems) == 0 { // it goes by the one of its status then
+		s.Spec = recordedSpec(&s)
+	}
+	return WhyNothingGoes(s)
+}
+
+// WhyNothingGoes says why no version is taken out of service, "" if versions go once nobody needs them.
+func WhyNothingGoes(s rollout.Snapshot) string {
+	if v := newView(&s); v.unusable != nil {
+		return v.unusable.Message
+	}
+	return ""
 }
 
 // away reports whether the spec asks for another Temporal namespace than where the worker deployment is.

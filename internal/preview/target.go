@@ -84,7 +84,7 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	at := slices.IndexFunc(versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id })
 	switch {
 	case at < 0:
-		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash,
+		versions = append(versions, v1alpha1.RecordedVersion{BuildID: id, BuildIDFrom: from, TemplateHash: hash, Guard: v1alpha1.GuardOn,
 			Deployment: rollout.DeploymentName(s.Deployment.Name, id, taken)})
 		at = len(versions) - 1
 		write.Op = rollout.RenderVersion

@@ -312,6 +312,12 @@ func (s *simulation) commit(t time.Time, d decision) (bool, error) {
 	return true, nil
 }
 
+// statesTold reports whether a commit only tells of states that versions came to.
+func statesTold(d decision) bool {
+	was := d.snapshot.Record.Status
+	return was != nil && render.StatesTold(was.Status, d.plan.Status) != nil
+}
+
 // ask hands what waits for approval to the people of the script, and forgets what does not any more.
 func (s *simulation) ask(t time.Time, d decision) {
 	waiting := map[string]bool{}
@@ -344,6 +350,9 @@ func (s *simulation) tell(t time.Time, d decision, events []string, committed bo
 		Held: d.plan.Held, Routing: s.temporal.routing, State: d.state, NextDue: d.plan.NextDue}
 	if committed {
 		e.Commit = d.plan.Summary
+		if len(d.plan.Actions) == 0 && statesTold(d) { // which the events say
+			e.Commit = nil
+		}
 	}
 	if n := len(s.table.Entries); n == 0 || d.acted || len(events) > 0 || standing(e) != standing(s.table.Entries[n-1]) {
 		s.table.Entries = append(s.table.Entries, e)

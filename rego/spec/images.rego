@@ -7,27 +7,22 @@ import data.rampart.library.match
 # METADATA
 # title: Images that stay what they are
 # description: >-
-#   A tag that moves makes a version that is not the same tomorrow: refused, unless a digest pins it. In listed
-#   environments every image needs a digest.
+#   A tag that moves, or none, makes a version that is not the same tomorrow, unless a digest pins it: a warning, and
+#   refused in listed environments. In others that are listed every image needs a digest.
 # custom:
 #   rule: spec.images
 #   parameters:
 #     mutableTags: patterns of tags that move
+#     fixedTagEnvironments: patterns of environments in which a tag that moves, or none, is refused
 #     digestEnvironments: patterns of environments in which every image needs a digest
-deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
-	some container in image.containers
-	not image.pinned(container.image)
-	some pattern in images.mutableTags
-	tag := image.tag(container.image)
-	glob.match(pattern, [], tag)
-	msg := sprintf("container %s: tag %s of %s moves; use a tag that stays, or a digest", [container.name, tag, container.image])
+deny contains {"rule": "spec.images", "msg": moving.why, "image": moving.image} if {
+	match.environment(images.fixedTagEnvironments)
+	some moving in image.moving(images.mutableTags)
 }
 
-deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
-	some container in image.containers
-	not image.pinned(container.image)
-	not image.tag(container.image)
-	msg := sprintf("container %s: %s has no tag, which means latest; use a tag that stays, or a digest", [container.name, container.image])
+warn contains {"rule": "spec.images", "msg": moving.why, "image": moving.image} if {
+	not match.environment(images.fixedTagEnvironments)
+	some moving in image.moving(images.mutableTags)
 }
 
 deny contains {"rule": "spec.images", "msg": msg, "image": container.image} if {
