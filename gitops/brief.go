@@ -361,6 +361,7 @@ func (e *environment) brief(known *rollout.Known) rollout.Snapshot {
 	s := e.snapshot(known.Deployment)
 	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob, known.Connection, known.LastConnection
 	s.Record.Dir, s.Record.Tree = known.Dir, known.Tree
+	e.standsOn(&s)
 	return s
 }
 
@@ -379,6 +380,7 @@ func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 	e.lastSpec(s)
 	e.lastConnection(s, d.record)
 	e.chooseResources(s)
+	e.standsOn(s)
 	return nil
 }
 

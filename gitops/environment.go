@@ -36,6 +36,7 @@ type environment struct {
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
 	connections map[rollout.Name]*v1alpha1.Connection
 	refused     map[rollout.Name]v1alpha1.Problem // connections that lead where they may not
+	holds       map[string]rollout.FileAt         // files of connections and templates, by connectionFile or their path
 	waivers     []v1alpha1.Waiver
 	resources   resourceTemplates
 	// found are the folders of records, in the order in which they are listed, and of the records in each of them.
@@ -146,10 +147,12 @@ func (e *environment) file(f *found, owners map[string]string) error {
 				continue
 			}
 			e.connections[name] = e.connection(name, object)
+			e.beside(connectionFile(name), f)
 		case *v1alpha1.Waiver:
 			e.waivers = append(e.waivers, *object)
 		case *v1alpha1.WorkerResourceTemplate:
 			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
+			e.beside(f.path, f)
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
 				e.add(&specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
