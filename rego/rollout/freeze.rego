@@ -19,8 +19,10 @@ deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "unt
 	some window in freeze.windows
 	input.action.kind in freeze.actions
 	not input.action.lowers
-	not object.get(input.action, "update", "") == "Connection"
+	not reconnects
 	match.scope(window)
 	windows.open(window, freeze.timezone)
 	msg := sprintf("frozen: %s", [windows.describe(window)])
 }
+
+reconnects if input.action.update == "Connection"
