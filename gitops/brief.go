@@ -369,6 +369,7 @@ func (e *environment) brief(known *rollout.Known) rollout.Snapshot {
 	s.Brief, s.SpecPath, s.Git.SpecBlob, s.Connection, s.LastConnection = true, known.SpecPath, known.SpecBlob, known.Connection, known.LastConnection
 	s.ConnectionPath = known.ConnectionPath
 	s.Record.Dir, s.Record.Tree = known.Dir, known.Tree
+	e.standsOn(&s)
 	return s
 }
 
@@ -387,6 +388,7 @@ func (e *environment) complete(s *rollout.Snapshot, d deploymentAt) error {
 	e.lastSpec(s)
 	e.lastConnection(s, d.record)
 	e.chooseResources(s)
+	e.standsOn(s)
 	return nil
 }
 

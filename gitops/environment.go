@@ -35,6 +35,7 @@ type environment struct {
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
 	connections map[rollout.Name]*connectionsAt
 	refused     map[rollout.Name]v1alpha1.Problem // connections that lead where they may not
+	holds       map[string]rollout.FileAt         // files of connections and templates, by their path
 	waivers     []v1alpha1.Waiver
 	waiversAt   []waiverAt
 	resources   resourceTemplates
@@ -155,10 +156,12 @@ func (e *environment) file(f *found, owners map[string]string) error {
 				continue
 			}
 			e.addConnection(name, place{f.path, doc.Line}, object)
+			e.beside(f)
 		case *v1alpha1.Waiver:
 			e.waiversAt = append(e.waiversAt, waiverAt{place{f.path, doc.Line}, name, object})
 		case *v1alpha1.WorkerResourceTemplate:
 			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
+			e.beside(f)
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
 				e.add(&specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})

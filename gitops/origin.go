@@ -27,8 +27,8 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 	problem := r.follow(bounded)
 	var missing []mirror.Wanted
 	for _, s := range snapshots {
-		if w := specOf(s); !w.Blob.IsZero() {
-			if _, ok := r.origins[w]; !ok {
+		for _, w := range append([]mirror.Wanted{specOf(s)}, r.besideOf(s)...) {
+			if _, ok := r.origins[w]; !ok && !w.Blob.IsZero() && !slices.Contains(missing, w) {
 				missing = append(missing, w)
 			}
 		}
@@ -38,8 +38,8 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 	for i, s := range snapshots {
 		out[i] = s.Git
 		if origin, ok := r.origins[specOf(s)]; ok {
-			origin.Branch, origin.SpecBlob = s.Git.Branch, s.Git.SpecBlob
-			out[i] = origin
+			origin.Branch, origin.SpecBlob, origin.Beside = s.Git.Branch, s.Git.SpecBlob, s.Git.Beside
+			out[i] = r.signedWith(origin, r.besideOf(s))
 		}
 	}
 	return out, err

@@ -84,6 +84,59 @@ func TestOriginsAreSigned(t *testing.T) {
 	require.Equal(t, rollout.No, got.Signed, "it is too large to be looked at as a whole")
 }
 
+// A spec that somebody signed says little where another changed its connection, or a template of its objects: all of them have to be signed.
+func TestOriginsCoverWhatASpecStandsOn(t *testing.T) {
+	key, public := newSSHKey(t)
+	other, otherPublic := newSSHKey(t)
+	signers, err := signature.Load(write(t, "ada@example.com "+public+"\nbob@example.com "+otherPublic+"\n"))
+	require.NoError(t, err)
+	const template = `apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: pdb, namespace: shop}
+spec:
+  temporalWorkerDeploymentRef: {name: a}
+  template: {apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 1, selector: {matchLabels: {}}}}
+`
+	files := map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1"), "workers/connection.yaml": connectionYAML, "workers/pdb.yaml": template}
+	for changed := range files {
+		t.Run(changed, func(t *testing.T) {
+			r := gittest.NewBareRepo(t)
+			signs := func(key, name string) {
+				t.Helper()
+				r.Commit(gittest.Commit{Write: map[string]string{name: files[name]}})
+				args := []string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + key, "commit-tree", "-S", "-m", "signed", "main^{tree}"}
+				if r.Git("rev-list", "--count", "main") != "1" {
+					args = append(args, "-p", "main~1")
+				}
+				r.Git("update-ref", "refs/heads/main", r.Git(args...))
+			}
+			r.Commit(gittest.Commit{Write: map[string]string{"README": "x"}})
+			for name := range files {
+				signs(key, name)
+			}
+			repo := open(t, r)
+			repo.cfg.Signers = signers
+			got := func() [][2]string {
+				t.Helper()
+				var out [][2]string
+				for _, w := range []rollout.World{read(t, repo), surveyedWorld(t, repo)} {
+					origins, err := repo.Origins(t.Context(), w.Environments[0].Deployments)
+					require.NoError(t, err)
+					out = append(out, [2]string{string(origins[0].Signed), origins[0].Signer})
+				}
+				return out
+			}
+			both := func(signed, signer string) [][2]string { return [][2]string{{signed, signer}, {signed, signer}} }
+			require.Equal(t, both("Yes", "ada@example.com"), got())
+			files[changed] += "# changed by somebody else\n"
+			signs(other, changed)
+			require.Equal(t, both("Yes", ""), got(), "no one person signed all of it")
+			r.Commit(gittest.Commit{Write: map[string]string{changed: files[changed] + "# unsigned\n"}})
+			require.Equal(t, both("No", ""), got())
+		})
+	}
+}
+
 // Content that went away and came back between two readings is of the commit that brought it back; also where the history was written
 // anew, or a merge has what was read last on its side.
 func TestOriginsOfWhatCameBack(t *testing.T) {

@@ -118,6 +118,7 @@ func TestExplainRules(t *testing.T) {
   + rampart/rollout/freeze.rego: some window in freeze.windows | window = {"days": ["Tue"], "name": "tuesday"}
   + rampart/rollout/freeze.rego: input.action.kind in freeze.actions | input.action.kind = "Ramp" | data.rampart.config.rollout.freeze.actions = ["UpdateVersion", "Ramp", "Promote"]
   + rampart/rollout/freeze.rego: not input.action.lowers | input.action.lowers = false
+  + rampart/rollout/freeze.rego: not reconnects
   + rampart/rollout/freeze.rego: match.scope(window) | window = {"days": ["Tue"], "name": "tuesday"}
   + rampart/rollout/freeze.rego: windows.open(window, freeze.timezone) | data.rampart.config.rollout.freeze.timezone = "UTC" | window = {"days": ["Tue"], "name": "tuesday"}
   + rampart/rollout/freeze.rego: until := windows.until_all_closed([w | some w in freeze.windows; match.scope(w)], freeze.timezone) | data.rampart.config.rollout.freeze.timezone = "UTC" | windows.until_all_closed([w | some w in freeze.windows; match.scope(w)], freeze.timezone) = "2026-03-04T00:00:00Z" | until = "2026-03-04T00:00:00Z"

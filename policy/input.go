@@ -53,7 +53,9 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 }
 
 // subjectKeys are what rampart.spec sees.
-func subjectKeys() []string { return []string{"now", "environment", "deployment", "connection", "git", "waivers"} }
+func subjectKeys() []string {
+	return []string{"now", "environment", "deployment", "connection", "git", "waivers"}
+}
 
 func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	deployment, err := deploymentOf(s, terms)

@@ -141,6 +141,15 @@ type GitContext struct {
 	Paths []string `json:"paths,omitempty"`
 	// SpecBlob is the Git blob hash of the spec's file.
 	SpecBlob string `json:"specBlob,omitempty"`
+	// Beside are the files, other than the spec's, that hold what it stands on: its connection and the templates of its objects, sorted by path.
+	// Signed covers them too.
+	Beside []FileAt `json:"beside,omitempty"`
+}
+
+// FileAt is a file of the specs' branch, by its path from the repository's root and its Git blob hash.
+type FileAt struct {
+	Path string `json:"path"`
+	Blob string `json:"blob"`
 }
 
 // MaxChangedPaths is how many paths of one commit are known at most.

@@ -20,9 +20,11 @@ deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "unt
 	some window in freeze.windows
 	input.action.kind in freeze.actions
 	not input.action.lowers
-	not object.get(input.action, "update", "") == "Connection"
+	not reconnects
 	match.scope(window)
 	windows.open(window, freeze.timezone)
 	until := windows.until_all_closed([w | some w in freeze.windows; match.scope(w)], freeze.timezone)
 	msg := sprintf("frozen: %s", [windows.describe_until(window, until)])
 }
+
+reconnects if input.action.update == "Connection"

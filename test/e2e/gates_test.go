@@ -89,7 +89,8 @@ func TestGateInputFromSecret(t *testing.T) {
 	file := filepath.Join(dir, "shop", "secrets", "smoke", "input.json")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	require.NoError(t, os.WriteFile(file, []byte(`{"Token": "`+"wrong-"+secretInput+`"}`), 0o600))
-	keyless := w.start("--gate-inputs", dir)
+	named := w.server.Address() // a Secret goes only where the bot's own configuration says
+	keyless := w.start("--gate-inputs", dir, "--temporal-address", named)
 	const gate = "{workflowType: SmokeSecret, inputFrom: {secretKeyRef: {name: smoke, key: input.json}}}"
 	w.pushSpec("add checkout", specText{image: "app:v4", gate: gate})
 	w.awaitReason("PlanGenerationFailed")
@@ -99,10 +100,10 @@ func TestGateInputFromSecret(t *testing.T) {
 
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(gateKey), 0o600))
-	first := w.start("--gate-inputs", dir, "--gate-key-file", key)
+	first := w.start("--gate-inputs", dir, "--gate-key-file", key, "--temporal-address", named)
 	w.awaitReason("GateFailed")
 	first.stop()
-	bot := w.start("--gate-inputs", dir, "--gate-key-file", key)
+	bot := w.start("--gate-inputs", dir, "--gate-key-file", key, "--temporal-address", named)
 	w.settle()
 	require.Len(t, w.gateStarts(), 1, "a restarted bot finds its own")
 	require.NoError(t, os.WriteFile(file, []byte(`{"Token": "`+secretInput+`"}`), 0o600))
@@ -110,7 +111,8 @@ func TestGateInputFromSecret(t *testing.T) {
 	require.Len(t, w.gateStarts(), 2)
 
 	bot.stop()
-	out, err := w.command(t.Context(), binary, "observe", "--repo", w.url, "--cache-dir", t.TempDir(), "--gate-inputs", dir, "--gate-key-file", key).CombinedOutput()
+	out, err := w.command(t.Context(), binary, "observe", "--repo", w.url, "--cache-dir", t.TempDir(), "--gate-inputs", dir, "--gate-key-file", key,
+		"--temporal-address", named).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, secret := range []string{secretInput, gateKey} {
 		require.NotContains(t, first.log.String()+bot.log.String(), secret)

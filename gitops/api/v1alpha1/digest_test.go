@@ -128,6 +128,17 @@ func TestRoutingSeal(t *testing.T) {
 	require.False(t, sealed.Edited())
 }
 
+// TestConnectionHashStays: a connection keeps its hash, or its pods would restart with an upgrade of the bot. A field that is added later may be in the
+// hash only where it is set.
+func TestConnectionHashStays(t *testing.T) {
+	mutual := v1alpha1.ConnectionSpec{HostPort: "temporal:7233", TLS: &v1alpha1.ConnectionTLS{ServerName: "x"}, MutualTLSSecretRef: &v1alpha1.SecretReference{Name: "tls"}}
+	for want, c := range map[string]v1alpha1.ConnectionSpec{
+		"7c74fafbd348b2eaed4321509d4b102a7dcf69a97b3ca279f8affe0f839d9bd2": {HostPort: "temporal:7233"}, "17f4880efb3ebe90f8f3bbc8289e8fbce955db7bdc67cfd8c8d5615410356829": mutual,
+	} {
+		require.Equal(t, want, c.Hash())
+	}
+}
+
 func TestConnectionHash(t *testing.T) {
 	tls := func(name string) *v1alpha1.SecretReference { return &v1alpha1.SecretReference{Name: name} }
 	key := func(name, key string, optional *bool) *corev1.SecretKeySelector {

@@ -165,6 +165,8 @@ func enumOf(t reflect.Type) []string {
 		return values(BuildIDTemplate, BuildIDCustom)
 	case reflect.TypeFor[HoldKind]():
 		return values(HoldManual, HoldDrift, HoldRejected, HoldReleased)
+	case reflect.TypeFor[ProposalKind]():
+		return values(ProposeUpdate)
 	case reflect.TypeFor[VersionState]():
 		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
 	case reflect.TypeFor[RetireCurrent]():

@@ -1,0 +1,72 @@
+package gitops
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// beside notes a file with something that specs stand on.
+func (e *environment) beside(f *found) {
+	if e.holds == nil {
+		e.holds = map[string]rollout.FileAt{}
+	}
+	e.holds[f.path] = rollout.FileAt{Path: f.path, Blob: f.hash}
+}
+
+// standsOn says which files hold what a spec stands on beside its own. Of equal copies of a connection, of which none is recorded, these are all.
+func (e *environment) standsOn(s *rollout.Snapshot) {
+	keys := make([]string, 0, 1+len(s.Resources))
+	if c := s.Connection; c != nil && s.ConnectionPath != "" {
+		keys = append(keys, s.ConnectionPath)
+	} else if c != nil {
+		for _, at := range e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: c.Metadata.Name}].at {
+			keys = append(keys, at.file)
+		}
+	}
+	for _, t := range s.Resources {
+		keys = append(keys, t.Path)
+	}
+	s.Git.Beside = nil
+	for _, key := range keys {
+		if f, ok := e.holds[key]; ok && f.Path != s.SpecPath && !slices.Contains(s.Git.Beside, f) {
+			s.Git.Beside = append(s.Git.Beside, f)
+		}
+	}
+	slices.SortFunc(s.Git.Beside, func(a, b rollout.FileAt) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// besideOf are the files beside a spec whose origins are asked for: those of signatures, where the bot trusts signers.
+func (r *Repository) besideOf(s rollout.Snapshot) []mirror.Wanted {
+	if r.cfg.Signers == nil {
+		return nil
+	}
+	var out []mirror.Wanted
+	for _, f := range s.Git.Beside {
+		out = append(out, mirror.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
+	}
+	return out
+}
+
+// signedWith is the origin of a spec whose signature covers other files too: it is signed if all are, and by one signer if that one signed
+// all. What is not known of one of them is not known.
+func (r *Repository) signedWith(spec rollout.GitContext, files []mirror.Wanted) rollout.GitContext {
+	for _, w := range files {
+		origin, known := r.origins[w]
+		switch {
+		case spec.Signed != rollout.Yes:
+		case !known || origin.Signed == "":
+			spec.Signed = ""
+		case origin.Signed != rollout.Yes:
+			spec.Signed = origin.Signed
+		}
+		if spec.Signed != rollout.Yes || origin.Signer != spec.Signer {
+			spec.Signer = ""
+		}
+	}
+	return spec
+}
