@@ -1,6 +1,7 @@
 package rampart.rollout
 
 import data.rampart.config.rollout.freeze
+import data.rampart.library.freezes
 import data.rampart.library.match
 import data.rampart.library.windows
 
@@ -16,15 +17,14 @@ import data.rampart.library.windows
 #     timezone: the time zone of windows that name none, such as Europe/Berlin
 #     actions: the kinds of actions that are frozen
 #     windows: spans of time, days of the week and dates
-deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "until": until} if {
+deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "until": freezes.end} if {
 	some window in freeze.windows
 	input.action.kind in freeze.actions
 	not input.action.lowers
 	not reconnects
 	match.scope(window)
 	windows.open(window, freeze.timezone)
-	until := windows.until_all_closed([w | some w in freeze.windows; match.scope(w)], freeze.timezone)
-	msg := sprintf("frozen: %s", [windows.describe_until(window, until)])
+	msg := sprintf("frozen: %s", [windows.describe_until(window, freezes.end)])
 }
 
 reconnects if input.action.update == "Connection"
