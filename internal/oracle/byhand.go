@@ -56,7 +56,11 @@ func (o *oracle) raisedOutside() bool {
 // foundOut: the plan lowers by a verdict, a gate, or the mark of a rollback that Git does not know of.
 func (o *oracle) foundOut() bool {
 	return slices.ContainsFunc(o.p.Actions, func(a rollout.Action) bool {
-		recorded := slices.ContainsFunc(o.rec.Bars, func(b v1alpha1.Bar) bool { return b.BuildID == a.BuildID })
+		loses := a.BuildID
+		if a.Kind == rollout.Rollback {
+			loses = o.s.Observation.Routing.Current
+		}
+		recorded := slices.ContainsFunc(o.rec.Bars, func(b v1alpha1.Bar) bool { return b.BuildID == loses })
 		return a.Lowers() && (a.Cause == rollout.CauseVerdict || a.Cause == rollout.CauseGate || a.Cause == rollout.CauseBarred && !recorded)
 	})
 }

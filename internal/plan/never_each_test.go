@@ -198,6 +198,7 @@ func callCases() []spoilt {
 		{"rollback: to what Temporal alone knows as current", back, both(records(func(r *v1alpha1.RoutingSpec) { r.Promotions = r.Promotions[1:] }),
 			lists("v1", func(v *rollout.VersionObservation) { v.BecameCurrentAt = ago(time.Hour) })), ""},
 		{"rollback: to what nobody knows as current", back, records(func(r *v1alpha1.RoutingSpec) { r.Promotions = r.Promotions[1:] }), "which it was not before"},
+		{"rollback: to what nobody knows at all", back, both(records(func(r *v1alpha1.RoutingSpec) { r.Promotions = r.Promotions[1:] }), loses("v1")), "which it was not before"},
 		{"rollback: at 0, and no spec", back, both(atZero, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec = nil }), "not in Git"},
 		{"rollback: at 0, and the spec has no number", back, both(atZero, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec.Spec.Replicas = nil }), "not in Git"},
 		{"rollback: at 0, and the spec asks for that", back, both(atZero, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec.Spec.Replicas = replicas(0) }), ""},

@@ -322,6 +322,10 @@ func peopleSpoilt() []spoilt {
 		{"held: put back, for a gate", lower, also(held, more, caused(rollout.CauseGate)), ""},
 		{"held: put back, for a mark", lower, also(held, more, caused(rollout.CauseBarred)), ""},
 		{"held: put back, for an old bar", all(lower, barsBuild("v2")), also(held, more, caused(rollout.CauseBarred)), puts},
+		{"held: put back, from a promotion", back, also(held, order(was("v1", "")), records(func(r *v1alpha1.RoutingSpec) {
+			v1 := v1alpha1.DesiredRouting{Current: id("v1")}
+			r.Desired, r.Decided, r.Basis = v1, &v1, &v1alpha1.RoutingBasis{Current: id("v1")}
+		})), puts},
 		{"held: what Git asked for", lower, held, ""},
 		{"held: what the bot is about to do", lower, also(held, more, records(func(r *v1alpha1.RoutingSpec) {
 			r.Basis.Ramping = &v1alpha1.DesiredRamp{BuildID: id("v2"), Percentage: 10}
