@@ -182,7 +182,8 @@ func rollbackTo(v *view) (outcome, bool) {
 }
 
 func drifted(v *view) (outcome, bool) {
-	d, reason := v.routingDrift(), ""
+	d := v.routingDrift()
+	var reason string
 	switch {
 	case v.leftAlone():
 		return outcome{}, false
