@@ -118,7 +118,7 @@ func TestExplainRules(t *testing.T) {
   + rampart/rollout/freeze.rego: some window in freeze.windows | window = {"days": ["Tue"], "name": "tuesday"}
   + rampart/rollout/freeze.rego: input.action.kind in freeze.actions | input.action.kind = "Ramp" | data.rampart.config.rollout.freeze.actions = ["UpdateVersion", "Ramp", "Promote"]
   + rampart/rollout/freeze.rego: not input.action.lowers | input.action.lowers = false
-  + rampart/rollout/freeze.rego: not reconnects
+  + rampart/rollout/freeze.rego: not input.action.update == "Connection" | input.action.update = undefined
   + rampart/rollout/freeze.rego: match.scope(window) | window = {"days": ["Tue"], "name": "tuesday"}
   + rampart/rollout/freeze.rego: windows.open(window, freeze.timezone) | data.rampart.config.rollout.freeze.timezone = "UTC" | window = {"days": ["Tue"], "name": "tuesday"}
 `, treeText(rule(t, x, "rollout.freeze")))

@@ -21,10 +21,8 @@ deny contains {"rule": "rollout.freeze", "msg": msg, "window": window.name, "unt
 	some window in freeze.windows
 	input.action.kind in freeze.actions
 	not input.action.lowers
-	not reconnects
+	not input.action.update == "Connection"
 	match.scope(window)
 	windows.open(window, freeze.timezone)
 	msg := sprintf("frozen: %s", [windows.describe_until(window, freezes.end)])
 }
-
-reconnects if input.action.update == "Connection"
