@@ -120,7 +120,7 @@ func TestCommitBringsBackWhatTheServerLost(t *testing.T) {
 func TestCommitBringsBackFromABranchThatMoved(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	file := "deploy/shop/x/versions/v1/deployment.yaml"
-	first := r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1")}})
+	first := r.Commit(gittest.Commit{Write: map[string]string{"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": routingYAML("x", "a.yaml")}})
 	for range 3 {
 		r.Commit(gittest.Commit{Write: map[string]string{file: "changed\n" + r.Tip("main")}})
 	}

@@ -94,7 +94,9 @@ func TestReadTemplates(t *testing.T) {
 		{name: "no namespace any more", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), ", namespace: shop", "", 1),
 			"deploy/shop/x/routing.yaml": withObject("x", "a")}, want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:3: metadata.namespace: is required"}},
 		{name: "two of one name", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": templateYAML("a", "x"), "u.yaml": templateYAML("a", "y")},
-			want: map[string]string{"x": "a*", "y": "a*"}, problem: []string{"u.yaml:3: metadata.name: shop/a is already the name of the template in t.yaml: neither is used"}},
+			want: map[string]string{"x": "a*", "y": "a*"}, problem: []string{
+				"t.yaml:1: metadata.name: shop/a is also the name of the template in u.yaml, which says something else: neither is used; keep one of them",
+				"u.yaml:1: metadata.name: shop/a is also the name of the template in t.yaml, which says something else: neither is used; keep one of them"}},
 		{name: "with an error, and in use", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": strings.Replace(templateYAML("a", "x"), "Current", "Currentt", 1),
 			"deploy/shop/x/routing.yaml": withObject("x", "a")}, want: map[string]string{"x": "a*", "y": ""}, problem: []string{"t.yaml:6: spec.versions[0]: "}},
 		{name: "no YAML", files: map[string]string{"x.yaml": x, "t.yaml": notYAML}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml:"}},

@@ -302,7 +302,7 @@ func TestSpec(t *testing.T) {
 			seen = append(seen, f.Message)
 		}
 	}
-	require.Equal(t, []string{"deployment", "environment", "git", "now", "waivers"}, seen)
+	require.Equal(t, []string{"connection", "deployment", "environment", "git", "now", "waivers"}, seen)
 }
 
 func TestDrift(t *testing.T) {

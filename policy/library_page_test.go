@@ -93,6 +93,7 @@ func newLibraryBook(t *testing.T) *libraryBook {
 			byName[name].parts = append(byName[name].parts, p)
 		}
 		for _, r := range parsed.Rules {
+			require.NotNil(t, r.Head.Key, "%s: %s", m.Path, r)
 			rule, _ := text(r.Head.Key.Value.(ast.Object), "rule")
 			require.Contains(t, byName, rule, m.Path)
 			byName[rule].sets = append(byName[rule].sets, string(r.Head.Ref()[0].Value.(ast.Var)))

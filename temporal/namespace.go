@@ -31,6 +31,7 @@ func (p *Pool) NamespaceAt(ctx context.Context, conn v1alpha1.Connection, tempor
 		out.ID, err = s.namespaceID(ctx)
 	}
 	if err != nil {
+		p.cfg.Log.WarnContext(ctx, "namespace not read", "temporalNamespace", temporalNamespace, "address", conn.Spec.HostPort, "error", err)
 		out.Problem = problem(fmt.Sprintf("describe Temporal namespace %s at %s", temporalNamespace, conn.Spec.HostPort), err).Message
 	}
 	return out

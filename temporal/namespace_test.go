@@ -61,7 +61,7 @@ func TestNamespaceAt(t *testing.T) {
 	require.EqualValues(t, 0, elsewhere.asked.Load())
 	require.Equal(t, "describe Temporal namespace dev at "+conn.Spec.HostPort+": describe namespace: the answer has no ID", p.NamespaceAt(t.Context(), conn, "dev").Problem)
 	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo(nobody(t)), "prod").Problem, "describe Temporal namespace prod at ")
-	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo("no port"), "prod").Problem, "is not host:port")
+	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo("no port"), "prod").Problem, "Temporal cannot be reached")
 }
 
 // TestResolveThere: credentials that the bot's configuration has for a connection's name, or for all, go to no other address of the repository.

@@ -113,7 +113,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 func TestSnapshotDecidesAsLive(t *testing.T) {
 	polled := func(ask rollout.Ask) rollout.Observation {
 		o := rollout.Observation{Exists: rollout.Yes, ConflictToken: []byte{1, 0, 255}, Routing: rollout.RoutingConfig{Current: "v1", Revision: 7,
-			CurrentChangedAt: now.Add(-time.Hour)},
+			CurrentChangedAt: now.Add(-time.Hour)}, Stuck: rollout.Stuck{Problems: rollout.Count{Known: true}},
 			Versions: []rollout.VersionObservation{
 				{BuildID: "v1", CreatedAt: now.Add(-time.Hour), BecameCurrentAt: now.Add(-time.Hour), Queues: queues(), QueuesKnown: rollout.Yes},
 				{BuildID: "v2", CreatedAt: now.Add(-time.Minute), Queues: queues(), QueuesKnown: rollout.Yes}}}

@@ -176,7 +176,9 @@ func TestEvacuationToTheEnd(t *testing.T) {
 	w.run(30 * time.Hour)
 	require.Equal(t, []string{
 		"signal workflows on v1 (go)", "signal workflows on v1 (go): Completed, 0 of 1 workflows", "propose to terminate workflows on v1",
-		"terminate workflows on v1", "terminate workflows on v1: Completed, 0 of 1 workflows", "scale down v1", "remove v1",
+		"terminate workflows on v1", "terminate workflows on v1: Completed, 0 of 1 workflows",
+		"RolloutComplete: v2 is the current version", // which tells that v1 has drained
+		"scale down v1", "remove v1",
 	}, w.commits)
 }
 

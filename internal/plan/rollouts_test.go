@@ -364,7 +364,7 @@ func TestDrift(t *testing.T) {
 			w := rampingV2(t)
 			w.judge = c.judge
 			require.NoError(t, w.server.move(c.moves))
-			w.run(2 * time.Minute)
+			w.run(3 * time.Minute)
 			require.Equal(t, c.calls, w.server.calls)
 			require.Equal(t, c.reason, w.reason())
 			w.quiet(5, time.Second)
