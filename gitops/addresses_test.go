@@ -73,16 +73,17 @@ spec:
 // leadsIn is where the connection of shop/a leads; "": there is no such worker deployment. One whose connection is refused cannot be used.
 func leadsIn(t *testing.T, w rollout.World) string {
 	t.Helper()
-	for _, d := range w.Environments[0].Deployments {
-		if d.Connection != nil {
-			require.Empty(t, d.Problems)
-			return d.Connection.Spec.HostPort
-		}
-		require.Equal(t, rollout.InvalidSpec, d.Problems[0].Reason)
-		require.Contains(t, d.Problems[0].Message, "connection shop/temporal: dev/c.yaml:1: spec.hostPort: ")
-		return "none"
+	all := w.Environments[0].Deployments
+	if len(all) == 0 {
+		return ""
 	}
-	return ""
+	if d := all[0]; d.Connection != nil {
+		require.Empty(t, d.Problems)
+		return d.Connection.Spec.HostPort
+	}
+	require.Equal(t, rollout.InvalidSpec, all[0].Problems[0].Reason)
+	require.Contains(t, all[0].Problems[0].Message, "connection shop/temporal: dev/c.yaml:1: spec.hostPort: ")
+	return "none"
 }
 
 func TestParseAddressRule(t *testing.T) {

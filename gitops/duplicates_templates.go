@@ -76,7 +76,7 @@ func (e *environment) chooseTemplate(s *rollout.Snapshot, t *templateAt) bool {
 		}
 	}
 	i := slices.Index(g.all, t)
-	message := ""
+	var message string
 	if was.unread && !slices.ContainsFunc(g.at, func(p place) bool { return p.file == recorded }) {
 		g.unread, message = recorded, sayUnread("template", t.name, recorded)
 	} else {

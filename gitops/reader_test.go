@@ -130,9 +130,9 @@ func TestReadCases(t *testing.T) {
 			require.Equal(t, "other:7233", e.Deployments[0].LastConnection.Spec.HostPort)
 		}},
 		{name: "a record that cannot be read", files: map[string]string{
-			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "{current:", "{curent:", 1),
+			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/routing.yaml": strings.Replace(routingYAML("x", "a.yaml"), "{current:", "{currennt:", 1),
 		}, names: []string{"shop/x"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
-			require.Contains(t, e.Deployments[0].Record.RoutingProblem.Message, "deploy/shop/x/routing.yaml:8: spec.desired.curent: unknown field (did you mean current?)")
+			require.Contains(t, e.Deployments[0].Record.RoutingProblem.Message, "deploy/shop/x/routing.yaml:8: spec.desired.currennt: unknown field (did you mean current?)")
 		}},
 		{name: "a record without its routing.yaml", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "deploy/shop/x/versions/v1/deployment.yaml": "kind: Deployment\n",
@@ -151,7 +151,7 @@ func TestReadCases(t *testing.T) {
 		{name: "rollouts of the others", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "y", "i:1"), "c.yaml": specYAML("shop", "z", "i:1"), "d.yaml": specYAML("shop", "w", "i:1"),
 			"deploy/shop/x/routing.yaml": ramps(routingYAML("x", "a.yaml")), "deploy/shop/y/routing.yaml": routingYAML("y", "b.yaml"),
-			"deploy/shop/z/routing.yaml": strings.Replace(routingYAML("z", "c.yaml"), "current", "curent", 1),
+			"deploy/shop/z/routing.yaml": strings.Replace(routingYAML("z", "c.yaml"), "current", "currennt", 1),
 			"deploy/shop/w/routing.yaml": ramps(routingYAML("w", "d.yaml")),
 		}, names: []string{"shop/w", "shop/x", "shop/y", "shop/z"}, check: func(t *testing.T, e rollout.EnvironmentWorld) {
 			w := rollout.InProgress{Deployment: rollout.Name{Namespace: "shop", Name: "w"}, BuildID: "v2"}

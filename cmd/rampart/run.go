@@ -171,7 +171,7 @@ func (l *loop) run(ctx context.Context) error {
 		}
 	}
 	l.log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())
-	return nil
+	return nil //nolint:nilerr // a cycle that failed was logged, and is tried again
 }
 
 // outlive gives a context that ends a grace period after another.

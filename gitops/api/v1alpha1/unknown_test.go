@@ -86,7 +86,7 @@ spec:
   desired: {current: v1, ramping: {buildID: v2, percentage: 5}}
 `
 	for _, c := range []struct{ old, new, want string }{
-		{"current:", "curent:", "did you mean current?"},
+		{"current:", "currennt:", "did you mean current?"},
 		{"ramping:", "ramp:", "did you mean ramping?"},
 		{"percentage:", "percentge:", "did you mean percentage?"},
 		{"{buildID: v2, ", "{", "spec.desired.ramping.buildID: is required"},
