@@ -30,6 +30,8 @@ func baseline(v *view) (outcome, bool) {
 	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && !v.edited:
 	case v.actual.Current == "" && !v.actual.HasRamp && v.unversioned(v.target.BuildID).answer == rollout.No:
 	case problems.Known || problems.Unsupported || v.stuckBefore(v.target.BuildID) != nil:
+	case problems.Reason == "": // the version came after the question was put together: the next cycle asks
+		return say(rollout.WaitingForPollers, "workers of %s have to start", v.target.BuildID), true
 	default:
 		return say(rollout.StaleFacts, "how many workflows are stuck before %s gets traffic is not known: %s", v.target.BuildID, reasonOf(problems)), true
 	}

@@ -88,6 +88,15 @@ func TestBaselineBeforeAnyRaise(t *testing.T) {
 	}
 }
 
+// A version that came between two reads of one cycle was not asked about: it is not raised, and that is not worth a commit.
+func TestBaselineOfAVersionThatJustCame(t *testing.T) {
+	given := all(candidate(), func(g *given) { g.Observation.Stuck = rollout.Stuck{} })
+	p := decide(t, of(given), allowed)
+	require.Nil(t, p.Raise)
+	require.Equal(t, "WaitingForPollers", p.Status.Conditions[0].Reason)
+	require.Equal(t, "workers of "+id("v2")+" have to start", p.Status.Conditions[0].Message)
+}
+
 func unversionedWorkers(g *given) { g.listed("v2").Queues[0].Unversioned = rollout.Yes }
 
 // A first version takes traffic from nobody and is never judged: it does not wait for a count.

@@ -36,9 +36,7 @@ func (v *view) gateRun(workflowID string) rollout.GateRun {
 			run = seen
 		}
 	}
-	switch run.State {
-	case "", rollout.GateMissing, rollout.GateUnread:
-	default:
+	if run.State != "" && run.State != rollout.GateMissing && run.State != rollout.GateUnread {
 		return run
 	}
 	for _, g := range v.recordedGates() {

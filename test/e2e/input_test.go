@@ -104,12 +104,24 @@ func TestActivitiesOnly(t *testing.T) {
 	w.pushSpec("and workflows", specText{image: "app:v1", strategy: soon})
 	w.awaitReady("app:v1")
 	w.pushSpec("without them", specText{image: "app:v5", strategy: soon})
-	w.eventually("v5 is there", func() bool { return w.build("app:v5") != "" })
-	w.eventually("it is said", func() bool {
-		return strings.Contains(w.plan(), "does not serve the workflow task queue checkout, which v1-")
-	})
-	w.awaitReason("WaitingForPollers")
-	require.Equal(t, "current v1", w.calls()[len(w.calls())-1])
+	w.awaitReady("app:v5")
+	require.Contains(t, w.repo.Git("log", "--format=%B", "main"), "leaves behind the workflow task queue checkout (idle)")
+}
+
+// A task queue in use that the new version does not serve: the rollout waits, then a person approves that it is left behind.
+func TestQueueInUseIsLeftBehindOnceApproved(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1", strategy: soon})
+	w.awaitReady("app:v1")
+	w.traffic()
+	w.pushSpec("without workflows", specText{image: "app:v5", strategy: soon, extra: "  progressDeadlineSeconds: 3\n"})
+	w.awaitReason("AwaitingApproval")
+	require.Contains(t, w.status().Conditions[0].Message, "checkout")
+	require.Equal(t, []string{"current v1"}, w.calls())
+	require.True(t, w.say("approve", "--reason", "its workflows go elsewhere").Changed)
+	w.awaitReady("app:v5")
+	require.Equal(t, []string{"current v1", "current v5"}, w.calls())
 }
 
 // A version that is asked for without replicas waits for the ones that it gets later, and then for a person.
