@@ -157,8 +157,8 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// Temporal is another one that knows nothing: the workers go there, and the version that was current is made current again. Nobody
-// lowered anything, so nothing is held, and in mid-ramp the candidate does not get all traffic because nothing else has any.
+// The connection leads to another Temporal in mid-ramp: no worker is taken away from the workflows that are pinned to its version, and
+// traffic can still be taken back where the versions are.
 func TestAnotherTemporal(t *testing.T) {
 	w := newWorld(t)
 	second := temporalenv.Start(t, temporalenv.Options{})
@@ -168,21 +168,19 @@ func TestAnotherTemporal(t *testing.T) {
 	w.ramping(slowSteps)
 	v1, v2 := w.build("app:v1"), w.build("app:v2")
 	w.push("another Temporal", map[string]string{"workers/connection.yaml": strings.ReplaceAll(w.connection(), w.server.Address(), second.Address())})
-	w.eventually("the workers are there", func() bool {
-		d, err := ns.Service().DescribeWorkerDeployment(t.Context(), &workflowservice.DescribeWorkerDeploymentRequest{Namespace: ns.Name(), DeploymentName: deployment})
-		return err == nil && len(d.GetWorkerDeploymentInfo().GetVersionSummaries()) == 2
-	})
-	w.awaitReason("RoutingDrift")
-	require.Contains(t, w.message(), "in which "+v1+" was current")
-	looks := func() int { return ns.Counts()["DescribeWorkerDeployment"] }
-	from := looks()
-	w.eventually("the bot looked again", func() bool { return looks() > from+6 })
-	require.Empty(t, ns.RoutingCalls(deployment), v2+" is not made current")
-	require.Equal(t, v1, w.routing().Desired.Current)
-	require.Nil(t, w.routing().Hold)
+	// The workflows of v1 and v2 are on the first one: their workers stay there, and the rollout stands still.
+	w.awaitReason("InvalidSpec")
+	require.Contains(t, w.message(), "A version stays on its server")
+	w.settle()
+	require.Empty(t, ns.RoutingCalls(deployment))
+	require.NotContains(t, w.manifest(v1)+w.manifest(v2), second.Address())
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, w.calls())
 
-	w.pushSpec("back to v1", specText{image: "app:v1", strategy: slowSteps})
-	w.eventually("as it was", func() bool { return slices.Equal(ns.RoutingCalls(deployment), []string{"current " + v1}) })
-	w.awaitReady("app:v1")
+	// Traffic can be taken back, where the versions are.
+	require.True(t, w.say("rollback", "--reason", "it leads nowhere").Changed)
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.calls())
+	w.push("back to the first Temporal", map[string]string{"workers/connection.yaml": w.connection()})
+	w.awaitReason("RolledBack")
+	require.Empty(t, ns.RoutingCalls(deployment))
 	w.repo.Fsck()
 }
