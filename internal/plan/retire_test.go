@@ -53,6 +53,8 @@ func retireRows() []rowCase {
 			but: resumed, then: "create"},
 		{row: "retire", name: "owned by another", given: all(asked(2*time.Hour), used("v1", 0), foreign()), reason: rollout.OwnedByAnother, stalled: true,
 			but: all(resumed, func(g *given) { g.Observation.ManagerIdentity = owner }), then: "complete"},
+		{row: "retire", name: "owned by another, and its ramp stays", given: all(rampsAt(10, time.Minute), asked(time.Hour), foreign()), reason: rollout.OwnedByAnother, stalled: true,
+			but: all(resumed, func(g *given) { g.Observation.ManagerIdentity = owner }), then: "pause"},
 		{row: "retire", name: "nothing uses it", given: all(asked(61*time.Minute), used("v1", 0)), reason: rollout.Retiring, actions: unroute, but: resumed, then: "complete"},
 		{row: "retire", name: "asked for too lately", given: all(asked(time.Hour), used("v1", 0)), reason: rollout.Retiring, but: resumed, then: "complete"},
 		{row: "retire", name: "a minute at least", given: all(asked(time.Minute), used("v1", 0), sunset(0, 0)), reason: rollout.Retiring, but: resumed, then: "complete"},
