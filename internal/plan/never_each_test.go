@@ -301,7 +301,7 @@ func evacuationCases() []spoilt {
 
 // TestNeverEach: each part of each check refuses something by itself, and what it lets pass may be done.
 func TestNeverEach(t *testing.T) {
-	for _, group := range [][]spoilt{removalCases(), callCases(), poolCases(), objectCases(), retireCases(), evacuationCases(), onlyLowersCases()} {
+	for _, group := range [][]spoilt{removalCases(), callCases(), poolCases(), objectCases(), retireCases(), evacuationCases(), onlyLowersCases(), serverCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				s := twice(of(c.given))
