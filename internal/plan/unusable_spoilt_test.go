@@ -100,15 +100,17 @@ func there(change func(*rollout.NamespaceThere)) func(*rollout.Snapshot, *rollou
 // unproven: it is not known any more what is at the other address.
 func unproven(s *rollout.Snapshot, _ *rollout.Plan) { s.NamespaceThere = nil }
 
+// onlyDoes does one thing by the plan's connection, which is not known any more to lead to the server that the versions are on.
+func onlyDoes(change func(*rollout.Plan)) func(*rollout.Snapshot, *rollout.Plan) {
+	return also(unproven, planned(func(p *rollout.Plan) {
+		*p = rollout.Plan{Connection: p.Connection}
+		change(p)
+	}))
+}
+
 // serverCases follow a connection to another address, without the proof that the same Temporal namespace is there.
 func serverCases() []spoilt {
 	moved := serverMoved()
-	does := func(change func(*rollout.Plan)) func(*rollout.Snapshot, *rollout.Plan) {
-		return also(unproven, planned(func(p *rollout.Plan) {
-			*p = rollout.Plan{Connection: p.Connection}
-			change(p)
-		}))
-	}
 	const follows, changed = "(Reconnect) to those of another server", "another server would be changed"
 	return []spoilt{
 		{"server: the same namespace is there", moved, unspoilt, ""},
@@ -121,11 +123,28 @@ func serverCases() []spoilt {
 		{"server: files are made", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions[0].Op = rollout.RenderVersion })), "(Render) to those of another server"},
 		{"server: recorded", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions = nil })), "forgotten on which server"},
 		{"server: no connection recorded", moved, also(unproven, planned(func(p *rollout.Plan) { p.Record.Connection = nil })), follows},
-		{"server: a lowering", moved, does(func(p *rollout.Plan) { p.Lower = &rollout.RoutingCall{} }), changed},
-		{"server: a raise", moved, does(func(p *rollout.Plan) { p.Raise = &rollout.RoutingCall{} }), changed},
-		{"server: a gate", moved, does(func(p *rollout.Plan) { p.Gates = []rollout.GateStart{{}} }), changed},
-		{"server: a deletion", moved, does(func(p *rollout.Plan) { p.Deletions = []string{id("v1")} }), changed},
-		{"server: a batch job", moved, does(func(p *rollout.Plan) { p.Batches = []rollout.BatchStart{{BuildID: id("v1")}} }), changed},
+		{"server: a lowering", moved, onlyDoes(func(p *rollout.Plan) { p.Lower = &rollout.RoutingCall{} }), changed},
+		{"server: a raise", moved, onlyDoes(func(p *rollout.Plan) { p.Raise = &rollout.RoutingCall{} }), changed},
+		{"server: a gate", moved, onlyDoes(func(p *rollout.Plan) { p.Gates = []rollout.GateStart{{}} }), changed},
+		{"server: a deletion", moved, onlyDoes(func(p *rollout.Plan) { p.Deletions = []string{id("v1")} }), changed},
+		{"server: a batch job", moved, onlyDoes(func(p *rollout.Plan) { p.Batches = []rollout.BatchStart{{BuildID: id("v1")}} }), changed},
+	}
+}
+
+// serverSpoilt are the same for the oracle.
+func serverSpoilt() []spoilt {
+	moved := serverMoved()
+	const touches = "touches another server"
+	return []spoilt{
+		{"server: the versions follow", moved, unproven, "takes " + id("v1") + " to another server"},
+		{"server: files are made", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions[1].Op = rollout.RenderVersion })),
+			"takes " + id("v2") + " to another server"},
+		{"server: recorded", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions = nil })), "records another server"},
+		{"server: a lowering", moved, onlyDoes(func(p *rollout.Plan) { p.Lower = &rollout.RoutingCall{} }), touches},
+		{"server: a gate", moved, onlyDoes(func(p *rollout.Plan) { p.Gates = []rollout.GateStart{{}} }), touches},
+		{"lowers without a record", all(rampsAt(30, time.Hour), wants("v1")), func(s *rollout.Snapshot, _ *rollout.Plan) {
+			s.Record.Routing, s.Record.RoutingProblem = nil, &rollout.Problem{}
+		}, "lowers without a record"},
 	}
 }
 
