@@ -36,6 +36,7 @@ func TestContested(t *testing.T) {
 			s := of(candidate(), c.claimed)
 			raised := decide(t, s, allowed)
 			require.Equal(t, c.works, raised.Raise != nil)
+			require.Empty(t, oracle.Forbidden(s, raised))
 			if c.works {
 				return
 			}

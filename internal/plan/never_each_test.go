@@ -139,6 +139,7 @@ func callCases() []spoilt {
 		})
 	}
 	noCount := observes(func(o *rollout.Observation) { o.Stuck.Problems = rollout.Count{} })
+	noTarget := records(func(r *v1alpha1.RoutingSpec) { r.Target = nil })
 	based := func(tag string) func(*rollout.Snapshot, *rollout.Plan) {
 		return records(func(r *v1alpha1.RoutingSpec) {
 			r.Target = &v1alpha1.RoutingTarget{BuildID: id(tag), StuckBefore: new(int64)}
@@ -151,6 +152,9 @@ func callCases() []spoilt {
 		{"raise: no spec", raise, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec = nil }, "without a spec"},
 		{"raise: not listed", raise, loses("v2"), "task queues are not known"},
 		{"raise: pollers not known", raise, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Pollers.Known = false }), "no fresh poller"},
+		{"raise: polled by a clock far ahead", raise, lists("v2", func(v *rollout.VersionObservation) {
+			v.Queues[0].Pollers.LastAccess = noon.Add(rollout.ClockTolerance + time.Second)
+		}), "no fresh poller"},
 		{"raise: a ramp of unversioned workers", raise, to(rollout.SetRamp, "", 5), "not in Git"},
 		{"raise: two steps, beside another's ramp", raise, both(ramps(true, "v3", 10), to(rollout.SetRamp, id("v2"), 50)), more},
 		{"raise: two steps, after a ramp that is over", raise, both(ramps(false, "v2", 10), to(rollout.SetRamp, id("v2"), 50)), more},
@@ -171,6 +175,7 @@ func callCases() []spoilt {
 		{"raise: not counted, and nobody asked", all(judged, func(g *given) { g.Spec.Spec.Rollout.Analysis = nil }), uncounted, ""},
 		{"raise: no baseline", raise, noCount, unbased},
 		{"raise: no baseline, of another build", raise, both(noCount, based("v1")), unbased},
+		{"raise: no baseline, and no target in the record", raise, both(noCount, noTarget), unbased},
 		{"raise: no baseline, at 0%", raise, both(noCount, ramps(true, "v2", 0)), unbased},
 		{"raise: a baseline in the record", raise, both(noCount, based("v2")), ""},
 		{"raise: no baseline can be had", raise, observes(func(o *rollout.Observation) { o.Stuck.Problems = rollout.Count{Unsupported: true} }), ""},
@@ -189,10 +194,12 @@ func callCases() []spoilt {
 		{"raise: leaves a queue behind as recorded of another", raise, both(receives, both(callNames, records(func(r *v1alpha1.RoutingSpec) {
 			r.Target = &v1alpha1.RoutingTarget{BuildID: id("v1"), LeavesBehind: []v1alpha1.RecordedQueue{receipts}}
 		}))), behind},
+		{"raise: leaves a queue behind, and no target in the record", raise, both(receives, both(callNames, noTarget)), behind},
 		{"raise: leaves a queue behind with a backlog", raise, backlog(rollout.Backlog{Known: true, Count: 1}), behind},
 		{"raise: leaves a queue behind where tasks come", raise, backlog(rollout.Backlog{Known: true, AddRate: 0.1}), behind},
 		{"raise: leaves an idle queue behind", raise, backlog(rollout.Backlog{Known: true}), ""},
 		{"raise: serves the name with another type", raise, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Type = rollout.QueueNexus }), behind},
+		{"raise: serves another name", raise, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Name = "refunds" }), behind},
 		{"lower: no ramp", lower, ramps(false, "v2", 30), "would raise traffic to"},
 		{"lower: current stays", back, to(rollout.SetCurrent, id("v2"), 0), "which it was not before"},
 		{"rollback: to what Temporal alone knows as current", back, both(records(func(r *v1alpha1.RoutingSpec) { r.Promotions = r.Promotions[1:] }),
@@ -301,7 +308,7 @@ func evacuationCases() []spoilt {
 
 // TestNeverEach: each part of each check refuses something by itself, and what it lets pass may be done.
 func TestNeverEach(t *testing.T) {
-	for _, group := range [][]spoilt{removalCases(), callCases(), poolCases(), objectCases(), retireCases(), evacuationCases(), onlyLowersCases()} {
+	for _, group := range [][]spoilt{removalCases(), callCases(), poolCases(), objectCases(), retireCases(), evacuationCases(), onlyLowersCases(), serverCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				s := twice(of(c.given))

@@ -67,7 +67,7 @@ func (n *never) broken() string {
 		return "the spec has no strategy"
 	case n.away() && !n.retires():
 		return "the spec asks for another Temporal namespace"
-	case !n.away() && n.leadsAway(n.s.Connection) && !n.retires():
+	case n.leadsAway(n.s.Connection) && !n.retires():
 		return "its connection leads to another server"
 	}
 	return ""

@@ -174,6 +174,7 @@ func raisesSpoilt() []spoilt {
 	written := func(d v1alpha1.DesiredRouting) func(*rollout.Snapshot, *rollout.Plan) {
 		return planned(func(p *rollout.Plan) { p.Record.Desired = d })
 	}
+	noBaseline := planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil })
 	receives := lists("v1", func(v *rollout.VersionObservation) {
 		v.Queues = append(v.Queues, rollout.TaskQueue{Name: receipts.Name, Type: rollout.QueueActivity})
 	})
@@ -221,8 +222,12 @@ func raisesSpoilt() []spoilt {
 		{"raise: the first version", first, unspoilt, ""},
 		{"raise: the first version, in mid-ramp", first, sees(func(r *rollout.RoutingConfig) { r.HasRamp, r.Ramping, r.Percentage = true, id("v2"), 10 }),
 			"raises from 10 to 100"},
-		{"raise: without a baseline in the record", raise, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), "without a count of what is stuck"},
-		{"raise: no baseline, and it has traffic", ramp, planned(func(p *rollout.Plan) { p.Record.Target.StuckBefore = nil }), ""},
+		{"raise: without a baseline in the record", raise, noBaseline, "without a count of what is stuck"},
+		{"raise: no baseline, and it has traffic", ramp, noBaseline, ""},
+		{"raise: no baseline for the first version", first, noBaseline, ""},
+		{"raise: no baseline beside unversioned workers", first, also(noBaseline, lists("v2", func(v *rollout.VersionObservation) {
+			v.Queues[0].Unversioned = rollout.Yes
+		})), "without a count of what is stuck"},
 		{"raise: leaves a queue behind", raise, receives, "leaves receipts of"},
 		{"raise: leaves a queue behind as proposed", raise, also(receives, namedIn(nil)), "leaves receipts of"},
 		{"raise: leaves a queue behind as approved", raise, also(receives, namedIn(&v1alpha1.Asked{})), ""},
@@ -417,7 +422,7 @@ func objectsSpoilt() []spoilt {
 // TestTheOracleBites: what the oracle of the properties looks for it finds, in plans that are well but for that; and it lets pass
 // what may be done.
 func TestTheOracleBites(t *testing.T) {
-	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), peopleSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt()} {
+	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), peopleSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt(), serverSpoilt()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				s := twice(of(c.given))

@@ -334,6 +334,14 @@ func TestGateWithoutAQueue(t *testing.T) {
 	require.Equal(t, noon, p.NextDue)
 }
 
+// TestGateInputMessage: the status says which gate's input is missing, and why, where that is known.
+func TestGateInputMessage(t *testing.T) {
+	withoutInput := all(candidate(), stepGate(2, v1alpha1.GateHold), secretInput())
+	require.Equal(t, "the input of gate Smoke is key input.json of Secret payments/smoke, which the bot was not given", Propose(of(withoutInput)).State.Message)
+	unread := all(withoutInput, hasInput(rollout.GateInput{Problem: "no such file"}))
+	require.Equal(t, "the input of gate Smoke cannot be used: no such file", Propose(of(unread)).State.Message)
+}
+
 // TestGateOnEveryQueue: one that failed outweighs one that is unknown, missing or running.
 func TestGateOnEveryQueue(t *testing.T) {
 	for _, c := range []struct {

@@ -53,6 +53,8 @@ func retireRows() []rowCase {
 			but: resumed, then: "create"},
 		{row: "retire", name: "owned by another", given: all(asked(2*time.Hour), used("v1", 0), foreign()), reason: rollout.OwnedByAnother, stalled: true,
 			but: all(resumed, func(g *given) { g.Observation.ManagerIdentity = owner }), then: "complete"},
+		{row: "retire", name: "owned by another, and its ramp stays", given: all(rampsAt(10, time.Minute), asked(time.Hour), foreign()), reason: rollout.OwnedByAnother, stalled: true,
+			but: all(resumed, func(g *given) { g.Observation.ManagerIdentity = owner }), then: "pause"},
 		{row: "retire", name: "nothing uses it", given: all(asked(61*time.Minute), used("v1", 0)), reason: rollout.Retiring, actions: unroute, but: resumed, then: "complete"},
 		{row: "retire", name: "asked for too lately", given: all(asked(time.Hour), used("v1", 0)), reason: rollout.Retiring, but: resumed, then: "complete"},
 		{row: "retire", name: "a minute at least", given: all(asked(time.Minute), used("v1", 0), sunset(0, 0)), reason: rollout.Retiring, but: resumed, then: "complete"},
@@ -273,4 +275,33 @@ func TestRetiredWithoutConnection(t *testing.T) {
 	require.Equal(t, string(rollout.ConnectionNotFound), ready.Reason)
 	require.Contains(t, ready.Message, "payments/checkout is retired by ada, and nothing of it is scaled down or removed until the connection is back")
 	require.Empty(t, p.Versions)
+}
+
+// TestWhyItStays: a person who retires a worker deployment hears at once what keeps its versions from going.
+func TestWhyItStays(t *testing.T) {
+	gone := func(g *given) { g.Spec, g.SpecPath = nil, "" }
+	for _, c := range []struct {
+		name  string
+		given change
+		says  string
+	}{
+		{"nothing keeps them", none, ""},
+		{"no connection", func(g *given) { g.Connection = nil }, "payments/checkout is retired by ada, and nothing of it is scaled down"},
+		{"the spec is gone, its status is there", all(recorded, gone), ""},
+		{"the spec is gone, and its status", gone, "bring the spec back until all is retired"},
+		{"the spec is broken", all(recorded, func(g *given) {
+			g.Spec, g.Problems = nil, []rollout.Problem{{Reason: rollout.InvalidSpec, Message: "line 3"}}
+		}), "line 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := of(c.given)
+			why := WhyItStays(s, v1alpha1.Retire{By: "ada", At: stamp(noon)})
+			require.Nil(t, s.Record.Routing.Spec.Retire, "the record stays as it is")
+			if c.says == "" {
+				require.Empty(t, why)
+			} else {
+				require.Contains(t, why, c.says)
+			}
+		})
+	}
 }

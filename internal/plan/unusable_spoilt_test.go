@@ -83,6 +83,71 @@ func onlyLowersCases() []spoilt {
 	}
 }
 
+// serverMoved is a connection that leads to another address, where the same Temporal namespace is: the versions follow it.
+func serverMoved() change {
+	return all(rampsAt(10, time.Minute), recorded, leadsTo("elsewhere:7233"), isThere("elsewhere:7233", "the-id"))
+}
+
+// there changes what was found at the other address.
+func there(change func(*rollout.NamespaceThere)) func(*rollout.Snapshot, *rollout.Plan) {
+	return func(s *rollout.Snapshot, _ *rollout.Plan) {
+		found := *s.NamespaceThere
+		change(&found)
+		s.NamespaceThere = &found
+	}
+}
+
+// unproven: it is not known any more what is at the other address.
+func unproven(s *rollout.Snapshot, _ *rollout.Plan) { s.NamespaceThere = nil }
+
+// onlyDoes does one thing by the plan's connection, which is not known any more to lead to the server that the versions are on.
+func onlyDoes(change func(*rollout.Plan)) func(*rollout.Snapshot, *rollout.Plan) {
+	return also(unproven, planned(func(p *rollout.Plan) {
+		*p = rollout.Plan{Connection: p.Connection}
+		change(p)
+	}))
+}
+
+// serverCases follow a connection to another address, without the proof that the same Temporal namespace is there.
+func serverCases() []spoilt {
+	moved := serverMoved()
+	const follows, changed = "(Reconnect) to those of another server", "another server would be changed"
+	return []spoilt{
+		{"server: the same namespace is there", moved, unspoilt, ""},
+		{"server: nobody asked", moved, unproven, follows},
+		{"server: another ID there", moved, there(func(n *rollout.NamespaceThere) { n.ID = "another" }), follows},
+		{"server: no ID in either place", moved, also(there(func(n *rollout.NamespaceThere) { n.ID = "" }),
+			records(func(r *v1alpha1.RoutingSpec) { r.TemporalNamespaceID = "" })), follows},
+		{"server: asked about another namespace", moved, there(func(n *rollout.NamespaceThere) { n.TemporalNamespace = "dev" }), follows},
+		{"server: asked at another address", moved, there(func(n *rollout.NamespaceThere) { n.HostPort = "cloud:7233" }), follows},
+		{"server: files are made", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions[0].Op = rollout.RenderVersion })), "(Render) to those of another server"},
+		{"server: recorded", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions = nil })), "forgotten on which server"},
+		{"server: no connection recorded", moved, also(unproven, planned(func(p *rollout.Plan) { p.Record.Connection = nil })), follows},
+		{"server: a lowering", moved, onlyDoes(func(p *rollout.Plan) { p.Lower = &rollout.RoutingCall{} }), changed},
+		{"server: a raise", moved, onlyDoes(func(p *rollout.Plan) { p.Raise = &rollout.RoutingCall{} }), changed},
+		{"server: a gate", moved, onlyDoes(func(p *rollout.Plan) { p.Gates = []rollout.GateStart{{}} }), changed},
+		{"server: a deletion", moved, onlyDoes(func(p *rollout.Plan) { p.Deletions = []string{id("v1")} }), changed},
+		{"server: a batch job", moved, onlyDoes(func(p *rollout.Plan) { p.Batches = []rollout.BatchStart{{BuildID: id("v1")}} }), changed},
+	}
+}
+
+// serverSpoilt are the same for the oracle.
+func serverSpoilt() []spoilt {
+	moved := serverMoved()
+	const touches = "touches another server"
+	return []spoilt{
+		{"server: the versions follow", moved, unproven, "takes " + id("v1") + " to another server"},
+		{"server: files are made", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions[1].Op = rollout.RenderVersion })),
+			"takes " + id("v2") + " to another server"},
+		{"server: recorded", moved, also(unproven, planned(func(p *rollout.Plan) { p.Versions = nil })), "records another server"},
+		{"server: a lowering", moved, onlyDoes(func(p *rollout.Plan) { p.Lower = &rollout.RoutingCall{} }), touches},
+		{"server: a gate", moved, onlyDoes(func(p *rollout.Plan) { p.Gates = []rollout.GateStart{{}} }), touches},
+		{"lowers without a record", all(rampsAt(30, time.Hour), wants("v1")), func(s *rollout.Snapshot, _ *rollout.Plan) {
+			s.Record.Routing, s.Record.RoutingProblem = nil, &rollout.Problem{}
+		}, "lowers without a record"},
+	}
+}
+
 // TestMarkOfAnAttempt: the mark of a build that is turned back has the attempt that the target is at, not the one that its files
 // were written in.
 func TestMarkOfAnAttempt(t *testing.T) {

@@ -36,6 +36,7 @@ func TestUpdateInTraffic(t *testing.T) {
 		{"current", promoted(48 * time.Hour), true, false},
 		{"ramping", rampsAt(10, time.Minute), true, true},
 		{"draining", all(rampsAt(10, time.Minute), routes("v1", "", 0, time.Second), desires("v1", "", 0), drains("v2")), true, false},
+		{"drainage unknown", all(rampsAt(10, time.Minute), routes("v1", "", 0, time.Second), desires("v1", "", 0), func(g *given) { g.listed("v2").DeactivatedAt = ago(time.Second) }), true, false},
 		{"drained", all(rampsAt(10, time.Minute), routes("v1", "", 0, time.Second), desires("v1", "", 0), drained("v2", time.Hour)), false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
