@@ -51,7 +51,7 @@ test-measured:
 .PHONY: test-nested
 test-nested:
 	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 20m -p 1 -parallel 4 ./bench ./demo ./temporal ./temporalenv ./workflows
-	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 30m -parallel 4 ./e2e
+	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e
 
 # make test-times SLOWER=10s TESTFLAGS= lists the tests of make test-all that take longer than ten seconds.
 SLOWER ?= 3s
@@ -60,7 +60,7 @@ test-times: TESTFLAGS := -short
 test-times: ## the slowest tests of make test, slowest first
 	mkdir -p $(BIN)
 	$(GO) test $(TESTFLAGS) -json -count 1 -tags faults -timeout 20m $(PACKAGES) > $(BIN)/test-times.json
-	cd test && $(GO) test $(TESTFLAGS) -json -count 1 $(NESTED) -timeout 30m -p 1 -parallel 4 ./... >> ../$(BIN)/test-times.json
+	cd test && $(GO) test $(TESTFLAGS) -json -count 1 $(NESTED) -timeout 55m -p 1 -parallel 4 ./... >> ../$(BIN)/test-times.json
 	$(GO) run gotest.tools/gotestsum@$(GOTESTSUM) tool slowest --threshold $(SLOWER) --jsonfile $(BIN)/test-times.json
 
 .PHONY: check

@@ -84,7 +84,7 @@ func TestMutualTLS(t *testing.T) {
 	ca.issue("client", time.Now().Add(-time.Hour))
 	problem := e.look(pool, d.address)
 	e.requireReason(rollout.AuthSecretInvalid, problem)
-	require.Contains(t, problem.Message, "expired")
+	require.Contains(t, problem.Message, "the bot's credentials for Temporal cannot be used")
 	require.NoError(t, os.WriteFile(files.KeyFile, []byte("no key"), 0o600))
 	e.requireReason(rollout.AuthSecretInvalid, e.look(pool, d.address))
 	ca.issue("client", time.Now().Add(time.Hour))

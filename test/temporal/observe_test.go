@@ -317,7 +317,7 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	}
 	obs := broken("DescribeWorkerDeployment")
 	require.Equal(t, rollout.TemporalStateFetchFailed, obs.Problem.Reason)
-	require.Contains(t, obs.Problem.Message, "injected fault")
+	require.Contains(t, obs.Problem.Message, "Temporal does not answer")
 	require.Equal(t, rollout.Answer(""), obs.Exists)
 
 	obs = broken("DescribeWorkerDeploymentVersion")

@@ -100,7 +100,7 @@ spec: `+connection))
 		Environment: v1alpha1.Environment{Name: "prod", WorkerEnv: v1alpha1.EnvCurrent}, Spec: spec,
 		Connection: documents[1].Object.(*v1alpha1.Connection),
 		Record: &v1alpha1.RoutingSpec{WorkerDeployment: "payments/checkout", TemporalNamespace: "prod",
-			Versions: []v1alpha1.RecordedVersion{{BuildID: buildID, Deployment: "checkout-v1", Guard: v1alpha1.GuardOn}}},
+			Versions: []v1alpha1.RecordedVersion{{BuildID: buildID, BuildIDFrom: v1alpha1.BuildIDTemplate, Deployment: "checkout-v1", Guard: v1alpha1.GuardOn}}},
 		Versions: []rollout.VersionWrite{{BuildID: buildID, Op: rollout.RenderVersion, Guard: v1alpha1.GuardOn}},
 	}, rollout.Record{})
 	require.NoError(t, err)
