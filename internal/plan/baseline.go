@@ -26,7 +26,7 @@ func (v *view) stuckBefore(buildID string) *int64 {
 func baseline(v *view) (outcome, bool) {
 	problems := v.obs.Stuck.Problems
 	switch {
-	case v.target.BuildID == v.actual.Current || v.targetShare() > 0:
+	case v.targetShare() > 0: // also where it is current: "reset-ramp" comes before and takes back what others have
 	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && !v.edited:
 	case v.actual.Current == "" && !v.actual.HasRamp && v.unversioned(v.target.BuildID).answer == rollout.No:
 	case problems.Known || problems.Unsupported || v.stuckBefore(v.target.BuildID) != nil:

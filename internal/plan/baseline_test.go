@@ -106,6 +106,15 @@ func TestFirstVersionNeedsNoBaseline(t *testing.T) {
 	require.NotNil(t, decide(t, of(given), allowed).Raise)
 }
 
+// Only a version without any ramp is a first one: a ramp at 0% waits for the count before it grows.
+func TestRampAtZeroNeedsABaseline(t *testing.T) {
+	given := all(candidate(), noCurrent, routes("", "v2", 0, time.Hour), desires("", "v2", 0))
+	waits := decide(t, of(given, uncounted(false)), allowed)
+	require.Equal(t, "baseline", waits.Row)
+	require.Nil(t, waits.Raise)
+	require.NotEqual(t, "baseline", decide(t, of(given, problems(0, 0)), allowed).Row)
+}
+
 func TestBaselineUnderManual(t *testing.T) {
 	given := all(candidate(), strategy(v1alpha1.Manual), uncounted(false))
 	require.Equal(t, "manual", Propose(of(given)).Row, "a person moves traffic")

@@ -172,3 +172,59 @@ func TestSecretNotKnown(t *testing.T) {
 		})
 	}
 }
+
+// TestAskNamespace asks only where the address changed and nothing else is wrong: the answer decides whether the versions follow.
+func TestAskNamespace(t *testing.T) {
+	leads := leadsTo("elsewhere:7233")
+	for name, c := range map[string]struct {
+		given change
+		asks  bool
+	}{
+		"another address":                     {leads, true},
+		"the same address":                    {none, false},
+		"the same address, written otherwise": {leadsTo("Temporal:7233"), false},
+		"other credentials":                   {rotates, false},
+		"no connection in the record":         {all(leads, func(g *given) { g.rec.Connection = nil }), false},
+		"another Temporal namespace":          {all(leads, func(g *given) { g.Spec.Spec.WorkerOptions.TemporalNamespace = "dev" }), false},
+		"no connection in Git":                {func(g *given) { g.Connection = nil }, false},
+		"no spec in Git":                      {all(leads, func(g *given) { g.Spec = nil }), false},
+		"a spec that is not valid":            {all(leads, func(g *given) { g.Problems = []rollout.Problem{{Message: "no image"}} }), false},
+		"no record":                           {all(leads, func(g *given) { g.Record.Routing = nil }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(recorded, c.given)
+			conn, namespace := AskNamespace(s)
+			if !c.asks {
+				require.Nil(t, conn)
+				require.Empty(t, namespace)
+				return
+			}
+			require.Equal(t, s.Connection, conn)
+			require.Equal(t, "prod", namespace)
+		})
+	}
+}
+
+// TestOneWrite: what writes the files of a version lets it follow its connection, too. What only moves its traffic does not.
+func TestOneWrite(t *testing.T) {
+	follow := func(tag string) rollout.Action {
+		return rollout.Action{Kind: rollout.UpdateVersion, Update: rollout.UpdateConnection, BuildID: id(tag)}
+	}
+	for kind, writes := range map[rollout.ActionKind]bool{
+		rollout.CreateVersion: true, rollout.UpdateVersion: true, rollout.Restore: true, rollout.ScaleVersion: true, rollout.ScaleDown: true,
+		rollout.RemoveFiles: true, rollout.DriftAction: true, rollout.Ramp: false, rollout.Promote: false, rollout.Continue: false,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			other := rollout.Action{Kind: kind, BuildID: id("v1")}
+			want := []rollout.Action{other, follow("v2")}
+			if !writes {
+				want = []rollout.Action{follow("v1"), other, follow("v2")}
+			}
+			for _, taken := range [][]rollout.Action{{follow("v1"), other, follow("v2")}, {other, follow("v1"), follow("v2")}} {
+				r := &resolver{taken: taken}
+				r.oneWrite()
+				require.ElementsMatch(t, want, r.taken)
+			}
+		})
+	}
+}

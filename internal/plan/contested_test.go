@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +61,36 @@ func TestContested(t *testing.T) {
 		g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Message: "away"}}
 	})
 	require.NotContains(t, condition(decide(t, unread, allowed).Status, v1alpha1.ConditionReady).Message, "both claim", "while Temporal is not read, nobody is told that it is another's")
+}
+
+// TestNeverContested: the last check tells a claim of another environment from one that is not known, or settled in Temporal.
+func TestNeverContested(t *testing.T) {
+	another := rollout.Rival{Environment: "stage", ManagerIdentity: "rampart/stage"}
+	s := of(candidate())
+	p := decide(t, s, allowed)
+	for name, c := range map[string]struct {
+		spoil   func(*rollout.Snapshot)
+		refused bool
+	}{
+		"managed by nobody":        {func(s *rollout.Snapshot) { s.Observation.ManagerIdentity = "" }, true},
+		"managed by the other one": {func(s *rollout.Snapshot) { s.Observation.ManagerIdentity = "rampart/stage" }, true},
+		"of one identity":          {func(s *rollout.Snapshot) { s.Rivals[0].ManagerIdentity = owner }, true},
+		"neither has an identity":  {func(s *rollout.Snapshot) { s.Environment.ManagerIdentity, s.Observation.ManagerIdentity = "", "" }, true},
+		"not there yet":            {func(s *rollout.Snapshot) { s.Observation.Exists, s.Observation.ManagerIdentity = rollout.No, "" }, true},
+		"its own":                  {func(*rollout.Snapshot) {}, false},
+		"no other environment":     {func(s *rollout.Snapshot) { s.Rivals, s.Observation.ManagerIdentity = nil, "" }, false},
+		"Temporal cannot be read": {func(s *rollout.Snapshot) {
+			s.Observation.Problem, s.Observation.ManagerIdentity = &rollout.Problem{}, ""
+		}, false},
+		"not known whether it is":   {func(s *rollout.Snapshot) { s.Observation.Exists, s.Observation.ManagerIdentity = "", "" }, false},
+		"Temporal was not read yet": {func(s *rollout.Snapshot) { s.Observation.At, s.Observation.ManagerIdentity = time.Time{}, "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := s
+			s.Rivals = []rollout.Rival{another}
+			c.spoil(&s)
+			found := strings.Join(Never(s, p), "\n")
+			require.Equal(t, c.refused, strings.Contains(found, "another environment claims it, too"), found)
+		})
+	}
 }

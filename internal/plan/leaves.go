@@ -44,7 +44,7 @@ func queuesLeft(v *view) (outcome, bool) {
 		return say(rollout.StaleFacts, "the task queues of %s, which has traffic, could not be read", current), true
 	}
 	_, used := leftBehind(v.obs, v.target.BuildID)
-	if len(used) == 0 || subset(used, v.mayLeave()) {
+	if subset(used, v.mayLeave()) {
 		return outcome{}, false
 	}
 	deadline, limit := v.pollerDeadline()

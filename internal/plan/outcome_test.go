@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +140,18 @@ func TestGateOutcomesOfTheTarget(t *testing.T) {
 	require.Equal(t, want, p.Record.Target.Gates)
 	again := decide(t, of(passed, func(g *given) { g.rec.Target.Gates = want }), held)
 	require.Equal(t, want, again.Record.Target.Gates)
+	require.NotContains(t, strings.Join(again.Summary, "\n"), "gate Smoke", "it was said with the commit that recorded it")
+	for name, was := range map[string]func(*v1alpha1.RecordedGate){
+		"another outcome": func(g *v1alpha1.RecordedGate) { g.Outcome = v1alpha1.GateFails },
+		"another run":     func(g *v1alpha1.RecordedGate) { g.RunID = "before" },
+	} {
+		reset := decide(t, of(passed, func(g *given) {
+			g.rec.Target.Gates = slices.Clone(want)
+			was(&g.rec.Target.Gates[0])
+		}), held)
+		require.Equal(t, want, reset.Record.Target.Gates, "%s: what a person reset is recorded anew", name)
+		require.Contains(t, strings.Join(reset.Summary, "\n"), "gate Smoke completed on task queue orders", name)
+	}
 	gone := decide(t, of(passed, func(g *given) { g.rec.Target.Gates = want }, onGate(rollout.GateMissing)), held)
 	require.Equal(t, want, gone.Record.Target.Gates)
 	require.Equal(t, []v1alpha1.GateStatus{{WorkflowID: want[0].WorkflowID, RunID: "run", Status: "Completed", TaskQueue: "orders"}}, gone.Status.TargetVersion.Gates)

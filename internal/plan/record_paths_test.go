@@ -2,8 +2,11 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
 // inFiles gives the files that the snapshot's objects are in.
@@ -43,4 +46,10 @@ func TestPathsAreRecorded(t *testing.T) {
 		g.rec.Connection.Path, g.Spec, g.SpecPath = "team/c.yaml", nil, ""
 	}), allowed).Record
 	require.Equal(t, "team/c.yaml", kept.Connection.Path)
+
+	// A retired worker deployment keeps its own connection while the one in Git leads elsewhere, and the file that this was in.
+	retired := decide(t, of(base, retires(v1alpha1.KeepCurrent, time.Hour), leadsTo("elsewhere:7233"), func(g *given) {
+		g.rec.Connection.Path, g.ConnectionPath = "was.yaml", "new.yaml"
+	}), allowed).Record
+	require.Equal(t, "was.yaml", retired.Connection.Path)
 }
