@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/giteatest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // environmentWith is an environment with more settings.
@@ -76,6 +77,7 @@ func TestPolicyAsksInADirectEnvironment(t *testing.T) {
 
 // Where that is configured the forge merges by itself once its rules are met: a check. What others push to the branch takes that back.
 func TestAutomaticMerge(t *testing.T) {
+	testneed.Long(t)
 	r := new(review)
 	w := newWorld(t, onGitea(r))
 	w.push("merge by itself", map[string]string{

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -135,6 +136,7 @@ func TestVersionLimit(t *testing.T) {
 // The server's own limit is lower than the bot's: it refuses the polls of a new version until one before it is gone. Nothing
 // that is needed goes to make room, and each rollout arrives.
 func TestServersVersionLimit(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t, withSetting(dynamicconfig.MatchingMaxVersionsInDeployment, 3))
 	w.start()
 	w.pushSpec("add checkout", specText{image: "app:v1", strategy: soon})
@@ -162,6 +164,7 @@ func TestServersVersionLimit(t *testing.T) {
 // Versions that were scaled down and wait to be deleted fill the server's limit: with the next rollouts the server deletes the
 // oldest of them itself, and their files go.
 func TestSeventhRollout(t *testing.T) {
+	testneed.Long(t)
 	images := map[string]temporalenv.Image{}
 	for i := 1; i <= 7; i++ {
 		images[fmt.Sprintf("app:v1%d", i)] = temporalenv.DefaultImage(queue)

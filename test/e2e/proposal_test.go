@@ -15,6 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // review is a repository on a real Gitea: with a bot that may write, and a person who reviews.
@@ -191,6 +192,7 @@ func TestStepsAreProposedAndMerged(t *testing.T) {
 
 // With scope Rollout the first merge covers all steps, in whichever of the three ways; closing is a no to all of them.
 func TestRolloutIsProposedOnce(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Rollout")
 	calls, asked := w.calls(), 1
 	for _, rollout := range []struct {
@@ -249,6 +251,7 @@ func TestClosedProposalHolds(t *testing.T) {
 
 // A newer image takes the proposal's place: the old one is closed by the bot, with a link, which holds nothing.
 func TestProposalIsSuperseded(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	old := w.awaitPull(r, "at 10%")
@@ -267,6 +270,7 @@ func TestProposalIsSuperseded(t *testing.T) {
 
 // The bot leaves a branch alone that has commits of others. What is merged in the end counts.
 func TestPersonPushesToTheProposal(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")
@@ -289,6 +293,7 @@ func TestPersonPushesToTheProposal(t *testing.T) {
 
 // A merge that meets another world than was proposed: it is refused, routing.yaml is put back, and it is proposed anew when it may be.
 func TestMergeWhileTheWorldChanged(t *testing.T) {
+	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")
@@ -312,6 +317,7 @@ func TestMergeWhileTheWorldChanged(t *testing.T) {
 
 // A freeze while a step is in review: its pull request stays, and says that it is not to be merged now. After it, it is the same one.
 func TestFreezeWhileAProposalIsOpen(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")
@@ -333,6 +339,7 @@ func TestFreezeWhileAProposalIsOpen(t *testing.T) {
 
 // The spec is reverted while the next step is in review: traffic goes back at once, and the proposal is closed.
 func TestRollbackWhileAProposalIsOpen(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	w.merge(r, w.awaitPull(r, "at 10%"), sdk.MergeStyleMerge)
@@ -348,6 +355,7 @@ func TestRollbackWhileAProposalIsOpen(t *testing.T) {
 // What was asked lies in review while its facts go stale: the world moved on without it, and merging it later does not do what was
 // right then.
 func TestProposalThatWentStale(t *testing.T) {
+	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")
@@ -375,6 +383,7 @@ func TestProposalWithoutAForge(t *testing.T) {
 
 // A termination is reviewed too, also where raises need nobody: merged, it is done; closed, it is declined.
 func TestTerminationIsReviewed(t *testing.T) {
+	testneed.Long(t)
 	r := new(review)
 	w := newWorld(t, onGitea(r))
 	w.settledOn(specText{image: "app:v1", strategy: oneStep})

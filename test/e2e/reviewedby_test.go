@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // refusesMerge says how Gitea refuses to merge a pull request.
@@ -54,6 +55,7 @@ func approve(t *testing.T, r *review, by giteatest.User, p *sdk.PullRequest) {
 // A person takes traffic back while the next step is in review: it goes back at once, the pull request is closed, and is not asked for again. One
 // that is merged all the same, since the bot had not closed it yet and whoever merged it took the proposal's side, raises nothing.
 func TestRollbackCommandWhileAProposalIsOpen(t *testing.T) {
+	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2", strategy: slowSteps})
 	calls := []string{"current v1", "ramp v2 10", "ramp none"}
