@@ -106,7 +106,7 @@ func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action
 	from := v.actual
 	switch {
 	case to.Current != from.Current:
-		return v.rollback(to.Current, rollout.CausePerson, reason), lastPromotion(v.promotions, to.Current) >= 0
+		return v.rollback(to.Current, rollout.CausePerson, reason), v.stoodBefore(to.Current, from.Current)
 	case !to.HasRamp:
 		return rollout.Action{Kind: rollout.ResetRamp, BuildID: from.Ramping, From: v.share(from.Ramping),
 			Cause: rollout.CausePerson, Reason: reason}, from.HasRamp

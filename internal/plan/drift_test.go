@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,5 +40,19 @@ func TestTurnsBack(t *testing.T) {
 		{rollout.Action{Kind: rollout.CreateVersion, Cause: rollout.CauseVerdict}, false},
 	} {
 		require.Equal(t, c.want, TurnsBack(rollout.Plan{Actions: []rollout.Action{{Kind: rollout.CreateVersion}, c.action}}), "%+v", c.action)
+	}
+}
+
+// TestLoweringGoesBackOnly: traffic that is put back goes to a version that the current one took it from, and not to one that lost it since.
+func TestLoweringGoesBackOnly(t *testing.T) {
+	for by, back := range map[v1alpha1.LeftBy]bool{v1alpha1.LeftByPromotion: true, v1alpha1.LeftByRollback: false} {
+		s := of(func(g *given) {
+			g.rec.Promotions = []v1alpha1.Promotion{{BuildID: id("v1"), LeftAt: stamp(ago(4 * time.Hour)), LeftBy: v1alpha1.LeftByPromotion},
+				{BuildID: id("v2"), LeftAt: stamp(ago(3 * time.Hour)), LeftBy: by}, {BuildID: id("v1")}}
+		})
+		v := newView(&s)
+		require.Equal(t, id("v1"), v.actual.Current)
+		_, ok := v.lowering(rollout.RoutingConfig{Current: id("v2")}, "put back")
+		require.Equal(t, back, ok, by)
 	}
 }
