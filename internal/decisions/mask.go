@@ -252,15 +252,22 @@ func (w *masking) argument(path []string, all []any, i int, s string) string {
 
 // inAnyText masks the credentials of a text that may be about anything.
 func (w *masking) inAnyText(path []string, s string) string {
-	if !strings.ContainsAny(s, " =:") && len(s) < shortestToken || strings.Trim(s, "0123456789-+:.TZ") == "" { // most texts: a word, or a time
+	if strings.Trim(s, "0123456789-+:.TZ") == "" { // a number, or a time
 		return s
 	}
-	if w.masker.clean.of(s, func(s string) bool {
-		return !token.MatchString(s) && !bearer.MatchString(s) && !userinfo.MatchString(s) && !told.MatchString(s)
+	var expressions []*regexp.Regexp
+	if len(s) >= shortestToken {
+		expressions = append(expressions, token)
+	}
+	if strings.ContainsAny(s, " \t\n=:") {
+		expressions = append(expressions, bearer, userinfo, told)
+	}
+	if len(expressions) == 0 || w.masker.clean.of(s, func(s string) bool {
+		return !slices.ContainsFunc(expressions, func(re *regexp.Regexp) bool { return re.MatchString(s) })
 	}) {
 		return s
 	}
-	return w.inText(path, s, token, bearer, userinfo, told)
+	return w.inText(path, s, expressions...)
 }
 
 // inText masks the second group of what the expressions find.
