@@ -172,7 +172,7 @@ func TestLinesThatNobodyReads(t *testing.T) {
 	document := b.cfg.Document
 	b.cfg.Document = func(d *reconcile.Decision) (json.RawMessage, error) {
 		text, err := document(d)
-		return append(text[:len(text)-1], `,"much":"`+strings.Repeat("x", 1<<20)+`"}`...), err
+		return append(text[:len(text)-1], `,"much":"`+strings.Repeat("0", 1<<20)+`"}`...), err
 	}
 	l := b.open()
 	kept := func() int { ref.mu.Lock(); defer ref.mu.Unlock(); return len(ref.kept) }
