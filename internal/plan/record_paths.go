@@ -15,7 +15,7 @@ func (r *resolver) connectionPath() string {
 	switch was := r.rec.Connection; {
 	case r.connection == r.s.Connection:
 		return r.s.ConnectionPath
-	case was != nil && was.Name == r.connection.Metadata.Name:
+	case was != nil:
 		return was.Path
 	}
 	return ""

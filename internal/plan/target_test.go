@@ -114,6 +114,8 @@ func retreatRows() []rowCase {
 			actions: []string{"ResetRamp v2 10->0 Person"}, but: edits("v1", "v2", 50), then: "edited-up"},
 		{row: "edited-down", name: "back to v1", given: all(promoted(50*time.Hour), edits("v1", "", 0)), reason: rollout.ManualHold, stalled: true,
 			actions: []string{"Rollback v1 0->100 Person"}, but: func(g *given) { g.rec.Promotions[0].LeftBy = v1alpha1.LeftByRollback }, then: "edited-refused"},
+		{row: "edited-refused", name: "back to v1 with a ramp of another", given: all(promoted(50*time.Hour), inGit("v3"), up("v3"), edits("v1", "v3", 10)),
+			reason: rollout.ManualHold, stalled: true, but: edits("v1", "", 0), then: "edited-down"},
 		{row: "edited-down", name: "back to v1 without pollers", given: all(promoted(50*time.Hour), edits("v1", "", 0), noPollers("v1")),
 			reason: rollout.ManualHold, stalled: true, but: desires("v2", "", 0), then: "complete"},
 		{row: "edited-refused", name: "another build", given: all(inGit("v3"), up("v3"), edits("v1", "v3", 10)), reason: rollout.ManualHold, stalled: true,

@@ -148,6 +148,7 @@ func TestCameAndWentBetweenTwoCycles(t *testing.T) {
 		require.False(t, v.RoutedAt.IsZero(), v.BuildID)
 	}
 	require.Equal(t, []string{"current v1"}, w.changes())
+	w.eventually("v2 has drained, which is told once", func() bool { return w.status().TargetVersion.Status == "Drained" })
 	b.stop()
 	commits := w.botCommits()
 	w.forgetCache()
