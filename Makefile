@@ -14,6 +14,9 @@ RACE     ?= -race
 # Leaves gRPC's xDS and Envoy's API, 145 packages that nothing here runs, out of the storage client that comes with Temporal's server.
 NESTED   := -tags disable_grpc_modules
 
+# Tests start hundreds of short processes and a whole Temporal: a quarter of their time goes to collecting memory that there is enough of.
+test test-all test-root test-nested test-long test-times race: export GOGC := 400
+
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,7 +33,7 @@ demo: ## a real Temporal, a real Git repository, three rollouts: about a minute,
 	cd test && ./build.sh ../$(BIN)/demo ./demo $(NESTED)
 	cd test && ../$(BIN)/demo
 
-# The tests of the root module, then those of the nested one: on an in-process Temporal, end to end last. -tags faults adds the places at which
+# The tests of the root module, then those of the nested one, on an in-process Temporal: end to end first, the others beside them. -tags faults adds the places at which
 # the bot can be told to die, and their tests, so that each package is compiled once.
 .PHONY: test
 test: TESTFLAGS := -short
@@ -43,15 +46,15 @@ test-all: test-root test-nested ## every test
 test-root:
 	$(GO) test $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
-# What the race detector's own cost would spoil, and make race leaves out.
-.PHONY: test-measured
-test-measured:
-	$(GO) test -tags faults -timeout 20m -run '^(TestBuiltinsAreContained|TestHostile)$$' ./policy
+# Only the long tests of the root module, without the race detector, which make check runs the others under.
+.PHONY: test-long
+test-long:
+	@names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} /testneed\.(Long|Repeats)\(/ {print name}' $$(git ls-files '*_test.go' ':!test') | sort -u | paste -sd'|'); \
+	  set -x; $(GO) test -tags faults -timeout 20m -run "^($$names)$$" $(PACKAGES)
 
 .PHONY: test-nested
 test-nested:
-	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 20m -p 1 -parallel 4 ./bench ./demo ./temporal ./temporalenv ./workflows
-	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e
+	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
 
 # make test-times SLOWER=10s TESTFLAGS= lists the tests of make test-all that take longer than ten seconds.
 SLOWER ?= 3s
@@ -64,7 +67,7 @@ test-times: ## the slowest tests of make test, slowest first
 	$(GO) run gotest.tools/gotestsum@$(GOTESTSUM) tool slowest --threshold $(SLOWER) --jsonfile $(BIN)/test-times.json
 
 .PHONY: check
-check: format vet lint race ## format, vet, lint, import rules, Rego tests, unit tests under the race detector, fuzz seeds
+check: format vet lint race ## format, vet, lint, import rules, Rego tests, unit tests but the long ones under the race detector, fuzz seeds
 
 .PHONY: format
 format:
@@ -133,7 +136,7 @@ github-api: octokit ## the part of GitHub's API that tests are held to, made ane
 
 .PHONY: race
 race:
-	$(GO) test $(RACE) -tags faults -timeout 30m $(PACKAGES)
+	$(GO) test -short $(RACE) -tags faults -timeout 20m $(PACKAGES)
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.

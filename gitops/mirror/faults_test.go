@@ -95,8 +95,8 @@ func TestFetchIsCutInTheMiddle(t *testing.T) {
 // A push is cut at random bytes, on the way and on the way back: it is on the branch or it is not, the next fetch says which, and in the
 // end each change is in one commit.
 func TestPushIsCutInTheMiddle(t *testing.T) {
+	testneed.Long(t)
 	for name, seeds := range seedsOf {
-		seeds = testneed.Repeats(seeds)
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: first})

@@ -265,7 +265,7 @@ func (s *Server) command(binary string, args ...string) *exec.Cmd {
 	cmd.Dir = s.dir
 	nobody := "http://127.0.0.1:1"
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "USER=root", "TMPDIR=" + s.dir,
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "USER=root", "TMPDIR=" + s.dir, "GOGC=" + os.Getenv("GOGC"),
 		"HTTP_PROXY=" + nobody, "HTTPS_PROXY=" + nobody, "NO_PROXY=127.0.0.1,localhost",
 	}
 	return cmd

@@ -33,6 +33,7 @@ require_approval contains {"rule": "shop.looks", "msg": "somebody looks at each 
 // Where an environment wants no approval a policy may: its proposal has reviewers, a commit status, and a body of which nothing is read back.
 // Who deletes its branch says no.
 func TestPolicyAsksInADirectEnvironment(t *testing.T) {
+	testneed.Long(t)
 	r := new(review)
 	w := newWorld(t, onGitea(r))
 	w.start()
@@ -159,6 +160,7 @@ func TestProposalWithoutAForgeIsAnsweredByCommand(t *testing.T) {
 
 // A person takes traffic back when a merge of the next step was not carried out yet: it raises nothing, and nothing stays open.
 func TestRollbackMeetsAMerge(t *testing.T) {
+	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	w.merge(r, w.awaitPull(r, "at 10%"), sdk.MergeStyleSquash)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -105,6 +106,7 @@ func TestSpecGoneInMidRamp(t *testing.T) {
 // A spec asks for another Temporal namespace: its versions stay where they are, and are turned back there. Retired, they end there,
 // and the same build is made anew in the other namespace: one that was barred in the old one is not barred there.
 func TestAnotherTemporalNamespace(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	second := temporalenv.Start(t, temporalenv.Options{})
 	other, err := second.Namespace(t.Context(), w.ns.Name()+"-2")

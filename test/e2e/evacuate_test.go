@@ -11,6 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -77,6 +78,7 @@ func TestEvacuateBySignal(t *testing.T) {
 
 // Terminating waits for a person, and nothing else waits with it.
 func TestEvacuateByTermination(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	w.settledOn(specText{image: "app:v1", strategy: oneStep})
 	w.startSlow("slow-1")

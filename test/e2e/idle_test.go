@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -29,6 +30,7 @@ const (
 // Nothing to do means no commit: across processes without a cache, unrelated pushes, a comment in a policy, and a newer
 // build of the bot.
 func TestIdle(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	for i := range namespaces {
 		_, err := server.Namespace(t.Context(), fmt.Sprintf("%s-%d", w.ns.Name(), i))

@@ -98,6 +98,7 @@ func (w *world) did() map[string]int {
 // A version beyond the bot's limit, which leaves the server some room, is not rendered, and the status names what is in its way.
 // It comes once a version before it has drained and was deleted.
 func TestVersionLimit(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	w.start()
 	w.pushSpec("add checkout", specText{image: "app:v1", strategy: soon})
@@ -190,6 +191,7 @@ func TestSeventhRollout(t *testing.T) {
 // Ten worker deployments share a namespace whose limit is below what they ask for at once: all of them arrive, and every change
 // is made once.
 func TestManyUnderRateLimit(t *testing.T) {
+	testneed.Long(t)
 	images, specs := map[string]temporalenv.Image{}, map[string]specText{}
 	for i := range 10 {
 		name := fmt.Sprintf("w%d", i)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // says is what a command by which a person says something printed.
@@ -283,6 +284,7 @@ func TestRetireAWorkerDeployment(t *testing.T) {
 
 // A current version that nobody uses loses its traffic on that proof.
 func TestRetireUnusedVersion(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	w.start()
 	w.pushSpec("add checkout", specText{image: "app:v1"})

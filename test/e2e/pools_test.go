@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -28,6 +29,7 @@ func poolOf(image string) string {
 
 // Two Deployments share a version: promoted when both poll, retired and removed together.
 func TestPools(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	w.start()
 	w.pushSpec("a pool that cannot start", specText{image: "app:v1", strategy: allAtOnce, extra: poolOf("app:missing")})

@@ -231,6 +231,7 @@ func TestRolloutIsProposedOnce(t *testing.T) {
 
 // Closing is a no, which holds until a person resumes; then it is proposed anew.
 func TestClosedProposalHolds(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")
@@ -445,6 +446,7 @@ spec:
 
 // A protected branch takes no commit of the bot's: each is proposed, and what is merged is carried out, step by step.
 func TestProtectedBranch(t *testing.T) {
+	testneed.Long(t)
 	r := new(review)
 	w := newWorld(t, onGitea(r))
 	w.push("propose commits", map[string]string{"rampart.yaml": protectedOutput, specFile: specText{image: "app:v1", strategy: oneStep}.String()})

@@ -25,6 +25,7 @@ func (w *world) refusesMerge(r *review, p *sdk.PullRequest) int {
 // The branch takes no pull request that nobody approved: the merge is refused before, and is the step's once somebody else did. The bot leaves
 // the commit that was approved as it is, though the branch moves on: another one would need another approval.
 func TestReviewIsRequired(t *testing.T) {
+	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
 	second := giteatest.Start(t).User(t, "grace")
 	r.Collaborators(t, second)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // rewrite puts another history in place of the branch's, as a person who forces a push does, while the bot has nothing to write; make gives
@@ -65,6 +66,7 @@ func TestHistoryLosesTheRamp(t *testing.T) {
 // Versions that are in use come back byte for byte when Git loses all that it had of them: with a history that was forced, from the tip that the
 // bot knew; by a commit that deletes them, from history, also by a bot that knows nothing. Nothing moves, and what nobody needs any more goes as ever.
 func TestHistoryLosesVersionsInUse(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	b := w.start()
 	w.pushSpec("add checkout", specText{image: "app:v1"})

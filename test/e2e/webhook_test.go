@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/giteatest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
@@ -172,6 +173,7 @@ func deliver(t *testing.T, url, body string, headers ...string) int {
 
 // What a person does with a pull request on Gitea is acted on in moments too, by a bot that polls every hour.
 func TestPullRequestClosedIsTold(t *testing.T) {
+	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
 	w.pushSpec("v2", specText{image: "app:v2"})
 	p := w.awaitPull(r, "at 10%")

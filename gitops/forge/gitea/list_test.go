@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 func numbers(list []forge.PullRequest) (n []int64) {
@@ -20,6 +21,7 @@ func numbers(list []forge.PullRequest) (n []int64) {
 
 // A list that would be longer than is read fails. What was closed has no commit in it: Gitea shows what the branch is now.
 func TestTooMany(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	w.branch(head)
 	for range 3 {
@@ -64,6 +66,7 @@ func TestSince(t *testing.T) {
 
 // One that is opened between two pages moves others to the next page, where they are not counted twice.
 func TestListWhileOneIsOpened(t *testing.T) {
+	testneed.Long(t)
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.open(name)

@@ -20,6 +20,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/forgetest"
 	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // place is a repository of an organization on a real Gitea.
@@ -64,7 +65,10 @@ func site(t *testing.T) *forgetest.Site {
 }
 
 // TestForge is what every adapter has to pass, on a real Gitea.
-func TestForge(t *testing.T) { forgetest.Run(t, site) }
+func TestForge(t *testing.T) {
+	testneed.Long(t)
+	forgetest.Run(t, site)
+}
 
 func (p *place) Now() time.Time { return time.Now() }
 
