@@ -11,10 +11,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// recently is how many commits are looked through for versions that records lost. They are lost with one of the last: a bot that runs notices at
-// once. To look through all of a large history for versions that the bot never had would take very long.
-const recently = 512
-
 // lostKey is a version that a record does not have.
 type lostKey struct{ dir, buildID string }
 
@@ -32,7 +28,7 @@ func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment, los
 	if len(s.left) == 0 || tip.Commit.IsZero() {
 		return s.found, nil
 	}
-	err := r.mirror.Recent(ctx, tip, mirror.Recency{Most: recently, Here: r.away}, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) })
+	err := r.recent(ctx, tip, r.away, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) })
 	if err == nil && !r.away {
 		if r.unknown == nil {
 			r.unknown = map[lostKey]time.Time{}
@@ -71,19 +67,11 @@ func (s *unearthing) drop() {
 func (s *unearthing) visit(ctx context.Context, c mirror.CommitInfo) (more bool, err error) {
 	for i := range s.left {
 		l := &s.left[i]
-		file := path.Join(l.Dir, routingFile)
-		e, ok, err := s.mirror.Lookup(ctx, c.Tree, file)
+		data, err := s.recordText(ctx, c, l.Dir, &l.seen)
 		if err != nil {
 			return false, err
 		}
-		if hash := e.Hash.String(); ok && hash != l.seen {
-			l.seen = hash
-			data, err := commitTree{ctx, s.mirror, c.Tree}.read(file, hash)
-			if err != nil {
-				return false, err
-			}
-			s.look(l, data)
-		}
+		s.look(l, data)
 	}
 	s.drop()
 	return len(s.left) > 0, nil

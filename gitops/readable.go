@@ -11,12 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-const (
-	// readableWithin is how long one reading of the repository may look through history for records that can be read.
-	readableWithin = 30 * time.Second
-	// readableAgain is after how long history is looked through again, if there was none, or it could not be looked through.
-	readableAgain = 5 * time.Minute
-)
+// readableAgain is after how long history is looked through again for a record that can be read, if there was none, or it could not be looked through.
+const readableAgain = 5 * time.Minute
 
 // recordKey is a record as it is at a tip.
 type recordKey struct{ dir, tree string }
@@ -102,19 +98,17 @@ func (u unreadableRecord) fill(env *rollout.EnvironmentWorld, routing *v1alpha1.
 
 // lookForReadable looks through history for records that can be read, newest first, on each branch once.
 func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecord) {
-	ctx, done := context.WithTimeout(ctx, readableWithin)
-	defer done()
 	for len(left) > 0 {
 		branch := left[0].branch
 		here := slices.DeleteFunc(slices.Clone(left), func(u unreadableRecord) bool { return u.branch != branch })
 		left = slices.DeleteFunc(left, func(u unreadableRecord) bool { return u.branch == branch })
-		seen := map[recordKey]string{}
-		err := r.mirror.Recent(ctx, r.lastTips[branch], mirror.Recency{Most: recently}, func(c mirror.CommitInfo) (bool, error) {
-			for _, u := range here {
-				if _, found := r.readable[u.key]; found && r.readable[u.key].routing != nil {
+		seen := make([]string, len(here))
+		err := r.recent(ctx, r.lastTips[branch], false, func(c mirror.CommitInfo) (bool, error) {
+			for i, u := range here {
+				if r.readable[u.key].routing != nil {
 					continue
 				}
-				routing, err := r.recordIn(ctx, c, u, seen)
+				routing, err := r.recordIn(ctx, c, u, &seen[i])
 				if err != nil {
 					return false, err
 				}
@@ -137,23 +131,13 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 	}
 }
 
-// recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not. seen are the files that
-// were looked at last.
-func (r *Repository) recordIn(ctx context.Context, c mirror.CommitInfo, u unreadableRecord, seen map[recordKey]string) (*v1alpha1.Routing, error) {
-	file := path.Join(u.key.dir, routingFile)
-	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
-	if err != nil || !ok || !e.IsFile() || seen[u.key] == e.Hash.String() {
-		return nil, err
-	}
-	seen[u.key] = e.Hash.String()
-	data, err := commitTree{ctx, r.mirror, c.Tree}.read(file, e.Hash.String())
-	if _, never := unreadable(file, err); never {
-		return nil, nil
-	}
+// recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not, or is the one that was seen.
+func (r *Repository) recordIn(ctx context.Context, c mirror.CommitInfo, u unreadableRecord, seen *string) (*v1alpha1.Routing, error) {
+	data, err := r.recordText(ctx, c, u.key.dir, seen)
 	if err != nil {
 		return nil, err
 	}
-	documents, problems := v1alpha1.Decode(file, data)
+	documents, problems := v1alpha1.Decode(path.Join(u.key.dir, routingFile), data)
 	if v1alpha1.HasErrors(problems) || len(documents) != 1 {
 		return nil, nil
 	}

@@ -9,12 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 )
 
-// recentCommits and searchTime bound the search for what could be used last. A bot that runs remembers it.
-const (
-	recentCommits = 500
-	searchTime    = 30 * time.Second
-	searchPause   = 10 * time.Minute
-)
+// searchPause is after how long a search for what could be used last is made again that was cut short. A bot that runs remembers it.
+const searchPause = 10 * time.Minute
 
 // earlier visits the trees of the commits before a tip, the newest first, until visit says false: those of its history, then those that the
 // branch had before it was rewritten, as far as the mirror has them. A tree may come twice. False: the search was cut short, and is made again
@@ -23,15 +19,15 @@ func (r *Repository) earlier(ctx context.Context, tip mirror.Tip, visit func(tre
 	bounded, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	done := false
-	look := func(from mirror.Tip, here bool) error {
-		return r.mirror.Recent(bounded, from, mirror.Recency{Most: recentCommits, Here: here}, func(c mirror.CommitInfo) (bool, error) {
+	look := func(from mirror.Hash, here bool) error {
+		return r.recent(bounded, mirror.Tip{Branch: tip.Branch, Commit: from}, here, func(c mirror.CommitInfo) (bool, error) {
 			done = c.Hash != tip.Commit && !visit(commitTree{ctx, r.mirror, c.Tree})
 			return !done, nil
 		})
 	}
-	err := look(mirror.Tip{Branch: tip.Branch, Commit: tip.Commit, Tree: tip.Tree}, false)
+	err := look(tip.Commit, false)
 	if !done && err == nil && !tip.Before.IsZero() {
-		err = look(mirror.Tip{Branch: tip.Branch, Commit: tip.Before}, true)
+		err = look(tip.Before, true)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.cfg.Log.WarnContext(ctx, "the search of the history for what could be used last was cut short", "branch", tip.Branch, "commits", recentCommits,
