@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
 	"go.temporal.io/server/temporaltest"
@@ -138,6 +139,9 @@ func settings(opts Options) *dynamicconfig.MemoryClient {
 	c.OverrideSetting(dynamicconfig.EnableDeploymentVersions, true)
 	// The enhanced mode of DescribeTaskQueue answers from memory for 5 s, and DeleteVersion believes it.
 	c.OverrideSetting(dynamicconfig.TaskQueueInfoByBuildIdTTL, 50*time.Millisecond)
+	// One partition of each task queue is enough for a handful of workers.
+	c.OverrideSetting(dynamicconfig.MatchingNumTaskqueueReadPartitions, 1)
+	c.OverrideSetting(dynamicconfig.MatchingNumTaskqueueWritePartitions, 1)
 	// What temporaltest itself sets; giving it a client of ours replaces it.
 	c.OverrideSetting(dynamicconfig.ForceSearchAttributesCacheRefreshOnRead, true)
 	// A namespace is usable once every service has read it.
@@ -164,7 +168,8 @@ func startReal(config dynamicconfig.Client) (s *temporaltest.TestServer, err err
 			err = fmt.Errorf("%v", r)
 		}
 	}()
-	return temporaltest.NewServer(temporaltest.WithBaseServerOptions(temporal.WithDynamicConfigClient(config))), nil
+	return temporaltest.NewServer(temporaltest.WithBaseServerOptions(temporal.WithDynamicConfigClient(config),
+		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler))), nil
 }
 
 // Close stops proxy and server. Fleets and clients should be closed before. It is safe to call it twice.
