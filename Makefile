@@ -136,7 +136,7 @@ github-api: octokit ## the part of GitHub's API that tests are held to, made ane
 
 .PHONY: race
 race:
-	$(GO) test -short $(RACE) -tags faults -timeout 20m $(PACKAGES)
+	$(GO) test -short $(RACE) -tags faults -timeout 30m $(PACKAGES)
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.
