@@ -80,6 +80,9 @@ func (m *memory) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.A
 		}
 	}
 	out := rollout.Observation{At: now, Exists: rollout.Yes, Routing: d.Routing, ManagerIdentity: d.Identity}
+	if ask.Stuck != nil {
+		out.Stuck = rollout.Stuck{Since: ask.Stuck.Since, Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
+	}
 	for _, b := range d.Builds {
 		v := rollout.VersionObservation{BuildID: b.ID, CreatedAt: b.Created, BecameCurrentAt: b.Current, FirstActivatedAt: b.Current,
 			DeactivatedAt: b.Left, QueuesKnown: rollout.Yes, OpenPinned: rollout.Counted(1),

@@ -1,0 +1,35 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// Temporal comes back with nothing in it, at the same address. No other version becomes current because nothing else has traffic:
+// the rollout stands still until the spec asks for the version that was current.
+func TestTemporalLostItsRouting(t *testing.T) {
+	w := newWorld(t, onOwnServer())
+	w.start()
+	w.push("v1", map[string]string{specFile: specText{image: "app:v1"}.String()})
+	w.awaitReady("app:v1")
+	require.Equal(t, []string{"current v1"}, w.calls())
+
+	require.NoError(t, w.server.Close())
+	empty := temporalenv.Start(t, temporalenv.Options{Address: w.server.Address()})
+	ns, err := empty.Namespace(t.Context(), w.ns.Name())
+	require.NoError(t, err)
+	w.server, w.ns = empty, ns
+	w.push("v2", map[string]string{specFile: specText{image: "app:v2"}.String()})
+	w.awaitReason("RoutingDrift")
+	require.Contains(t, w.message(), "If it was lost, make "+w.build("app:v1")+" current in Temporal, or ask for it in the spec")
+	w.settle()
+	require.Empty(t, w.calls())
+
+	w.push("v1 again", map[string]string{specFile: specText{image: "app:v1"}.String()})
+	w.awaitReady("app:v1")
+	require.Equal(t, []string{"current v1"}, w.calls())
+	w.repo.Fsck()
+}
