@@ -9,6 +9,8 @@ GOTESTSUM := v1.13.0
 OPENAPI  := octokit-openapi-23.0.2.tgz
 GRAPHQL  := octokit-graphql-schema-15.26.1.tgz
 PACKAGES := ./...
+# make lint runs go vet's analyzers. go test would run some of them again over every dependency: longer than it takes to compile Temporal.
+TEST     := $(GO) test -vet=off
 # A race-enabled test binary needs cgo and a C compiler.
 RACE     ?= -race
 # Leaves gRPC's xDS and Envoy's API, 145 packages that nothing here runs, out of the storage client that comes with Temporal's server.
@@ -44,17 +46,17 @@ test-all: test-root test-nested ## every test
 
 .PHONY: test-root
 test-root:
-	$(GO) test $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
+	$(TEST) $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
 # Only the long tests of the root module, without the race detector, which make check runs the others under.
 .PHONY: test-long
 test-long:
 	@names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} /testneed\.(Long|Repeats)\(/ {print name}' $$(git ls-files '*_test.go' ':!test') | sort -u | paste -sd'|'); \
-	  set -x; $(GO) test -tags faults -timeout 20m -run "^($$names)$$" $(PACKAGES)
+	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $(PACKAGES)
 
 .PHONY: test-nested
 test-nested:
-	cd test && $(GO) test $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
+	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
 
 # make test-times SLOWER=10s TESTFLAGS= lists the tests of make test-all that take longer than ten seconds.
 SLOWER ?= 3s
@@ -62,26 +64,20 @@ SLOWER ?= 3s
 test-times: TESTFLAGS := -short
 test-times: ## the slowest tests of make test, slowest first
 	mkdir -p $(BIN)
-	$(GO) test $(TESTFLAGS) -json -count 1 -tags faults -timeout 20m $(PACKAGES) > $(BIN)/test-times.json
-	cd test && $(GO) test $(TESTFLAGS) -json -count 1 $(NESTED) -timeout 55m -p 1 -parallel 4 ./... >> ../$(BIN)/test-times.json
+	$(TEST) $(TESTFLAGS) -json -count 1 -tags faults -timeout 20m $(PACKAGES) > $(BIN)/test-times.json
+	cd test && $(TEST) $(TESTFLAGS) -json -count 1 $(NESTED) -timeout 55m -p 1 -parallel 4 ./... >> ../$(BIN)/test-times.json
 	$(GO) run gotest.tools/gotestsum@$(GOTESTSUM) tool slowest --threshold $(SLOWER) --jsonfile $(BIN)/test-times.json
 
 .PHONY: check
-check: format vet lint race ## format, vet, lint, import rules, Rego tests, unit tests but the long ones under the race detector, fuzz seeds
+check: format lint race ## format, lint and vet, import rules, Rego tests, unit tests but the long ones under the race detector, fuzz seeds
 
 .PHONY: format
 format:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted:"; echo "$$out"; exit 1; fi
 
-.PHONY: vet
-vet:
-	$(GO) vet $(PACKAGES)
-	$(GO) vet -tags faults ./cmd/...
-	cd test && $(GO) vet $(NESTED) $(PACKAGES)
-
 .PHONY: lint
 lint: $(BIN)/golangci-lint-$(LINT)
-	$(BIN)/golangci-lint-$(LINT) run $(PACKAGES)
+	$(BIN)/golangci-lint-$(LINT) run --build-tags faults $(PACKAGES)
 	cd test && ../$(BIN)/golangci-lint-$(LINT) run --build-tags disable_grpc_modules --config ../.golangci.yaml $(PACKAGES)
 
 $(BIN)/golangci-lint-$(LINT):
@@ -136,7 +132,7 @@ github-api: octokit ## the part of GitHub's API that tests are held to, made ane
 
 .PHONY: race
 race:
-	$(GO) test -short $(RACE) -tags faults -timeout 30m $(PACKAGES)
+	$(TEST) -short $(RACE) -tags faults -timeout 30m $(PACKAGES)
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.
@@ -144,8 +140,8 @@ FUZZTIME ?= 10s
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
+	  for target in $$($(TEST) -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz $$pkg $$target"; $(TEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 	  done; done
 
 # How many random worlds make soak plays, of which make test plays a hundred: a seventh from each start. SEED=0 is another
@@ -154,7 +150,7 @@ WORLDS ?= 100000
 SEED   ?= 0
 .PHONY: soak
 soak: ## the planner's properties over WORLDS random worlds
-	$(GO) test -run '^TestProperties$$' -v -timeout 0 ./internal/plan -rapid.checks=$$(( ($(WORLDS) + 6) / 7 )) -rapid.seed=$(SEED) -rapid.nofailfile
+	$(TEST) -run '^TestProperties$$' -v -timeout 0 ./internal/plan -rapid.checks=$$(( ($(WORLDS) + 6) / 7 )) -rapid.seed=$(SEED) -rapid.nofailfile
 
 # One file, or mutants by a regular expression: make mutate MUTANTS="-file never.go -mutant 'never.ready'"; -list names them.
 .PHONY: mutate
@@ -166,9 +162,9 @@ mutate: ## each row, condition and check of the planner broken once: a test has 
 SCALE ?= 1000
 .PHONY: bench
 bench: ## whole cycles beside native git, with their targets; then single steps
-	cd test && SCALE=$(SCALE) $(GO) test $(NESTED) -run '^TestScale$$' -count 1 -timeout 60m -v ./bench
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...
-	cd test && $(GO) test $(NESTED) -run '^$$' -bench . -benchmem -benchtime 20x ./bench/...
+	cd test && SCALE=$(SCALE) $(TEST) $(NESTED) -run '^TestScale$$' -count 1 -timeout 60m -v ./bench
+	$(TEST) -run '^$$' -bench . -benchmem ./internal/... ./policy/... ./render/... ./gitops/...
+	cd test && $(TEST) $(NESTED) -run '^$$' -bench . -benchmem -benchtime 20x ./bench/...
 
 .PHONY: clean
 clean:
@@ -180,4 +176,4 @@ clean:
 decisions-size: export RUNS := $(RUNS)
 decisions-size: export DIR := $(DIR)
 decisions-size: ## bytes a decision on the ref refs/rampart/decisions
-	$(GO) test -run '^$$' -tags size -bench Size -benchtime 1x -timeout 24h -v ./internal/decisions
+	$(TEST) -run '^$$' -tags size -bench Size -benchtime 1x -timeout 24h -v ./internal/decisions

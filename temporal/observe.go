@@ -39,6 +39,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	if err := o.describe(ctx); err != nil {
 		return failed(err)
 	}
+	o.readVersion(ctx)
 	o.readNamespace(ctx)
 	o.describeVersions(ctx)
 	o.readPollers(ctx)

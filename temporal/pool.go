@@ -49,6 +49,8 @@ type Pool struct {
 	warned   map[limiterKey]time.Time        // of a clock that is ahead
 	// namespaces are what the namespaces at addresses were, by connection and namespace.
 	namespaces map[string]namespaceID
+	// versions are those of the servers, by connection.
+	versions map[string]serverVersion
 }
 
 type limiterKey struct{ hostPort, namespace string }
@@ -68,7 +70,7 @@ func New(cfg Config) *Pool {
 		cfg.OnWrite = func(Site, Moment) {}
 	}
 	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
-		warned: map[limiterKey]time.Time{}, namespaces: map[string]namespaceID{}}
+		warned: map[limiterKey]time.Time{}, namespaces: map[string]namespaceID{}, versions: map[string]serverVersion{}}
 }
 
 // clockWarning is how often the log says at most that a namespace's clock is ahead.

@@ -119,6 +119,7 @@ func withoutOurs(object map[string]any) {
 	delete(status, "decision")
 	delete(status, "unrecordedVersions")
 	delete(status, "unusableTemplates")
+	delete(status, "olderServer")
 	deprecated, _ := status["deprecatedVersions"].([]any)
 	for _, v := range deprecated {
 		delete(v.(map[string]any), "evacuation")

@@ -33,6 +33,7 @@ func (r *resolver) status(plan *rollout.Plan) {
 	}
 	r.shownVersions(st, plan.Record.Versions)
 	st.UnusableTemplates = r.s.UnusableTemplates()
+	st.OlderServer = r.olderServer()
 	for _, o := range r.obs.Versions {
 		if find(plan.Record.Versions, o.BuildID) == nil {
 			st.UnrecordedVersions = append(st.UnrecordedVersions, o.BuildID)

@@ -78,6 +78,9 @@ func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
 		}
 	}
 	line("Record", "%s", e.RecordPath)
+	if st.OlderServer != "" {
+		line("Server", "%s", oneLine(st.OlderServer))
+	}
 	for i := range st.UnusableTemplates {
 		line("Template", "%s; what was made from it stays as it is", oneLine(unusableTemplates(st.UnusableTemplates[i:i+1])))
 	}

@@ -44,6 +44,8 @@ type Status struct {
 	Conditions []v1alpha1.Condition `json:"conditions,omitempty"`
 	// UnusableTemplates are WorkerResourceTemplates in Git that cannot be used: what was made from them stays as it is.
 	UnusableTemplates []v1alpha1.TemplateProblem `json:"unusableTemplates,omitempty"`
+	// OlderServer says what Temporal's release lacks that the worker deployment asks for; "" for nothing.
+	OlderServer string `json:"olderServer,omitempty"`
 }
 
 // Pending is the reason shown for a spec that the bot has not answered yet.
@@ -97,7 +99,7 @@ func (st *Status) readState(s rollout.Snapshot) {
 		was = s.Record.Status.Status
 	}
 	if was != nil {
-		st.Conditions = was.Conditions
+		st.Conditions, st.OlderServer = was.Conditions, was.OlderServer
 		for _, c := range was.Conditions {
 			if t := c.LastTransitionTime.UTC(); !t.IsZero() && (st.Since == nil || t.After(*st.Since)) {
 				st.Since = &t
@@ -184,10 +186,14 @@ func writeTable(w io.Writer, rows [][]string) error {
 
 // message is the state's, after what cannot be used beside it.
 func (st Status) message() string {
-	if len(st.UnusableTemplates) == 0 {
-		return st.Message
+	said := st.Message
+	if len(st.UnusableTemplates) > 0 {
+		said = unusableTemplates(st.UnusableTemplates[:1]) + "; " + said
 	}
-	return unusableTemplates(st.UnusableTemplates[:1]) + "; " + st.Message
+	if st.OlderServer != "" {
+		said += "; " + st.OlderServer
+	}
+	return said
 }
 
 // unusableTemplates says what cannot be used and why.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -25,4 +26,17 @@ func TestUnusableTemplatesShow(t *testing.T) {
 
 	s.Resources, s.ResourcesProblem = s.Resources[:1], nil
 	require.NotContains(t, NewStatus(s).message(), "template")
+}
+
+// What an older server lacks shows where people look.
+func TestOlderServerShows(t *testing.T) {
+	said := rollout.ReportedProblems.OlderServer("1.29.1")
+	s := rollout.Snapshot{Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}}
+	s.Record.Status = &v1alpha1.WorkerDeployment{Status: &v1alpha1.WorkerDeploymentStatus{OlderServer: said,
+		Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Ramping", Message: "10% to v2"}}}}
+	var table, text strings.Builder
+	require.NoError(t, WriteStatuses(&table, []Status{NewStatus(s)}, s.Now))
+	require.Contains(t, table.String(), "10% to v2; Temporal 1.29.1 cannot count workflows")
+	require.NoError(t, NewExplanation(s).WriteText(&text, View{Now: s.Now}))
+	require.Contains(t, text.String(), "Server    "+said+"\n")
 }

@@ -39,6 +39,8 @@ type Observation struct {
 	Problem *Problem `json:"problem,omitempty"`
 	// NamespaceID is the ID of the Temporal namespace, where it was asked for; "": not known.
 	NamespaceID string `json:"namespaceID,omitempty"`
+	// ServerVersion is the release of Temporal that answered, such as "1.32.0"; "": not known.
+	ServerVersion string `json:"serverVersion,omitempty"`
 	// Exists says whether Temporal knows the worker deployment.
 	Exists Answer `json:"exists"`
 	// Routing as it is.

@@ -10,9 +10,11 @@ type WorkerDeploymentStatus struct {
 	UnrecordedVersions []string `json:"unrecordedVersions,omitempty"`
 	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them stays as it is.
 	UnusableTemplates []TemplateProblem `json:"unusableTemplates,omitempty"`
-	ManagerIdentity   string            `json:"managerIdentity,omitempty"`
-	Conditions        []Condition       `json:"conditions"`
-	Decision          *Decision         `json:"decision,omitempty"`
+	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for nothing.
+	OlderServer     string      `json:"olderServer,omitempty"`
+	ManagerIdentity string      `json:"managerIdentity,omitempty"`
+	Conditions      []Condition `json:"conditions"`
+	Decision        *Decision   `json:"decision,omitempty"`
 }
 
 // TemplateProblem is why a WorkerResourceTemplate cannot be used.

@@ -1,0 +1,70 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// versionKeptFor is how long a server's version is believed: servers are upgraded while the bot runs.
+const versionKeptFor = 10 * time.Minute
+
+// serverVersion is a version that a server gave, or that it gave none.
+type serverVersion struct {
+	version string
+	at      time.Time
+}
+
+// readVersion reads which version of Temporal answers. One call to each address in ten minutes.
+func (o *observer) readVersion(ctx context.Context) {
+	version, err := o.serverVersion(ctx)
+	if err != nil {
+		o.log.DebugContext(ctx, "the server's version could not be read", "error", err)
+	}
+	o.obs.ServerVersion = version
+}
+
+// serverVersion is the version that the server gives, such as "1.32.0". With an error it is the last one that was read, "" for none.
+func (s *session) serverVersion(ctx context.Context) (string, error) {
+	key, now := s.conn.key, s.pool.cfg.Clock()
+	s.pool.mu.Lock()
+	known, ok := s.pool.versions[key]
+	if ok && now.Sub(known.at) < versionKeptFor && !now.Before(known.at) {
+		s.pool.mu.Unlock()
+		return known.version, nil
+	}
+	s.pool.versions[key] = serverVersion{known.version, now} // others do not ask meanwhile
+	s.pool.mu.Unlock()
+	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return known.version, fmt.Errorf("read the server's version: %w", err)
+	}
+	version := info.GetServerVersion()
+	s.pool.mu.Lock()
+	s.pool.versions[key] = serverVersion{version, now}
+	s.pool.mu.Unlock()
+	if version != known.version {
+		s.warnOfVersion(ctx, version)
+	}
+	return version, nil
+}
+
+// warnOfVersion logs once what a server lacks.
+func (s *session) warnOfVersion(ctx context.Context, version string) {
+	var lacks []string
+	newest := ""
+	for _, f := range rollout.Features() {
+		if f.MissingIn(version) {
+			lacks, newest = append(lacks, f.Lacks+" (from "+f.Release()+")"), f.Release()
+		}
+	}
+	if len(lacks) == 0 {
+		return
+	}
+	s.pool.cfg.Log.WarnContext(ctx, "Temporal is an older release: it "+strings.Join(lacks, ", it ")+"; upgrade it to "+newest+" or later",
+		"server", s.conn.hostPort, "version", version)
+}
