@@ -77,6 +77,9 @@ func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
 			}
 		}
 	}
+	if st.Refused != nil {
+		line("Refused", "%s", oneLine(refusal(st.Refused)))
+	}
 	line("Record", "%s", e.RecordPath)
 	for i := range st.UnusableTemplates {
 		line("Template", "%s; what was made from it stays as it is", oneLine(unusableTemplates(st.UnusableTemplates[i:i+1])))

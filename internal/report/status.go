@@ -42,6 +42,8 @@ type Status struct {
 	Reasons    []string             `json:"reasons,omitempty"`
 	NextStepAt *time.Time           `json:"nextStepAt,omitempty"`
 	Conditions []v1alpha1.Condition `json:"conditions,omitempty"`
+	// Refused is the last approval of what is proposed that did not count; nil: there was none.
+	Refused *v1alpha1.Asked `json:"refused,omitempty"`
 	// UnusableTemplates are WorkerResourceTemplates in Git that cannot be used: what was made from them stays as it is.
 	UnusableTemplates []v1alpha1.TemplateProblem `json:"unusableTemplates,omitempty"`
 }
@@ -58,6 +60,9 @@ func NewStatus(s rollout.Snapshot) Status {
 		out.Current = r.Spec.Desired.Current
 		if ramp := r.Spec.Desired.Ramping; ramp != nil {
 			out.Ramping, out.RampPercentage = &ramp.BuildID, &ramp.Percentage
+		}
+		if p := r.Spec.Proposal; p != nil && !p.Withdrawn {
+			out.Refused = p.Refused
 		}
 		if r.Spec.Target != nil {
 			out.Target = r.Spec.Target.BuildID
@@ -182,12 +187,20 @@ func writeTable(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
+// refusal says of an approval that it did not count, and what to do.
+func refusal(r *v1alpha1.Asked) string {
+	return fmt.Sprintf("the approval by %s does not count, somebody else has to approve: %s", r.By, r.Reason)
+}
+
 // message is the state's, after what cannot be used beside it.
 func (st Status) message() string {
-	if len(st.UnusableTemplates) == 0 {
-		return st.Message
+	switch {
+	case len(st.UnusableTemplates) > 0:
+		return unusableTemplates(st.UnusableTemplates[:1]) + "; " + st.Message
+	case st.Refused != nil:
+		return refusal(st.Refused) + "; " + st.Message
 	}
-	return unusableTemplates(st.UnusableTemplates[:1]) + "; " + st.Message
+	return st.Message
 }
 
 // unusableTemplates says what cannot be used and why.
