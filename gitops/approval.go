@@ -17,6 +17,16 @@ type ApprovalFloor struct {
 	Environments string
 	// Scope is Step where one approval may cover one step only; else "".
 	Scope v1alpha1.ApprovalScope
+	// ByOther says that who approves has to be somebody else than who asked.
+	ByOther bool
+}
+
+// flag is the one that such a demand is given by.
+func (f ApprovalFloor) flag() string {
+	if f.ByOther {
+		return "--require-approval-by-other"
+	}
+	return "--require-approval"
 }
 
 // ParseApprovalFloor reads GLOB or GLOB=SCOPE, such as prod*, !dev or *=Step.
@@ -51,7 +61,7 @@ func RequireApproval(floors []ApprovalFloor) Option {
 
 // tightened is an environment as the bot's configuration has it at least, without its files: what was changed for that is in its problems.
 func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
-	was, out := env.Approval, rollout.EnvironmentWorld{}
+	was, out, flag := env.Approval, rollout.EnvironmentWorld{}, ""
 	for _, f := range o.approval {
 		if !f.covers(env.Name) {
 			continue
@@ -60,7 +70,10 @@ func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
 		if f.Scope != "" {
 			env.Approval.Scope = f.Scope
 		}
-		out.PeopleMerge = true
+		out.PeopleMerge, out.ByOther = true, out.ByOther || f.ByOther
+		if flag == "" || f.Scope != "" {
+			flag = f.flag()
+		}
 	}
 	out.Environment = env
 	if o.partial {
@@ -70,11 +83,11 @@ func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
 		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: ConfigFile, Message: "environment " + env.Name + ": " + fmt.Sprintf(format, args...)})
 	}
 	if env.Approval != was {
-		say("approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (--require-approval)",
-			env.Approval.Mode, env.Approval.Scope, was.Mode, was.Scope)
+		say("approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (%s)",
+			env.Approval.Mode, env.Approval.Scope, was.Mode, was.Scope, flag)
 	}
 	if out.PeopleMerge && env.PullRequests.AutoMerge != "" {
-		say("pullRequests.autoMerge is not for raises, which people approve by the bot's configuration (--require-approval)")
+		say("pullRequests.autoMerge is not for raises, which people approve by the bot's configuration (%s)", flag)
 	}
 	return out
 }
@@ -92,7 +105,7 @@ func (o options) unmet(environments []v1alpha1.Environment) []v1alpha1.Problem {
 		}
 		if !met {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: ConfigFile,
-				Message: fmt.Sprintf("--require-approval %q is about none of its environments", f.Environments)})
+				Message: fmt.Sprintf("%s %q is about none of its environments", f.flag(), f.Environments)})
 		}
 	}
 	return out

@@ -325,8 +325,8 @@ func together(specs []*specAt, records []*recordAt) []deploymentAt {
 
 // snapshot begins the snapshot of a worker deployment with what it has beside its own files.
 func (e *environment) snapshot(n rollout.Name) rollout.Snapshot {
-	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, EnvironmentProblem: e.world.Unusable, Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers,
-		Rivals: e.rivals[n], TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
+	return rollout.Snapshot{Deployment: n, Environment: e.world.Environment, EnvironmentProblem: e.world.Unusable, ByOther: e.world.ByOther,
+		Git: rollout.GitContext{Branch: e.git.Branch}, Waivers: e.waivers, Rivals: e.rivals[n], TakenNames: takenNames(n, e.records), Rollouts: others(e.rollouts, n)}
 }
 
 // whole gives the snapshot of a worker deployment.

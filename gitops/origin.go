@@ -116,7 +116,7 @@ func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirro
 }
 
 func (r *Repository) origin(ctx context.Context, c mirror.CommitInfo) (rollout.GitContext, error) {
-	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
+	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), Committer: signatureText(c.Committer), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
 	var err error
 	if out.Signed, out.Signer, err = r.signed(c.Hash); err != nil {
 		return out, err

@@ -33,7 +33,7 @@ func TestOrigins(t *testing.T) {
 	}
 	a, b := origin()
 	a.SpecBlob = ""
-	require.Empty(t, cmp.Diff(rollout.GitContext{Branch: "main", Commit: one, Author: a.Author, When: a.When, Message: "a 2",
+	require.Empty(t, cmp.Diff(rollout.GitContext{Branch: "main", Commit: one, Author: a.Author, Committer: a.Author, When: a.When, Message: "a 2",
 		Paths: []string{"docs/a.md", "workers/a.yaml"}}, a))
 	require.Regexp(t, `^\S.* <\S+@\S+>$`, a.Author)
 	require.WithinDuration(t, gittest.Epoch, a.When, 24*time.Hour)

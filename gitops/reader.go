@@ -101,7 +101,7 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		adrift.add(e)
 		rivals.envs = append(rivals.envs, e)
 		if r.briefs != nil {
-			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, Unusable: e.world.Unusable}
+			e.world = rollout.EnvironmentWorld{Environment: blank.Environment, ByOther: blank.ByOther, Unusable: e.world.Unusable}
 			now[is.Name] = e
 		}
 	}

@@ -255,10 +255,12 @@ func (r *Repository) gitContext(tip mirror.Tip) (rollout.GitContext, error) {
 		return rollout.GitContext{}, err
 	}
 	return rollout.GitContext{Branch: r.cfg.Branch, Commit: tip.Commit.String(), Author: authorOf(c), When: c.Author.When.UTC(),
-		Message: c.Message}, nil
+		Committer: signatureText(c.Committer), Message: c.Message}, nil
 }
 
-func authorOf(c mirror.CommitInfo) string { return c.Author.Name + " <" + c.Author.Email + ">" }
+func authorOf(c mirror.CommitInfo) string { return signatureText(c.Author) }
+
+func signatureText(s mirror.Signature) string { return s.Name + " <" + s.Email + ">" }
 
 // MovedError says that a branch is not any more what was read: read again, and decide again.
 type MovedError struct {

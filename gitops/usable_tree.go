@@ -97,7 +97,7 @@ func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
 		return nil, err
 	}
 	at := *e
-	at.tree, at.world, at.policyProblem = t, rollout.EnvironmentWorld{Environment: e.world.Environment}, nil
+	at.tree, at.world, at.policyProblem = t, rollout.EnvironmentWorld{Environment: e.world.Environment, ByOther: e.world.ByOther}, nil
 	for _, is := range c.environments {
 		if is.Name == e.world.Environment.Name && is.Problem == nil {
 			at.world.Environment.Policies, at.world.Environment.Data = is.Policies, is.Data

@@ -81,7 +81,7 @@ func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(
 	}
 	defer func() { err = errors.Join(err, closeRepo()) }()
 	o := &operator{app: a, command: cmd.Name(), name: name, format: f.output.value, repo: repo, source: a.only(repo), hooks: hooks,
-		person: operate.Person{Name: inOneLine(f.repository.author), Reason: inOneLine(f.reason), At: a.now()}}
+		person: operate.Person{Name: inOneLine(f.repository.author), Email: f.repository.email, Reason: inOneLine(f.reason), At: a.now()}}
 	t, err := do(cmd.Context(), o)
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ type app struct {
 	// resourceKinds are the kinds that a WorkerResourceTemplate may make.
 	resourceKinds []string
 	// requireApproval says which environments have to want approval; approval is what it says.
-	requireApproval []string
-	approval        []gitops.ApprovalFloor
+	requireApproval, requireOther []string
+	approval                      []gitops.ApprovalFloor
 	// allowedNamespaces and allowedTemporal say which namespaces environments may name; namespaces is what they say.
 	allowedNamespaces, allowedTemporal []string
 	namespaces                         gitops.Namespaces
@@ -64,6 +64,14 @@ func (a *app) parseApproval() error {
 		if err != nil {
 			return fmt.Errorf("--require-approval: %w", err)
 		}
+		a.approval = append(a.approval, f)
+	}
+	for _, text := range a.requireOther {
+		f, err := gitops.ParseApprovalFloor(text)
+		if err != nil {
+			return fmt.Errorf("--require-approval-by-other: %w", err)
+		}
+		f.ByOther = true
 		a.approval = append(a.approval, f)
 	}
 	return nil
@@ -167,6 +175,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
 	f.StringSliceVar(&a.requireApproval, "require-approval", nil,
 		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all others; repeatable")
+	f.StringSliceVar(&a.requireOther, "require-approval-by-other", nil,
+		"environments whose raises somebody other than who asked has to approve: GLOB[=Step], or !GLOB for all others; repeatable")
 	f.StringSliceVar(&a.allowedNamespaces, "allowed-namespaces", nil,
 		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
 	f.StringSliceVar(&a.allowedTemporal, "allowed-temporal-namespaces", nil,
@@ -178,6 +188,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	a.completeFlag(root, "env", a.completeEnvironments)
 	a.completeFlag(root, "require-approval", a.completeEnvironments)
+	a.completeFlag(root, "require-approval-by-other", a.completeEnvironments)
 	a.completeFlag(root, "log-level", a.logLevel.complete)
 	a.completeFlag(root, "log-format", a.logFormat.complete)
 	root.AddCommand(a.validateCommand(), a.renderCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),

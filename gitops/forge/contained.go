@@ -35,6 +35,11 @@ func (c contained) Get(ctx context.Context, number int64) (d Details, err error)
 	return c.next.Get(ctx, number)
 }
 
+func (c contained) Authors(ctx context.Context, commit string) (people []Person, err error) {
+	defer c.broken("ask who wrote a commit", &err)
+	return c.next.Authors(ctx, commit)
+}
+
 func (c contained) Open(ctx context.Context, o Opening) (pr PullRequest, err error) {
 	defer c.broken("open a pull request", &err)
 	return c.next.Open(ctx, o)

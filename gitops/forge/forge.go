@@ -20,6 +20,10 @@ type Forge interface {
 	// ReasonNotFound.
 	Get(ctx context.Context, number int64) (Details, error)
 
+	// Authors gives the accounts that the forge takes for the author and the committer of a commit, in this order. It goes by the e-mail
+	// addresses that the commit names; one that belongs to no account, or to several, gives an empty Login.
+	Authors(ctx context.Context, commit string) ([]Person, error)
+
 	// Open opens a pull request. Where one from this head to this base is open: *ExistsError, and that one is returned. A
 	// *PartialError says that the pull request stands, and is returned, without some of its labels or reviewers. What no forge takes
 	// is a *TextError.

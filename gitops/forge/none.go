@@ -19,6 +19,9 @@ func (None) Get(context.Context, int64) (Details, error) {
 	return Details{}, &RefusedError{Op: "get a pull request", Where: string(KindNone), Reason: ReasonNotFound, Need: "there is no forge"}
 }
 
+// Authors knows no accounts.
+func (None) Authors(context.Context, string) ([]Person, error) { return make([]Person, 2), nil }
+
 // Open gives back what was asked for, with the number zero.
 func (None) Open(_ context.Context, o Opening) (PullRequest, error) {
 	return PullRequest{Title: o.Title, Body: o.Body, State: StateOpen, Draft: o.Draft, Head: o.Head, Base: o.Base}, nil

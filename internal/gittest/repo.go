@@ -173,6 +173,7 @@ type Commit struct {
 	Modules map[string]string // submodule commit by path
 	Delete  []string
 	Message string // "change"
+	By      string // A Person <person@example.com>
 	When    time.Time
 }
 
@@ -187,7 +188,7 @@ func (r *Repo) Commit(c Commit) string {
 	if when.IsZero() {
 		when = Epoch.Add(time.Duration(r.commits()) * time.Minute)
 	}
-	who := fmt.Sprintf("A Person <person@example.com> %d +0000", when.Unix())
+	who := fmt.Sprintf("%s %d +0000", orElse(c.By, "A Person <person@example.com>"), when.Unix())
 	fmt.Fprintf(&in, "commit %s\nauthor %s\ncommitter %s\ndata %d\n%s\n", ref, who, who,
 		len(orElse(c.Message, "change")), orElse(c.Message, "change"))
 	switch parent := orElse(c.Parent, ref); {

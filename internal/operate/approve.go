@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -31,6 +32,12 @@ func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	if w.stage != nil {
 		w.stage.State = v1alpha1.EvacuationApproved
 		return Change{Record: rec, Did: "approve: " + w.what(), Notes: notes}, nil
+	}
+	if s.ByOther {
+		if commit := plan.Asking(s, fmt.Sprintf("%s <%s>", p.Name, p.Email)); commit != "" {
+			return Change{}, fmt.Errorf("%s asked for this, in commit %.10s: in environment %s somebody else has to approve it, so this would not count",
+				p.Name, commit, s.Environment.Name)
+		}
 	}
 	if a := w.proposal.Approved; a != nil {
 		return unchanged(rec, "approved already, by %s since %s", a.By, instant(a.At)), nil

@@ -21,6 +21,7 @@ import (
 // Person is who says something, why, and when.
 type Person struct {
 	Name   string
+	Email  string
 	Reason string
 	At     time.Time
 }

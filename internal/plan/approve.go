@@ -39,10 +39,10 @@ func (v *view) overtaken() bool {
 	return v.edited && asked != "" && v.target != nil && asked != v.target.TemplateHash
 }
 
-// approval is who approved the proposal, and why; "" if nobody did.
+// approval is who approved the proposal, and why; "" if nobody did, or if it does not count.
 func (v *view) approval() (by, reason string) {
 	switch p := v.rec.Proposal; {
-	case p == nil || p.Withdrawn && !v.merged:
+	case p == nil || p.Withdrawn && !v.merged, v.vet() != vetCounts:
 		return "", ""
 	case v.merged && p.PullRequest != "":
 		return "a merge", p.PullRequest
@@ -131,7 +131,7 @@ func (v *view) review() *rollout.Review {
 // rejection is the hold that a person set by closing the proposal; nil: nobody did.
 func (v *view) rejection() *v1alpha1.Hold {
 	p, r := v.rec.Proposal, v.review()
-	if r == nil || !r.Rejected || p.Withdrawn || v.approved() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
+	if r == nil || !r.Rejected || p.Withdrawn || v.claimed() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
 		return nil
 	}
 	return &v1alpha1.Hold{Kind: v1alpha1.HoldRejected, BuildID: p.BuildID, By: orPerson(r.By), Reason: "closed " + orProposal(r.URL), At: v1alpha1.NewTime(v.now)}
@@ -157,7 +157,7 @@ func (r *resolver) undecided() bool {
 	if p == nil || p.Withdrawn {
 		return false
 	}
-	if !r.readable() || r.unusable != nil || r.foreign() || r.lost() != "" {
+	if !r.readable() || r.unusable != nil || r.foreign() || r.lost() != "" || r.vet() == vetPending && r.move() == nil {
 		return true
 	}
 	waits := r.state.Reason == rollout.StaleFacts || r.state.Reason == rollout.GateIsRunning || r.state.Reason == rollout.WaitingForPollers
@@ -207,7 +207,14 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	p := v1alpha1.RecordedProposal{Kind: proposalKind(h.Action), BuildID: h.Action.BuildID, TemplateHash: r.target.TemplateHash, From: h.Action.From, To: h.Action.To,
 		LeavesBehind: r.proposedLeaves(h.Action), Since: v1alpha1.NewTime(r.now)}
 	if r.proposes(h.Action) && !r.rec.Proposal.Withdrawn && by == "" {
-		p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
+		p.Refused = r.rec.Proposal.Refused
+		if refused := r.refusal(); refused != nil {
+			p.Refused = refused
+			r.lines = append(r.lines, fmt.Sprintf("the approval by %s does not count: %s", refused.By, refused.Reason))
+		}
+		if !r.merged { // what was merged is over, and proposed anew
+			p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
+		}
 	}
 	if is := r.review(); is != nil && is.URL != "" && is.About(rollout.ReviewedRaise(p)) {
 		p.PullRequest = is.URL
@@ -239,7 +246,7 @@ func (r *resolver) void(by string) string {
 // askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of evacuations, since it has more
 // to lose by waiting, and of those the first.
 func (r *resolver) askPeople(plan *rollout.Plan) {
-	if plan.Record == nil {
+	if plan.Record == nil || r.vet() == vetPending {
 		return
 	}
 	if p, h := plan.Record.Proposal, r.asks(); h != nil {

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/rampart-gitops/rampart/internal/rollout"
+import (
+	"fmt"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
 
 // An edit of the desired routing by a person is answered by one of these rows, and then held until the person resumes.
 // Downward it is applied at once. Upward it is a wish, which waits for the target's workers and is judged like any raise. What
@@ -39,6 +43,8 @@ func editedRefused(v *view) (outcome, bool) {
 	why := "that is neither less traffic nor more for it"
 	if bar := v.targetBar(); bar != nil {
 		why = "it was turned back: " + bar.Reason
+	} else if v.s.ByOther {
+		why = fmt.Sprintf("raises in %s are approved by somebody other than who asked, by approving what is proposed", v.s.Environment.Name)
 	} else if v.wish() {
 		return outcome{}, false
 	}

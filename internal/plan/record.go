@@ -42,6 +42,9 @@ func (r *resolver) record(plan *rollout.Plan) {
 	r.nextEvacuations(&next)
 	if len(plan.Versions) > 0 || !reflect.DeepEqual(next, r.before()) {
 		r.nextSource(&next)
+		if next.Target != nil && r.target != nil {
+			next.Target.AskedIn = r.askedIn()
+		}
 	}
 	plan.Record = &next
 }
@@ -81,7 +84,7 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	case r.unusable == nil:
 		next.Target = &v1alpha1.RoutingTarget{BuildID: r.target.BuildID, TemplateHash: r.target.TemplateHash,
 			Attempt: r.target.Attempt, Since: v1alpha1.NewTime(r.target.Since), StuckBefore: r.nextStuckBefore(), Gates: r.nextGates(),
-			LeavesBehind: r.nextLeaves(), Approved: r.rolloutApproved()}
+			LeavesBehind: r.nextLeaves(), Approved: r.rolloutApproved(), AskedIn: r.recordedAskedIn()}
 		if next.Target.Approved != nil {
 			next.Target.ApprovedSteps = r.timetable()
 		}

@@ -34,6 +34,7 @@ func Resolve(s rollout.Snapshot, p rollout.Proposal, verdicts rollout.Verdicts) 
 	r.record(&plan)
 	plan.Remove = plan.Record != nil && r.ended()
 	r.askPeople(&plan)
+	plan.Approving = r.approverAsk()
 	r.status(&plan)
 	plan.Summary = r.summary()
 	plan.Settled = r.settled(&plan)
@@ -113,7 +114,7 @@ func (r *resolver) sortOther(a rollout.Action, verdict rollout.Verdict) {
 		r.holds(a, verdict, rollout.PolicyHold, why)
 	case verdict.Effect == rollout.RequireApproval && !a.Approved && a.Kind != rollout.CreateVersion: // what has no traffic yet
 		_, why := strictest(verdict)
-		r.holds(a, verdict, rollout.AwaitingApproval, fmt.Sprintf("%s: %s", a.Reason, why))
+		r.holds(a, verdict, rollout.AwaitingApproval, r.sayWhoApproves(a, fmt.Sprintf("%s: %s", a.Reason, why)))
 	default:
 		r.taken = append(r.taken, a)
 	}

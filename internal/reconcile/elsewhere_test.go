@@ -23,6 +23,8 @@ type desk struct {
 
 func (d *desk) Reviews(string) map[rollout.Name]rollout.Review { return nil }
 
+func (d *desk) Approvers(string) map[rollout.Name]rollout.Approver { return nil }
+
 func (d *desk) Propose(context.Context, rollout.EnvironmentWorld, []*Decision) bool {
 	d.proposed++
 	return false

@@ -242,10 +242,13 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 	if r.Proposer == nil {
 		return
 	}
-	reviews := r.Proposer.Reviews(env.Environment.Name)
+	reviews, approvers := r.Proposer.Reviews(env.Environment.Name), r.Proposer.Approvers(env.Environment.Name)
 	for i := range snapshots {
 		if is, ok := reviews[snapshots[i].Deployment]; ok {
 			snapshots[i].Review = &is
+		}
+		if is, ok := approvers[snapshots[i].Deployment]; ok && env.ByOther {
+			snapshots[i].Approver = &is
 		}
 	}
 }

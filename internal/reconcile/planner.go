@@ -140,11 +140,12 @@ func (p *Planner) ask(ctx context.Context, s rollout.Snapshot, q question) rollo
 	return s
 }
 
-// withOrigins adds where the specs come from, if policies look at it: to find that can take much of the history. Where it can't be
+// withOrigins adds where the specs come from, if policies look at it, or who asked may not approve: to find that can take much of the history. Where it can't be
 // found it is not known, which is for the policies to judge.
 func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	historian, ok := p.Source.(Historian)
-	if !ok || len(snapshots) == 0 || p.JudgeFor == nil || !p.JudgeFor(env).LooksAt("git") {
+	looks := env.ByOther || p.JudgeFor != nil && p.JudgeFor(env).LooksAt("git")
+	if !ok || len(snapshots) == 0 || !looks {
 		return snapshots
 	}
 	origins, err := historian.Origins(ctx, snapshots)

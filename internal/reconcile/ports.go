@@ -133,6 +133,8 @@ type DecisionLog interface {
 type Proposer interface {
 	// Reviews gives what is known of an environment's reviews, by worker deployment. It asks nobody.
 	Reviews(environment string) map[rollout.Name]rollout.Review
+	// Approvers gives who approved what is proposed in an environment, by worker deployment, as far as Propose found that out. It asks nobody.
+	Approvers(environment string) map[rollout.Name]rollout.Approver
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and looks what became
 	// of it. It reports whether the next decision should know of something. What goes wrong is its own to report, and to mend the next time.
 	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) (news bool)

@@ -191,7 +191,7 @@ func inReview(d *Decision) bool {
 	if routing := d.Snapshot.Record.Routing; routing != nil && (routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&routing.Spec)) > 0) {
 		return true
 	}
-	return d.Snapshot.Review != nil || d.Plan.Review != nil
+	return d.Snapshot.Review != nil || d.Plan.Review != nil || d.Plan.Approving != nil
 }
 
 // remember notes which worker deployments are settled. After a commit their records have another hash: they are looked

@@ -77,6 +77,9 @@ func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
 			}
 		}
 	}
+	if st.Refused != nil {
+		line("Refused", "%s", oneLine(refusal(st.Refused)))
+	}
 	line("Record", "%s", e.RecordPath)
 	if st.OlderServer != "" {
 		line("Server", "%s", oneLine(st.OlderServer))

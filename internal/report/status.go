@@ -42,6 +42,8 @@ type Status struct {
 	Reasons    []string             `json:"reasons,omitempty"`
 	NextStepAt *time.Time           `json:"nextStepAt,omitempty"`
 	Conditions []v1alpha1.Condition `json:"conditions,omitempty"`
+	// Refused is the last approval of what is proposed that did not count; nil: there was none.
+	Refused *v1alpha1.Asked `json:"refused,omitempty"`
 	// UnusableTemplates are WorkerResourceTemplates in Git that cannot be used: what was made from them stays as it is.
 	UnusableTemplates []v1alpha1.TemplateProblem `json:"unusableTemplates,omitempty"`
 	// OlderServer says what Temporal's release lacks that the worker deployment asks for; "" for nothing.
@@ -60,6 +62,9 @@ func NewStatus(s rollout.Snapshot) Status {
 		out.Current = r.Spec.Desired.Current
 		if ramp := r.Spec.Desired.Ramping; ramp != nil {
 			out.Ramping, out.RampPercentage = &ramp.BuildID, &ramp.Percentage
+		}
+		if p := r.Spec.Proposal; p != nil && !p.Withdrawn {
+			out.Refused = p.Refused
 		}
 		if r.Spec.Target != nil {
 			out.Target = r.Spec.Target.BuildID
@@ -184,11 +189,19 @@ func writeTable(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
+// refusal says of an approval that it did not count, and what to do.
+func refusal(r *v1alpha1.Asked) string {
+	return fmt.Sprintf("the approval by %s does not count, somebody else has to approve: %s", r.By, r.Reason)
+}
+
 // message is the state's, after what cannot be used beside it.
 func (st Status) message() string {
 	said := st.Message
-	if len(st.UnusableTemplates) > 0 {
+	switch {
+	case len(st.UnusableTemplates) > 0:
 		said = unusableTemplates(st.UnusableTemplates[:1]) + "; " + said
+	case st.Refused != nil:
+		said = refusal(st.Refused) + "; " + said
 	}
 	if st.OlderServer != "" {
 		said += "; " + st.OlderServer

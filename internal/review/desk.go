@@ -24,6 +24,7 @@ type Branches interface {
 	Withdraw(ctx context.Context, was gitops.Proposed) error
 	ProposeCommit(ctx context.Context, commit rollout.Commit, gist gitops.Gist) (gitops.Proposed, error)
 	ProposedCommit(ctx context.Context, environment string) (gitops.Proposed, error)
+	ApprovalIn(ctx context.Context, env v1alpha1.Environment, dir string, has func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error)
 }
 
 // Config is what a Desk works with.
@@ -78,9 +79,10 @@ type environment struct {
 	// looked says that its branches were listed once, and open that there are some.
 	looked, open bool
 	// output says that commits are proposed, or may be.
-	output  bool
-	reviews map[rollout.Name]rollout.Review
-	files   map[rollout.Name]*file
+	output    bool
+	reviews   map[rollout.Name]rollout.Review
+	approvers map[rollout.Name]rollout.Approver
+	files     map[rollout.Name]*file
 }
 
 // file is what was last seen and written of one worker deployment's pull request.
@@ -102,6 +104,8 @@ type file struct {
 	merged      int64             // the pull request that was seen merged
 	current     string            // the tip that is up to date, and the base that it is up to date with
 	title       string            // of what was proposed
+	vetting     string            // the routing.yaml whose approval is asked about
+	asked       time.Time         // about that for the first time
 }
 
 // New makes a Desk.
@@ -124,6 +128,14 @@ func (d *Desk) Reviews(name string) map[rollout.Name]rollout.Review {
 	return nil
 }
 
+// Approvers gives who approved what is proposed in an environment. It asks nobody.
+func (d *Desk) Approvers(name string) map[rollout.Name]rollout.Approver {
+	if e := d.environments[name]; e != nil {
+		return e.approvers
+	}
+	return nil
+}
+
 // Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became of them. It
 // reports whether people did something, or are told something, that the next decision should know. What goes wrong is told, and tried
 // again the next time; it keeps nothing else up.
@@ -131,7 +143,7 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 	name := world.Environment.Name
 	e := d.environment(name)
 	d.outputIsDone(ctx, e, world)
-	asks := slices.ContainsFunc(decisions, func(x *reconcile.Decision) bool { return x.Plan.Review != nil })
+	asks := slices.ContainsFunc(decisions, func(x *reconcile.Decision) bool { return x.Plan.Review != nil || x.Plan.Approving != nil })
 	if !asks && e.looked && !e.open || d.Now().Before(d.until) {
 		return false
 	}
@@ -150,7 +162,7 @@ func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, deci
 func (d *Desk) environment(name string) *environment {
 	e := d.environments[name]
 	if e == nil {
-		e = &environment{reviews: map[rollout.Name]rollout.Review{}, files: map[rollout.Name]*file{}}
+		e = &environment{reviews: map[rollout.Name]rollout.Review{}, approvers: map[rollout.Name]rollout.Approver{}, files: map[rollout.Name]*file{}}
 		d.environments[name] = e
 	}
 	return e
@@ -175,16 +187,16 @@ func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
 	for _, x := range l.inTurn(decisions) {
 		n := x.Plan.Deployment
 		decided[n] = true
-		var err error
+		err := l.vet(ctx, x, l.there[n])
 		switch was, there := l.there[n]; {
 		case l.Now().Before(l.until): // it was found out in this pass
 		case l.files[n] != nil && l.Now().Before(l.files[n].until):
 		case x.Plan.Review != nil:
-			err = l.ask(ctx, x, was)
+			err = errors.Join(err, l.ask(ctx, x, was))
 		case l.waits(x, was): // nothing can be said of it now
-			err = l.keepsWaiting(ctx, x, was)
+			err = errors.Join(err, l.keepsWaiting(ctx, x, was))
 		case there:
-			err = l.withdraw(ctx, n, was, x.Plan.Status)
+			err = errors.Join(err, l.withdraw(ctx, n, was, x.Plan.Status))
 		default:
 			l.forget(n)
 		}
@@ -274,6 +286,7 @@ func (l *look) file(n rollout.Name) *file {
 func (l *look) forget(n rollout.Name) {
 	delete(l.files, n)
 	delete(l.reviews, n)
+	delete(l.approvers, n)
 }
 
 // know keeps what became of a proposal.

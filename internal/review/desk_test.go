@@ -29,6 +29,13 @@ type server struct {
 	output gitops.Proposed
 	at     time.Time // when commits are made
 	calls  []string
+	// approved is the commit that an approval came with; without a hash there is none, and err is what looking for it ends with.
+	approved rollout.ApprovalCommit
+	err      error
+}
+
+func (s *server) ApprovalIn(context.Context, v1alpha1.Environment, string, func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error) {
+	return s.approved, s.approved.Commit != "", s.err
 }
 
 func (s *server) Proposals(context.Context, string) (map[rollout.Name]gitops.Proposed, error) {

@@ -50,6 +50,8 @@ type Plan struct {
 	SecondRead bool `json:"secondRead,omitempty"`
 	// Review is what people are asked to approve; nil: nothing.
 	Review *ReviewAsk `json:"review,omitempty"`
+	// Approving asks who approved what the record proposes; nil: nobody has to know.
+	Approving *ApproverAsk `json:"approving,omitempty"`
 	// Summary is what the commit says of this deployment, one line each, the first the subject's.
 	Summary []string `json:"summary,omitempty"`
 	// NextDue is when the answer changes by itself.

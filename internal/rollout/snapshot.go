@@ -80,7 +80,11 @@ type Snapshot struct {
 	Failure *Problem `json:"failure,omitempty"`
 	// Review is what became of the record's proposal where people review it; nil: not known.
 	Review *Review `json:"review,omitempty"`
-	Limits Limits  `json:"limits"`
+	// ByOther says that who approves a raise has to be somebody else than who asked for it.
+	ByOther bool `json:"byOther,omitempty"`
+	// Approver is who approved what the record proposes, where that was asked for; nil: not known yet.
+	Approver *Approver `json:"approver,omitempty"`
+	Limits   Limits    `json:"limits"`
 }
 
 // NamespaceThere is what was read of a Temporal namespace at an address.
@@ -128,10 +132,12 @@ type LostVersions struct {
 type GitContext struct {
 	Branch string `json:"branch,omitempty"`
 	// Commit is empty where it is not known, and the fields up to Paths with it.
-	Commit  string    `json:"commit,omitempty"`
-	Author  string    `json:"author,omitempty"` // name <e-mail address>, as the commit claims
-	When    time.Time `json:"when,omitzero"`
-	Message string    `json:"message,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Author string `json:"author,omitempty"` // name <e-mail address>, as the commit claims
+	// Committer as the commit claims, like Author.
+	Committer string    `json:"committer,omitempty"`
+	When      time.Time `json:"when,omitzero"`
+	Message   string    `json:"message,omitempty"`
 	// Signed says whether a signer that the bot trusts signed the commit, and Signer who; empty where the bot trusts none.
 	Signed Answer `json:"signed,omitempty"`
 	Signer string `json:"signer,omitempty"`

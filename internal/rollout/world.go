@@ -77,6 +77,8 @@ type EnvironmentWorld struct {
 	// PeopleMerge says that the bot's own configuration demands approval: no raise that is proposed is merged by itself, whatever the
 	// environment says.
 	PeopleMerge bool `json:"peopleMerge,omitempty"`
+	// ByOther says that the bot's own configuration demands that somebody else approves a raise than asked for it.
+	ByOther bool `json:"byOther,omitempty"`
 	// Waivers are those that all Deployments have.
 	Waivers []v1alpha1.Waiver `json:"-"`
 	// Policies and Data of the environment, sorted by path.

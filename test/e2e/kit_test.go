@@ -97,6 +97,8 @@ type world struct {
 	output   string // of the environment that it is asked about
 	name     string // of the worker deployment that it is asked about
 	tree     *tree
+	// who pushes, and their e-mail address.
+	who, email string
 	// settings of the server for the world's namespace.
 	settings []temporalenv.Setting
 	// images beside those that every cluster has.
@@ -158,7 +160,8 @@ func newWorld(t *testing.T, options ...option) *world {
 	t.Helper()
 	t.Parallel()
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
-	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", output: output, name: deployName, tree: &tree{}}
+	w := &world{t: t, repo: gittest.NewBareRepo(t), server: server, cache: t.TempDir(), started: time.Now(), branch: "main", output: output, name: deployName, tree: &tree{},
+		who: "person", email: "p@example.com"}
 	w.url, w.origin = w.repo.URL(), w.repo.Dir
 	for _, o := range options {
 		o(w)
@@ -284,8 +287,8 @@ func (w *world) commit(c gittest.Commit) string {
 	work := w.t.TempDir()
 	git := func(args ...string) ([]byte, error) {
 		cmd := exec.Command("git", append([]string{"-C", work}, args...)...)
-		cmd.Env = append(gittest.Env(), "GIT_AUTHOR_NAME=person", "GIT_AUTHOR_EMAIL=p@example.com", "GIT_COMMITTER_NAME=person",
-			"GIT_COMMITTER_EMAIL=p@example.com", "HOME="+work)
+		cmd.Env = append(gittest.Env(), "GIT_AUTHOR_NAME="+w.who, "GIT_AUTHOR_EMAIL="+w.email, "GIT_COMMITTER_NAME="+w.who,
+			"GIT_COMMITTER_EMAIL="+w.email, "HOME="+work)
 		return cmd.CombinedOutput()
 	}
 	must := func(args ...string) {

@@ -114,6 +114,17 @@ type RoutingTarget struct {
 	Approved *Asked `json:"approved,omitempty"`
 	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.
 	ApprovedSteps string `json:"approvedSteps,omitempty"`
+	// AskedIn are the commits that gave the spec what it has since it asks for this version, the oldest first, where somebody other than
+	// their authors has to approve.
+	AskedIn []AskingCommit `json:"askedIn,omitempty"`
+}
+
+// AskingCommit is a commit by which people asked for something.
+type AskingCommit struct {
+	Commit string `json:"commit"`
+	// Author and Committer as the commit names them: name <e-mail address>.
+	Author    string `json:"author"`
+	Committer string `json:"committer,omitempty"`
 }
 
 // RecordedProposal is a raise that people are asked to approve. Which one it is, the version and its shares say: it stays the same one
@@ -136,6 +147,8 @@ type RecordedProposal struct {
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Approved is a person's approval by a command; nil: there is none. A merge approves by what it makes of Desired.
 	Approved *Asked `json:"approved,omitempty"`
+	// Refused is the last approval that did not count, whose it was and why; nil: there was none.
+	Refused *Asked `json:"refused,omitempty"`
 }
 
 // ProposalKind says what is proposed.

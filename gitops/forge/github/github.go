@@ -27,6 +27,7 @@ const (
 	needTeams  = "the account has to be able to see its teams (App: organization permission Members, read; classic: read:org)"
 	needMerge  = "the token needs Contents, write (App or fine-grained; classic: repo), and its account has to be allowed to merge into the base branch"
 	needStatus = "the token needs Commit statuses, write (App or fine-grained; classic: repo:status)"
+	needRepo   = "the token needs to read the repository (App or fine-grained: Contents, read; classic: repo)"
 	needMeta   = "the token needs Metadata, read"
 )
 
