@@ -48,6 +48,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	o.countClosed(ctx)
 	o.countStuck(ctx)
 	o.readGates(ctx)
+	o.readMissing(ctx)
 	return o.obs
 }
 

@@ -258,7 +258,7 @@ func (p *Planner) gateInput(in rollout.GateInputRef, conn v1alpha1.Connection) r
 }
 
 func wants(a rollout.Ask) bool {
-	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || len(a.Batches) > 0
+	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || a.Missing != nil || len(a.Batches) > 0
 }
 
 // decideEarly observes, and decides without metrics. What takes traffic back on that is urgent: it need not wait for anything.
