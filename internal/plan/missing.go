@@ -15,7 +15,7 @@ const missingAfter = time.Minute
 // askMissing asks where the target's workers are, if they have not registered for some time; nil: not yet.
 func (v *view) askMissing() *rollout.MissingAsk {
 	r := v.recorded(v.target.BuildID)
-	if r == nil || v.spec == nil || v.obs.Version(r.BuildID) != nil || !v.now.After(v.awaitedSince().Add(missingAfter)) {
+	if r == nil || v.obs.Version(r.BuildID) != nil || !v.now.After(v.awaitedSince().Add(missingAfter)) {
 		return nil
 	}
 	ask := &rollout.MissingAsk{BuildID: r.BuildID, Workers: []string{r.Deployment}}
