@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/printable"
 )
 
 // DecisionOrder says in which order decisions are read.
@@ -249,9 +249,9 @@ func decisionsMessage(ds []decisions.Decision) string {
 	sorted := slices.Sorted(maps.Keys(about))
 	subject := fmt.Sprintf("rampart: %d decisions about %d worker deployments", len(ds), len(about))
 	if len(ds) == 1 && len(sorted) == 1 {
-		subject = "rampart: a decision about " + printable(sorted[0])
+		subject = "rampart: a decision about " + printable.Line(sorted[0])
 	} else if len(sorted) == 1 {
-		subject = fmt.Sprintf("rampart: %d decisions about %s", len(ds), printable(sorted[0]))
+		subject = fmt.Sprintf("rampart: %d decisions about %s", len(ds), printable.Line(sorted[0]))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nFrom %s to %s\n", subject, first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
@@ -260,17 +260,7 @@ func decisionsMessage(ds []decisions.Decision) string {
 	}
 	b.WriteString("\n")
 	for _, name := range sorted {
-		fmt.Fprintf(&b, "%s: %d\n", printable(name), about[name])
+		fmt.Fprintf(&b, "%s: %d\n", printable.Line(name), about[name])
 	}
 	return b.String()
-}
-
-// printable leaves out what could pass for another line.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rampart-gitops/rampart/internal/printable"
 )
 
 var (
@@ -37,9 +39,11 @@ func (e *encoder) flowString(s string) error {
 			e.buf = append(e.buf, `\t`...)
 		case r == '\r':
 			e.buf = append(e.buf, `\r`...)
-		case printable(r):
+		case isPrintable(r):
 			e.buf = utf8.AppendRune(e.buf, r)
-		default: // all that is not printable is in the basic plane
+		case r > 0xffff:
+			e.buf = fmt.Appendf(e.buf, `\U%08X`, r)
+		default:
 			e.buf = fmt.Appendf(e.buf, `\u%04X`, r)
 		}
 	}
@@ -79,7 +83,7 @@ func literalSafe(s string) bool {
 			if last == ' ' || last == '\t' {
 				return false
 			}
-		case r == utf8.RuneError || r != '\t' && !printable(r):
+		case r == utf8.RuneError || r != '\t' && !isPrintable(r):
 			return false
 		}
 		last = r
@@ -87,14 +91,10 @@ func literalSafe(s string) bool {
 	return last != ' ' && last != '\t'
 }
 
-// printable characters stand for themselves. The others are control characters, the line breaks that only YAML 1.1
-// knows, invisible spaces and marks, and what is no character.
-func printable(r rune) bool {
-	switch {
-	case r < 0x20, 0x7F <= r && r <= 0xA0, r == 0x2028, r == 0x2029, r == 0xFEFF, r == 0xFFFE, r == 0xFFFF:
-		return false
-	}
-	return true
+// isPrintable reports whether a character stands for itself. The others are control characters, the line breaks that only YAML 1.1 knows, and what
+// nobody would see in a difference: spaces and marks without a width, and what turns the direction of the text.
+func isPrintable(r rune) bool {
+	return r >= 0x20 && r != 0xA0 && !printable.Hidden(r)
 }
 
 // plainSafe reports whether s may be written without quotes, as a key or as a value in a block.
@@ -116,7 +116,7 @@ func plainSafe(s string) bool {
 			return false
 		case c >= 0x7F:
 			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError || !printable(r) {
+			if r == utf8.RuneError || !isPrintable(r) {
 				return false
 			}
 			i += size - 1

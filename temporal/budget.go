@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -68,6 +69,10 @@ const (
 	recovery = 10 * time.Second
 	// slowest is the smallest part of its rates that a namespace is slowed down to.
 	slowest = 1.0 / 16
+	// allSlots is the room for slots, of which each takes a part.
+	allSlots = 1 << 20
+	// exhaustedWarning is how often the log says at most that a namespace was asked too much.
+	exhaustedWarning = 10 * time.Minute
 )
 
 // limiter is the budget of one namespace at one address.
@@ -75,17 +80,20 @@ type limiter struct {
 	namespace string
 	full      map[bucket]rate.Limit
 	buckets   map[bucket]*rate.Limiter
+	slots     *semaphore.Weighted
 
 	mu sync.Mutex
 	// part of the full rates that is in use, from slowest to 1.
 	part float64
 	// changed is when part last changed; until then nothing is asked.
 	changed, until time.Time
+	// warned is when the log last said that the namespace was asked too much.
+	warned time.Time
 }
 
 func newLimiter(namespace string, b Budget) *limiter {
 	b = b.withDefaults()
-	l := &limiter{namespace: namespace, part: 1, full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{}}
+	l := &limiter{namespace: namespace, part: 1, slots: semaphore.NewWeighted(allSlots), full: map[bucket]rate.Limit{}, buckets: map[bucket]*rate.Limiter{}}
 	for kind, r := range map[bucket]Rate{
 		describing: b.Describe, queues: b.Queue, visibility: b.Visibility, changing: b.Change,
 	} {
@@ -110,6 +118,16 @@ func (l *limiter) acquire(ctx context.Context, kind bucket) error {
 		return ctx.Err()
 	}
 	return &BudgetError{Kind: string(kind), Namespace: l.namespace}
+}
+
+// slot waits until one more worker deployment may be read, in the order in which it is asked. There are as many slots as describes may be made in
+// a second: with more, those that have one would wait for each other's calls, and none would get all that it asks for. free gives the slot back.
+func (l *limiter) slot(ctx context.Context) (free func(), err error) {
+	room := allSlots / int64(max(1, l.buckets[describing].Limit()))
+	if !l.slots.TryAcquire(room) && l.slots.Acquire(ctx, room) != nil { // a slot that is free can be had after the context's end
+		return nil, &BudgetError{Kind: string(describing), Namespace: l.namespace}
+	}
+	return func() { l.slots.Release(room) }, nil
 }
 
 // pause waits while the namespace is left alone.
@@ -139,15 +157,20 @@ func (l *limiter) remaining(now time.Time) time.Duration {
 	return l.until.Sub(now)
 }
 
-// exhausted slows the whole namespace down: it is left alone for a while and then asked half as often.
-func (l *limiter) exhausted(now time.Time) {
+// exhausted slows the whole namespace down: it is left alone for a while and then asked half as often. It reports whether the log is to say so.
+func (l *limiter) exhausted(now time.Time) (warn bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Before(l.until) {
-		return // answers to calls made before the pause began
+		return false // answers to calls made before the pause began
 	}
 	l.until = now.Add(exhaustedPause)
 	l.setPart(max(slowest, l.part/2), now)
+	if !l.warned.IsZero() && now.Sub(l.warned) < exhaustedWarning {
+		return false
+	}
+	l.warned = now
+	return true
 }
 
 func (l *limiter) setPart(part float64, at time.Time) {

@@ -43,15 +43,15 @@ func TestExhaustedSlowsTheWholeNamespaceDown(t *testing.T) {
 	now := time.Now()
 	require.Equal(t, all(40, 200, 4, 5), limits(l))
 
-	l.exhausted(now)
+	require.True(t, l.exhausted(now), "the log says so")
 	require.Equal(t, all(20, 100, 2, 2.5), limits(l))
 	require.Equal(t, exhaustedPause, l.remaining(now))
-	l.exhausted(now.Add(exhaustedPause / 2))
+	require.False(t, l.exhausted(now.Add(exhaustedPause/2)))
 	require.Equal(t, all(20, 100, 2, 2.5), limits(l), "answers to calls made before the pause count once")
 
 	for range 10 {
 		now = now.Add(exhaustedPause)
-		l.exhausted(now)
+		require.False(t, l.exhausted(now), "once in a while")
 	}
 	require.Equal(t, all(2.5, 12.5, 0.25, 0.3125), limits(l), "never slower than a sixteenth")
 
@@ -59,6 +59,7 @@ func TestExhaustedSlowsTheWholeNamespaceDown(t *testing.T) {
 	require.Equal(t, all(5, 25, 0.5, 0.625), limits(l), "twice as fast after a while without complaint")
 	l.remaining(now.Add(5 * recovery))
 	require.Equal(t, all(40, 200, 4, 5), limits(l))
+	require.True(t, l.exhausted(now.Add(exhaustedWarning)))
 }
 
 func TestAcquire(t *testing.T) {
@@ -79,6 +80,37 @@ func TestAcquire(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, l.acquire(short, describing), context.DeadlineExceeded, "the pause holds every bucket")
+}
+
+// There are as many slots as describes may be made in a second. Who waits longest has the next one.
+func TestSlots(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for perSecond, slots := range map[float64]int{0.1: 1, 1: 1, 2.5: 2, 40: 40} {
+		l := newLimiter("ns", Budget{Describe: Rate{PerSecond: perSecond}})
+		for range slots {
+			_, err := l.slot(ended)
+			require.NoError(t, err, "one that is free is there for whoever comes late, too")
+		}
+		_, err := l.slot(ended)
+		require.Equal(t, &BudgetError{Kind: "describe", Namespace: "ns"}, err)
+	}
+
+	l := newLimiter("ns", Budget{Describe: Rate{PerSecond: 1}})
+	free, err := l.slot(t.Context())
+	require.NoError(t, err)
+	got := make(chan func())
+	go func() {
+		free, err := l.slot(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- free
+	}()
+	free()
+	(<-got)()
+	_, err = l.slot(ended)
+	require.NoError(t, err)
 }
 
 func TestRateLimited(t *testing.T) {

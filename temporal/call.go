@@ -29,9 +29,11 @@ type reading struct {
 	kind bucket
 }
 
-// read makes one call that changes nothing, more than once only if nobody answered it.
+// read makes one call that changes nothing. It makes the call again if nobody answered, and, but for counts and lists, whose limit people share,
+// as long as the server says that the namespace was asked too much: what was read before it would be of no use without it.
 func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], req Req) (Resp, error) {
-	for try := 1; ; try++ {
+	start := time.Now()
+	for try := 1; ; {
 		if err := r.limits.acquire(ctx, r.kind); err != nil {
 			var none Resp
 			return none, err
@@ -39,7 +41,13 @@ func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], 
 		calling, cancel := context.WithTimeout(ctx, readTimeout)
 		resp, err := once(calling, r.session, method, req)
 		cancel()
-		if codeOf(err) != codes.DeadlineExceeded || ctx.Err() != nil || try == readTries {
+		switch {
+		case ctx.Err() != nil:
+			return resp, err
+		case codeOf(err) == codes.DeadlineExceeded && try < readTries:
+			try++
+		case rateLimited(err) && r.kind != visibility && time.Since(start) < patience:
+		default:
 			return resp, err
 		}
 	}
@@ -109,7 +117,9 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
 		s.pool.evict(s.conn)
 	case rateLimited(err):
-		s.limits.exhausted(time.Now())
+		if s.limits.exhausted(time.Now()) {
+			s.pool.cfg.Log.WarnContext(ctx, "Temporal was asked too much: the namespace is asked less often", "temporalNamespace", s.namespace, "error", err)
+		}
 	}
 	switch {
 	case answered:

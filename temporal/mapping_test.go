@@ -228,12 +228,12 @@ func TestQueries(t *testing.T) {
 }
 
 func TestPodOf(t *testing.T) {
-	o := &observer{ask: rollout.Ask{Workers: []string{"app-v1-gpu", "app-v1-gpu-big"}}}
+	names := []string{"app-v1-gpu", "app-v1-gpu-big"}
 	for host, want := range map[string]string{
 		"app-v1-gpu-7d9fb-abcde": "app-v1-gpu", "app-v1-gpu-big-7d9fb-abcde": "app-v1-gpu-big", "app-v1-gpu-0": "app-v1-gpu",
 		"app-v1-gpu-small-7d9fb-abcde": "", "app-v1-7d9fb-abcde": "", "app-v1-gpu": "", "": "",
 	} {
-		require.Equal(t, want, o.podOf(host), host)
+		require.Equal(t, want, podOf(host, names), host)
 	}
 	for identity, want := range map[string]string{"1@pod": "pod", "1@pod@queue@x": "pod", "worker": "", "": ""} {
 		require.Equal(t, want, hostOf(identity), identity)

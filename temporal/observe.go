@@ -49,7 +49,18 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	o.countClosed(ctx)
 	o.countStuck(ctx)
 	o.readGates(ctx)
+	o.readMissing(ctx)
 	return o.obs
+}
+
+// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. The error is a BudgetError. Where the
+// server allows few calls there are few slots, so that each worker deployment gets all that is asked about it. free gives the slot back.
+func (p *Pool) Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error) {
+	s, err := p.session(conn, temporalNamespace)
+	if err != nil {
+		return func() {}, nil //nolint:nilerr // Observe says why
+	}
+	return s.limits.slot(ctx)
 }
 
 // observer gathers one observation.

@@ -77,7 +77,7 @@ func (o *observer) fillWorkers(seen polls) {
 		v.Workers = map[string]rollout.Pollers{}
 		for _, name := range o.ask.Workers {
 			own := o.judged(pollersOf(slices.DeleteFunc(slices.Clone(seen.versions[v.BuildID]), func(p *taskqueuepb.PollerInfo) bool {
-				return o.podOf(hostOf(p.GetIdentity())) != name
+				return podOf(hostOf(p.GetIdentity()), o.ask.Workers) != name
 			})))
 			if own.Count == 0 && seen.err != nil {
 				own = rollout.Pollers{Reason: seen.err.Error()}
@@ -98,11 +98,11 @@ func (o *observer) judged(p rollout.Pollers) rollout.Pollers {
 		ahead.Round(time.Second))}
 }
 
-// podOf is the Deployment, of those that were asked for, whose pod a host is: <Deployment>-<ReplicaSet>-<pod>, cut to 63
+// podOf is the Deployment, of some, whose pod a host is; "" for none: <Deployment>-<ReplicaSet>-<pod>, cut to 63
 // characters. The longest name that fits counts, since one may begin with another.
-func (o *observer) podOf(host string) string {
+func podOf(host string, deployments []string) string {
 	best := ""
-	for _, name := range o.ask.Workers {
+	for _, name := range deployments {
 		rest, ok := strings.CutPrefix(host, name+"-")
 		if ok && strings.Count(rest, "-") <= 1 && len(name) > len(best) {
 			best = name

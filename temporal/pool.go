@@ -47,6 +47,8 @@ type Pool struct {
 	limiters map[limiterKey]*limiter
 	lists    map[limiterKey]*rollout.Listing // the last ones
 	warned   map[limiterKey]time.Time        // of a clock that is ahead
+	// nearby is what was read last where workers are missing, by address and namespace.
+	nearby map[limiterKey]*nearby
 	// namespaces are what the namespaces at addresses were, by connection and namespace.
 	namespaces map[string]namespaceID
 	// versions are those of the servers, by connection.
@@ -70,7 +72,8 @@ func New(cfg Config) *Pool {
 		cfg.OnWrite = func(Site, Moment) {}
 	}
 	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
-		warned: map[limiterKey]time.Time{}, namespaces: map[string]namespaceID{}, versions: map[string]serverVersion{}}
+		warned: map[limiterKey]time.Time{}, nearby: map[limiterKey]*nearby{}, namespaces: map[string]namespaceID{},
+		versions: map[string]serverVersion{}}
 }
 
 // clockWarning is how often the log says at most that a namespace's clock is ahead.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -63,8 +63,8 @@ func junitOf(o testOutcome) junitSuites {
 		if len(s.Problems) > 0 {
 			broken := junitSuite{Name: prefix + "policies"}
 			for _, p := range s.Problems {
-				broken.add(junitCase{ClassName: "policies", Name: printable(p.Location()), File: p.Path, Line: lineOf(p.Location()), Time: seconds(0),
-					Error: &junitProblem{Message: printable(p.Error()), Type: "Problem", Text: printable(p.Error())}}, 0)
+				broken.add(junitCase{ClassName: "policies", Name: printable.Text(p.Location()), File: p.Path, Line: lineOf(p.Location()), Time: seconds(0),
+					Error: &junitProblem{Message: printable.Text(p.Error()), Type: "Problem", Text: printable.Text(p.Error())}}, 0)
 			}
 			suites = append(suites, broken)
 		}
@@ -102,11 +102,11 @@ func (s *junitSuite) add(c junitCase, took time.Duration) {
 
 func junitCaseOf(r policy.TestResult) junitCase {
 	file, _, _ := cutLast(r.Location, ":")
-	c := junitCase{ClassName: printable(r.Package), Name: printable(r.Name), File: file, Line: lineOf(r.Location), Time: seconds(r.Duration)}
-	problem := &junitProblem{Message: printable(r.Location + ": " + r.Message), Type: string(r.Status), Text: printable(r.Location + ": " + r.Message)}
+	c := junitCase{ClassName: printable.Text(r.Package), Name: printable.Text(r.Name), File: file, Line: lineOf(r.Location), Time: seconds(r.Duration)}
+	problem := &junitProblem{Message: printable.Text(r.Location + ": " + r.Message), Type: string(r.Status), Text: printable.Text(r.Location + ": " + r.Message)}
 	if f := r.Failure; f != nil {
-		problem.Message = printable(f.Location + ": " + strings.SplitN(f.Text, "\n", 2)[0])
-		problem.Text = printable(r.Location + ": " + r.Message + "\n" + f.Location + ":\n" + f.Text)
+		problem.Message = printable.Text(f.Location + ": " + strings.SplitN(f.Text, "\n", 2)[0])
+		problem.Text = printable.Text(r.Location + ": " + r.Message + "\n" + f.Location + ":\n" + f.Text)
 	}
 	switch r.Status {
 	case policy.TestFailed:
@@ -136,16 +136,6 @@ func lineOf(location string) string {
 		return ""
 	}
 	return line
-}
-
-// printable leaves out control characters, which XML cannot hold.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // writeJUnit writes the file as a whole or not at all.

@@ -31,7 +31,7 @@ func TestJUnit(t *testing.T) {
 	require.Len(t, got.Suites, 3)
 	require.Equal(t, "dev,prod: a", got.Suites[0].Name)
 	c := got.Suites[0].Cases[0]
-	require.Equal(t, []string{"p:1.rego", "3", "p:1.rego:3: <[31mred & \"]]>"}, []string{c.File, c.Line, c.Failure.Message})
+	require.Equal(t, []string{"p:1.rego", "3", "p:1.rego:3: <\\u001b[31mred & \"]]>"}, []string{c.File, c.Line, c.Failure.Message})
 	require.Equal(t, "test: policies", got.Suites[2].Name)
 	require.Equal(t, "x.rego:2: broken", got.Suites[2].Cases[0].Error.Message)
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*"))

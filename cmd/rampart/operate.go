@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/operate"
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
@@ -90,15 +89,7 @@ func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(
 }
 
 // inOneLine makes what a person typed one printable line: it goes into messages of commits, and to terminals.
-func inOneLine(s string) string {
-	printable := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(printable), " ")
-}
+func inOneLine(s string) string { return printable.Line(s) }
 
 func (o *operator) print(t told) error {
 	if o.format != formatText {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
 
@@ -164,7 +165,7 @@ func (b *backtest) one(ctx context.Context, d decisions.Decision) error {
 
 // progress shows on a terminal how far a backtest is, until it is stopped.
 func (a *app) progress(b *backtest) (stop func()) {
-	f, ok := a.err.(*os.File)
+	f, ok := printable.Under(a.err).(*os.File)
 	if !ok {
 		return func() {}
 	}
@@ -179,13 +180,13 @@ func (a *app) progress(b *backtest) (stop func()) {
 		for {
 			select {
 			case <-done:
-				_, _ = fmt.Fprint(a.err, "\r\x1b[K")
+				_, _ = fmt.Fprint(f, "\r\x1b[K")
 				return
 			case <-tick.C:
 				b.mu.Lock()
 				decided, differ := b.result.Decisions, b.result.Differ
 				b.mu.Unlock()
-				_, _ = fmt.Fprintf(a.err, "\r\x1b[Kdecisions: %d, differ: %d", decided, differ)
+				_, _ = fmt.Fprintf(f, "\r\x1b[Kdecisions: %d, differ: %d", decided, differ)
 			}
 		}
 	}()

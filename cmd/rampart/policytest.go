@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/policy"
 	library "github.com/rampart-gitops/rampart/rego"
@@ -241,7 +242,7 @@ func writeTest(b *strings.Builder, r policy.TestResult, verbose bool, style repo
 		return
 	}
 	fmt.Fprintf(b, "  %s:\n", r.Failure.Location)
-	for line := range strings.SplitSeq(report.Clean(r.Failure.Text), "\n") {
+	for line := range strings.SplitSeq(printable.Text(r.Failure.Text), "\n") {
 		fmt.Fprintf(b, "    %s\n", line)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -94,16 +95,39 @@ func (a *app) secret(file, variable string) mirror.Secret {
 	return nil
 }
 
-// cacheDir is the folder of --cache-dir, else the user's.
+// cacheDir is the folder of --cache-dir, else the user's. A symbolic link in it is an error: Rampart makes none, and would write to where it leads.
 func cacheDir(flag string) (string, error) {
-	if flag != "" {
-		return flag, nil
+	dir := flag
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("no place for what is downloaded, give one with --cache-dir: %w", err)
+		}
+		dir = filepath.Join(user, "rampart")
 	}
-	user, err := os.UserCacheDir()
+	return dir, refuseLinks(dir)
+}
+
+// refuseLinks fails if there is a symbolic link in a folder, at any depth. The folder itself may be one: whoever runs Rampart named it.
+func refuseLinks(dir string) error {
+	root, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return "", fmt.Errorf("no place for what is downloaded, give one with --cache-dir: %w", err)
+		return fmt.Errorf("look for symbolic links in the cache folder: %w", err)
 	}
-	return filepath.Join(user, "rampart"), nil
+	return filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // another process removed it
+			return nil
+		case err != nil:
+			return fmt.Errorf("look for symbolic links in the cache folder: %w", err)
+		case e.Type()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s is a symbolic link, and Rampart makes none in its cache folder %s: remove it, or give another folder with --cache-dir", name, dir)
+		}
+		return nil
+	})
 }
 
 // repository opens the mirror of --repo.

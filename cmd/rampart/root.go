@@ -18,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
 
@@ -105,7 +106,7 @@ func (a *app) parseNamespaces() error {
 
 // run runs the program and gives its exit code.
 func run(args []string) int {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, variable: os.LookupEnv, memory: memlimit.FromCgroup,
+	a := &app{in: os.Stdin, out: printable.NewWriter(os.Stdout), err: printable.NewWriter(os.Stderr), variable: os.LookupEnv, memory: memlimit.FromCgroup,
 		now: func() time.Time { return time.Now().UTC() }, log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := untilSignal(context.Background())
 	defer cancel()
@@ -244,7 +245,7 @@ func (a *app) style() report.Style {
 	if v, _ := a.variable("TERM"); v == "dumb" {
 		return report.Plain
 	}
-	f, ok := a.out.(*os.File)
+	f, ok := printable.Under(a.out).(*os.File)
 	if !ok {
 		return report.Plain
 	}
@@ -256,7 +257,7 @@ func (a *app) style() report.Style {
 
 // say prints a line for a person on standard error. Where that cannot be written there is nobody to tell.
 func (a *app) say(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.err, report.Clean(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintln(a.err, printable.Text(fmt.Sprintf(format, args...)))
 }
 
 // flagError adds the nearest flag to an unknown one.

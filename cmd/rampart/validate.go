@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -317,7 +318,5 @@ func problemLine(p v1alpha1.Problem) string {
 	return oneLine(p.String())
 }
 
-// oneLine keeps what others wrote from breaking lines and from reaching the terminal as control characters.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }), " ")
-}
+// oneLine keeps what others wrote from breaking lines and from reaching the terminal as what cannot be seen.
+func oneLine(s string) string { return printable.Line(s) }

@@ -94,6 +94,9 @@ func (a *app) reconciler(f botFlags, repo *gitops.Repository, pool *temporal.Poo
 	if err != nil {
 		return nil, err
 	}
+	if !f.once { // after it no cycle comes in which those without a slot are first
+		planner.SlotPatience = reconcile.DefaultSlotPatience
+	}
 	port := temporalPort{pool, inputs, a.log}
 	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Proposer: proposer, Completer: repo}, nil
 }
@@ -117,6 +120,7 @@ var (
 	_ reconcile.Completer   = (*gitops.Repository)(nil)
 	_ reconcile.Judge       = (*policy.Engine)(nil)
 	_ reconcile.Observer    = (*temporal.Pool)(nil)
+	_ reconcile.Slots       = (*temporal.Pool)(nil)
 	_ reconcile.Namespaces  = (*temporal.Pool)(nil)
 	_ reconcile.SecretTaker = (*temporal.Pool)(nil)
 	_ reconcile.Lister      = (*temporal.Pool)(nil)

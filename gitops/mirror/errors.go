@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/rampart-gitops/rampart/internal/printable"
 )
 
 // ErrClosed is returned after Close by what talks to the server.
@@ -224,20 +225,11 @@ func tipName(h Hash) string {
 	return h.String()
 }
 
-// cleanText makes what a server said fit for an error message: one line, no control characters (a
+// cleanText makes what a server said fit for an error message: one line, what cannot be seen escaped (a
 // server could otherwise write escape sequences to a person's terminal), bounded.
 func cleanText(s string) string {
 	const most = 400
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == utf8.RuneError, unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	s = printable.Line(strings.ToValidUTF8(s, " "))
 	if len(s) <= most {
 		return s
 	}

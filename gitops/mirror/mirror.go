@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
@@ -148,7 +149,8 @@ func (m *Mirror) load() error {
 		state = newState()
 	}
 	m.state = state
-	m.store = newStore(m.dir, defaultLimits.within(debug.SetMemoryLimit(-1)))
+	machine, _ := memlimit.FromSystem() // 0 where nobody knows
+	m.store = newStore(m.dir, defaultLimits.process(debug.SetMemoryLimit(-1), machine))
 	m.store.partial = state.left != ""
 	for branch, tip := range state.tips {
 		if err := m.checkTip(tip); err != nil {

@@ -113,7 +113,7 @@ func TestPackIsReadByGoGitAndIndexedAsByGit(t *testing.T) {
 
 func TestCleanText(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", " a\n\tb ": "a b", "\x1b[31mred\x07": "[31mred", "bad\xff\xfebytes": "bad bytes", "é\u202eevil": "éevil",
+		"": "", " a\n\tb ": "a b", "\x1b[31mred\x07": `\u001b[31mred\u0007`, "bad\xff\xfebytes": "bad bytes", "é\u202eevil": `é\u202eevil`,
 		strings.Repeat("é", 300): strings.Repeat("é", 200) + "...",
 	} {
 		require.Equal(t, want, cleanText(in))

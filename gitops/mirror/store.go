@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -62,7 +63,23 @@ type limits struct {
 var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
 
-// within are the limits of a process whose memory is limited to so many bytes.
+// unlimitedObject is how many bytes one object of a pack may have that goes straight to disk, where nobody limits the memory of the process. go-git
+// takes up to five times as much to make it of a delta.
+const unlimitedObject = 256 << 20
+
+// process are the limits of a process whose memory is limited to so many bytes (math.MaxInt64: it is not), on a machine that has so many (0: nobody
+// knows).
+func (l limits) process(limit int64, machine uint64) limits {
+	if limit == math.MaxInt64 {
+		l.object = unlimitedObject
+	}
+	if machine > 0 && machine < math.MaxInt64 {
+		limit = min(limit, int64(machine))
+	}
+	return l.within(limit)
+}
+
+// within are the limits of a process that has so many bytes of memory.
 func (l limits) within(memory int64) limits {
 	l.fetch = int(min(int64(l.fetch), memory/16))
 	l.inflated, l.object, l.kept = min(l.inflated, memory/8), min(l.object, memory/8), min(l.kept, memory/8)

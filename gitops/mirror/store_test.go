@@ -262,6 +262,13 @@ func TestKeep(t *testing.T) {
 // Where memory is limited, less of it is taken for packs, and nowhere more.
 func TestLimitsWithinMemory(t *testing.T) {
 	require.Equal(t, defaultLimits, defaultLimits.within(math.MaxInt64))
+	unlimited := defaultLimits
+	unlimited.object = 256 << 20
+	require.Equal(t, unlimited, defaultLimits.process(math.MaxInt64, 0), "nobody limits it, nor knows what the machine has")
+	require.Equal(t, unlimited, defaultLimits.process(math.MaxInt64, 64<<30))
+	require.Equal(t, defaultLimits.within(1<<30), defaultLimits.process(math.MaxInt64, 1<<30), "the machine is small")
+	require.Equal(t, defaultLimits, defaultLimits.process(16<<30, 64<<30))
+	require.Equal(t, defaultLimits.within(1<<30), defaultLimits.process(16<<30, 1<<30))
 	small := defaultLimits.within(512 << 20)
 	require.EqualValues(t, 32<<20, small.fetch)
 	require.EqualValues(t, 64<<20, small.inflated)

@@ -39,7 +39,7 @@ func TestFailure(t *testing.T) {
 		"no TLS":      {get(tls.RecordHeaderError{Msg: "x", Conn: nil}), "it does not speak TLS"},
 		"hung up":     {get(io.EOF), "it hung up before the end"},
 		"cut off":     {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), "it hung up before the end"},
-		"other":       {get(errors.New("malformed\x1b[2J response")), "malformed [2J response"},
+		"other":       {get(errors.New("malformed\x1b[2J response")), "malformed\\u001b[2J response"},
 		"no request":  {errors.New("it is larger than 8 MiB"), ""},
 		"end of data": {io.EOF, ""},
 	} {
@@ -48,7 +48,7 @@ func TestFailure(t *testing.T) {
 }
 
 func TestOneLine(t *testing.T) {
-	for text, want := range map[string]string{"a\n\tb  c\x00": "a b c", "\xff": "?", strings.Repeat("a", 9): "aaaaaaaa…", "aaaaaaaé": "aaaaaaa…"} {
+	for text, want := range map[string]string{"a\n\tb  c": "a b c", "\x00": `\u0000`, "\xff": "?", strings.Repeat("a", 9): "aaaaaaaa…", "aaaaaaaé": "aaaaaaa…"} {
 		require.Equal(t, want, OneLine(text, 8))
 	}
 }

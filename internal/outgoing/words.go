@@ -10,7 +10,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"unicode"
+
+	"github.com/rampart-gitops/rampart/internal/printable"
 )
 
 // Failure says what failed in a connection, of a server called "it"; "" if the error is not about one. Time-outs, redirects and answers
@@ -65,13 +66,7 @@ const maxText = 200
 
 // OneLine is a foreign text fit for a message: one line of at most that many bytes, and a sign that there was more.
 func OneLine(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	text = strings.Join(strings.Fields(text), " ")
+	text = printable.Line(strings.ToValidUTF8(text, "?"))
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}

@@ -20,6 +20,7 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 		add(&a.Queues, v.target.BuildID, v.actual.Current)
 		a.Gate = v.pointGate()
 		v.askWorkers(&a)
+		a.Missing = v.askMissing()
 	}
 	if v.actual.HasRamp {
 		add(&a.Queues, v.actual.Ramping, v.actual.Current)

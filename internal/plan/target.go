@@ -305,7 +305,7 @@ func waitForPollers(v *view) (outcome, bool) {
 		}
 		return queuesLeft(v)
 	case rollout.No:
-		o := say(rollout.WaitingForPollers, "%s", e.why)
+		o := say(rollout.WaitingForPollers, "%s%s", e.why, v.sayMissing())
 		if deadline, limit := v.pollerDeadline(); v.now.After(deadline) {
 			o.state.Stalled = true
 			o.state.Message += fmt.Sprintf(" (for longer than %s: look at its pods)", limit)
@@ -324,11 +324,16 @@ func (v *view) pollerDeadline() (time.Time, time.Duration) {
 	if n := v.spec.Spec.ProgressDeadlineSeconds; n != nil {
 		limit = time.Duration(*n) * time.Second
 	}
+	return v.awaitedSince().Add(limit), limit
+}
+
+// awaitedSince is since when the target's workers may come.
+func (v *view) awaitedSince() time.Time {
 	since := v.target.Since
 	if r := v.recorded(v.target.BuildID); r.CreatedAt.After(since) {
 		since = r.CreatedAt.Time
 	}
-	return since.Add(limit), limit
+	return since
 }
 
 func queueShared(v *view) (outcome, bool) {

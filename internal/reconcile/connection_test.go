@@ -51,7 +51,7 @@ func TestLookElsewhere(t *testing.T) {
 	for id, asked := range map[string]string{"the-id": "new:7233", "another": "old:7233", "": "old:7233"} {
 		at := &servers{namespaces: map[string]string{"new:7233": id}, refuses: errors.New("no TLS")}
 		p := Planner{Observer: at, Inputs: at, Now: time.Now, Limits: rollout.DefaultLimits()}
-		seen := p.look(t.Context(), s)
+		seen := p.look(t.Context(), p.Observer, s)
 		require.Equal(t, &rollout.NamespaceThere{HostPort: "new:7233", TemporalNamespace: "prod", ID: id}, seen.NamespaceThere)
 		require.Contains(t, at.observed, asked)
 		require.Len(t, at.observed, 1)
@@ -59,9 +59,9 @@ func TestLookElsewhere(t *testing.T) {
 		require.Equal(t, map[string]rollout.GateInput{in: {Problem: in + ": no TLS"}}, seen.GateInputs, "what may not be sent is not known")
 		require.Zero(t, at.digests, "nor read")
 		at.refuses = nil
-		require.Equal(t, map[string]rollout.GateInput{in: {Digest: "digest"}}, p.look(t.Context(), s).GateInputs)
+		require.Equal(t, map[string]rollout.GateInput{in: {Digest: "digest"}}, p.look(t.Context(), p.Observer, s).GateInputs)
 	}
 	s.Connection = &v1alpha1.Connection{Metadata: v1alpha1.ObjectMeta{Name: "main"}, Spec: v1alpha1.ConnectionSpec{HostPort: "old:7233"}}
 	at := &servers{}
-	require.Nil(t, (&Planner{Observer: at, Inputs: at, Now: time.Now}).look(t.Context(), s).NamespaceThere, "nobody is asked while the address stays")
+	require.Nil(t, (&Planner{Observer: at, Inputs: at, Now: time.Now}).look(t.Context(), at, s).NamespaceThere, "nobody is asked while the address stays")
 }

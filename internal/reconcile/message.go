@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -91,17 +91,9 @@ func failed(n rollout.ArmCounts) string {
 	return fmt.Sprintf("%.2g%% (%d of %d)", 100*float64(n.Failed)/float64(n.Closed), n.Failed, n.Closed)
 }
 
-// line makes text from specs and policies one line without control characters, so that it cannot forge a trailer.
+// line makes text from specs and policies one line with what cannot be seen escaped, so that it cannot forge a trailer.
 func line(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
+	return printable.Line(s)
 }
 
 // cut shortens text to n runes.

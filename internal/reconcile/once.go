@@ -118,6 +118,7 @@ func (r *Reconciler) once(ctx context.Context) (Report, error) {
 	r.keepLast(now)
 	report.World = now.World
 	r.steady.begin(now.World)
+	r.forgetGone(now.World)
 	var names []string // what was read is not held on to: in parts, it is let go of by and by
 	for _, env := range now.World.Environments {
 		names = append(names, env.Environment.Name)
@@ -153,7 +154,7 @@ func environmentAt(now reading, name string) int {
 func (r *Reconciler) environment(ctx context.Context, now reading, at int, report *Report) (env rollout.EnvironmentWorld, done bool, err error) {
 	env = now.World.Environments[at]
 	name := env.Environment.Name
-	r.memory = newRecall(r.Observer, r.Now, r.Limits.FactMaxAge/2)
+	r.memory = newRecall(r.Now, r.Limits.FactMaxAge/2)
 	defer func() { r.memory = nil }()
 	var tips []string
 	for try := range MaxTries {

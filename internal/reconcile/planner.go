@@ -34,8 +34,14 @@ type Planner struct {
 	// Parallel is how many worker deployments are observed at once, at least 1.
 	Parallel int
 
+	// SlotPatience is how long worker deployments wait, all of those together that are read at once, for a slot where the Observer has slots.
+	// Those that get none are read first the next time. Zero: they wait as long as it takes.
+	SlotPatience time.Duration
+
 	// memory is between an environment's tries and the Observer; nil: it is asked directly.
 	memory *recall
+	// waiting are the worker deployments that got no slot, since when.
+	waiting map[steadyKey]time.Time
 }
 
 // Decision is what was decided for one worker deployment, and on what.
@@ -95,20 +101,28 @@ func (p *Planner) observeIn(ctx context.Context, env rollout.EnvironmentWorld, s
 
 // observe reads Temporal for each snapshot.
 func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
-	out := make([]rollout.Snapshot, len(snapshots))
+	out, from := make([]rollout.Snapshot, len(snapshots)), make([]*slotted, len(snapshots))
+	var until time.Time // by the clock of the machine, as deadlines are
+	if p.SlotPatience > 0 {
+		until = time.Now().Add(p.SlotPatience)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(p.Parallel, 1))
-	for i, s := range snapshots {
+	for _, i := range p.inNeed(snapshots) {
 		g.Go(func() error {
-			out[i] = p.look(ctx, s)
+			from[i] = &slotted{next: p.Observer, until: until, now: p.Now}
+			defer from[i].end()
+			out[i] = p.look(ctx, from[i], snapshots[i])
 			return ctx.Err()
 		})
 	}
-	return out, g.Wait()
+	err := g.Wait()
+	p.noteWaiting(out, from)
+	return out, err
 }
 
 // look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
-func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot {
+func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) rollout.Snapshot {
 	s.Limits, s.Now, s.Facts = p.Limits, p.Now(), p.withOwn(s.Facts)
 	if namespaces, ok := p.Observer.(Namespaces); ok {
 		if conn, namespace := plan.AskNamespace(s); conn != nil {
@@ -121,21 +135,21 @@ func (p *Planner) look(ctx context.Context, s rollout.Snapshot) rollout.Snapshot
 		return s
 	}
 	s.GateInputs = p.gateInputs(plan.Judged(s), *conn)
-	s = p.ask(ctx, s, question{*conn, plan.Ask(s), s.Record.Tree})
+	s = p.ask(ctx, from, s, question{*conn, plan.Ask(s), s.Record.Tree})
 	if ask := plan.Ask(s); wants(ask) {
-		s = p.ask(ctx, s, question{*conn, ask, s.Record.Tree})
+		s = p.ask(ctx, from, s, question{*conn, ask, s.Record.Tree})
 	}
 	return s
 }
 
 // ask fills in an answer, and the time of it.
-func (p *Planner) ask(ctx context.Context, s rollout.Snapshot, q question) rollout.Snapshot {
+func (p *Planner) ask(ctx context.Context, from Observer, s rollout.Snapshot, q question) rollout.Snapshot {
 	if p.memory != nil {
-		a := p.memory.observe(ctx, s, q)
+		a := p.memory.observe(ctx, from, s, q)
 		s.Observation, s.Now = a.said, a.at
 		return s
 	}
-	s.Observation = p.Observer.Observe(ctx, q.connection, q.ask)
+	s.Observation = from.Observe(ctx, q.connection, q.ask)
 	s.Now = p.Now()
 	return s
 }
@@ -245,7 +259,7 @@ func (p *Planner) gateInput(in rollout.GateInputRef, conn v1alpha1.Connection) r
 }
 
 func wants(a rollout.Ask) bool {
-	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || len(a.Batches) > 0
+	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || a.Missing != nil || len(a.Batches) > 0
 }
 
 // decideEarly observes, and decides without metrics. What takes traffic back on that is urgent: it need not wait for anything.

@@ -37,6 +37,12 @@ type Observer interface {
 	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
 }
 
+// Slots is an Observer that lets few worker deployments be read at a time where Temporal allows few calls, so that each gets all that it asks for.
+type Slots interface {
+	// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. free gives the slot back.
+	Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error)
+}
+
 // Namespaces is an Observer that knows what a Temporal namespace is at the address of a connection.
 type Namespaces interface {
 	// NamespaceAt gives the ID of the namespace at the connection's own address, or why it is not known.

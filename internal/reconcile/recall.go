@@ -19,8 +19,7 @@ import (
 // asked about a worker deployment that was changed since is not kept. That Temporal could not be read is an answer like any other until
 // the next cycle: one that does not answer at all takes the longest. That facts are too old for a raise is found where it is made.
 type recall struct {
-	next Observer
-	now  func() time.Time
+	now func() time.Time
 	// most is how old the answer to a second read may be.
 	most time.Duration
 
@@ -48,8 +47,8 @@ type answered struct {
 	reply
 }
 
-func newRecall(o Observer, now func() time.Time, most time.Duration) *recall {
-	return &recall{next: o, now: now, most: most, current: map[rollout.Name][]answered{}}
+func newRecall(now func() time.Time, most time.Duration) *recall {
+	return &recall{now: now, most: most, current: map[rollout.Name][]answered{}}
 }
 
 // again begins the next try.
@@ -68,10 +67,10 @@ func (r *recall) forget(n rollout.Name) {
 }
 
 // observe gives what was said to the same question in the try before, else asks.
-func (r *recall) observe(ctx context.Context, s rollout.Snapshot, q question) reply {
+func (r *recall) observe(ctx context.Context, from Observer, s rollout.Snapshot, q question) reply {
 	known, ok := r.take(s, q)
 	if !ok {
-		said := r.next.Observe(ctx, q.connection, q.ask)
+		said := from.Observe(ctx, q.connection, q.ask)
 		known = reply{said, r.now()}
 	}
 	r.mu.Lock()

@@ -28,12 +28,12 @@ func TestRecall(t *testing.T) {
 	var conn v1alpha1.Connection
 	c := &counting{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	now := c.now.Add(time.Second)
-	r := newRecall(c, func() time.Time { return now }, 10*time.Second)
+	r := newRecall(func() time.Time { return now }, 10*time.Second)
 	var first *rollout.Observation
 	record := "tree"
 	nth := func(n rollout.Name, queues ...string) int {
 		t.Helper()
-		a := r.observe(t.Context(), rollout.Snapshot{Deployment: n, FirstRead: first},
+		a := r.observe(t.Context(), c, rollout.Snapshot{Deployment: n, FirstRead: first},
 			question{conn, rollout.Ask{Deployment: n, TemporalNamespace: "x", OpenPinned: queues}, record})
 		require.False(t, a.at.Before(a.said.At))
 		return int(a.said.At.Sub(c.now))

@@ -45,7 +45,7 @@ func TestHistoryTextIsClean(t *testing.T) {
 		}
 		return r
 	}, b.String()), "\n"), "%q", b.String())
-	require.Contains(t, b.String(), "rule[2J : m n")
+	require.Contains(t, b.String(), `rule\u001b[2J\u0007 \u009b\u202e: m n`)
 }
 
 // So may the effect of a recorded verdict.
@@ -53,5 +53,5 @@ func TestVerdictTextIsClean(t *testing.T) {
 	var b strings.Builder
 	v := rollout.Verdict{Effect: "hold\x1b[2J", Findings: []rollout.Finding{{Rule: "a\x1b", Effect: "deny\x07", Message: "m\r", Waived: "w\u009b"}}}
 	WriteVerdict(&b, "recorded\x1b", v, Plain)
-	require.Equal(t, "  recorded: hold[2J\n    a: deny: m [waived by w]\n", b.String())
+	require.Equal(t, "  recorded\\u001b: hold\\u001b[2J\n    a\\u001b: deny\\u0007: m [waived by w\\u009b]\n", b.String())
 }

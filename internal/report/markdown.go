@@ -45,7 +45,7 @@ var (
 	wide        = strings.NewReplacer("!", "！", "&", "＆", "~", "～", "$", "＄", "%", "％")
 )
 
-// tame makes text of others one line without characters that cannot be seen, which cannot end code or a cell of a table, and in
+// tame makes text of others one line with what cannot be seen escaped, which cannot end code or a cell of a table, and in
 // which nothing is a mention, a reference, a link, or a command of a forge. A sign is replaced by one that looks like it.
 func tame(s string) string {
 	s = lookalike.Replace(visible(cut(s, readRunes)))
@@ -57,13 +57,11 @@ func tame(s string) string {
 	return skipping.ReplaceAllString(s, "[ $1")
 }
 
-// visible is oneLine without what takes no room or piles up: blank letters, selectors, more than two marks on a letter.
+// visible is oneLine without what piles up: more than two marks on a letter.
 func visible(s string) string {
 	marks := 0
-	s = strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		switch {
-		case strings.ContainsRune("\u115f\u1160\u2800\u3164\uffa0", r), unicode.Is(unicode.Variation_Selector, r):
-			return -1
 		case !unicode.Is(unicode.M, r):
 			marks = 0
 		default:
@@ -73,7 +71,6 @@ func visible(s string) string {
 		}
 		return r
 	}, oneLine(strings.ToValidUTF8(s, "")))
-	return strings.Join(strings.Fields(s), " ")
 }
 
 // grid is a Markdown table of cells that are Markdown.

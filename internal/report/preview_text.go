@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -158,7 +159,7 @@ func quote(b *strings.Builder, text string) {
 // shown is a difference as people are shown it, or why it is not.
 func (f File) shown() string {
 	if f.Diff == "" {
-		return fmt.Sprintf("%s %s: %s\n", strings.ToLower(string(f.Op)), visibly(f.Path), dash(f.Hidden))
+		return fmt.Sprintf("%s %s: %s\n", strings.ToLower(string(f.Op)), printable.Text(f.Path), dash(f.Hidden))
 	}
 	return bounded(f.Diff, maxShownDiff)
 }
@@ -166,27 +167,14 @@ func (f File) shown() string {
 // maxShownDiff bounds one difference, in bytes.
 const maxShownDiff = 32 << 10
 
-// bounded is the beginning of a difference, with what cannot be seen made visible.
+// bounded is the beginning of a difference, with what cannot be seen escaped.
 func bounded(diff string, room int) string {
-	shown := visibly(diff)
+	shown := printable.Text(diff)
 	if len(shown) <= room {
 		return shown
 	}
 	at := strings.LastIndex(shown[:room], "\n") + 1
 	return shown[:at] + fmt.Sprintf(" and %d more lines\n", strings.Count(shown[at:], "\n"))
-}
-
-// visibly replaces what takes no room, or changes the direction of what follows, by its number.
-func visibly(s string) string {
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(s, "\ufffd") {
-		if r == '\n' || r == '\t' || oneLine(string(r)) != "" || r == ' ' {
-			b.WriteRune(r)
-			continue
-		}
-		fmt.Fprintf(&b, "<U+%04X>", r)
-	}
-	return b.String()
 }
 
 // WriteAnnotations prints a preview as commands of GitHub Actions, which shows them at the lines of the files.
@@ -242,7 +230,7 @@ func annotate(b *strings.Builder, a annotation) {
 	properties := []string{}
 	add := func(name, value string) { properties = append(properties, name+"="+commandProperty.Replace(value)) }
 	if a.file != "" {
-		add("file", visibly(a.file))
+		add("file", printable.Text(a.file))
 	}
 	if a.file != "" && a.line > 0 {
 		add("line", fmt.Sprint(a.line))

@@ -108,7 +108,7 @@ func TestTame(t *testing.T) {
 		"a|b`c`":                          "a¦b'c'",
 		"group!5 &3 $1 ~2":                "group！5 ＆3 ＄1 ～2",
 		"[skip ci] x [no] [Skip Actions]": "[ skip ci] x [ no] [ Skip Actions]",
-		"a\u202eb\u200bc\x1b[0m":          "abc[0m",
+		"a\u202eb\u200bc\x1b[0m":          `a\u202eb\u200bc\u001b[0m`,
 		"e\u0301\u0301\u0301\u0301":       "e\u0301\u0301",
 	} {
 		require.Equal(t, want, tame(in))

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -89,30 +89,13 @@ func unversioned(buildID string) string {
 	return buildID
 }
 
-// oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, no control characters.
+// oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, and what cannot be seen escaped.
 func oneLine(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s))
+	return printable.Line(s)
 }
 
-// Clean removes control characters from text of several lines.
-func Clean(s string) string { return clean(s) }
-
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
+// clean makes text of several lines fit for a terminal.
+func clean(s string) string { return printable.Text(s) }
 
 // when prints a time in UTC and how far it is from now.
 func when(t, now time.Time) string {

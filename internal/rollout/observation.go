@@ -61,6 +61,8 @@ type Observation struct {
 	Stuck Stuck `json:"stuck,omitzero"`
 	// Batches are the batch jobs that were asked for.
 	Batches Batches `json:"batches,omitzero"`
+	// Missing is where workers are that were asked for since they did not register; nil: not asked, or not known.
+	Missing *Missing `json:"missing,omitempty"`
 }
 
 // Version finds a listed version by its build ID, nil if the server does not list it.
@@ -347,8 +349,25 @@ type Ask struct {
 	Gate *GateSpec `json:"gate,omitempty"`
 	// Batches asks for batch jobs.
 	Batches []BatchAsk `json:"batches,omitempty"`
+	// Missing asks where the workers of a version are that did not register; nil: not.
+	Missing *MissingAsk `json:"missing,omitempty"`
 	// Metrics asks a metrics store about the version that is judged; nil: nothing.
 	Metrics *MetricsAsk `json:"metrics,omitempty"`
+}
+
+// MissingAsk asks for workers of a build that did not register as the version that they should be.
+type MissingAsk struct {
+	BuildID string `json:"buildID"`
+	// Workers are the Kubernetes Deployments that its pods belong to.
+	Workers []string `json:"workers"`
+}
+
+// Missing is what Temporal knows of workers that did not register as the version that they should be.
+type Missing struct {
+	// Deployments are other worker deployments that have a version of the build ID, sorted.
+	Deployments []string `json:"deployments,omitempty"`
+	// Unversioned are the task queues that its pods poll without versioning, sorted.
+	Unversioned []string `json:"unversioned,omitempty"`
 }
 
 // MetricsAsk asks for named metrics of a candidate.

@@ -20,8 +20,6 @@ const (
 	MaxBody = 26 << 20
 	// kept is how much of a body is looked at. What a larger one is about is not known, so it counts.
 	kept = 1 << 20
-	// atOnce is how many deliveries are read at the same time: that bounds the memory.
-	atOnce = 32
 )
 
 // Config of a Handler.
@@ -41,13 +39,11 @@ type Config struct {
 }
 
 // Handler takes deliveries. It answers 202 to one that wakes the bot, 200 to one that does not have to (it is about something else, or was
-// there before), and else says what is wrong: 401 no proof, 405 not POST, 408 too slow, 413 too large, 415 not JSON, 503 too many at once,
-// 500 the secrets cannot be read.
+// there before), and else says what is wrong: 401 no proof, 405 not POST, 408 too slow, 413 too large, 415 not JSON, 500 the secrets cannot be read.
 type Handler struct {
 	cfg   Config
 	watch watch
 	seen  seen
-	slots chan struct{}
 	// warn is how often refusals are told: anybody can make one.
 	warn *rate.Limiter
 }
@@ -56,7 +52,7 @@ var _ http.Handler = (*Handler)(nil)
 
 // NewHandler makes a Handler. It fails if the secrets cannot be read or used.
 func NewHandler(ctx context.Context, cfg Config) (*Handler, error) {
-	h := &Handler{cfg: cfg, watch: watch{cfg.Repository, cfg.Proposals, cfg.Watched}, slots: make(chan struct{}, atOnce),
+	h := &Handler{cfg: cfg, watch: watch{cfg.Repository, cfg.Proposals, cfg.Watched},
 		warn: rate.NewLimiter(rate.Every(10*time.Second), 10)}
 	_, err := h.secrets(ctx)
 	return h, err
@@ -85,14 +81,6 @@ type refusal struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if bad := shape(r); bad != nil {
 		h.refuse(w, r, bad)
-		return
-	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		h.refuse(w, r, &refusal{http.StatusServiceUnavailable, "too many deliveries at once", nil})
 		return
 	}
 	proof, body, bad := h.read(w, r)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -261,48 +260,12 @@ func TestConcurrently(t *testing.T) {
 	for range 8 {
 		for i := range 20 {
 			all.Go(func() {
-				for d.send(delivery{"push", "a", strings.Repeat(" ", i), secretOther}.github()).Status == http.StatusServiceUnavailable {
-				}
+				d.send(delivery{"push", "a", strings.Repeat(" ", i), secretOther}.github())
 			})
 		}
 	}
 	all.Wait()
 	require.Equal(t, int64(20), d.rung.Load())
-}
-
-// Only so many are read at once; the others are told to come back, which polling makes up for.
-func TestTooManyAtOnce(t *testing.T) {
-	d := newDesk(t, secretOther)
-	release := make(chan struct{})
-	var reading, all sync.WaitGroup
-	for range atOnce {
-		reading.Add(1)
-		all.Go(func() {
-			r := delivery{"push", "a", "", secretOther}.github()
-			r.Body = io.NopCloser(&waits{began: reading.Done, until: release})
-			d.send(r)
-		})
-	}
-	reading.Wait()
-	w := httptest.NewRecorder()
-	d.handler.ServeHTTP(w, delivery{"push", "a", "{}", secretOther}.github())
-	require.Equal(t, []any{503, "1"}, []any{w.Code, w.Header().Get("Retry-After")})
-	close(release)
-	all.Wait()
-	require.Equal(t, 202, d.send(delivery{"push", "a", "{}", secretOther}.github()).Status)
-}
-
-// waits is a body that does not come yet.
-type waits struct {
-	began func()
-	once  sync.Once
-	until chan struct{}
-}
-
-func (b *waits) Read([]byte) (int, error) {
-	b.once.Do(b.began)
-	<-b.until
-	return 0, io.EOF
 }
 
 // A body that is too large to be looked at still counts if its proof holds, and is not kept.

@@ -36,7 +36,8 @@ type ServerConfig struct {
 
 // Server listens for deliveries.
 type Server struct {
-	listener net.Listener
+	sharing  *sharing
+	listener net.Listener // sharing, by TLS or not
 	server   *http.Server
 }
 
@@ -54,9 +55,10 @@ func Listen(ctx context.Context, cfg ServerConfig, handler http.Handler) (*Serve
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	s := &Server{listener: listener}
+	s := &Server{sharing: &sharing{Listener: listener}}
+	s.listener = s.sharing
 	if cfg.CertFile != "" {
-		s.listener = tls.NewListener(listener, &tls.Config{NextProtos: []string{"http/1.1"},
+		s.listener = tls.NewListener(s.sharing, &tls.Config{NextProtos: []string{"http/1.1"},
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cfg.certificate() }})
 	}
 	only := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

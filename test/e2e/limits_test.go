@@ -192,13 +192,24 @@ func TestSeventhRollout(t *testing.T) {
 // is made once.
 func TestManyUnderRateLimit(t *testing.T) {
 	testneed.Long(t)
+	tenUnderRateLimit(t, 15)
+}
+
+// With one read a second, which is less than one of them asks for in a cycle, they arrive too: each is read in turn.
+func TestManyWithOneReadASecond(t *testing.T) {
+	testneed.Long(t)
+	tenUnderRateLimit(t, 1)
+}
+
+func tenUnderRateLimit(t *testing.T, perSecond int) {
+	t.Helper()
 	images, specs := map[string]temporalenv.Image{}, map[string]specText{}
 	for i := range 10 {
 		name := fmt.Sprintf("w%d", i)
 		images[name+":v1"] = temporalenv.DefaultImage(name)
 		specs[name] = specText{image: name + ":v1"}
 	}
-	w := newWorld(t, withImages(images), withSetting(dynamicconfig.FrontendGlobalWorkerDeploymentReadRPS, 15),
+	w := newWorld(t, withImages(images), withSetting(dynamicconfig.FrontendGlobalWorkerDeploymentReadRPS, perSecond),
 		withSetting(dynamicconfig.FrontendGlobalWorkerDeploymentReadBurstRatio, 1.0))
 	b := w.start()
 	w.pushSpecs("ten", specs)

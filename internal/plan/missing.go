@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// missingAfter is how long the target's workers may take to register before it is asked where they are.
+const missingAfter = time.Minute
+
+// askMissing asks where the target's workers are, if they have not registered for some time; nil: not yet.
+func (v *view) askMissing() *rollout.MissingAsk {
+	r := v.recorded(v.target.BuildID)
+	if r == nil || v.obs.Version(r.BuildID) != nil || !v.now.After(v.awaitedSince().Add(missingAfter)) {
+		return nil
+	}
+	ask := &rollout.MissingAsk{BuildID: r.BuildID, Workers: []string{r.Deployment}}
+	for _, pool := range r.Pools {
+		ask.Workers = append(ask.Workers, pool.Deployment)
+	}
+	return ask
+}
+
+// sayMissing says where the target's workers are, as far as Temporal knows, and what to do; "" if they registered, or it was not asked.
+func (v *view) sayMissing() string {
+	known := v.obs.Missing
+	if known == nil || v.obs.Version(v.target.BuildID) != nil {
+		return ""
+	}
+	const fix = "with TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID of their environment"
+	if len(known.Deployments) > 0 {
+		return fmt.Sprintf(": its build is a version of worker deployment %s, so its workers use a wrong deployment name: let them register %s",
+			strings.Join(known.Deployments, ", "), fix)
+	}
+	if len(known.Unversioned) > 0 {
+		return fmt.Sprintf(": its pods poll task queue %s without versioning: let them turn it on, %s", strings.Join(known.Unversioned, ", "), fix)
+	}
+	if others := v.unversionedQueues(v.actual.Current); len(others) > 0 {
+		return fmt.Sprintf(": Temporal knows no worker of it, but unversioned workers on task queue %s: if these are its own, let them turn versioning on, %s",
+			strings.Join(others, ", "), fix)
+	}
+	return ": Temporal knows no worker of it under any name: look whether its pods run, and whether they reach Temporal"
+}
+
+// unversionedQueues are the task queues of a version that workers without versioning poll.
+func (v *view) unversionedQueues(buildID string) (out []string) {
+	o := v.obs.Version(buildID)
+	if o == nil {
+		return nil
+	}
+	for _, q := range o.Queues {
+		if q.Unversioned == rollout.Yes && !slices.Contains(out, q.Name) {
+			out = append(out, q.Name)
+		}
+	}
+	return out
+}
