@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -97,12 +98,16 @@ func annotationsOf(object map[string]any) (map[string]any, error) {
 	return objectIn(meta, "annotations")
 }
 
+// fraction finds times with a fraction of a second: people read a status, so its times are to the second. Those of the record are exact.
+var fraction = regexp.MustCompile(`"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z"`)
+
 // statusManifest puts a status and its hash into an object and encodes it.
 func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus) (string, error) {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return "", err
 	}
+	raw = fraction.ReplaceAll(raw, []byte(`"${1}Z"`))
 	if object["status"], err = v1alpha1.DecodeJSON(raw); err != nil {
 		return "", err
 	}

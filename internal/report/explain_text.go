@@ -175,7 +175,7 @@ func (e Explanation) writeEvacuations(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "  %s: %s %s", oneLine(v.BuildID), s.Stage, oneLine(s.State))
 			switch {
 			case !s.EndedAt.IsZero():
-				fmt.Fprintf(b, " %s, %d of %d workflows", when(s.EndedAt.Time, now), s.Done, s.Total)
+				fmt.Fprintf(b, " %s, %s of %s workflows", when(s.EndedAt.Time, now), grouped(s.Done), grouped(s.Total))
 			case !s.StartedAt.IsZero():
 				fmt.Fprintf(b, " since %s", when(s.StartedAt.Time, now))
 			}
