@@ -99,8 +99,10 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, err
 	}
 	defer judges.close()
-	e.Policy, err = explainDecision(ctx, a.decisions(flags.decisions, repository), s, policyQuestion{judges.engine(*env), flags.action})
-	switch chosen := flags.decisions.file != "" || flags.decisions.ref != gitops.DecisionsRef; {
+	chosen := flags.decisions.file != "" || flags.decisions.ref != gitops.DecisionsRef
+	ask := policyQuestion{engine: judges.engine(*env), action: flags.action, whatever: flags.decisions.file != "" || flags.action != ""}
+	e.Policy, e.Superseded, err = explainDecision(ctx, a.decisions(flags.decisions, repository), e.Status, ask)
+	switch {
 	case err != nil && !chosen && flags.action == "" && ctx.Err() == nil: // Git alone says something too
 		var noClone *gitops.NoCloneError
 		var noRef *gitops.NoRefError
@@ -108,7 +110,7 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 			a.say("the last decision is not explained: %v", err)
 		}
 		err = nil
-	case err == nil && e.Policy == nil && chosen:
+	case err == nil && e.Policy == nil && e.Superseded == nil && chosen:
 		a.say("no decision about %s is recorded there", s.Deployment)
 	}
 	if err == nil && e.Policy == nil && flags.action != "" {
@@ -150,7 +152,7 @@ func (a *app) explainSnapshot(ctx context.Context, name string, flags explainFla
 	decided := reconcile.DecideFor(ctx, engine, env.Deployments, s.Deployment)
 	decision := report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
 	e.Decision = &decision
-	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine, flags.action})
+	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine: engine, action: flags.action})
 	return e, errors.Join(err, ctx.Err())
 }
 

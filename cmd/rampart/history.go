@@ -252,6 +252,9 @@ type decidedOn struct {
 	Plan struct {
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
+		Target  struct {
+			BuildID string `json:"buildID"`
+		} `json:"target"`
 		Actions []struct {
 			ID string `json:"id"`
 		} `json:"actions"`
