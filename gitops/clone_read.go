@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 
@@ -106,9 +107,13 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 			return t, tip.Commit, nil
 		}
 		out, err := c.branchTip(env.Output.Branch)
-		if err != nil {
+		var none *NoRefError
+		if errors.As(err, &none) {
 			absent = append(absent, env.Output.Branch)
 			return gathered{}, "", nil
+		}
+		if err != nil {
+			return nil, "", err
 		}
 		of, err := c.treeOf(out.Commit)
 		return of, out.Commit.String(), err

@@ -177,9 +177,13 @@ func (r mergeReading) output(env v1alpha1.Environment) (tree, string, error) {
 		return r.base, r.merge.Base.Commit, nil
 	}
 	tip, err := r.clone.branchTip(env.Output.Branch)
-	if err != nil {
+	var none *NoRefError
+	if errors.As(err, &none) {
 		r.merge.Absent = append(r.merge.Absent, env.Output.Branch)
 		return gathered{}, "", nil
+	}
+	if err != nil {
+		return nil, "", err
 	}
 	t, err := r.clone.treeOf(tip.Commit)
 	return t, tip.Commit.String(), err
