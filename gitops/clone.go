@@ -22,7 +22,8 @@ import (
 
 // Clone is a person's clone of a repository, which is read and never written. It is used by one goroutine at a time.
 type Clone struct {
-	dir string
+	// dir is the folder, and root the work tree that it is in, or the bare repository.
+	dir, root string
 	// prefix is where the folder is in the work tree.
 	prefix string
 	store  *filesystem.Storage
@@ -32,9 +33,10 @@ type Clone struct {
 func OpenClone(dir string) (*Clone, error) {
 	c := &Clone{dir: dir}
 	root, below, err := checkoutOf(dir)
+	c.root = root
 	if err == nil {
 		root, c.prefix = filepath.Join(root, ".git"), below
-	} else if root = dir; !isGitDir(root) {
+	} else if root, c.root = dir, dir; !isGitDir(root) {
 		return nil, &NoCloneError{dir, err}
 	}
 	if c.store, err = openObjects(root); err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 )
 
@@ -21,10 +23,19 @@ type Touch struct {
 	Paths []string
 }
 
+// Touched is what Touches finds, and the commit where history ends although it has parents, because the repository is shallow; nil: it
+// does not end before what was asked for.
+type Touched struct {
+	Touches []Touch
+	Cut     *Tip
+}
+
 // HistoryQuery says what to look for in the history of a branch.
 type HistoryQuery struct {
 	// Branch; "": the one that specs are on, which in a clone is HEAD.
 	Branch string
+	// Commit of a clone to look back from, in place of the tip of Branch; "": that tip.
+	Commit string
 	// Paths of files and folders.
 	Paths []string
 	// Since is how far back to look; zero: to the beginning. Most is how many commits to find; zero: all.
@@ -34,32 +45,27 @@ type HistoryQuery struct {
 
 // Touches gives commits that touched one of the paths, the newest first. A merge is one where it has something that none of its parents
 // has. History that the mirror does not have is fetched. A branch that is not there has none. Errors: those of mirror.History.
-func (r *Repository) Touches(ctx context.Context, q HistoryQuery) ([]Touch, error) {
+func (r *Repository) Touches(ctx context.Context, q HistoryQuery) (Touched, error) {
 	if q.Branch == "" {
 		q.Branch = r.cfg.Branch
 	}
 	tip, err := r.mirror.Fetch(ctx, q.Branch)
 	var none *mirror.NoBranchError
 	if errors.As(err, &none) && q.Branch != r.cfg.Branch {
-		return nil, nil
+		return Touched{}, nil
 	}
 	if err != nil {
-		return nil, err
+		return Touched{}, err
 	}
 	return touches(ctx, r.mirror, tip, q)
 }
 
-// Touches is Repository.Touches on what the clone has, with paths below the folder that it was opened by; a shallow one ends where it was cut. A branch is looked for as the clone knows it
-// of its remote origin, then as its own. Errors: *NoRefError.
-func (c *Clone) Touches(ctx context.Context, q HistoryQuery) ([]Touch, error) {
-	tip, err := c.tip("HEAD")
-	if q.Branch != "" {
-		if tip, err = c.tip("refs/remotes/origin/" + q.Branch); err != nil {
-			tip, err = c.tip("refs/heads/" + q.Branch)
-		}
-	}
+// Touches is Repository.Touches on what the clone has, with paths below its Prefix. A branch is looked for as the clone knows it of its
+// remote, then as its own. Errors: *NoRefError.
+func (c *Clone) Touches(ctx context.Context, q HistoryQuery) (Touched, error) {
+	tip, err := c.beginning(q)
 	if err != nil {
-		return nil, err
+		return Touched{}, err
 	}
 	asked := q.Paths
 	q.Paths = nil
@@ -67,12 +73,24 @@ func (c *Clone) Touches(ctx context.Context, q HistoryQuery) ([]Touch, error) {
 		q.Paths = append(q.Paths, path.Join(c.prefix, p))
 	}
 	found, err := touches(ctx, c, tip, q)
-	for _, t := range found {
+	for _, t := range found.Touches {
 		for i, p := range t.Paths {
 			t.Paths[i] = asked[slices.Index(q.Paths, p)]
 		}
 	}
 	return found, err
+}
+
+// beginning is where a query looks back from.
+func (c *Clone) beginning(q HistoryQuery) (mirror.Tip, error) {
+	switch {
+	case q.Commit != "":
+		info, err := c.Commit(plumbing.NewHash(q.Commit))
+		return mirror.Tip{Branch: q.Branch, Commit: info.Hash, Tree: info.Tree}, err
+	case q.Branch != "":
+		return c.branchTip(q.Branch)
+	}
+	return c.tip("HEAD")
 }
 
 // paths finds entries in commits.
@@ -81,22 +99,27 @@ type paths interface {
 	Lookup(ctx context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error)
 }
 
-func touches(ctx context.Context, from paths, tip mirror.Tip, q HistoryQuery) ([]Touch, error) {
+func touches(ctx context.Context, from paths, tip mirror.Tip, q HistoryQuery) (Touched, error) {
 	s := search{paths: from, query: q, children: map[mirror.Hash][]*visited{}}
 	if err := from.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) }); err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
+		return Touched{}, fmt.Errorf("read history: %w", err)
 	}
-	// What is left has parents that are not there: a shallow clone begins with it.
+	var out Touched
+	// What is left has parents that are not there: a shallow repository begins with it.
 	for _, v := range s.open {
+		if when := v.commit.Committer.When.UTC(); v.left > 0 && (out.Cut == nil || when.After(out.Cut.When)) {
+			out.Cut = &Tip{Commit: v.commit.Hash.String(), When: when}
+		}
 		if v.left > 0 {
 			s.conclude(v)
 		}
 	}
 	slices.SortStableFunc(s.found, func(a, b Touch) int { return b.When.Compare(a.When) })
-	if q.Most > 0 && len(s.found) > q.Most {
-		s.found = s.found[:q.Most]
+	if q.Most > 0 && len(s.found) >= q.Most {
+		s.found, out.Cut = s.found[:q.Most], nil
 	}
-	return s.found, nil
+	out.Touches = s.found
+	return out, nil
 }
 
 // search is one look through history. A commit is compared with its parents when the last of them is visited.

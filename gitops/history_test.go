@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,11 +41,19 @@ func onBoth(t *testing.T, r *gittest.Repo, test func(t *testing.T, ask func(Hist
 	t.Helper()
 	t.Run("repository", func(t *testing.T) {
 		repo := open(t, r)
-		test(t, func(q HistoryQuery) ([]Touch, error) { return repo.Touches(t.Context(), q) })
+		test(t, func(q HistoryQuery) ([]Touch, error) {
+			got, err := repo.Touches(t.Context(), q)
+			require.Nil(t, got.Cut)
+			return got.Touches, err
+		})
 	})
 	t.Run("clone", func(t *testing.T) {
 		c := clone(t, r)
-		test(t, func(q HistoryQuery) ([]Touch, error) { return c.Touches(t.Context(), q) })
+		test(t, func(q HistoryQuery) ([]Touch, error) {
+			got, err := c.Touches(t.Context(), q)
+			require.Nil(t, got.Cut)
+			return got.Touches, err
+		})
 	})
 }
 
@@ -96,7 +105,7 @@ func TestTouchesOfABranch(t *testing.T) {
 	})
 	got, err := open(t, r).Touches(t.Context(), HistoryQuery{Branch: "rendered", Paths: []string{"dir"}})
 	require.NoError(t, err)
-	require.Empty(t, got, "an output branch that is not there yet")
+	require.Empty(t, got.Touches, "an output branch that is not there yet")
 }
 
 // A folder of a clone stands for itself.
@@ -109,22 +118,32 @@ func TestTouchesBelowAFolder(t *testing.T) {
 	require.NoError(t, err)
 	got, err := c.Touches(t.Context(), HistoryQuery{Paths: []string{"file"}})
 	require.NoError(t, err)
-	require.Equal(t, []string{want}, commits(got))
-	require.Equal(t, []string{"file"}, got[0].Paths)
+	require.Equal(t, []string{want}, commits(got.Touches))
+	require.Equal(t, []string{"file"}, got.Touches[0].Paths)
 	require.NoError(t, c.Close())
 }
 
-// A shallow clone begins with what it has.
-func TestTouchesOfAShallowClone(t *testing.T) {
+// A shallow repository begins with what it has, and it is said where.
+func TestTouchesWhereHistoryIsShallow(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	for _, v := range []string{"1", "2", "3"} {
 		r.Commit(gittest.Commit{Write: map[string]string{"file": v}, Message: v})
 	}
-	c := clone(t, r, "--depth=2")
-	got, err := c.Touches(t.Context(), HistoryQuery{Paths: []string{"file", "none"}})
-	require.NoError(t, err)
-	require.Len(t, got, 2)
-	require.Equal(t, []string{"file"}, got[1].Paths)
+	shallow := clone(t, r, "--depth=2", "--bare")
+	server := open(t, gittest.OpenRepo(t, shallow.dir))
+	for name, ask := range map[string]func(context.Context, HistoryQuery) (Touched, error){"clone": shallow.Touches, "server": server.Touches} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ask(t.Context(), HistoryQuery{Paths: []string{"file", "none"}})
+			require.NoError(t, err)
+			require.Len(t, got.Touches, 2)
+			require.Equal(t, []string{"file"}, got.Touches[1].Paths)
+			require.Equal(t, &Tip{Commit: got.Touches[1].Commit, When: got.Touches[1].When}, got.Cut)
+
+			got, err = ask(t.Context(), HistoryQuery{Paths: []string{"file"}, Most: 1})
+			require.NoError(t, err)
+			require.Nil(t, got.Cut, "there is no need to look further")
+		})
+	}
 }
 
 func TestDecisionsOfAClone(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -169,14 +168,7 @@ func (r mergeReading) branch() string {
 	if err != nil {
 		return ""
 	}
-	if ref.Name().IsRemote() {
-		_, branch, _ := strings.Cut(strings.TrimPrefix(ref.Name().String(), "refs/remotes/"), "/")
-		return branch
-	}
-	if ref.Name().IsBranch() {
-		return ref.Name().Short()
-	}
-	return ""
+	return branchOf(ref.Name())
 }
 
 // output is what the bot wrote: on the base's branch, or on one of its own as the clone has it.
@@ -184,16 +176,17 @@ func (r mergeReading) output(env v1alpha1.Environment) (tree, string, error) {
 	if env.Output.Branch == "" || env.Output.Branch == r.branch() {
 		return r.base, r.merge.Base.Commit, nil
 	}
-	for _, name := range []string{"refs/remotes/origin/" + env.Output.Branch, "refs/heads/" + env.Output.Branch} {
-		hash, err := r.clone.resolve(name)
-		if err != nil {
-			continue
-		}
-		t, err := r.clone.treeOf(hash)
-		return t, hash.String(), err
+	tip, err := r.clone.branchTip(env.Output.Branch)
+	var none *NoRefError
+	if errors.As(err, &none) {
+		r.merge.Absent = append(r.merge.Absent, env.Output.Branch)
+		return gathered{}, "", nil
 	}
-	r.merge.Absent = append(r.merge.Absent, env.Output.Branch)
-	return gathered{}, "", nil
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := r.clone.treeOf(tip.Commit)
+	return t, tip.Commit.String(), err
 }
 
 // written finds what of the change is the bot's to write.

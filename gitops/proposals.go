@@ -21,9 +21,11 @@ import (
 
 // proposalBranches begin the names of all branches of proposals, and outputBranches those of commits that are proposed.
 const (
-	proposalBranches = "rampart/"
+	proposalBranches = rollout.ProposalBranches
 	outputBranches   = "rampart-output/"
 )
+
+const lockSuffix = ".lock"
 
 // PullRequestBranches begin the names of all branches that the bot has pull requests of.
 func PullRequestBranches() []string { return []string{proposalBranches, outputBranches} }
@@ -34,17 +36,6 @@ const (
 	trailerProposal = "Rampart-Proposal: "
 	trailerSeal     = "Rampart-Seal: "
 )
-
-// ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends in a hyphen.
-func ProposalBranch(environment string, n rollout.Name) string {
-	branch := proposalBranches + environment + "/" + n.Namespace + "/" + n.Name
-	if strings.HasSuffix(branch, lockSuffix) {
-		branch += "-"
-	}
-	return branch
-}
-
-const lockSuffix = ".lock"
 
 // OutputBranch is where an environment's commits are put that the output's branch does not take.
 func OutputBranch(environment string) string { return outputBranches + environment }
@@ -208,7 +199,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if !there {
 		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
 	}
-	request := mirror.CommitRequest{Branch: ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
+	request := mirror.CommitRequest{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
 	if was.ID == p.ID {
 		switch before, err := r.sameRecord(ctx, p, was, file, record.Hash); {
 		case err != nil:

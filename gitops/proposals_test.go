@@ -151,7 +151,7 @@ func TestProposalThatIsForged(t *testing.T) {
 				p := make("one", "v1")
 				_, err := repo.Propose(t.Context(), p, Proposed{})
 				require.NoError(t, err)
-				branch := ProposalBranch(p.Environment.Name, p.Deployment)
+				branch := rollout.ProposalBranch(p.Environment.Name, p.Deployment)
 				good := r.Files(branch)[proposedRecord]
 				c.forge(r, branch)
 				theirs := r.Tip(branch)
@@ -186,7 +186,7 @@ func TestProposalStaysBesideATrifle(t *testing.T) {
 			require.NoError(t, err)
 			before := r.Tip("main")
 			r.Commit(gittest.Commit{Write: map[string]string{proposedRecord: routingYAML("x", "a.yaml") + trifle}})
-			branch := ProposalBranch(p.Environment.Name, p.Deployment)
+			branch := rollout.ProposalBranch(p.Environment.Name, p.Deployment)
 			if c.forges {
 				forged(r, branch, "one", before, treeWith(r, branch, map[string]string{"rampart.yaml": "policies: []\n"}))
 				tip = r.Tip(branch)

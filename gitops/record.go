@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -47,6 +48,12 @@ func (e *environment) findRecords() error {
 		if ns.name == kustomizationFile && ns.kind == fileEntry {
 			e.rootFile = &found{path: dir, hash: ns.hash}
 		}
+		if ns.kind == fileEntry {
+			err = e.misplaced(dir, ns.hash)
+		}
+		if err != nil {
+			return err
+		}
 		if ns.kind != dirEntry {
 			continue
 		}
@@ -77,6 +84,14 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	}
 	now, said := &recordsIn{namespace: ns.name, hash: ns.hash}, len(e.world.Problems)
 	entries = e.named(dir, entries)
+	for _, n := range entries {
+		if n.kind == fileEntry {
+			err = errors.Join(err, e.misplaced(join(dir, n.name), n.hash))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	now.problems = slices.Clone(e.world.Problems[said:])
 	for _, n := range entries {
 		if n.kind == dirEntry {
@@ -234,6 +249,9 @@ func (e *environment) readRecord(dir, hash string, left *budget) (recordAt, erro
 	before := left.left
 	err := e.recordFiles(&r.Record, entry{name: ".", hash: hash}, left)
 	r.entries = before - left.left
+	if err == nil {
+		err = e.misplacedIn(r)
+	}
 	if err != nil {
 		return r, err
 	}

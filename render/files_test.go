@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -146,6 +147,20 @@ func TestLostRecordKeepsWorkers(t *testing.T) {
 	s.plan.Record.Versions = s.plan.Record.Versions[1:]
 	s.commit()
 	require.Equal(t, listed, s.record.Files[kustomizationFile])
+}
+
+// People read a status: its times are to the second.
+func TestStatusTimesAreToTheSecond(t *testing.T) {
+	s := newScene(t, checkoutSpec, noAuth())
+	at := v1alpha1.NewTime(time.Date(2026, 1, 31, 12, 0, 59, 999_999_999, time.UTC))
+	s.plan.Status = &v1alpha1.WorkerDeploymentStatus{Conditions: []v1alpha1.Condition{{Type: "Ready", Status: v1alpha1.True, Reason: "x", Message: "at 2026-01-31T12:00:59.5Z",
+		LastTransitionTime: at}}, Decision: &v1alpha1.Decision{NextStepAt: &at}}
+	s.commit()
+	second := v1alpha1.NewTime(at.Truncate(time.Second))
+	require.Equal(t, second, s.record.Status.Status.Conditions[0].LastTransitionTime)
+	require.Equal(t, "at 2026-01-31T12:00:59.5Z", s.record.Status.Status.Conditions[0].Message)
+	require.Equal(t, &second, s.record.Status.Status.Decision.NextStepAt)
+	require.Empty(t, s.commit())
 }
 
 func TestStatusFollowsTheUsersMetadata(t *testing.T) {

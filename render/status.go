@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,7 +34,10 @@ func (f *filer) writeStatus() error {
 		if !again && f.sameObject(old) {
 			return nil
 		}
+		status.Decision = decidedSince(old.Status, &status)
 		status.Conditions = keepTransitionTimes(status.Conditions, old.Status.Conditions)
+	} else {
+		status.Decision = decidedSince(nil, &status)
 	}
 	object, err := f.statusObject()
 	if err != nil {
@@ -97,12 +101,16 @@ func annotationsOf(object map[string]any) (map[string]any, error) {
 	return objectIn(meta, "annotations")
 }
 
+// fraction finds times with a fraction of a second: people read a status, so its times are to the second. Those of the record are exact.
+var fraction = regexp.MustCompile(`"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z"`)
+
 // statusManifest puts a status and its hash into an object and encodes it.
 func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus) (string, error) {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return "", err
 	}
+	raw = fraction.ReplaceAll(raw, []byte(`"${1}Z"`))
 	if object["status"], err = v1alpha1.DecodeJSON(raw); err != nil {
 		return "", err
 	}
@@ -150,6 +158,25 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 		}
 	}
 	return now
+}
+
+// decidedSince is the decision of a status with the time from which on it is the same, for the same reason of the conditions: that of the status before, or now.
+func decidedSince(before, now *v1alpha1.WorkerDeploymentStatus) *v1alpha1.Decision {
+	if now.Decision == nil || len(now.Conditions) == 0 {
+		return now.Decision
+	}
+	d := *now.Decision
+	d.Since = &now.Conditions[0].LastTransitionTime
+	if before == nil || before.Decision == nil || len(before.Conditions) == 0 {
+		return &d
+	}
+	was := before.Decision
+	same := before.Conditions[0].Reason == now.Conditions[0].Reason && was.Action == d.Action && was.From == d.From && was.To == d.To &&
+		was.Verdict == d.Verdict && slices.Equal(was.Rules, d.Rules)
+	if same {
+		d.Since = was.Since
+	}
+	return &d
 }
 
 // reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes these.

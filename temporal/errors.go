@@ -188,5 +188,5 @@ func describeRouting(r rollout.RoutingConfig) string {
 	if !r.HasRamp {
 		return fmt.Sprintf("current %s (revision %d)", name(r.Current), r.Revision)
 	}
-	return fmt.Sprintf("current %s, %s at %v%% (revision %d)", name(r.Current), name(r.Ramping), r.Percentage, r.Revision)
+	return fmt.Sprintf("current %s, %s at %s (revision %d)", name(r.Current), name(r.Ramping), rollout.Percent(float64(r.Percentage)), r.Revision)
 }

@@ -26,6 +26,8 @@ func (a *app) explainCommand() *cobra.Command {
 state, what policy decided and by which rules, the steps done and to come, gates, holds and bars and how to lift them, and
 what each other version waits for.
 
+` + inAClone + `
+
 Where the bot records its decisions (rampart run --record-decisions), or with --decisions, it asks the policies of the environment
 about the last recorded decision again, and shows rule by rule what they say of the action that is held most (or of --action):
 what fired and what it saw, and of what did not fire the first line that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
@@ -52,6 +54,7 @@ the row and every verdict and finding. It fits one screen; --all shows every rul
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
+	repository.addOffline(cmd)
 	a.addPolicies(cmd)
 	flags.decisions.add(cmd)
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
@@ -72,7 +75,8 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 	if flags.snapshot != "" {
 		return a.explainSnapshot(ctx, name, flags)
 	}
-	source, closeSource, err := a.source(repository)
+	repository.decisionRef = flags.decisions.ref
+	source, closeSource, err := a.published(repository)
 	if err != nil {
 		return e, err
 	}
@@ -95,8 +99,10 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, err
 	}
 	defer judges.close()
-	e.Policy, err = explainDecision(ctx, a.decisions(flags.decisions, repository), s, policyQuestion{judges.engine(*env), flags.action})
-	switch chosen := flags.decisions.file != "" || flags.decisions.ref != gitops.DecisionsRef; {
+	chosen := flags.decisions.file != "" || flags.decisions.ref != gitops.DecisionsRef
+	ask := policyQuestion{engine: judges.engine(*env), action: flags.action, whatever: flags.decisions.file != "" || flags.action != ""}
+	e.Policy, e.Superseded, err = explainDecision(ctx, a.decisions(flags.decisions, repository), e.Status, ask)
+	switch {
 	case err != nil && !chosen && flags.action == "" && ctx.Err() == nil: // Git alone says something too
 		var noClone *gitops.NoCloneError
 		var noRef *gitops.NoRefError
@@ -104,7 +110,7 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 			a.say("the last decision is not explained: %v", err)
 		}
 		err = nil
-	case err == nil && e.Policy == nil && chosen:
+	case err == nil && e.Policy == nil && e.Superseded == nil && chosen:
 		a.say("no decision about %s is recorded there", s.Deployment)
 	}
 	if err == nil && e.Policy == nil && flags.action != "" {
@@ -146,7 +152,7 @@ func (a *app) explainSnapshot(ctx context.Context, name string, flags explainFla
 	decided := reconcile.DecideFor(ctx, engine, env.Deployments, s.Deployment)
 	decision := report.NewPlan([]report.Decided{reported(reconcile.Render(decided))}, nil).Deployments[0]
 	e.Decision = &decision
-	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine, flags.action})
+	e.Policy, err = explainObserved(ctx, decided, policyQuestion{engine: engine, action: flags.action})
 	return e, errors.Join(err, ctx.Err())
 }
 

@@ -15,16 +15,28 @@ import (
 
 // explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as they are; nil:
 // there is none.
-func explainDecision(ctx context.Context, source decisionSource, s rollout.Snapshot, ask policyQuestion) (*report.PolicyTree, error) {
-	d, err := source.Last(ctx, s.Deployment.String())
+//
+// One about an earlier state than the status tells of is named in place of explained, unless it was asked for.
+func explainDecision(ctx context.Context, source decisionSource, st report.Status, ask policyQuestion) (*report.PolicyTree, *report.Superseded, error) {
+	d, err := source.Last(ctx, st.Name)
 	if err != nil || d == nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if !ask.whatever {
+		var in decidedOn
+		if err := json.Unmarshal(d.Input, &in); err != nil {
+			return nil, nil, fmt.Errorf("decode the input of decision %s: %w", d.ID, err)
+		}
+		if st.Supersedes(d.Timestamp, in.Plan.Target.BuildID, in.Plan.Reason) {
+			return nil, &report.Superseded{DecisionID: d.ID, At: d.Timestamp, State: in.Plan.Reason}, nil
+		}
 	}
 	in, err := judgedOf(*d)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return explainJudged(ctx, in, ask)
+	tree, err := explainJudged(ctx, in, ask)
+	return tree, nil, err
 }
 
 // explainObserved explains what was decided from a snapshot.
@@ -41,6 +53,8 @@ type policyQuestion struct {
 	engine *policy.Engine
 	// action to explain; "" for the one that policy holds most.
 	action string
+	// whatever says that a decision is explained even if it was superseded.
+	whatever bool
 }
 
 func explainJudged(ctx context.Context, in recordedInput, ask policyQuestion) (*report.PolicyTree, error) {

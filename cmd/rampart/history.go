@@ -39,8 +39,7 @@ or its record, and the decisions that the bot recorded about it (rampart run --r
 the waivers that were applied. It reads the branch of --repo, or the clone that the folder -C is in; where decisions are not
 recorded the commits tell the story alone.
 
-A clone does not bring the ref of decisions by itself:
-  git fetch origin refs/rampart/decisions:refs/rampart/decisions`,
+` + inAClone,
 		Example: `  rampart history payments/checkout
   rampart history checkout --since 30d -n 50 --repo https://git.example.com/team/workers.git
   rampart history payments/checkout -o json`,
@@ -62,6 +61,7 @@ A clone does not bring the ref of decisions by itself:
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	f.repository.addReading(cmd)
+	f.repository.addOffline(cmd)
 	addDecisionRef(cmd, &f.ref)
 	cmd.Flags().Var(&f.since, "since", "how far back to look, such as 30d, 12h, 2026-03-01 (default: to the beginning)")
 	cmd.Flags().IntVarP(&f.most, "number", "n", 20, "how many entries to show; 0: all")
@@ -70,7 +70,7 @@ A clone does not bring the ref of decisions by itself:
 
 // toucher reads the history of files.
 type toucher interface {
-	Touches(ctx context.Context, q gitops.HistoryQuery) ([]gitops.Touch, error)
+	Touches(ctx context.Context, q gitops.HistoryQuery) (gitops.Touched, error)
 }
 
 // subjectOfHistory is what a story is about.
@@ -82,6 +82,7 @@ type subjectOfHistory struct {
 }
 
 func (a *app) history(ctx context.Context, name string, f historyFlags) (h report.History, err error) {
+	f.repository.decisionRef = f.ref
 	source, touches, closeAll, err := a.historian(f.repository)
 	if err != nil {
 		return h, err
@@ -116,15 +117,15 @@ func (a *app) historian(f repositoryFlags) (reconcile.Source, toucher, func() er
 		}
 		return a.only(repo), repo, closeRepo, nil
 	}
-	source, closeSource, err := a.source(f)
+	clone, err := gitops.OpenClone(a.dir)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	clone, err := gitops.OpenClone(a.dir)
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, closeSource())
+	if err := clone.Close(); err != nil {
+		return nil, nil, nil, err
 	}
-	return source, clone, func() error { return errors.Join(closeSource(), clone.Close()) }, nil
+	source := a.cloneSource(f)
+	return a.only(source), source, func() error { return nil }, nil
 }
 
 // storyOf finds the worker deployment that is named. One that is gone may have been in any environment; the error says that it is gone.
@@ -162,11 +163,14 @@ func (a *app) tell(ctx context.Context, from toucher, t teller) error {
 	}
 	for _, branch := range sortedKeys(asked) {
 		q.Branch, q.Paths = branch, asked[branch]
-		touches, err := from.Touches(ctx, q)
+		found, err := from.Touches(ctx, q)
 		if err != nil {
 			return err
 		}
-		for _, touch := range touches {
+		if cut := found.Cut; cut != nil {
+			a.say("history ends with commit %s of %s: the repository is shallow (git fetch --unshallow in it brings the rest)", shortCommit(cut.Commit), inSeconds(cut.When))
+		}
+		for _, touch := range found.Touches {
 			t.history.Events = append(t.history.Events, commitEvent(t.deployment, touch))
 		}
 	}
@@ -248,6 +252,9 @@ type decidedOn struct {
 	Plan struct {
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
+		Target  struct {
+			BuildID string `json:"buildID"`
+		} `json:"target"`
 		Actions []struct {
 			ID string `json:"id"`
 		} `json:"actions"`

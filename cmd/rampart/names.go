@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -56,6 +58,20 @@ func deployment(world rollout.World, name string) (rollout.Snapshot, error) {
 		return rollout.Snapshot{}, fmt.Errorf("%q names %s: write the namespace, or choose with --env", name, strings.Join(which, " and "))
 	}
 	return found[0], nil
+}
+
+// sayNoSpecs says where specs were looked for in vain, and what one is.
+func (a *app) sayNoSpecs(world rollout.World, where string) {
+	a.say("no worker deployments found in %s", where)
+	for _, env := range world.Environments {
+		e := env.Environment
+		beside := ""
+		if e.Output.Branch == "" {
+			beside = fmt.Sprintf(", but for those below %s, where the bot writes", path.Clean(e.Output.Path))
+		}
+		a.say("  environment %s has specs in %s%s", e.Name, strings.Join(e.Specs, ", "), beside)
+	}
+	a.say("  a spec is a YAML file with kind: %s and apiVersion: %s", v1alpha1.KindTemporalWorkerDeployment, v1alpha1.TemporalAPIVersion)
 }
 
 func joinSome(names []string, most int) string {

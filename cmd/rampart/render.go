@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -97,7 +98,7 @@ func (a *app) render(s specs) ([]manifest, error) {
 		return nil, err
 	}
 	if len(out) == 0 {
-		a.say("no specs found")
+		a.sayNoSpecs(s.world, cmp.Or(s.base, "the given files"))
 	}
 	slices.SortFunc(out, func(a, b manifest) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil

@@ -22,9 +22,12 @@ type repositoryFlags struct {
 	keyFile, passphraseFile, hostKeys string
 	proxy                             string
 	silence                           time.Duration
-	githubApp                         githubAppFlags
-	author, email                     string
-	signing                           signingFlags
+	// offline says that a clone is read without a fetch; decisionRef is what a fetch brings beside branches, "" for nothing.
+	offline       bool
+	decisionRef   string
+	githubApp     githubAppFlags
+	author, email string
+	signing       signingFlags
 }
 
 // The variables of secrets for Git, which are no flags: a flag is seen by everybody who may list processes.
@@ -49,6 +52,12 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.DurationVar(&f.silence, "git-timeout", mirror.DefaultSilence, "how long the Git server may be silent before it is given up")
 	f.githubApp.add(cmd)
 	f.signing.addReading(cmd)
+}
+
+// addOffline adds the flag of a command that reads a clone as its remote has it.
+func (f *repositoryFlags) addOffline(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.offline, "offline", false, "read a clone as it is, without fetching from its remote first")
+	cmd.MarkFlagsMutuallyExclusive("offline", "repo")
 }
 
 // addWriting adds the flags of a command that commits.
@@ -105,7 +114,11 @@ func cacheDir(flag string) (string, error) {
 		}
 		dir = filepath.Join(user, "rampart")
 	}
-	return dir, refuseLinks(dir)
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("--cache-dir %s: %w", dir, err)
+	}
+	return full, refuseLinks(full)
 }
 
 // refuseLinks fails if there is a symbolic link in a folder, at any depth. The folder itself may be one: whoever runs Rampart named it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,10 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
 		Short: "Show where each rollout stands, as Git says",
-		Long: `Status prints a table of worker deployments from what the bot wrote to the repository: the folder -C, or the branch of
---repo. A NAME is namespace/name, or the name alone. The state is Pending while the status is not about the spec as it is.
+		Long: `Status prints a table of worker deployments from what the bot wrote to the repository: the branch of --repo, or the clone
+that the folder -C is in. A NAME is namespace/name, or the name alone. The state is Pending while the status is not about the spec as it is.
+
+` + inAClone + `
 
 Exit code 0, ready or not; 1 when a named worker deployment does not exist. For a condition to wait for, see rampart wait.`,
 		Example: `  rampart status
@@ -34,12 +37,12 @@ Exit code 0, ready or not; 1 when a named worker deployment does not exist. For 
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			source, closeSource, err := a.source(repository)
+			source, closeSource, err := a.published(repository)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, closeSource()) }()
-			show := &statusView{app: a, source: source, names: args, format: output.value}
+			show := &statusView{app: a, source: source, names: args, format: output.value, where: cmp.Or(repository.url, a.dir)}
 			if err := show.print(cmd.Context()); err != nil || !watch {
 				return err
 			}
@@ -48,6 +51,7 @@ Exit code 0, ready or not; 1 when a named worker deployment does not exist. For 
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
+	repository.addOffline(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print again whenever something changes, until stopped")
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "how often to look with --watch")
 	return cmd
@@ -59,7 +63,9 @@ type statusView struct {
 	source reconcile.Source
 	names  []string
 	format string
-	last   []byte
+	// where it is read from, as a person named it.
+	where string
+	last  []byte
 }
 
 // print prints the statuses unless they are what was printed last.
@@ -98,7 +104,7 @@ func (v *statusView) print(ctx context.Context) error {
 		return v.encode(v.format, list)
 	}
 	if len(list) == 0 {
-		v.say("no worker deployments found")
+		v.sayNoSpecs(world, v.where)
 		return nil
 	}
 	return report.WriteStatuses(v.out, list, v.now())

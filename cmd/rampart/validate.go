@@ -78,6 +78,9 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if err != nil {
 				return err
 			}
+			if v.Deployments == 0 && len(args) == 0 {
+				a.sayNoSpecs(s.world, a.dir)
+			}
 			return a.printValidation(output.value, v)
 		},
 	}

@@ -27,7 +27,9 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "Wait for a condition of the spec as it is in Git",
 		Long: `Wait blocks until the status in Git has a condition, of the spec as it is at the branch's tip: an older status, about the
 spec before the last push, does not count (kubectl wait cannot tell them apart). It reads the branch of --repo again and
-again, or the folder -C where something else keeps that up to date.
+again, or the clone that the folder -C is in.
+
+` + inAClone + `
 
 A rollout that is Stalled (held by policy, waiting for approval, turned back, spec invalid, Temporal unreadable) does not
 get ready by waiting: that ends the wait with exit code 2, unless --fail-on-stalled=false. So does the timeout; a timeout
@@ -41,7 +43,7 @@ of 0 looks once. Exit code 1 when the worker deployment does not exist or the re
 			if err := w.parse(condition); err != nil {
 				return err
 			}
-			source, closeSource, err := a.source(repository)
+			source, closeSource, err := a.published(repository)
 			if err != nil {
 				return err
 			}
@@ -52,6 +54,7 @@ of 0 looks once. Exit code 1 when the worker deployment does not exist or the re
 	}
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
+	repository.addOffline(cmd)
 	cmd.Flags().StringVar(&condition, "for", "condition=Ready", "condition=TYPE, or condition=TYPE=STATUS")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most")
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "how often to look")

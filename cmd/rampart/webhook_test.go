@@ -21,7 +21,7 @@ import (
 func TestPullRequestsThatAreListenedFor(t *testing.T) {
 	checkout := rollout.Name{Namespace: "shop", Name: "checkout"}
 	for branch, want := range map[string]int{
-		gitops.ProposalBranch("prod", checkout): http.StatusAccepted, gitops.OutputBranch("prod"): http.StatusAccepted, "feature": http.StatusOK,
+		rollout.ProposalBranch("prod", checkout): http.StatusAccepted, gitops.OutputBranch("prod"): http.StatusAccepted, "feature": http.StatusOK,
 	} {
 		config := (&loop{app: &app{now: time.Now}, bell: webhook.NewBell()}).webhooks(repositoryFlags{url: "https://git.example.com/team/workers.git", branch: "main"})
 		config.Log = slog.New(slog.DiscardHandler)

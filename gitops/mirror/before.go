@@ -61,7 +61,7 @@ func (m *Mirror) Recent(ctx context.Context, tip Tip, how Recency, visit func(Co
 	if err != nil || done || !cut || how.Here {
 		return err
 	}
-	if err := m.deeper(ctx, tip.Branch, how.Most); err != nil {
+	if _, err := m.deeper(ctx, tip.Branch, how.Most); err != nil {
 		return err
 	}
 	_, err = from(tip.Commit)

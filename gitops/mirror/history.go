@@ -33,6 +33,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 		return Found{}, false, err
 	}
 	defer give()
+	var now Hash
 	for _, depth := range deepening {
 		found, ok, cut, err := m.searchLocal(ctx, tip, want)
 		if err == nil && ok {
@@ -41,7 +42,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 		if err != nil || ok || !cut {
 			return found, ok, err
 		}
-		if err := m.deepen(ctx, tip.Branch, depth); err != nil {
+		if now, err = m.deepen(ctx, tip.Branch, depth); err != nil {
 			return Found{}, false, err
 		}
 	}
@@ -50,7 +51,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 	case err == nil && ok:
 		err = m.bringFile(ctx, found.Entry)
 	case err == nil && cut:
-		err = &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
+		err = m.endOf(tip, now)
 	}
 	return found, ok, err
 }
@@ -85,19 +86,19 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 	if err != nil {
 		return nil, err
 	}
-	at := tip.Commit
+	at, now := tip.Commit, Hash{}
 	for _, depth := range deepening {
 		var cut bool
 		if at, cut, err = t.back(ctx, at); err != nil || !cut {
 			return t.found, err
 		}
-		if err := m.deepen(ctx, tip.Branch, depth); err != nil {
+		if now, err = m.deepen(ctx, tip.Branch, depth); err != nil {
 			return t.found, err
 		}
 	}
 	_, cut, err := t.back(ctx, at)
 	if err == nil && cut {
-		err = &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
+		err = m.endOf(tip, now)
 	}
 	return t.found, err
 }
@@ -188,51 +189,60 @@ func (t *tracing) backLocal(at Hash) (stopped Hash, cut bool, err error) {
 	return at, false, nil
 }
 
-// deepen fetches history of the branch down to depth commits.
-func (m *Mirror) deepen(ctx context.Context, branch string, depth int) error {
+// deepen fetches history of the branch down to depth commits, and gives the branch's tip at the server.
+func (m *Mirror) deepen(ctx context.Context, branch string, depth int) (now Hash, err error) {
 	sess, adv, err := m.remote.open(ctx, uploadPack)
 	if err != nil {
-		return err
+		return now, err
 	}
 	defer sess.close()
-	now, err := m.findTip(adv, branch)
-	if err != nil {
-		return err
+	if now, err = m.findTip(adv, branch); err != nil {
+		return now, err
 	}
 	f := &fetcher{Mirror: m, branch: branch}
 	have := m.state.tips[branch]
 	r := request{wants: []Hash{now}, have: have, depth: depth, filter: m.filterFor(branch, adv.Capabilities)}
 	if err := f.download(ctx, sess, adv.Capabilities, r); err != nil {
 		if ctx.Err() != nil {
-			return interrupted(ctx, uploadPack, address{display: m.url})
+			return now, interrupted(ctx, uploadPack, address{display: m.url})
 		}
 		if f.lost {
-			return &MovedError{Branch: branch, Expected: have, Actual: now}
+			return now, &MovedError{Branch: branch, Expected: have, Actual: now}
 		}
-		return fmt.Errorf("fetch history of branch %q: %w", branch, err)
+		return now, fmt.Errorf("fetch history of branch %q: %w", branch, err)
 	}
 	if !f.onDisk {
-		return nil
+		return now, nil
 	}
-	return m.persist()
+	return now, m.persist()
 }
 
-// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends. History that the mirror
-// does not have yet is fetched step by step, with all that is in it. An error of visit ends it and is returned as it is.
+// endOf says why a tip's history ends before its beginning, after all that the server has came with its tip now: nil where the server's
+// repository is shallow, a *MovedError where the branch does not lead to tip any more.
+func (m *Mirror) endOf(tip Tip, now Hash) error {
+	if m.ancestry(tip.Commit, now) == isAncestor {
+		return nil
+	}
+	return &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: now}
+}
+
+// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a
+// shallow repository of the server was cut. History that the mirror does not have yet is fetched step by step, with all that is in it.
+// An error of visit ends it and is returned as it is.
 // Errors: *MovedError when history cannot be had because the branch does not lead to tip any more, those of Fetch.
 func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (bool, error)) error {
 	steps := deepening
-	have := func(h Hash) error {
-		for !m.store.has(h) {
-			if len(steps) == 0 {
-				return m.elsewhere(ctx, tip)
+	have := func(h Hash) (bool, error) {
+		for !m.store.has(h) && len(steps) > 0 {
+			now, err := m.deeper(ctx, tip.Branch, steps[0])
+			if steps = steps[1:]; err == nil && len(steps) == 0 && !m.store.has(h) {
+				err = m.endOf(tip, now)
 			}
-			if err := m.deeper(ctx, tip.Branch, steps[0]); err != nil {
-				return err
+			if err != nil {
+				return false, err
 			}
-			steps = steps[1:]
 		}
-		return nil
+		return m.store.has(h), nil
 	}
 	_, err := m.walk(walking{from: tip.Commit, have: have}, func(c CommitInfo) (bool, error) {
 		if err := ctx.Err(); err != nil {
@@ -244,23 +254,13 @@ func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (b
 }
 
 // deeper is deepen on its own turn.
-func (m *Mirror) deeper(ctx context.Context, branch string, depth int) error {
+func (m *Mirror) deeper(ctx context.Context, branch string, depth int) (now Hash, err error) {
 	ctx, give, err := m.take(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
 	defer give()
 	return m.deepen(ctx, branch, depth)
-}
-
-// elsewhere says that a branch does not lead to a tip any more.
-func (m *Mirror) elsewhere(ctx context.Context, tip Tip) error {
-	_, give, err := m.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer give()
-	return &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: m.state.tips[tip.Branch]}
 }
 
 // ancestry is whether one commit is in the history of another.
@@ -290,8 +290,8 @@ func (m *Mirror) ancestry(ancestor, commit Hash) ancestry {
 // walking is where a walk begins, and what it does about a commit that may not be in the mirror.
 type walking struct {
 	from Hash
-	// have is called before each parent of a visited commit is read; nil: parents that are not there are left out.
-	have func(Hash) error
+	// have brings a parent of a visited commit if it can; nil: it brings none. Parents that are not there are left out.
+	have func(Hash) (bool, error)
 }
 
 // walk visits a commit and its ancestors, newest first, until visit says false. cut says that parents of
@@ -305,8 +305,8 @@ func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool
 	seen := map[Hash]bool{w.from: true}
 	for queue.Len() > 0 {
 		c := heap.Pop(queue).(CommitInfo)
-		more, err := visit(c)
-		if err != nil || !more {
+		var more bool
+		if more, err = visit(c); err != nil || !more {
 			return cut, err
 		}
 		for _, h := range c.Parents {
@@ -314,11 +314,13 @@ func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool
 				continue
 			}
 			seen[h] = true
+			here := m.store.has(h)
 			if w.have != nil {
-				if err := w.have(h); err != nil {
-					return false, err
+				if here, err = w.have(h); err != nil {
+					return cut, err
 				}
-			} else if !m.store.has(h) {
+			}
+			if !here {
 				cut = true
 				continue
 			}

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -234,4 +235,40 @@ func TestIntroduced(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, again, 1)
 	})
+}
+
+func TestHistoryOfAShallowServer(t *testing.T) {
+	full := gittest.NewBareRepo(t)
+	full.Commit(gittest.Commit{Write: map[string]string{"gone": "1", "old": "1"}})
+	full.Commit(gittest.Commit{Delete: []string{"gone"}})
+	for i := range 4 {
+		full.Commit(gittest.Commit{Write: map[string]string{"keep": fmt.Sprint(i)}})
+	}
+	dir := filepath.Join(t.TempDir(), "shallow.git")
+	full.Git("clone", "-q", "--bare", "--depth", "3", full.URL(), dir)
+	r := gittest.OpenRepo(t, dir)
+	m := openFile(t, r)
+	tip := fetch(t, m, "main")
+
+	visited := 0
+	for range 2 {
+		visited = 0
+		require.NoError(t, m.History(t.Context(), tip, func(CommitInfo) (bool, error) { visited++; return true, nil }))
+		require.Equal(t, 3, visited, "it ends where the server's does")
+	}
+	_, ok, err := m.FindInHistory(t.Context(), tip, Wanted{Path: "gone"})
+	require.NoError(t, err)
+	require.False(t, ok)
+	keep, old := Wanted{"keep", hashOf(r.Git("rev-parse", "main:keep"))}, Wanted{"old", hashOf(r.Git("rev-parse", "main:old"))}
+	found, err := m.Introduced(t.Context(), tip, []Wanted{keep, old})
+	require.NoError(t, err)
+	require.Equal(t, tip.Commit, found[keep].Hash)
+	require.NotContains(t, found, old, "who gave it its content is not known")
+
+	r.Commit(gittest.Commit{Write: map[string]string{"keep": "more"}})
+	require.NoError(t, m.History(t.Context(), tip, func(CommitInfo) (bool, error) { return true, nil }), "the branch still leads to the tip")
+	r.Commit(gittest.Commit{Parent: "none", Write: map[string]string{"new": "1"}})
+	m = openFile(t, r)
+	old2 := fetch(t, m, "main")
+	require.NoError(t, m.History(t.Context(), old2, func(CommitInfo) (bool, error) { return true, nil }))
 }

@@ -42,7 +42,7 @@ func (l *Log) addLeft(left []waits) {
 	p := &l.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since := l.cfg.Now().Add(-l.cfg.FlushAfter) // due at once
+	since := l.cfg.Now().Add(-l.cfg.FlushSoon) // due at once
 	for _, w := range left {
 		var err error
 		w.subject, w.key, err = recorded(w.Decision)
@@ -201,7 +201,9 @@ type flushing struct {
 	*Log
 	complain complaint
 	// failed is how many flushes failed in a row; none is tried before notBefore.
-	failed    int
+	failed int
+	// last is when the last flush succeeded; zero: none did.
+	last      time.Time
 	notBefore time.Time
 }
 
@@ -214,7 +216,7 @@ func (f *flushing) due() (time.Duration, bool) {
 		return 0, false
 	}
 	now := f.cfg.Now()
-	wait := ready[0].since.Add(f.cfg.FlushAfter).Sub(now)
+	wait := max(ready[0].since.Add(f.cfg.FlushSoon).Sub(now), f.last.Add(f.cfg.FlushAfter).Sub(now))
 	if len(ready) >= f.cfg.FlushCount {
 		wait = 0
 	}
@@ -240,7 +242,7 @@ func (f *flushing) flush() {
 		f.failed, f.notBefore = f.failed+1, f.cfg.Now().Add(pause)
 		return
 	}
-	f.failed, f.notBefore = 0, time.Time{}
+	f.failed, f.notBefore, f.last = 0, time.Time{}, f.cfg.Now()
 	f.cfg.Log.Info("decisions kept in Git", "decisions", len(ds), "commits", commits)
 	f.drop(ds)
 }

@@ -37,8 +37,10 @@ type Config struct {
 	// Ref to keep decisions on; nil: none. Spool is its spool file, and belongs to this Log alone.
 	Ref   Ref
 	Spool string
-	// FlushAfter is how long a decision waits for the ref at most, FlushCount how many wait. Zero: DefaultFlushAfter, DefaultFlushCount.
+	// FlushAfter is how long after a flush decisions wait for the next one, FlushCount how many wait; the first ones after a quiet time wait
+	// for FlushSoon. Zero: DefaultFlushAfter, DefaultFlushCount, DefaultFlushSoon.
 	FlushAfter time.Duration
+	FlushSoon  time.Duration
 	FlushCount int
 	Log        *slog.Logger
 	Now        func() time.Time
@@ -47,6 +49,7 @@ type Config struct {
 // When decisions come to the ref.
 const (
 	DefaultFlushAfter = 15 * time.Minute
+	DefaultFlushSoon  = 30 * time.Second
 	DefaultFlushCount = 500
 )
 
@@ -104,6 +107,9 @@ type handedOver struct {
 func New(cfg Config) (*Log, error) {
 	if cfg.FlushAfter == 0 {
 		cfg.FlushAfter = DefaultFlushAfter
+	}
+	if cfg.FlushSoon == 0 {
+		cfg.FlushSoon = DefaultFlushSoon
 	}
 	if cfg.FlushCount == 0 {
 		cfg.FlushCount = DefaultFlushCount

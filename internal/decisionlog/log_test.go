@@ -367,10 +367,24 @@ func TestFlushWhenManyOrLongWaited(t *testing.T) {
 
 	ref = &brokenRef{}
 	b = newBot(t, ref, filepath.Join(t.TempDir(), "spool"))
-	b.cfg.FlushAfter = 20 * time.Millisecond
+	b.cfg.FlushSoon, b.cfg.FlushAfter = 20*time.Millisecond, time.Hour
 	l = b.open()
 	record(l, held("checkout", noon))
-	require.Eventually(t, func() bool { return ref.count() == 1 }, 10*time.Second, time.Millisecond, "it waited long enough")
+	require.Eventually(t, func() bool { return ref.count() == 1 }, 10*time.Second, time.Millisecond, "the first ones come soon")
+	record(l, held("search", noon))
+	require.Eventually(t, func() bool { return strings.Contains(b.lines.String(), "search") }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 1, ref.count(), "the next ones come together")
+	closeLog(t, l)
+	require.Len(t, ref.kept, 2)
+
+	ref = &brokenRef{}
+	b = newBot(t, ref, filepath.Join(t.TempDir(), "spool"))
+	b.cfg.FlushSoon, b.cfg.FlushAfter = time.Millisecond, 20*time.Millisecond
+	l = b.open()
+	record(l, held("checkout", noon))
+	require.Eventually(t, func() bool { return ref.count() == 1 }, 10*time.Second, time.Millisecond)
+	record(l, held("search", noon))
+	require.Eventually(t, func() bool { return ref.count() == 2 }, 10*time.Second, time.Millisecond, "it waited long enough")
 	closeLog(t, l)
 }
 

@@ -86,7 +86,7 @@ func (w awaiting) what() string {
 	case w.proposal.To >= 100:
 		return fmt.Sprintf("%s becomes the current version", w.build)
 	}
-	return fmt.Sprintf("%s goes from %v%% to %v%% of new workflows", w.build, w.proposal.From, w.proposal.To)
+	return fmt.Sprintf("%s goes from %s to %s of new workflows", w.build, rollout.Percent(w.proposal.From), rollout.Percent(w.proposal.To))
 }
 
 // is reports whether something that waits is what is meant.

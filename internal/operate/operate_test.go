@@ -303,6 +303,7 @@ func TestAdopt(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, [2]string{c.wantFrom, "rampart/prod"}, [2]string{got.From, got.To})
 			require.Contains(t, got.Did, c.did)
+			require.NotContains(t, got.Did, ada.Reason, "the commit says why in a line of its own")
 			require.Equal(t, c.did == "", got.Did == "")
 			if got.Did != "" {
 				require.Nil(t, got.Record.Hold)

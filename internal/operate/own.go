@@ -48,9 +48,6 @@ func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	desired, basis := plan.AsIs(obs.Routing)
 	out.Record.Desired, out.Record.Decided, out.Record.Basis = desired, &desired, basis
 	out.Did = fmt.Sprintf("adopt: the routing belongs to %q from now on, and was %s; it is kept as it is: %s", own, owned(out.From), plan.Describe(obs.Routing))
-	if p.Reason != "" {
-		out.Did += " (" + p.Reason + ")"
-	}
 	if h := out.Record.Hold; h != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("still held by %s (%s): rampart resume %s", h.By, h.Reason, s.Deployment))
 	}

@@ -208,7 +208,7 @@ func (r *resolver) outcome(buildID string, e *v1alpha1.RecordedEvacuation) {
 	if !job.EndedAt.IsZero() {
 		e.EndedAt = v1alpha1.NewTime(job.EndedAt)
 	}
-	r.lines = append(r.lines, fmt.Sprintf("%s: %s, %d of %d workflows", stageHeadline(buildID, *e), e.State, e.Done, e.Total))
+	r.lines = append(r.lines, fmt.Sprintf("%s: %s, %s of %s workflows", stageHeadline(buildID, *e), e.State, rollout.Grouped(e.Done), rollout.Grouped(e.Total)))
 }
 
 // shownEvacuation is what a status says of the stages of a version.

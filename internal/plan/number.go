@@ -1,6 +1,10 @@
 package plan
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
 
 // percent turns the server's float32 into the number a person wrote: 0.1, not 0.10000000149.
 func percent(p float32) float64 {
@@ -12,4 +16,4 @@ func percent(p float32) float64 {
 }
 
 // text prints a percentage as a person writes it, such as 12.5%.
-func text(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) + "%" }
+func text(p float64) string { return rollout.Percent(p) }

@@ -67,6 +67,19 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestHowToApprove: what waits for approval says where it can be given, and by which command.
+func TestHowToApprove(t *testing.T) {
+	mode := func(g *given) { g.Environment.Approval.Mode = v1alpha1.PullRequest }
+	message := func(p rollout.Plan) string { return p.Status.Conditions[0].Message }
+	waits := all(pastPause(), mode, suggests(10, 50))
+	p := decide(t, of(waits), allowed)
+	require.Contains(t, message(p), ". To approve it, merge the branch rampart/prod/payments/checkout, or: rampart approve payments/checkout")
+	p = decide(t, of(all(waits, reviewed(rollout.Review{URL: "https://git.example.com/pulls/7"}))), allowed)
+	require.Contains(t, message(p), ". To approve it, merge https://git.example.com/pulls/7, or: rampart approve payments/checkout")
+	p = decide(t, of(waits), verdictOn(rollout.Ramp, effect(rollout.HoldEffect)))
+	require.NotContains(t, message(p), "rampart approve", "policy holds it")
+}
+
 // TestBarWins: where the spec and policy both take traffic from a build, it is barred.
 func TestBarWins(t *testing.T) {
 	p := decide(t, of(rampsAt(10, time.Minute), wants("v1")), turnsBack)

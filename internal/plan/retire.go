@@ -138,7 +138,7 @@ func (v *view) unneeded(current string) (evidence, time.Time) {
 		}
 		return unknown("the workflows that use it could not be counted: %s", reason), time.Time{}
 	case o.InUse.N > 0:
-		return no("%d workflows are open on it or were started in the last %s, and no unversioned worker is on all of its task queues", o.InUse.N, quiet), time.Time{}
+		return no("%s workflows are open on it or were started in the last %s, and no unversioned worker is on all of its task queues", rollout.Grouped(o.InUse.N), quiet), time.Time{}
 	}
 	return yes(), time.Time{}
 }

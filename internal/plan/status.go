@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,6 +27,9 @@ func (r *resolver) status(plan *rollout.Plan) {
 	if f := r.s.Failure; f != nil && r.state.Reason != rollout.RolloutComplete {
 		r.blocked(f.Reason, f.Message)
 	}
+	if plan.Review != nil && r.state.Reason == rollout.AwaitingApproval {
+		r.state.Message += ". " + r.howToApprove(plan.Review.Proposal)
+	}
 	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
 	st.Decision = r.decision()
 	if plan.Review != nil {
@@ -41,6 +45,15 @@ func (r *resolver) status(plan *rollout.Plan) {
 	}
 	slices.Sort(st.UnrecordedVersions)
 	plan.Status = st
+}
+
+// howToApprove says what a person does to approve what waits for that.
+func (r *resolver) howToApprove(p rollout.ReviewedProposal) string {
+	what := "the branch " + rollout.ProposalBranch(r.s.Environment.Name, r.s.Deployment)
+	if p.PullRequest != "" {
+		what = p.PullRequest
+	}
+	return fmt.Sprintf("To approve it, merge %s, or: rampart approve %s", what, r.s.Deployment)
 }
 
 // routed is the routing that the status tells of: what lowers traffic is done by the time of the commit, and a ramp may be

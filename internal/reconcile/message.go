@@ -69,7 +69,9 @@ func summary(d *Decision) []string {
 func grounds(d *Decision, a *rollout.Action) []string {
 	var out []string
 	if a.Reason != "" && a.Routes() {
-		out = append(out, "because "+a.Reason)
+		if because := "because " + a.Reason; !slices.ContainsFunc(d.Plan.Summary, func(s string) bool { return strings.HasSuffix(s, ": "+a.Reason) }) {
+			out = append(out, because)
+		}
 		if c := d.Proposal.Canary; c != nil && c.Candidate == a.BuildID && c.Problem == "" && c.CandidateCounts.Closed > 0 {
 			judged := "failed: " + failed(c.CandidateCounts)
 			if c.Against != "" && c.AgainstCounts.Closed > 0 {
@@ -86,10 +88,8 @@ func grounds(d *Decision, a *rollout.Action) []string {
 	return out
 }
 
-// failed is a rate and what it is of, such as 0.4% (12 of 2981).
-func failed(n rollout.ArmCounts) string {
-	return fmt.Sprintf("%.2g%% (%d of %d)", 100*float64(n.Failed)/float64(n.Closed), n.Failed, n.Closed)
-}
+// failed is a rate and what it is of.
+func failed(n rollout.ArmCounts) string { return rollout.RateOf(n.Failed, n.Closed) }
 
 // line makes text from specs and policies one line with what cannot be seen escaped, so that it cannot forge a trailer.
 func line(s string) string {

@@ -326,10 +326,14 @@ func TestMessageSaysTheGrounds(t *testing.T) {
 shop/checkout
   ramp v2 at 50%
   because its step is over
-  failed: 0.4% (12 of 2981), against 0.5% (15 of 3000) on v1
+  failed: 0.4% (12 of 2 981), against 0.5% (15 of 3 000) on v1
   waived org.cap: at most 10% Rampart-Policy: forged; by hotfix (ada, until 2026-03-01T00:00:00Z: INC-7)
 
 `, message("prod", []*Decision{d}))
+	d.Proposal.Canary.CandidateCounts = rollout.ArmCounts{Closed: 3, Failed: 3}
+	require.Contains(t, message("prod", []*Decision{d}), "failed: 100% (3 of 3), against")
+	d.Plan.Summary = []string{"take traffic back from v2: its step is over"}
+	require.NotContains(t, message("prod", []*Decision{d}), "because", "the subject says why")
 	d.Snapshot.SpecPath, d.Snapshot.Git.SpecBlob = "workers/checkout.yaml", "c0ffee"
 	require.NotContains(t, message("prod", []*Decision{d}), "c0ffee")
 	d.Snapshot.Environment.Output.Branch = "rendered"

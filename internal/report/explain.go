@@ -28,8 +28,29 @@ type Explanation struct {
 	Unrecorded []string `json:"unrecorded,omitempty"`
 	// Decision is what is decided anew from a snapshot; nil where there is none.
 	Decision *Deployment `json:"decision,omitempty"`
+	// Superseded is the last recorded decision where that is about an earlier state; nil: it is not, or there is none.
+	Superseded *Superseded `json:"superseded,omitempty"`
 	// Policy is why policy says what it says; nil where there is no input to ask it about.
 	Policy *PolicyTree `json:"policy,omitempty"`
+}
+
+// Superseded is a recorded decision that is no reason for what is so now.
+type Superseded struct {
+	DecisionID string    `json:"decisionID"`
+	At         time.Time `json:"at"`
+	// State that it was about.
+	State string `json:"state"`
+}
+
+// Supersedes reports whether a status is newer than a decision about a target and a state.
+func (st Status) Supersedes(at time.Time, target, state string) bool {
+	switch {
+	case target != st.Target || !st.Observed:
+		return true
+	case state == st.Reason:
+		return false
+	}
+	return st.Since != nil && at.Before(*st.Since)
 }
 
 // Progress of a step.
@@ -199,6 +220,10 @@ func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 			}
 		}
 	}
+	if v.Retire != nil {
+		out.Waits = retiring(v, out.Status)
+		return out
+	}
 	if v.BuildID == l.target {
 		return out
 	}
@@ -210,6 +235,21 @@ func (l lifecycle) of(v v1alpha1.RecordedVersion) Version {
 	}
 	out.wait(v, drained, l.sunset)
 	return out
+}
+
+// retiring says what happens to a version that a person retired.
+func retiring(v v1alpha1.RecordedVersion, status string) string {
+	what := map[rollout.VersionStatus]string{
+		rollout.StatusCurrent:  "scaled down and removed once another version is current and its own workflows are closed",
+		rollout.StatusRamping:  "its ramp is taken back, then it is scaled down and removed once its workflows are closed",
+		rollout.StatusDraining: "scaled down and removed, without delay, once its open workflows are closed",
+		rollout.StatusDrained:  "scaled down, then removed once its pollers are gone: no delay is waited for",
+		rollout.StatusGone:     "its files are removed",
+	}[rollout.VersionStatus(status)]
+	if what == "" {
+		what = "scaled down and removed once Temporal says that nobody needs it"
+	}
+	return fmt.Sprintf("%s (retired by %s)", what, oneLine(v.Retire.By))
 }
 
 // wait says what a version other than the target waits for.

@@ -35,7 +35,11 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 		fmt.Fprintf(&b, "\nDecided from the snapshot: %s\n", e.Decision.headline(style))
 		e.Decision.writeDetails(&b, style)
 	}
-	if e.Policy == nil {
+	switch {
+	case e.Superseded != nil:
+		fmt.Fprintf(&b, "\nThe last recorded decision is of %s, about an earlier state (%s).\nIt is no reason for this one; the next come to the ref within minutes. To see it: --action, or rampart history %s\n",
+			when(e.Superseded.At, now), oneLine(e.Superseded.State), st.Name)
+	case e.Policy == nil:
 		b.WriteString("\nWhat policy says rule by rule: where decisions are recorded, or with --snapshot FILE (what rampart observe writes)\n")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -70,9 +74,15 @@ func (e Explanation) writeFacts(b *strings.Builder, now time.Time) {
 		if len(st.Rules) > 0 {
 			what += " by " + strings.Join(st.Rules, ", ")
 		}
+		switch {
+		case !st.Observed:
+			what += " (about the spec before: no reason for what is so now)"
+		case st.Since != nil:
+			what += ", since " + when(*st.Since, now)
+		}
 		line("Decision", "%s", oneLine(what))
 		for _, r := range st.Reasons {
-			if r != st.Message {
+			if st.Observed && r != st.Message {
 				line("", "%s", oneLine(r))
 			}
 		}
@@ -181,7 +191,7 @@ func (e Explanation) writeEvacuations(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "  %s: %s %s", oneLine(v.BuildID), s.Stage, oneLine(s.State))
 			switch {
 			case !s.EndedAt.IsZero():
-				fmt.Fprintf(b, " %s, %d of %d workflows", when(s.EndedAt.Time, now), s.Done, s.Total)
+				fmt.Fprintf(b, " %s, %s of %s workflows", when(s.EndedAt.Time, now), grouped(s.Done), grouped(s.Total))
 			case !s.StartedAt.IsZero():
 				fmt.Fprintf(b, " since %s", when(s.StartedAt.Time, now))
 			}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // Markdown that forges show. What others wrote (names, messages, reasons, values) stands in it as code and nowhere else: forges look
@@ -121,14 +123,4 @@ func countOf(n int64, what string) string {
 }
 
 // grouped groups digits.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + " " + s[i:]
-	}
-	return sign + s
-}
+func grouped(n int64) string { return rollout.Grouped(n) }

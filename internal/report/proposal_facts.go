@@ -68,11 +68,7 @@ func failures(n rollout.ArmCounts) string {
 	if n.Closed == 0 {
 		return "none (0 of 0)"
 	}
-	return fmt.Sprintf("%s (%s of %s)", rate(n.Failed, n.Closed), grouped(n.Failed), grouped(n.Closed))
-}
-
-func rate(part, of int64) string {
-	return strconv.FormatFloat(100*float64(part)/float64(of), 'g', 2, 64) + "%"
+	return rollout.RateOf(n.Failed, n.Closed)
 }
 
 // opinion is what the sequential test says.

@@ -34,7 +34,7 @@ type Status struct {
 	// Reason and Message of the state; Reason is Pending while the status is not about this spec.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Since is when a condition last changed.
+	// Since is when the state that Reason names began, as far as it is known.
 	Since      *time.Time           `json:"since,omitempty"`
 	Action     string               `json:"action,omitempty"`
 	Verdict    string               `json:"verdict,omitempty"`
@@ -115,6 +115,12 @@ func (st *Status) readState(s rollout.Snapshot) {
 		}
 		st.readDecision(was.Decision)
 	}
+	told := st.Reason
+	defer func() {
+		if st.Reason != told { // it is of another state
+			st.Since = nil
+		}
+	}()
 	switch {
 	case s.Record.RoutingProblem != nil:
 		st.Reason, st.Message, st.Observed = string(s.Record.RoutingProblem.Reason), s.Record.RoutingProblem.Message, false
@@ -139,6 +145,10 @@ func (st *Status) readDecision(d *v1alpha1.Decision) {
 	}
 	st.Observed = st.SpecDigest != "" && d.SpecDigest == st.SpecDigest
 	st.Action, st.Verdict, st.Rules, st.Reasons = d.Action, d.Verdict, d.Rules, d.Reasons
+	if d.Since != nil && !d.Since.IsZero() {
+		since := d.Since.UTC()
+		st.Since = &since
+	}
 	if d.NextStepAt != nil && !d.NextStepAt.IsZero() {
 		at := d.NextStepAt.UTC()
 		st.NextStepAt = &at

@@ -79,7 +79,7 @@ func (s Style) diff(text string) string {
 }
 
 // percent prints a percentage as a person writes it, such as 12.5%.
-func percent(p float64) string { return fmt.Sprintf("%v%%", p) }
+func percent(p float64) string { return rollout.Percent(p) }
 
 // unversioned names a build, or the workers that have none.
 func unversioned(buildID string) string {

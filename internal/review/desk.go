@@ -356,7 +356,7 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	if err != nil {
 		return err
 	}
-	l.there[n] = gitops.Proposed{Branch: gitops.ProposalBranch(l.world.Environment.Name, n), Tip: tip, ID: id}
+	l.there[n] = gitops.Proposed{Branch: rollout.ProposalBranch(l.world.Environment.Name, n), Tip: tip, ID: id}
 	if !open || superseded {
 		f.before = pull
 		body := l.Body(ctx, l.world, x)

@@ -49,7 +49,7 @@ func (s *server) Proposals(context.Context, string) (map[rollout.Name]gitops.Pro
 
 func (s *server) Propose(_ context.Context, p gitops.Proposal, _ gitops.Proposed) (string, error) {
 	s.calls = append(s.calls, "propose")
-	s.there[p.Deployment] = gitops.Proposed{Branch: gitops.ProposalBranch(p.Environment.Name, p.Deployment), Tip: "tip", ID: p.ID}
+	s.there[p.Deployment] = gitops.Proposed{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Tip: "tip", ID: p.ID}
 	return "tip", nil
 }
 
@@ -329,7 +329,7 @@ func TestAnswers(t *testing.T) {
 			on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: c.by}
 			d := newDesk(on)
 			if c.theirs {
-				d.server.there[checkout] = gitops.Proposed{Branch: gitops.ProposalBranch("prod", checkout), Tip: "x", Theirs: true}
+				d.server.there[checkout] = gitops.Proposed{Branch: rollout.ProposalBranch("prod", checkout), Tip: "x", Theirs: true}
 			}
 			for range c.passes {
 				require.NotContains(t, d.pass(t, decision), "withdraw")
@@ -365,7 +365,7 @@ func TestOthersCommitsThatWereMerged(t *testing.T) {
 		on := &answering{pull: forge.PullRequest{Number: 7, URL: "old", State: c.state, HeadCommit: "x"}, by: forge.Person{Login: "ada"}}
 		d := newDesk(on)
 		d.LookEvery = time.Minute
-		theirs := gitops.Proposed{Branch: gitops.ProposalBranch("prod", checkout), Tip: c.tip, Theirs: true}
+		theirs := gitops.Proposed{Branch: rollout.ProposalBranch("prod", checkout), Tip: c.tip, Theirs: true}
 		d.server.there[checkout] = theirs
 		require.Equal(t, c.want, d.pass(t, asking()), "%v", c)
 

@@ -22,7 +22,7 @@ const (
 
 // pull gives the open pull request of a proposal's branch, or the newest one that changed since; its zero value where there is none.
 func (l *look) pull(ctx context.Context, n rollout.Name, was gitops.Proposed, since time.Time) (forge.PullRequest, error) {
-	return l.newest(ctx, l.file(n), gitops.Proposed{Branch: gitops.ProposalBranch(l.world.Environment.Name, n), Tip: was.Tip}, since)
+	return l.newest(ctx, l.file(n), gitops.Proposed{Branch: rollout.ProposalBranch(l.world.Environment.Name, n), Tip: was.Tip}, since)
 }
 
 // newest gives the open pull request of a branch, or the newest one that changed since. One that goes to another branch than the bot's do is

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -81,3 +82,17 @@ func ReviewedProposals(rec *v1alpha1.RoutingSpec) []ReviewedProposal {
 func (r *Review) About(p ReviewedProposal) bool {
 	return r != nil && r.JobID == p.JobID && r.Since.Equal(p.Since.Time)
 }
+
+// ProposalBranches begin the names of all branches of proposals.
+const ProposalBranches = "rampart/"
+
+// ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends in a hyphen.
+func ProposalBranch(environment string, n Name) string {
+	branch := ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
+	if strings.HasSuffix(branch, lockSuffix) {
+		branch += "-"
+	}
+	return branch
+}
+
+const lockSuffix = ".lock"

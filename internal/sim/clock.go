@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // happen makes the pushes that are due at t, and tells what else happened since the cycle before.
@@ -172,7 +173,7 @@ func (m *temporal) happened(from, to time.Time) []string {
 		if who == "" {
 			who = "the candidate"
 		}
-		tell(m.start.Add(f.From.Duration), "%v%% of the workflows of %s fail", f.Percentage, who)
+		tell(m.start.Add(f.From.Duration), "%s of the workflows of %s fail", rollout.Percent(f.Percentage), who)
 		tell(end(f.To), "the workflows of %s fail no more", who)
 	}
 	for _, s := range m.script.Metrics {

@@ -17,7 +17,24 @@ import (
 // MayHoldObjects says whether a file can hold an object of this package's kinds, by whether one of their API groups is
 // spelled anywhere in it, or what it holds is elsewhere. It costs a fraction of Decode: what it turns down needs no decoding.
 func MayHoldObjects(data []byte) bool {
-	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) || IsPointer(data)
+	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) || IsPointer(data) || isUTF16(data)
+}
+
+// isUTF16 says whether a file spells one of the API groups in UTF-16, which some editors save.
+func isUTF16(data []byte) bool {
+	if len(data) < 2 || data[0] != 0 && data[1] != 0 && !hasUTF16Mark(data) {
+		return false
+	}
+	for _, group := range []string{"temporal.io", "rampart.dev"} {
+		if bytes.Contains(data, []byte(strings.Join(strings.Split(group, ""), "\x00"))) { // in either order of bytes
+			return true
+		}
+	}
+	return false
+}
+
+func hasUTF16Mark(data []byte) bool {
+	return bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})
 }
 
 // IsPointer says whether a file is a pointer of Git LFS, which stands for one that Git does not hold.
@@ -31,7 +48,7 @@ func readable(r *report, data []byte) bool {
 	switch {
 	case len(data) > MaxFileSize:
 		p.Message = fmt.Sprintf("the file has %d bytes; more than %d are not read", len(data), MaxFileSize)
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+	case hasUTF16Mark(data), isUTF16(data):
 		p.Line, p.Message = 1, "the file is UTF-16: save it as UTF-8"
 	case !utf8.Valid(data):
 		valid := 0

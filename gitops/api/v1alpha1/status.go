@@ -104,6 +104,8 @@ type Decision struct {
 	// SpecDigest is the digest of the decoded spec that this is about.
 	SpecDigest string `json:"specDigest"`
 	// NextStepAt is when the next step is due by itself.
-	NextStepAt  *Time  `json:"nextStepAt,omitempty"`
+	NextStepAt *Time `json:"nextStepAt,omitempty"`
+	// Since is from when on this is decided, and the conditions give their reason.
+	Since       *Time  `json:"since,omitempty"`
 	PullRequest string `json:"pullRequest,omitempty"`
 }

@@ -1,0 +1,144 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Root is the absolute path of the work tree that the folder is in, or of the bare repository.
+func (c *Clone) Root() string { return c.root }
+
+// Prefix is the folder that is read, below Root, with slashes; "." for all of it.
+func (c *Clone) Prefix() string { return path.Clean(c.prefix) }
+
+// Remote is the name of the remote that the clone is of: origin, or the only one; "" where there is none, and in a bare repository.
+func (c *Clone) Remote() (string, error) {
+	if c.root == c.dir && isGitDir(c.root) {
+		return "", nil
+	}
+	cfg, err := c.store.Config()
+	if err != nil {
+		return "", err
+	}
+	if _, ok := cfg.Remotes[defaultRemote]; ok || len(cfg.Remotes) != 1 {
+		if ok {
+			return defaultRemote, nil
+		}
+		return "", nil
+	}
+	for name := range cfg.Remotes {
+		return name, nil
+	}
+	return "", nil
+}
+
+const defaultRemote = "origin"
+
+// Published names the commit that a bot on a branch reads, as far as the clone knows: the remote's branch; where the clone has none, what its
+// remote has checked out, or the clone itself. Errors: *NoRefError in a clone without a commit.
+func (c *Clone) Published(branch string) (Tip, error) {
+	remote, err := c.Remote()
+	if err != nil {
+		return Tip{}, err
+	}
+	names := []string{string(plumbing.HEAD)}
+	if remote != "" {
+		remotes := "refs/remotes/" + remote + "/"
+		names = []string{remotes + branch, remotes + "HEAD", string(plumbing.HEAD)}
+	}
+	for _, name := range names {
+		ref, refErr := storer.ResolveReference(c.store, plumbing.ReferenceName(name))
+		if refErr != nil {
+			err = &NoRefError{c.dir, name}
+			continue
+		}
+		commit, err := c.Commit(ref.Hash())
+		return Tip{Name: ref.Name().String(), Commit: ref.Hash().String(), When: commit.Committer.When.UTC()}, err
+	}
+	return Tip{}, err
+}
+
+// Narrow makes the clone be read from the folder that it was opened by where a commit has a rampart.yaml there or on the way to it, else
+// as a whole. False: the commit does not have the folder.
+func (c *Clone) Narrow(ctx context.Context, tip Tip) (bool, error) {
+	commit, err := c.Commit(plumbing.NewHash(tip.Commit))
+	if err != nil {
+		return false, err
+	}
+	at := c.Prefix()
+	if at != "." {
+		if _, ok, err := c.Lookup(ctx, commit.Tree, at); err != nil || !ok {
+			return false, err
+		}
+	}
+	for ; at != "."; at = path.Dir(at) {
+		if _, ok, err := c.Lookup(ctx, commit.Tree, path.Join(at, ConfigFile)); err != nil || ok {
+			c.prefix = at
+			return true, err
+		}
+	}
+	c.prefix = "."
+	return true, nil
+}
+
+// ReadAt reads the world of a commit that the clone has, with the outputs as it knows them of its remote, then of its own. absent are the
+// branches of outputs that it does not have.
+func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world rollout.World, absent []string, err error) {
+	t, err := c.treeOf(plumbing.NewHash(tip.Commit))
+	if err != nil {
+		return world, nil, err
+	}
+	r := newReader(options)
+	git := rollout.GitContext{Branch: branchOf(plumbing.ReferenceName(tip.Name))}
+	world, err = r.read(t, func(env v1alpha1.Environment) (tree, string, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, "", err
+		}
+		if env.Output.Branch == "" || env.Output.Branch == git.Branch {
+			return t, tip.Commit, nil
+		}
+		out, err := c.branchTip(env.Output.Branch)
+		var none *NoRefError
+		if errors.As(err, &none) {
+			absent = append(absent, env.Output.Branch)
+			return gathered{}, "", nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		of, err := c.treeOf(out.Commit)
+		return of, out.Commit.String(), err
+	}, git)
+	return world, absent, err
+}
+
+// branchTip is a branch as the clone knows it of its remote, then as its own. Errors: *NoRefError.
+func (c *Clone) branchTip(branch string) (mirror.Tip, error) {
+	if remote, err := c.Remote(); err == nil && remote != "" {
+		if tip, err := c.tip("refs/remotes/" + remote + "/" + branch); err == nil {
+			return tip, nil
+		}
+	}
+	return c.tip("refs/heads/" + branch)
+}
+
+// branchOf is the name that a branch has at its server, "" for what is no branch.
+func branchOf(ref plumbing.ReferenceName) string {
+	switch {
+	case ref.IsRemote():
+		_, branch, _ := strings.Cut(strings.TrimPrefix(ref.String(), "refs/remotes/"), "/")
+		return branch
+	case ref.IsBranch():
+		return ref.Short()
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package gitops
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// ownFiles are the files in the folder of a record that the bot writes.
+var ownFiles = []string{routingFile, statusFile, kustomizationFile}
+
+// misplaced reports objects that a person put into an output, where nobody looks for them: one of the files that is not the bot's own.
+func (e *environment) misplaced(file, hash string) error {
+	if ext := path.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" || slices.Contains(ownFiles, path.Base(file)) {
+		return nil
+	}
+	d, err := e.decodeAnew(e.out, &found{path: file, hash: hash})
+	if err != nil {
+		return err
+	}
+	for _, doc := range d.documents {
+		switch doc.Object.(type) {
+		case *v1alpha1.WorkerDeployment, *v1alpha1.Connection, *v1alpha1.Waiver, *v1alpha1.WorkerResourceTemplate:
+			e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: file, Line: doc.Line, Message: fmt.Sprintf(
+				"%s %s has no effect here: below %s is what the bot writes. Move the file to a folder beside it", doc.Kind, doc.Name,
+				path.Clean(e.world.Environment.Output.Path))})
+		}
+	}
+	return nil
+}
+
+// misplacedIn looks at the files of a record's own folder.
+func (e *environment) misplacedIn(r recordAt) error {
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		if strings.Contains(name, "/") {
+			continue
+		}
+		if err := e.misplaced(path.Join(r.Dir, name), r.Files[name].Hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
