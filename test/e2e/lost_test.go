@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,21 +16,22 @@ func TestTemporalLostItsRouting(t *testing.T) {
 	w.start()
 	w.push("v1", map[string]string{specFile: specText{image: "app:v1"}.String()})
 	w.awaitReady("app:v1")
-	require.Equal(t, []string{"current v1"}, w.calls())
+	require.Equal(t, []string{"current v1"}, w.changes())
 
 	require.NoError(t, w.server.Close())
+	w.push("v2", map[string]string{specFile: specText{image: "app:v2"}.String()})
 	empty := temporalenv.Start(t, temporalenv.Options{Address: w.server.Address()})
 	ns, err := empty.Namespace(t.Context(), w.ns.Name())
 	require.NoError(t, err)
 	w.server, w.ns = empty, ns
-	w.push("v2", map[string]string{specFile: specText{image: "app:v2"}.String()})
-	w.awaitReason("RoutingDrift")
-	require.Contains(t, w.message(), "If it was lost, make "+w.build("app:v1")+" current in Temporal, or ask for it in the spec")
+	w.eventually("told", func() bool {
+		return w.reason() == "RoutingDrift" && strings.Contains(w.message(), "If it was lost, make "+w.build("app:v1")+" current in Temporal, or ask for it in the spec")
+	})
 	w.settle()
-	require.Empty(t, w.calls())
+	require.Empty(t, w.changes())
 
 	w.push("v1 again", map[string]string{specFile: specText{image: "app:v1"}.String()})
 	w.awaitReady("app:v1")
-	require.Equal(t, []string{"current v1"}, w.calls())
+	require.Equal(t, []string{"current v1"}, w.changes())
 	w.repo.Fsck()
 }
