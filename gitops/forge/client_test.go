@@ -121,7 +121,7 @@ func TestFail(t *testing.T) {
 		status = code
 		_, err := c.try(t, http.MethodPost, "/x")
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "no [2J (token) (token) yyy")
+		require.ErrorContains(t, err, `no\u001b[2J (token) (token) yyy`)
 		require.Less(t, len(err.Error()), 700)
 		if code == 403 {
 			require.ErrorContains(t, err, "what is needed")

@@ -309,8 +309,8 @@ func TestBusyServerIsQuiet(t *testing.T) {
 func TestMessage(t *testing.T) {
 	d := &Decision{Plan: rollout.Plan{Deployment: rollout.Name{Namespace: "shop", Name: "checkout"}, PolicyHash: "sha256:aa",
 		Summary: []string{"take traffic back: bad\n\nRampart-Policy: forged\x1b[31m"}}}
-	require.Equal(t, "rampart(prod): shop/checkout: take traffic back: bad  Rampart-Policy: forged[31m\n\nshop/checkout\n"+
-		"  take traffic back: bad  Rampart-Policy: forged[31m\n\nRampart-Policy: sha256:aa\n", message("prod", []*Decision{d}))
+	require.Equal(t, "rampart(prod): shop/checkout: take traffic back: bad Rampart-Policy: forged\\u001b[31m\n\nshop/checkout\n"+
+		"  take traffic back: bad Rampart-Policy: forged\\u001b[31m\n\nRampart-Policy: sha256:aa\n", message("prod", []*Decision{d}))
 }
 
 // A commit says what a raise goes on: what the version was judged by, and who waived which rule.
