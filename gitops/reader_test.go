@@ -50,7 +50,7 @@ func TestReadCases(t *testing.T) {
 		{name: "specs anywhere but in the output", files: map[string]string{
 			"a/x.yaml": specYAML("shop", "x", "i:1"), "b/y.json": `{"kind":"List","apiVersion":"v1","items":[]}`,
 			"deploy/shop/x/leftover.yaml": specYAML("shop", "z", "i:1"),
-		}, names: []string{"shop/x"}},
+		}, names: []string{"shop/x"}, problems: []string{"deploy/shop/x/leftover.yaml:1: TemporalWorkerDeployment z has no effect here"}},
 		{name: "foreign files are let be", files: map[string]string{"chart.yaml": "{{ not yaml", "cm.yaml": "kind: ConfigMap\napiVersion: v1\n"}},
 		{name: "two specs of one name, no record: neither is used", files: map[string]string{
 			"a.yaml": specYAML("shop", "x", "i:1"), "b.yaml": specYAML("shop", "x", "i:2"),
