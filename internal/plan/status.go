@@ -27,10 +27,12 @@ func (r *resolver) status(plan *rollout.Plan) {
 	if f := r.s.Failure; f != nil && r.state.Reason != rollout.RolloutComplete {
 		r.blocked(f.Reason, f.Message)
 	}
-	if plan.Review != nil && r.state.Reason == rollout.AwaitingApproval {
-		r.state.Message += ". " + r.howToApprove(plan.Review.Proposal)
-	}
 	st := &v1alpha1.WorkerDeploymentStatus{ManagerIdentity: r.obs.ManagerIdentity, Conditions: r.conditions()}
+	if plan.Review != nil && r.state.Reason == rollout.AwaitingApproval {
+		for i := range st.Conditions {
+			st.Conditions[i].Message += ". " + r.howToApprove(plan.Review.Proposal)
+		}
+	}
 	st.Decision = r.decision()
 	if plan.Review != nil {
 		st.Decision.PullRequest = plan.Review.Proposal.PullRequest

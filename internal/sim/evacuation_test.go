@@ -32,7 +32,7 @@ func TestEvacuation(t *testing.T) {
 	}{
 		"cancelled": {cancels, nil, v1alpha1.AnswerApprove, []string{
 			"1h5m20s cancel workflows on v1 [RolloutComplete]",
-			"1h10m20s batch job Cancel of v1: Completed; cancel workflows on v1: Completed, 59940 of 59940 workflows [RolloutComplete]",
+			"1h10m20s batch job Cancel of v1: Completed; cancel workflows on v1: Completed, 59 940 of 59 940 workflows [RolloutComplete]",
 			"1h11m20s v1 is drained [RolloutComplete]",
 			"2h11m30s scale down v1 [RolloutComplete]",
 			"25h11m30s delete v1 [RolloutComplete]",
@@ -41,10 +41,10 @@ func TestEvacuation(t *testing.T) {
 		"some do not heed it, and are terminated": {cancels,
 			[]v1alpha1.SimulatedEvacuation{{Stage: v1alpha1.EvacuateByCancel, Takes: minutes(30), Frees: 90, Outcome: v1alpha1.BatchCompletes}}, v1alpha1.AnswerApprove, []string{
 				"1h5m20s cancel workflows on v1 [RolloutComplete]",
-				"1h35m20s batch job Cancel of v1: Completed; cancel workflows on v1: Completed, 59940 of 59940 workflows [RolloutComplete]",
+				"1h35m20s batch job Cancel of v1: Completed; cancel workflows on v1: Completed, 59 940 of 59 940 workflows [RolloutComplete]",
 				"2h5m30s propose to terminate workflows on v1 [RolloutComplete] held by evacuation.approval",
 				"2h15m30s approved: the workflows that stay on v1, which has had no traffic since 2026-03-02T09:05:20Z, are terminated; terminate workflows on v1 [RolloutComplete]",
-				"2h20m30s batch job Terminate of v1: Completed; terminate workflows on v1: Completed, 5986 of 5986 workflows [RolloutComplete]",
+				"2h20m30s batch job Terminate of v1: Completed; terminate workflows on v1: Completed, 5 986 of 5 986 workflows [RolloutComplete]",
 				"2h23m20s v1 is drained [RolloutComplete]",
 				"3h23m30s scale down v1 [RolloutComplete]",
 				"26h23m30s delete v1 [RolloutComplete]",
@@ -53,13 +53,13 @@ func TestEvacuation(t *testing.T) {
 		"a job fails, and nobody answers": {cancels, []v1alpha1.SimulatedEvacuation{
 			{BuildID: "another", Frees: 100, Outcome: v1alpha1.BatchCompletes}, {Takes: minutes(1), Frees: 100, Outcome: v1alpha1.BatchFails}}, v1alpha1.AnswerNone, []string{
 			"1h5m20s cancel workflows on v1 [RolloutComplete]",
-			"1h6m20s batch job Cancel of v1: Failed; cancel workflows on v1: Failed, 0 of 59940 workflows [RolloutComplete]",
+			"1h6m20s batch job Cancel of v1: Failed; cancel workflows on v1: Failed, 0 of 59 940 workflows [RolloutComplete]",
 			"2h5m30s propose to terminate workflows on v1 [RolloutComplete] held by evacuation.approval",
 		}},
 		"moved": {v1alpha1.Evacuation{MoveTo: &v1alpha1.EvacuationMove{Target: "Current", After: hours(1)}}, nil, v1alpha1.AnswerApprove, []string{
 			"1h5m20s propose to move workflows from v1 to v2 [RolloutComplete] held by evacuation.approval",
 			"1h15m20s approved: the workflows that stay on v1, which has had no traffic since 2026-03-02T09:05:20Z, are moved to v2; move workflows from v1 to v2 [RolloutComplete]",
-			"1h20m20s batch job Move of v1: Completed; v1 is drained; move workflows from v1 to v2: Completed, 59930 of 59930 workflows [RolloutComplete]",
+			"1h20m20s batch job Move of v1: Completed; v1 is drained; move workflows from v1 to v2: Completed, 59 930 of 59 930 workflows [RolloutComplete]",
 			"2h20m30s scale down v1 [RolloutComplete]",
 			"25h20m30s delete v1 [RolloutComplete]",
 			"25h20m40s remove v1 [RolloutComplete]",
