@@ -40,8 +40,9 @@ func TestNothingThere(t *testing.T) {
 	before := time.Now()
 	obs := e.observe(rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1"}, Closed: closedSince(time.Now(), "v1"), Gate: &rollout.GateSpec{BuildID: "v1"}})
 	require.False(t, obs.At.Before(before))
+	require.Regexp(t, `^1\.\d+\.\d+`, obs.ServerVersion)
 	require.Empty(t, cmp.Diff(rollout.Observation{
-		At: obs.At, Exists: rollout.No, Unlisted: map[string]rollout.Count{"v1": rollout.Counted(0)},
+		At: obs.At, ServerVersion: obs.ServerVersion, Exists: rollout.No, Unlisted: map[string]rollout.Count{"v1": rollout.Counted(0)},
 	}, obs))
 }
 
