@@ -94,8 +94,7 @@ func TestDocumentedCommands(t *testing.T) {
 	replace := strings.NewReplacer(
 		"https://git.example.com/platform/workers.git", repo.URL(), "temporal.example.com:7233", server.Address(),
 		"…", repo.URL(), "-C clone", "-C "+filepath.Join(dir, "clone"), "NAMESPACE/NAME", "payments/checkout",
-		"examples/quickstart", absolute(t, filepath.Join(repositoryRoot, "examples/quickstart")),
-		"examples/simulations", absolute(t, filepath.Join(repositoryRoot, "examples/simulations")))
+		"examples/", absolute(t, filepath.Join(repositoryRoot, "examples"))+"/")
 	shell := func(line string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+replace.Replace(line))
 		cmd.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1", "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"),
