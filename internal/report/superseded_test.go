@@ -34,7 +34,9 @@ func TestSupersedes(t *testing.T) {
 
 // The age is that of the state which is shown.
 func TestSinceIsOfTheStateShown(t *testing.T) {
-	at := func(minute int) v1alpha1.Time { return v1alpha1.NewTime(time.Date(2026, 1, 31, 12, minute, 0, 0, time.UTC)) }
+	at := func(minute int) v1alpha1.Time {
+		return v1alpha1.NewTime(time.Date(2026, 1, 31, 12, minute, 0, 0, time.UTC))
+	}
 	decided := at(30)
 	s := rollout.Snapshot{Record: rollout.Record{Status: &v1alpha1.WorkerDeployment{Status: &v1alpha1.WorkerDeploymentStatus{
 		Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Ramping", LastTransitionTime: at(0)}},
