@@ -160,24 +160,23 @@ func (p *Pool) startBatch(ctx context.Context, target Target, start rollout.Batc
 // movesOnce reports, as an error, a server that does not know one-time overrides: it would not see the field, and take the
 // override for an empty one.
 func (s *session) movesOnce(ctx context.Context) error {
-	const major, minor = 1, 32
 	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
 		return fmt.Errorf("read the server's version: %w", err)
 	}
-	return atLeast(info.GetServerVersion(), major, minor)
+	return movable(info.GetServerVersion())
 }
 
-// atLeast reports, as an error, a server that is older than major.minor, or whose version is not understood.
-func atLeast(version string, major, minor int) error {
-	var gotMajor, gotMinor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &gotMajor, &gotMinor); err != nil {
-		return fmt.Errorf("moving workflows needs Temporal %d.%d, and this server's version is %q", major, minor, version)
+// movable reports, as an error, a server without one-time overrides, or whose version is not understood.
+func movable(version string) error {
+	needed := rollout.OneTimeOverrides
+	switch needed.In(version) {
+	case rollout.Yes:
+		return nil
+	case rollout.No:
+		return fmt.Errorf("moving workflows needs Temporal %s or later, this server is %s: upgrade it, or leave moveTo out", needed.Release(), version)
 	}
-	if gotMajor < major || gotMajor == major && gotMinor < minor {
-		return fmt.Errorf("moving workflows needs Temporal %d.%d or later, this server is %s: upgrade it, or leave moveTo out", major, minor, version)
-	}
-	return nil
+	return fmt.Errorf("moving workflows needs Temporal %s, and this server's version is %q", needed.Release(), version)
 }
 
 func (s *session) batchRequest(deployment string, start rollout.BatchStart) (*workflowservice.StartBatchOperationRequest, error) {

@@ -27,14 +27,20 @@ func Features() []Feature { return []Feature{ReportedProblems, CurrentTimes, One
 // Release is the first release that has the feature, such as "1.30".
 func (f Feature) Release() string { return fmt.Sprintf("%d.%d", f.Major, f.Minor) }
 
-// MissingIn reports whether a server of a version such as "1.29.1" lacks the feature. A version that cannot be read lacks nothing.
-func (f Feature) MissingIn(version string) bool {
+// In reports whether a server of a version such as "1.29.1" has the feature; "" if the version cannot be read.
+func (f Feature) In(version string) Answer {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return false
+		return ""
 	}
-	return major < f.Major || major == f.Major && minor < f.Minor
+	if major < f.Major || major == f.Major && minor < f.Minor {
+		return No
+	}
+	return Yes
 }
+
+// MissingIn reports whether a server of a version is known to lack the feature.
+func (f Feature) MissingIn(version string) bool { return f.In(version) == No }
 
 // OlderServer says what a server of a version lacks, what happens instead, and what to do.
 func (f Feature) OlderServer(version string) string {
