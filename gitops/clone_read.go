@@ -121,12 +121,15 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 	return world, absent, err
 }
 
-// branchTip is a branch as the clone knows it of its remote, then as its own. Errors: *NoRefError.
+// branchTip is a branch as the clone knows it of its remote, then as its own. Where no remote is configured, a pipeline may have brought the
+// branch as one of origin. Errors: *NoRefError.
 func (c *Clone) branchTip(branch string) (mirror.Tip, error) {
-	if remote, err := c.Remote(); err == nil && remote != "" {
-		if tip, err := c.tip("refs/remotes/" + remote + "/" + branch); err == nil {
-			return tip, nil
-		}
+	remote, err := c.Remote()
+	if err != nil || remote == "" {
+		remote = defaultRemote
+	}
+	if tip, err := c.tip("refs/remotes/" + remote + "/" + branch); err == nil {
+		return tip, nil
 	}
 	return c.tip("refs/heads/" + branch)
 }
