@@ -112,18 +112,18 @@ func (s *session) unversionedWorkers(ctx context.Context) ([]unversionedWorker, 
 		return nil, err
 	}
 	var out []unversionedWorker
-	for _, w := range resp.GetWorkersInfo() {
-		if worker, ok := unversionedIn(w.GetWorkerHeartbeat()); ok {
+	for _, w := range resp.GetWorkers() {
+		if worker, ok := unversionedIn(w); ok {
 			out = append(out, worker)
 		}
 	}
 	return out, nil
 }
 
-// unversionedIn is what a heartbeat tells of a worker without versioning.
-func unversionedIn(h *workerpb.WorkerHeartbeat) (unversionedWorker, bool) {
-	if h.GetDeploymentVersion().GetDeploymentName() != "" || h.GetTaskQueue() == "" {
+// unversionedIn is what a listed worker tells of itself if it has no versioning.
+func unversionedIn(w *workerpb.WorkerListInfo) (unversionedWorker, bool) {
+	if w.GetDeploymentVersion().GetDeploymentName() != "" || w.GetTaskQueue() == "" {
 		return unversionedWorker{}, false
 	}
-	return unversionedWorker{host: hostOf(h.GetWorkerIdentity()), queue: h.GetTaskQueue()}, true
+	return unversionedWorker{host: hostOf(w.GetWorkerIdentity()), queue: w.GetTaskQueue()}, true
 }
