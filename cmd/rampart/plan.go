@@ -26,21 +26,23 @@ func (a *app) planCommand() *cobra.Command {
 		snapshot   string
 	)
 	cmd := &cobra.Command{
-		Use:   "plan",
+		Use:   "plan [NAME...]",
 		Short: "Show what the bot's next cycle would do",
-		Long: `Plan shows, for each worker deployment, what the next cycle would do: the row of the rules that decides, each action with
+		Long: `Plan shows, for each worker deployment or those that are named, what the next cycle would do: the row of the rules that decides, each action with
 what policy says of it, how the routing would move, and how the files would change. It changes nothing: no writer is made.
 
 It reads the folder -C as it is on disk (so a change can be tried before it is committed), or the branch of --repo as
-rampart run does, and Temporal. With --snapshot it decides offline on what rampart observe printed; "-" is standard input.
+rampart run does, and Temporal. With --snapshot it decides offline on what rampart observe printed; "-" is standard input. A NAME
+is namespace/name, or the name alone. The others are decided too, since rollouts start one after the other; they are not shown.
 
 Exit code 2 if anything would change, 0 if nothing would, 1 if something could not be read.`,
 		Example: `  rampart plan
+  rampart plan payments/checkout
   rampart plan --repo https://git.example.com/team/workers.git --branch main -o json
   rampart observe > snapshot.json; rampart plan --snapshot snapshot.json`,
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var world rollout.World
 			var decided [][]*reconcile.Decision
 			var err error
@@ -51,6 +53,9 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 			}
 			if err != nil {
 				return err
+			}
+			if decided, err = onlyNamed(world, decided, args); err != nil {
+				return a.because(world, err)
 			}
 			return a.printPlan(output.value, world, decided)
 		},
@@ -129,22 +134,30 @@ func (a *app) decideSnapshot(ctx context.Context, name string) (rollout.World, [
 
 // readSnapshot reads what observe wrote.
 func (a *app) readSnapshot(name string) (rollout.World, error) {
-	var world rollout.World
 	data, err := a.readInput(name)
 	if err != nil {
-		return world, fmt.Errorf("read --snapshot: %w", err)
+		return rollout.World{}, fmt.Errorf("read --snapshot: %w", err)
 	}
+	world, err := decodeSnapshot(data)
+	if err != nil {
+		return world, fmt.Errorf("read --snapshot %s: %w", name, err)
+	}
+	return onlyEnvironment(world, a.env)
+}
+
+func decodeSnapshot(data []byte) (rollout.World, error) {
+	var world rollout.World
 	// What is embedded as JSON (templates, inputs of gates) goes into hashes as it is written: without white space.
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
-		return world, fmt.Errorf("read --snapshot %s: it is not the JSON that rampart observe writes: %w", name, err)
+		return world, fmt.Errorf("it is not the JSON that rampart observe writes: %w", err)
 	}
 	dec := json.NewDecoder(&compact)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&world); err != nil {
-		return world, fmt.Errorf("read --snapshot %s: it is not what rampart observe of this version writes: %w", name, err)
+		return world, fmt.Errorf("it is not what rampart observe of this version writes: %w", err)
 	}
-	return onlyEnvironment(world, a.env)
+	return world, nil
 }
 
 func (a *app) readInput(name string) ([]byte, error) {
@@ -152,6 +165,28 @@ func (a *app) readInput(name string) ([]byte, error) {
 		return io.ReadAll(a.in)
 	}
 	return os.ReadFile(name)
+}
+
+// onlyNamed are the decisions about the worker deployments of those names, all of them without names.
+func onlyNamed(world rollout.World, decided [][]*reconcile.Decision, names []string) ([][]*reconcile.Decision, error) {
+	if len(names) == 0 {
+		return decided, nil
+	}
+	chosen, err := deployments(world, names)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]*reconcile.Decision, len(decided))
+	for i, env := range decided {
+		for _, d := range env {
+			if slices.ContainsFunc(chosen, func(s rollout.Snapshot) bool {
+				return s.Deployment == d.Snapshot.Deployment && s.Environment.Name == d.Snapshot.Environment.Name
+			}) {
+				out[i] = append(out[i], d)
+			}
+		}
+	}
+	return out, nil
 }
 
 // printPlan prints what was decided. What could not be read of Temporal is an error: nothing is known to change then.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -30,9 +31,13 @@ func (a *app) policyEvalCommand() *cobra.Command {
 		Use:   "eval --input FILE [NAME]",
 		Short: "Judge one recorded input by the policies as they are",
 		Long: `Eval judges an input by the policies of its environment in the folder -C (or of --env), or by those of --policy alone, with
-the library. The input is what policies see, as JSON: with one action, or with a list of actions as it is recorded; or
-recorded decisions, one in JSON on each line, of which the last one is judged, with a NAME the last one about it. An input with
-fields or values that policies never see is an error, and of a recorded decision a warning.
+the library. The input is one of these, as JSON:
+
+- what policies see, with one action, or with a list of actions as it is recorded;
+- recorded decisions, one on each line, of which the last one is judged, with a NAME the last one about it;
+- what rampart observe printed, of which the worker deployment NAME is judged, which may be left out if there is one only.
+
+An input with fields or values that policies never see is an error, and of a recorded decision a warning.
 
 It prints what policy says of the spec and of each action, with each finding. With --query it prints the value of a Rego
 expression in place of that.
@@ -41,6 +46,7 @@ Exit code 2 if policy refuses the spec or an action that is shown: it holds it, 
 expression is undefined. 1 for an error, 0 otherwise.`,
 		Example: `  rampart policy eval --input input.json
   rampart policy eval --input decisions.jsonl payments/checkout --action Ramp/v3@25% -o json
+  rampart observe | rampart policy eval --input - payments/checkout
   rampart policy eval --input input.json --action Ramp/v3@25% --query 'input.canary.candidate.counted'
   tail -n 1 decisions.jsonl | rampart policy eval --input - --policy policies/`,
 		Args:              cobra.MaximumNArgs(1),
@@ -52,7 +58,7 @@ expression is undefined. 1 for an error, 0 otherwise.`,
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
 	a.addPolicies(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.input, "input", "", `file with the input, or with recorded decisions; "-" is standard input`)
+	flags.StringVar(&f.input, "input", "", `file with the input, with recorded decisions, or with what rampart observe printed; "-" is standard input`)
 	flags.StringVar(&f.action, "action", "", "look at one action only, by its ID")
 	flags.StringVar(&f.query, "query", "", "print the value of a Rego expression on the input (without --action on that about the one action, or else about the spec)")
 	flags.StringArrayVar(&f.policies, "policy", nil, "file or folder of policies and data to judge by, in place of the environment's; may be repeated")
@@ -150,15 +156,23 @@ func (a *app) readJudged(ctx context.Context, name, file string) (recordedInput,
 		return recordedInput{}, fmt.Errorf("read --input: %w", err)
 	}
 	var shape struct {
-		Input   json.RawMessage `json:"input"`
-		Action  json.RawMessage `json:"action"`
-		Actions json.RawMessage `json:"actions"`
+		Input        json.RawMessage `json:"input"`
+		Action       json.RawMessage `json:"action"`
+		Actions      json.RawMessage `json:"actions"`
+		Environments json.RawMessage `json:"environments"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&shape); err != nil {
 		return recordedInput{}, fmt.Errorf("read --input %s: it is no JSON: %w", file, err)
 	}
 	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
 		return lastJudged(ctx, name, decisionLines{name: "-", in: bytes.NewReader(data)})
+	}
+	if shape.Environments != nil {
+		document, err := a.observedInput(name, data)
+		if err != nil {
+			return recordedInput{}, fmt.Errorf("read --input %s: %w", file, err)
+		}
+		return recordedInput{document: document}, nil
 	}
 	document, err := policy.DecodeDocument(data)
 	if err != nil {
@@ -168,6 +182,32 @@ func (a *app) readJudged(ctx context.Context, name, file string) (recordedInput,
 		return recordedInput{}, fmt.Errorf("read --input %s: it is about %s, not %s", file, document.Deployment(), name)
 	}
 	return recordedInput{document: document}, nil
+}
+
+// observedInput is what policies see of a worker deployment that was observed.
+func (a *app) observedInput(name string, data []byte) (*policy.Document, error) {
+	world, err := decodeSnapshot(data)
+	if err != nil {
+		return nil, err
+	}
+	if one, err := onlyEnvironment(world, a.env); err == nil { // else --env only says which policies judge
+		world = one
+	}
+	all, err := deployments(world, nil)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		if len(all) != 1 {
+			return nil, fmt.Errorf("it holds %d worker deployments: name the one to judge, as rampart policy eval --input FILE NAMESPACE/NAME", len(all))
+		}
+		name = all[0].Deployment.String()
+	}
+	s, err := deployment(world, name)
+	if err != nil {
+		return nil, err
+	}
+	return policy.NewDocument(plan.Judged(s), plan.Propose(s))
 }
 
 func lastJudged(ctx context.Context, name string, source decisionSource) (recordedInput, error) {

@@ -234,6 +234,7 @@ func (r *previewing) problems(v, base validation, out *report.Preview) []v1alpha
 	if old > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("what is wrong with %s already is not shown (problems: %d)", m.Base.Name, old))
 	}
+	list = append(list, r.unclaimed()...)
 	for _, file := range m.Conflicts {
 		list = append(list, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Message: fmt.Sprintf(
 			"%s changed this file too: what is previewed is the file of the change, without that; merge or rebase first", m.Base.Name)})
@@ -251,10 +252,17 @@ func (r *previewing) unjudged() []string {
 	for _, env := range m.Own.Environments {
 		own[env.Environment.Name] = env
 	}
+	renamed := r.renamed()
 	for _, was := range m.Before.Environments {
 		name := was.Environment.Name
 		is, there := own[name]
 		delete(own, name)
+		if to, ok := renamed[name]; ok {
+			say("%s: environment %s is renamed to %s", gitops.ConfigFile, name, to.Environment.Name)
+			is, there = to, true
+			delete(own, to.Environment.Name)
+			was.Environment.Name, was.Environment.ManagerIdentity = to.Environment.Name, to.Environment.ManagerIdentity // else the settings differ by these
+		}
 		switch {
 		case !there:
 			say("%s: it has no environment %s any more, or cannot be read", gitops.ConfigFile, name)
@@ -280,6 +288,42 @@ func (r *previewing) unjudged() []string {
 	if n := m.WrittenCount; n > 0 {
 		say("files that the bot writes (%d): %s. The records of %s count here; rampart plan shows what the bot does about an edit", n,
 			joinSome(m.Written, 5), m.Base.Name)
+	}
+	return out
+}
+
+// renamed are the environments of the change that write where one of the base did which the change does not have, by the name of that.
+func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
+	before, own := r.merge.Before.Environments, r.merge.Own.Environments
+	named := func(list []rollout.EnvironmentWorld, name string) bool {
+		return slices.ContainsFunc(list, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
+	}
+	out := map[string]rollout.EnvironmentWorld{}
+	for _, was := range before {
+		if named(own, was.Environment.Name) {
+			continue
+		}
+		for _, is := range own {
+			if at, to := was.Environment.Output, is.Environment.Output; at.Path == to.Path && at.Branch == to.Branch && !named(before, is.Environment.Name) {
+				out[was.Environment.Name] = is
+			}
+		}
+	}
+	return out
+}
+
+// unclaimed warns of environments that lose what they manage by their new names.
+func (r *previewing) unclaimed() []v1alpha1.Problem {
+	var out []v1alpha1.Problem
+	renamed := r.renamed()
+	for _, was := range r.merge.Before.Environments {
+		to, ok := renamed[was.Environment.Name]
+		if old := was.Environment.ManagerIdentity; ok && old != to.Environment.ManagerIdentity {
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: gitops.ConfigFile, Message: fmt.Sprintf(
+				"environment %s is renamed to %s, and its manager identity changes with it: in Temporal its worker deployments are managed by %[3]s, "+
+					"so the bot would not move their traffic. Set managerIdentity: %[3]s for %[2]s, or run rampart adopt for each worker deployment",
+				was.Environment.Name, to.Environment.Name, old)})
+		}
 	}
 	return out
 }

@@ -195,6 +195,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	root.AddCommand(a.validateCommand(), a.renderCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
 		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.policyCommand(), a.simulateCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(a.operatorCommands()...)
+	root.AddCommand(foreignCommands()...)
 	addFaults(root)
 	a.completeRest(root)
 	return root

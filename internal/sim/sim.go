@@ -328,7 +328,7 @@ func (s *simulation) ask(t time.Time, d decision) {
 		}
 		waiting[h.Action.ID] = true
 		if _, there := s.asked[h.Action.ID]; !there {
-			s.asked[h.Action.ID] = approval{t.Add(s.script.Approvals.After.Duration), h.Action}
+			s.asked[h.Action.ID] = approval{s.answered(t, h.Action), h.Action}
 		}
 	}
 	for _, a := range d.plan.Actions {
@@ -342,6 +342,20 @@ func (s *simulation) ask(t time.Time, d decision) {
 			delete(s.asked, id)
 		}
 	}
+}
+
+// answered is when people approve an action that waits at t: some time after it was proposed, which may be before the start.
+func (s *simulation) answered(t time.Time, a rollout.Action) time.Time {
+	since := t
+	if r := s.snapshot.Record.Routing; r != nil {
+		if p := r.Spec.Proposal; p != nil && !p.Withdrawn && p.BuildID == a.BuildID && p.To == a.To {
+			since = p.Since.Time
+		}
+	}
+	if at := since.Add(s.script.Approvals.After.Duration); at.After(t) {
+		return at
+	}
+	return s.after(t, t)
 }
 
 // tell makes an entry of a cycle in which something happened.

@@ -249,6 +249,28 @@ func TestFromRecord(t *testing.T) {
 	}
 }
 
+// A pause, and people's time to answer, go on from when they began; what ended before the start ends with it.
+func TestUnderWay(t *testing.T) {
+	asked := given(t, twoSteps)
+	asked.Judge = rules{approval: rollout.Promote}
+	for name, c := range map[string]struct {
+		in         Input
+		begun, ago time.Duration // how long the rollout goes on until the record is taken, and how long ago that was
+		want       string
+	}{
+		"a pause":                  {given(t, twoSteps), 11*time.Minute + 20*time.Second, 6 * time.Minute, "14m10s promote v1-next [Ramping]"},
+		"a pause that is over":     {given(t, twoSteps), 11*time.Minute + 20*time.Second, time.Hour, "0s promote v1-next [Ramping]"},
+		"an approval":              {asked, 41*time.Minute + 40*time.Second, 4 * time.Minute, "5m50s approved: the last step is done; promote v1-next [Ramping]"},
+		"an approval that is late": {asked, 41*time.Minute + 40*time.Second, time.Hour, "10s approved: the last step is done; promote v1-next [Ramping]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := recorded(t, c.in, c.begun)
+			in.World.At = v1alpha1.NewTime(in.World.At.Add(c.ago))
+			require.Contains(t, told(run(t, in)), c.want)
+		})
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Input)

@@ -19,7 +19,7 @@ func newTemporal(in Input) *temporal {
 	}
 	rec := in.Snapshot.Record.Routing.Spec
 	if rec.Basis != nil {
-		m.routing, m.manager, m.token = routingOf(rec, m.start), in.Snapshot.Environment.ManagerIdentity, 1
+		m.routing, m.manager, m.token = routingOf(rec, movedAt(in)), in.Snapshot.Environment.ManagerIdentity, 1
 	}
 	for _, r := range rec.Versions {
 		m.versions[r.BuildID] = m.recorded(r, rec.Promotions)
@@ -27,8 +27,28 @@ func newTemporal(in Input) *temporal {
 	return m
 }
 
-// routingOf is the routing that a record's last decision leads to: its basis, moved at the start if it was not moved yet.
-func routingOf(rec v1alpha1.RoutingSpec, start time.Time) rollout.RoutingConfig {
+// movedAt is when the record's last decision moved traffic, which is not in its basis yet. While nothing else was decided since, the status
+// tells when; a raise that is proposed comes after the pause of the step before. Otherwise it is not known: at the start, so that pauses are whole.
+func movedAt(in Input) time.Time {
+	rec, at := in.Snapshot.Record.Routing.Spec, in.World.At.Time
+	if p := rec.Proposal; p != nil && !p.Withdrawn && p.From > 0 && rec.Target != nil && p.BuildID == rec.Target.BuildID {
+		return rec.Target.Since.Time
+	}
+	recorded := in.Snapshot.Record.Status
+	if recorded == nil || recorded.Status == nil || recorded.Status.Decision == nil || recorded.Status.Decision.Since == nil {
+		return at
+	}
+	for _, c := range recorded.Status.Conditions {
+		moved := c.Reason == string(rollout.Ramping) || c.Reason == string(rollout.RolloutComplete)
+		if since := recorded.Status.Decision.Since.Time; c.Type == v1alpha1.ConditionReady && moved && since.Before(at) {
+			return since
+		}
+	}
+	return at
+}
+
+// routingOf is the routing that a record's last decision leads to: its basis, moved at that time if it was not moved yet.
+func routingOf(rec v1alpha1.RoutingSpec, moved time.Time) rollout.RoutingConfig {
 	r := rollout.RoutingConfig{Current: rec.Basis.Current, Revision: rec.Basis.Revision, CurrentChangedAt: rec.Basis.CurrentChangedAt.Time,
 		RampingChangedAt: rec.Basis.RampingChangedAt.Time, PercentageChangedAt: rec.Basis.PercentageChangedAt.Time}
 	setRamp(&r, rec.Basis.Ramping)
@@ -44,13 +64,13 @@ func routingOf(rec v1alpha1.RoutingSpec, start time.Time) rollout.RoutingConfig 
 	}
 	to.Revision++
 	if to.Current != r.Current {
-		to.CurrentChangedAt = start
+		to.CurrentChangedAt = moved
 	}
 	if to.HasRamp != r.HasRamp || to.Ramping != r.Ramping {
-		to.RampingChangedAt = start
+		to.RampingChangedAt = moved
 	}
 	if to.HasRamp != r.HasRamp || to.Ramping != r.Ramping || to.Percentage != r.Percentage {
-		to.PercentageChangedAt = start
+		to.PercentageChangedAt = moved
 	}
 	return to
 }

@@ -125,8 +125,7 @@ func TestMergeByAnotherApproves(t *testing.T) {
 func TestOutputOfTheBotAlone(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)
-	w := newWorld(t, onGitea(r), onBranch("deploy"))
-	w.output = "prod"
+	w := newWorld(t, onGitea(r), onBranch("deploy"), inFolder("prod"))
 	ada, grace := r.person, giteatest.Start(t).User(t, "grace")
 	r.Collaborators(t, grace)
 	r.Protect(t, sdk.CreateBranchProtectionOption{RuleName: "deploy", EnablePush: true, EnablePushWhitelist: true, PushWhitelistUsernames: []string{r.bot.Login},

@@ -113,6 +113,9 @@ type option func(*world)
 // onBranch says that the manifests are on a branch of their own.
 func onBranch(name string) option { return func(w *world) { w.branch = name } }
 
+// inFolder says that the manifests are in another folder than is usual.
+func inFolder(name string) option { return func(w *world) { w.output = name } }
+
 // onOwnServer says that the Temporal server is the test's alone.
 func onOwnServer() option {
 	return func(w *world) { w.server = temporalenv.Start(w.t, temporalenv.Options{}) }
@@ -184,7 +187,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = w.fleet.Watch(ctx, temporalenv.Source{Repo: w.repo.Dir, Branch: w.branch, Path: output})
+		_ = w.fleet.Watch(ctx, temporalenv.Source{Repo: w.repo.Dir, Branch: w.branch, Path: w.output})
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	t.Cleanup(func() {

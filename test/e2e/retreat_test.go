@@ -83,14 +83,14 @@ func TestCurrentVersionSetByHand(t *testing.T) {
 	w.say("rollback", "--reason", "timeouts")
 	w.awaitReason("RolledBack")
 	w.settle() // a bot that saw the mark before the commit has said its own by now
-	said := w.did()[w.id()+": because timeouts"]
-	require.Positive(t, said)
+	say := w.id() + ": roll back to v1: timeouts"
+	said := w.did()[say]
 	w.setCurrent(w.build("app:v2"))
 	w.eventually("taken back", func() bool { return len(w.changes()) == 4 })
 	w.settle()
 	require.Equal(t, []string{"current v1", "current v2", "current v1", "current v1"}, w.changes())
 	require.Equal(t, "RolledBack", w.reason())
-	require.Equal(t, said+1, w.did()[w.id()+": because timeouts"], "by the bot")
+	require.Equal(t, said+1, w.did()[say], "by the bot")
 
 	v1 := cart.build("cart:v1")
 	cart.eventually("v1 is scaled down", func() bool { return cart.scaledDown(v1) })
