@@ -5,6 +5,7 @@ BIN      := bin
 LINT     := v2.15.0
 GITEA    := v1.25.2
 GOTESTSUM := v1.13.0
+VULN     := v1.9.0
 # What GitHub publishes of its API, as npm packages. Their digests are in internal/githubtest/extract.
 OPENAPI  := octokit-openapi-23.0.2.tgz
 GRAPHQL  := octokit-graphql-schema-15.26.1.tgz
@@ -69,7 +70,7 @@ test-times: ## the slowest tests of make test, slowest first
 	$(GO) run gotest.tools/gotestsum@$(GOTESTSUM) tool slowest --threshold $(SLOWER) --jsonfile $(BIN)/test-times.json
 
 .PHONY: check
-check: format lint race ## format, lint and vet, import rules, Rego tests, unit tests but the long ones under the race detector, fuzz seeds
+check: format lint vuln race ## format, lint and vet, known vulnerabilities, import rules, Rego tests, unit tests but the long ones under the race detector, fuzz seeds
 
 .PHONY: format
 format:
@@ -83,6 +84,14 @@ lint: $(BIN)/golangci-lint-$(LINT)
 $(BIN)/golangci-lint-$(LINT):
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT)
 	mv $(BIN)/golangci-lint $@
+
+.PHONY: vuln
+vuln: $(BIN)/govulncheck-$(VULN) ## known vulnerabilities of dependencies, where their database can be reached
+	test/vuln.sh $(CURDIR)/$(BIN)/govulncheck-$(VULN)
+
+$(BIN)/govulncheck-$(VULN):
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN)
+	mv $(BIN)/govulncheck $@
 
 # The forge that tests run: once, some minutes. Its templates stay where its module is. Without it those tests are skipped.
 .PHONY: gitea

@@ -24,15 +24,27 @@ import (
 // soon is a rollout at once, whose predecessor is kept for a second.
 const soon = "{strategy: AllAtOnce, rollback: {window: 1s}%s}"
 
+// stranger is the identity of workers that Git knows nothing of.
+const stranger = "stray"
+
 // poll asks once for work as a worker of a version does that Git knows nothing of, on the queue named like its worker deployment:
 // which makes Temporal list the version.
 func (w *world) poll(ctx context.Context, buildID string) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Second)
 	defer stop()
 	_, _ = w.ns.Service().PollWorkflowTaskQueue(ctx, &workflowservice.PollWorkflowTaskQueueRequest{
-		Namespace: w.ns.Name(), Identity: "stray", TaskQueue: &taskqueuepb.TaskQueue{Name: w.name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		Namespace: w.ns.Name(), Identity: stranger, TaskQueue: &taskqueuepb.TaskQueue{Name: w.name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 		DeploymentOptions: &deploymentpb.WorkerDeploymentOptions{DeploymentName: w.id(), BuildId: buildID,
 			WorkerVersioningMode: enumspb.WORKER_VERSIONING_MODE_VERSIONED},
+	})
+}
+
+// polls reports whether Temporal lists that worker.
+func (w *world) polls(ctx context.Context, buildID string) bool {
+	resp, err := w.ns.Service().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{Namespace: w.ns.Name(),
+		TaskQueue: &taskqueuepb.TaskQueue{Name: w.name}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW})
+	return err == nil && slices.ContainsFunc(resp.GetPollers(), func(p *taskqueuepb.PollerInfo) bool {
+		return p.GetIdentity() == stranger && p.GetDeploymentOptions().GetBuildId() == buildID
 	})
 }
 

@@ -465,11 +465,12 @@ func TestProtectedBranch(t *testing.T) {
 			require.Equal(t, "rampart-output/default", p.Head.Ref)
 			require.Equal(t, "rampart(default): commit to main", p.Title)
 			require.Equal(t, r.bot.Login, p.Poster.UserName)
-			raised := len(w.calls())
+			if w.routing().Desired.Current == "" {
+				require.Empty(t, w.calls(), "nothing is raised before it is merged")
+			}
 			head := p.Head.Sha
 			ok, _, err := r.person.Client(t).MergePullRequest(r.Owner, r.Name, p.Index, sdk.MergePullRequestOption{Style: sdk.MergeStyleSquash, Title: p.Title, HeadCommitId: head})
 			if err == nil && ok {
-				require.Equal(t, raised, len(w.calls()), "nothing is raised before")
 				merged = append(merged, head)
 			}
 		}

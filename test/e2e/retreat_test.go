@@ -108,7 +108,9 @@ func TestDeletionsByOthers(t *testing.T) {
 	w, cart := newWorldWithCart(t)
 	w.ns.BeforeForward(func(_ string, request proto.Message) {
 		if r, ok := request.(*workflowservice.DeleteWorkerDeploymentVersionRequest); ok && r.GetDeploymentVersion().GetDeploymentName() == w.id() {
-			w.poll(t.Context(), r.GetDeploymentVersion().GetBuildId())
+			for id := r.GetDeploymentVersion().GetBuildId(); t.Context().Err() == nil && !w.polls(t.Context(), id); {
+				w.poll(t.Context(), id)
+			}
 		}
 	})
 	b := w.start()

@@ -1,0 +1,67 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	quoted   = regexp.MustCompile("`([^`]+)`")
+	testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*…?$`)
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// TestDocumentsNameTests: each test that these documents name is in the package that they name before it, on the same line. A name with … stands for
+// all that begin like that.
+func TestDocumentsNameTests(t *testing.T) {
+	root := filepath.Join("..", "..")
+	for _, document := range []string{"SECURITY.md", "docs/guarantees.md", "docs/tenancy.md", "docs/threat-model.md"} {
+		text, err := os.ReadFile(filepath.Join(root, document))
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(text), "\n") {
+			var known []string
+			for _, m := range quoted.FindAllStringSubmatch(line, -1) {
+				switch name := m[1]; {
+				case testName.MatchString(name):
+					assert.True(t, names(known, name), "%s:%d: there is no %s in the package that is named before it", document, i+1, name)
+				default:
+					if tests := testsIn(t, filepath.Join(root, name)); len(tests) > 0 {
+						known = tests
+					}
+				}
+			}
+		}
+	}
+}
+
+// names reports whether a name is one of the known ones, or with … the beginning of one.
+func names(known []string, name string) bool {
+	for _, k := range known {
+		if begin, many := strings.CutSuffix(name, "…"); k == name || many && strings.HasPrefix(k, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// testsIn are the tests and fuzz targets of a package, none where there is no such folder.
+func testsIn(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	require.NoError(t, err)
+	var out []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range testFunc.FindAllStringSubmatch(string(text), -1) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
