@@ -135,7 +135,7 @@ func TestOutputOfTheBotAlone(t *testing.T) {
 	w.is(ada.Login, ada.Login+"@example.com")
 	w.start(byOther...)
 	w.push("as the example has it", map[string]string{"rampart.yaml": string(config), specFile: specText{image: "app:v1", strategy: slowSteps}.String()})
-	p := w.awaitPull(r, "promote shop/checkout to ")
+	p := w.awaitProposed(r, "promote shop/checkout to ")
 	require.Equal(t, "deploy", p.Base.Ref)
 
 	out, ok := w.tryPush("deploy", w.dir()+"/routing.yaml", func(text string) string {
