@@ -24,6 +24,7 @@ const (
 	CheckInput     CheckKind = "input"     // a field of the input that is never there, a value that it never has
 	CheckType      CheckKind = "type"      // terms whose types do not go together
 	CheckParameter CheckKind = "parameter" // data that nobody gives, or that nobody reads
+	CheckMisplaced CheckKind = "misplaced" // parameters of the library in a place where nothing reads them
 	CheckTest      CheckKind = "test"      // a test that does not compile
 )
 

@@ -307,8 +307,23 @@ given := {"author": "ada"}
 			"data.yaml:4: rampart.config.rollout.canary: there is no parameter maxStuk (did you mean maxStuck?) []",
 		}},
 		{name: "almost rampart", policy: rule("true"), data: "rampat: {config: {rollout: {canary: {maxStuck: 3}}}}\n", want: []string{
+			"data.yaml:1: rampat: no policy refers to it: rampart.config.rollout.canary is where the library looks [misplaced]",
+		}},
+		{name: "almost rampart, with little in it", policy: rule("true"), data: "rampat: {config: {}}\n", want: []string{
 			"data.yaml:1: rampat: no policy refers to it (did you mean rampart?) [parameter]",
 		}},
+		{name: "a rule of the library without rampart.config", policy: rule("true"), data: "more: 1\nrollout:\n  freeze: {windows: []}\n", want: []string{
+			"data.yaml:1: more: no policy refers to it [parameter]",
+			"data.yaml:3: rollout: no policy refers to it: rampart.config.rollout.freeze is where the library looks [misplaced]",
+		}},
+		{name: "a rule of the library by its parameter", policy: rule("true"), data: "freeze:\n  windows: []\n", want: []string{
+			"data.yaml:1: freeze: no policy refers to it: rampart.config.rollout.freeze is where the library looks [misplaced]",
+		}},
+		{name: "a name of the library for something else", policy: rule("true"), data: "freeze: {mine: 1}\nrollout: {mine: 2}\n", want: []string{
+			"data.yaml:1: freeze: no policy refers to it [parameter]",
+			"data.yaml:2: rollout: no policy refers to it [parameter]",
+		}},
+		{name: "a name of the library that a policy looks at", policy: rule("data.rollout.freeze.windows == 1"), data: "rollout: {freeze: {windows: 1}}\n"},
 		{name: "a test gives it", policy: rule("input.action.to > data.shop.max"), data: "shop: {max: 3}\n", test: head + "test_it if {\n\tcount(deny) == 0 with data.shop.min as 3\n\tdata.shop.min == 3\n\tdata.rampart.rollout.denny\n}\n", want: []string{
 			"policies/p_test.rego:6: data.rampart.rollout.denny: no data file gives it and no rule is called so (did you mean deny?) [parameter]",
 		}},

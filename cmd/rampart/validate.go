@@ -185,12 +185,12 @@ func (j *judges) problems() []v1alpha1.Problem {
 	return checked(policy.Compile(cfg).Problems(), cfg)
 }
 
-// checked are the problems of policies; errors in the files that an engine found broken.
+// checked are the problems of policies; errors in the files that an engine found broken, and where a parameter has no effect for being misplaced.
 func checked(broken []policy.Problem, cfg policy.Config) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, p := range policy.Check(cfg) {
 		severity := v1alpha1.Warning
-		if slices.ContainsFunc(broken, func(b policy.Problem) bool { return b.Path == p.Path }) {
+		if p.Check == policy.CheckMisplaced || slices.ContainsFunc(broken, func(b policy.Problem) bool { return b.Path == p.Path }) {
 			severity = v1alpha1.Error
 		}
 		out = append(out, v1alpha1.Problem{Severity: severity, File: p.Path, Line: p.Line, Message: p.Message})

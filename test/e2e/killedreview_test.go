@@ -41,7 +41,7 @@ func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 		p = w.pull(r, p.Index)
 		list, _, err := r.person.Client(w.t).ListStatuses(r.Owner, r.Name, p.Head.Sha, sdk.ListStatusesOption{})
 		require.NoError(w.t, err)
-		return strings.Contains(w.repo.Files(p.Head.Sha)[recordDir+"/routing.yaml"], p.HTMLURL) && len(list) > 0
+		return strings.Contains(w.repo.Files(p.Head.Sha)[w.dir()+"/routing.yaml"], p.HTMLURL) && len(list) > 0
 	})
 	return p
 }

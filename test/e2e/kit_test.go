@@ -457,13 +457,11 @@ func (w *world) build(image string) string {
 	return ""
 }
 
-// calls are the accepted routing calls, with images' tags in place of build IDs.
+// calls are changes of a single bot's making: one that was answered does not ask again. One that waited no longer for an answer does.
 func (w *world) calls() []string {
-	var out []string
-	for _, c := range w.ns.RoutingCalls(w.id()) {
-		out = append(out, buildSuffix.ReplaceAllString(c, "$1"))
-	}
-	return out
+	w.t.Helper()
+	require.Empty(w.t, w.ns.RoutingRepeats(w.id()), "asked for again, although it was answered")
+	return w.changes()
 }
 
 var buildSuffix = regexp.MustCompile(`\b(v[0-9]+|bad)-[0-9a-f]{8}\b`)

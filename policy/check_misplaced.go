@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	library "github.com/rampart-gitops/rampart/rego"
+)
+
+// misplaced is the parameter that data at a path is meant to be, by its name below rampart.config, and where that is; "": none. It is one by the names
+// of a group and a rule, one in the other, or by that of a rule with one of its parameters in it.
+func misplaced(node *dataNode, path []string) (string, *dataNode) {
+	var schema parameterSchema
+	if json.Unmarshal([]byte(library.ConfigSchema()), &schema) != nil {
+		return "", nil
+	}
+	return schema.misplaced(node, path)
+}
+
+func (s parameterSchema) misplaced(node *dataNode, path []string) (string, *dataNode) {
+	name, above := path[len(path)-1], ""
+	if len(path) > 1 {
+		above = path[len(path)-2]
+	}
+	for _, group := range slices.Sorted(maps.Keys(s.Properties)) {
+		if rule, ok := s.Properties[group].Properties[name]; ok && (above == group || rule.has(node)) {
+			return parameterName([]string{group, name}), node
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(node.fields)) {
+		if meant, found := s.misplaced(node.fields[key], append(slices.Clip(path), key)); meant != "" {
+			return meant, found
+		}
+	}
+	return "", nil
+}
+
+// has reports whether data gives one of a rule's parameters.
+func (s parameterSchema) has(node *dataNode) bool {
+	for key := range node.fields {
+		if _, ok := s.Properties[key]; ok {
+			return true
+		}
+	}
+	return false
+}
