@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +143,18 @@ func TestDriftNamesAWayOut(t *testing.T) {
 				require.Len(t, w.server.calls, calls)
 			}
 		})
+	}
+}
+
+// A drift that was made under the bot's own identity is most likely another bot's.
+func TestDriftBySameIdentity(t *testing.T) {
+	for who, own := range map[string]bool{owner: true, "ada@laptop": false, "": false} {
+		w := driftWaits()["ramp, held by policy"](t)
+		w.server.modifier = who
+		w.run(time.Minute)
+		require.Equal(t, "RoutingDrift", w.reason())
+		require.Equal(t, own, strings.Contains(w.message(), "by "+owner+". That is this environment's own identity: most likely the bot of another repository has it too, "+
+			"so give each a managerIdentity of its own"), "%s: %s", who, w.message())
 	}
 }
 

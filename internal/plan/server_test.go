@@ -14,6 +14,7 @@ type server struct {
 	now      time.Time
 	routing  rollout.RoutingConfig
 	manager  string
+	modifier string // who changed the routing last; "": not told
 	token    int
 	versions map[string]*serverVersion
 	gates    map[string]rollout.GateState
@@ -206,7 +207,7 @@ func (s *server) observe(ask rollout.Ask) rollout.Observation {
 	if s.down {
 		return rollout.Observation{At: s.now, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "unavailable"}}
 	}
-	o := rollout.Observation{At: s.now, Exists: rollout.Yes, Routing: s.routing, ConflictToken: []byte(fmt.Sprint(s.token)), ManagerIdentity: s.manager}
+	o := rollout.Observation{At: s.now, Exists: rollout.Yes, Routing: s.routing, ConflictToken: []byte(fmt.Sprint(s.token)), ManagerIdentity: s.manager, LastModifier: s.modifier}
 	if len(s.versions) == 0 {
 		o = rollout.Observation{At: s.now, Exists: rollout.No, ConflictToken: o.ConflictToken}
 	}
