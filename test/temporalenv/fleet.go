@@ -25,6 +25,9 @@ type Image struct {
 	DefaultBehavior workflow.VersioningBehavior
 	// ActivitiesOnly says that its workers poll for activities alone, WorkflowsOnly for workflows.
 	ActivitiesOnly, WorkflowsOnly bool
+	// Command is run as a process of its own in place of all that, with the container's variables and nothing else in its environment. It is
+	// asked to end by SIGTERM.
+	Command []string
 }
 
 // FleetConfig is what a Fleet needs to know of the cluster beside the manifests.

@@ -1,15 +1,18 @@
 package temporalenv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -67,6 +70,9 @@ func (p *pod) run(ctx context.Context) error {
 	env, err := p.fleet.environ(p.object, p.deployment.Env)
 	if err != nil {
 		return err
+	}
+	if len(p.image.Command) > 0 {
+		return p.exec(ctx, env)
 	}
 	opts, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{DisableFile: true, EnvLookup: env})
 	if err != nil {
@@ -174,4 +180,22 @@ func (f *Fleet) environ(object string, vars []corev1.EnvVar) (environment, error
 		env[v.Name] = value
 	}
 	return env, nil
+}
+
+// exec runs the image's command until the pod is not wanted any longer.
+func (p *pod) exec(ctx context.Context, env environment) error {
+	cmd := exec.CommandContext(ctx, p.image.Command[0], p.image.Command[1:]...)
+	cmd.Env = append(env.Environ(), "HOME=/") // as container runtimes do
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.image.Command[0], err)
+	}
+	p.ready.Store(true)
+	p.beginOnce.Do(func() { close(p.begun) })
+	if err := cmd.Wait(); ctx.Err() == nil {
+		return fmt.Errorf("%s ended: %w: %s", p.image.Command[0], err, said.String())
+	}
+	return nil
 }
