@@ -114,7 +114,7 @@ func (s *Site) simulated() bool { return s.World != nil }
 func Run(t *testing.T, start func(*testing.T) *Site) {
 	for name, test := range map[string]func(*Site){
 		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus,
-		"closed": testClosed, "a deleted account": testGhost, "approvals": testApprovals,
+		"closed": testClosed, "a deleted account": testGhost, "approvals": testApprovals, "authors": testAuthors,
 		"merge": testMerge, "merged by a person": testMergedByPerson, "pushed to the base": testPushedToBase,
 		"automatic merge": testAutomaticMerge, "automatic merge taken back": testTakenBack, "automatic merge by another method": testOrderedAnew,
 		"automatic merge of a person": testOrderOfAPerson, "nothing to wait for": testNothingToWaitFor,

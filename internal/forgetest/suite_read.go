@@ -2,10 +2,12 @@ package forgetest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
 // Who closed it, and what it was when it was closed, whatever became of the branch.
@@ -56,6 +58,30 @@ func testGhost(s *Site) {
 	require.Empty(s, d.Author)
 	require.Empty(s, d.ClosedBy)
 	require.Equal(s, forge.StateClosed, d.State)
+}
+
+// Whose a commit is, by the e-mail addresses of its author and its committer: nobody's where no account has them.
+func testAuthors(s *Site) {
+	by := func(u *User) string { return "Somebody <" + u.Address() + ">" }
+	const stranger = "Somebody <somebody@elsewhere.example.com>"
+	for i, c := range []struct {
+		author, committer string
+		want              []forge.Person
+	}{
+		{by(s.Person), by(s.Bot), []forge.Person{s.person(), s.bot()}},
+		{by(s.Bot), by(s.Person), []forge.Person{s.bot(), s.person()}},
+		{by(s.Person), by(s.Person), []forge.Person{s.person(), s.person()}},
+		{stranger, by(s.Person), []forge.Person{{}, s.person()}},
+		{stranger, stranger, []forge.Person{{}, {}}},
+	} {
+		commit := s.Git.Commit(gittest.Commit{Branch: fmt.Sprintf("by-%d", i), Parent: "refs/heads/main", By: c.author, For: c.committer,
+			Write: map[string]string{fmt.Sprintf("by/%d", i): "x\n"}})
+		people, err := s.Forge.Authors(s.Context(), commit)
+		require.NoError(s, err)
+		require.Equal(s, c.want, people, "%s, committed by %s", c.author, c.committer)
+	}
+	_, err := s.Forge.Authors(s.Context(), strings.Repeat("0123", 10))
+	require.ErrorContains(s, err, "ask who wrote commit 0123")
 }
 
 // The last word of each who may write.

@@ -3,6 +3,7 @@ package forgetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,9 @@ type User struct {
 	Write bool   // to the repository; all can read it
 	Guest bool   // sees nothing of a private repository
 }
+
+// Address is the account's e-mail address, which everybody may see.
+func (u *User) Address() string { return u.Login + "@example.com" }
 
 // Token is a credential of a user.
 type Token struct {
@@ -201,6 +205,21 @@ func (s *State) User(login string) *User {
 		return nil
 	}
 	return s.users[i]
+}
+
+// UserByAddress is the account with an e-mail address, or nil.
+func (s *State) UserByAddress(address string) *User {
+	i := slices.IndexFunc(s.users, func(u *User) bool { return u.Address() == address })
+	if i < 0 {
+		return nil
+	}
+	return s.users[i]
+}
+
+// People are the accounts of a commit's author and committer, nil for whom no account has the e-mail address of.
+func (s *State) People(commit string) (author, committer *User) {
+	addresses := strings.Fields(s.Git.Git("show", "-s", "--format=%ae %ce", commit))
+	return s.UserByAddress(addresses[0]), s.UserByAddress(addresses[1])
 }
 
 // UserByID is an account, or nil.

@@ -30,6 +30,23 @@ func getPermission(c *forgetest.Call) forgetest.Reply {
 	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"permission": level, "role_name": level, "user": user(u)}}
 }
 
+// getCommit names no account where nobody has the address.
+func getCommit(c *forgetest.Call) forgetest.Reply {
+	commit := c.Param("ref")
+	if !c.Commit(commit) {
+		return refuse(http.StatusUnprocessableEntity, "No commit found for SHA: "+commit)
+	}
+	body := map[string]any{"sha": commit, "node_id": "C", "parents": []any{}, "author": nil, "committer": nil}
+	author, committer := c.People(commit)
+	if author != nil {
+		body["author"] = user(author)
+	}
+	if committer != nil {
+		body["committer"] = user(committer)
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: body}
+}
+
 func getIssue(c *forgetest.Call) forgetest.Reply {
 	p := c.Pull(c.Number("issue_number"))
 	body := map[string]any{

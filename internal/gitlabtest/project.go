@@ -1,16 +1,36 @@
 package gitlabtest
 
 import (
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/forgetest"
 )
 
 func getUser(c *forgetest.Call) forgetest.Reply { return ok(person(c.By)) }
 
+// getUserByID is the only answer that has the address which a user made public.
+func getUserByID(c *forgetest.Call) forgetest.Reply {
+	u := c.UserByID(int64(c.Number("id")))
+	if u == nil {
+		return refuse(http.StatusNotFound, "404 User Not Found")
+	}
+	body := maps.Clone(person(u).(map[string]any))
+	body["public_email"] = u.Address()
+	return ok(body)
+}
+
+// listUsers finds by the login, or by a part of the name or an address. A name may be anything, somebody's address too.
 func listUsers(c *forgetest.Call) forgetest.Reply {
 	found := []any{}
+	switch search := c.Query("search"); {
+	case search == imposed:
+		found = append(found, person(c.Person))
+	case search != "" && c.UserByAddress(search) != nil:
+		found = append(found, person(c.UserByAddress(search)))
+	}
 	if u := c.User(c.Query("username")); u != nil {
 		found = append(found, person(u))
 	}
@@ -27,6 +47,18 @@ func getProject(c *forgetest.Call) forgetest.Reply {
 		"visibility": visibility, "web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name, "merge_method": method(c), "squash_option": squashOption(c),
 		"only_allow_merge_if_pipeline_succeeds": len(c.Rules().Checks) > 0, "namespace": map[string]any{"id": 5, "full_path": c.Owner},
 	})
+}
+
+// imposed is an address that is not the person's, and stands in their name.
+const imposed = "somebody@elsewhere.example.com"
+
+func getCommit(c *forgetest.Call) forgetest.Reply {
+	commit := c.Param("sha")
+	if !c.Commit(commit) {
+		return refuse(http.StatusNotFound, "404 Commit Not Found")
+	}
+	who := strings.Split(c.Git.Git("show", "-s", "--format=%an%n%ae%n%cn%n%ce", commit), "\n")
+	return ok(map[string]any{"id": commit, "author_name": who[0], "author_email": who[1], "committer_name": who[2], "committer_email": who[3]})
 }
 
 func createLabel(c *forgetest.Call) forgetest.Reply {

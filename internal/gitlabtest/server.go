@@ -54,6 +54,7 @@ func operations() map[string]forgetest.Operation {
 		"GET /projects/{id}/labels/{label_id}":                                                       getLabel,
 		"POST /projects/{id}/statuses/{sha}":                                                         writing(createStatus),
 		"GET /projects/{id}/repository/commits/{sha}/statuses":                                       listStatuses,
+		"GET /projects/{id}/repository/commits/{sha}":                                                getCommit,
 		"GET /projects/{id}/merge_requests":                                                          list,
 		"POST /projects/{id}/merge_requests":                                                         writing(create),
 		"GET /projects/{id}/merge_requests/{merge_request_iid}":                                      get,
@@ -66,7 +67,7 @@ func operations() map[string]forgetest.Operation {
 	for pattern, operation := range all {
 		all[pattern] = inProject(operation)
 	}
-	all["GET /user"], all["GET /users"] = getUser, listUsers
+	all["GET /user"], all["GET /users"], all["GET /users/{id}"] = getUser, listUsers, getUserByID
 	return all
 }
 

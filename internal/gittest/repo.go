@@ -174,6 +174,7 @@ type Commit struct {
 	Delete  []string
 	Message string // "change"
 	By      string // A Person <person@example.com>
+	For     string // who commits it, if that is not who wrote it
 	When    time.Time
 }
 
@@ -188,8 +189,8 @@ func (r *Repo) Commit(c Commit) string {
 	if when.IsZero() {
 		when = Epoch.Add(time.Duration(r.commits()) * time.Minute)
 	}
-	who := fmt.Sprintf("%s %d +0000", orElse(c.By, "A Person <person@example.com>"), when.Unix())
-	fmt.Fprintf(&in, "commit %s\nauthor %s\ncommitter %s\ndata %d\n%s\n", ref, who, who,
+	author := orElse(c.By, "A Person <person@example.com>")
+	fmt.Fprintf(&in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n", ref, author, when.Unix(), orElse(c.For, author), when.Unix(),
 		len(orElse(c.Message, "change")), orElse(c.Message, "change"))
 	switch parent := orElse(c.Parent, ref); {
 	case parent == "none":

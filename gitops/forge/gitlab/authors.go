@@ -2,6 +2,7 @@ package gitlab
 
 import (
 	"context"
+	"strings"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -43,6 +44,14 @@ func (f *Forge) byMail(ctx context.Context, address string) (forge.Person, error
 		return forge.Person{}, f.fail(call{"ask whose e-mail address " + address + " is", needRead}, resp, err)
 	}
 	if len(users) != 1 {
+		return forge.Person{}, nil
+	}
+	// Names are found too, and anybody may put an address into theirs.
+	u, resp, err := f.api.Users.GetUser(users[0].ID, nil, gl.WithContext(ctx))
+	if err != nil {
+		return forge.Person{}, f.fail(call{"ask for the e-mail address of " + users[0].Username, needRead}, resp, err)
+	}
+	if !strings.EqualFold(u.PublicEmail, address) && !strings.EqualFold(u.Email, address) {
 		return forge.Person{}, nil
 	}
 	return forge.Person{Login: users[0].Username, Self: users[0].ID == self.ID}, nil
