@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -54,7 +55,7 @@ func (a *app) newBacktest(ctx context.Context, names []string) (*backtest, error
 		b.environments[env.Environment.Name] = env
 		e, _ := b.engine(env.Environment.Name, rollout.Verdicts{})
 		for _, p := range e.Problems() {
-			a.say("%s", oneLine(p.Error()))
+			a.say("%s", printable.Line(p.Error()))
 			broken++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -75,7 +76,7 @@ func oneDecision(ctx context.Context, source decisionSource, id string) (one dec
 		if err != nil {
 			return one, err
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s %s", oneLine(id), found[id].Timestamp.UTC().Format(time.RFC3339), oneLine(about.String())))
+		lines = append(lines, fmt.Sprintf("  %s %s %s", printable.Line(id), found[id].Timestamp.UTC().Format(time.RFC3339), printable.Line(about.String())))
 	}
 	if n := len(ids) - maxMatches; n > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", n))
@@ -108,9 +109,9 @@ func (a *app) showDecision(ctx context.Context, d decisions.Decision, got rejudg
 
 func (a *app) printShown(s shown, differences []report.Difference) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, decision %s\n", oneLine(s.Deployment), s.At.Format(time.RFC3339), oneLine(s.ID))
+	fmt.Fprintf(&b, "%s %s, decision %s\n", printable.Line(s.Deployment), s.At.Format(time.RFC3339), printable.Line(s.ID))
 	if s.Failed != "" {
-		fmt.Fprintf(&b, "could not be evaluated: %s\n", oneLine(s.Failed))
+		fmt.Fprintf(&b, "could not be evaluated: %s\n", printable.Line(s.Failed))
 	}
 	if s.Masked {
 		b.WriteString("not comparable: the policies read what is masked\n")
@@ -121,7 +122,7 @@ func (a *app) printShown(s shown, differences []report.Difference) error {
 		if about == "" {
 			about = "the spec"
 		}
-		fmt.Fprintf(&b, "\n%s: %s\n", oneLine(about), strings.ToLower(string(x.Change)))
+		fmt.Fprintf(&b, "\n%s: %s\n", printable.Line(about), strings.ToLower(string(x.Change)))
 		report.WriteVerdict(&b, "recorded", x.Recorded, style)
 		report.WriteVerdict(&b, "now", x.Now, style)
 	}

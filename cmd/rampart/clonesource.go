@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -185,7 +186,7 @@ func gitFetch(ctx context.Context, dir string, args []string) error {
 	var said strings.Builder
 	cmd.Stderr = &said
 	err := cmd.Run()
-	if text := oneLine(strings.TrimSpace(said.String())); err != nil && text != "" {
+	if text := printable.Line(strings.TrimSpace(said.String())); err != nil && text != "" {
 		return errors.New(text)
 	}
 	return err

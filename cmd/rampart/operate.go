@@ -80,16 +80,13 @@ func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(
 	}
 	defer func() { err = errors.Join(err, closeRepo()) }()
 	o := &operator{app: a, command: cmd.Name(), name: name, format: f.output.value, repo: repo, source: a.only(repo), hooks: hooks,
-		person: operate.Person{Name: inOneLine(f.repository.author), Email: f.repository.email, Reason: inOneLine(f.reason), At: a.now()}}
+		person: operate.Person{Name: printable.Line(f.repository.author), Email: f.repository.email, Reason: printable.Line(f.reason), At: a.now()}}
 	t, err := do(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
 	return o.print(t)
 }
-
-// inOneLine makes what a person typed one printable line: it goes into messages of commits, and to terminals.
-func inOneLine(s string) string { return printable.Line(s) }
 
 func (o *operator) print(t told) error {
 	if o.format != formatText {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/rego"
@@ -250,7 +251,7 @@ type policyProblem struct {
 
 // String is file:line: message.
 func (p policyProblem) String() string {
-	out := policy.Problem{Path: p.File, Line: p.Line, Message: oneLine(p.Message)}.Error()
+	out := policy.Problem{Path: p.File, Line: p.Line, Message: printable.Line(p.Message)}.Error()
 	if len(p.Environments) > 0 {
 		out += " (in " + strings.Join(p.Environments, ", ") + ")"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -129,7 +130,7 @@ func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
 func (a *app) fits(in recordedInput, file string) error {
 	misfits := in.document.Misfits()
 	for _, m := range misfits {
-		a.say("%s: %s", file, oneLine(m))
+		a.say("%s: %s", file, printable.Line(m))
 	}
 	if in.decision == nil && len(misfits) > 0 {
 		return fmt.Errorf("%s is no input of policies: rampart policy schema prints what one may have", file)
@@ -268,7 +269,7 @@ func (a *app) engineFor(ctx context.Context, d *policy.Document, paths []string)
 
 func (a *app) printEvaluation(e evaluation) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s) at %s\n", oneLine(e.Deployment), oneLine(e.Environment), e.Now.Format(time.RFC3339))
+	fmt.Fprintf(&b, "%s (%s) at %s\n", printable.Line(e.Deployment), printable.Line(e.Environment), e.Now.Format(time.RFC3339))
 	style := a.style()
 	report.WriteVerdict(&b, "the spec", e.Spec, style)
 	for _, id := range e.order {

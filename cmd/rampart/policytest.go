@@ -197,7 +197,7 @@ func (a *app) printTests(o testOutcome, f testFlags) error {
 			fmt.Fprintf(&b, "environments %s\n", strings.Join(s.Environments, ", "))
 		}
 		for _, p := range s.Problems {
-			fmt.Fprintf(&b, "%s\n", oneLine(p.Error()))
+			fmt.Fprintf(&b, "%s\n", printable.Line(p.Error()))
 		}
 		for _, r := range s.Results {
 			writeTest(&b, r, f.verbose, a.style())
@@ -221,7 +221,7 @@ func (a *app) printTests(o testOutcome, f testFlags) error {
 
 // writeTest prints a test: those that pass or are skipped only where asked for.
 func writeTest(b *strings.Builder, r policy.TestResult, verbose bool, style report.Style) {
-	name := oneLine(r.Package + "." + r.Name)
+	name := printable.Line(r.Package + "." + r.Name)
 	switch r.Status {
 	case policy.TestPassed:
 		if verbose {
@@ -234,9 +234,9 @@ func writeTest(b *strings.Builder, r policy.TestResult, verbose bool, style repo
 		}
 		return
 	case policy.TestErrored:
-		fmt.Fprintf(b, "%s %s\n  %s: %s\n", style.Bad("error"), name, r.Location, oneLine(r.Message))
+		fmt.Fprintf(b, "%s %s\n  %s: %s\n", style.Bad("error"), name, r.Location, printable.Line(r.Message))
 	case policy.TestFailed:
-		fmt.Fprintf(b, "%s %s\n  %s: %s\n", style.Bad("fail"), name, r.Location, oneLine(r.Message))
+		fmt.Fprintf(b, "%s %s\n  %s: %s\n", style.Bad("fail"), name, r.Location, printable.Line(r.Message))
 	}
 	if r.Failure == nil {
 		return

@@ -121,7 +121,7 @@ func cacheDir(flag string) (string, error) {
 	return full, refuseLinks(full)
 }
 
-// refuseLinks fails if there is a symbolic link in a folder, at any depth. The folder itself may be one: whoever runs Rampart named it.
+// refuseLinks fails if there is a symbolic link in a folder, at any depth. The folder itself may be one: the person who runs Rampart named it.
 func refuseLinks(dir string) error {
 	root, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/review"
@@ -243,7 +244,7 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 			now.Message = env.Unusable.Message
 		}
 		if was := l.told[key]; was.Message != now.Message && now.Message != "" {
-			l.log.WarnContext(ctx, "an environment cannot be used as it is: traffic only goes down", "environment", key.Name, "problem", oneLine(now.Message))
+			l.log.WarnContext(ctx, "an environment cannot be used as it is: traffic only goes down", "environment", key.Name, "problem", printable.Line(now.Message))
 		} else if was.Message != "" && now.Message == "" {
 			l.log.InfoContext(ctx, "the environment can be used again", "environment", key.Name)
 		}
@@ -270,7 +271,7 @@ func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
 		case !known:
 			level = l.log.DebugContext
 		}
-		level(ctx, "state", "deployment", d.Plan.Deployment.String(), "reason", string(state.Reason), "message", oneLine(state.Message))
+		level(ctx, "state", "deployment", d.Plan.Deployment.String(), "reason", string(state.Reason), "message", printable.Line(state.Message))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -78,11 +79,11 @@ func sarifOf(v validation) sarifLog {
 			r.RuleID, r.Level = ruleWarning, "warning"
 		}
 		text := v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.String()
-		r.Message.Text = oneLine(strings.TrimPrefix(text, ": ")) // the place is told apart from the message
+		r.Message.Text = printable.Line(strings.TrimPrefix(text, ": ")) // the place is told apart from the message
 		results = append(results, r)
 	}
 	for _, f := range v.Findings {
-		r := sarifResult{RuleID: f.Rule, Level: "error", Message: sarifMessage{oneLine(f.Deployment + ": " + f.Message)},
+		r := sarifResult{RuleID: f.Rule, Level: "error", Message: sarifMessage{printable.Line(f.Deployment + ": " + f.Message)},
 			Locations: sarifAt(f.File, f.Line, 0)}
 		if f.Effect.Strictness() <= rollout.Warn.Strictness() {
 			r.Level = "warning"

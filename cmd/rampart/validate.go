@@ -120,9 +120,9 @@ func (f specFinding) String() string {
 	if f.Line > 0 {
 		out += fmt.Sprintf(":%d", f.Line)
 	}
-	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, oneLine(f.Text()), oneLine(f.Rule), f.Effect)
+	out += fmt.Sprintf(": %s: %s (%s: %s)", f.Deployment, printable.Line(f.Text()), printable.Line(f.Rule), f.Effect)
 	if f.Waived != "" {
-		out += " [waived by " + oneLine(f.Waived) + "]"
+		out += " [waived by " + printable.Line(f.Waived) + "]"
 	}
 	return out
 }
@@ -318,8 +318,5 @@ func problemLine(p v1alpha1.Problem) string {
 		}
 		p.Path = "warning"
 	}
-	return oneLine(p.String())
+	return printable.Line(p.String())
 }
-
-// oneLine keeps what others wrote from breaking lines and from reaching the terminal as what cannot be seen.
-func oneLine(s string) string { return printable.Line(s) }

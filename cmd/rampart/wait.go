@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
@@ -156,7 +157,7 @@ func (w *waiter) wanted() string {
 	return w.kind + "=" + string(w.status)
 }
 
-func stateLine(st report.Status) string { return st.Reason + ": " + oneLine(st.Message) }
+func stateLine(st report.Status) string { return st.Reason + ": " + printable.Line(st.Message) }
 
 // look reads the status; done says that there is nothing more to wait for.
 func (w *waiter) look(ctx context.Context) (st report.Status, done bool, err error) {

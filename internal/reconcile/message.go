@@ -16,22 +16,22 @@ func message(env string, changed []*Decision) string {
 	var b strings.Builder
 	switch len(changed) {
 	case 0:
-		fmt.Fprintf(&b, "rampart(%s): list worker deployments\n", line(env))
+		fmt.Fprintf(&b, "rampart(%s): list worker deployments\n", printable.Line(env))
 		return b.String()
 	case 1:
-		fmt.Fprintf(&b, "rampart(%s): %s: %s\n", line(env), changed[0].Plan.Deployment, cut(line(summary(changed[0])[0]), 100))
+		fmt.Fprintf(&b, "rampart(%s): %s: %s\n", printable.Line(env), changed[0].Plan.Deployment, cut(printable.Line(summary(changed[0])[0]), 100))
 	default:
-		fmt.Fprintf(&b, "rampart(%s): %d worker deployments\n", line(env), len(changed))
+		fmt.Fprintf(&b, "rampart(%s): %d worker deployments\n", printable.Line(env), len(changed))
 	}
 	policies := map[string]bool{}
 	for _, d := range changed {
 		fmt.Fprintf(&b, "\n%s\n", d.Plan.Deployment)
 		for _, s := range summary(d) {
-			fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
+			fmt.Fprintf(&b, "  %s\n", cut(printable.Line(s), 400))
 		}
 		for i := range d.Plan.Actions {
 			for _, s := range grounds(d, &d.Plan.Actions[i]) {
-				fmt.Fprintf(&b, "  %s\n", cut(line(s), 400))
+				fmt.Fprintf(&b, "  %s\n", cut(printable.Line(s), 400))
 			}
 		}
 		policies[d.Plan.PolicyHash] = true
@@ -39,17 +39,17 @@ func message(env string, changed []*Decision) string {
 	b.WriteString("\n")
 	for _, d := range changed {
 		if st := d.Plan.Status; st != nil && st.Decision != nil {
-			fmt.Fprintf(&b, "Rampart-Spec: %s %s\n", d.Plan.Deployment, line(st.Decision.SpecDigest))
+			fmt.Fprintf(&b, "Rampart-Spec: %s %s\n", d.Plan.Deployment, printable.Line(st.Decision.SpecDigest))
 		}
 	}
 	for _, d := range changed { // beside the specs their blobs can be looked up
 		if s := &d.Snapshot; s.Environment.Output.Branch != "" && s.SpecPath != "" && s.Git.SpecBlob != "" {
-			fmt.Fprintf(&b, "Rampart-Source: %s %s\n", line(s.Git.SpecBlob), line(s.SpecPath))
+			fmt.Fprintf(&b, "Rampart-Source: %s %s\n", printable.Line(s.Git.SpecBlob), printable.Line(s.SpecPath))
 		}
 	}
 	for _, p := range sorted(policies) {
 		if p != "" {
-			fmt.Fprintf(&b, "Rampart-Policy: %s\n", line(p))
+			fmt.Fprintf(&b, "Rampart-Policy: %s\n", printable.Line(p))
 		}
 	}
 	return b.String()
@@ -90,11 +90,6 @@ func grounds(d *Decision, a *rollout.Action) []string {
 
 // failed is a rate and what it is of.
 func failed(n rollout.ArmCounts) string { return rollout.RateOf(n.Failed, n.Closed) }
-
-// line makes text from specs and policies one line with what cannot be seen escaped, so that it cannot forge a trailer.
-func line(s string) string {
-	return printable.Line(s)
-}
 
 // cut shortens text to n runes.
 func cut(s string, n int) string {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // View says how an explanation is printed.
@@ -191,7 +193,7 @@ func (e Explanation) writeEvacuations(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "  %s: %s %s", oneLine(v.BuildID), s.Stage, oneLine(s.State))
 			switch {
 			case !s.EndedAt.IsZero():
-				fmt.Fprintf(b, " %s, %s of %s workflows", when(s.EndedAt.Time, now), grouped(s.Done), grouped(s.Total))
+				fmt.Fprintf(b, " %s, %s of %s workflows", when(s.EndedAt.Time, now), rollout.Grouped(s.Done), rollout.Grouped(s.Total))
 			case !s.StartedAt.IsZero():
 				fmt.Fprintf(b, " since %s", when(s.StartedAt.Time, now))
 			}

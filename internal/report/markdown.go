@@ -119,8 +119,5 @@ func countOf(n int64, what string) string {
 	if n != 1 {
 		what += "s"
 	}
-	return grouped(n) + " " + what
+	return rollout.Grouped(n) + " " + what
 }
-
-// grouped groups digits.
-func grouped(n int64) string { return rollout.Grouped(n) }

@@ -253,7 +253,7 @@ func (r ProposalReport) evacuated(e rollout.Evacuation) string {
 		then = "sent the signal " + quotedName(e.Signal)
 	}
 	t := newGrid("Open workflows pinned to", "now", "if merged")
-	t.row(quotedBuild(r.Asked.Action.BuildID), grouped(e.Open), then)
+	t.row(quotedBuild(r.Asked.Action.BuildID), rollout.Grouped(e.Open), then)
 	return t.b.String() + "\nWhere new workflows go does not change. The version has had no traffic since " + minute(e.Since) + ".\n"
 }
 

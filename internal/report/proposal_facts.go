@@ -38,7 +38,7 @@ func (r ProposalReport) gist() string {
 		out = "**There is no comparison:** " + quoted(c.Problem, messageRunes) + "."
 	case !c.Enough:
 		out = fmt.Sprintf("**Too few to say:** %s since its ramp changed, %s of them failed%s.", countOf(c.CandidateCounts.Closed, "closed workflow"),
-			grouped(c.CandidateCounts.Failed), r.needed())
+			rollout.Grouped(c.CandidateCounts.Failed), r.needed())
 	default:
 		out = fmt.Sprintf("Failed since its ramp changed: %s", failures(c.CandidateCounts))
 		if c.Against != "" {
@@ -47,7 +47,7 @@ func (r ProposalReport) gist() string {
 		out += ": " + opinion(*c) + "."
 	}
 	if n := c.Stuck.Candidate + c.Stuck.Unresolved; n > 0 {
-		out += fmt.Sprintf(" **%s stuck, %s of them on %s for certain.**", are(int(n), "workflow"), grouped(c.Stuck.Candidate), quotedBuild(c.Candidate))
+		out += fmt.Sprintf(" **%s stuck, %s of them on %s for certain.**", are(int(n), "workflow"), rollout.Grouped(c.Stuck.Candidate), quotedBuild(c.Candidate))
 	}
 	return out
 }
@@ -58,9 +58,9 @@ func (r ProposalReport) needed() string {
 	case a == nil:
 		return ""
 	case a.OnTooFewSamples == v1alpha1.SamplesAdvance:
-		return fmt.Sprintf("; the spec wants %s, and goes on without them after %s", grouped(int64(a.MinSamples)), a.MaxWait)
+		return fmt.Sprintf("; the spec wants %s, and goes on without them after %s", rollout.Grouped(int64(a.MinSamples)), a.MaxWait)
 	}
-	return fmt.Sprintf("; the spec wants %s", grouped(int64(a.MinSamples)))
+	return fmt.Sprintf("; the spec wants %s", rollout.Grouped(int64(a.MinSamples)))
 }
 
 // failures is a rate and what it is of, such as 0.4% (12 of 2 981).
@@ -102,11 +102,11 @@ func (r ProposalReport) evidence() section {
 		t.row("gate on "+quotedName(g.TaskQueue)+", "+quotedName(g.WorkflowID), found, read)
 	}
 	if n := len(obs.Gates) - maxRows; n > 0 {
-		t.row("more gates", grouped(int64(n)), "")
+		t.row("more gates", rollout.Grouped(int64(n)), "")
 	}
 	summary := ""
 	if n := r.metrics(t); n > 0 {
-		summary = fmt.Sprintf(", %s not fresh", grouped(int64(n)))
+		summary = fmt.Sprintf(", %s not fresh", rollout.Grouped(int64(n)))
 	}
 	if t.rows == 0 {
 		return section{}
@@ -124,8 +124,8 @@ func (r ProposalReport) comparison(t *grid, c rollout.Canary, read string) {
 		}
 		found := "not known: " + quoted(v.Closed.Reason, messageRunes)
 		if n := v.Closed; n.Known {
-			found = fmt.Sprintf("%s completed, %s failed, %s timed out, %s terminated, %s canceled, %s went on as new", grouped(n.Completed), grouped(n.Failed),
-				grouped(n.TimedOut), grouped(n.Terminated), grouped(n.Canceled), grouped(n.ContinuedAsNew))
+			found = fmt.Sprintf("%s completed, %s failed, %s timed out, %s terminated, %s canceled, %s went on as new", rollout.Grouped(n.Completed), rollout.Grouped(n.Failed),
+				rollout.Grouped(n.TimedOut), rollout.Grouped(n.Terminated), rollout.Grouped(n.Canceled), rollout.Grouped(n.ContinuedAsNew))
 		}
 		t.row("closed on "+quotedBuild(side)+" since "+minute(c.Since), found, read)
 	}
@@ -138,7 +138,7 @@ func (r ProposalReport) comparison(t *grid, c rollout.Canary, read string) {
 	if a := r.strategy().Analysis; a != nil && a.MaxFailureRate > 0 && c.Problem == "" {
 		t.row("ceiling", fmt.Sprintf("at most %s may fail; evidence for more %s, turned back at %s", percent(round(100*a.MaxFailureRate)), power(c.CeilingEvidence), power(c.Bound)), read)
 	}
-	stuck := fmt.Sprintf("%s on %s, %s of which it is not known whose they are", grouped(c.Stuck.Candidate), quotedBuild(c.Candidate), grouped(c.Stuck.Unresolved))
+	stuck := fmt.Sprintf("%s on %s, %s of which it is not known whose they are", rollout.Grouped(c.Stuck.Candidate), quotedBuild(c.Candidate), rollout.Grouped(c.Stuck.Unresolved))
 	if c.Stuck.Workflow != "" {
 		stuck += "; one is " + quotedName(c.Stuck.Workflow)
 	}
@@ -180,7 +180,7 @@ func (r ProposalReport) queues(t *grid, read string) {
 		}
 	}
 	if n := shown - maxRows; n > 0 {
-		t.row("more queues", grouped(int64(n)), "")
+		t.row("more queues", rollout.Grouped(int64(n)), "")
 	}
 }
 
@@ -205,7 +205,7 @@ func (r ProposalReport) metrics(t *grid) (unfit int) {
 		}
 	}
 	if n := len(r.Snapshot.Facts) - maxRows; n > 0 {
-		t.row("more metrics", grouped(int64(n)), "")
+		t.row("more metrics", rollout.Grouped(int64(n)), "")
 	}
 	return unfit
 }
@@ -260,7 +260,7 @@ func (r ProposalReport) rules() section {
 	var counts []string
 	for _, outcome := range []string{outcomeTurnBack, outcomeHold, outcomeAsk, outcomeWaived, outcomeWarn, outcomeAllow, outcomePassed} {
 		if n := said[outcome]; n > 0 {
-			counts = append(counts, grouped(n)+" "+outcome)
+			counts = append(counts, rollout.Grouped(n)+" "+outcome)
 		}
 	}
 	return section{"Rules: " + strings.Join(counts, ", "), text}
@@ -372,7 +372,7 @@ func (r ProposalReport) versions() section {
 	if len(seen) == 0 {
 		return section{}
 	}
-	return section{"Versions: " + grouped(int64(len(seen))), t.b.String() + leftOut(len(seen))}
+	return section{"Versions: " + rollout.Grouped(int64(len(seen))), t.b.String() + leftOut(len(seen))}
 }
 
 // state of a version, with its drainage.
@@ -399,7 +399,7 @@ func (r ProposalReport) open(id string) string {
 	}
 	switch {
 	case ok && n.Known:
-		return grouped(n.N)
+		return rollout.Grouped(n.N)
 	case n.Reason != "":
 		return "not known: " + quoted(n.Reason, nameRunes)
 	}
