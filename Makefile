@@ -6,6 +6,8 @@ LINT     := v2.15.0
 GITEA    := v1.25.2
 GOTESTSUM := v1.13.0
 VULN     := v1.9.0
+# The oldest Temporal that is supported, as the temporal CLI brings it: server 1.29.1.
+OLDEST   := v1.5.1
 # What GitHub publishes of its API, as npm packages. Their digests are in internal/githubtest/extract.
 OPENAPI  := octokit-openapi-23.0.2.tgz
 GRAPHQL  := octokit-graphql-schema-15.26.1.tgz
@@ -58,6 +60,18 @@ test-long:
 .PHONY: test-nested
 test-nested:
 	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
+
+# The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
+COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|TestForeignManager|\
+  TestRollbackInMidRamp|TestRollbackOfAPromotion|TestSpecRevertedInMidRamp|TestThirdVersionWhileSecondRamps|TestFromUnversionedWorkers|TestRampRaisedByHand|TestRampLoweredByHand|\
+  TestSharedTaskQueue|TestActivitiesOnly|TestDrainedVersionGoesInTwoCommits|TestRetireUnusedVersion|TestFailingCandidateIsTurnedBack|TestStepWaitsForSamples|TestAdoptAndRelease|TestHoldAndResume
+.PHONY: test-compatibility
+test-compatibility: $(BIN)/temporal-$(OLDEST) ## end-to-end tests on the oldest Temporal that is supported: ten minutes, and as long to build it once
+	cd test && RAMPART_TEST_TEMPORAL_CLI=$(CURDIR)/$(BIN)/temporal-$(OLDEST) $(TEST) $(NESTED) -count 1 -timeout 40m -parallel 3 -run "^($$(echo '$(COMPATIBLE)' | tr -d ' '))$$" ./e2e
+
+$(BIN)/temporal-$(OLDEST):
+	GOBIN=$(CURDIR)/$(BIN) CGO_ENABLED=0 $(GO) install $(NESTED) github.com/temporalio/cli/cmd/temporal@$(OLDEST)
+	mv $(BIN)/temporal $@
 
 # make test-times SLOWER=10s TESTFLAGS= lists the tests of make test-all that take longer than ten seconds.
 SLOWER ?= 3s

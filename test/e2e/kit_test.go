@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 				return 1
 			}
 		}
-		if server, err = temporalenv.New(context.Background(), temporalenv.Options{}); err != nil {
+		if server, err = temporalenv.New(context.Background(), temporalenv.Options{CLI: os.Getenv("RAMPART_TEST_TEMPORAL_CLI")}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -32,7 +32,7 @@ func (n *Namespace) Service() workflowservice.WorkflowServiceClient { return n.s
 // Client is an SDK client past the proxy: unrecorded, without faults, and also during an outage. The caller closes it.
 func (n *Namespace) Client(ctx context.Context) (client.Client, error) {
 	c, err := client.DialContext(ctx, client.Options{
-		HostPort:  n.server.real.GetFrontendHostPort(),
+		HostPort:  n.server.frontend(),
 		Namespace: n.name,
 		Identity:  "temporalenv",
 		Logger:    log.NewStructuredLogger(n.server.opts.Log),

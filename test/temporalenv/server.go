@@ -42,6 +42,9 @@ type Options struct {
 	VisibilityRPS int
 	// Log receives the warnings of proxy and workers. Default: discarded.
 	Log *slog.Logger
+	// CLI is a binary of the temporal CLI, whose development server is run in place of the one in this process: another release of Temporal. Its settings
+	// cannot be changed while it runs. Default: none.
+	CLI string
 }
 
 func (o Options) withDefaults() Options {
@@ -70,7 +73,8 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	opts   Options
 	config *dynamicconfig.MemoryClient
-	real   *temporaltest.TestServer
+	real   *temporaltest.TestServer // nil with a CLI
+	cli    *cliServer               // nil without one
 	direct *grpc.ClientConn
 	proxy  *proxyServer
 
@@ -106,10 +110,15 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	s := &Server{opts: opts, config: settings(opts)}
 	var err error
-	if s.real, err = startReal(s.config); err != nil {
+	if opts.CLI != "" {
+		s.cli, err = startCLI(opts)
+	} else {
+		s.real, err = startReal(s.config)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start temporal server: %w", err)
 	}
-	s.direct, err = grpc.NewClient(s.real.GetFrontendHostPort(),
+	s.direct, err = grpc.NewClient(s.frontend(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 	if err != nil {
@@ -172,6 +181,14 @@ func startReal(config dynamicconfig.Client) (s *temporaltest.TestServer, err err
 		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler))), nil
 }
 
+// frontend is the host:port of the server past the proxy.
+func (s *Server) frontend() string {
+	if s.cli != nil {
+		return s.cli.address
+	}
+	return s.real.GetFrontendHostPort()
+}
+
 // Close stops proxy and server. Fleets and clients should be closed before. It is safe to call it twice.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
@@ -181,7 +198,12 @@ func (s *Server) Close() error {
 		if s.direct != nil {
 			s.closeErr = s.direct.Close()
 		}
-		s.closeErr = errors.Join(s.closeErr, stopReal(s.real))
+		if s.cli != nil {
+			s.closeErr = errors.Join(s.closeErr, s.cli.stop())
+		}
+		if s.real != nil {
+			s.closeErr = errors.Join(s.closeErr, stopReal(s.real))
+		}
 	})
 	return s.closeErr
 }

@@ -1,0 +1,73 @@
+package temporalenv
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.temporal.io/server/common/dynamicconfig"
+)
+
+// cliServer is a development server of the temporal CLI.
+type cliServer struct {
+	address string
+	cmd     *exec.Cmd
+	said    *bytes.Buffer
+}
+
+// startCLI starts one with the settings that settings gives to a server in this process, as far as another release has them.
+func startCLI(opts Options) (*cliServer, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--log-level", "error"}
+	for _, s := range []struct {
+		key   dynamicconfig.Key
+		value any
+	}{
+		{dynamicconfig.VersionDrainageStatusVisibilityGracePeriod.Key(), quoted(opts.Drainage)},
+		{dynamicconfig.VersionDrainageStatusRefreshInterval.Key(), quoted(opts.Drainage)},
+		{dynamicconfig.PollerHistoryTTL.Key(), quoted(opts.PollerTTL)},
+		{dynamicconfig.MatchingLongPollExpirationInterval.Key(), quoted(opts.LongPoll)},
+		{dynamicconfig.TaskQueueInfoByBuildIdTTL.Key(), quoted(50 * time.Millisecond)},
+		{dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(), opts.VisibilityRPS},
+		{dynamicconfig.EnableDeploymentVersions.Key(), true},
+		{dynamicconfig.MatchingNumTaskqueueReadPartitions.Key(), 1},
+		{dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(), 1},
+	} {
+		args = append(args, "--dynamic-config-value", fmt.Sprintf("%s=%v", s.key, s.value))
+	}
+	c := &cliServer{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), said: new(bytes.Buffer)}
+	c.cmd = exec.Command(opts.CLI, args...)
+	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", opts.CLI, err)
+	}
+	return c, nil
+}
+
+// quoted is a duration as a value in JSON, which the CLI takes.
+func quoted(d time.Duration) string { return strconv.Quote(d.String()) }
+
+func (c *cliServer) stop() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop temporal server: %w: %s", err, c.said)
+	}
+	_ = c.cmd.Wait() // by a signal
+	return nil
+}
+
+// freePort is one that nobody listens at now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
