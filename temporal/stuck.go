@@ -54,7 +54,11 @@ func (o *observer) countStuck(ctx context.Context) {
 			on, quoteTime(ask.Since), quoteTime(until))
 		out.Unattributed, out.UnattributedSample = o.countAndSample(ctx, query, err)
 	}
-	out.Problems, out.ProblemsSample = o.countAndSample(ctx, on+" AND "+problemsAttribute+" IS NOT NULL", err)
+	if version := o.obs.ServerVersion; rollout.ReportedProblems.MissingIn(version) {
+		out.Problems = rollout.Count{Reason: "Temporal " + version + " " + rollout.ReportedProblems.Lacks, Unsupported: true}
+	} else {
+		out.Problems, out.ProblemsSample = o.countAndSample(ctx, on+" AND "+problemsAttribute+" IS NOT NULL", err)
+	}
 	o.obs.Stuck = out
 }
 

@@ -35,4 +35,5 @@ func TestOlderServer(t *testing.T) {
 	require.Contains(t, w.explain(), lacks)
 	b.stop()
 	require.Equal(t, 1, strings.Count(b.log.String(), "Temporal is an older release: "), "said once")
+	require.NotContains(t, b.log.String(), "workflows not counted", "what it cannot count is not asked for")
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"go.temporal.io/server/common/dynamicconfig"
 )
 
 // cliServer is a development server of the temporal CLI.
@@ -26,21 +24,18 @@ func startCLI(opts Options) (*cliServer, error) {
 		return nil, err
 	}
 	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--log-level", "error"}
-	for _, s := range []struct {
-		key   dynamicconfig.Key
-		value any
-	}{
-		{dynamicconfig.VersionDrainageStatusVisibilityGracePeriod.Key(), quoted(opts.Drainage)},
-		{dynamicconfig.VersionDrainageStatusRefreshInterval.Key(), quoted(opts.Drainage)},
-		{dynamicconfig.PollerHistoryTTL.Key(), quoted(opts.PollerTTL)},
-		{dynamicconfig.MatchingLongPollExpirationInterval.Key(), quoted(opts.LongPoll)},
-		{dynamicconfig.TaskQueueInfoByBuildIdTTL.Key(), quoted(50 * time.Millisecond)},
-		{dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(), opts.VisibilityRPS},
-		{dynamicconfig.EnableDeploymentVersions.Key(), true},
-		{dynamicconfig.MatchingNumTaskqueueReadPartitions.Key(), 1},
-		{dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(), 1},
+	for _, setting := range []string{ // names as that release writes them: it tells capitals apart
+		"matching.wv.VersionDrainageStatusVisibilityGracePeriod=" + quoted(opts.Drainage),
+		"matching.wv.VersionDrainageStatusRefreshInterval=" + quoted(opts.Drainage),
+		"matching.PollerHistoryTTL=" + quoted(opts.PollerTTL),
+		"matching.longPollExpirationInterval=" + quoted(opts.LongPoll),
+		"matching.TaskQueueInfoByBuildIdTTL=" + quoted(50*time.Millisecond),
+		"frontend.namespaceRPS.visibility=" + strconv.Itoa(opts.VisibilityRPS),
+		"system.enableDeploymentVersions=true",
+		"matching.numTaskqueueReadPartitions=1",
+		"matching.numTaskqueueWritePartitions=1",
 	} {
-		args = append(args, "--dynamic-config-value", fmt.Sprintf("%s=%v", s.key, s.value))
+		args = append(args, "--dynamic-config-value", setting)
 	}
 	c := &cliServer{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), said: new(bytes.Buffer)}
 	c.cmd = exec.Command(opts.CLI, args...)
