@@ -64,7 +64,7 @@ test-nested:
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
 COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|TestForeignManager|\
   TestRollbackInMidRamp|TestRollbackOfAPromotion|TestSpecRevertedInMidRamp|TestThirdVersionWhileSecondRamps|TestFromUnversionedWorkers|TestRampRaisedByHand|TestRampLoweredByHand|\
-  TestSharedTaskQueue|TestActivitiesOnly|TestDrainedVersionGoesInTwoCommits|TestRetireUnusedVersion|TestFailingCandidateIsTurnedBack|TestStepWaitsForSamples|TestAdoptAndRelease|TestHoldAndResume
+  TestSharedTaskQueue|TestDrainedVersionGoesInTwoCommits|TestRetireUnusedVersion|TestFailingCandidateIsTurnedBack|TestStepWaitsForSamples|TestAdoptAndRelease|TestHoldAndResume
 .PHONY: test-compatibility
 test-compatibility: $(BIN)/temporal-$(OLDEST) ## end-to-end tests on the oldest Temporal that is supported: ten minutes, and as long to build it once
 	cd test && RAMPART_TEST_TEMPORAL_CLI=$(CURDIR)/$(BIN)/temporal-$(OLDEST) $(TEST) $(NESTED) -count 1 -timeout 40m -parallel 3 -run "^($$(echo '$(COMPATIBLE)' | tr -d ' '))$$" ./e2e

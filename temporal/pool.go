@@ -227,11 +227,14 @@ func dial(a Address, now time.Time) (*grpc.ClientConn, error) {
 	return g, nil
 }
 
-// headers adds the namespace, by which Temporal Cloud routes a call, and the API key.
+// namespaceHeader says which namespace a call is about: Temporal Cloud routes it by that.
+const namespaceHeader = "temporal-namespace"
+
+// headers adds the namespace and the API key.
 func headers(a Address) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if r, ok := req.(interface{ GetNamespace() string }); ok && r.GetNamespace() != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, "temporal-namespace", r.GetNamespace())
+			ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, r.GetNamespace())
 		}
 		key, err := a.apiKey()
 		if err != nil {

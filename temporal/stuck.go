@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc/codes"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 const (

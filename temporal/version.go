@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // versionKeptFor is how long a server's version is believed: servers are upgraded while the bot runs.
@@ -39,7 +41,8 @@ func (s *session) serverVersion(ctx context.Context) (string, error) {
 	}
 	s.pool.versions[key] = serverVersion{known.version, now} // others do not ask meanwhile
 	s.pool.mu.Unlock()
-	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
+	asking := metadata.AppendToOutgoingContext(ctx, namespaceHeader, s.namespace) // which the request does not have
+	info, err := read(asking, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
 		return known.version, fmt.Errorf("read the server's version: %w", err)
 	}
