@@ -195,7 +195,7 @@ func drifted(v *view) (outcome, bool) {
 	default:
 		return outcome{}, false
 	}
-	if own := v.s.Environment.ManagerIdentity; own != "" && v.obs.LastModifier == own {
+	if own := v.s.Environment.ManagerIdentity; v.obs.LastModifier == own {
 		reason += fmt.Sprintf(", by %s. That is this environment's own identity: most likely the bot of another repository has it too, so give each a managerIdentity of its own", own)
 	}
 	o := stalled(rollout.RoutingDrift, "%s", reason)
