@@ -16,8 +16,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// limit is how long the demo may take.
-const limit = 2 * time.Minute
+// limit ends a demo that hangs: about a minute is what it takes, and more on a busy machine.
+const limit = 10 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
