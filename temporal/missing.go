@@ -12,7 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// nearbyKeptFor is how long an answer about a namespace is used again: whoever waits for workers asks in each cycle.
+// nearbyKeptFor is how long an answer about a namespace is used again: a rollout that waits for workers asks in each cycle.
 const nearbyKeptFor = time.Minute
 
 // nearby is what a namespace has beside the versions that are looked for.

@@ -35,8 +35,8 @@ func (a *app) policyEvalCommand() *cobra.Command {
 the library. The input is one of these, as JSON:
 
 - what policies see, with one action, or with a list of actions as it is recorded;
-- recorded decisions, one on each line, of which the last one is judged, with a NAME the last one about it;
-- what rampart observe printed, of which the worker deployment NAME is judged, which may be left out if there is one only.
+- recorded decisions, one on each line: the last one is judged, with a NAME the last one about it;
+- what rampart observe printed: the worker deployment NAME is judged, and can be left out if there is only one.
 
 An input with fields or values that policies never see is an error, and of a recorded decision a warning.
 
