@@ -60,7 +60,7 @@ func (s *session) nearby(ctx context.Context) (*nearby, error) {
 	s.pool.mu.Lock()
 	known := s.pool.nearby[key]
 	s.pool.mu.Unlock()
-	if known != nil && now.Sub(known.at) < nearbyKeptFor && !now.Before(known.at) {
+	if known != nil && young(known.at, now, nearbyKeptFor) {
 		return known, nil
 	}
 	builds, err := s.buildsOfDeployments(ctx)

@@ -56,7 +56,7 @@ func (s *session) namespaceID(ctx context.Context) (string, error) {
 	s.pool.mu.Lock()
 	known, ok := s.pool.namespaces[key]
 	s.pool.mu.Unlock()
-	if ok && now.Sub(known.at) < namespaceKeptFor && !now.Before(known.at) {
+	if ok && young(known.at, now, namespaceKeptFor) {
 		return known.id, known.err
 	}
 	resp, err := read(ctx, reading{s, describing}, s.service().DescribeNamespace, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})

@@ -227,6 +227,11 @@ func dial(a Address, now time.Time) (*grpc.ClientConn, error) {
 	return g, nil
 }
 
+// young reports whether what was read at a time may still be used. After a clock that was set back nothing may.
+func young(at, now time.Time, keptFor time.Duration) bool {
+	return now.Sub(at) < keptFor && !now.Before(at)
+}
+
 // namespaceHeader says which namespace a call is about: Temporal Cloud routes it by that.
 const namespaceHeader = "temporal-namespace"
 

@@ -35,7 +35,7 @@ func (s *session) serverVersion(ctx context.Context) (string, error) {
 	key, now := s.conn.key, s.pool.cfg.Clock()
 	s.pool.mu.Lock()
 	known, ok := s.pool.versions[key]
-	if ok && now.Sub(known.at) < versionKeptFor && !now.Before(known.at) {
+	if ok && young(known.at, now, versionKeptFor) {
 		s.pool.mu.Unlock()
 		return known.version, nil
 	}
