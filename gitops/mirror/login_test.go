@@ -140,6 +140,7 @@ func TestProtectedBranch(t *testing.T) {
 		"no room":              {`GitLab: This repository has exceeded its size limit`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: first})
 			r.Hook("pre-receive", `printf '`+c.says+`\n' >&2; exit 1`)

@@ -113,7 +113,7 @@ func TestHookRejects(t *testing.T) {
 		require.ErrorAs(t, err, &rejected)
 		require.Equal(t, "main", rejected.Branch)
 		require.Contains(t, rejected.Reason, "hook declined")
-		require.Equal(t, "main is protected[31m, ask ops error: hook declined to update refs/heads/main", rejected.Output)
+		require.Equal(t, `main is protected\u001b[31m, ask ops error: hook declined to update refs/heads/main`, rejected.Output)
 		require.NotContains(t, err.Error(), "s3cret")
 		require.Equal(t, tip.Commit.String(), r.Tip("main"))
 		require.Equal(t, MoveNone, fetch(t, m, "main").Move)
