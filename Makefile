@@ -62,8 +62,8 @@ test-nested:
 	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 4 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
-COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|TestForeignManager|\
-  TestRollbackInMidRamp|TestRollbackOfAPromotion|TestSpecRevertedInMidRamp|TestThirdVersionWhileSecondRamps|TestFromUnversionedWorkers|TestRampRaisedByHand|TestRampLoweredByHand|\
+COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|TestPeer|\
+  TestRollbackInMidRamp|TestRollbackOfAPromotion|TestSpecRevertedInMidRamp|TestThirdVersionWhileSecondRamps|TestRampRaisedByHand|TestRampLoweredByHand|\
   TestSharedTaskQueue|TestDrainedVersionGoesInTwoCommits|TestRetireUnusedVersion|TestFailingCandidateIsTurnedBack|TestStepWaitsForSamples|TestAdoptAndRelease|TestHoldAndResume
 .PHONY: test-compatibility
 test-compatibility: $(BIN)/temporal-$(OLDEST) ## end-to-end tests on the oldest Temporal that is supported: ten minutes, and as long to build it once

@@ -302,10 +302,10 @@ func (o *oracle) givesMore(c rollout.RoutingCall) bool {
 	return false
 }
 
-// served: the version is in Git with its workers, and each of its queues was polled lately.
+// served: each queue of the version was polled lately. If the version is in Git, it is there with its workers.
 func (o *oracle) served(id string) bool {
 	g, v := o.git(id), listedIn(o.s.Observation, id)
-	if g == nil || g.Guard != v1alpha1.GuardOn || v == nil || v.QueuesKnown != rollout.Yes || len(v.Queues) == 0 {
+	if g != nil && g.Guard != v1alpha1.GuardOn || v == nil || v.QueuesKnown != rollout.Yes || len(v.Queues) == 0 {
 		return false
 	}
 	for _, q := range v.Queues {
@@ -334,7 +334,7 @@ func (o *oracle) raises() {
 	for _, id := range []string{is.Current, is.Ramping} {
 		o.check(id == target.BuildID || part(is, id) <= part(was, id), "raises %s, which nobody asked for", id)
 	}
-	o.check(o.served(target.BuildID), "raises %s, which is not served", target.BuildID)
+	o.check(o.git(target.BuildID) != nil && o.served(target.BuildID), "raises %s, which is not served", target.BuildID)
 	o.countedFirst(was, target.BuildID)
 	o.leavesNothing(was.Current, target.BuildID)
 	for _, b := range o.rec.Bars {
@@ -478,7 +478,7 @@ func (o *oracle) evacuates() {
 		o.check(o.p.Target != nil && o.p.Target.BuildID != b.BuildID, "evacuates what is asked for")
 		o.check(obs.Problem == nil && o.s.Now.Sub(obs.At) <= time.Minute, "evacuates on an old read")
 		o.check(obs.ManagerIdentity == "" || obs.ManagerIdentity == o.s.Environment.ManagerIdentity, "evacuates what is somebody else's")
-		o.check(b.Job.Stage != v1alpha1.EvacuateByMove || o.served(b.Job.Target), "moves to %s, which is not served", b.Job.Target)
+		o.check(b.Job.Stage != v1alpha1.EvacuateByMove || o.git(b.Job.Target) != nil && o.served(b.Job.Target), "moves to %s, which is not served", b.Job.Target)
 		if b.Job.Stage == v1alpha1.EvacuateBySignal || b.Job.Stage == v1alpha1.EvacuateByCancel {
 			continue
 		}

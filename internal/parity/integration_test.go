@@ -6,53 +6,53 @@ const identity = "a state of its own, and no call is made that the server would 
 
 func maxVersions(strategy string) Case {
 	return Case{Scenario: "max versions", Controller: strategy + ": creates no version above the limit, says nothing", Want: "VersionLimitReached, with names",
-		Tests: []string{"test/e2e TestVersionLimit"}, Why: "a person has to know what is in the way"}
+		Tests: []string{"test/e2e TestPeer", "test/e2e TestVersionLimit"}, Why: "a person has to know what is in the way"}
 }
 
 func otherManager() Case {
 	return Case{Scenario: "another manager", Controller: "routing does not move; PlanExecutionFailed", Want: "OwnedByAnother; files still render",
-		Tests: []string{"test/e2e TestForeignManager"}, Why: identity}
+		Tests: []string{"test/e2e TestPeer"}, Why: identity}
 }
 
 func clearedManager() Case {
-	return Case{Scenario: "manager cleared", Controller: "claims it again with the next change", Want: "claims it again with the next change", Tests: []string{"test/e2e TestForeignManager"}}
+	return Case{Scenario: "manager cleared", Controller: "claims it again with the next change", Want: "claims it again with the next change", Tests: []string{"test/e2e TestPeer"}}
 }
 
 func manual() []Case {
 	return []Case{
 		{Scenario: "no change", Controller: "does nothing", Want: "no commit and no call", Tests: []string{"test/e2e TestIdle"}},
-		{Scenario: "failed gate", Controller: "runs it, and does nothing", Want: "runs none", Tests: []string{"internal/plan TestParity"}, Why: "no gate can stop a person"},
-		{Scenario: "passed gate", Controller: "runs it, and does nothing", Want: "runs none", Tests: []string{"internal/plan TestParity"}, Why: "no gate can stop a person"},
+		{Scenario: "failed gate", Controller: "runs it, and does nothing", Want: "runs none", Tests: []string{"test/e2e TestPeer"}, Why: "no gate can stop a person"},
+		{Scenario: "passed gate", Controller: "runs it, and does nothing", Want: "runs none", Tests: []string{"test/e2e TestPeer"}, Why: "no gate can stop a person"},
 		{Scenario: "a person moves traffic", Controller: "no test", Want: "followed", Tests: []string{"test/e2e TestManual"}, Why: "a person is who decides there"},
 		{Scenario: "scaled up", Controller: "a target at 0 is scaled up", Want: "a target at 0 is scaled up",
-			Tests: []string{"test/e2e TestScaledUpWithManual"}},
-		{Scenario: "custom build ID: rolling update", Controller: "in place", Want: "in place", Tests: []string{"test/e2e TestStableBuildIDUpdatesInPlace"}},
-		{Scenario: "deprecated version scaled down", Controller: "to 0 once drained", Want: "to 0 once drained, by two reads", Tests: []string{"test/e2e TestDrainedVersionGoesInTwoCommits"}},
-		{Scenario: "unversioned pollers", Controller: "does nothing", Want: "does nothing", Tests: []string{"test/e2e TestFromUnversionedWorkers"}},
+			Tests: []string{"test/e2e TestPeer"}},
+		{Scenario: "custom build ID: rolling update", Controller: "in place", Want: "in place", Tests: []string{"test/e2e TestPeer", "test/e2e TestStableBuildIDUpdatesInPlace"}},
+		{Scenario: "deprecated version scaled down", Controller: "to 0 once drained", Want: "to 0 once drained, by two reads", Tests: []string{"test/e2e TestPeer", "test/e2e TestDrainedVersionGoesInTwoCommits"}},
+		{Scenario: "unversioned pollers", Controller: "does nothing", Want: "does nothing", Tests: []string{"test/e2e TestPeer"}},
 		maxVersions("Manual"), otherManager(), clearedManager(),
 	}
 }
 
 func allAtOnce() []Case {
 	return []Case{
-		{Scenario: "gate passes", Controller: "makes the target current", Want: "makes the target current", Tests: []string{"test/e2e TestGatePasses", "test/e2e TestAllAtOnce"}},
-		{Scenario: "gate fails", Controller: "routing does not move", Want: "routing does not move; GateFailed", Tests: []string{"test/e2e TestGateFails"}},
-		{Scenario: "deprecated version scaled down", Controller: "to 0 once drained", Want: "to 0 once drained, by two reads", Tests: []string{"test/e2e TestDrainedVersionGoesInTwoCommits"}},
-		{Scenario: "unversioned pollers", Controller: "makes the target current", Want: "makes the target current", Tests: []string{"test/e2e TestFromUnversionedWorkers"}},
+		{Scenario: "gate passes", Controller: "makes the target current", Want: "makes the target current", Tests: []string{"test/e2e TestPeer"}},
+		{Scenario: "gate fails", Controller: "routing does not move", Want: "routing does not move; GateFailed", Tests: []string{"test/e2e TestPeer", "test/e2e TestGateFails"}},
+		{Scenario: "deprecated version scaled down", Controller: "to 0 once drained", Want: "to 0 once drained, by two reads", Tests: []string{"test/e2e TestPeer", "test/e2e TestDrainedVersionGoesInTwoCommits"}},
+		{Scenario: "unversioned pollers", Controller: "makes the target current", Want: "makes the target current", Tests: []string{"test/e2e TestPeer"}},
 		maxVersions("AllAtOnce"), otherManager(), clearedManager(),
 	}
 }
 
 func progressive() []Case {
 	return []Case{
-		{Scenario: "gate, no current version", Controller: "current once it passed", Want: "current once it passed", Tests: []string{"test/e2e TestGatePasses"}},
-		{Scenario: "no current version, no unversioned pollers", Controller: "current at once", Want: "current at once", Tests: []string{"test/e2e TestFirstDeployment"}},
+		{Scenario: "gate, no current version", Controller: "current once it passed", Want: "current once it passed", Tests: []string{"test/e2e TestPeer", "test/e2e TestGatePasses"}},
+		{Scenario: "no current version, no unversioned pollers", Controller: "current at once", Want: "current at once", Tests: []string{"test/e2e TestPeer", "test/e2e TestFirstDeployment"}},
 		{Scenario: "no current version, unversioned pollers", Controller: "first step", Want: "first step",
-			Tests: []string{"test/e2e TestFromUnversionedWorkers"}},
-		{Scenario: "first step", Controller: "ramps", Want: "ramps, after the push", Tests: []string{"test/e2e TestProgressive"}},
+			Tests: []string{"test/e2e TestPeer"}},
+		{Scenario: "first step", Controller: "ramps", Want: "ramps, after the push", Tests: []string{"test/e2e TestPeer", "test/e2e TestProgressive"}},
 		{Scenario: "all steps", Controller: "no test", Want: "each step, then current", Tests: []string{"test/e2e TestProgressive"}, Why: "that is what a rollout is for"},
 		{Scenario: "gate passes", Controller: "ramps", Want: "ramps; each step may have one", Tests: []string{"test/e2e TestGateOnEachStep"}},
-		{Scenario: "gate fails", Controller: "routing does not move", Want: "routing does not move; GateFailed", Tests: []string{"test/e2e TestGateFails"}},
+		{Scenario: "gate fails", Controller: "routing does not move", Want: "routing does not move; GateFailed", Tests: []string{"test/e2e TestPeer", "test/e2e TestGateFails"}},
 		maxVersions("Progressive"), otherManager(), clearedManager(),
 	}
 }
@@ -60,7 +60,7 @@ func progressive() []Case {
 func rest() []Case {
 	return []Case{
 		{Scenario: "rollback, AllAtOnce", Controller: "the version before is current again", Want: "the version before is current again",
-			Tests: []string{"test/e2e TestRevertWithAllAtOnce"}},
+			Tests: []string{"test/e2e TestPeer", "test/e2e TestRevertWithAllAtOnce"}},
 		{Scenario: "rollback, Progressive", Controller: "no test that would fail without it", Want: "current at once, without steps", Tests: []string{"test/e2e TestRollbackAfterPromotion"},
 			Why: "steps would show there"},
 		{Scenario: "6th and 7th rollout after pollers died", Controller: "the server makes room", Want: "the server makes room, and the files of what it deleted go",
@@ -87,7 +87,7 @@ func gaps() []Case {
 		gap("gate and ramp reset", "the ramp stays", "the ramp is cleared", "internal/plan TestParity", "test/e2e TestRevertedAndAskedForAgain"),
 		gap("rollback of a version that was stable for long", "goes through gate and steps", "current at once", "internal/plan TestParity", "internal/plan TestRollbackInTheWindow"),
 		gap("rollback under Progressive, end to end", "would pass without the feature", "one call, no steps", "test/e2e TestRollbackAfterPromotion"),
-		gap("Manual with another manager never attempts a write", "not tested", "no call with any strategy; the server's refusal is tested beside it", "internal/plan TestForeign", "test/temporal TestRaiseWithAnotherManager", "test/e2e TestForeignManager"),
+		gap("Manual with another manager never attempts a write", "not tested", "no call with any strategy; the server's refusal is tested beside it", "internal/plan TestForeign", "test/temporal TestRaiseWithAnotherManager", "test/e2e TestPeer"),
 		gap("another API-key Secret, another kind of credentials", "pods keep the old ones", "all pairs of connections render as new", "render TestReconnectIsRender"),
 		gap("temporalNamespace changed", "waits for pollers for ever", "InvalidSpec, with the way to do it", "internal/plan TestTargetRows"),
 		gap("target at 0 replicas", "counts as healthy", "workers have to poll first", "internal/plan TestParity", "internal/plan TestWorkersComeAndGo"),

@@ -25,9 +25,14 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 	if v.actual.HasRamp {
 		add(&a.Queues, v.actual.Ramping, v.actual.Current)
 	}
-	if back := v.predecessor(); v.mayReturn(back) {
-		// Policy may want the version before back while the window is open. A mark against the current one is read with it.
-		add(&a.Queues, v.actual.Current, back)
+	for _, back := range v.predecessors() {
+		if v.turnedBack() {
+			add(&a.Queues, back)
+		}
+		if v.mayReturn(back) {
+			// Policy may want the version before back while the window is open. A mark against the current one is read with it.
+			add(&a.Queues, v.actual.Current, back)
+		}
 	}
 	v.askJudged(&a, moving)
 	add(&a.Queues, v.wantedBack())

@@ -31,11 +31,24 @@ func (v *view) recordedBar(buildID, templateHash string) *v1alpha1.Bar {
 	return nil
 }
 
+// templateHash is that of a version whose files are in Git, "" of others.
+func (v *view) templateHash(buildID string) string {
+	if r := v.recorded(buildID); r != nil {
+		return r.TemplateHash
+	}
+	return ""
+}
+
 func (v *view) targetBar() *v1alpha1.Bar {
 	if v.target == nil {
 		return nil
 	}
 	return v.bar(v.target.BuildID, v.target.TemplateHash)
+}
+
+// turnedBack reports whether the target is current although it is barred.
+func (v *view) turnedBack() bool {
+	return v.target != nil && v.target.BuildID == v.actual.Current && v.targetBar() != nil
 }
 
 // retried reports whether a person took away the bar against the target: it is tried anew, from its first gate and step.

@@ -120,7 +120,7 @@ func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action
 func (v *view) wantedBack() string {
 	switch {
 	case v.target == nil:
-	case v.target.BuildID == v.actual.Current && v.targetBar() != nil:
+	case v.turnedBack():
 		return v.predecessor()
 	case v.edited && v.direction(v.actual, v.desired) == rollout.DriftLower:
 		if v.desired.Current != v.actual.Current {

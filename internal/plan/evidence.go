@@ -178,25 +178,40 @@ func (v *view) mayReturn(buildID string) bool {
 	return in && v.promotions[lastPromotion(v.promotions, buildID)].LeftBy == v1alpha1.LeftByPromotion
 }
 
-// predecessor is the version that was current before the one that is, "" if none may come back.
-func (v *view) predecessor() string {
+// predecessors are the versions that were current before the one that is and may be so again, the last one first: those that only Temporal knows,
+// whose workers are somebody else's as at a takeover, up to the first one whose files are in Git.
+func (v *view) predecessors() []string {
+	var out []string
 	for _, id := range slices.Backward(before(v.promotions)) {
 		r := v.recorded(id)
-		if id == v.actual.Current || r == nil || v.bar(id, r.TemplateHash) != nil {
-			continue
+		switch {
+		case id == v.actual.Current || v.bar(id, v.templateHash(id)) != nil:
+		case r != nil:
+			return append(out, id)
+		case v.obs.Version(id) != nil:
+			out = append(out, id)
 		}
-		return id
+	}
+	return out
+}
+
+// predecessor is the version that traffic goes back to, "" if there is none. Workers of somebody else's count as long as they poll.
+func (v *view) predecessor() string {
+	for _, id := range v.predecessors() {
+		if v.recorded(id) != nil || v.serves(id).answer == rollout.Yes {
+			return id
+		}
 	}
 	return ""
 }
 
-// canTakeBack answers whether traffic can go back to a version: its files are in Git and its own queues are polled.
+// canTakeBack answers whether traffic can go back to a version: its own queues are polled, and nothing in Git says that this is about to end.
 func (v *view) canTakeBack(buildID string) evidence {
 	r := v.recorded(buildID)
-	if r == nil {
+	switch {
+	case r == nil && v.obs.Version(buildID) == nil:
 		return no("version %s has no files in Git", orUnversioned(buildID))
-	}
-	if r.Guard != v1alpha1.GuardOn || isZero(r.Replicas) && !isZero(v.specReplicas()) {
+	case r != nil && (r.Guard != v1alpha1.GuardOn || isZero(r.Replicas) && !isZero(v.specReplicas())):
 		return no("version %s is scaled down", buildID)
 	}
 	return v.serves(buildID)

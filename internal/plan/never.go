@@ -170,7 +170,8 @@ func (n *never) call(what string, c rollout.RoutingCall) {
 	}
 }
 
-// lowers: what is called lowering, and is so not stopped by policy, gives more traffic only to a version that had all of it before.
+// lowers: what is called lowering, and is so not stopped by policy, gives more traffic only to a version that had all of it before, and
+// has workers: those of a version without files are somebody else's, as at a takeover.
 func (n *never) lowers(c rollout.RoutingCall) {
 	r := n.s.Observation.Routing
 	for _, step := range c.Steps {
@@ -183,7 +184,10 @@ func (n *never) lowers(c rollout.RoutingCall) {
 		case !n.wasCurrent(step.BuildID) || step.BuildID == r.Current:
 			n.add("the lowering would make %s current, which it was not before", step.BuildID)
 		default:
-			n.ready(step.BuildID)
+			if n.recorded(step.BuildID) != nil {
+				n.inGit(step.BuildID)
+			}
+			n.served(step.BuildID)
 		}
 	}
 }
@@ -202,7 +206,8 @@ func (n *never) raise(c rollout.RoutingCall) {
 			n.unroutes()
 			continue
 		}
-		n.ready(step.BuildID)
+		n.inGit(step.BuildID)
+		n.served(step.BuildID)
 		if n.s.Spec == nil {
 			n.add("traffic would be raised to %s without a spec", step.BuildID)
 			continue
@@ -246,10 +251,15 @@ func (n *never) baseline(id string) {
 	}
 }
 
-func (n *never) ready(id string) {
+// inGit: the files of the version are in Git and keep its workers up.
+func (n *never) inGit(id string) {
 	if was := n.recorded(id); was == nil || was.Guard != v1alpha1.GuardOn || isZero(was.Replicas) && !n.askedZero() {
 		n.add("traffic would be raised to %s, whose files are not in Git", id)
 	}
+}
+
+// served: each task queue of the version has a worker of it that polled lately.
+func (n *never) served(id string) {
 	v := n.s.Observation.Version(id)
 	if v == nil || v.QueuesKnown != rollout.Yes || len(v.Queues) == 0 {
 		n.add("traffic would be raised to %s, whose task queues are not known", id)

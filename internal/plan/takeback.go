@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,7 +45,10 @@ func AskTakeBack(s rollout.Snapshot, w TakeBack) rollout.Ask {
 	if !v.readable() || v.foreign() {
 		return a
 	}
-	add(&a.Queues, v.losing(w), cmp.Or(w.To, v.predecessor()))
+	add(&a.Queues, v.losing(w), w.To)
+	if w.To == "" {
+		add(&a.Queues, v.predecessors()...)
+	}
 	slices.Sort(a.Queues)
 	return a
 }
@@ -63,9 +65,7 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	}
 	t := TakenBack{attempt: max(v.attempt(id), 1), was: v.desired, asked: v.desired, held: v.rec.Hold != nil,
 		Bar: v1alpha1.Bar{BuildID: id, By: w.By, Reason: w.Reason, At: v1alpha1.NewTime(v.now)}}
-	if r := v.recorded(id); r != nil {
-		t.Bar.TemplateHash = r.TemplateHash
-	}
+	t.Bar.TemplateHash = v.templateHash(id)
 	if v.rec.Basis != nil {
 		t.asked = desiredConfig(v.rec.Desired)
 	}
@@ -158,16 +158,15 @@ func (v *view) backTo(to string) (string, error) {
 }
 
 func (v *view) mayBecomeCurrent(to string) error {
-	r := v.recorded(to)
 	switch {
 	case to == v.actual.Current:
 		return fmt.Errorf("%s is the current version already", to)
-	case r == nil:
-		return fmt.Errorf("%s has no version %q in Git", v.s.Deployment, to)
+	case v.recorded(to) == nil && v.obs.Version(to) == nil:
+		return fmt.Errorf("%s has no version %q, neither in Git nor in Temporal", v.s.Deployment, to)
 	case lastPromotion(v.promotions, to) < 0:
 		return fmt.Errorf("%s was never current: a rollback only goes to a version that was", to)
 	}
-	if b := v.bar(to, r.TemplateHash); b != nil {
+	if b := v.bar(to, v.templateHash(to)); b != nil {
 		return fmt.Errorf("%s was turned back itself, by %s: %s", to, b.By, b.Reason)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,41 @@ func byAda(tag string) v1alpha1.Bar {
 }
 
 func marked(tag, text string) change { return func(g *given) { g.listed(tag).TurnedBack = text } }
+
+// othersRun says that the workers of a version are somebody else's, as at a takeover: Temporal knows it, and Git has no files of it.
+func othersRun(tag string) change {
+	return func(g *given) {
+		g.rec.Versions = slices.DeleteFunc(g.rec.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id(tag) })
+	}
+}
+
+// TestBackToWorkersOfOthers: after a takeover traffic goes back to the version that was there before, while its workers poll.
+func TestBackToWorkersOfOthers(t *testing.T) {
+	byHand := func(g *given) { // v2 was made current in Temporal, and Git wants v1
+		routes("v2", "", 0, time.Minute)(g)
+		g.Spec.Spec.Rollout.Gate = nil
+	}
+	for name, c := range map[string]struct {
+		given change
+		judge func(rollout.Proposal) rollout.Verdicts
+	}{
+		"a verdict":              {promoted(time.Minute), turnsBack},
+		"a bar":                  {all(promoted(5*time.Hour), barsBuild("v2")), allowed},
+		"a rollback in Temporal": {all(promoted(5*time.Hour), marked("v2", "1 timeouts")), allowed},
+		"a promotion by hand":    {all(candidate(), byHand), allowed},
+		"an edit of the routing": {all(promoted(5*time.Hour), edits("v1", "", 0)), allowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(c.given, othersRun("v1"))
+			require.Contains(t, Ask(s).Queues, id("v1"))
+			plan := decide(t, s, c.judge)
+			require.Equal(t, []string{"SetCurrent v1 0"}, sayCall(plan.Lower))
+			require.Empty(t, Never(s, plan))
+			gone := decide(t, of(c.given, othersRun("v1"), noPollers("v1")), c.judge)
+			require.Nil(t, gone.Lower, "nobody would take it")
+		})
+	}
+}
 
 func TestTakeBack(t *testing.T) {
 	v0 := all(inGit("v0"), up("v0"), func(g *given) {
@@ -50,6 +86,13 @@ func TestTakeBack(t *testing.T) {
 		}), wish: func(w *TakeBack) { w.To = id("v0") }, calls: []string{"SetCurrent v0 0"}, marks: map[string]string{id("v2"): "1 timeouts"}, bar: "v2"},
 		{name: "the current one under a target that waits", given: all(promoted(time.Minute), asks("v3")), wish: func(w *TakeBack) { w.BuildID = id("v2") },
 			calls: []string{"SetCurrent v1 0"}, marks: map[string]string{id("v2"): "1 timeouts"}, bar: "v2"},
+		{name: "a promotion after a takeover", given: all(promoted(time.Minute), othersRun("v1")), calls: []string{"SetCurrent v1 0"},
+			marks: map[string]string{id("v2"): "1 timeouts"}, bar: "v2"},
+		{name: "a promotion after a takeover, back to what is named", given: all(promoted(2*time.Hour), othersRun("v1")), wish: func(w *TakeBack) { w.To = id("v1") },
+			calls: []string{"SetCurrent v1 0"}, marks: map[string]string{id("v2"): "1 timeouts"}, bar: "v2"},
+		{name: "past a version that has neither files nor workers", given: all(v0, promoted(time.Minute), othersRun("v1"), noPollers("v1")),
+			wish:  func(w *TakeBack) { w.BuildID = id("v2") },
+			calls: []string{"SetCurrent v0 0"}, marks: map[string]string{id("v2"): "1 timeouts"}, bar: "v2"},
 		{name: "said twice", given: all(candidate(), barsBuild("v2")), done: true, bar: "v2"},
 		{name: "said twice, with the version before it within reach", given: all(v0, candidate(), barsBuild("v2")), done: true, bar: "v2"},
 		{name: "a mark that nobody recorded", given: all(candidate(), marked("v2", "1 timeouts")), bar: "v2"},
@@ -93,12 +136,16 @@ func TestTakeBackIsRefused(t *testing.T) {
 		{"the first version", none, TakeBack{}, "no version before v1 can take its traffic"},
 		{"before it turned back", all(promoted(time.Minute), barsBuild("v1")), TakeBack{}, "no version before v2"},
 		{"workers gone", all(promoted(time.Minute), noPollers("v1")), TakeBack{}, "no worker of v1 polled"},
+		{"somebody else's workers, gone", all(promoted(time.Minute), othersRun("v1"), noPollers("v1")), TakeBack{}, "no version before v2"},
+		{"somebody else's workers, gone, named", all(promoted(time.Minute), othersRun("v1"), noPollers("v1")), TakeBack{To: id("v1")}, "no worker of v1 polled"},
+		{"neither in Git nor in Temporal", all(promoted(time.Minute), othersRun("v1"), unlisted("v1")), TakeBack{}, "no version before v2"},
+		{"somebody else's, turned back", all(promoted(time.Minute), othersRun("v1"), marked("v1", "1 timeouts")), TakeBack{}, "no version before v2"},
 		{"scaled down", all(promoted(time.Minute), scaledDown("v1", time.Minute)), TakeBack{}, "version v1 is scaled down"},
 		{"workers not known", all(promoted(time.Minute), func(g *given) { g.listed("v1").QueuesKnown = "" }), TakeBack{}, "could not be read"},
 		{"the window is over", promoted(2 * time.Hour), TakeBack{}, "rampart rollback payments/checkout --build v2"},
 		{"no traffic", candidate(), TakeBack{}, "v2 has no traffic (current v1). To take v1 back: rampart rollback payments/checkout --build v1"},
 		{"to itself", promoted(time.Minute), TakeBack{To: id("v2")}, "v2 is the current version already"},
-		{"to nowhere", promoted(time.Minute), TakeBack{To: "v7"}, `no version "v7" in Git`},
+		{"to nowhere", promoted(time.Minute), TakeBack{To: "v7"}, `no version "v7", neither in Git nor in Temporal`},
 		{"to one that never was current", all(promoted(time.Minute), inGit("v3"), up("v3")), TakeBack{To: id("v3")}, "v3 was never current"},
 		{"to one that was turned back", all(promoted(time.Minute), barsBuild("v1")), TakeBack{To: id("v1")}, "v1 was turned back itself, by canary"},
 		{"from a ramp to a version", rampsAt(10, time.Minute), TakeBack{To: id("v1")}, "--to is for a current version"},

@@ -116,20 +116,6 @@ func TestHandPromotionThenAPush(t *testing.T) {
 	}
 }
 
-// A first version that somebody promoted past its failed gate is current, and not stuck.
-func TestFirstVersionPastItsGate(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.pushSpec("add checkout", specText{image: "app:v1", strategy: allAtOnce, gate: "{workflowType: SmokeFails}"})
-	w.awaitReason("GateFailed")
-	w.setCurrent(w.build("app:v1"))
-	w.awaitReady("app:v1")
-	require.Empty(t, w.changes())
-	w.pushSpec("v2", specText{image: "app:v2", strategy: allAtOnce})
-	w.awaitReady("app:v2")
-	require.Equal(t, []string{"v1 Promotion", "v2"}, w.order())
-}
-
 // While the bot is not there, somebody promotes v2 and goes back to v1. Temporal says so, and the record has it.
 func TestCameAndWentBetweenTwoCycles(t *testing.T) {
 	w := newWorld(t)

@@ -123,24 +123,3 @@ func TestQueueInUseIsLeftBehindOnceApproved(t *testing.T) {
 	w.awaitReady("app:v5")
 	require.Equal(t, []string{"current v1", "current v5"}, w.calls())
 }
-
-// A version that is asked for without replicas waits for the ones that it gets later, and then for a person.
-func TestScaledUpWithManual(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.pushSpec("none yet", specText{image: "app:v1", strategy: manual, replicas: "0"})
-	w.eventually("v1 is there", func() bool { return w.build("app:v1") != "" })
-	w.settle()
-	v1 := w.build("app:v1")
-	require.Equal(t, "WaitingForPollers", w.reason())
-	require.Contains(t, w.manifest(v1), "replicas: 0")
-	w.pushSpec("two", specText{image: "app:v1", strategy: manual, replicas: "2"})
-	w.awaitReason("WaitingForPromotion")
-	require.Contains(t, w.manifest(v1), "replicas: 2")
-	w.setCurrent(v1)
-	w.awaitReady("app:v1")
-	w.pushSpec("three", specText{image: "app:v1", strategy: manual, replicas: "3"})
-	w.eventually("three are wanted", func() bool { return strings.Contains(w.manifest(v1), "replicas: 3") })
-	require.Empty(t, w.calls(), "the bot moved nothing")
-	require.Len(t, w.routing().Versions, 1)
-}

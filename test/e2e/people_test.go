@@ -103,21 +103,6 @@ func (w *world) finish(run client.WorkflowRun) {
 	require.NoError(w.t, run.Get(w.t.Context(), nil))
 }
 
-func TestForeignManager(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.pushSpec("add checkout", specText{image: "app:v1"})
-	w.awaitReady("app:v1")
-	w.setManager("somebody-else")
-	w.pushSpec("v2", specText{image: "app:v2"})
-	w.awaitReason("OwnedByAnother")
-	w.eventually("files are rendered all the same", func() bool { return w.build("app:v2") != "" })
-	w.settle()
-	require.Equal(t, []string{"current v1"}, w.calls())
-	w.setManager("")
-	w.awaitReady("app:v2")
-}
-
 func TestRampLoweredByHand(t *testing.T) {
 	w := newWorld(t)
 	w.start()
