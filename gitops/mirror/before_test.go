@@ -14,9 +14,9 @@ import (
 func TestRecent(t *testing.T) {
 	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
 		r.Commit(gittest.Commit{Write: first})
-		for i := range 20 {
-			r.Commit(gittest.Commit{Write: map[string]string{"n": fmt.Sprint(i)}, Message: fmt.Sprint("old ", i)})
-		}
+		r.Commits(20, func(i int) gittest.Commit {
+			return gittest.Commit{Write: map[string]string{"n": fmt.Sprint(i)}, Message: fmt.Sprint("old ", i)}
+		})
 		seen := func(m *Mirror, tip Tip, how Recency, last string) (out []string) {
 			require.NoError(t, m.Recent(t.Context(), tip, how, func(c CommitInfo) (bool, error) {
 				out = append(out, c.Message)

@@ -70,9 +70,9 @@ func TestFindInHistory(t *testing.T) {
 		r.Commit(gittest.Commit{Write: map[string]string{"old/a.yaml": "v1", "keep": "0"}})
 		r.Commit(gittest.Commit{Write: map[string]string{"old/a.yaml": "v2"}})
 		deleted := r.Commit(gittest.Commit{Delete: []string{"old/a.yaml"}})
-		for i := range 100 { // beyond the first deepening
-			r.Commit(gittest.Commit{Write: map[string]string{"keep": fmt.Sprint(i)}})
-		}
+		r.Commits(100, func(i int) gittest.Commit { // beyond the first deepening
+			return gittest.Commit{Write: map[string]string{"keep": fmt.Sprint(i)}}
+		})
 		m := openMirror(t, w)
 		tip := fetch(t, m, "main")
 
@@ -135,9 +135,9 @@ func TestManyCommitsWhileAway(t *testing.T) {
 	r.Commit(gittest.Commit{Write: first})
 	m := openFile(t, r)
 	before := fetch(t, m, "main")
-	for i := range 30 {
-		r.Commit(gittest.Commit{Write: map[string]string{fmt.Sprintf("f%d", i): strings.Repeat("x", i)}})
-	}
+	r.Commits(30, func(i int) gittest.Commit {
+		return gittest.Commit{Write: map[string]string{fmt.Sprintf("f%d", i): strings.Repeat("x", i)}}
+	})
 	after := fetch(t, m, "main")
 	require.Equal(t, MoveForward, after.Move)
 	require.Len(t, diffOf(t, m, before.Tree, after.Tree), 30)
@@ -149,9 +149,7 @@ func TestIncrementThatIsTooLargeIsFetchedAnew(t *testing.T) {
 	m := openFile(t, r)
 	m.store.limits.increment = 10
 	fetch(t, m, "main")
-	for i := range 12 {
-		r.Commit(gittest.Commit{Write: map[string]string{"f": fmt.Sprint(i)}})
-	}
+	r.Commits(12, func(i int) gittest.Commit { return gittest.Commit{Write: map[string]string{"f": fmt.Sprint(i)}} })
 	tip := fetch(t, m, "main")
 	require.Equal(t, MoveUnknown, tip.Move)
 	c, err := m.Commit(tip.Commit)
@@ -191,9 +189,9 @@ func TestIntroduced(t *testing.T) {
 		a := r.Commit(gittest.Commit{Write: map[string]string{"specs/a": "2"}})
 		r.Commit(gittest.Commit{Write: map[string]string{"specs/b": "2"}})
 		b := r.Commit(gittest.Commit{Write: map[string]string{"specs/b": "1"}}) // as it was once
-		for i := range 100 {                                                    // beyond the first deepening
-			r.Commit(gittest.Commit{Write: map[string]string{"status": fmt.Sprint(i)}})
-		}
+		r.Commits(100, func(i int) gittest.Commit {                             // beyond the first deepening
+			return gittest.Commit{Write: map[string]string{"status": fmt.Sprint(i)}}
+		})
 		m := openMirror(t, w)
 		tip := fetch(t, m, "main")
 		blob := func(path string) Wanted {

@@ -105,7 +105,7 @@ func Open(cfg Config) (*Mirror, error) {
 		return nil, fmt.Errorf("open mirror %s: %w", cfg.Dir, err)
 	}
 	if err := m.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open mirror %s: %w", cfg.Dir, err), m.lock.Close())
+		return nil, errors.Join(fmt.Errorf("open mirror %s: %w", cfg.Dir, err), unlock(m.lock))
 	}
 	return m, nil
 }
@@ -207,7 +207,7 @@ func (m *Mirror) Close() error {
 		if err = m.store.close(); err == nil {
 			err = m.state.writeRefs(m.dir)
 		}
-		err = errors.Join(err, m.lock.Close())
+		err = errors.Join(err, unlock(m.lock))
 	})
 	return err
 }

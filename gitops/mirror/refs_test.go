@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,10 +77,8 @@ func TestRefsThatAreNone(t *testing.T) {
 func TestHistoryGoesBack(t *testing.T) {
 	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
 		const n = 70 // more than the first step brings
-		var want []string
-		for i := range n {
-			want = append([]string{r.Commit(gittest.Commit{Write: map[string]string{"x": fmt.Sprint(i)}})}, want...)
-		}
+		r.Commits(n, func(i int) gittest.Commit { return gittest.Commit{Write: map[string]string{"x": fmt.Sprint(i)}} })
+		want := strings.Fields(r.Git("rev-list", "main"))
 		m := openMirror(t, w)
 		tip := fetch(t, m, "main")
 		var got []string

@@ -56,11 +56,11 @@ func byHash(objs []obj) map[Hash]string {
 // gitPack is a pack as git makes it, of a history of files that change a little each time: with chains of deltas.
 func gitPack(tb testing.TB, commits int, options ...string) (*gittest.Repo, []byte) {
 	r := gittest.NewBareRepo(tb)
-	for i := range commits {
-		r.Commit(gittest.Commit{Write: map[string]string{
+	r.Commits(commits, func(i int) gittest.Commit {
+		return gittest.Commit{Write: map[string]string{
 			"large": noise(1, 3000) + fmt.Sprint(i) + noise(2, 3000), "grows": strings.Repeat("line\n", 10*i), fmt.Sprintf("in/a/folder/%d", i): fmt.Sprint(i),
-		}})
-	}
+		}}
+	})
 	objects := r.Git("rev-list", "--objects", "--no-object-names", "main")
 	args := append([]string{"pack-objects", "--stdout", "-q", "--window=50", "--depth=50"}, options...)
 	return r, []byte(r.GitInput([]byte(objects+"\n"), args...))

@@ -182,23 +182,48 @@ type Commit struct {
 // the commit's hash.
 func (r *Repo) Commit(c Commit) string {
 	r.tb.Helper()
-	branch := orElse(c.Branch, "main")
+	return r.Commits(1, func(int) Commit { return c })
+}
+
+// Commits is Commit for each of n commits of one branch, each on top of the one before: the parent is the first one's. It starts no more processes
+// than Commit does.
+func (r *Repo) Commits(n int, nth func(i int) Commit) string {
+	r.tb.Helper()
+	first := nth(0)
+	branch := orElse(first.Branch, "main")
 	ref := "refs/heads/" + branch
+	before := 0
+	if first.When.IsZero() {
+		before = r.commits()
+	}
 	var in bytes.Buffer
-	when := c.When
-	if when.IsZero() {
-		when = Epoch.Add(time.Duration(r.commits()) * time.Minute)
+	for i := range n {
+		c := nth(i)
+		if c.When.IsZero() {
+			c.When = Epoch.Add(time.Duration(before+i) * time.Minute)
+		}
+		from := ""
+		if parent := orElse(first.Parent, ref); i == 0 && parent != "none" {
+			if hash := r.resolve(parent); hash != "" {
+				from = "from " + hash + "\n"
+			}
+		}
+		c.write(&in, ref, from)
 	}
-	author := orElse(c.By, "A Person <person@example.com>")
-	fmt.Fprintf(&in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n", ref, author, when.Unix(), orElse(c.For, author), when.Unix(),
-		len(orElse(c.Message, "change")), orElse(c.Message, "change"))
-	switch parent := orElse(c.Parent, ref); {
-	case parent == "none":
-	case r.exists(parent):
-		fmt.Fprintf(&in, "from %s\n", r.Git("rev-parse", parent+"^{commit}"))
+	if first.Parent == "none" && r.resolve(ref) != "" {
+		r.Git("update-ref", "-d", ref)
 	}
+	r.GitInput(in.Bytes(), "fast-import", "--quiet", "--force")
+	return r.Tip(branch)
+}
+
+// write adds the commit to the input of git fast-import.
+func (c Commit) write(in *bytes.Buffer, ref, from string) {
+	author, message := orElse(c.By, "A Person <person@example.com>"), orElse(c.Message, "change")
+	fmt.Fprintf(in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n%s", ref, author, c.When.Unix(), orElse(c.For, author), c.When.Unix(),
+		len(message), message, from)
 	for _, path := range c.Delete {
-		fmt.Fprintf(&in, "D %s\n", path)
+		fmt.Fprintf(in, "D %s\n", path)
 	}
 	for _, kind := range []struct {
 		mode  string
@@ -206,21 +231,21 @@ func (r *Repo) Commit(c Commit) string {
 	}{{"100644", c.Write}, {"100755", c.Exec}, {"120000", c.Links}} {
 		for _, path := range slices.Sorted(maps.Keys(kind.files)) {
 			data := kind.files[path]
-			fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", kind.mode, path, len(data), data)
+			fmt.Fprintf(in, "M %s inline %s\ndata %d\n%s\n", kind.mode, path, len(data), data)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.Modules)) {
-		fmt.Fprintf(&in, "M 160000 %s %s\n", c.Modules[path], path)
+		fmt.Fprintf(in, "M 160000 %s %s\n", c.Modules[path], path)
 	}
-	if c.Parent == "none" && r.exists(ref) {
-		r.Git("update-ref", "-d", ref)
-	}
-	r.GitInput(in.Bytes(), "fast-import", "--quiet", "--force")
-	return r.Tip(branch)
 }
 
-func (r *Repo) exists(rev string) bool {
-	return command("git", "--git-dir", r.Dir, "rev-parse", "--quiet", "--verify", rev+"^{commit}").Run() == nil
+// resolve is the commit that a revision means, "" if there is none.
+func (r *Repo) resolve(rev string) string {
+	out, err := command("git", "--git-dir", r.Dir, "rev-parse", "--quiet", "--verify", rev+"^{commit}").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func (r *Repo) commits() int {

@@ -128,7 +128,7 @@ func TestRollbackOfAPromotion(t *testing.T) {
 	w.pushSpec("v2", specText{image: "app:v2", strategy: allAtOnce})
 	w.awaitReady("app:v2")
 	v1, v2 := w.build("app:v1"), w.build("app:v2")
-	require.Contains(t, w.refused("rollback", "--to", "v7"), `has no version "v7" in Git`)
+	require.Contains(t, w.refused("rollback", "--to", "v7"), `has no version "v7", neither in Git nor in Temporal`)
 	done := w.say("rollback", "--reason", "timeouts")
 	require.Contains(t, done.Did, "roll back to "+v1)
 	w.awaitReason("RolledBack")
