@@ -51,10 +51,10 @@ test-all: test-root test-nested ## every test
 test-root:
 	$(TEST) $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
-# Only the long tests of the root module, without the race detector, which make check runs the others under.
+# Only the tests of the root module that make race leaves out or runs in part: the long ones, and those that start processes. Without the race detector.
 .PHONY: test-long
 test-long:
-	@names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} /testneed\.(Long|Repeats)\(/ {print name}' $$(git ls-files '*_test.go' ':!test') | sort -u | paste -sd'|'); \
+	@names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} /testneed\.(Long|Plain|Repeats)\(/ {print name}' $$(git ls-files '*_test.go' ':!test') | sort -u | paste -sd'|'); \
 	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $(PACKAGES)
 
 .PHONY: test-nested

@@ -254,9 +254,7 @@ func described(c []*ast.Term) string {
 
 func TestBuiltinsAreContained(t *testing.T) {
 	testneed.Long(t)
-	if underRace {
-		t.Skip("it measures time and memory, which the race detector multiplies: make test-all runs it without")
-	}
+	testneed.Plain(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBuiltinsChild$", "-test.v")
 	cmd.Env = append(os.Environ(), builtinsOf+"=all")
 	text, err := cmd.CombinedOutput()

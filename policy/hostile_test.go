@@ -288,9 +288,7 @@ func peak() (stop func() int64) {
 // back, or let a raise through.
 func TestHostile(t *testing.T) {
 	testneed.Long(t)
-	if underRace {
-		t.Skip("it measures time and memory, which the race detector multiplies: make test-all runs it without")
-	}
+	testneed.Plain(t)
 	for name, tc := range hostiles() {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const ciExamples = "../../examples/ci"
@@ -145,6 +146,7 @@ func runCI(t *testing.T, name, server, path string) (here, log string, code int)
 
 // The example of each platform runs against the change of somebody who wants to get around what judges it, and at what the job has.
 func TestCIExamples(t *testing.T) {
+	testneed.Plain(t)
 	for name, p := range platforms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,6 +183,7 @@ func TestCIExamples(t *testing.T) {
 
 // What runs in place of rampart has nothing of the job, and no network where the machine lets it be taken away.
 func TestCIExamplesAreSealed(t *testing.T) {
+	testneed.Plain(t)
 	if err := exec.CommandContext(t.Context(), "unshare", "-rn", "true").Run(); err != nil {
 		t.Skip("this machine lets nobody make a network of their own (unshare -rn): the examples use another way then")
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const guides = "../../docs/guides"
@@ -33,6 +34,7 @@ const guides = "../../docs/guides"
 // Then it runs what the CI workflows among the files run of rampart. With -update what is printed is written into the guide, where
 // nothing is left out.
 func TestGuides(t *testing.T) {
+	testneed.Plain(t)
 	pages, err := filepath.Glob(filepath.Join(guides, "*.md"))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(pages), 6)

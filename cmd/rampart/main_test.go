@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 //	tree REPO DIR                    makes DIR what branch main of a repository has
 //	signal NAME REGEXP N COMMAND...  runs a command, signals it once its standard error matches, and wants exit code N
 func TestScripts(t *testing.T) {
+	testneed.Plain(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       *update,

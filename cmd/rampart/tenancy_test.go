@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const tenancyExample = "../../examples/tenancy"
@@ -66,6 +67,7 @@ func (x tenant) renders(team string) string {
 // TestTenancyAttacks: what one team can write into the repository changes nothing for another, and is refused, or does nothing, for itself. The first rows are
 // changes of the team's own folder, which no other team reviews; those of rampart.yaml are what holds though a reviewer of the platform team overlooks them.
 func TestTenancyAttacks(t *testing.T) {
+	testneed.Plain(t)
 	const (
 		spec    = "teams/shipping/labels.yaml"
 		another = "teams/shipping/another.yaml"

@@ -27,6 +27,15 @@ func Long(tb testing.TB) {
 	}
 }
 
+// Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that starts hundreds of processes of the
+// test binary, each of which would compute ten times as long. CI runs it once more without, by make test-long.
+func Plain(tb testing.TB) {
+	tb.Helper()
+	if underRace {
+		tb.Skip("it runs without the race detector alone: make test-long")
+	}
+}
+
 // Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and at least once.
 func Repeats(all int) int {
 	if testing.Short() {
