@@ -20,7 +20,7 @@ RACE     ?= -race
 NESTED   := -tags disable_grpc_modules
 
 # Tests start hundreds of short processes and a whole Temporal: a quarter of their time goes to collecting memory that there is enough of.
-test test-all test-root test-nested test-long test-times race: export GOGC := 400
+test test-all test-root test-nested test-long test-times race soak mutate: export GOGC := 400
 
 .PHONY: help
 help: ## this list

@@ -18,11 +18,13 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"go.temporal.io/server/common/dynamicconfig"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/temporal"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -602,4 +604,42 @@ func TestBacklog(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Workers that never register as the version are found where they are: under another deployment's name, or without versioning.
+func TestWorkersThatAreMissing(t *testing.T) {
+	e := newEnv(t)
+	e.start("app", "v1")
+	missing := func() (out rollout.Missing) {
+		pool := e.newPool(temporal.Config{}) // which keeps no answer of before
+		obs := pool.Observe(e.ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: e.ns.Name(),
+			Missing: &rollout.MissingAsk{BuildID: "v2", Workers: []string{"checkout-v2", "checkout-v2-mail"}}})
+		if obs.Missing != nil {
+			out = *obs.Missing
+		}
+		return out
+	}
+	require.Equal(t, rollout.Missing{}, missing())
+
+	c, err := client.Dial(client.Options{HostPort: e.ns.Server().Address(), Namespace: e.ns.Name(), WorkerHeartbeatInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	begin := func(queue string, o worker.Options) {
+		w := worker.New(c, queue, o)
+		temporalenv.DefaultImage(queue).Register(w)
+		require.NoError(t, w.Start())
+		t.Cleanup(w.Stop)
+	}
+	begin("mails", worker.Options{Identity: "1@checkout-v2-mail-7d9f-x2x4k"})
+	begin("elsewhere", worker.Options{Identity: "1@cart-v2-7d9f-x2x4k"})
+	begin(queue, worker.Options{Identity: "1@checkout-v2-7d9f-x2x4k", DeploymentOptions: worker.DeploymentOptions{UseVersioning: true,
+		Version:                   worker.WorkerDeploymentVersion{DeploymentName: "shop/chekcout", BuildID: "v2"},
+		DefaultVersioningBehavior: workflow.VersioningBehaviorPinned}})
+	e.eventually(func(context.Context) error {
+		if got := missing(); len(got.Deployments) == 0 || len(got.Unversioned) == 0 {
+			return fmt.Errorf("not all is known yet: %+v", got)
+		}
+		return nil
+	})
+	require.Equal(t, rollout.Missing{Deployments: []string{"shop/chekcout"}, Unversioned: []string{"mails"}}, missing())
 }
