@@ -332,7 +332,7 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 		}
 		return rollout.Known{}, false
 	}
-	if r.brief.SpecPath != at.file.path && e.unreadFile(r.brief.SpecPath) {
+	if r.brief.SpecPath != at.file.path && e.stays(r.brief.SpecPath) {
 		return rollout.Known{}, false
 	}
 	if _, refused := e.refused[rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}]; refused {

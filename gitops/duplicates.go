@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -27,8 +28,8 @@ type duplicates struct {
 // recordedAs says which of several objects a record knows.
 type recordedAs struct {
 	path, rendered func(i int) bool
-	// unread says that the file at the recorded path is there and cannot be read: the object may be in it.
-	unread bool
+	// stays says that the file at the recorded path is there still: it may be broken, or be about to have the object again.
+	stays bool
 }
 
 // keeper gives the index of the object that counts; -1: none does. Of equal copies at the recorded path, or anywhere, it is the first.
@@ -45,7 +46,7 @@ func (d *duplicates) keeper(was recordedAs) int {
 	}
 	left := those(all, was.path)
 	switch {
-	case len(left) == 0 && alike(all) && !was.unread:
+	case len(left) == 0 && alike(all) && !was.stays:
 		left = all
 	case len(left) == 0:
 		left = those(all, was.rendered)
@@ -124,9 +125,12 @@ func (d *duplicates) says(i int) (v1alpha1.Severity, string) {
 	return v1alpha1.Error, fmt.Sprintf("%s is also the name of the %s in %s, which says something else: neither is used; keep one of them", d.name, d.kind, d.where(j, i))
 }
 
-// sayUnread is what is wrong with an object whose recorded file cannot be read.
-func sayUnread(kind string, name rollout.Name, recorded string) string {
-	return fmt.Sprintf("%s is the name of the %s in %s, which cannot be read: this one is not used until that file is mended", name, kind, recorded)
+// sayStays is what is wrong with an object while the file that had it is there without it.
+func (e *environment) sayStays(kind string, name rollout.Name, recorded string) string {
+	if _, broken := e.broken[recorded]; broken {
+		return fmt.Sprintf("%s is the name of the %s in %s, which cannot be read: this one is not used until that file is mended", name, kind, recorded)
+	}
+	return fmt.Sprintf("%s is the name of the %s in %s, which is there and does not have it now: this one is not used until that file has it again, or is removed", name, kind, recorded)
 }
 
 // report reports what is wrong with each of them.
@@ -138,10 +142,10 @@ func (e *environment) report(d *duplicates) {
 	}
 }
 
-// unreadFile reports whether a file of the environment is there and cannot be read.
-func (e *environment) unreadFile(name string) bool {
-	_, broken := e.broken[name]
-	return broken && name != ""
+// stays reports whether a file of the environment is there, if only as a link.
+func (e *environment) stays(name string) bool {
+	_, found := slices.BinarySearchFunc(e.specFiles.files, name, func(f *found, name string) int { return strings.Compare(f.path, name) })
+	return found || name != "" && slices.ContainsFunc(e.specFiles.at, func(p globAt) bool { return slices.Contains(p.all.links, name) })
 }
 
 // connectionsAt are the connections with one name, in the order of their files.
@@ -150,8 +154,8 @@ type connectionsAt struct {
 	all []*v1alpha1.Connection
 	// differ says that they do not say the same.
 	differ bool
-	// unread are the recorded files that cannot be read, for which none of these counts.
-	unread map[string]bool
+	// stay are the recorded files that are there without it, for which none of these counts.
+	stay map[string]bool
 }
 
 // is reports whether there is one connection, which is the same in the same file.
@@ -191,7 +195,7 @@ func (e *environment) connectionInBrief(name rollout.Name, r *recordBrief) (_ *v
 	}
 	here := at != "" && slices.ContainsFunc(c.at, func(p place) bool { return p.file == at })
 	switch {
-	case c.differ, !here && e.unreadFile(at):
+	case c.differ, !here && e.stays(at):
 		return nil, "", false
 	case here:
 		return c.all[0], at, true
@@ -228,7 +232,7 @@ func (e *environment) chooseConnection(s *rollout.Snapshot, name string) chosenC
 	if r := s.Record.Routing; r != nil && r.Spec.Connection != nil && r.Spec.Connection.Name == name {
 		recorded, hash = r.Spec.Connection.Path, r.Spec.Connection.Spec.Hash()
 	}
-	was := recordedAs{unread: e.unreadFile(recorded), path: func(i int) bool { return c.at[i].file == recorded },
+	was := recordedAs{stays: e.stays(recorded), path: func(i int) bool { return c.at[i].file == recorded },
 		rendered: func(i int) bool { return c.all[i].Spec.Hash() == hash }}
 	k := c.keeper(was)
 	if k < 0 {
@@ -246,12 +250,12 @@ func (e *environment) chooseConnection(s *rollout.Snapshot, name string) chosenC
 
 // noConnection says why none of several connections counts.
 func (e *environment) noConnection(c *connectionsAt, was recordedAs, recorded string) string {
-	if was.unread && !slices.ContainsFunc(c.at, func(p place) bool { return p.file == recorded }) {
-		if c.unread == nil {
-			c.unread = map[string]bool{}
+	if was.stays && !slices.ContainsFunc(c.at, func(p place) bool { return p.file == recorded }) {
+		if c.stay == nil {
+			c.stay = map[string]bool{}
 		}
-		c.unread[recorded] = true
-		return sayUnread("connection", c.name, recorded)
+		c.stay[recorded] = true
+		return e.sayStays("connection", c.name, recorded)
 	}
 	j := 1
 	for j < len(c.at)-1 && c.equal(0, j) {
@@ -265,11 +269,11 @@ func (e *environment) noConnection(c *connectionsAt, was recordedAs, recorded st
 func (e *environment) reportConnections() {
 	for _, name := range slices.SortedFunc(maps.Keys(e.connections), rollout.Name.Compare) {
 		c := e.connections[name]
-		if len(c.unread) > 0 && !c.differ {
-			recorded := slices.Sorted(maps.Keys(c.unread))[0]
+		if len(c.stay) > 0 && !c.differ {
+			recorded := slices.Sorted(maps.Keys(c.stay))[0]
 			for _, at := range c.at {
 				e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: at.file, Line: at.line, Path: "metadata.name",
-					Message: sayUnread("connection", name, recorded)})
+					Message: e.sayStays("connection", name, recorded)})
 			}
 			continue
 		}
@@ -340,7 +344,7 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 	if last := s.Record.Status; last != nil {
 		digest = last.Digest()
 	}
-	was := recordedAs{unread: e.unreadFile(recorded), path: func(i int) bool { return d.at[i].file == recorded },
+	was := recordedAs{stays: e.stays(recorded), path: func(i int) bool { return d.at[i].file == recorded },
 		rendered: func(i int) bool {
 			return candidates[i].spec != nil && digest != "" && candidates[i].spec.Digest() == digest
 		}}
@@ -350,10 +354,12 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 		d.keep(k)
 		s.SpecCopied = d.copied(k) && !was.path(k)
 		e.takeSpec(s, candidates[k])
-	case was.unread && !slices.ContainsFunc(candidates, func(c *specAt) bool { return c.file.path == recorded }):
-		s.Problems = asProblems(e.broken[recorded])
+	case was.stays && !slices.ContainsFunc(candidates, func(c *specAt) bool { return c.file.path == recorded }):
+		if s.Problems = asProblems(e.broken[recorded]); len(s.Problems) == 0 {
+			s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: recorded + ": " + e.sayStays("spec", s.Deployment, recorded)}}
+		}
 		for _, c := range candidates {
-			e.fault(c, "metadata.name", "%s", sayUnread("spec", s.Deployment, recorded))
+			e.fault(c, "metadata.name", "%s", e.sayStays("spec", s.Deployment, recorded))
 		}
 		return
 	default:

@@ -12,8 +12,8 @@ import (
 type templatesAt struct {
 	duplicates
 	all []*templateAt
-	// unread is a recorded file that cannot be read, for which none of these counts; "": there is none.
-	unread string
+	// stays is a recorded file that is there without it, for which none of these counts; "": there is none.
+	stays string
 }
 
 // addNamed adds a template to those of its name. One without a namespace is another error.
@@ -60,7 +60,7 @@ func (e *environment) chooseTemplate(s *rollout.Snapshot, t *templateAt) bool {
 		return true
 	}
 	recorded, hash := recordedResource(s, t.name.Name)
-	was := recordedAs{unread: e.unreadFile(recorded), path: func(i int) bool { return g.at[i].file == recorded },
+	was := recordedAs{stays: e.stays(recorded), path: func(i int) bool { return g.at[i].file == recorded },
 		rendered: func(i int) bool {
 			return g.all[i].spec != nil && hash != "" && g.all[i].resource.Hash == hash && g.all[i].deployment() == s.Deployment
 		}}
@@ -77,8 +77,8 @@ func (e *environment) chooseTemplate(s *rollout.Snapshot, t *templateAt) bool {
 	}
 	i := slices.Index(g.all, t)
 	var message string
-	if was.unread && !slices.ContainsFunc(g.at, func(p place) bool { return p.file == recorded }) {
-		g.unread, message = recorded, sayUnread("template", t.name, recorded)
+	if was.stays && !slices.ContainsFunc(g.at, func(p place) bool { return p.file == recorded }) {
+		g.stays, message = recorded, e.sayStays("template", t.name, recorded)
 	} else {
 		_, message = g.says(i)
 	}
@@ -94,7 +94,7 @@ func (e *environment) reportTemplates() {
 		case g == nil || g.all[0] != t: // it was looked at with the first one
 		case len(g.all) > 1:
 			e.report(&g.duplicates)
-		case g.unread != "":
+		case g.stays != "":
 			e.world.Problems = append(e.world.Problems, *t.problem)
 		}
 	}

@@ -98,6 +98,17 @@ func TestDuplicates(t *testing.T) {
 				require.Nil(t, d.Connection)
 				require.Contains(t, d.Problems[0].Message, "team/c.yaml")
 			}},
+		"connections: the recorded file has something else now": {files: map[string]string{"team/x.yaml": spec, "team/c.yaml": "kind: temporalconnection\n", "z/c.yaml": another,
+			record: recordedConnection(routing, "team/c.yaml", "localhost:7233")},
+			problems: []string{"z/c.yaml:1: metadata.name: shop/temporal is the name of the connection in team/c.yaml, which is there and does not have it now"},
+			check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Connection)
+				require.Contains(t, d.Problems[0].Message, "team/c.yaml")
+			}},
+		"connections: it is empty, and what was rendered last is elsewhere": {files: map[string]string{"team/x.yaml": spec, "team/c.yaml": "", "z/c.yaml": another, "b/c.yaml": connectionYAML,
+			record: recordedConnection(routing, "team/c.yaml", "localhost:7233")},
+			problems: []string{"z/c.yaml:1: metadata.name: shop/temporal is already the name of the connection in b/c.yaml"},
+			check:    usesConnection("localhost:7233", "b/c.yaml")},
 		"connections: a spec that is broken, too": {files: map[string]string{"team/x.yaml": broken, "a/c.yaml": another, "team/c.yaml": connectionYAML,
 			record: recordedConnection(routing, "team/c.yaml", "was:7233"), recordStatus: status},
 			problems: []string{"team/x.yaml:2", "a/c.yaml:1: metadata.name: shop/temporal is already the name of the connection in team/c.yaml"},
@@ -106,6 +117,26 @@ func TestDuplicates(t *testing.T) {
 			problems: []string{"a/x.yaml:1: metadata.name: shop/x is already the name of the spec in team/x.yaml"}, check: usesSpec("i:1", "team/x.yaml")},
 		"specs: the content that was rendered last wins": {files: map[string]string{"a/x.yaml": other, "team/y.yaml": spec, "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
 			problems: []string{"a/x.yaml:1: metadata.name: shop/x is already the name of the spec in team/y.yaml"}, check: usesSpec("i:1", "team/y.yaml")},
+		"specs: the recorded file is empty": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": "", "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
+			problems: []string{"evil/x.yaml:1: metadata.name: shop/x is the name of the spec in team/x.yaml, which is there and does not have it now: this one is not used"}, check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Spec)
+				require.Contains(t, d.Problems[0].Message, "team/x.yaml")
+			}},
+		"specs: the recorded file has another kind": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": strings.Replace(spec, "temporal.io/", "temporalio/", 1), "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
+			problems: []string{"evil/x.yaml:1: metadata.name: shop/x is the name of the spec in team/x.yaml, which is there and does not have it now: this one is not used"}, check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Spec)
+				require.Contains(t, d.Problems[0].Message, "team/x.yaml")
+			}},
+		"specs: the recorded file is a pointer": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
+			problems: []string{"team/x.yaml:1: the file is in Git LFS", "evil/x.yaml:1: metadata.name: shop/x is the name of the spec in team/x.yaml, which is there and does not have it now: this one is not used"}, check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Spec)
+				require.Contains(t, d.Problems[0].Message, "team/x.yaml")
+			}},
+		"specs: another name stands in the recorded file": {files: map[string]string{"evil/x.yaml": other, "team/x.yaml": specYAML("shop", "xx", "i:1"), "team/c.yaml": connectionYAML, record: routing, recordStatus: status},
+			problems: []string{"evil/x.yaml:1: metadata.name: shop/x is the name of the spec in team/x.yaml, which is there"}, check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Spec)
+				require.Contains(t, d.Problems[0].Message, "team/x.yaml")
+			}},
 		"specs: nothing is recorded": {files: map[string]string{"a/x.yaml": other, "team/x.yaml": spec, "team/c.yaml": connectionYAML},
 			problems: []string{"a/x.yaml:1: metadata.name: shop/x is also the name of the spec in team/x.yaml", "team/x.yaml:1: metadata.name: shop/x is also the name of the spec in a/x.yaml"},
 			check: func(t *testing.T, d rollout.Snapshot) {
@@ -213,4 +244,14 @@ func usesTemplate(path, hash string) func(*testing.T, rollout.Snapshot) {
 		require.Nil(t, d.Resources[0].Problem)
 		require.Equal(t, []string{path, hash}, []string{d.Resources[0].Path, d.Resources[0].Hash})
 	}
+}
+
+// A symbolic link at the recorded path is a file that is there without the spec.
+func TestALinkInPlaceOfASpec(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: map[string]string{"evil/x.yaml": specYAML("shop", "x", "i:2"), "team/c.yaml": connectionYAML, "deploy/shop/x/routing.yaml": routingYAML("x", "team/x.yaml")},
+		Links: map[string]string{"team/x.yaml": "../evil/x.yaml"}})
+	w := read(t, open(t, r))
+	require.Nil(t, w.Environments[0].Deployments[0].Spec)
+	require.Contains(t, w.Environments[0].Deployments[0].Problems[0].Message, "team/x.yaml, which is there and does not have it now")
 }

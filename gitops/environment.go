@@ -27,6 +27,7 @@ type environment struct {
 	git       rollout.GitContext
 	world     rollout.EnvironmentWorld
 
+	specFiles matching // those that may have specs
 	// specs and records are sorted by name; specs of the same name are in the order of their files.
 	specs       []*specAt
 	disordered  bool // specs are not, yet
@@ -80,6 +81,7 @@ func (e *environment) read(owners map[string]string) error {
 	if err != nil {
 		return err
 	}
+	e.specFiles = specs
 	globs := patterns{specsField, e.world.Environment.Specs, specs.at}
 	if err := e.unmatched(e.tree, globs); err != nil {
 		return err

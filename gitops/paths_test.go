@@ -24,7 +24,7 @@ func TestPathsThatNoRecordCanName(t *testing.T) {
 			require.False(t, v1alpha1.MayBeRecorded(file))
 			r := gittest.NewBareRepo(t)
 			r.Commit(gittest.Commit{Write: map[string]string{"workers/good.yaml": specYAML("shop", "good", "i:1"), "connection.yaml": connectionYAML,
-				"deploy/shop/bad/routing.yaml": routingYAML("bad", "workers/good.yaml"), file: specYAML("shop", "bad", "i:1")}})
+				"deploy/shop/bad/routing.yaml": routingYAML("bad", "workers/was.yaml"), file: specYAML("shop", "bad", "i:1")}})
 			repo := open(t, r)
 			for range 2 { // what is known in brief says so too
 				survey, fill, err := repo.Survey(t.Context())

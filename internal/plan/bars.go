@@ -51,6 +51,12 @@ func (v *view) turnedBack() bool {
 	return v.target != nil && v.target.BuildID == v.actual.Current && v.targetBar() != nil
 }
 
+// promotedSince reports whether the current version was promoted after another build was barred: it is not where that one's traffic went.
+func (v *view) promotedSince(b *v1alpha1.Bar) bool {
+	n := len(v.promotions)
+	return v.promotedAfter() != "" && v.promotions[n-1].At.After(b.At.Time)
+}
+
 // retried reports whether a person took away the bar against the target: it is tried anew, from its first gate and step.
 func (v *view) retried(t *rollout.Target) bool {
 	r := v.recorded(t.BuildID)

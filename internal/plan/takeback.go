@@ -88,7 +88,7 @@ func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 		move = v.rollback(back, rollout.CausePerson, w.Reason)
 		move.Bar = w.By
 	default:
-		return v.withoutTraffic(t)
+		return v.withoutTraffic(t, w.BuildID != "")
 	}
 	if id == "" {
 		move.Bar = ""
@@ -173,11 +173,12 @@ func (v *view) mayBecomeCurrent(to string) error {
 }
 
 // withoutTraffic answers for a build that has no traffic to lose. One that was turned back already is fine: who says it twice
-// means the same build, not the one before it. A mark that nobody recorded is recorded now.
-func (v *view) withoutTraffic(t TakenBack) (TakenBack, error) {
+// means the same build, not the one before it. Nor does who names none, unless another build was promoted since. A mark that nobody recorded is
+// recorded now.
+func (v *view) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 	id := t.Bar.BuildID
 	b := v.bar(id, t.Bar.TemplateHash)
-	if b == nil {
+	if b == nil || !named && v.promotedSince(b) {
 		err := fmt.Errorf("%s has no traffic (%s)", id, describe(v.actual))
 		if v.actual.Current != "" {
 			err = fmt.Errorf("%w. To take %s back: rampart rollback %s --build %[2]s", err, v.actual.Current, v.s.Deployment)

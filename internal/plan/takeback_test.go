@@ -56,6 +56,28 @@ func TestBackToWorkersOfOthers(t *testing.T) {
 	}
 }
 
+// barsAt bars a build some time ago.
+func barsAt(tag string, since time.Duration) change {
+	return all(barsBuild(tag), func(g *given) { g.rec.Bars[len(g.rec.Bars)-1].At = stamp(ago(since)) })
+}
+
+// TestBarredUnderAnother: the status of a barred target says whose traffic stays where another build was promoted since.
+func TestBarredUnderAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		bar  time.Duration
+		says bool
+	}{"promoted since": {time.Hour, true}, "promoted before": {time.Second, false}} {
+		plan := decide(t, of(promoted(time.Minute), asks("v3"), inGit("v3"), up("v3"), barsAt("v3", c.bar)), allowed)
+		require.Equal(t, string(rollout.RolledBack), plan.Status.Conditions[0].Reason, name)
+		const keeps = "v2 keeps its traffic: to take it back, rampart rollback payments/checkout --build v2"
+		if message := named(plan.Status.Conditions[0].Message); c.says {
+			require.Contains(t, message, keeps, name)
+		} else {
+			require.NotContains(t, message, "keeps", name)
+		}
+	}
+}
+
 func TestTakeBack(t *testing.T) {
 	v0 := all(inGit("v0"), up("v0"), func(g *given) {
 		g.rec.Promotions = append([]v1alpha1.Promotion{{BuildID: id("v0"), At: stamp(ago(90 * time.Hour)), LeftAt: stamp(ago(48 * time.Hour)),
@@ -95,6 +117,9 @@ func TestTakeBack(t *testing.T) {
 			calls: []string{"SetCurrent v0 0"}, marks: map[string]string{id("v2"): "1 timeouts"}, bar: "v2"},
 		{name: "said twice", given: all(candidate(), barsBuild("v2")), done: true, bar: "v2"},
 		{name: "said twice, with the version before it within reach", given: all(v0, candidate(), barsBuild("v2")), done: true, bar: "v2"},
+		{name: "said of a named build, with another promoted since", given: all(promoted(time.Minute), asks("v3"), inGit("v3"), up("v3"), barsAt("v3", time.Hour)),
+			wish: func(w *TakeBack) { w.BuildID = id("v3") }, done: true, bar: "v3"},
+		{name: "said twice, with another promoted before", given: all(promoted(time.Hour), asks("v3"), inGit("v3"), up("v3"), barsAt("v3", time.Minute)), done: true, bar: "v3"},
 		{name: "a mark that nobody recorded", given: all(candidate(), marked("v2", "1 timeouts")), bar: "v2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,6 +169,8 @@ func TestTakeBackIsRefused(t *testing.T) {
 		{"workers not known", all(promoted(time.Minute), func(g *given) { g.listed("v1").QueuesKnown = "" }), TakeBack{}, "could not be read"},
 		{"the window is over", promoted(2 * time.Hour), TakeBack{}, "rampart rollback payments/checkout --build v2"},
 		{"no traffic", candidate(), TakeBack{}, "v2 has no traffic (current v1). To take v1 back: rampart rollback payments/checkout --build v1"},
+		{"another was promoted since", all(promoted(time.Minute), asks("v3"), inGit("v3"), up("v3"), barsAt("v3", time.Hour)), TakeBack{},
+			"v3 has no traffic (current v2). To take v2 back: rampart rollback payments/checkout --build v2"},
 		{"to itself", promoted(time.Minute), TakeBack{To: id("v2")}, "v2 is the current version already"},
 		{"to nowhere", promoted(time.Minute), TakeBack{To: "v7"}, `no version "v7", neither in Git nor in Temporal`},
 		{"to one that never was current", all(promoted(time.Minute), inGit("v3"), up("v3")), TakeBack{To: id("v3")}, "v3 was never current"},

@@ -215,8 +215,12 @@ func barred(v *view) (outcome, bool) {
 	if bar == nil {
 		return outcome{}, false
 	}
-	return stalled(rollout.RolledBack, "%s was turned back by %s: %s. Push another build, or try it again: rampart retry %s",
-		bar.BuildID, bar.By, bar.Reason, v.s.Deployment), true
+	keeps := ""
+	if v.promotedSince(bar) {
+		keeps = fmt.Sprintf(". %s keeps its traffic: to take it back, rampart rollback %s --build %[1]s", v.actual.Current, v.s.Deployment)
+	}
+	return stalled(rollout.RolledBack, "%s was turned back by %s: %s%s. Push another build, or try it again: rampart retry %s",
+		bar.BuildID, bar.By, bar.Reason, keeps, v.s.Deployment), true
 }
 
 func create(v *view) (outcome, bool) {
