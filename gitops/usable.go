@@ -3,6 +3,7 @@ package gitops
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -271,7 +272,7 @@ func (c configuration) decoded(d decoded) configuration {
 		}
 	}
 	if c.whole == nil && len(c.environments) == 0 {
-		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: "holds no Config"})
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: fmt.Sprintf("holds no Config that can be read: it needs apiVersion: %s and kind: %s, each on a line of its own", v1alpha1.RampartAPIVersion, v1alpha1.KindConfig)})
 	}
 	return c
 }
@@ -295,16 +296,22 @@ func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
 	return out
 }
 
-// isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension of configuration files, in other letters, misspelt.
+// aside is rampart.yaml in other letters, with another extension of configuration files, or set aside with something behind it, such as .bak or ~; but an example.
+var (
+	aside   = regexp.MustCompile(`^[._]*rampart([._ -]conf(ig)?)?[._ -]?(ya?ml|json|toml)([^a-z0-9].*)?$`)
+	example = regexp.MustCompile(`[._-](example|sample|template|tmpl|dist|md)$`)
+)
+
+// isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension, in other letters, set aside, or misspelt.
 func isNearMiss(name string) bool {
 	if name == ConfigFile {
 		return false
 	}
-	lower := strings.TrimLeft(strings.ToLower(name), "._")
-	stem, extension, _ := strings.Cut(lower, ".")
-	if stem == "rampart" {
-		return slices.Contains([]string{"yaml", "yml", "json", "toml", "yaml.txt", "yml.txt"}, extension)
+	lower := strings.ToLower(name)
+	if aside.MatchString(lower) {
+		return !example.MatchString(lower)
 	}
-	near := v1alpha1.Closest(stem, []string{"rampart"}) != "" && len(stem) >= len("rampart")-1 && len(stem) <= len("rampart")+1
+	stem, extension, _ := strings.Cut(strings.TrimLeft(lower, "._"), ".")
+	near := stem != "rampart" && v1alpha1.Closest(stem, []string{"rampart"}) != "" && len(stem) >= len("rampart")-1 && len(stem) <= len("rampart")+1
 	return near && (extension == "yaml" || extension == "yml")
 }

@@ -190,10 +190,11 @@ func TestLastReadablePolicies(t *testing.T) {
 }
 
 func TestNearMisses(t *testing.T) {
-	for _, name := range []string{"rampart.yml", "Rampart.yaml", "RAMPART.YAML", ".rampart.yaml", "rampart.json", "rampart.yaml.txt", "ramprat.yaml", "ramparts.yaml", "rampar.yml"} {
+	for _, name := range []string{"rampart.yml", "Rampart.yaml", "RAMPART.YAML", ".rampart.yaml", "rampart.json", "rampart.yaml.txt", "ramprat.yaml", "ramparts.yaml", "rampar.yml",
+		"rampart.yaml.bak", "rampart.yaml.disabled", "rampart.yml.old", "rampart.yaml.orig", "rampart.yaml~", "rampart.yaml ", "rampart_yaml", "rampart-config.yaml"} {
 		require.True(t, isNearMiss(name), name)
 	}
-	for _, name := range []string{ConfigFile, "rampart", "rampart.md", "rampart.go", "chart.yaml", "party.yaml", "ramp.yaml", "rampart-notes.txt", "config.yaml", "compact.yaml"} {
+	for _, name := range []string{ConfigFile, "rampart", "rampart.md", "rampart.go", "chart.yaml", "party.yaml", "ramp.yaml", "rampart-notes.txt", "rampart.yaml.example", "rampart-policies.yaml", "rampart.yamlist", "config.yaml", "compact.yaml"} {
 		require.False(t, isNearMiss(name), name)
 	}
 	files := map[string]string{"rampart.yml": "a: 1\n", ConfigFile: apartWith(soundA, soundB)}

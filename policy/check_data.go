@@ -145,7 +145,7 @@ func (c *checker) notRead(node *dataNode, path []string, uses []dataUse) {
 			p := field.problem("%s: no policy refers to it%s", strings.Join(at, "."), near)
 			p.Check = CheckParameter
 			if meant, found := misplaced(field, at); meant != "" {
-				p = found.problem("%s: no policy refers to it: %s is where the library looks", strings.Join(at, "."), meant)
+				p = found.problem("%s: no policy refers to it: %s is where the library looks%s", strings.Join(at, "."), meant, nested(at))
 				p.Check = CheckMisplaced
 			}
 			c.problems = append(c.problems, p)

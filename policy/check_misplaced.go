@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	library "github.com/rampart-gitops/rampart/rego"
 )
@@ -15,7 +16,15 @@ func misplaced(node *dataNode, path []string) (string, *dataNode) {
 	if json.Unmarshal([]byte(library.ConfigSchema()), &schema) != nil {
 		return "", nil
 	}
-	return schema.misplaced(node, path)
+	return schema.misplaced(node, strings.Split(strings.Join(path, "."), ".")) // a key may be the whole name, with its dots
+}
+
+// nested says that keys are written one below the other where one of them has a dot.
+func nested(path []string) string {
+	if slices.ContainsFunc(path, func(key string) bool { return strings.Contains(key, ".") }) {
+		return ", each name a key below the one before"
+	}
+	return ""
 }
 
 func (s parameterSchema) misplaced(node *dataNode, path []string) (string, *dataNode) {

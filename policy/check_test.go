@@ -316,6 +316,12 @@ given := {"author": "ada"}
 			"data.yaml:1: more: no policy refers to it [parameter]",
 			"data.yaml:3: rollout: no policy refers to it: rampart.config.rollout.freeze is where the library looks [misplaced]",
 		}},
+		{name: "a rule of the library with dots in its key", policy: rule("true"), data: "rollout.freeze: {windows: []}\n", want: []string{
+			"data.yaml:1: rollout.freeze: no policy refers to it: rampart.config.rollout.freeze is where the library looks, each name a key below the one before [misplaced]",
+		}},
+		{name: "all of it with dots in its key", policy: rule("true"), data: "rampart.config.rollout.freeze: {windows: []}\n", want: []string{
+			"data.yaml:1: rampart.config.rollout.freeze: no policy refers to it: rampart.config.rollout.freeze is where the library looks, each name a key below the one before [misplaced]",
+		}},
 		{name: "a rule of the library by its parameter", policy: rule("true"), data: "freeze:\n  windows: []\n", want: []string{
 			"data.yaml:1: freeze: no policy refers to it: rampart.config.rollout.freeze is where the library looks [misplaced]",
 		}},

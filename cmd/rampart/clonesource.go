@@ -128,6 +128,9 @@ func (c *cloneSource) sayCommit(clone *gitops.Clone, tip gitops.Tip, fetched boo
 	for _, prefix := range []string{"refs/remotes/", "refs/heads/"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
+	if !strings.HasSuffix(tip.Name, "/"+c.flags.branch) {
+		name += fmt.Sprintf(", since the clone knows no branch %s of a remote", c.flags.branch)
+	}
 	line := fmt.Sprintf("read: commit %s of %s, made %s ago (%s)", shortCommit(tip.Commit), name, report.Age(c.now().Sub(tip.When)), inSeconds(tip.When))
 	if remote, err := clone.Remote(); err == nil && remote != "" && !fetched {
 		line += "; not fetched: the remote may be ahead"

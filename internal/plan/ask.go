@@ -11,7 +11,7 @@ import (
 // only for what a row will look at: counts are dear.
 func Ask(s rollout.Snapshot) rollout.Ask {
 	v := newView(&s)
-	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s), NamespaceID: v.namespaceID() == ""}
+	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s), NamespaceID: v.rec.TemporalNamespaceID == ""}
 	if !v.readable() || v.foreign() {
 		return a
 	}

@@ -127,6 +127,7 @@ func TestNamespaceIDRecorded(t *testing.T) {
 	knows := func(g *given) { g.Observation.NamespaceID = "the-id" }
 	require.True(t, Ask(of(recorded)).NamespaceID)
 	require.False(t, Ask(of(recorded, func(g *given) { g.rec.TemporalNamespaceID = "the-id" })).NamespaceID)
+	require.True(t, Ask(of(recorded, knows)).NamespaceID, "the second read of a cycle takes the place of the first")
 	s := of(recorded, knows)
 	require.Equal(t, s.Record.Routing.Spec, *decide(t, s, allowed).Record)
 	require.Equal(t, "the-id", decide(t, of(recorded, knows, asks("v2")), allowed).Record.TemporalNamespaceID)

@@ -70,6 +70,7 @@ func NewStatus(s rollout.Snapshot) Status {
 			out.Target = r.Spec.Target.BuildID
 		}
 	}
+	out.asSeen(s)
 	if s.Spec != nil {
 		out.SpecDigest = s.Spec.Digest()
 		out.Target, _ = rollout.BuildIDFor(s.Spec.Spec, versions)
@@ -77,6 +78,21 @@ func NewStatus(s rollout.Snapshot) Status {
 	}
 	out.readState(s)
 	return out
+}
+
+// asSeen takes what has the traffic from what the bot saw last, where that does not follow the record: while somebody holds it, or the record cannot be read.
+func (st *Status) asSeen(s rollout.Snapshot) {
+	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || s.Record.Status == nil || s.Record.Status.Status == nil {
+		return
+	}
+	was := s.Record.Status.Status
+	if was.CurrentVersion == nil {
+		return
+	}
+	st.Current, st.Ramping, st.RampPercentage = was.CurrentVersion.BuildID, nil, nil
+	if t := was.TargetVersion; t != nil && t.RampPercent != nil {
+		st.Ramping, st.RampPercentage = &t.BuildID, t.RampPercent
+	}
 }
 
 // stepOf is how many steps of a progressive rollout the target has reached, and how many there are.
