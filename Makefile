@@ -62,7 +62,7 @@ test-nested:
 	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
-COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|TestPeer|\
+COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|\
   TestRollbackInMidRamp|TestRollbackOfAPromotion|TestSpecRevertedInMidRamp|TestThirdVersionWhileSecondRamps|TestRampRaisedByHand|TestRampLoweredByHand|\
   TestSharedTaskQueue|TestDrainedVersionGoesInTwoCommits|TestRetireUnusedVersion|TestFailingCandidateIsTurnedBack|TestStepWaitsForSamples|TestAdoptAndRelease|TestHoldAndResume
 .PHONY: test-compatibility

@@ -19,6 +19,9 @@ func ParseAddressRule(text string) (AddressRule, error) {
 	if !ok || environments == "" || addresses == "" || !doublestar.ValidatePattern(environments) || !doublestar.ValidatePattern(addresses) {
 		return AddressRule{}, fmt.Errorf("%q is not of the form ENVIRONMENT=HOST:PORT, such as prod=temporal.example.com:7233 or dev*=*.dev.example.com:*", text)
 	}
+	if !strings.ContainsAny(addresses, ":*") {
+		return AddressRule{}, fmt.Errorf("%q has no port, so that no address is like it: %s:7233 for one port, %[2]s:* for any", text, text)
+	}
 	return AddressRule{environments, strings.ToLower(addresses)}, nil
 }
 

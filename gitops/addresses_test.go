@@ -94,4 +94,6 @@ func TestParseAddressRule(t *testing.T) {
 		_, err := ParseAddressRule(text)
 		require.ErrorContains(t, err, "is not of the form ENVIRONMENT=HOST:PORT", text)
 	}
+	_, err = ParseAddressRule("dev=localhost")
+	require.ErrorContains(t, err, "dev=localhost:7233 for one port, dev=localhost:* for any")
 }

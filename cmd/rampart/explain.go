@@ -35,7 +35,7 @@ the row and every verdict and finding. It fits one screen; --all shows every rul
 		Example: `  rampart explain payments/checkout
   rampart explain payments/checkout --decisions decisions.jsonl --all
   rampart observe | rampart explain checkout --snapshot -`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := a.explain(cmd.Context(), args[0], flags, repository)

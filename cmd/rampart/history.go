@@ -43,7 +43,7 @@ recorded the commits tell the story alone.
 		Example: `  rampart history payments/checkout
   rampart history checkout --since 30d -n 50 --repo https://git.example.com/team/workers.git
   rampart history payments/checkout -o json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.most < 0 {

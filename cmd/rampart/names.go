@@ -140,3 +140,11 @@ func notFound(what, name string, known []string) error {
 	list := cmp.Or(joinSome(known, most), "none")
 	return fmt.Errorf("there is no %s %q; there is: %s", what, name, list)
 }
+
+// oneName wants a command to be given the name of one worker deployment.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf("%s NAME: name one worker deployment, such as payments/checkout; given were %d", cmd.CommandPath(), len(args))
+}

@@ -29,7 +29,7 @@ type operatorFlags struct {
 }
 
 func (a *app) addOperator(cmd *cobra.Command, f *operatorFlags) {
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args = oneName
 	cmd.ValidArgsFunction = a.completeName
 	a.addOutput(cmd, &f.output, formatText, formatJSON, formatYAML)
 	f.repository.addReading(cmd)

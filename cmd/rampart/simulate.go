@@ -50,7 +50,7 @@ simulated.`,
 		Example: `  rampart simulate payments/checkout
   rampart simulate checkout --world worlds/failing.yaml
   rampart simulate checkout --at 2026-12-24T15:00:00Z --for 72h -o mermaid`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ask.name = args[0]

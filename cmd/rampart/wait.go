@@ -37,7 +37,7 @@ get ready by waiting: that ends the wait with exit code 2, unless --fail-on-stal
 of 0 looks once. Exit code 1 when the worker deployment does not exist or the repository cannot be read at first.`,
 		Example: `  rampart wait payments/checkout --repo https://git.example.com/team/workers.git --timeout 30m
   rampart wait checkout --for condition=Progressing=False --fail-on-stalled=false`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			w := waiter{app: a, name: args[0], format: output.value, interval: interval, failOnStalled: failOnStalled}

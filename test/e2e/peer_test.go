@@ -288,7 +288,7 @@ func (s scenario) begin(t *testing.T) *cast {
 	c.world = newWorld(t, withImages(images))
 	specs := map[string]specText{}
 	for _, o := range c.all {
-		o.world = c.named(o.world.name)
+		o.world = c.named(o.name)
 		switch {
 		case o.took:
 			o.precede()
@@ -298,7 +298,7 @@ func (s scenario) begin(t *testing.T) *cast {
 			specs[o.name] = specText{image: o.name + ":v1", strategy: manual}
 		}
 	}
-	c.world.start(s.flags...)
+	c.start(s.flags...)
 	if s.first {
 		return c
 	}
