@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -74,14 +75,32 @@ func (s *Site) get(number int64) forge.Details {
 // until is get, once the forge has done what it does in the background.
 func (s *Site) until(number int64, done func(forge.Details) bool) (d forge.Details) {
 	s.Helper()
-	require.Eventually(s, func() bool { d = s.get(number); return done(d) }, patience, tick)
+	s.eventually(fmt.Sprintf("pull request %d", number), func() bool { d = s.get(number); return done(d) })
 	return d
 }
 
-// looked is get, after the forge has found no conflict.
+// eventually waits for a condition, which may fail the test: it is asked in the test's own goroutine.
+func (s *Site) eventually(what string, done func() bool) {
+	s.Helper()
+	for end := time.Now().Add(patience); !done(); <-time.After(tick) {
+		if time.Now().After(end) {
+			s.Fatalf("%s: it did not come to that in %s", what, patience)
+		}
+	}
+}
+
+// looked is get, after the forge has found no conflict. A check of Gitea's that failed is only made again after another push.
 func (s *Site) looked(number int64) forge.Details {
 	s.Helper()
-	return s.until(number, func(d forge.Details) bool { return d.Mergeable })
+	again := time.Now().Add(patience / 4)
+	return s.until(number, func(d forge.Details) bool {
+		if !d.Mergeable && !s.simulated() && time.Now().After(again) {
+			s.Logf("pull request %d is not found mergeable: pushing to its base", number)
+			s.Push("main", map[string]string{"README.md": time.Now().String() + "\n"})
+			again = time.Now().Add(patience / 4)
+		}
+		return d.Mergeable
+	})
 }
 
 func is(state forge.State) func(forge.Details) bool {

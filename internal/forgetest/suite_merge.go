@@ -17,7 +17,7 @@ func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 	s.looked(pr.Number)
 	var got forge.Merging
 	var err error
-	require.Eventually(s, func() bool { // a forge that was pushed to may look once more
+	s.eventually("merged", func() bool { // a forge that was pushed to may look once more
 		got, err = s.Forge.Merge(s.Context(), pr.Number, forge.Merge{When: forge.Now, Method: method, Commit: pr.HeadCommit})
 		var notReady *forge.NotReadyError
 		var unavailable *forge.UnavailableError
@@ -30,7 +30,7 @@ func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 			got, err = forge.Merged, nil
 		}
 		return !errors.As(err, &notReady)
-	}, patience, tick)
+	})
 	require.NoError(s, err)
 	require.Equal(s, forge.Merged, got)
 }
@@ -206,7 +206,7 @@ func testNothingToWaitFor(s *Site) {
 			s.get(pr.Number)
 		}
 		var notReady *forge.NotReadyError
-		require.Eventually(s, func() bool {
+		s.eventually("merged, or to be", func() bool {
 			got, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, forge.MethodMerge))
 			if !s.simulated() && errors.As(err, &notReady) { // it looks, and takes no order meanwhile
 				return false
@@ -216,7 +216,7 @@ func testNothingToWaitFor(s *Site) {
 				require.Equal(s, forge.Merged, got)
 			}
 			return true
-		}, patience, tick)
+		})
 		s.until(pr.Number, is(forge.StateMerged))
 		s.DeleteBranch(head)
 	}

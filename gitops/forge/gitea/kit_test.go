@@ -85,9 +85,14 @@ func (w *world) get(number int64) forge.Details {
 // await waits for what Gitea does in the background.
 func (w *world) await(number int64, what func(forge.Details) bool) forge.Details {
 	w.Helper()
-	var d forge.Details
-	require.Eventually(w, func() bool { d = w.get(number); return what(d) }, patience, tick)
-	return d
+	end := time.Now().Add(patience)
+	for d := w.get(number); ; d = w.get(number) {
+		if what(d) {
+			return d
+		}
+		require.True(w, time.Now().Before(end), "it did not come to that in %s", patience)
+		<-time.After(tick)
+	}
 }
 
 func mergeable(d forge.Details) bool { return d.Mergeable }
