@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"runtime"
 	"slices"
@@ -324,8 +325,32 @@ func (r *previewing) unclaimed() []v1alpha1.Problem {
 					"so the bot would not move their traffic. Set managerIdentity: %[3]s for %[2]s, or run rampart adopt for each worker deployment",
 				was.Environment.Name, to.Environment.Name, old)})
 		}
+		if left := r.leftBehind(was); len(left) > 0 {
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: gitops.ConfigFile, Message: fmt.Sprintf(
+				"the records of %s stay in %s, where no environment looks any more: nobody would look after their versions, and an environment with another output would begin "+
+					"without them. Let the output stay, or move its folder along", joinSome(left, 5), path.Clean(was.Environment.Output.Path))})
+		}
 	}
 	return out
+}
+
+// leftBehind are the worker deployments of an environment of the base whose records stay where no environment of the change writes.
+func (r *previewing) leftBehind(was rollout.EnvironmentWorld) []string {
+	out, own := was.Environment.Output, r.merge.Own.Environments
+	writes := func(is rollout.EnvironmentWorld) bool {
+		return path.Clean(is.Environment.Output.Path) == path.Clean(out.Path) && is.Environment.Output.Branch == out.Branch
+	}
+	moves := func(file string) bool { return strings.HasPrefix(file, path.Clean(out.Path)+"/") }
+	if len(own) == 0 || slices.ContainsFunc(own, writes) || slices.ContainsFunc(r.merge.Written, moves) {
+		return nil
+	}
+	var left []string
+	for _, d := range was.Deployments {
+		if d.Record.Routing != nil {
+			left = append(left, d.Deployment.String())
+		}
+	}
+	return left
 }
 
 // differing are the names of files that two lists do not have alike.
