@@ -135,13 +135,21 @@ func (e *environment) template(t templateAt) {
 		t.problem = e.templateFault(&t, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
 	case !v1alpha1.AllowsKind(e.options.allowed(), t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make here; the bot's configuration allows %s "+
-			"(--allowed-resource-kinds)", t.resource.Kind, orNone(e.options.allowed()))
+			"(--allowed-resource-kinds)", kindIn(t.resource, e.options.allowed()), orNone(e.options.allowed()))
 	case e.world.Environment.ResourceKinds != nil && !v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make in environment %s, which allows %s "+
-			"(resourceKinds in %s)", t.resource.Kind, e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), ConfigFile)
+			"(resourceKinds in %s)", kindIn(t.resource, e.world.Environment.ResourceKinds), e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), ConfigFile)
 	}
 	e.resources.all = append(e.resources.all, &t)
 	e.resources.addNamed(&t)
+}
+
+// kindIn names a kind, with its group where some of another group are allowed.
+func kindIn(r v1alpha1.Resource, kinds []string) string {
+	if slices.Contains(kinds, r.Kind) {
+		return r.Kind + " of " + r.APIVersion
+	}
+	return r.Kind
 }
 
 func orNone(kinds []string) string {

@@ -76,6 +76,8 @@ func TestReadTemplates(t *testing.T) {
 		{name: "a kind that is not allowed", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1), "u.yaml": templateYAML("b", "x")},
 			want: map[string]string{"x": "a* b"}, problem: []string{"t.yaml:9: spec.template.kind: Secret is no kind that a template may make here; " +
 				"the bot's configuration allows HorizontalPodAutoscaler, PodDisruptionBudget, ScaledObject (--allowed-resource-kinds)"}},
+		{name: "a kind of another group", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "policy/v1", "example.com/v1", 1)},
+			want: map[string]string{"x": "a*"}, problem: []string{"PodDisruptionBudget of example.com/v1 is no kind that a template may make here"}},
 		{name: "none is allowed", files: map[string]string{"x.yaml": x, "t.yaml": templateYAML("a", "x")}, options: []Option{AllowKinds(nil)},
 			want: map[string]string{"x": "a*"}, problem: []string{"the bot's configuration allows none"}},
 		{name: "another is allowed", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1)},
