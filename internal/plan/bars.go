@@ -10,6 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// ByMark is who turned a build back where all that is known is the mark that a rollback left in Temporal.
+const ByMark = "an interrupted rollback"
+
 // bar finds what keeps a build from being raised: a recorded bar, or the mark that an interrupted rollback left.
 func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
 	if b := v.recordedBar(buildID, templateHash); b != nil {
@@ -19,7 +22,7 @@ func (v *view) bar(buildID, templateHash string) *v1alpha1.Bar {
 	if !ok {
 		return nil
 	}
-	return &v1alpha1.Bar{BuildID: buildID, TemplateHash: templateHash, By: "mark", Reason: reason, At: v1alpha1.NewTime(v.now)}
+	return &v1alpha1.Bar{BuildID: buildID, TemplateHash: templateHash, By: ByMark, Reason: reason, At: v1alpha1.NewTime(v.now)}
 }
 
 func (v *view) recordedBar(buildID, templateHash string) *v1alpha1.Bar {

@@ -120,7 +120,7 @@ func TestMarks(t *testing.T) {
 			require.Equal(t, c.row, p.Row)
 			if c.row == "barred" {
 				require.Len(t, p.Record.Bars, 1)
-				require.Equal(t, "mark", p.Record.Bars[0].By)
+				require.Equal(t, ByMark, p.Record.Bars[0].By)
 				require.Contains(t, "too slow", p.Record.Bars[0].Reason)
 			}
 		})

@@ -116,7 +116,7 @@ func TestUnusableLowers(t *testing.T) {
 	}{
 		{name: "a bar, in mid-ramp", given: all(rampsAt(10, time.Minute), barsBuild("v2")), lower: []string{"ClearRamp  0"}, says: "v2 was turned back: too many failures", bars: []string{"v2 canary"}},
 		{name: "a mark, in mid-ramp", given: all(rampsAt(10, time.Minute), func(g *given) { g.listed("v2").TurnedBack = "1 errors" }), lower: []string{"ClearRamp  0"},
-			says: "v2 was turned back: errors", bars: []string{"v2 mark"}},
+			says: "v2 was turned back: errors", bars: []string{"v2 " + ByMark}},
 		{name: "a ramp to what is not asked for", given: all(rampsAt(10, time.Minute), wants("v1")), lower: []string{"ClearRamp  0"}, says: "the spec asks for v1, not for v2"},
 		{name: "policy, in mid-ramp", given: rampsAt(10, time.Minute), judge: turnsBack, lower: []string{"ClearRamp  0"},
 			says: "v2 was turned back by some.rule: says so", bars: []string{"v2 some.rule"}},

@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
@@ -136,7 +137,7 @@ func checkEvacuation(w *world) {
 // onlyRules leaves out who recorded the bar: the rule, or the mark that the rule left in Temporal.
 func onlyRules(by []string) []string {
 	for i := range by {
-		if by[i] == "mark" {
+		if by[i] == plan.ByMark {
 			by[i] = "test.bad"
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
@@ -158,7 +159,7 @@ func TestRollbackThatDiedBeforeItsCall(t *testing.T) {
 	w.awaitReason("RolledBack")
 	w.settle()
 	require.Equal(t, []string{"current v1", "current v2", "current v1"}, w.calls())
-	require.Equal(t, []string{"mark"}, barredBy(w.routing()))
+	require.Equal(t, []string{plan.ByMark}, barredBy(w.routing()))
 }
 
 // The process dies between Temporal and Git: the mark in Temporal bars the build, and a retry lifts that too.
@@ -172,7 +173,7 @@ func TestRollbackThatGitNeverHeardOf(t *testing.T) {
 	require.Empty(t, w.routing().Bars, "Git does not know")
 	w.start()
 	w.awaitReason("RolledBack")
-	require.Equal(t, []string{"mark"}, barredBy(w.routing()), "the bot writes down what it finds in Temporal")
+	require.Equal(t, []string{plan.ByMark}, barredBy(w.routing()), "the bot writes down what it finds in Temporal")
 	require.Len(t, w.calls(), 3)
 	w.say("retry")
 	w.eventually("v2 starts anew", func() bool { return len(w.calls()) == 4 })

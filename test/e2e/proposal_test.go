@@ -350,7 +350,7 @@ func TestRollbackWhileAProposalIsOpen(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.calls())
 	w.awaitNoPull(r)
 	require.Equal(t, sdk.StateClosed, w.pull(r, p.Index).State)
-	require.Contains(t, w.comments(r, p.Index), "This does not come next any more.")
+	w.eventually("it says why", func() bool { return strings.Contains(w.comments(r, p.Index), "This does not come next any more.") })
 }
 
 // What was asked lies in review while its facts go stale: the world moved on without it, and merging it later does not do what was

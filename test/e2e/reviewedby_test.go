@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"os/exec"
+	"strings"
 	"testing"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -68,7 +69,7 @@ func TestRollbackCommandWhileAProposalIsOpen(t *testing.T) {
 	w.awaitReason("RolledBack")
 	w.awaitNoPull(r)
 	require.Equal(t, sdk.StateClosed, w.pull(r, p.Index).State)
-	require.Contains(t, w.comments(r, p.Index), "This does not come next any more.")
+	w.eventually("it says why", func() bool { return strings.Contains(w.comments(r, p.Index), "This does not come next any more.") })
 	require.Contains(t, []int{http.StatusMethodNotAllowed, http.StatusConflict, http.StatusNotFound}, w.refusesMerge(r, p))
 	w.settle()
 	require.Equal(t, calls, w.changes())
