@@ -12,7 +12,7 @@ import (
 type templatesAt struct {
 	duplicates
 	all []*templateAt
-	// stays is a recorded file that is there without it, for which none of these counts; "": there is none.
+	// stays names the recorded file that exists without the template, so that no template of this name counts; "" if the file is gone.
 	stays string
 }
 

@@ -296,7 +296,7 @@ func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
 	return out
 }
 
-// aside is rampart.yaml in other letters, with another extension of configuration files, or set aside with something behind it, such as .bak or ~; but an example.
+// aside matches the names of a rampart.yaml that was set aside (.bak, ~), or has other letters or another extension. example matches those that are meant to be copied.
 var (
 	aside   = regexp.MustCompile(`^[._]*rampart([._ -]conf(ig)?)?[._ -]?(ya?ml|json|toml)([^a-z0-9].*)?$`)
 	example = regexp.MustCompile(`[._-](example|sample|template|tmpl|dist|md)$`)

@@ -305,12 +305,18 @@ func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 			continue
 		}
 		for _, is := range own {
-			if at, to := was.Environment.Output, is.Environment.Output; at.Path == to.Path && at.Branch == to.Branch && !named(before, is.Environment.Name) {
+			if sameOutput(was, is) && !named(before, is.Environment.Name) {
 				out[was.Environment.Name] = is
 			}
 		}
 	}
 	return out
+}
+
+// sameOutput reports whether two environments write to the same folder of the same branch.
+func sameOutput(a, b rollout.EnvironmentWorld) bool {
+	at, to := a.Environment.Output, b.Environment.Output
+	return path.Clean(at.Path) == path.Clean(to.Path) && at.Branch == to.Branch
 }
 
 // unclaimed warns of environments that lose what they manage by their new names.
@@ -327,8 +333,8 @@ func (r *previewing) unclaimed() []v1alpha1.Problem {
 		}
 		if left := r.leftBehind(was); len(left) > 0 {
 			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: gitops.ConfigFile, Message: fmt.Sprintf(
-				"the records of %s stay in %s, where no environment looks any more: nobody would look after their versions, and an environment with another output would begin "+
-					"without them. Let the output stay, or move its folder along", joinSome(left, 5), path.Clean(was.Environment.Output.Path))})
+				"the records of %s stay in %s, where no environment looks any more: the bot would stop managing their versions, and an environment with another output would start "+
+					"without them. Keep the output, or move its folder along", joinSome(left, 5), path.Clean(was.Environment.Output.Path))})
 		}
 	}
 	return out
@@ -336,11 +342,9 @@ func (r *previewing) unclaimed() []v1alpha1.Problem {
 
 // leftBehind are the worker deployments of an environment of the base whose records stay where no environment of the change writes.
 func (r *previewing) leftBehind(was rollout.EnvironmentWorld) []string {
-	out, own := was.Environment.Output, r.merge.Own.Environments
-	writes := func(is rollout.EnvironmentWorld) bool {
-		return path.Clean(is.Environment.Output.Path) == path.Clean(out.Path) && is.Environment.Output.Branch == out.Branch
-	}
-	moves := func(file string) bool { return strings.HasPrefix(file, path.Clean(out.Path)+"/") }
+	own, folder := r.merge.Own.Environments, path.Clean(was.Environment.Output.Path)+"/"
+	writes := func(is rollout.EnvironmentWorld) bool { return sameOutput(was, is) }
+	moves := func(file string) bool { return strings.HasPrefix(file, folder) }
 	if len(own) == 0 || slices.ContainsFunc(own, writes) || slices.ContainsFunc(r.merge.Written, moves) {
 		return nil
 	}

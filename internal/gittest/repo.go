@@ -192,9 +192,14 @@ func (r *Repo) Commits(n int, nth func(i int) Commit) string {
 	first := nth(0)
 	branch := orElse(first.Branch, "main")
 	ref := "refs/heads/" + branch
-	before := 0
+	before, from := 0, ""
 	if first.When.IsZero() {
 		before = r.commits()
+	}
+	if first.Parent != "none" {
+		from = r.resolve(orElse(first.Parent, ref))
+	} else if r.resolve(ref) != "" {
+		r.Git("update-ref", "-d", ref)
 	}
 	var in bytes.Buffer
 	for i := range n {
@@ -202,26 +207,21 @@ func (r *Repo) Commits(n int, nth func(i int) Commit) string {
 		if c.When.IsZero() {
 			c.When = Epoch.Add(time.Duration(before+i) * time.Minute)
 		}
-		from := ""
-		if parent := orElse(first.Parent, ref); i == 0 && parent != "none" {
-			if hash := r.resolve(parent); hash != "" {
-				from = "from " + hash + "\n"
-			}
-		}
 		c.write(&in, ref, from)
-	}
-	if first.Parent == "none" && r.resolve(ref) != "" {
-		r.Git("update-ref", "-d", ref)
+		from = "" // the others go on from there
 	}
 	r.GitInput(in.Bytes(), "fast-import", "--quiet", "--force")
 	return r.Tip(branch)
 }
 
-// write adds the commit to the input of git fast-import.
+// write adds the commit to the input of git fast-import, on top of a commit; from "": of what the branch has by then.
 func (c Commit) write(in *bytes.Buffer, ref, from string) {
 	author, message := orElse(c.By, "A Person <person@example.com>"), orElse(c.Message, "change")
-	fmt.Fprintf(in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n%s", ref, author, c.When.Unix(), orElse(c.For, author), c.When.Unix(),
-		len(message), message, from)
+	fmt.Fprintf(in, "commit %s\nauthor %s %d +0000\ncommitter %s %d +0000\ndata %d\n%s\n", ref, author, c.When.Unix(), orElse(c.For, author), c.When.Unix(),
+		len(message), message)
+	if from != "" {
+		fmt.Fprintf(in, "from %s\n", from)
+	}
 	for _, path := range c.Delete {
 		fmt.Fprintf(in, "D %s\n", path)
 	}
@@ -239,7 +239,7 @@ func (c Commit) write(in *bytes.Buffer, ref, from string) {
 	}
 }
 
-// resolve is the commit that a revision means, "" if there is none.
+// resolve gives the commit of a revision, or "" for a revision that the repository does not have.
 func (r *Repo) resolve(rev string) string {
 	out, err := command("git", "--git-dir", r.Dir, "rev-parse", "--quiet", "--verify", rev+"^{commit}").Output()
 	if err != nil {

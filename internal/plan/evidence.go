@@ -178,8 +178,8 @@ func (v *view) mayReturn(buildID string) bool {
 	return in && v.promotions[lastPromotion(v.promotions, buildID)].LeftBy == v1alpha1.LeftByPromotion
 }
 
-// predecessors are the versions that were current before the one that is and may be so again, the last one first: those that only Temporal knows,
-// whose workers are somebody else's as at a takeover, up to the first one whose files are in Git.
+// predecessors gives the versions that were current before and may be so again, the last one first. It ends with the first one whose files are
+// in Git. The ones before that are known to Temporal only: others run their workers, as at a takeover.
 func (v *view) predecessors() []string {
 	var out []string
 	for _, id := range slices.Backward(before(v.promotions)) {
@@ -195,7 +195,7 @@ func (v *view) predecessors() []string {
 	return out
 }
 
-// predecessor is the version that traffic goes back to, "" if there is none. Workers of somebody else's count as long as they poll.
+// predecessor gives the version that traffic goes back to, or "". A version whose workers others run counts only while they poll.
 func (v *view) predecessor() string {
 	for _, id := range v.predecessors() {
 		if v.recorded(id) != nil || v.serves(id).answer == rollout.Yes {

@@ -28,7 +28,7 @@ func Long(tb testing.TB) {
 }
 
 // Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that starts hundreds of processes of the
-// test binary, each of which would compute ten times as long. CI runs it once more without, by make test-long.
+// test binary, each of which would compute ten times as long. CI runs it in make test-long.
 func Plain(tb testing.TB) {
 	tb.Helper()
 	if underRace {
