@@ -153,7 +153,7 @@ func TestDriftBySameIdentity(t *testing.T) {
 		w.server.modifier = who
 		w.run(time.Minute)
 		require.Equal(t, "RoutingDrift", w.reason())
-		require.Equal(t, own, strings.Contains(w.message(), "by "+owner+". That is this environment's own identity: most likely the bot of another repository has it too, "+
+		require.Equal(t, own, strings.Contains(w.message(), "by "+owner+". That is this environment's own identity: unless a person used it, most likely the bot of another repository has it too, "+
 			"so give each a managerIdentity of its own"), "%s: %s", who, w.message())
 	}
 }

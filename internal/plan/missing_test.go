@@ -53,7 +53,7 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 		g.listed("v1").Queues = []rollout.TaskQueue{polled("orders"), polled("orders"), polled("mail")}
 		g.listed("v1").Queues[0].Unversioned, g.listed("v1").Queues[1].Unversioned = rollout.Yes, rollout.Yes
 	}
-	misnamed := ": its build is a version of worker deployment default/chekout, other, so its workers use a wrong deployment name: let them register " + fix
+	misnamed := ": its build is a version of worker deployment default/chekout, other: if these are its own workers, they use a wrong deployment name: let them register " + fix
 	unversioned := ": its pods poll task queue orders, mail without versioning: let them turn it on, " + fix
 	for name, c := range map[string]struct {
 		given change
@@ -61,8 +61,8 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 	}{
 		"not asked":             {none, yet},
 		"nothing":               {knows(rollout.Missing{}), yet + ": Temporal knows no worker of it under any name: look whether its pods run, and whether they reach Temporal"},
-		"a wrong name":          {knows(rollout.Missing{Deployments: []string{"default/chekout", "other"}, Unversioned: []string{"orders"}}), yet + misnamed},
-		"unversioned":           {all(knows(rollout.Missing{Unversioned: []string{"orders", "mail"}}), beside), yet + unversioned},
+		"a wrong name":          {knows(rollout.Missing{Deployments: []string{"default/chekout", "other"}}), yet + misnamed},
+		"unversioned":           {all(knows(rollout.Missing{Deployments: []string{"other"}, Unversioned: []string{"orders", "mail"}}), beside), yet + unversioned},
 		"unversioned beside it": {all(knows(rollout.Missing{}), beside), yet + ": Temporal knows no worker of it, but unversioned workers on task queue orders: if these are its own, let them turn versioning on, " + fix},
 		"registered meanwhile":  {all(knows(rollout.Missing{}), up("v2"), noPollers("v2")), "no worker of v2 polled the workflow task queue orders in the last 1m30s"},
 		"too late":              {all(knows(rollout.Missing{}), createdAgo("v2", time.Hour, time.Hour)), yet + ": Temporal knows no worker of it under any name: look whether its pods run, and whether they reach Temporal (for longer than 10m0s: look at its pods)"},
@@ -74,6 +74,7 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := Propose(of(wants("v2"), inGit("v2"), c.given))
 			require.Equal(t, rollout.WaitingForPollers, p.State.Reason)
+			require.Equal(t, name == "unversioned" || name == "too late", p.State.Stalled, "what does not pass with time reaches status.yaml at once")
 			require.Equal(t, c.want, named(p.State.Message))
 		})
 	}

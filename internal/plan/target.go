@@ -196,7 +196,7 @@ func drifted(v *view) (outcome, bool) {
 		return outcome{}, false
 	}
 	if own := v.s.Environment.ManagerIdentity; v.obs.LastModifier == own {
-		reason += fmt.Sprintf(", by %s. That is this environment's own identity: most likely the bot of another repository has it too, so give each a managerIdentity of its own", own)
+		reason += fmt.Sprintf(", by %s. That is this environment's own identity: unless a person used it, most likely the bot of another repository has it too, so give each a managerIdentity of its own", own)
 	}
 	o := stalled(rollout.RoutingDrift, "%s", reason)
 	o.actions = append(o.actions, rollout.Action{
@@ -312,7 +312,9 @@ func waitForPollers(v *view) (outcome, bool) {
 		}
 		return queuesLeft(v)
 	case rollout.No:
-		o := say(rollout.WaitingForPollers, "%s%s", e.why, v.sayMissing())
+		where, certain := v.sayMissing()
+		o := say(rollout.WaitingForPollers, "%s%s", e.why, where)
+		o.state.Stalled = certain
 		if deadline, limit := v.pollerDeadline(); v.now.After(deadline) {
 			o.state.Stalled = true
 			o.state.Message += fmt.Sprintf(" (for longer than %s: look at its pods)", limit)
