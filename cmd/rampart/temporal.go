@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,9 @@ func (a *app) pool(f temporalFlags, onWrite func(temporal.Site, temporal.Moment)
 	}
 	switch {
 	case f.address != "":
+		if _, _, err := net.SplitHostPort(f.address); err != nil {
+			return nil, fmt.Errorf("--temporal-address is not host:port, such as temporal.example.com:7233: %w", err)
+		}
 		cfg.Override = &own
 	case own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" || own.APIKey != nil:
 		return nil, errors.New("TLS and API key flags go with --temporal-address; give each connection its own in the file of --temporal-connections")
@@ -126,6 +130,11 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 		}
 		if !slices.Contains([]string{"auto", "on", "off"}, mode) {
 			return nil, fmt.Errorf("%s: tls is auto, on or off, not %q", key, mode)
+		}
+		if a.HostPort != "" {
+			if _, _, err := net.SplitHostPort(a.HostPort); err != nil {
+				return nil, fmt.Errorf("%s: address is not host:port: %w", key, err)
+			}
 		}
 		a.TLS.Mode = tlsMode(mode)
 		out[key] = a

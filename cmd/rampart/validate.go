@@ -78,7 +78,7 @@ Each problem is a line on standard output, file:line: path: message. Exit code 1
 			if err != nil {
 				return err
 			}
-			if v.Deployments == 0 && len(args) == 0 {
+			if v.Deployments == 0 && len(args) == 0 && !v1alpha1.HasErrors(v.Problems) {
 				a.sayNoSpecs(s.world, a.dir)
 			}
 			return a.printValidation(output.value, v)

@@ -97,7 +97,8 @@ func Resume(s rollout.Snapshot, _ Person) (Change, error) {
 		return Change{}, fmt.Errorf("%s was released by %s (%s): take its routing back with rampart adopt", s.Deployment, h.By, h.Reason)
 	}
 	rec = plan.Resumed(rec)
-	return Change{Record: rec, Did: fmt.Sprintf("resume: the hold by %s is gone (%s)", h.By, h.Reason), Notes: barNotes(s, rec)}, nil
+	return Change{Record: rec, Did: fmt.Sprintf("resume: the hold by %s is gone", h.By),
+		Notes: append([]string{"it was held for: " + h.Reason}, barNotes(s, rec)...)}, nil
 }
 
 // barNotes say that a target which is barred goes nowhere though nothing holds it.

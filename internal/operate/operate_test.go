@@ -143,7 +143,7 @@ func TestCommands(t *testing.T) {
 		{name: "hold after drift", given: []change{held(v1alpha1.HoldDrift)}, run: hold, want: setHold, did: "hold: "},
 		{name: "hold twice", given: []change{held(v1alpha1.HoldManual)}, run: hold, note: "held already, by bob since 2026-03-01T11:00:00Z: tea"},
 		{name: "hold what was released", given: []change{held(v1alpha1.HoldReleased)}, run: hold, note: "released by bob"},
-		{name: "resume", given: []change{held(v1alpha1.HoldManual)}, run: resume, want: asItIs, did: "resume: the hold by bob is gone (tea)"},
+		{name: "resume", given: []change{held(v1alpha1.HoldManual)}, run: resume, want: asItIs, did: "resume: the hold by bob is gone", note: "it was held for: tea"},
 		{name: "resume beside an edit that waits", given: []change{held(v1alpha1.HoldManual), func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
 			r.Desired = v1alpha1.DesiredRouting{Current: "v1"}
 		}}, run: resume, want: noHold, did: "resume: "},
