@@ -155,7 +155,7 @@ github-api: octokit ## the part of GitHub's API that tests are held to, made ane
 
 .PHONY: race
 race:
-	$(TEST) -short $(RACE) -tags faults -timeout 30m $(PACKAGES)
+	$(TEST) -short $(RACE) -tags faults -timeout 30m ./policy $(PACKAGES)
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.

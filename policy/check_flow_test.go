@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // A field that is not there is found behind every, in functions for what they are given, and by the text in a variable; and only where no
 // value that there may be has it.
 func TestCheckFollowsVariables(t *testing.T) {
+	testneed.Plain(t)
 	const steps, versions = "input.deployment.spec.rollout.steps", "input.versions"
 	for name, c := range map[string]struct {
 		body, helpers string

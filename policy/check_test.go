@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -92,6 +93,7 @@ func TestEmptyEnvironments(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	testneed.Plain(t)
 	const head = "package rampart.rollout\n\n"
 	rule := func(body string) string {
 		return head + `deny contains {"rule": "shop.x", "msg": "no"} if {` + "\n\t" + body + "\n}\n"

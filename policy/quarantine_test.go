@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // A policy that stays just within its bounds each time costs a cycle over many worker deployments as little as one that does not.
 func TestJustWithinTheBounds(t *testing.T) {
+	testneed.Plain(t)
 	const rule = `package rampart.rollout
 
 hold contains {"rule": "acme.slow", "msg": "no"} if {

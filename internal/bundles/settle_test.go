@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -24,6 +25,7 @@ func layerWith(name, source string) *policy.Layer {
 
 // What fits together comes into force together, and what does not leaves the others alone.
 func TestSettle(t *testing.T) {
+	testneed.Plain(t)
 	const undefined = "undefined function data.acme.b.own"
 	one := func(name string) *policy.Layer { return layerWith(name, module(name, "_", "1")) }
 	calls := func(name, call string) *policy.Layer { return layerWith(name, module(name, "_", call)) }

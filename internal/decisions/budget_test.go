@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
@@ -15,6 +16,7 @@ import (
 // commits and trees, which BenchmarkMonth measures. Here is a part of a month that says early when it gets out of hand: what the
 // first decision of a deployment costs weighs more in it than in a month, and little was learned yet.
 func TestBudget(t *testing.T) {
+	testneed.Plain(t)
 	c := company{deployments: 30, days: 3, start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
 	engine := policy.Compile(policy.Config{})
 	var all []decisions.Decision

@@ -27,8 +27,8 @@ func Long(tb testing.TB) {
 	}
 }
 
-// Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that starts hundreds of processes of the
-// test binary, each of which would compute ten times as long. CI runs it in make test-long.
+// Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that computes ten times as long for it
+// where there is no race to find, in hundreds of processes of the test binary or in one goroutine. CI runs it in make test-long.
 func Plain(tb testing.TB) {
 	tb.Helper()
 	if underRace {
