@@ -282,3 +282,24 @@ func TestRecordIsRemoved(t *testing.T) {
 	_, err = Files(s.plan, s.record)
 	require.ErrorContains(t, err, "versions/v1/deployment.yaml is still there")
 }
+
+// The age of a decision is that of what it is about: another target is another decision, though its reason is the same.
+func TestDecidedSince(t *testing.T) {
+	status := func(build, reason string, minute int) *v1alpha1.WorkerDeploymentStatus {
+		return &v1alpha1.WorkerDeploymentStatus{
+			TargetVersion: &v1alpha1.VersionStatus{BuildID: build}, Decision: &v1alpha1.Decision{Verdict: "allow"},
+			Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Reason: reason,
+				LastTransitionTime: v1alpha1.NewTime(time.Date(2026, 1, 31, 12, minute, 0, 0, time.UTC))}},
+		}
+	}
+	first := status("v5", "WaitingForPollers", 0)
+	first.Decision = decidedSince(nil, first)
+	since := func(now *v1alpha1.WorkerDeploymentStatus) int { return decidedSince(first, now).Since.Minute() }
+	require.Equal(t, 0, first.Decision.Since.Minute())
+	require.Equal(t, 0, since(status("v5", "WaitingForPollers", 7)))
+	require.Equal(t, 7, since(status("v5", "Ramping", 7)))
+	require.Equal(t, 7, since(status("v6", "WaitingForPollers", 7)))
+	none := status("v5", "WaitingForPollers", 7)
+	none.TargetVersion = nil
+	require.Equal(t, 7, since(none))
+}

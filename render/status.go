@@ -171,12 +171,20 @@ func decidedSince(before, now *v1alpha1.WorkerDeploymentStatus) *v1alpha1.Decisi
 		return &d
 	}
 	was := before.Decision
-	same := before.Conditions[0].Reason == now.Conditions[0].Reason && was.Action == d.Action && was.From == d.From && was.To == d.To &&
+	same := before.Conditions[0].Reason == now.Conditions[0].Reason && target(before) == target(now) && was.Action == d.Action && was.From == d.From && was.To == d.To &&
 		was.Verdict == d.Verdict && slices.Equal(was.Rules, d.Rules)
 	if same {
 		d.Since = was.Since
 	}
 	return &d
+}
+
+// target is the build ID that a status is about, "" for none.
+func target(status *v1alpha1.WorkerDeploymentStatus) string {
+	if t := status.TargetVersion; t != nil {
+		return t.BuildID
+	}
+	return ""
 }
 
 // reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes these.

@@ -6,7 +6,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// olderServer says what Temporal's release lacks that the spec asks for, "" for nothing. While the release is not known, the status
+// olderServer says what Temporal's release lacks that the spec or each rollout needs, "" for nothing. While the release is not known, the status
 // keeps what it said.
 func (r *resolver) olderServer() string {
 	version := r.obs.ServerVersion
@@ -23,6 +23,7 @@ func (r *resolver) olderServer() string {
 	evacuate := r.sunset().Evacuate
 	asked := map[rollout.Feature]bool{
 		rollout.ReportedProblems: analysis,
+		rollout.CurrentTimes:     true, // whatever a spec asks for
 		rollout.OneTimeOverrides: evacuate != nil && evacuate.MoveTo != nil,
 	}
 	var said []string

@@ -24,13 +24,15 @@ func TestOlderServerIsTold(t *testing.T) {
 	told := func(changes ...change) string { return decide(t, of(changes...), allowed).Status.OlderServer }
 
 	counts, moves := rollout.ReportedProblems.OlderServer("1.29.1"), rollout.OneTimeOverrides.OlderServer("1.29.1")
-	require.Empty(t, told(onServer("1.29.1")), "nothing that is asked for is missing")
-	require.Empty(t, told(onServer("1.29.1"), cancel))
+	times := rollout.CurrentTimes.OlderServer("1.29.1")
+	require.Equal(t, times, told(onServer("1.29.1")), "that concerns every rollout")
+	require.Equal(t, times, told(onServer("1.29.1"), cancel))
+	require.Empty(t, told(onServer("1.31.2"), cancel), "nothing that is asked for is missing")
 	require.Empty(t, told(onServer("1.32.0"), analysis, move))
 	require.Empty(t, told(analysis, move), "the release is not known")
-	require.Equal(t, counts, told(onServer("1.29.1"), analysis))
-	require.Equal(t, moves, told(onServer("1.29.1"), move))
-	require.Equal(t, counts+". "+moves, told(onServer("1.29.1"), analysis, move))
+	require.Equal(t, counts+". "+times, told(onServer("1.29.1"), analysis))
+	require.Equal(t, times+". "+moves, told(onServer("1.29.1"), move))
+	require.Equal(t, counts+". "+times+". "+moves, told(onServer("1.29.1"), analysis, move))
 	require.Equal(t, rollout.OneTimeOverrides.OlderServer("1.31.2"), told(onServer("1.31.2"), analysis, move))
 
 	before := func(g *given) {
