@@ -60,6 +60,11 @@ func deployment(world rollout.World, name string) (rollout.Snapshot, error) {
 	return found[0], nil
 }
 
+// noDeployments reports whether the world has no worker deployment, though its environments could be read.
+func noDeployments(world rollout.World) bool {
+	return len(world.Environments) > 0 && !slices.ContainsFunc(world.Environments, func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Known) > 0 })
+}
+
 // sayNoSpecs says where specs were looked for in vain, and what one is.
 func (a *app) sayNoSpecs(world rollout.World, where string) {
 	a.say("no worker deployments found in %s", where)

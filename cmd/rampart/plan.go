@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,6 +57,9 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 			}
 			if decided, err = onlyNamed(world, decided, args); err != nil {
 				return a.because(world, err)
+			}
+			if noDeployments(world) {
+				a.sayNoSpecs(world, cmp.Or(snapshot, repository.url, a.dir))
 			}
 			return a.printPlan(output.value, world, decided)
 		},
@@ -150,7 +154,7 @@ func decodeSnapshot(data []byte) (rollout.World, error) {
 	// What is embedded as JSON (templates, inputs of gates) goes into hashes as it is written: without white space.
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
-		return world, fmt.Errorf("it is not the JSON that rampart observe writes: %w", err)
+		return world, fmt.Errorf("want JSON, as rampart observe prints it without -o yaml: %w", err)
 	}
 	dec := json.NewDecoder(&compact)
 	dec.DisallowUnknownFields()

@@ -163,7 +163,7 @@ func (a *app) readJudged(ctx context.Context, name, file string) (recordedInput,
 		Environments json.RawMessage `json:"environments"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&shape); err != nil {
-		return recordedInput{}, fmt.Errorf("read --input %s: it is no JSON: %w", file, err)
+		return recordedInput{}, fmt.Errorf("read --input %s: want JSON, as rampart observe prints it without -o yaml: %w", file, err)
 	}
 	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
 		return lastJudged(ctx, name, decisionLines{name: "-", in: bytes.NewReader(data)})

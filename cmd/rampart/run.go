@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -142,6 +144,8 @@ type loop struct {
 	failed   int
 	// told are the states that were logged last.
 	told map[rollout.Name]rollout.State
+	// looked says that a cycle ended before this one.
+	looked bool
 	// unread is of how many worker deployments Temporal could not be read in the last cycle, of the total that was looked at.
 	unread, total int
 }
@@ -237,6 +241,15 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 			l.told[key] = rollout.State{}
 		}
 	}
+	if !l.looked && r.LookedAt == 0 && noDeployments(r.World) {
+		var specs []string
+		for _, env := range r.World.Environments {
+			specs = append(specs, env.Environment.Specs...)
+		}
+		l.log.WarnContext(ctx, "no worker deployments found: a spec is a YAML file with kind: "+v1alpha1.KindTemporalWorkerDeployment+" and apiVersion: "+
+			v1alpha1.TemporalAPIVersion, "specs", strings.Join(specs, ", "))
+	}
+	l.looked = true
 	for _, env := range r.World.Environments {
 		key := rollout.Name{Namespace: "environment", Name: env.Environment.Name}
 		now := rollout.State{}
