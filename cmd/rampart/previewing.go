@@ -293,7 +293,8 @@ func (r *previewing) unjudged() []string {
 	return out
 }
 
-// renamed are the environments of the change that write where one of the base did which the change does not have, by the name of that.
+// renamed are the environments that the change adds in place of one that it takes away, by the name of that: they write to its folder, or have
+// one of its worker deployments.
 func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 	before, own := r.merge.Before.Environments, r.merge.Own.Environments
 	named := func(list []rollout.EnvironmentWorld, name string) bool {
@@ -304,9 +305,11 @@ func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 		if named(own, was.Environment.Name) {
 			continue
 		}
-		for _, is := range own {
-			if sameOutput(was, is) && !named(before, is.Environment.Name) {
-				out[was.Environment.Name] = is
+		added := slices.DeleteFunc(slices.Clone(own), func(e rollout.EnvironmentWorld) bool { return named(before, e.Environment.Name) })
+		for _, replaces := range []func(was, is rollout.EnvironmentWorld) bool{sameOutput, shareDeployment} {
+			if i := slices.IndexFunc(added, func(is rollout.EnvironmentWorld) bool { return replaces(was, is) }); i >= 0 {
+				out[was.Environment.Name] = added[i]
+				break
 			}
 		}
 	}
@@ -317,6 +320,13 @@ func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 func sameOutput(a, b rollout.EnvironmentWorld) bool {
 	at, to := a.Environment.Output, b.Environment.Output
 	return path.Clean(at.Path) == path.Clean(to.Path) && at.Branch == to.Branch
+}
+
+// shareDeployment reports whether two environments have a worker deployment in common.
+func shareDeployment(a, b rollout.EnvironmentWorld) bool {
+	return slices.ContainsFunc(a.Deployments, func(d rollout.Snapshot) bool {
+		return slices.ContainsFunc(b.Deployments, func(other rollout.Snapshot) bool { return other.Deployment == d.Deployment })
+	})
 }
 
 // unclaimed warns of environments that lose what they manage by their new names.

@@ -353,6 +353,7 @@ func TestRefThatDoesNotWork(t *testing.T) {
 }
 
 func TestFlushWhenManyOrLongWaited(t *testing.T) {
+	require.LessOrEqual(t, decisionlog.DefaultFlushSoon, time.Minute, "the first decisions come to the ref within a minute")
 	ref := &brokenRef{}
 	b := newBot(t, ref, filepath.Join(t.TempDir(), "spool"))
 	b.cfg.FlushCount, b.cfg.FlushAfter = 2, time.Hour

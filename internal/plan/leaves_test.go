@@ -69,6 +69,8 @@ func TestQueueLeftBehind(t *testing.T) {
 		"in use, and late":                    {all(alsoServes(busyQueue), late()), "first-step", rollout.AwaitingApproval, false, nil},
 		"not known, and late":                 {all(alsoServes(rollout.Backlog{}), late()), "first-step", rollout.AwaitingApproval, false, nil},
 		"approved":                            {all(alsoServes(busyQueue), late(), names(true, receipts)), "first-step", rollout.Ramping, true, []v1alpha1.RecordedQueue{receipts}},
+		"approved where each step is":         {all(alsoServes(busyQueue), late(), wantsApproval(v1alpha1.ScopeStep), names(true, receipts)), "first-step", rollout.Ramping, true, []v1alpha1.RecordedQueue{receipts}},
+		"where each step is, not approved":    {all(alsoServes(busyQueue), late(), wantsApproval(v1alpha1.ScopeStep), names(false, receipts)), "first-step", rollout.AwaitingApproval, false, nil},
 		"approved, without a word of it":      {all(alsoServes(busyQueue), late(), names(true)), "first-step", rollout.AwaitingApproval, false, nil},
 		"named, and not approved":             {all(alsoServes(busyQueue), late(), names(false, receipts)), "first-step", rollout.AwaitingApproval, false, nil},
 		"approved, and another one missing":   {all(alsoServes(busyQueue), alsoServesQueue("refunds", busyQueue), late(), names(true, receipts)), "first-step", rollout.AwaitingApproval, false, nil},

@@ -139,3 +139,23 @@ func TestUnrecordedEnvironment(t *testing.T) {
 	f.once(r)
 	require.NotContains(t, f.events, "lower w000", "what Git asks for is not known")
 }
+
+// After days without the repository a verdict and a failed gate lower, and nothing else does.
+func TestBlindAfterDays(t *testing.T) {
+	for cause, may := range map[rollout.Cause]bool{
+		rollout.CauseVerdict: true, rollout.CauseGate: true, rollout.CauseSpec: false, rollout.CauseBarred: false,
+	} {
+		t.Run(string(cause), func(t *testing.T) {
+			f := newFleet(t, 1)
+			r := f.reconciler()
+			f.once(r)
+			d := &Decision{Snapshot: f.world.Environments[0].Deployments[0]}
+			d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "new", Percentage: 10, PercentageChangedAt: f.now}
+			r.absence.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing}
+			d.Plan.Actions = []rollout.Action{{Kind: rollout.Rollback, BuildID: "old", From: 10, To: 0, Cause: cause}}
+			require.True(t, d.Plan.Actions[0].Lowers())
+			r.blindSince, f.now = f.now, f.now.Add(72*time.Hour)
+			require.Equal(t, may, r.refuseBlind(d) == "", r.refuseBlind(d))
+		})
+	}
+}
