@@ -51,11 +51,13 @@ test-all: test-root test-nested ## every test
 test-root:
 	$(TEST) $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
-# Only the tests of the root module that make race leaves out or runs in part: the long ones, and those that start processes. Without the race detector.
+# Only the tests of the root module that make race leaves out or runs in part: the long ones, those that start processes, and random ones, but for the one
+# that make soak runs. Without the race detector, and each package of them compiled once more.
 .PHONY: test-long
 test-long:
-	@names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} /testneed\.(Long|Plain|Repeats)\(/ {print name}' $$(git ls-files '*_test.go' ':!test') | sort -u | paste -sd'|'); \
-	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $(PACKAGES)
+	@partly='testneed\.(Long|Plain|Repeats)\(|rapid\.Check\('; files=$$(git grep -lE "$$partly" -- '*_test.go' ':!test'); \
+	  names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} $$0 ~ partly && name != "TestProperties" {print name}' partly="$$partly" $$files | sort -u | paste -sd'|'); \
+	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $$(dirname $$files | sort -u | sed 's|^|./|')
 
 .PHONY: test-nested
 test-nested:
