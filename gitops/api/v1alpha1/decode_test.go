@@ -165,7 +165,7 @@ spec:
 		"hexadecimal":    strings.ReplaceAll(plain, "Seconds: 10", "Seconds: 0xA"),
 		"yes":            strings.ReplaceAll(plain, "hostNetwork: true", "hostNetwork: yes"),
 		"alias":          strings.ReplaceAll(strings.ReplaceAll(plain, "name: c}", "name: &x c}"), "namespace: b", "namespace: b, annotations: {}"),
-		"server's":       strings.ReplaceAll(plain, "{name: a,", "{uid: x, ownerReferences: [], finalizers: [y], generateName: z, selfLink: q, name: a,"),
+		"server's":       strings.ReplaceAll(plain, "{name: a,", "{uid: x, ownerReferences: [], finalizers: [], generateName: z, selfLink: q, name: a,"),
 		"explicit nulls": strings.ReplaceAll(plain, "strategy: Manual", "strategy: Manual, steps: null, gate: ~"),
 		"explicit tag":   strings.ReplaceAll(plain, "name: e", "name: !!str e"),
 		"in JSON": `{"kind": "WorkerDeployment", "apiVersion": "temporal.io\/v1alpha1", "metadata": {"name": "a", "namespace": "b"},

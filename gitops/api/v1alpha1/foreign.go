@@ -67,16 +67,26 @@ func (v *validator) specMetadata(metadata *node) {
 	foreignKeys(metadata, func(n *node, owner string) {
 		v.warnf(n, "belongs to %s, and is not written to status.yaml: remove it", owner)
 	})
+	for _, key := range []string{"finalizers", "ownerReferences"} {
+		if n := metadata.get(key); n.present() && len(n.items()) > 0 {
+			v.warnf(n, "is not written to status.yaml: remove it")
+		}
+	}
 }
 
-// selectsAll refuses a budget for all pods of the namespace.
-func (v *validator) selectsAll(spec *node) {
+// selectsAll refuses a budget for all pods of the namespace, or for all that lack some label, and reports whether it did.
+func (v *validator) selectsAll(spec *node) bool {
 	selector := spec.get("selector")
 	if !selector.present() {
-		return
+		return false
 	}
-	if selector.get("matchLabels") != nil && selector.get("matchLabels").kind != nullNode || len(selector.get("matchExpressions").items()) > 0 {
-		return // {} is filled in
+	if selector.get("matchLabels") != nil && selector.get("matchLabels").kind != nullNode {
+		return false // {} is filled in
+	}
+	picks := func(e *node) bool { return e.get("operator").str() != "NotIn" && e.get("operator").str() != "DoesNotExist" }
+	if slices.ContainsFunc(selector.get("matchExpressions").items(), picks) {
+		return false
 	}
 	v.errorf(selector, "selects all pods of the namespace, those of others too: write matchLabels: {}, which is filled in with the version's labels")
+	return true
 }

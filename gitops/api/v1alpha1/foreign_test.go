@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,24 @@ func TestKeysOfOthers(t *testing.T) {
 			_, problems = Decode("status.yaml", fmt.Appendf(nil, specText, in, key, "status: {}\n"))
 			require.Empty(t, problems)
 		}
+	}
+}
+
+// What else of a spec's metadata would keep or remove the object is dropped with a warning.
+func TestWhatStatusLeavesOut(t *testing.T) {
+	for text, want := range map[string]string{
+		"finalizers: [example.com/keep]": "s.yaml:3: metadata.finalizers: is not written to status.yaml: remove it",
+		"ownerReferences: [{name: x}]":   "s.yaml:3: metadata.ownerReferences: is not written to status.yaml: remove it",
+		"finalizers: []":                 "",
+	} {
+		_, problems := Decode("s.yaml", []byte(strings.Replace(fmt.Sprintf(specText, "labels", "team", ""), "name: x,", "name: x, "+text+",", 1)))
+		if want == "" {
+			require.Empty(t, problems)
+			continue
+		}
+		require.Len(t, problems, 1)
+		require.Equal(t, Warning, problems[0].Severity)
+		require.Equal(t, want, problems[0].String())
 	}
 }
 
@@ -57,6 +76,8 @@ func TestTemplatesThatReachBeyondTheirVersion(t *testing.T) {
 		{"", "", "selects all pods of the namespace"},
 		{"", "matchLabels: null", "selects all pods of the namespace"},
 		{"", "matchExpressions: []", "selects all pods of the namespace"},
+		{"", "matchExpressions: [{key: app, operator: DoesNotExist}, {key: app, operator: NotIn, values: [a]}]", "selects all pods of the namespace"},
+		{"", "matchExpressions: [{key: app, operator: DoesNotExist}, {key: app, operator: In, values: [a]}]", ""},
 		{"finalizers: [example.com/keep]", "matchLabels: {}", "finalizers: keep the object in the cluster when its version goes"},
 		{"finalizers: []", "matchLabels: {}", ""},
 		{"ownerReferences: [{name: x}]", "matchLabels: {}", "ownerReferences: have the object removed with another one"},

@@ -26,9 +26,11 @@ func (v *validator) resourceHints(template *node) {
 			v.warnf(orParent(spec, template), "scales no version: it needs scaleTargetRef: {}")
 		}
 	case "PodDisruptionBudget":
-		v.selectsAll(spec)
+		if v.selectsAll(spec) {
+			break
+		}
 		if spec.get("selector") == nil || spec.at("selector", "matchLabels") == nil && len(spec.at("selector", "matchExpressions").items()) > 0 {
-			v.warnf(orParent(spec, template), "is for no version's pods: it needs selector: {matchLabels: {}}")
+			v.warnf(orParent(spec, template), "is not for the pods of its version alone: it needs selector: {matchLabels: {}}")
 		}
 	}
 	if template.get("kind").str() == "ScaledObject" {
