@@ -3,6 +3,7 @@ package gitops
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -232,6 +233,14 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 			return c, nil
 		}
 		for _, e := range v1alpha1.DefaultConfig().Spec.Environments {
+			recorded, err := r.recordedEnvironment(t, e.Output.Path)
+			if err != nil {
+				return c, fmt.Errorf("look for %s: %w", ConfigFile, err)
+			}
+			if recorded != "" && recorded != e.Name {
+				return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: fmt.Sprintf(
+					"is gone, and %s has records of environment %s: put it back (git log -- %s)", e.Output.Path, recorded, ConfigFile)}), nil
+			}
 			c.environments = append(c.environments, v1alpha1.ConfiguredEnvironment{Environment: e})
 		}
 		return c, nil
@@ -245,6 +254,50 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 	}
 	return c.decoded(d), nil
 }
+
+// recordedEnvironment is the environment that the first record below a folder was written in; "": there is no record that says one. Without it the loss of
+// rampart.yaml would end approvals, and leave what it manages to no one.
+func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
+	at, ok, err := lookup(t, dir)
+	if err != nil || !ok || at.kind != dirEntry {
+		return "", err
+	}
+	var in func(dir, hash string, depth int) (string, error)
+	in = func(dir, hash string, depth int) (string, error) {
+		entries, err := t.list(dir, hash)
+		var bomb *TreeError
+		if errors.As(err, &bomb) {
+			return "", nil // it is reported where the environment is read
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, e := range entries {
+			file := path.Join(dir, e.name)
+			switch {
+			case e.kind == fileEntry && e.name == routingFile:
+				d, err := r.decode(t, &found{path: file, hash: e.hash})
+				if err != nil {
+					return "", err
+				}
+				for _, doc := range d.documents {
+					if routing, ok := doc.Object.(*v1alpha1.Routing); ok && routing.Spec.Environment != "" {
+						return routing.Spec.Environment, nil
+					}
+				}
+			case e.kind == dirEntry && depth > 0:
+				if name, err := in(file, e.hash, depth-1); name != "" || err != nil {
+					return name, err
+				}
+			}
+		}
+		return "", nil
+	}
+	return in(dir, at.hash, recordDepth)
+}
+
+// recordDepth is how many folders there are above a record's own below an output that has others below it: environment, namespace, name.
+const recordDepth = 3
 
 // decoded adds what rampart.yaml says.
 func (c configuration) decoded(d decoded) configuration {

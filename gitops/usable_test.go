@@ -38,6 +38,11 @@ func twoConfigured(t *testing.T) *gittest.Repo {
 	return r
 }
 
+// recordedIn is the record of checkout as an environment wrote it.
+func recordedIn(environment string) string {
+	return strings.Replace(routingYAML("checkout", "a/c.yaml"), "\nspec:\n", "\nspec:\n  environment: "+environment+"\n", 1)
+}
+
 // sayUsable says of each environment whether it can be used.
 func sayUsable(w rollout.World) []string {
 	var out []string
@@ -74,6 +79,8 @@ func TestLastUsableConfiguration(t *testing.T) {
 		"a folder":                         {"", map[string]string{ConfigFile + "/x": ""}, []string{aAsBefore, bAsBefore}, "is not a file"},
 		"a misspelt name":                  {"", map[string]string{"rampart.yml": apartWith(soundA, soundB)}, []string{aAsBefore, bAsBefore}, "rampart.yml: is not read: the configuration is in rampart.yaml, and there is none"},
 		"none":                             {"", nil, []string{"default deploy ok"}, ""},
+		"none, where records are of one":   {"", map[string]string{"deploy/a/shop/checkout/routing.yaml": recordedIn("a")}, []string{aAsBefore, bAsBefore}, "rampart.yaml: is gone, and deploy has records of environment a: put it back"},
+		"none, and records are its own":    {"", map[string]string{"deploy/a/shop/checkout/routing.yaml": recordedIn("default")}, []string{"default deploy ok"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := twoConfigured(t)
