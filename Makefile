@@ -102,12 +102,8 @@ $(BIN)/golangci-lint-$(LINT):
 	mv $(BIN)/golangci-lint $@
 
 .PHONY: vuln
-vuln: $(BIN)/govulncheck-$(VULN) ## known vulnerabilities of dependencies, where their database can be reached
-	test/vuln.sh $(CURDIR)/$(BIN)/govulncheck-$(VULN)
-
-$(BIN)/govulncheck-$(VULN):
-	GOBIN=$(CURDIR)/$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN)
-	mv $(BIN)/govulncheck $@
+vuln: ## known vulnerabilities of dependencies, where their database can be reached
+	test/vuln.sh $(CURDIR)/$(BIN)/govulncheck-$(VULN) $(VULN)
 
 # The forge that tests run: once, some minutes. Its templates stay where its module is. Without it those tests are skipped.
 .PHONY: gitea
