@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 
@@ -35,4 +36,25 @@ func TestEveryFlagIsCompleted(t *testing.T) {
 	for _, f := range slices.Concat(files, folderFlags, freeFlags) {
 		require.True(t, seen[f], "there is no --%s any more", f)
 	}
+}
+
+// What is secret comes from a file or a variable: others on the machine see what a process was started with.
+func TestNoFlagTakesASecret(t *testing.T) {
+	secret := regexp.MustCompile(`token|secret|password|passphrase|key`)
+	seen := 0
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.NoOptDefVal == "" && secret.MatchString(f.Name) {
+				require.Regexp(t, `\bfiles?\b|\bPEM\b`, f.Name+": "+f.Usage, "%s --%s", cmd.CommandPath(), f.Name)
+				seen++
+			}
+		})
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	a, _ := testApp(t)
+	look(a.root())
+	require.Greater(t, seen, 10)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -182,5 +183,12 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 // credentialError is a token that could not be read.
 type credentialError struct{ err error }
 
-func (e *credentialError) Error() string { return "the token: " + e.err.Error() }
+// Error leaves out where the file is: it stands in the status, which others read.
+func (e *credentialError) Error() string {
+	err := e.err
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		err = of.Err
+	}
+	return "the file of --prometheus-token-file cannot be read: " + err.Error()
+}
 func (e *credentialError) Unwrap() error { return e.err }

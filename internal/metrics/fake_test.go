@@ -351,7 +351,7 @@ func TestCredential(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
 	require.Empty(t, read(t, c, m, checkout).Error, "a rotated token is read anew")
 	require.NoError(t, os.Remove(file))
-	require.Contains(t, read(t, c, m, checkout).Error, "query a: the token: open ")
+	require.Contains(t, read(t, c, m, checkout).Error, "query a: the file of --prometheus-token-file cannot be read: no such file or directory")
 
 	require.Contains(t, read(t, client(t, metrics.Config{Address: s.URL + "/prefix"}), m, checkout).Error,
 		"its certificate is signed by nobody who is trusted")
