@@ -1,11 +1,13 @@
 package gitops
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -196,6 +198,11 @@ func TestDuplicates(t *testing.T) {
 			require.Len(t, got, len(c.problems), "%v", got)
 			for i, want := range c.problems {
 				require.Contains(t, got[i], want)
+			}
+			for _, p := range slices.Concat(w.Problems, w.Environments[0].Problems) {
+				if strings.Contains(p.Path, "metadata.name") {
+					require.Equal(t, strings.Contains(p.Message, "is the same as the "), p.Severity == v1alpha1.Warning, "a copy is a warning, a loser is an error: %s", p)
+				}
 			}
 			c.check(t, w.Environments[0].Deployments[0])
 

@@ -29,7 +29,7 @@ func (f *signingFlags) addReading(cmd *cobra.Command) {
 // addWriting adds the flags of a command that commits.
 func (f *signingFlags) addWriting(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.key, "signing-key", "", "private key that commits are signed with: of SSH, or of OpenPGP in ASCII armour")
+	fs.StringVar(&f.key, "signing-key", "", "file with the private key that commits are signed with: of SSH, or of OpenPGP in ASCII armour")
 	fs.StringVar(&f.passphraseFile, "signing-passphrase-file", "", "file with the signing key's passphrase (or "+variableSigningPassphrase+")")
 	fs.BoolVar(&f.skipCI, "skip-ci", false, "mark commits with [skip ci], so that they start no CI")
 }

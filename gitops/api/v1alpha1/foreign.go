@@ -83,7 +83,9 @@ func (v *validator) selectsAll(spec *node) bool {
 	if selector.get("matchLabels") != nil && selector.get("matchLabels").kind != nullNode {
 		return false // {} is filled in
 	}
-	picks := func(e *node) bool { return e.get("operator").str() != "NotIn" && e.get("operator").str() != "DoesNotExist" }
+	picks := func(e *node) bool {
+		return e.get("operator").str() != "NotIn" && e.get("operator").str() != "DoesNotExist"
+	}
 	if slices.ContainsFunc(selector.get("matchExpressions").items(), picks) {
 		return false
 	}
