@@ -483,3 +483,36 @@ func TestProtectedBranch(t *testing.T) {
 	})
 	w.repo.Fsck()
 }
+
+// A changed template under a build ID that stays is a rolling update of workers that have traffic: it is proposed by its template, and made once that is merged.
+func TestUpdateInPlaceIsMerged(t *testing.T) {
+	testneed.Long(t)
+	r := new(review)
+	w := newWorld(t, onGitea(r))
+	w.start()
+	spec := specText{image: "app:v1", buildID: "stable", strategy: allAtOnce}
+	w.push("wants approval", map[string]string{"rampart.yaml": wantsApproval("Step"), specFile: spec.String()})
+	w.merge(r, w.awaitPull(r, "promote shop/checkout to stable"), sdk.MergeStyleMerge)
+	w.eventually("Ready", func() bool { return w.reason() == "RolloutComplete" })
+	was := w.routing()
+	const manifest = "main:deploy/shop/checkout/versions/stable/deployment.yaml"
+	require.Contains(t, w.repo.Git("show", manifest), "image: app:v1")
+
+	spec.image = "app:v2"
+	w.pushSpec("v2 in place", spec)
+	p := w.awaitPull(r, "update ")
+	waits := w.routing()
+	require.Equal(t, was.Versions[0].TemplateHash, waits.Versions[0].TemplateHash)
+	require.Equal(t, waits.Target.TemplateHash, waits.Proposal.TemplateHash)
+	require.NotEqual(t, was.Target.TemplateHash, waits.Target.TemplateHash)
+	require.Contains(t, w.repo.Git("show", manifest), "image: app:v1", "nothing is updated before it is merged")
+	require.Contains(t, w.repo.Git("show", fmt.Sprintf("refs/pull/%d/head:deploy/shop/checkout/routing.yaml", p.Index)),
+		"  desired:\n    current: stable\n    templateHash: "+waits.Target.TemplateHash, "that is what is approved")
+	w.merge(r, p, sdk.MergeStyleSquash)
+	w.eventually("updated", func() bool { return strings.Contains(w.repo.Git("show", manifest), "image: app:v2") })
+	w.eventually("Ready again", func() bool { return w.reason() == "RolloutComplete" })
+	is := w.routing()
+	require.Equal(t, waits.Target.TemplateHash, is.Versions[0].TemplateHash)
+	require.Nil(t, is.Proposal)
+	require.Equal(t, []string{"current stable"}, w.changes())
+}
