@@ -16,6 +16,7 @@ func TestTokensAreKnownByTheirFormats(t *testing.T) {
 	long := strings.Repeat("aB3x", 12)
 	tokens := []string{"ghp_" + long, "ghs_" + long, "github_pat_" + long, "glpat-" + long, "gldt-" + long, "AKIA" + "ABCDEFGHIJ234567", "ASIA" + "ABCDEFGHIJ234567",
 		"AIza" + strings.Repeat("x", 35), "ya29." + long, "xoxb-" + long, "xapp-1-" + long, "sk_live_" + long, "rk_test_" + long, "npm_" + long, "pypi-" + long, "dckr_pat_" + long,
+		"hooks.slack.com/services/T0/B0/" + long, "GOCSPX-" + long, "AGE-SECRET-KEY-1" + strings.ToUpper(long), "AccountKey=" + long,
 		"hvs." + long, "sk-ant-" + long, "SG." + long + "." + long, "glsa_" + long, "hf_" + long, "dop_v1_" + long,
 		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0." + long,
 		"-----BEGIN RSA PRIVATE KEY-----\n" + long + "\n-----END RSA PRIVATE KEY-----"}
