@@ -6,6 +6,8 @@ LINT     := v2.15.0
 GITEA    := v1.25.2
 GOTESTSUM := v1.13.0
 VULN     := v1.9.0
+KUBERNETES := v1.36.3
+CONTROLLER := v0.23.0
 # The oldest Temporal that is supported, as the temporal CLI brings it: server 1.29.1.
 OLDEST   := v1.5.1
 # What GitHub publishes of its API, as npm packages. Their digests are in internal/githubtest/extract.
@@ -150,6 +152,31 @@ $(BIN)/octokit-%.tgz:
 .PHONY: github-api
 github-api: octokit ## the part of GitHub's API that tests are held to, made anew
 	$(GO) run ./internal/githubtest/extract $(BIN)/$(OPENAPI) $(BIN)/$(GRAPHQL) internal/githubtest/testdata
+
+# The custom resource definitions, by controller-gen from the Go types.
+CRDS := crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true paths=./install/crds output:crd:dir
+.PHONY: crds
+crds: ## the custom resource definitions, made anew from the Go types
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) $(CRDS)=install/crds
+
+.PHONY: crds-current
+crds-current: # fails if they are not what the types make
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) $(CRDS)=$(BIN)/crds
+	@for f in $(BIN)/crds/*.yaml; do diff -u install/crds/$$(basename $$f) $$f || { echo "$$f is not what the types make: make crds"; exit 1; }; done
+
+# The Kubernetes API server that tests of the definitions run: once, five minutes.
+.PHONY: kubernetes
+kubernetes: $(BIN)/kube-apiserver-$(KUBERNETES) ## the Kubernetes API server that tests run, in bin/
+
+# Without a version the server calls itself v0.0.0, and clients misjudge it.
+$(BIN)/kube-apiserver-$(KUBERNETES): test/kubernetes/go.mod
+	mkdir -p $(BIN)
+	cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$@ \
+	  -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES)" k8s.io/kubernetes/cmd/kube-apiserver
+
+.PHONY: test-cluster
+test-cluster: crds-current kubernetes ## the custom resource definitions on a real Kubernetes API server; needs etcd
+	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 10m ./cluster
 
 .PHONY: race
 race:

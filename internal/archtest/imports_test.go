@@ -29,6 +29,7 @@ var (
 )
 
 var rules = map[string]rule{
+	"install/crds":         {ours: []string{"gitops/api"}, never: append([]string{cobra}, pure...)},
 	"gitops/api":           {never: append([]string{}, pure...)},
 	"gitops/mirror":        {ours: []string{"internal/printable", "internal/cores"}, never: []string{opa, sdk, cobra}},
 	"gitops/forge":         {ours: []string{"internal/printable", "internal/outgoing"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
@@ -69,7 +70,7 @@ var rules = map[string]rule{
 	"internal/parity":     {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":   {},
 	"internal/mutation":   {never: []string{opa, sdk, git, cobra}},
-	"cmd":                 {ours: []string{"gitops", "internal", "policy", "rego", "render", "temporal"}},
+	"cmd":                 {ours: []string{"gitops", "install/crds", "internal", "policy", "rego", "render", "temporal"}},
 }
 
 type listed struct {

@@ -8,6 +8,7 @@ import (
 )
 
 // VersionState is a state in which a version gets the object of a WorkerResourceTemplate.
+// +kubebuilder:validation:Enum=Target;Current;Ramping;Draining;Drained;Inactive;NotRegistered
 type VersionState string
 
 // The states of a version. Target is the version that the spec asks for, whatever it is beside that.

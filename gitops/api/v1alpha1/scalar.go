@@ -7,6 +7,9 @@ import (
 )
 
 // Duration is a Go duration written as a string, such as 10m or 1h30m.
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^-?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$`
 type Duration struct{ time.Duration }
 
 // MarshalJSON writes the duration as time.Duration prints it, without trailing zero units (1h, not 1h0m0s).
@@ -38,6 +41,8 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 }
 
 // Time is an instant in UTC with a precision of one nanosecond, written as RFC 3339. The zero value is written as null.
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:Format=date-time
 type Time struct{ time.Time }
 
 // NewTime returns t in UTC without its monotonic reading.

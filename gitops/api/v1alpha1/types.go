@@ -47,26 +47,36 @@ type WorkerDeployment struct {
 // WorkerDeploymentSpec is what the user asks for. Defaults are filled in by decoding.
 type WorkerDeploymentSpec struct {
 	// Replicas of the current and the target version; nil: an autoscaler owns the number.
+	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Template is the pod template exactly as the user wrote it.
 	Template PodTemplate `json:"template"`
 	// MinReadySeconds is passed to the Deployment.
+	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// ProgressDeadlineSeconds is passed to the Deployment, and after it a version without pollers counts as stalled.
 	// Defaults to 600.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// Strategy is Kubernetes' deployment strategy, passed to the Deployment as written; nil: Kubernetes' default.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Strategy json.RawMessage `json:"strategy,omitempty"`
 	Rollout  RolloutStrategy `json:"rollout"`
-	Sunset   SunsetStrategy  `json:"sunset"`
+	// +optional
+	Sunset SunsetStrategy `json:"sunset"`
 
 	WorkerOptions WorkerOptions `json:"workerOptions"`
 	// Pools are further Deployments that share the version.
+	// +listType=map
+	// +listMapKey=name
 	Pools []Pool `json:"pools,omitempty"`
 }
 
 // PodTemplate is a pod template as the user wrote it, as canonical JSON (sorted keys, no white space, numbers as
 // written). It was checked against Kubernetes' own type when it was decoded.
+// +kubebuilder:validation:Type=object
+// +kubebuilder:pruning:PreserveUnknownFields
 type PodTemplate struct {
 	Raw json.RawMessage
 	// FirstImage is spec.containers[0].image, "" if there is none.
@@ -74,6 +84,7 @@ type PodTemplate struct {
 }
 
 // RolloutKind is a rollout strategy.
+// +kubebuilder:validation:Enum=Manual;AllAtOnce;Progressive
 type RolloutKind string
 
 // The rollout strategies.
@@ -84,10 +95,15 @@ const (
 )
 
 // RolloutStrategy says how a new version takes over.
+// +kubebuilder:validation:XValidation:rule="self.strategy != 'Progressive' || has(self.steps) && size(self.steps) > 0",message="strategy Progressive needs steps"
 type RolloutStrategy struct {
-	Strategy RolloutKind    `json:"strategy"`
-	Steps    []RolloutStep  `json:"steps,omitempty"`
-	Gate     *Gate          `json:"gate,omitempty"`
+	Strategy RolloutKind `json:"strategy"`
+	// Steps of Progressive: each above the one before. The promotion follows the last one by itself.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule="self.map(s, s.rampPercentage).isSorted() && self.all(s, self.exists_one(t, t.rampPercentage == s.rampPercentage))",message="each step's rampPercentage has to be above that of the step before"
+	Steps []RolloutStep `json:"steps,omitempty"`
+	Gate  *Gate         `json:"gate,omitempty"`
+	// +optional
 	Rollback RollbackPolicy `json:"rollback"`
 	Analysis *Analysis      `json:"analysis,omitempty"`
 }
@@ -95,14 +111,20 @@ type RolloutStrategy struct {
 // RolloutStep is one step of a progressive rollout.
 type RolloutStep struct {
 	// RampPercentage of new workflows, above 0 and below 100; fractions are allowed.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=true
+	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:validation:ExclusiveMaximum=true
 	RampPercentage float64 `json:"rampPercentage"`
 	// PauseDuration at this step before the next, at least one second.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="is shorter than 1s"
 	PauseDuration Duration `json:"pauseDuration"`
 	// Gate that has to pass at this step before traffic goes on to the next, or to a promotion.
 	Gate *Gate `json:"gate,omitempty"`
 }
 
 // OnGateFailure says what a failed gate leads to.
+// +kubebuilder:validation:Enum=Rollback;Hold
 type OnGateFailure string
 
 // The answers to a failed gate.
@@ -113,17 +135,22 @@ const (
 
 // Gate is a test workflow that has to complete on the candidate before traffic is raised.
 type Gate struct {
+	// +kubebuilder:validation:MinLength=1
 	WorkflowType string `json:"workflowType"`
 	// Input is one JSON argument; exclusive with InputFrom.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Input     json.RawMessage  `json:"input,omitempty"`
 	InputFrom *GateInputSource `json:"inputFrom,omitempty"`
 	// OnFailure defaults to Hold for the first gate and Rollback for a step's gate.
 	OnFailure OnGateFailure `json:"onFailure,omitempty"`
 	// Timeout of the test workflow, by default one hour.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="has to be above 0"
 	Timeout Duration `json:"timeout,omitempty"`
 }
 
 // GateInputSource names one key of a ConfigMap or a Secret.
+// +kubebuilder:validation:XValidation:rule="has(self.configMapKeyRef) != has(self.secretKeyRef)",message="exactly one of configMapKeyRef and secretKeyRef is needed"
 type GateInputSource struct {
 	ConfigMapKeyRef *corev1.ConfigMapKeySelector `json:"configMapKeyRef,omitempty"`
 	SecretKeyRef    *corev1.SecretKeySelector    `json:"secretKeyRef,omitempty"`
@@ -132,10 +159,13 @@ type GateInputSource struct {
 // RollbackPolicy says how long after a promotion the version before may come back at once.
 type RollbackPolicy struct {
 	// Window defaults to one hour, counted from when the version stopped being current.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	Window Duration `json:"window"`
 }
 
 // TooFewSamples says what happens when maxWait passes without enough samples.
+// +kubebuilder:validation:Enum=Hold;Advance
 type TooFewSamples string
 
 // The answers to too few samples.
@@ -147,29 +177,47 @@ const (
 // Analysis configures the facts that policies judge a candidate by.
 type Analysis struct {
 	// Window is how long a step is looked at, at least, counted from the last ramp change. Default 10m.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="is not above 0"
 	Window Duration `json:"window,omitempty"`
 	// MinSamples of closed workflows of the candidate, fewer of which say nothing. Default 50.
+	// +kubebuilder:validation:Minimum=1
 	MinSamples int `json:"minSamples,omitempty"`
 	// MaxWait for MinSamples, counted from the last ramp change. Default 2h.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="is not above 0"
 	MaxWait         Duration      `json:"maxWait,omitempty"`
 	OnTooFewSamples TooFewSamples `json:"onTooFewSamples,omitempty"`
 	// Alpha is the chance of turning a healthy candidate back over the whole rollout. Default 0.01.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=true
+	// +kubebuilder:validation:Maximum=0.5
 	Alpha float64 `json:"alpha,omitempty"`
 	// Tolerance is how much larger the candidate's odds of failing may be than the current version's: 0.1 is a tenth. Default
 	// 0.1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
 	Tolerance float64 `json:"tolerance"`
 	// MaxFailureRate is what the candidate's failure rate may be at most, whatever the current version's is: a fraction
 	// above 0 and below 1; 0: no such ceiling.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=true
+	// +kubebuilder:validation:Maximum=1
+	// +kubebuilder:validation:ExclusiveMaximum=true
 	MaxFailureRate float64 `json:"maxFailureRate,omitempty"`
 	// Failures are the ends of a workflow that count as failed. Default Failed and TimedOut. Other ends but
 	// completion and continuing as new count neither way.
+	// +kubebuilder:validation:MinItems=1
 	Failures []FailedEnd `json:"failures,omitempty"`
 	// Bake is for how long a promoted version is judged before the rollout is complete. Default 0s.
-	Bake    Duration `json:"bake,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
+	Bake Duration `json:"bake,omitempty"`
+	// +listType=map
+	// +listMapKey=name
 	Metrics []Metric `json:"metrics,omitempty"`
 }
 
 // FailedEnd is an end of a workflow that may count as a failure.
+// +kubebuilder:validation:Enum=Failed;TimedOut;Terminated;Canceled
 type FailedEnd string
 
 // The ends of a workflow that may count as failures.
@@ -185,13 +233,17 @@ func DefaultFailures() []FailedEnd { return []FailedEnd{EndFailed, EndTimedOut} 
 
 // Metric is a named fact read from a metrics store.
 type Metric struct {
-	Name       string           `json:"name"`
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]{0,62}$`
+	Name string `json:"name"`
+	// +required
 	Prometheus *PrometheusQuery `json:"prometheus,omitempty"`
-	MaxAge     Duration         `json:"maxAge,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="is not above 0"
+	MaxAge Duration `json:"maxAge,omitempty"`
 }
 
 // PrometheusQuery is an instant query; {{ .BuildID }} and its like are filled in (see ParseQuery).
 type PrometheusQuery struct {
+	// +kubebuilder:validation:MinLength=1
 	Query string `json:"query"`
 }
 
@@ -199,53 +251,75 @@ type PrometheusQuery struct {
 // the version became drained.
 type SunsetStrategy struct {
 	// ScaledownDelay defaults to 1h.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	ScaledownDelay Duration `json:"scaledownDelay"`
 	// DeleteDelay defaults to 24h.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	DeleteDelay Duration    `json:"deleteDelay"`
 	Evacuate    *Evacuation `json:"evacuate,omitempty"`
 }
 
 // Evacuation says what to do with workflows that stay on old versions.
+// +kubebuilder:validation:XValidation:rule="!has(self.cancelAfter) || !has(self.terminateAfter) || duration(self.terminateAfter) == duration('0s') || duration(self.terminateAfter) >= duration(self.cancelAfter)",message="terminateAfter is shorter than cancelAfter"
 type Evacuation struct {
 	ContinueAsNewSignal *EvacuationSignal `json:"continueAsNewSignal,omitempty"`
 	MoveTo              *EvacuationMove   `json:"moveTo,omitempty"`
-	CancelAfter         Duration          `json:"cancelAfter,omitempty"`
-	TerminateAfter      Duration          `json:"terminateAfter,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
+	CancelAfter Duration `json:"cancelAfter,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
+	TerminateAfter Duration `json:"terminateAfter,omitempty"`
 }
 
 // EvacuationSignal asks workflows to continue as new.
 type EvacuationSignal struct {
-	Name  string   `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	After Duration `json:"after"`
 }
 
 // EvacuationMove proposes to move workflows to another version.
 type EvacuationMove struct {
 	// Target is Current or a build ID.
-	Target string   `json:"target"`
-	After  Duration `json:"after"`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$`
+	Target string `json:"target"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
+	After Duration `json:"after"`
 }
 
 // WorkerOptions ties the workers to Temporal.
 type WorkerOptions struct {
-	ConnectionRef     ConnectionRef `json:"connectionRef"`
-	TemporalNamespace string        `json:"temporalNamespace"`
+	ConnectionRef ConnectionRef `json:"connectionRef"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	TemporalNamespace string `json:"temporalNamespace"`
 	// UnsafeCustomBuildID fixes the build ID: a changed template then is a rolling update in place.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)?$`
 	UnsafeCustomBuildID string `json:"unsafeCustomBuildID,omitempty"`
 }
 
 // ConnectionRef names a connection in the same namespace.
 type ConnectionRef struct {
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
 // Pool is a further Deployment that shares the spec's version.
 type Pool struct {
-	Name     string      `json:"name"`
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self != 'deployment' && self != 'kustomization'",message="is taken by another file beside it: choose another name"
+	Name string `json:"name"`
+	// +kubebuilder:validation:Minimum=0
 	Replicas *int32      `json:"replicas,omitempty"`
 	Template PodTemplate `json:"template"`
 	// TaskQueues that the pool's workers poll. Without them a pool counts as there once a worker polls whose identity has the
 	// name of one of its pods, which is what the SDKs give it unless its code says otherwise.
+	// +listType=set
 	TaskQueues []string `json:"taskQueues,omitempty"`
 }
 
@@ -258,7 +332,12 @@ type Connection struct {
 }
 
 // ConnectionSpec of a Connection. At most one of MutualTLSSecretRef and APIKeySecretRef is set.
+// +kubebuilder:validation:XValidation:rule="!(has(self.mutualTLSSecretRef) && has(self.apiKeySecretRef))",message="only one of mutualTLSSecretRef and apiKeySecretRef may be given"
 type ConnectionSpec struct {
+	// HostPort is host:port; an IPv6 address is in brackets.
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|\[[0-9a-fA-F:.]+\]):[1-9][0-9]{0,4}$`
+	// +kubebuilder:validation:MaxLength=300
+	// +kubebuilder:validation:XValidation:rule="int(self.substring(self.lastIndexOf(':') + 1)) < 65536",message="the port is not a number from 1 to 65535"
 	HostPort           string                    `json:"hostPort"`
 	TLS                *ConnectionTLS            `json:"tls,omitempty"`
 	MutualTLSSecretRef *SecretReference          `json:"mutualTLSSecretRef,omitempty"`
@@ -267,11 +346,14 @@ type ConnectionSpec struct {
 
 // ConnectionTLS of a connection.
 type ConnectionTLS struct {
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)?$`
 	ServerName string `json:"serverName,omitempty"`
 }
 
 // SecretReference names a Secret in the same namespace.
 type SecretReference struct {
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
@@ -284,10 +366,17 @@ type WorkerResourceTemplate struct {
 }
 
 // WorkerResourceTemplateSpec of a WorkerResourceTemplate. Exactly one of the references is set.
+// +kubebuilder:validation:XValidation:rule="has(self.workerDeploymentRef) != has(self.temporalWorkerDeploymentRef)",message="exactly one of workerDeploymentRef and temporalWorkerDeploymentRef is needed"
 type WorkerResourceTemplateSpec struct {
-	WorkerDeploymentRef         *ConnectionRef  `json:"workerDeploymentRef,omitempty"`
-	TemporalWorkerDeploymentRef *ConnectionRef  `json:"temporalWorkerDeploymentRef,omitempty"`
-	Template                    json.RawMessage `json:"template"`
+	WorkerDeploymentRef         *ConnectionRef `json:"workerDeploymentRef,omitempty"`
+	TemporalWorkerDeploymentRef *ConnectionRef `json:"temporalWorkerDeploymentRef,omitempty"`
+	// Template is the object, without a name.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Template json.RawMessage `json:"template"`
 	// Versions are the states in which a version gets the object; none: each version, until it is scaled down.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=set
 	Versions []VersionState `json:"versions,omitempty"`
 }

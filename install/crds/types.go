@@ -1,0 +1,80 @@
+// Package crds has the custom resource definitions of the objects that reach a cluster, made by controller-gen from the Go types of
+// gitops/api/v1alpha1. They have no status subresource: what applies Git applies the status too.
+//
+// +groupName=temporal.io
+// +versionName=v1alpha1
+package crds
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// WorkerDeployment is what one worker deployment is to run and how new versions take over.
+// +kubebuilder:resource:shortName=wd,categories=temporal
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetVersion.buildID`
+// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.status.currentVersion.buildID`
+// +kubebuilder:printcolumn:name="Ramp",type=number,JSONPath=`.status.targetVersion.rampPercentage`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="the name has lower-case letters, digits and inner hyphens, at most 63"
+type WorkerDeployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   v1alpha1.WorkerDeploymentSpec    `json:"spec"`
+	Status *v1alpha1.WorkerDeploymentStatus `json:"status,omitempty"`
+}
+
+// TemporalWorkerDeployment is a WorkerDeployment under its earlier name.
+// +kubebuilder:resource:shortName=twd,categories=temporal
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetVersion.buildID`
+// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.status.currentVersion.buildID`
+// +kubebuilder:printcolumn:name="Ramp",type=number,JSONPath=`.status.targetVersion.rampPercentage`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="the name has lower-case letters, digits and inner hyphens, at most 63"
+type TemporalWorkerDeployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   v1alpha1.WorkerDeploymentSpec    `json:"spec"`
+	Status *v1alpha1.WorkerDeploymentStatus `json:"status,omitempty"`
+}
+
+// Connection is where Temporal is and which Secret the pods use.
+// +kubebuilder:resource:categories=temporal
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Connection struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec v1alpha1.ConnectionSpec `json:"spec"`
+}
+
+// TemporalConnection is a Connection under its earlier name.
+// +kubebuilder:resource:shortName=tconn,categories=temporal
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type TemporalConnection struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec v1alpha1.ConnectionSpec `json:"spec"`
+}
+
+// WorkerResourceTemplate is an object rendered once for every version: an autoscaler, a disruption budget.
+// +kubebuilder:resource:shortName=wrt,categories=temporal
+// +kubebuilder:printcolumn:name="Worker",type=string,JSONPath=`.spec.workerDeploymentRef.name`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.template.kind`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type WorkerResourceTemplate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec v1alpha1.WorkerResourceTemplateSpec `json:"spec"`
+}
