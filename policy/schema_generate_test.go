@@ -88,7 +88,11 @@ func (s goSource) declaration(prefix string, d *ast.GenDecl) {
 	}
 }
 
-func sentences(comment string) string { return strings.Join(strings.Fields(comment), " ") }
+// sentences are the words of a comment, without the markers of controller-gen.
+func sentences(comment string) string {
+	lines := slices.DeleteFunc(strings.Split(comment, "\n"), func(line string) bool { return strings.HasPrefix(line, "+") })
+	return strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+}
 
 // generator makes definitions from Go types, as their JSON is.
 type generator struct {
