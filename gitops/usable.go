@@ -255,8 +255,8 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 	return c.decoded(d), nil
 }
 
-// recordedEnvironment is the environment that the first record below a folder was written in; "": there is no record that says one. Without it the loss of
-// rampart.yaml would end approvals, and leave what it manages to no one.
+// recordedEnvironment is the environment that the first record below a folder was written in; "": no record names one. Without this check a lost
+// rampart.yaml would end approvals, and leave its worker deployments to a bot of another identity.
 func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
 	at, ok, err := lookup(t, dir)
 	if err != nil || !ok || at.kind != dirEntry {

@@ -39,7 +39,7 @@ type difference struct {
 	// Validate and Server say "" for taken, else what is wrong.
 	Validate string `json:"validate,omitempty"`
 	Server   string `json:"server,omitempty"`
-	// Why it is no defect.
+	// Why the difference is intended.
 	Why string `json:"why"`
 }
 

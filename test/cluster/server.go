@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -103,7 +102,7 @@ func freePort(t testing.TB) string {
 func run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	out := &output{}
+	out := &bytes.Buffer{} // read once the process has ended
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
@@ -111,26 +110,8 @@ func run(t testing.TB, name string, args ...string) {
 		_ = cmd.Process.Kill() // an API server takes ten seconds to end otherwise, and its data goes with the test
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(name), out.last(8000))
+			text := out.Bytes()
+			t.Logf("%s said:\n%s", filepath.Base(name), text[max(0, len(text)-8000):])
 		}
 	})
-}
-
-// output is what a process said.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) last(n int) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	text := o.text.Bytes()
-	return string(text[max(0, len(text)-n):])
 }
