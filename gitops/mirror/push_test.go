@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
@@ -292,4 +294,38 @@ func TestHostileAuthorAndMessagePassFsck(t *testing.T) {
 	require.NoError(t, err)
 	r.Fsck()
 	require.Equal(t, "evil x@y 1 +0000parent 1|a@bcommitter x|subject\n\nbody", r.Git("log", "-1", "--format=%an|%ae|%B", "main"))
+}
+
+// lateCloser closes when the command has ended.
+type lateCloser struct {
+	io.WriteCloser
+	ended func()
+}
+
+func (l *lateCloser) Close() error {
+	l.ended()
+	return l.WriteCloser.Close()
+}
+
+// A server that needs no pack for what was asked may have ended before the mirror says that nothing more comes: its report counts.
+func TestServerEndsBeforeTheEndOfAPush(t *testing.T) {
+	t.Parallel()
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: first})
+	tip := plumbing.NewHash(r.Commit(gittest.Commit{Branch: "rampart/a", Parent: "main", Write: map[string]string{"x": "1"}}))
+	server := gittest.ServeSSH(t)
+	m := openMirror(t, way{url: server.URL(r), auth: Auth{SSHKey: SecretFile(server.KeyFile), KnownHosts: server.KnownHostsFile}})
+	sess, adv, err := m.remote.open(t.Context(), receivePack)
+	require.NoError(t, err)
+	s := sess.(*stream)
+	ended := sync.OnceFunc(s.wait)
+	s.stdin, s.wait = &lateCloser{s.stdin, ended}, ended
+	defer s.close()
+	req, err := updateRequest(adv.Capabilities, &packp.Command{Name: plumbing.ReferenceName(refOf("rampart/a")), Old: tip})
+	require.NoError(t, err)
+	req.Packfile = io.NopCloser(strings.NewReader(""))
+	report, err := s.push(t.Context(), req)
+	require.NoError(t, err)
+	require.NoError(t, report.Error())
+	require.Empty(t, r.TipOrNone("rampart/a"))
 }

@@ -111,11 +111,9 @@ func (s *stream) push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*
 }
 
 func (s *stream) sendPack(req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	if err := req.Encode(s.stdin); err != nil {
-		return nil, err
-	}
-	if err := s.stdin.Close(); err != nil {
-		return nil, err
+	sent := req.Encode(s.stdin)
+	if sent == nil {
+		sent = s.stdin.Close()
 	}
 	answer := s.answer()
 	if req.Capabilities.Supports(capability.Sideband64k) {
@@ -124,7 +122,11 @@ func (s *stream) sendPack(req *packp.ReferenceUpdateRequest) (*packp.ReportStatu
 		answer = demux
 	}
 	report := packp.NewReportStatus()
-	return report, report.Decode(answer)
+	err := report.Decode(answer)
+	if err != nil && sent != nil {
+		return nil, sent
+	}
+	return report, err // also where sending failed: a server that has heard enough reports and ends before the rest
 }
 
 // answer notes when the server has said everything.
