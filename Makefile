@@ -53,11 +53,16 @@ test-all: test-root test-nested ## every test
 test-root:
 	$(TEST) $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
-# Only the tests of the root module that make race leaves out or runs in part: the long ones, those that start processes, and random ones, but for the one
-# that make soak runs. Without the race detector, and each package of them compiled once more.
+# Packages in which something runs beside something else: the race detector has nothing to find in the others, and computes five times as long.
+CONCURRENT = $(sort $(dir $(shell git grep -lE '^\s+go [A-Za-z.]+[^ A-Za-z.]|\.Go[^a-z]|\.Parallel[^a-z]|net/http' -- '*.go' ':!test')))
+SEQUENTIAL = $(filter-out $(CONCURRENT),$(sort $(dir $(shell git ls-files '*.go' ':!test' ':!examples'))))
+
+# Only the tests of the root module that make race leaves out or runs in part: sequential packages, and of the others long tests, those that start processes, and
+# random ones, but for the one that make soak runs. Without the race detector, and each package of them compiled once more.
 .PHONY: test-long
 test-long:
-	@partly='testneed\.(Long|Plain|Repeats)\(|rapid\.Check\('; files=$$(git grep -lE "$$partly" -- '*_test.go' ':!test'); \
+	$(TEST) -tags faults -timeout 20m $(addprefix ./,$(SEQUENTIAL))
+	@partly='testneed\.(Long|Plain|Repeats)\(|rapid\.Check\('; files=$$(git grep -lE "$$partly" -- $(patsubst %,':(glob)%*_test.go',$(CONCURRENT))); \
 	  names=$$(awk '/^func Test/ {split($$2, f, "("); name = f[1]} $$0 ~ partly && name != "TestProperties" {print name}' partly="$$partly" $$files | sort -u | paste -sd'|'); \
 	  set -x; $(TEST) -tags faults -timeout 20m -run "^($$names)$$" $$(dirname $$files | sort -u | sed 's|^|./|')
 
@@ -88,7 +93,7 @@ test-times: ## the slowest tests of make test, slowest first
 	$(GO) run gotest.tools/gotestsum@$(GOTESTSUM) tool slowest --threshold $(SLOWER) --jsonfile $(BIN)/test-times.json
 
 .PHONY: check
-check: format lint vuln race ## format, lint and vet, known vulnerabilities, import rules, Rego tests, unit tests but the long ones under the race detector, fuzz seeds
+check: format lint vuln race ## format, lint and vet, known vulnerabilities, import rules, Rego tests, unit tests of what is concurrent, but the long ones, under the race detector, fuzz seeds
 
 .PHONY: format
 format:
@@ -179,8 +184,8 @@ test-cluster: crds-current kubernetes ## the custom resource definitions on a re
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 10m ./cluster
 
 .PHONY: race
-race:
-	$(TEST) -short $(RACE) -tags faults -timeout 30m ./policy $(PACKAGES)
+race: # the slowest first
+	$(TEST) -short $(RACE) -tags faults -timeout 30m ./policy $(addprefix ./,$(CONCURRENT))
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.
