@@ -61,8 +61,8 @@ func (e *environment) checkConnection(s *rollout.Snapshot) {
 	if s.Spec == nil || s.Connection != nil {
 		return
 	}
-	name := rollout.Name{Namespace: s.Deployment.Namespace, Name: s.Spec.Spec.WorkerOptions.ConnectionRef.Name}
-	if p, ok := e.refused[name]; ok {
-		s.Problems = append(s.Problems, rollout.Problem{Reason: rollout.InvalidSpec, Message: fmt.Sprintf("connection %s: %s", name, p)})
+	ref := s.Spec.Spec.WorkerOptions.ConnectionRef
+	if p, ok := e.refused[connectionKey(ref, s.Deployment.Namespace)]; ok {
+		s.Problems = append(s.Problems, rollout.Problem{Reason: rollout.InvalidSpec, Message: fmt.Sprintf("%s: %s", ref.In(s.Deployment.Namespace), p)})
 	}
 }

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,10 @@ spec:
     - {name: invented, specs: ["invented/**"], output: {path: out/invented}, namespace: shop}
 `
 	connection := func(hostPort string) string { return strings.Replace(connectionYAML, "localhost:7233", hostPort, 1) }
+	cluster := func(hostPort string) string {
+		return strings.Replace(clusterConnectionYAML, "cluster:7233", hostPort, 1)
+	}
+	spec := specYAML("shop", "a", "x")
 	record := func(hostPort string) string {
 		return strings.Replace(routingYAML("a", "dev/a.yaml"), "  desired:", "  connection: {name: temporal, spec: {hostPort: \""+hostPort+"\"}}\n  desired:", 1)
 	}
@@ -29,7 +34,7 @@ spec:
 	const refused = `spec.hostPort: the bot's configuration (--allowed-temporal-addresses) does not let a connection of environment dev lead to "evil:7233"`
 	for name, c := range map[string]struct {
 		files map[string]string
-		leads string // where the connection of shop/a leads; "none": there is none
+		leads string // where the connection of shop/a leads; "none": there is none; "no cluster's": there is none, and a ClusterConnection was named
 		says  []string
 	}{
 		"allowed":            {map[string]string{"dev/c.yaml": connectionYAML}, "localhost:7233", nil},
@@ -40,9 +45,15 @@ spec:
 			[]string{`does not let a connection of environment invented lead to "localhost:7233"`}},
 		"a record": {map[string]string{"dev/c.yaml": connectionYAML, "out/dev/shop/a/routing.yaml": record("evil:7233")}, "",
 			[]string{`shop/a: the bot's configuration (--allowed-temporal-addresses) does not let a connection of environment dev lead to "evil:7233": nothing of it is touched`}},
+		"a ClusterConnection":          {map[string]string{"dev/c.yaml": cluster("localhost:7233"), "dev/a.yaml": byCluster(spec)}, "localhost:7233", nil},
+		"a ClusterConnection, refused": {map[string]string{"dev/c.yaml": cluster("evil:7233"), "dev/a.yaml": byCluster(spec)}, "no cluster's", []string{"dev/c.yaml:1: " + refused}},
+		"a ClusterConnection, refused, once made": {map[string]string{"dev/c.yaml": cluster("evil:7233"), "dev/a.yaml": byCluster(spec),
+			"out/dev/shop/a/routing.yaml": ofCluster(record("localhost:7233"))}, "no cluster's", []string{"dev/c.yaml:1: " + refused}},
+		"a ClusterConnection beside it":   {map[string]string{"dev/c.yaml": connectionYAML, "dev/cc.yaml": cluster("evil:7233")}, "localhost:7233", []string{"dev/cc.yaml:1: " + refused}},
+		"a record of a ClusterConnection": {map[string]string{"dev/c.yaml": connectionYAML, "out/dev/shop/a/routing.yaml": ofCluster(record("evil:7233"))}, "", []string{"nothing of it is touched"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.files[ConfigFile], c.files["dev/a.yaml"] = config, specYAML("shop", "a", "x")
+			c.files[ConfigFile], c.files["dev/a.yaml"] = config, cmp.Or(c.files["dev/a.yaml"], spec)
 			w, err := ReadFolder(writeFolder(t, c.files), AllowAddresses(rules))
 			require.NoError(t, err)
 			r := gittest.NewBareRepo(t)
@@ -82,6 +93,10 @@ func leadsIn(t *testing.T, w rollout.World) string {
 		return d.Connection.Spec.HostPort
 	}
 	require.Equal(t, rollout.InvalidSpec, all[0].Problems[0].Reason)
+	if says := all[0].Problems[0].Message; strings.HasPrefix(says, "ClusterConnection ") {
+		require.Contains(t, says, "ClusterConnection temporal: dev/c.yaml:1: spec.hostPort: ")
+		return "no cluster's"
+	}
 	require.Contains(t, all[0].Problems[0].Message, "connection shop/temporal: dev/c.yaml:1: spec.hostPort: ")
 	return "none"
 }

@@ -24,7 +24,7 @@ func (e *environment) standsOn(s *rollout.Snapshot) {
 	if c := s.Connection; c != nil && s.ConnectionPath != "" {
 		keys = append(keys, s.ConnectionPath)
 	} else if c != nil {
-		for _, at := range e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: c.Metadata.Name}].at {
+		for _, at := range e.connections[connectionKey(c.Ref(), s.Deployment.Namespace)].at {
 			keys = append(keys, at.file)
 		}
 	}

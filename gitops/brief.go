@@ -30,7 +30,7 @@ type briefs struct {
 type specBrief struct {
 	Name, Namespace   string // "" and "": no objects
 	TemporalNamespace string
-	Connection        string
+	Connection        v1alpha1.ConnectionRef
 	Line              int
 }
 
@@ -42,7 +42,8 @@ type recordBrief struct {
 	Deployments []string // names of its Kubernetes Deployments
 	InProgress  *rollout.InProgress
 	// Connection that it names, the file that it was in, and the address that it led to; "" for none.
-	Connection, ConnectionPath, Address string
+	Connection              v1alpha1.ConnectionRef
+	ConnectionPath, Address string
 	// SpecPath is where the spec was.
 	SpecPath string
 	// Released says that a person handed the routing back.
@@ -80,7 +81,7 @@ func (b *briefs) noteSpec(f *found, d decoded) (noted bool) {
 	}
 	options := spec.Spec.WorkerOptions
 	f.brief = &specBrief{Name: strings.Clone(doc.Name), Namespace: strings.Clone(doc.Namespace), TemporalNamespace: strings.Clone(options.TemporalNamespace),
-		Connection: strings.Clone(options.ConnectionRef.Name), Line: doc.Line} // what was decoded are parts of the file
+		Connection: clonedRef(options.ConnectionRef), Line: doc.Line} // what was decoded are parts of the file
 	return true
 }
 
@@ -102,7 +103,7 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
 		return nil
 	}
-	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: strings.Clone(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries,
+	note := &recordBrief{Deployments: cloned(r.deployments()), Connection: clonedRef(r.connection()), Temporal: cloned(r.temporal()), Entries: r.entries,
 		SpecPath: strings.Clone(r.Routing.Spec.SpecPath), Address: strings.Clone(r.address())}
 	note.Released = r.Routing.Spec.Hold != nil && r.Routing.Spec.Hold.Kind == v1alpha1.HoldReleased
 	if c := r.Routing.Spec.Connection; c != nil {
@@ -113,6 +114,11 @@ func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 		note.InProgress = &p
 	}
 	return note
+}
+
+// clonedRef is a name that shares nothing with the file that it is from.
+func clonedRef(ref v1alpha1.ConnectionRef) v1alpha1.ConnectionRef {
+	return v1alpha1.ConnectionRef{Kind: v1alpha1.ConnectionKind(strings.Clone(string(ref.Kind))), Name: strings.Clone(ref.Name)}
 }
 
 // cloned are texts that share nothing with the file that they are from.
@@ -161,19 +167,19 @@ func (r *recordAt) deployments() []string {
 	return out
 }
 
-// connection is the name of the one that the last good spec had; "" if nothing is known of it.
-func (r *recordAt) connection() string {
+// connection is what the last good spec named; without a name if nothing is known of it.
+func (r *recordAt) connection() v1alpha1.ConnectionRef {
 	switch {
 	case r.brief != nil:
 		return r.brief.Connection
 	case r.Routing == nil:
-		return ""
+		return v1alpha1.ConnectionRef{}
 	case r.Routing.Spec.Connection != nil:
-		return r.Routing.Spec.Connection.Name
+		return r.Routing.Spec.Connection.Ref()
 	case r.Status != nil:
-		return r.Status.Spec.WorkerOptions.ConnectionRef.Name
+		return r.Status.Spec.WorkerOptions.ConnectionRef
 	}
-	return ""
+	return v1alpha1.ConnectionRef{}
 }
 
 // address is where its versions are; "" if it does not say so.
@@ -335,14 +341,14 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 	if r.brief.SpecPath != at.file.path && e.stays(r.brief.SpecPath) {
 		return rollout.Known{}, false
 	}
-	if _, refused := e.refused[rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}]; refused {
+	if _, refused := e.refused[connectionKey(at.brief.Connection, d.name.Namespace)]; refused {
 		return rollout.Known{}, false // what is wrong with it has to be said
 	}
 	known := rollout.Known{Deployment: d.name, SpecPath: at.file.path, SpecBlob: at.file.hash, Dir: r.Dir, Tree: r.Tree, Released: r.brief.Released}
 	var ok bool
-	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(rollout.Name{Namespace: d.name.Namespace, Name: at.brief.Connection}, r.brief)
-	if name := r.brief.Connection; ok && name != at.brief.Connection {
-		known.LastConnection, _, ok = e.connectionInBrief(rollout.Name{Namespace: d.name.Namespace, Name: name}, r.brief)
+	known.Connection, known.ConnectionPath, ok = e.connectionInBrief(at.brief.Connection, d.name.Namespace, r.brief)
+	if last := r.brief.Connection; ok && last != at.brief.Connection {
+		known.LastConnection, _, ok = e.connectionInBrief(last, d.name.Namespace, r.brief)
 	}
 	return known, ok
 }

@@ -163,10 +163,19 @@ func (c *connectionsAt) is(was *connectionsAt) bool {
 	return len(c.all) == 1 && len(was.all) == 1 && c.all[0] == was.all[0] && c.at[0].file == was.at[0].file
 }
 
+// connectionKey is the name of a connection as a worker deployment in a namespace names it: without a namespace for a ClusterConnection.
+func connectionKey(ref v1alpha1.ConnectionRef, namespace string) rollout.Name {
+	return rollout.Name{Namespace: ref.Of(namespace), Name: ref.Name}
+}
+
 // addConnection adds a connection with its namespace, which it need not name: the same as in the last survey if it says the same.
 func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.Connection) {
 	one := *says
 	one.Metadata.Namespace = name.Namespace
+	kind := "connection"
+	if name.Namespace == "" {
+		kind = v1alpha1.KindClusterConnection
+	}
 	is := &one
 	if last := e.surveyed[e.world.Environment.Name]; last != nil && last.connections[name] != nil {
 		if k := slices.IndexFunc(last.connections[name].all, func(c *v1alpha1.Connection) bool { return reflect.DeepEqual(*c, one) }); k >= 0 {
@@ -175,7 +184,7 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 	}
 	c := e.connections[name]
 	if c == nil {
-		c = &connectionsAt{duplicates: duplicates{kind: "connection", name: name}}
+		c = &connectionsAt{duplicates: duplicates{kind: kind, name: name}}
 		c.equal = func(i, j int) bool { return c.all[i] == c.all[j] || reflect.DeepEqual(c.all[i].Spec, c.all[j].Spec) }
 		e.connections[name] = c
 	}
@@ -184,13 +193,13 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 }
 
 // connectionInBrief gives the connection with a name, and its file, where it does not take the whole record to say which one counts.
-func (e *environment) connectionInBrief(name rollout.Name, r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
-	c := e.lastNamed(name)
+func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace string, r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
+	c := e.lastNamed(connectionKey(ref, namespace))
 	if c == nil {
 		return nil, "", true
 	}
 	at := ""
-	if r.Connection == name.Name {
+	if r.Connection == ref {
 		at = r.ConnectionPath
 	}
 	here := at != "" && slices.ContainsFunc(c.at, func(p place) bool { return p.file == at })
@@ -222,14 +231,14 @@ type chosenConnection struct {
 	problem string
 }
 
-// chooseConnection picks the connection with a name for a worker deployment.
-func (e *environment) chooseConnection(s *rollout.Snapshot, name string) chosenConnection {
-	c := e.connections[rollout.Name{Namespace: s.Deployment.Namespace, Name: name}]
+// chooseConnection picks the connection that a worker deployment names.
+func (e *environment) chooseConnection(s *rollout.Snapshot, ref v1alpha1.ConnectionRef) chosenConnection {
+	c := e.connections[connectionKey(ref, s.Deployment.Namespace)]
 	if c == nil {
 		return chosenConnection{}
 	}
 	recorded, hash := "", ""
-	if r := s.Record.Routing; r != nil && r.Spec.Connection != nil && r.Spec.Connection.Name == name {
+	if r := s.Record.Routing; r != nil && r.Spec.Connection != nil && r.Spec.Connection.Ref() == ref {
 		recorded, hash = r.Spec.Connection.Path, r.Spec.Connection.Spec.Hash()
 	}
 	was := recordedAs{stays: e.stays(recorded), path: func(i int) bool { return c.at[i].file == recorded },
@@ -255,14 +264,14 @@ func (e *environment) noConnection(c *connectionsAt, was recordedAs, recorded st
 			c.stay = map[string]bool{}
 		}
 		c.stay[recorded] = true
-		return e.sayStays("connection", c.name, recorded)
+		return e.sayStays(c.kind, c.name, recorded)
 	}
 	j := 1
 	for j < len(c.at)-1 && c.equal(0, j) {
 		j++
 	}
-	return fmt.Sprintf("connection %s is in %s and %s, which say different things, and neither is recorded: neither is used; keep one of them",
-		c.name, c.at[0].file, c.where(j, 0))
+	return fmt.Sprintf("%s %s is in %s and %s, which say different things, and neither is recorded: neither is used; keep one of them",
+		c.kind, c.name, c.at[0].file, c.where(j, 0))
 }
 
 // reportConnections reports connections that have one name.
@@ -273,7 +282,7 @@ func (e *environment) reportConnections() {
 			recorded := slices.Sorted(maps.Keys(c.stay))[0]
 			for _, at := range c.at {
 				e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: at.file, Line: at.line, Path: "metadata.name",
-					Message: e.sayStays("connection", name, recorded)})
+					Message: e.sayStays(c.kind, name, recorded)})
 			}
 			continue
 		}
@@ -376,7 +385,7 @@ func (e *environment) takeSpec(s *rollout.Snapshot, c *specAt) {
 	if c.spec == nil {
 		return
 	}
-	connection := e.chooseConnection(s, c.spec.Spec.WorkerOptions.ConnectionRef.Name)
+	connection := e.chooseConnection(s, c.spec.Spec.WorkerOptions.ConnectionRef)
 	s.Connection, s.ConnectionPath = connection.Connection, connection.path
 	e.checkConnection(s)
 	if connection.problem != "" {

@@ -15,6 +15,14 @@ import (
 // another is a connection of the same name that leads to another server.
 var another = strings.Replace(connectionYAML, "localhost", "another", 1)
 
+// anotherCluster is a ClusterConnection of the same name that leads to another server.
+var anotherCluster = strings.Replace(clusterConnectionYAML, "cluster:", "another:", 1)
+
+// ofCluster lets a routing.yaml record a ClusterConnection.
+func ofCluster(routing string) string {
+	return strings.Replace(routing, "connection: {name", "connection: {kind: ClusterConnection, name", 1)
+}
+
 // recordedConnection adds a connection to a routing.yaml; path "": the record does not say where it was.
 func recordedConnection(routing, path, hostPort string) string {
 	line := "  connection: {name: temporal, spec: {hostPort: \"" + hostPort + "\"}"
@@ -115,6 +123,31 @@ func TestDuplicates(t *testing.T) {
 			record: recordedConnection(routing, "team/c.yaml", "was:7233"), recordStatus: status},
 			problems: []string{"team/x.yaml:2", "a/c.yaml:1: metadata.name: shop/temporal is already the name of the connection in team/c.yaml"},
 			check:    usesConnection("localhost:7233", "team/c.yaml")},
+		"cluster connections: the recorded path wins": {files: map[string]string{"team/x.yaml": byCluster(spec), "team/c.yaml": clusterConnectionYAML, "z/c.yaml": anotherCluster,
+			"n/c.yaml": connectionYAML, record: ofCluster(recordedConnection(routing, "team/c.yaml", "was:7233"))},
+			problems: []string{"z/c.yaml:1: metadata.name: temporal is already the name of the ClusterConnection in team/c.yaml"},
+			check:    usesConnection("cluster:7233", "team/c.yaml")},
+		"cluster connections: a record of the namespace's connection says nothing of them": {files: map[string]string{"team/x.yaml": byCluster(spec), "team/c.yaml": clusterConnectionYAML,
+			"z/c.yaml": anotherCluster, record: recordedConnection(routing, "team/c.yaml", "was:7233")},
+			problems: []string{"team/c.yaml:1: metadata.name: temporal is also the name of the ClusterConnection in z/c.yaml", "z/c.yaml:1: metadata.name: temporal is also the name of the ClusterConnection in team/c.yaml"},
+			check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Connection)
+				require.Len(t, d.Problems, 1)
+				require.Equal(t, "ClusterConnection temporal is in team/c.yaml and z/c.yaml, which say different things, and neither is recorded: neither is used; keep one of them", d.Problems[0].Message)
+			}},
+		"cluster connections: the recorded file has something else now": {files: map[string]string{"team/x.yaml": byCluster(spec), "team/c.yaml": connectionYAML, "z/c.yaml": clusterConnectionYAML,
+			record: ofCluster(recordedConnection(routing, "team/c.yaml", "was:7233"))},
+			problems: []string{"z/c.yaml:1: metadata.name: temporal is the name of the ClusterConnection in team/c.yaml, which is there and does not have it now"},
+			check: func(t *testing.T, d rollout.Snapshot) {
+				require.Nil(t, d.Connection)
+				require.Contains(t, d.Problems[0].Message, "temporal is the name of the ClusterConnection in team/c.yaml")
+			}},
+		"cluster connections: equal copies": {files: map[string]string{"team/x.yaml": byCluster(spec), "a/c.yaml": clusterConnectionYAML, "team/c.yaml": clusterConnectionYAML,
+			record: ofCluster(recordedConnection(routing, "team/c.yaml", "was:7233"))},
+			problems: []string{"team/c.yaml:1: metadata.name: temporal is the same as the ClusterConnection in a/c.yaml"},
+			check:    usesConnection("cluster:7233", "team/c.yaml")},
+		"cluster connections: the namespace's is another one": {files: map[string]string{"team/x.yaml": spec, "team/c.yaml": connectionYAML, "z/c.yaml": clusterConnectionYAML, record: routing},
+			check: usesConnection("localhost:7233", "team/c.yaml")},
 		"specs: the recorded path wins": {files: map[string]string{"a/x.yaml": other, "team/x.yaml": spec, "team/c.yaml": connectionYAML, record: routing},
 			problems: []string{"a/x.yaml:1: metadata.name: shop/x is already the name of the spec in team/x.yaml"}, check: usesSpec("i:1", "team/x.yaml")},
 		"specs: the content that was rendered last wins": {files: map[string]string{"a/x.yaml": other, "team/y.yaml": spec, "team/c.yaml": connectionYAML, record: routing, recordStatus: status},

@@ -153,6 +153,11 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		case *v1alpha1.WorkerDeployment:
 			e.spec(&specAt{name: name, spec: object, noted: noted, file: f, line: doc.Line}, owners)
 		case *v1alpha1.Connection:
+			if name.Namespace == "" && object.Kind != v1alpha1.KindClusterConnection {
+				e.nowhere(f, doc.Line)
+				continue
+			}
+			name = connectionKey(object.Ref(), name.Namespace)
 			if why := e.foreignAddress(object.Spec.HostPort); why != "" {
 				e.refuse(name, f, doc.Line, why)
 				continue
@@ -174,6 +179,12 @@ func (e *environment) file(f *found, owners map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// nowhere warns of a connection without a namespace. It is no ClusterConnection, and no spec can name it.
+func (e *environment) nowhere(f *found, line int) {
+	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: f.path, Line: line, Path: "metadata.namespace",
+		Message: fmt.Sprintf("is missing, and the environment %s has no default namespace: no spec can name this connection", e.world.Environment.Name)})
 }
 
 func isWorkerDeployment(kind string) bool {
@@ -351,7 +362,7 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	spec := *last
 	spec.Status = nil
 	s.Spec = &spec
-	connection := e.chooseConnection(s, spec.Spec.WorkerOptions.ConnectionRef.Name)
+	connection := e.chooseConnection(s, spec.Spec.WorkerOptions.ConnectionRef)
 	s.Connection, s.ConnectionPath = connection.Connection, connection.path
 }
 
@@ -361,12 +372,12 @@ func (e *environment) lastConnection(s *rollout.Snapshot, r *recordAt) {
 	if r.Routing == nil {
 		return
 	}
-	name := r.connection()
-	c := e.chooseConnection(s, name)
+	last := r.connection()
+	c := e.chooseConnection(s, last)
 	switch {
 	case s.Spec == nil:
 		s.Connection, s.ConnectionPath = c.Connection, c.path
-	case s.Spec.Spec.WorkerOptions.ConnectionRef.Name != name:
+	case s.Spec.Spec.WorkerOptions.ConnectionRef != last:
 		s.LastConnection = c.Connection
 	}
 }

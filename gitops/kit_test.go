@@ -31,6 +31,17 @@ metadata: {name: temporal, namespace: shop}
 spec: {hostPort: "localhost:7233"}
 `
 
+const clusterConnectionYAML = `apiVersion: temporal.io/v1alpha1
+kind: ClusterConnection
+metadata: {name: temporal}
+spec: {hostPort: "cluster:7233"}
+`
+
+// byCluster lets a spec name the ClusterConnection, which has the name of the namespace's connection.
+func byCluster(spec string) string {
+	return strings.Replace(spec, "connectionRef: {name: temporal}", "connectionRef: {kind: ClusterConnection, name: temporal}", 1)
+}
+
 func routingYAML(name, specPath string) string {
 	return fmt.Sprintf(`apiVersion: rampart.dev/v1alpha1
 kind: Routing

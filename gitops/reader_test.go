@@ -283,15 +283,18 @@ func (m memoryTree) read(file, _ string) ([]byte, error) { return []byte(m[file]
 func TestReadAgainIsReadAnew(t *testing.T) {
 	paths := []string{"a/x.yaml", "a/b/y.yaml", "a/b/c/z.yaml", "w.yaml", "deploy/shop/x/routing.yaml", "deploy/shop/y/routing.yaml",
 		"deploy/shop/x/status.yaml", "workers/connection.yaml", "x-pdb.yaml", "y-pdb.yaml",
-		"far/f.yaml", "far/g.yaml", "far/connection.yaml", "deploy/far/f/routing.yaml", "deploy/far/g/routing.yaml"}
+		"far/f.yaml", "far/g.yaml", "far/connection.yaml", "deploy/far/f/routing.yaml", "deploy/far/g/routing.yaml", "cluster/connection.yaml", "cluster/second.yaml"}
 	content := func(path string, n int) string {
 		switch {
 		case strings.HasPrefix(path, "deploy/far"):
 			return strings.ReplaceAll(routingYAML(strings.Split(path, "/")[2], "far/"+[]string{"f", "g"}[n%2]+".yaml"), "shop", "far")
 		case path == "far/connection.yaml":
 			return strings.ReplaceAll(connectionYAML, "shop", "far")
+		case strings.HasPrefix(path, "cluster/"):
+			return strings.Replace(clusterConnectionYAML, "cluster:", []string{"one:", "another:"}[n%2], 1)
 		case strings.HasPrefix(path, "far/"):
-			return specYAML("far", []string{"f", "g", "shop"}[n%3], "i:"+string(rune('0'+n)))
+			spec := specYAML("far", []string{"f", "g", "shop"}[n%3], "i:"+string(rune('0'+n)))
+			return []string{spec, byCluster(spec)}[n/3%2]
 		case strings.HasSuffix(path, "routing.yaml"):
 			return routingYAML(strings.Split(path, "/")[2], paths[n%4])
 		case strings.HasSuffix(path, "connection.yaml"):
@@ -354,7 +357,7 @@ func identified(all []*rollout.Known) []*rollout.Known {
 // A survey of a settled fleet takes over what it knew of namespaces: whatever moves then, it says what a first one says.
 func TestSurveyOfASettledFleet(t *testing.T) {
 	far := func(text string) string { return strings.ReplaceAll(text, "shop", "far") }
-	settled := memoryTree{"x.yaml": specYAML("shop", "x", "i:1"), "y.yaml": specYAML("shop", "y", "i:1"), "c.yaml": connectionYAML,
+	settled := memoryTree{"x.yaml": specYAML("shop", "x", "i:1"), "y.yaml": byCluster(specYAML("shop", "y", "i:1")), "c.yaml": connectionYAML, "cluster.yaml": clusterConnectionYAML,
 		"far/f.yaml": specYAML("far", "f", "i:1"), "far/g.yaml": specYAML("far", "g", "i:1"), "far/c.yaml": far(connectionYAML),
 		"deploy/shop/x/routing.yaml": routingYAML("x", "x.yaml"), "deploy/shop/y/routing.yaml": routingYAML("y", "y.yaml"),
 		"deploy/far/f/routing.yaml": far(routingYAML("f", "far/f.yaml")), "deploy/far/g/routing.yaml": far(routingYAML("g", "far/g.yaml"))}
@@ -376,6 +379,12 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 		"a record comes":                                      {"deploy/far/h/routing.yaml": far(routingYAML("h", "far/h.yaml"))},
 		"a connection":                                        {"far/c.yaml": strings.Replace(far(connectionYAML), "localhost", "elsewhere", 1)},
 		"a connection goes":                                   {"c.yaml": ""},
+		"a spec names the ClusterConnection":                  {"far/f.yaml": byCluster(specYAML("far", "f", "i:1"))},
+		"a ClusterConnection":                                 {"cluster.yaml": anotherCluster},
+		"a ClusterConnection becomes the namespace's":         {"cluster.yaml": "", "c.yaml": "", "z.yaml": connectionYAML},
+		"a second ClusterConnection":                          {"z.yaml": anotherCluster},
+		"a record of the ClusterConnection":                   {"deploy/shop/x/routing.yaml": ofCluster(recordedConnection(routingYAML("x", "x.yaml"), "cluster.yaml", "cluster:7233"))},
+		"a ClusterConnection goes":                            {"cluster.yaml": ""},
 		"a template":                                          {"pdb.yaml": templateYAML("pdb", "x")},
 		"a namespace goes":                                    {"deploy/far/f/routing.yaml": "", "deploy/far/g/routing.yaml": "", "far/f.yaml": "", "far/g.yaml": ""},
 		"a namespace comes":                                   {"new.yaml": specYAML("new", "x", "i:1")},

@@ -120,6 +120,10 @@ func Open(cfg Config) (*Repository, error) {
 		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }
 
+// MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a branch is protected shows
+// only when something is pushed. Errors: *mirror.AccessError, the context's.
+func (r *Repository) MayPush(ctx context.Context) error { return r.mirror.MayPush(ctx, r.cfg.Branch) }
+
 // Close gives the mirror back.
 func (r *Repository) Close() error { return r.mirror.Close() }
 

@@ -100,7 +100,7 @@ func (t *templateAt) deployment() rollout.Name {
 // misspelt template, or one that is elsewhere.
 func (r *resourceTemplates) unread(f *found, d decoded) {
 	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment, v1alpha1.KindTemporalConnection,
-		v1alpha1.KindConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver, v1alpha1.KindRouting}
+		v1alpha1.KindConnection, v1alpha1.KindClusterConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver, v1alpha1.KindRouting}
 	for _, p := range d.problems {
 		if p.Severity != v1alpha1.Error && !d.elsewhere || r.missed != nil {
 			continue

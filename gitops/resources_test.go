@@ -101,6 +101,8 @@ func TestReadTemplates(t *testing.T) {
 				"u.yaml:1: metadata.name: shop/a is also the name of the template in t.yaml, which says something else: neither is used; keep one of them"}},
 		{name: "with an error, and in use", files: map[string]string{"x.yaml": x, "y.yaml": y, "t.yaml": strings.Replace(templateYAML("a", "x"), "Current", "Currentt", 1),
 			"deploy/shop/x/routing.yaml": withObject("x", "a")}, want: map[string]string{"x": "a*", "y": ""}, problem: []string{"t.yaml:6: spec.versions[0]: "}},
+		{name: "a ClusterConnection with an error", files: map[string]string{"x.yaml": x, "t.yaml": templateYAML("a", "x"), "cluster.yaml": strings.Replace(clusterConnectionYAML, ":7233", "", 1)},
+			want: map[string]string{"x": "a"}, problem: []string{"cluster.yaml:4: spec.hostPort: "}},
 		{name: "no YAML", files: map[string]string{"x.yaml": x, "t.yaml": notYAML}, want: map[string]string{"x": "?"}, problem: []string{"t.yaml:"}},
 		{name: "in Git LFS", files: map[string]string{"x.yaml": x, "t.yaml": pointerOfLFS}, want: map[string]string{"x": "?"}, warnings: true,
 			problem: []string{"t.yaml:1: the file is in Git LFS"}},

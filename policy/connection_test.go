@@ -28,6 +28,13 @@ func TestConnectionBeforeAndAfter(t *testing.T) {
 		Record:     rollout.Record{Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{Connection: &v1alpha1.RecordedConnection{Name: "prod", Spec: before}}}},
 		Connection: &v1alpha1.Connection{Metadata: v1alpha1.ObjectMeta{Name: "next"}, Spec: v1alpha1.ConnectionSpec{HostPort: "new:7233", APIKeySecretRef: key}},
 	}
-	require.JSONEq(t, `{"before": {"name": "prod", "hostPort": "old:7233", "serverName": "temporal", "auth": "MutualTLS", "secret": "certificate"},
-		"after": {"name": "next", "hostPort": "new:7233", "auth": "APIKey", "secret": "keys"}}`, text(s))
+	require.JSONEq(t, `{"before": {"kind": "Connection", "name": "prod", "hostPort": "old:7233", "serverName": "temporal", "auth": "MutualTLS", "secret": "certificate"},
+		"after": {"kind": "Connection", "name": "next", "hostPort": "new:7233", "auth": "APIKey", "secret": "keys"}}`, text(s))
+
+	s.Record.Routing.Spec.Connection = &v1alpha1.RecordedConnection{Kind: v1alpha1.KindClusterConnection, Name: "prod", Spec: v1alpha1.ConnectionSpec{HostPort: "old:7233"}}
+	s.Connection = &v1alpha1.Connection{Kind: v1alpha1.KindTemporalConnection, Metadata: v1alpha1.ObjectMeta{Name: "prod"}, Spec: v1alpha1.ConnectionSpec{HostPort: "old:7233"}}
+	require.JSONEq(t, `{"before": {"kind": "ClusterConnection", "name": "prod", "hostPort": "old:7233", "auth": "None"},
+		"after": {"kind": "Connection", "name": "prod", "hostPort": "old:7233", "auth": "None"}}`, text(s))
+	s.Connection.Kind, s.Record.Routing = v1alpha1.KindClusterConnection, nil
+	require.JSONEq(t, `{"after": {"kind": "ClusterConnection", "name": "prod", "hostPort": "old:7233", "auth": "None"}}`, text(s))
 }

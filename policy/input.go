@@ -171,9 +171,10 @@ func deploymentOf(s *rollout.Snapshot, terms termMaker) (ast.Value, error) {
 
 // connectionOf is where the versions are, and where the spec leads. What Secrets hold is in neither.
 func connectionOf(s *rollout.Snapshot) ast.Value {
-	one := func(name string, c v1alpha1.ConnectionSpec) ast.Value {
+	one := func(ref v1alpha1.ConnectionRef, c v1alpha1.ConnectionSpec) ast.Value {
 		o := newObject()
-		o.text("name", name)
+		o.text("kind", string(cmp.Or(ref.Kind, v1alpha1.KindConnection)))
+		o.text("name", ref.Name)
 		o.text("hostPort", c.HostPort)
 		if c.TLS != nil {
 			o.text("serverName", c.TLS.ServerName)
@@ -189,10 +190,10 @@ func connectionOf(s *rollout.Snapshot) ast.Value {
 	}
 	o := newObject()
 	if r := s.Record.Routing; r != nil && r.Spec.Connection != nil {
-		o.put("before", one(r.Spec.Connection.Name, r.Spec.Connection.Spec))
+		o.put("before", one(r.Spec.Connection.Ref(), r.Spec.Connection.Spec))
 	}
 	if c := s.Connection; c != nil {
-		o.put("after", one(c.Metadata.Name, c.Spec))
+		o.put("after", one(c.Ref(), c.Spec))
 	}
 	return o.value()
 }

@@ -69,6 +69,13 @@ var goldens = map[string]func(t *testing.T, show show){
 		s := newScene(t, checkoutSpec, withServerName(noAuth(), "temporal.internal"))
 		show("created", manifestOnly(s.commit()))
 	},
+	"certificates to trust": func(t *testing.T, show show) {
+		trusting := withCA(apiKey("temporal-key", "token"), "temporal-server-ca")
+		s := newScene(t, checkoutSpec, trusting)
+		show("created", manifestOnly(s.commit()))
+		s = newScene(t, with(checkoutSpec, "        env:\n", "        env:\n        - {name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /certs/own.crt}\n"), trusting)
+		show("at-the-container's-own-path", manifestOnly(s.commit()))
+	},
 	"legacy names": func(t *testing.T, show show) {
 		s := newScene(t, checkoutSpec, withServerName(mutualTLS("temporal-client"), "temporal.internal"))
 		s.plan.Environment.WorkerEnv = v1alpha1.EnvWithLegacyNames
@@ -144,6 +151,9 @@ var goldens = map[string]func(t *testing.T, show show){
 			{"another-secret", apiKey("temporal-key-2", "token")},
 			{"another-key", apiKey("temporal-key-2", "api-key")},
 			{"api-key-to-none", withServerName(noAuth(), "temporal.internal")},
+			{"certificates-to-trust", withCA(noAuth(), "temporal-server-ca")},
+			{"other-certificates-to-trust", withCA(noAuth(), "temporal-ca-2")},
+			{"certificates-to-trust-to-none", noAuth()},
 		} {
 			s.plan.Connection = connection(c.to)
 			s.write(rollout.VersionWrite{Op: rollout.ReconnectVersion, Replicas: replicas(3), Guard: v1alpha1.GuardOn})

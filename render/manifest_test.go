@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -143,6 +145,63 @@ func TestReconnectOlderEra(t *testing.T) {
 	block := []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_DEPLOYMENT_NAME", "TEMPORAL_WORKER_BUILD_ID"}
 	require.Equal(t, append(append([]string{"A"}, block...), "TEMPORAL_HOST_PORT", "WORKER_BUILD_ID"), names[0])
 	require.Equal(t, block, names[1])
+}
+
+// TestReconnectKeepsAnotherVolume: a version that an earlier release rendered, or that was taken over, may have a volume of its own under the name of the
+// connection's. It stays; only a connection that needs the name is refused.
+func TestReconnectKeepsAnotherVolume(t *testing.T) {
+	for name, volume := range map[string]string{
+		"config map": "{configMap: {name: own}}", "Secret": "{secret: {secretName: own}}",
+		"other files": "{secret: {secretName: own, items: [{key: ca.crt, path: root.crt}]}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := strings.NewReplacer("{name: scratch, mountPath: /scratch}", "{name: temporal-server-ca, mountPath: /etc/temporal/server-ca}",
+				"{name: scratch, emptyDir: {}}", "{name: temporal-server-ca, "+volume[1:]).Replace(takenOver)
+			w := wiring{connection: noAuth()}
+			got, err := editManifest(own, edit{replicas(2), v1alpha1.GuardOn, &w})
+			require.NoError(t, err)
+			was, now := podOf(t, own), podOf(t, got)
+			require.Equal(t, was.Volumes[1:], now.Volumes, "the client certificate's goes")
+			require.Equal(t, was.Containers[0].VolumeMounts[1:], now.Containers[0].VolumeMounts)
+
+			w.connection = withCA(noAuth(), "ca")
+			_, err = editManifest(own, edit{replicas(2), v1alpha1.GuardOn, &w})
+			require.ErrorContains(t, err, `volume "temporal-server-ca" is the connection's`)
+		})
+	}
+}
+
+func podOf(t *testing.T, manifest string) corev1.PodSpec {
+	t.Helper()
+	var d appsv1.Deployment
+	require.NoError(t, yaml.Unmarshal([]byte(manifest), &d))
+	return d.Spec.Template.Spec
+}
+
+// TestOwnPathStays: a variable that a person added behind ours is a user's own too, unless it says what ours says.
+func TestOwnPathStays(t *testing.T) {
+	w := wiring{connection: withCA(noAuth(), "ca"), names: v1alpha1.EnvCurrent}
+	paths := func(manifest string) (out []string) {
+		for _, e := range podOf(t, manifest).Containers[0].Env {
+			if e.Name == "TEMPORAL_TLS_SERVER_CA_CERT_PATH" {
+				out = append(out, e.Value)
+			}
+		}
+		return out
+	}
+	for added, want := range map[string][]string{
+		"{name: ADDED_LATER, value: \"1\"}":                                                {"/etc/temporal/server-ca/ca.crt"},
+		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /etc/temporal/server-ca/ca.crt}":         {"/etc/temporal/server-ca/ca.crt"},
+		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /certs/own.crt}":                  {"/certs/own.crt"},
+		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, valueFrom: {secretKeyRef: {name: own}}}": {""},
+	} {
+		got, err := editManifest(strings.Replace(takenOver, "{name: ADDED_LATER, value: \"1\"}", added, 1), edit{replicas(2), v1alpha1.GuardOn, &w})
+		require.NoError(t, err)
+		require.Equal(t, want, paths(got), added)
+		again, err := editManifest(got, edit{replicas(2), v1alpha1.GuardOn, &w})
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	}
 }
 
 func TestEditWithoutChangeKeepsTheBytes(t *testing.T) {

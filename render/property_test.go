@@ -66,9 +66,10 @@ func checkEnv(t *rapid.T, v version, c corev1.Container) {
 		"TEMPORAL_ADDRESS": conn.HostPort, "TEMPORAL_NAMESPACE": v.wiring.namespace,
 		"TEMPORAL_DEPLOYMENT_NAME": v.name.String(), "TEMPORAL_WORKER_BUILD_ID": v.buildID,
 	}
-	if conn.TLS != nil {
+	if conn.TLS != nil && conn.TLS.ServerName != "" {
 		want["TEMPORAL_TLS_SERVER_NAME"] = conn.TLS.ServerName
 	}
+	checkCA(t, v, c, env["TEMPORAL_TLS_SERVER_CA_CERT_PATH"])
 	switch {
 	case conn.MutualTLSSecretRef != nil:
 		want["TEMPORAL_TLS"] = "true"
@@ -87,15 +88,57 @@ func checkEnv(t *rapid.T, v version, c corev1.Container) {
 	}
 }
 
+// checkCA holds where a container finds the certificates to trust: where its own variable says so, else in the connection's Secret.
+func checkCA(t *rapid.T, v version, c corev1.Container, got string) {
+	want, secret := "", v.wiring.connection.CACertSecret()
+	if secret != "" {
+		want = "/etc/temporal/server-ca/ca.crt"
+	}
+	own := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "TEMPORAL_ADDRESS" })
+	for _, e := range c.Env[:own] {
+		if e.Name == "TEMPORAL_TLS_SERVER_CA_CERT_PATH" {
+			want = e.Value
+		}
+	}
+	if got != want {
+		t.Fatalf("%s has the certificates to trust at %q, not %q: %v", c.Name, got, want, c.Env)
+	}
+	mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "temporal-server-ca" && m.MountPath == "/etc/temporal/server-ca" })
+	if mounted != (secret != "") {
+		t.Fatalf("%s mounts the certificates to trust: %v, with a Secret %q", c.Name, mounted, secret)
+	}
+}
+
 func TestOwnedEnvIsWhatIsRendered(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range []v1alpha1.ConnectionSpec{withServerName(mutualTLS("s"), "n"), apiKey("s", "k")} {
-		for _, e := range (wiring{connection: c}).block(nil, v1alpha1.EnvWithLegacyNames) {
+	for _, c := range []v1alpha1.ConnectionSpec{withServerName(mutualTLS("s"), "n"), apiKey("s", "k"), withCA(noAuth(), "ca")} {
+		for _, e := range (wiring{connection: c}).block(nil, v1alpha1.EnvWithLegacyNames, nil) {
 			seen[e.(map[string]any)["name"].(string)] = true
 		}
 	}
-	owned := slices.Sorted(slices.Values(append(v1alpha1.OwnedEnv(), v1alpha1.LegacyEnv()...)))
-	require.Equal(t, owned, slices.Sorted(maps.Keys(seen)))
+	owned := append(v1alpha1.OwnedEnv(), v1alpha1.LegacyEnv()...)
+	owned = append(owned, v1alpha1.CAPathEnv) // a user's own counts
+	require.ElementsMatch(t, owned, slices.Collect(maps.Keys(seen)))
+}
+
+// TestVolumesAreTheSecrets: the pods see the client certificate's whole Secret, and of that with the certificates to trust nothing but ca.crt.
+func TestVolumesAreTheSecrets(t *testing.T) {
+	secret := func(name string, items ...corev1.KeyToPath) corev1.VolumeSource {
+		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, Items: items}}
+	}
+	ca := corev1.Volume{Name: "temporal-server-ca", VolumeSource: secret("ca", corev1.KeyToPath{Key: "ca.crt", Path: "ca.crt"})}
+	client := corev1.Volume{Name: "temporal-tls", VolumeSource: secret("client")}
+	for _, tt := range []struct {
+		connection v1alpha1.ConnectionSpec
+		want       []corev1.Volume
+	}{
+		{noAuth(), nil}, {withCA(noAuth(), "ca"), []corev1.Volume{ca}}, {withCA(apiKey("key", "token"), "ca"), []corev1.Volume{ca}},
+		{mutualTLS("client"), []corev1.Volume{client}}, {withCA(mutualTLS("client"), "ca"), []corev1.Volume{client, ca}},
+	} {
+		s := newScene(t, checkoutSpec, tt.connection)
+		s.commit()
+		require.Equal(t, tt.want, deploymentOf(t, s).Spec.Template.Spec.Volumes)
+	}
 }
 
 func TestEditAndBack(t *testing.T) {
@@ -126,6 +169,9 @@ func TestReconnectIsRender(t *testing.T) {
 	for _, c := range ends {
 		c.HostPort = "other.example.com:443"
 		ends = append(ends, withServerName(c, "temporal.internal"))
+	}
+	for _, c := range ends {
+		ends = append(ends, withCA(c, "ca"), withCA(c, "ca-2"))
 	}
 	optional := apiKey("key", "token")
 	yes := true
@@ -251,7 +297,8 @@ func versionGen(t *testing.T) *rapid.Generator[version] {
 		if rapid.Bool().Draw(rt, "strategy") {
 			spec.Strategy = json.RawMessage(`{"type":"Recreate"}`)
 		}
-		connections := []v1alpha1.ConnectionSpec{noAuth(), mutualTLS("client"), apiKey("key", "token"), withServerName(noAuth(), "n")}
+		connections := []v1alpha1.ConnectionSpec{noAuth(), mutualTLS("client"), apiKey("key", "token"), withServerName(noAuth(), "n"),
+			withCA(withServerName(noAuth(), "n"), "ca"), withCA(mutualTLS("client"), "ca"), withCA(apiKey("key", "token"), "ca")}
 		return version{
 			name: rollout.Name{Namespace: "payments", Name: "checkout"}, buildID: "v1-0a1b2c3d", deployment: "checkout-v1-0a1b2c3d",
 			templateHash: rollout.TemplateHash(spec), spec: spec,
@@ -285,9 +332,9 @@ var containerGen = rapid.Custom(func(t *rapid.T) map[string]any {
 	c := map[string]any{"name": "c", "image": "registry.example.com/a/b:v1"}
 	maybe(t, c, "env", rapid.SliceOfN(rapid.Custom(func(t *rapid.T) map[string]any {
 		return map[string]any{
-			// the last two are only Rampart's where it sets them
-			"name":  rapid.SampledFrom([]string{"A", "LOG_LEVEL", "WORKER_BUILD_ID", "TEMPORAL_TLS_CERT_PATH"}).Draw(t, "name"),
-			"value": rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "0x1F", "a\nb"})).Draw(t, "value"),
+			// the last three are only Rampart's where it sets them
+			"name":  rapid.SampledFrom([]string{"A", "LOG_LEVEL", "WORKER_BUILD_ID", "TEMPORAL_TLS_CERT_PATH", "TEMPORAL_TLS_SERVER_CA_CERT_PATH"}).Draw(t, "name"),
+			"value": rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "0x1F", "a\nb", "/etc/temporal/server-ca/ca.crt"})).Draw(t, "value"),
 		}
 	}), 0, 3))
 	maybe(t, c, "volumeMounts", rapid.SampledFrom([][]any{{}, {map[string]any{"name": "scratch", "mountPath": "/scratch"}}}))

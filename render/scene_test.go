@@ -91,6 +91,15 @@ func withServerName(c v1alpha1.ConnectionSpec, name string) v1alpha1.ConnectionS
 	return c
 }
 
+func withCA(c v1alpha1.ConnectionSpec, secret string) v1alpha1.ConnectionSpec {
+	tls := v1alpha1.ConnectionTLS{CACertSecretRef: &v1alpha1.SecretReference{Name: secret}}
+	if c.TLS != nil {
+		tls.ServerName = c.TLS.ServerName
+	}
+	c.TLS = &tls
+	return c
+}
+
 // scene is one worker deployment in Git: a plan to start from, and what was written so far.
 type scene struct {
 	t      testing.TB

@@ -120,7 +120,34 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	}
 	sum := sha256.Sum256(raw)
 	annotations[rollout.AnnotationStatusHash] = hex.EncodeToString(sum[:])
+	for key, value := range summary(status) {
+		putText(annotations, key, value, false)
+	}
 	return yamlText(object)
+}
+
+// summary is what annotations say of a status: Flux applies no object's status, so its health checks and the columns of kubectl look at these. One without a
+// value is left out.
+func summary(status v1alpha1.WorkerDeploymentStatus) map[string]string {
+	out := map[string]string{rollout.AnnotationTarget: "", rollout.AnnotationCurrent: "", rollout.AnnotationRamp: ""}
+	for _, c := range status.Conditions {
+		switch c.Type {
+		case v1alpha1.ConditionReady:
+			out[rollout.AnnotationReady], out[rollout.AnnotationReason] = string(c.Status), c.Reason
+		case v1alpha1.ConditionStalled:
+			out[rollout.AnnotationStalled] = string(c.Status)
+		}
+	}
+	if c := status.CurrentVersion; c != nil {
+		out[rollout.AnnotationCurrent] = c.BuildID
+	}
+	if t := status.TargetVersion; t != nil {
+		out[rollout.AnnotationTarget] = t.BuildID
+		if t.RampPercent != nil {
+			out[rollout.AnnotationRamp] = rollout.Percent(*t.RampPercent)
+		}
+	}
+	return out
 }
 
 // sameObject reports whether the user's part of the metadata is what the old status.yaml has. The rest of the user's

@@ -11,7 +11,7 @@ import (
 )
 
 // stages are the states of a version in the order in which it goes through them.
-var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusInactive, rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining,
+var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusCreated, rollout.StatusInactive, rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining,
 	rollout.StatusDrained, rollout.StatusGone}
 
 // versionsMoved reports whether a version came to a later stage than the status before has it: once for each stage, so that a state which

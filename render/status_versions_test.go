@@ -33,6 +33,8 @@ func TestStatusFollowsVersions(t *testing.T) {
 	}{
 		"nothing":                       {versionStates("Inactive", "Current", "Drained"), versionStates("Inactive", "Current", "Drained"), false, false},
 		"registered":                    {versionStates("NotRegistered", "Current", ""), versionStates("Inactive", "Current", ""), true, true},
+		"created":                       {versionStates("NotRegistered", "Current", ""), versionStates("Created", "Current", ""), true, true},
+		"registered, once created":      {versionStates("Created", "Current", ""), versionStates("Inactive", "Current", ""), true, true},
 		"draining":                      {versionStates("", "Current", "Ramping"), versionStates("", "Current", "Draining"), true, true},
 		"drained":                       {versionStates("", "Current", "Draining"), versionStates("", "Current", "Drained"), true, true},
 		"draining, and it was unknown":  {versionStates("", "Current", "Unknown"), versionStates("", "Current", "Draining"), true, true},
@@ -72,6 +74,7 @@ func TestStatesTold(t *testing.T) {
 	before := versionStates("NotRegistered", "Current", "Draining")
 	require.Equal(t, []string{"v1 has drained", "v3 registered"}, StatesTold(before, versionStates("Inactive", "Current", "Drained")))
 	require.Equal(t, []string{"v1 is not known any more", "v3 is ramping"}, StatesTold(before, versionStates("Ramping", "Current", "Unknown")))
+	require.Equal(t, []string{"v3 is created"}, StatesTold(before, versionStates("Created", "Current", "Draining")))
 	require.Nil(t, StatesTold(before, versionStates("NotRegistered", "Current", "Unknown")), "that goes with another commit")
 	more := versionStates("Inactive", "Current", "Drained")
 	more.Conditions[0].Reason = "Other"

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -31,9 +32,11 @@ const (
 const (
 	tlsKey  = v1alpha1.TLSMountPath + "/tls.key"
 	tlsCert = v1alpha1.TLSMountPath + "/tls.crt"
+	caKey   = "ca.crt"
+	caCert  = v1alpha1.CAMountPath + "/" + caKey
 )
 
-// wiring is what ties pods to Temporal: variables in each container, and the certificate's volume.
+// wiring is what ties pods to Temporal: variables in each container, and the volumes of certificates.
 type wiring struct {
 	connection v1alpha1.ConnectionSpec
 	// namespace in Temporal; deployment is the worker deployment's name there.
@@ -42,8 +45,8 @@ type wiring struct {
 }
 
 // block gives the variables in their order. What names the version is taken from kept where it is there: a connection
-// cannot change it.
-func (w wiring) block(kept map[string]any, names v1alpha1.WorkerEnv) []any {
+// cannot change it. The certificates to trust are left out where the user's own variables name some.
+func (w wiring) block(kept map[string]any, names v1alpha1.WorkerEnv, users []any) []any {
 	identity := func(name, value string) any {
 		if v, ok := kept[name]; ok {
 			return v
@@ -58,6 +61,9 @@ func (w wiring) block(kept map[string]any, names v1alpha1.WorkerEnv) []any {
 	}
 	if tls := w.connection.TLS; tls != nil && tls.ServerName != "" {
 		block = append(block, variable(envServerName, tls.ServerName))
+	}
+	if w.connection.CACertSecret() != "" && !slices.ContainsFunc(users, func(v any) bool { return named(v, v1alpha1.CAPathEnv) }) {
+		block = append(block, variable(v1alpha1.CAPathEnv, caCert))
 	}
 	auth := w.connection.Auth()
 	switch auth {
@@ -117,72 +123,111 @@ func (w wiring) apply(template map[string]any, start func(env []any) int) error 
 	if err != nil {
 		return err
 	}
-	hadTLS := false
+	hadCA, err := hasCA(pod)
+	if err != nil {
+		return err
+	}
+	var had []string
 	for i, c := range containers {
 		container, ok := c.(map[string]any)
 		if !ok {
 			return fmt.Errorf("containers[%d] is not an object", i)
 		}
-		had, err := w.container(container, start)
+		volumes, err := w.container(container, hadCA, start)
 		if err != nil {
 			return fmt.Errorf("containers[%d]: %w", i, err)
 		}
-		hadTLS = hadTLS || had
+		had = append(had, volumes...)
 	}
-	return w.volume(pod, hadTLS)
+	return w.setVolumes(pod, had)
 }
 
-// container puts the block and the certificate's mount into a container. It reports whether there was a block that used
-// a certificate.
-func (w wiring) container(container map[string]any, start func(env []any) int) (hadTLS bool, err error) {
+// secretVolume is a volume that a connection gives to pods.
+type secretVolume struct {
+	name, path string
+	// source is the Secret that it is made from.
+	source map[string]any
+}
+
+// volumes that the connection gives to pods.
+func (w wiring) volumes() []secretVolume {
+	var out []secretVolume
+	if w.connection.Auth() == v1alpha1.AuthMutualTLS {
+		out = append(out, secretVolume{v1alpha1.TLSVolume, v1alpha1.TLSMountPath, map[string]any{"secretName": w.connection.MutualTLSSecretRef.Name}})
+	}
+	if ca := w.connection.CACertSecret(); ca != "" { // of its Secret the pods see nothing else, such as a key
+		out = append(out, secretVolume{v1alpha1.CAVolume, v1alpha1.CAMountPath, map[string]any{"secretName": ca, "items": caItems()}})
+	}
+	return out
+}
+
+func caItems() []any { return []any{map[string]any{"key": caKey, "path": caKey}} }
+
+// hasCA says whether pods have the volume of certificates to trust that a connection gives. Manifests of earlier releases, and those that were taken over,
+// may have one of the user's own under that name.
+func hasCA(pod map[string]any) (bool, error) {
+	volumes, err := listIn(pod, "volumes")
+	return slices.ContainsFunc(volumes, func(v any) bool {
+		volume, _ := v.(map[string]any)
+		secret, _ := volume["secret"].(map[string]any)
+		return named(v, v1alpha1.CAVolume) && reflect.DeepEqual(secret["items"], any(caItems()))
+	}), err
+}
+
+// container puts the block and the mounts of certificates into a container. It gives the volumes that the block before used.
+func (w wiring) container(container map[string]any, hadCA bool, start func(env []any) int) (had []string, err error) {
 	env, err := listIn(container, "env")
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	names, kept, before, after := w.names, map[string]any(nil), env, []any(nil)
 	if at := start(env); at >= 0 {
 		before = env[:at]
 		kept, after = splitBlock(env[at:])
-		hadTLS = kept[envCertPath] != nil || kept[envOldCertPath] != nil
+		if kept[envCertPath] != nil || kept[envOldCertPath] != nil {
+			had = append(had, v1alpha1.TLSVolume)
+		}
+		if hadCA { // the variable may be the user's own
+			had = append(had, v1alpha1.CAVolume)
+		}
 		names = v1alpha1.EnvCurrent
 		if kept[envOldAddress] != nil || kept[envOldBuildID] != nil {
 			names = v1alpha1.EnvWithLegacyNames
 		}
 	}
-	container["env"] = slices.Concat(before, w.block(kept, names), after)
+	container["env"] = slices.Concat(before, w.block(kept, names, slices.Concat(before, after)), after)
 
 	mounts, err := listIn(container, "volumeMounts")
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if hadTLS {
-		mounts = without(mounts, func(m map[string]any) bool {
-			return m["name"] == v1alpha1.TLSVolume && m["mountPath"] == v1alpha1.TLSMountPath
-		})
-	}
-	if w.connection.Auth() == v1alpha1.AuthMutualTLS {
-		mount := map[string]any{"name": v1alpha1.TLSVolume, "mountPath": v1alpha1.TLSMountPath}
-		mounts = append(slices.Clip(mounts), mount)
+	mounts = without(mounts, func(m map[string]any) bool {
+		return slices.ContainsFunc(had, func(name string) bool { return m["name"] == name && m["mountPath"] == mountPaths[name] })
+	})
+	for _, v := range w.volumes() {
+		mounts = append(slices.Clip(mounts), map[string]any{"name": v.name, "mountPath": v.path})
 	}
 	setList(container, "volumeMounts", mounts)
-	return hadTLS, nil
+	return had, nil
 }
 
-// volume puts the certificate's volume into the pod, or takes it away where it was ours.
-func (w wiring) volume(pod map[string]any, hadTLS bool) error {
+// mountPaths of the volumes that connections give to pods.
+var mountPaths = map[string]string{v1alpha1.TLSVolume: v1alpha1.TLSMountPath, v1alpha1.CAVolume: v1alpha1.CAMountPath}
+
+// setVolumes puts the connection's volumes into the pod, in place of those that it had before.
+func (w wiring) setVolumes(pod map[string]any, had []string) error {
 	volumes, err := listIn(pod, "volumes")
 	if err != nil {
 		return err
 	}
-	if hadTLS {
-		volumes = without(volumes, func(v map[string]any) bool { return v["name"] == v1alpha1.TLSVolume })
-	}
-	if w.connection.Auth() == v1alpha1.AuthMutualTLS {
-		if slices.ContainsFunc(volumes, func(v any) bool { return named(v, v1alpha1.TLSVolume) }) {
-			return fmt.Errorf("volume %q is the connection's, the pod template must not have one of that name", v1alpha1.TLSVolume)
+	volumes = without(volumes, func(v map[string]any) bool {
+		return slices.ContainsFunc(had, func(name string) bool { return v["name"] == name })
+	})
+	for _, v := range w.volumes() {
+		if slices.ContainsFunc(volumes, func(other any) bool { return named(other, v.name) }) {
+			return fmt.Errorf("volume %q is the connection's, the pod template must not have one of that name", v.name)
 		}
-		secret := map[string]any{"secretName": w.connection.MutualTLSSecretRef.Name}
-		volumes = append(slices.Clip(volumes), map[string]any{"name": v1alpha1.TLSVolume, "secret": secret})
+		volumes = append(slices.Clip(volumes), map[string]any{"name": v.name, "secret": v.source})
 	}
 	setList(pod, "volumes", volumes)
 	return nil
@@ -209,6 +254,12 @@ func splitBlock(env []any) (ours map[string]any, others []any) {
 		case envAddress, envNamespace, envDeployment, envBuildID, envServerName, envTLS, envKeyPath, envCertPath, envAPIKey,
 			envOldAddress, envOldBuildID, envOldKeyPath, envOldCertPath:
 			ours[name] = v
+		case v1alpha1.CAPathEnv:
+			if item["value"] == caCert {
+				ours[name] = v
+				continue
+			}
+			others = append(others, v)
 		default:
 			others = append(others, v)
 		}

@@ -63,7 +63,7 @@ type resolved struct {
 }
 
 // resolve finds the address for a connection: the override; else what the configuration has for the connection's
-// namespace/name; else what it has for the connection's host:port; else the connection's own host:port, without
+// namespace/name, which a ClusterConnection does not have: every environment may have one of any name; else what it has for the connection's host:port; else the connection's own host:port, without
 // credentials, over TLS if the connection says that its pods use TLS.
 //
 // A configured entry's own address counts, not the repository's. Under a host:port the address may be left out; under a
@@ -72,8 +72,8 @@ func (c Config) resolve(conn v1alpha1.Connection) (resolved, error) {
 	if c.Override != nil {
 		return resolved{*c.Override, "override"}, nil
 	}
-	name := conn.Metadata.Namespace + "/" + conn.Metadata.Name
-	if a, ok := c.Connections[name]; ok {
+	name := nameOf(conn)
+	if a, ok := c.Connections[name]; ok && conn.Kind != v1alpha1.KindClusterConnection {
 		if a.HostPort == "" && a.hasCredentials() {
 			return resolved{}, fmt.Errorf("connection %s is configured with credentials and without an address", name)
 		}
@@ -88,10 +88,18 @@ func (c Config) resolve(conn v1alpha1.Connection) (resolved, error) {
 	if conn.Spec.TLS != nil {
 		a.ServerName = conn.Spec.TLS.ServerName
 	}
-	if conn.Spec.MutualTLSSecretRef != nil || conn.Spec.APIKeySecretRef != nil {
+	if conn.Spec.MutualTLSSecretRef != nil || conn.Spec.APIKeySecretRef != nil || conn.Spec.CACertSecret() != "" {
 		a.TLS.Mode = TLSOn
 	}
 	return resolved{a, "repository"}, nil
+}
+
+// nameOf a connection for people: namespace/name, or name for a ClusterConnection.
+func nameOf(conn v1alpha1.Connection) string {
+	if conn.Kind == v1alpha1.KindClusterConnection {
+		return conn.Metadata.Name
+	}
+	return conn.Metadata.Namespace + "/" + conn.Metadata.Name
 }
 
 // resolveThere finds the address of a connection as its pods reach it: the connection's own, with what the configuration has for just that

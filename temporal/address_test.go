@@ -21,6 +21,13 @@ func connectionTo(hostPort string) v1alpha1.Connection {
 	}
 }
 
+// clusterConnectionTo is a ClusterConnection of the same name.
+func clusterConnectionTo(hostPort string) v1alpha1.Connection {
+	c := connectionTo(hostPort)
+	c.Kind, c.Metadata.Namespace = v1alpha1.KindClusterConnection, ""
+	return c
+}
+
 func TestResolve(t *testing.T) {
 	secret := Address{HostPort: "bot:1", APIKeyFile: "/key"}
 	plain := connectionTo("repo:7233")
@@ -29,6 +36,11 @@ func TestResolve(t *testing.T) {
 	mutual.Spec.TLS = &v1alpha1.ConnectionTLS{ServerName: "repo.example"}
 	withKey := connectionTo("repo:7233")
 	withKey.Spec.APIKeySecretRef = &corev1.SecretKeySelector{}
+	trusting := connectionTo("repo:7233")
+	trusting.Spec.TLS = &v1alpha1.ConnectionTLS{CACertSecretRef: &v1alpha1.SecretReference{Name: "ca"}}
+	named := connectionTo("repo:7233")
+	named.Spec.TLS = &v1alpha1.ConnectionTLS{ServerName: "repo.example"}
+	cluster := clusterConnectionTo("repo:7233")
 	for name, c := range map[string]struct {
 		cfg    Config
 		conn   v1alpha1.Connection
@@ -53,6 +65,21 @@ func TestResolve(t *testing.T) {
 		"another address is no match": {
 			Config{Connections: map[string]Address{"repo:7233": {APIKeyFile: "/key"}}},
 			connectionTo("evil:7233"), Address{HostPort: "evil:7233"}, "repository", false,
+		},
+		"nothing configured, pods trust a CA":  {Config{}, trusting, Address{HostPort: "repo:7233", TLS: TLS{Mode: TLSOn}}, "repository", false},
+		"nothing configured, only server name": {Config{}, named, Address{HostPort: "repo:7233", ServerName: "repo.example"}, "repository", false},
+		"a ClusterConnection is not known by its name: every environment may have it": {
+			Config{Connections: map[string]Address{"main": secret, "/main": secret}}, cluster, Address{HostPort: "repo:7233"}, "repository", false,
+		},
+		"a ClusterConnection, by address": {
+			Config{Connections: map[string]Address{"repo:7233": {APIKeyFile: "/key"}}},
+			cluster, Address{HostPort: "repo:7233", APIKeyFile: "/key"}, "address repo:7233", false,
+		},
+		"a namespace's connection is no match for a ClusterConnection": {
+			Config{Connections: map[string]Address{"shop/main": secret, "/main": secret}}, cluster, Address{HostPort: "repo:7233"}, "repository", false,
+		},
+		"a ClusterConnection is no match for a namespace's connection": {
+			Config{Connections: map[string]Address{"main": secret}}, plain, Address{HostPort: "repo:7233"}, "repository", false,
 		},
 		"another namespace's connection is no match": {
 			Config{Connections: map[string]Address{"prod/main": secret}}, plain, Address{HostPort: "repo:7233"}, "repository", false,

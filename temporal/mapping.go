@@ -83,6 +83,7 @@ func versionsOf(summaries []*deploymentpb.WorkerDeploymentInfo_WorkerDeploymentV
 			FirstActivatedAt:  instant(s.GetFirstActivationTime()),
 			BecameCurrentAt:   instant(s.GetLastCurrentTime()),
 			DeactivatedAt:     instant(s.GetLastDeactivationTime()),
+			Created:           s.GetStatus() == enumspb.WORKER_DEPLOYMENT_VERSION_STATUS_CREATED,
 			Scaled:            len(s.GetComputeConfig().GetScalingGroups()) > 0,
 		})
 	}

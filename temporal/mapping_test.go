@@ -81,7 +81,8 @@ func TestVersionsOf(t *testing.T) {
 		{DeploymentVersion: version("ns/app", "v1"), DrainageInfo: &deploymentpb.VersionDrainageInfo{
 			Status: enumspb.VERSION_DRAINAGE_STATUS_DRAINING,
 		}, ComputeConfig: &computepb.ComputeConfigSummary{}},
-		{DeploymentVersion: version("ns/app", "v3"), DrainageInfo: &deploymentpb.VersionDrainageInfo{}},
+		{DeploymentVersion: version("ns/app", "v3"), DrainageInfo: &deploymentpb.VersionDrainageInfo{}, Status: enumspb.WORKER_DEPLOYMENT_VERSION_STATUS_INACTIVE},
+		{DeploymentVersion: version("ns/app", "v4"), Status: enumspb.WORKER_DEPLOYMENT_VERSION_STATUS_CREATED},
 	})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]rollout.VersionObservation{
@@ -91,6 +92,7 @@ func TestVersionsOf(t *testing.T) {
 			Drainage: rollout.Drained, DrainageChangedAt: hour(5), DrainageCheckedAt: hour(6), Scaled: true,
 		},
 		{BuildID: "v3"},
+		{BuildID: "v4", Created: true},
 	}, got))
 
 	_, err = versionsOf([]*summary{{Version: "ns/app.v1"}})

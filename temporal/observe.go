@@ -23,7 +23,7 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	failed := func(err error) rollout.Observation {
 		what := "read worker deployment " + ask.Deployment.String()
 		if !errors.Is(err, rollout.ErrBusy) && !errors.Is(err, context.Canceled) {
-			p.cfg.Log.WarnContext(ctx, "Temporal not read", "deployment", ask.Deployment.String(), "connection", conn.Metadata.Namespace+"/"+conn.Metadata.Name, "error", err)
+			p.cfg.Log.WarnContext(ctx, "Temporal not read", "deployment", ask.Deployment.String(), "connection", nameOf(conn), "error", err)
 		}
 		return rollout.Observation{At: at, Problem: problem(what, err)}
 	}

@@ -15,7 +15,7 @@ func (p *Pool) TakesSecrets(conn v1alpha1.Connection) error {
 	if err != nil {
 		return err
 	}
-	name := conn.Metadata.Namespace + "/" + conn.Metadata.Name
+	name := nameOf(conn)
 	if r.source == "repository" || r.source == "connection "+name && p.cfg.Connections[name].HostPort == "" {
 		return fmt.Errorf("a Secret goes only to an address that the bot's own configuration names, and %s of connection %s is the repository's: "+
 			"add %[1]s to the file of --temporal-connections, or use --temporal-address", r.HostPort, name)

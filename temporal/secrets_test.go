@@ -8,6 +8,10 @@ import (
 
 // TestTakesSecrets: a Secret goes where the bot's own configuration says, encrypted, and nowhere else.
 func TestTakesSecrets(t *testing.T) {
+	cluster := New(Config{Connections: map[string]Address{"main": {HostPort: "bot:1", TLS: TLS{Mode: TLSOn}}, "known:1": {TLS: TLS{Mode: TLSOn}}}})
+	require.NoError(t, cluster.TakesSecrets(clusterConnectionTo("known:1")))
+	require.ErrorContains(t, cluster.TakesSecrets(clusterConnectionTo("repo:7233")), "repo:7233 of connection main is the repository's")
+
 	tls := TLS{Mode: TLSOn}
 	const repository, plain = "is the repository's", "goes only over TLS"
 	for name, c := range map[string]struct {

@@ -236,7 +236,7 @@ func unreachable(s rollout.Snapshot) error {
 	case s.Connection != nil:
 		return fmt.Errorf("the connection by which %s is in Temporal namespace %s is not in the repository", s.Deployment, plan.TemporalNamespace(s))
 	}
-	return fmt.Errorf("connection %s/%s is not in the repository", s.Deployment.Namespace, s.Spec.Spec.WorkerOptions.ConnectionRef.Name)
+	return fmt.Errorf("%s is not in the repository", s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace))
 }
 
 // observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.

@@ -212,7 +212,7 @@ func around(s specs, d rollout.Snapshot) []v1alpha1.Problem {
 	case d.Spec != nil && d.Connection == nil:
 		const field = "spec.workerOptions.connectionRef.name"
 		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: s.show(d.SpecPath), Path: field,
-			Message: fmt.Sprintf("connection %s/%s is not in the repository", d.Deployment.Namespace, d.Spec.Spec.WorkerOptions.ConnectionRef.Name)}
+			Message: d.Spec.Spec.WorkerOptions.ConnectionRef.In(d.Deployment.Namespace) + " is not in the repository"}
 		if !s.whole {
 			p.Severity, p.Message = v1alpha1.Warning, strings.Replace(p.Message, "in the repository", "among the given files", 1)
 		}

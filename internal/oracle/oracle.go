@@ -132,21 +132,21 @@ func (o *oracle) elsewhere() {
 	if !o.movesNamespace() {
 		return
 	}
-	name := func(c *v1alpha1.RecordedConnection) string {
+	of := func(c *v1alpha1.RecordedConnection) v1alpha1.ConnectionRef {
 		if c == nil {
-			return ""
+			return v1alpha1.ConnectionRef{}
 		}
-		return c.Name
+		return c.Ref()
 	}
-	was := name(o.rec.Connection)
+	was := of(o.rec.Connection)
 	for _, w := range o.p.Versions {
 		o.check(w.Op != rollout.RenderVersion, "makes %s elsewhere", w.BuildID)
-		there := o.p.Connection != nil && (was == "" || o.p.Connection.Metadata.Name == was)
+		there := o.p.Connection != nil && (was.Name == "" || o.p.Connection.Ref() == was)
 		o.check(w.Op != rollout.ReconnectVersion || there, "connects %s elsewhere", w.BuildID)
 	}
 	if next := o.p.Record; next != nil {
 		o.check(next.TemporalNamespace == o.rec.TemporalNamespace, "records a namespace elsewhere")
-		o.check(was == "" || name(next.Connection) == was, "records a connection elsewhere")
+		o.check(was.Name == "" || of(next.Connection) == was, "records a connection elsewhere")
 	}
 }
 

@@ -64,9 +64,9 @@ func (v *view) anotherServer() bool {
 // serverMoved says why a connection that leads to another server cannot be used, and what to do.
 func (v *view) serverMoved() rollout.State {
 	c := v.s.Connection
-	return stalled(rollout.InvalidSpec, "connection %[1]s/%[2]s leads to %[6]s, and %[3]s is at %[4]s: %[5]s. A version stays on its server, or its workflows would lose their workers. "+
-		"To move: rampart retire %[3]s; start no more workflows at %[4]s; rampart retire %[3]s --unroute. Once nothing of it is left there, it is made anew at %[6]s by itself",
-		v.s.Deployment.Namespace, c.Metadata.Name, v.s.Deployment, v.rec.Connection.Spec.HostPort, v.notProven(c), c.Spec.HostPort).state
+	return stalled(rollout.InvalidSpec, "%[1]s leads to %[5]s, and %[2]s is at %[3]s: %[4]s. A version stays on its server, or its workflows would lose their workers. "+
+		"To move: rampart retire %[2]s; start no more workflows at %[3]s; rampart retire %[2]s --unroute. Once nothing of it is left there, it is made anew at %[5]s by itself",
+		c.Ref().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.Connection.Spec.HostPort, v.notProven(c), c.Spec.HostPort).state
 }
 
 // notProven says why it is not known that an address leads to the server that the versions are on.

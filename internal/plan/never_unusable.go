@@ -123,7 +123,7 @@ func (n *never) stays() {
 	}
 	rec, last := n.routing(), n.routing().Connection
 	for _, w := range n.p.Versions {
-		another := last != nil && (n.p.Connection == nil || n.p.Connection.Metadata.Name != last.Name)
+		another := last != nil && (n.p.Connection == nil || n.p.Connection.Ref() != last.Ref())
 		if w.Op == rollout.RenderVersion || w.Op == rollout.ReconnectVersion && another {
 			n.add("the files of %s would be changed (%s) to those of another Temporal namespace or connection", w.BuildID, w.Op)
 		}
@@ -132,7 +132,7 @@ func (n *never) stays() {
 	if next == nil {
 		return
 	}
-	if next.TemporalNamespace != rec.TemporalNamespace || last != nil && (next.Connection == nil || next.Connection.Name != last.Name) {
+	if next.TemporalNamespace != rec.TemporalNamespace || last != nil && (next.Connection == nil || next.Connection.Ref() != last.Ref()) {
 		n.add("it would be forgotten where the versions of %s are", n.s.Deployment)
 	}
 }

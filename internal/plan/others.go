@@ -195,7 +195,7 @@ func (v *view) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool 
 	switch v.statusIn(obs, r.BuildID) {
 	case rollout.StatusDrained:
 		return !o.DrainageChangedAt.IsZero()
-	case rollout.StatusInactive, rollout.StatusNotRegistered:
+	case rollout.StatusInactive, rollout.StatusCreated, rollout.StatusNotRegistered:
 		return !v.everRouted(r.BuildID)
 	case rollout.StatusGone:
 		return true

@@ -109,6 +109,7 @@ func mappingParity() []parity.Case {
 		{Scenario: "listed, nothing else", Controller: "Inactive", Got: statusOf(candidate()), Want: "Inactive"},
 		{Scenario: "listed, nothing else, after it had traffic", Controller: "Inactive", Got: statusOf(candidate(), byServer), Want: "Unknown",
 			Why: "a version that had traffic and is said to have no drainage is not known: it is kept"},
+		{Scenario: "listed as created, by a call and not by a worker", Controller: "Created", Got: statusOf(candidate(), created("v2")), Want: "Created"},
 		{Scenario: "not listed", Controller: "NotRegistered", Got: statusOf(candidate(), unlisted("v2")), Want: "NotRegistered"},
 		{Scenario: "not listed, after it had traffic", Controller: "NotRegistered, for which it is deleted", Want: "Unknown",
 			Got: statusOf(promoted(time.Hour), routes("v1", "", 0, time.Minute), unlisted("v2")), Why: "what should be there and is not is not known: it is kept"},

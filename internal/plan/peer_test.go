@@ -50,12 +50,14 @@ type (
 			DeleteDelay    *metav1.Duration `json:"deleteDelay,omitempty"`
 		} `json:"sunset"`
 		WorkerOptions struct {
-			ConnectionRef struct {
-				Name string `json:"name"`
-			} `json:"connectionRef"`
-			TemporalNamespace   string `json:"temporalNamespace"`
-			UnsafeCustomBuildID string `json:"unsafeCustomBuildID,omitempty"`
+			ConnectionRef       peerConnectionRef `json:"connectionRef"`
+			TemporalNamespace   string            `json:"temporalNamespace"`
+			UnsafeCustomBuildID string            `json:"unsafeCustomBuildID,omitempty"`
 		} `json:"workerOptions"`
+	}
+	peerConnectionRef struct {
+		Kind string `json:"kind,omitempty"`
+		Name string `json:"name"`
 	}
 	peerBase struct {
 		BuildID      string                  `json:"buildID"`
@@ -85,14 +87,15 @@ type (
 		EligibleForDeletion bool         `json:"eligibleForDeletion,omitempty"`
 	}
 	peerStatus struct {
-		TargetVersion        peerTarget         `json:"targetVersion"`
-		CurrentVersion       *peerBase          `json:"currentVersion,omitempty"`
-		DeprecatedVersions   []*peerDeprecated  `json:"deprecatedVersions,omitempty"`
-		VersionConflictToken []byte             `json:"versionConflictToken,omitempty"`
-		LastModifierIdentity string             `json:"lastModifierIdentity,omitempty"`
-		ManagerIdentity      string             `json:"managerIdentity,omitempty"`
-		VersionCount         int32              `json:"versionCount,omitempty"`
-		Conditions           []metav1.Condition `json:"conditions,omitempty"`
+		TargetVersion         peerTarget         `json:"targetVersion"`
+		CurrentVersion        *peerBase          `json:"currentVersion,omitempty"`
+		DeprecatedVersions    []*peerDeprecated  `json:"deprecatedVersions,omitempty"`
+		VersionConflictToken  []byte             `json:"versionConflictToken,omitempty"`
+		LastModifierIdentity  string             `json:"lastModifierIdentity,omitempty"`
+		ManagerIdentity       string             `json:"managerIdentity,omitempty"`
+		VersionCount          int32              `json:"versionCount,omitempty"`
+		ObservedConnectionRef *peerConnectionRef `json:"observedConnectionRef,omitempty"`
+		Conditions            []metav1.Condition `json:"conditions,omitempty"`
 	}
 )
 

@@ -113,7 +113,7 @@ func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 		next.SpecPath = r.s.SpecPath
 	}
 	if c := r.connection; c != nil {
-		next.Connection = &v1alpha1.RecordedConnection{Name: c.Metadata.Name, Spec: c.Spec, Path: r.connectionPath()}
+		next.Connection = &v1alpha1.RecordedConnection{Kind: c.Ref().Kind, Name: c.Metadata.Name, Spec: c.Spec, Path: r.connectionPath()}
 	}
 	r.nextTemplates(next)
 }

@@ -68,6 +68,9 @@ func (v *view) states(buildID string) []v1alpha1.VersionState {
 	if v.isTarget(buildID) {
 		out = append(out, v1alpha1.StateTarget)
 	}
+	if st == rollout.StatusCreated { // to a template it is one without workers
+		st = rollout.StatusNotRegistered
+	}
 	return append(out, v1alpha1.VersionState(st))
 }
 

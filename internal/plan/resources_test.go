@@ -107,6 +107,8 @@ func TestResources(t *testing.T) {
 		{"selected: drained", all(only(drainedState), promoted(100*time.Hour), drained("v1", time.Minute)), []string{"UpdateResources v1 +pdb"}},
 		{"selected: inactive", all(only(v1alpha1.StateInactive), inactive(time.Hour)), []string{"UpdateResources v1 +pdb"}},
 		{"selected: not registered", all(only(v1alpha1.StateNotRegistered), wants("v2"), inGit("v2")), []string{"UpdateResources v2 +pdb"}},
+		{"selected: created, and no worker polled", all(only(v1alpha1.StateNotRegistered), candidate(), created("v2")), []string{"UpdateResources v2 +pdb"}},
+		{"selected: inactive, but created only", all(only(v1alpha1.StateInactive), inactive(time.Hour), created("v1")), nil},
 		{"not known: it keeps what it has", all(only(current), promoted(100*time.Hour), unlisted("v1"), carries("v1", "pdb"), carries("v2", "pdb")), nil},
 		{"not known: it gets nothing new", all(only(draining), promoted(100*time.Hour), unlisted("v1")), nil},
 		{"not known, for all versions", all(templates(tmpl("pdb")), promoted(100*time.Hour), unlisted("v1"), carries("v2", "pdb")), []string{"UpdateResources v1 +pdb"}},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -40,6 +41,10 @@ func (r *resolver) status(plan *rollout.Plan) {
 	r.shownVersions(st, plan.Record.Versions)
 	st.UnusableTemplates = r.s.UnusableTemplates()
 	st.OlderServer = r.olderServer()
+	if c := r.connection; c != nil {
+		ref := c.Ref()
+		st.ObservedConnectionRef = &v1alpha1.ConnectionRef{Kind: cmp.Or(ref.Kind, v1alpha1.KindConnection), Name: ref.Name}
+	}
 	for _, o := range r.obs.Versions {
 		if find(plan.Record.Versions, o.BuildID) == nil {
 			st.UnrecordedVersions = append(st.UnrecordedVersions, o.BuildID)

@@ -293,7 +293,7 @@ func updateConnection(v *view) (outcome, bool) {
 
 func (v *view) reconnect(r *v1alpha1.RecordedVersion) rollout.Action {
 	return rollout.Action{Kind: rollout.UpdateVersion, BuildID: r.BuildID, Update: rollout.UpdateConnection, Replicas: r.Replicas, Pools: r.Pools,
-		Reason: fmt.Sprintf("connection %s changed", v.connection.Metadata.Name)}
+		Reason: v.connection.Ref().In(v.s.Deployment.Namespace) + " changed"}
 }
 
 func waitForPollers(v *view) (outcome, bool) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -44,10 +45,10 @@ func (v *view) unusableSpec() *rollout.State {
 		state := v.serverMoved()
 		return &state
 	case v.connection == nil && v.away():
-		return bad(connectionReason(spec), "connection %s/%s, by which %s is in Temporal namespace %s, is not in the repository%s",
-			v.s.Deployment.Namespace, v.lastConnectionName(), v.s.Deployment, v.rec.TemporalNamespace, v.staysRetired())
+		return bad(connectionReason(spec), "%s, by which %s is in Temporal namespace %s, is not in the repository%s",
+			v.lastConnectionRef().In(v.s.Deployment.Namespace), v.s.Deployment, v.rec.TemporalNamespace, v.staysRetired())
 	case v.connection == nil:
-		return bad(connectionReason(spec), "connection %s/%s is not in the repository%s", v.s.Deployment.Namespace, spec.Spec.WorkerOptions.ConnectionRef.Name,
+		return bad(connectionReason(spec), "%s is not in the repository%s", spec.Spec.WorkerOptions.ConnectionRef.In(v.s.Deployment.Namespace),
 			v.staysRetired())
 	case v.s.EnvironmentProblem != nil:
 		return bad(v.s.EnvironmentProblem.Reason, "%s", v.s.EnvironmentProblem.Message)
@@ -166,32 +167,32 @@ func (v *view) findConnection() *v1alpha1.Connection {
 // lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, or leads to another server, as it
 // was. Nil: not known.
 func (v *view) lastConnection() *v1alpha1.Connection {
-	name, last := v.lastConnectionName(), v.rec.Connection
+	ref, last := v.lastConnectionRef(), v.rec.Connection
 	for _, c := range []*v1alpha1.Connection{v.s.LastConnection, v.s.Connection} {
-		if c != nil && c.Metadata.Name == name && v.sameServer(c) {
+		if c != nil && c.Ref() == ref && v.sameServer(c) {
 			return c
 		}
 	}
 	if last == nil {
 		return nil
 	}
-	return &v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion, Kind: v1alpha1.KindConnection,
-		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: v.s.Deployment.Namespace}, Spec: last.Spec}
+	return &v1alpha1.Connection{APIVersion: v1alpha1.TemporalAPIVersion, Kind: string(cmp.Or(last.Kind, v1alpha1.KindConnection)),
+		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: ref.Of(v.s.Deployment.Namespace)}, Spec: last.Spec}
 }
 
-// lastConnectionName is the name of the connection that the versions were made with last: by the record, or, if that is older than
+// lastConnectionRef names the connection that the versions were made with last: by the record, or, if that is older than
 // such names, by the last spec. Where neither says so, it is the spec's.
-func (v *view) lastConnectionName() string {
+func (v *view) lastConnectionRef() v1alpha1.ConnectionRef {
 	last := recordedSpec(v.s)
 	switch {
 	case v.rec.Connection != nil:
-		return v.rec.Connection.Name
+		return v.rec.Connection.Ref()
 	case last != nil && v.rec.TemporalNamespace != "":
-		return last.Spec.WorkerOptions.ConnectionRef.Name
+		return last.Spec.WorkerOptions.ConnectionRef
 	case v.s.Spec != nil:
-		return v.s.Spec.Spec.WorkerOptions.ConnectionRef.Name
+		return v.s.Spec.Spec.WorkerOptions.ConnectionRef
 	}
-	return ""
+	return v1alpha1.ConnectionRef{}
 }
 
 // TemporalNamespace is where the worker deployment is: once there are versions, where these are; so too while its spec is not in Git.

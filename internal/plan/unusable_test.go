@@ -19,7 +19,7 @@ import (
 func recorded(g *given) {
 	last := *g.Spec
 	g.Record.Status = &last
-	g.rec.Connection = &v1alpha1.RecordedConnection{Name: g.Connection.Metadata.Name, Spec: g.Connection.Spec}
+	g.rec.Connection = &v1alpha1.RecordedConnection{Kind: g.Connection.Ref().Kind, Name: g.Connection.Metadata.Name, Spec: g.Connection.Spec}
 }
 
 // condition of a status; its zero value if it has none of that type.
@@ -58,6 +58,8 @@ func breaks() map[string]breakage {
 		"no connection": {all(recorded, func(g *given) { g.Connection = nil }), rollout.ConnectionNotFound, "connection payments/temporal is not in the repository"},
 		"no connection, and none recorded": {all(recorded, func(g *given) { g.Connection, g.rec.Connection = nil, nil }), rollout.ConnectionNotFound,
 			"connection payments/temporal is not in the repository"},
+		"no connection of the cluster": {all(byCluster, recorded, func(g *given) { g.Connection = nil }), rollout.ConnectionNotFound,
+			"ClusterConnection temporal is not in the repository"},
 		"another namespace": {all(recorded, func(g *given) {
 			moved := *g.Spec
 			moved.Spec.WorkerOptions.TemporalNamespace, moved.Spec.Template = "other", template("v4")

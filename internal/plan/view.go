@@ -196,6 +196,8 @@ func (v *view) statusIn(obs *rollout.Observation, buildID string) rollout.Versio
 		return rollout.StatusDrained
 	case v.everRouted(buildID):
 		return rollout.StatusUnknown
+	case o.Created:
+		return rollout.StatusCreated
 	}
 	return rollout.StatusInactive
 }

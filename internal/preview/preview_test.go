@@ -278,6 +278,8 @@ func TestUntimed(t *testing.T) {
 	in := given(t, &v1, &state{image: "v2"}, "", v1)
 	in.After.Connection = nil
 	require.Equal(t, "payments/checkout needs connection payments/temporal, which is not there", preview(t, in).Untimed)
+	in.After.Spec.Spec.WorkerOptions.ConnectionRef.Kind = v1alpha1.KindClusterConnection
+	require.Equal(t, "payments/checkout needs ClusterConnection temporal, which is not there", preview(t, in).Untimed)
 
 	in = given(t, &v1, &state{image: "v2"}, "", v1)
 	in.World.At = v1alpha1.NewTime(nine.Add(-1000 * time.Hour))

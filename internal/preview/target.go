@@ -13,10 +13,10 @@ import (
 )
 
 // NoConnectionError says that a spec's connection is not there.
-type NoConnectionError struct{ Deployment, Connection string }
+type NoConnectionError struct{ Deployment, Connection string } // Connection as v1alpha1.ConnectionRef.In has it
 
 func (e *NoConnectionError) Error() string {
-	return fmt.Sprintf("%s needs connection %s, which is not there", e.Deployment, e.Connection)
+	return fmt.Sprintf("%s needs %s, which is not there", e.Deployment, e.Connection)
 }
 
 // Target is the version that a spec asks for.
@@ -34,7 +34,7 @@ func NewTarget(s rollout.Snapshot) (Target, error) {
 		return Target{}, fmt.Errorf("%s: %s", s.Deployment, p.Message)
 	}
 	if s.Connection == nil {
-		return Target{}, &NoConnectionError{s.Deployment.String(), s.Deployment.Namespace + "/" + s.Spec.Spec.WorkerOptions.ConnectionRef.Name}
+		return Target{}, &NoConnectionError{s.Deployment.String(), s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace)}
 	}
 	plan := targetPlan(s)
 	buildID := plan.Versions[0].BuildID

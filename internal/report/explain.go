@@ -276,7 +276,7 @@ func (v *Version) wait(rec v1alpha1.RecordedVersion, drained time.Time, sunset v
 		if drained.IsZero() {
 			v.WaitsUntil = nil
 		}
-	case rollout.StatusInactive, rollout.StatusNotRegistered:
+	case rollout.StatusInactive, rollout.StatusCreated, rollout.StatusNotRegistered:
 		v.Waits = "never had traffic: goes after this time"
 		until(rec.CreatedAt.Add(sunset.DeleteDelay.Duration))
 	case rollout.StatusGone:

@@ -64,3 +64,16 @@ func TestRetiredVersionSaysWhatWillHappen(t *testing.T) {
 		require.Equal(t, want, l.of(v).Waits)
 	}
 }
+
+// TestVersionsThatNeverHadTraffic: what no worker registered, and what a call created, goes like a version that is inactive.
+func TestVersionsThatNeverHadTraffic(t *testing.T) {
+	made := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	v := v1alpha1.RecordedVersion{BuildID: "v1", CreatedAt: v1alpha1.NewTime(made)}
+	for _, status := range []rollout.VersionStatus{rollout.StatusInactive, rollout.StatusCreated, rollout.StatusNotRegistered} {
+		l := lifecycle{sunset: v1alpha1.SunsetStrategy{DeleteDelay: v1alpha1.Duration{Duration: time.Hour}},
+			status: v1alpha1.WorkerDeploymentStatus{DeprecatedVersions: []v1alpha1.VersionStatus{{BuildID: "v1", Status: string(status)}}}}
+		is := l.of(v)
+		require.Equal(t, "never had traffic: goes after this time", is.Waits, status)
+		require.Equal(t, made.Add(time.Hour), *is.WaitsUntil, status)
+	}
+}

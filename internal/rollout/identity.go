@@ -196,4 +196,10 @@ const (
 	AnnotationFluxPrune  = "kustomize.toolkit.fluxcd.io/prune"
 	AnnotationStatusHash = "rampart.dev/status-hash"
 	AnnotationRetire     = "rampart.dev/retire"
+	AnnotationReady      = "rampart.dev/ready"
+	AnnotationStalled    = "rampart.dev/stalled"
+	AnnotationReason     = "rampart.dev/reason"
+	AnnotationTarget     = "rampart.dev/target"
+	AnnotationCurrent    = "rampart.dev/current"
+	AnnotationRamp       = "rampart.dev/ramp"
 )

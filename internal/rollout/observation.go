@@ -151,6 +151,8 @@ type VersionObservation struct {
 	BecameCurrentAt time.Time `json:"becameCurrentAt,omitzero"`
 	// DeactivatedAt is when it last stopped being current or ramping; zero while it is either.
 	DeactivatedAt time.Time `json:"deactivatedAt,omitzero"`
+	// Created says that it was created through the API and no worker polled yet.
+	Created bool `json:"created,omitempty"`
 	// Scaled says that Temporal itself scales the version (it has a compute configuration).
 	Scaled bool `json:"scaled,omitempty"`
 	// Queues of the version, sorted by name and type; only where they were asked for and QueuesKnown says so.

@@ -65,6 +65,7 @@ const (
 	StatusDrained       VersionStatus = "Drained"
 	StatusInactive      VersionStatus = "Inactive"
 	StatusNotRegistered VersionStatus = "NotRegistered"
+	StatusCreated       VersionStatus = "Created" // through Temporal's API, and no worker polled yet
 	StatusUnknown       VersionStatus = "Unknown"
 	StatusGone          VersionStatus = "Gone"
 )

@@ -14,8 +14,13 @@ type Name struct {
 	Name      string `json:"name"`
 }
 
-// String is namespace/name, which is also the worker deployment's name in Temporal.
-func (n Name) String() string { return n.Namespace + "/" + n.Name }
+// String is namespace/name, which is also the worker deployment's name in Temporal; the name alone where there is no namespace.
+func (n Name) String() string {
+	if n.Namespace == "" {
+		return n.Name
+	}
+	return n.Namespace + "/" + n.Name
+}
 
 // Compare orders names by namespace, then by name.
 func (n Name) Compare(o Name) int {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	deploymentpb "go.temporal.io/api/deployment/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -113,6 +114,23 @@ func TestEveryField(t *testing.T) {
 	require.True(t, obs.Version("v2").DeactivatedAt.IsZero())
 	require.False(t, obs.Routing.HasRamp)
 	require.Equal(t, rollout.RoutingConfig{Current: "v2"}.Share("v2"), obs.Routing.Share("v2"))
+}
+
+// A version that somebody created through the API is Created until a worker of it polls.
+func TestCreatedThroughTheAPI(t *testing.T) {
+	e := newEnv(t)
+	_, err := e.svc.CreateWorkerDeployment(t.Context(), &workflowservice.CreateWorkerDeploymentRequest{Namespace: e.ns.Name(), DeploymentName: deployment, RequestId: "a"})
+	require.NoError(t, err)
+	_, err = e.svc.CreateWorkerDeploymentVersion(t.Context(), &workflowservice.CreateWorkerDeploymentVersionRequest{Namespace: e.ns.Name(), RequestId: "b",
+		DeploymentVersion: &deploymentpb.WorkerDeploymentVersion{DeploymentName: deployment, BuildId: "v1"}})
+	require.NoError(t, err)
+	created := func() bool {
+		o := e.observe(rollout.Ask{})
+		return o.Version("v1") != nil && o.Version("v1").Created
+	}
+	require.True(t, created())
+	e.start("app", "v1") // until its workers are registered
+	require.False(t, created())
 }
 
 func TestRamps(t *testing.T) {

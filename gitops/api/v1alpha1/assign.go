@@ -108,7 +108,7 @@ func (a *assigner) fields(n *node, s *shape, out reflect.Value) {
 }
 
 func (a *assigner) unknown(k *node, s *shape) {
-	if a.lenient {
+	if a.lenient || k.bad && k.meant != "" { // the second was reported before
 		return
 	}
 	for _, name := range s.dropped {

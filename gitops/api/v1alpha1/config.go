@@ -11,30 +11,44 @@ type Config struct {
 
 // ConfigSpec of a Config.
 type ConfigSpec struct {
+	// Environments of the repository: at least one.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=map
+	// +listMapKey=name
 	Environments []Environment `json:"environments"`
 }
 
 // Environment is one set of specs with its own output and rules. Without a rampart.yaml there is one, "default".
 type Environment struct {
+	// Name of the environment.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 	// Specs are path globs (doublestar) of the spec files, from the repository's root.
+	// +kubebuilder:validation:MinItems=1
 	Specs  []string `json:"specs"`
 	Output Output   `json:"output"`
 	// Namespace is the Kubernetes namespace of specs that name none; "" makes that an error.
-	Namespace string   `json:"namespace,omitempty"`
-	Approval  Approval `json:"approval"`
+	Namespace string `json:"namespace,omitempty"`
+	// Approval of what raises traffic.
+	// +optional
+	Approval Approval `json:"approval"`
 	// PullRequests of what waits for approval.
 	PullRequests PullRequests `json:"pullRequests,omitzero"`
 	// Policies and Data are path globs of Rego and data files.
 	Policies []string `json:"policies,omitempty"`
 	Data     []string `json:"data,omitempty"`
 	// CD says whose hints are rendered beside the guards, which always are.
+	// +optional
 	CD CD `json:"cd"`
 	// ManagerIdentity owns the routing in Temporal; by default rampart/<environment>.
+	// +optional
 	ManagerIdentity string `json:"managerIdentity"`
 	// WorkerEnv says under which names the pods get their environment.
+	// +optional
 	WorkerEnv WorkerEnv `json:"workerEnv"`
 	// Status says whether status.yaml is applied to the cluster.
+	// +optional
 	Status StatusMode `json:"status"`
 	// ResourceKinds narrows the kinds that a WorkerResourceTemplate may make to those of the list, each a Kind or Kind.group; nil:
 	// all that the bot's own configuration allows, which no list goes beyond.
@@ -43,6 +57,8 @@ type Environment struct {
 
 // Output is where an environment's manifests are written.
 type Output struct {
+	// Path of the folder, from the repository's root.
+	// +kubebuilder:validation:MinLength=1
 	Path string `json:"path"`
 	// Branch is the output's branch; "" is the branch that the specs are on.
 	Branch string `json:"branch,omitempty"`
@@ -51,6 +67,7 @@ type Output struct {
 }
 
 // CommitsPer says what goes into one commit.
+// +kubebuilder:validation:Enum=Cycle;Deployment
 type CommitsPer string
 
 // The sizes of commits. Those of one cycle are pushed together in any case.
@@ -60,6 +77,7 @@ const (
 )
 
 // ApprovalMode says how raises reach the branch.
+// +kubebuilder:validation:Enum=Direct;PullRequest
 type ApprovalMode string
 
 // The approval modes.
@@ -69,6 +87,7 @@ const (
 )
 
 // ApprovalScope says what one approval covers.
+// +kubebuilder:validation:Enum=Step;Rollout
 type ApprovalScope string
 
 // The approval scopes.
@@ -79,7 +98,11 @@ const (
 
 // Approval of raises in an environment. Policy can ask for approval in Direct mode too.
 type Approval struct {
-	Mode  ApprovalMode  `json:"mode"`
+	// Mode defaults to Direct.
+	// +optional
+	Mode ApprovalMode `json:"mode"`
+	// Scope defaults to Step.
+	// +optional
 	Scope ApprovalScope `json:"scope"`
 }
 
@@ -98,12 +121,14 @@ type PullRequests struct {
 }
 
 // OnProtectedBranch says what becomes of commits that the output's branch does not take.
+// +kubebuilder:validation:Enum=Propose
 type OnProtectedBranch string
 
 // ProposeCommits puts them into a pull request.
 const ProposeCommits OnProtectedBranch = "Propose"
 
 // MergeMethod is how a pull request gets into its base branch.
+// +kubebuilder:validation:Enum=Merge;Squash;Rebase
 type MergeMethod string
 
 // The ways to merge.
@@ -114,6 +139,7 @@ const (
 )
 
 // CD is a continuous delivery tool.
+// +kubebuilder:validation:Enum=ArgoCD;Flux;Both
 type CD string
 
 // The continuous delivery tools.
@@ -124,6 +150,7 @@ const (
 )
 
 // WorkerEnv says under which names the pods get their environment.
+// +kubebuilder:validation:Enum=Current;WithLegacyNames
 type WorkerEnv string
 
 // The environments of pods.
@@ -133,6 +160,7 @@ const (
 )
 
 // StatusMode says whether status.yaml is listed for the cluster.
+// +kubebuilder:validation:Enum=On;Off
 type StatusMode string
 
 // The status modes.

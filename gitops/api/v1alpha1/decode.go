@@ -122,7 +122,7 @@ func (h *header) ours() bool {
 		return true
 	case "":
 		return slices.Contains([]string{KindTemporalWorkerDeployment, KindWorkerDeployment, KindTemporalConnection,
-			KindWorkerResourceTemplate}, h.kind)
+			KindClusterConnection, KindWorkerResourceTemplate}, h.kind)
 	}
 	near := closest(h.apiVersion, []string{TemporalAPIVersion, RampartAPIVersion})
 	return slices.Contains(kindsOf(near), h.kind)
@@ -138,7 +138,7 @@ func kindsOf(apiVersion string) []string {
 	switch apiVersion {
 	case TemporalAPIVersion:
 		return []string{KindWorkerDeployment, KindTemporalWorkerDeployment, KindConnection, KindTemporalConnection,
-			KindWorkerResourceTemplate}
+			KindClusterConnection, KindWorkerResourceTemplate}
 	case RampartAPIVersion:
 		return []string{KindConfig, KindWaiver, KindRouting, KindSimulation}
 	}
@@ -277,7 +277,7 @@ func build(a *assigner, kind string, n *node) any {
 		fillWorkerDeployment(w)
 		v.workerDeployment(n, w)
 		return w
-	case KindConnection, KindTemporalConnection:
+	case KindConnection, KindTemporalConnection, KindClusterConnection:
 		c := new(Connection)
 		a.object(n, s.connection, c)
 		v.connection(n, c)

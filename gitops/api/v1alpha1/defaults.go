@@ -103,12 +103,15 @@ func presetEnvironment(e *Environment) {
 }
 
 // fillWorkerDeployment puts in the defaults that depend on more than their own object: a failed gate before any traffic
-// holds, a later one rolls back.
+// holds, a later one rolls back. Of two ways to write the same it keeps one.
 func fillWorkerDeployment(w *WorkerDeployment) {
 	fill := func(g *Gate, answer OnGateFailure) {
 		if g != nil && g.OnFailure == "" {
 			g.OnFailure = answer
 		}
+	}
+	if ref := &w.Spec.WorkerOptions.ConnectionRef; ref.Kind == KindConnection {
+		ref.Kind = "" // written or not, it is the same
 	}
 	fill(w.Spec.Rollout.Gate, GateHold)
 	for i := range w.Spec.Rollout.Steps {

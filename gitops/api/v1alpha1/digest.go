@@ -95,8 +95,17 @@ func (c ConnectionSpec) Auth() AuthMode {
 	return AuthNone
 }
 
+// CACertSecret is the Secret with certificates that pods trust beside the system's; "": none.
+func (c ConnectionSpec) CACertSecret() string {
+	if c.TLS == nil || c.TLS.CACertSecretRef == nil {
+		return ""
+	}
+	return c.TLS.CACertSecretRef.Name
+}
+
 // Hash is the hex of SHA-256 over everything in a connection that pods see: the address, the server name, the mode, the
-// Secret's name, its key and whether it is optional, as a JSON array of strings, so that no two connections share one.
+// Secret's name, its key and whether it is optional, and the Secret with certificates that pods trust, if any, as a JSON array of strings, so that no two
+// connections share one.
 // (The in-cluster controller's hash joins the values bare and leaves out mode and key.) The Secret's content is not in it.
 func (c ConnectionSpec) Hash() string {
 	var serverName, secret, key, optional string
@@ -112,8 +121,12 @@ func (c ConnectionSpec) Hash() string {
 			optional = "optional"
 		}
 	}
+	parts := []string{c.HostPort, serverName, string(c.Auth()), secret, key, optional}
+	if ca := c.CACertSecret(); ca != "" {
+		parts = append(parts, ca)
+	}
 	b := []byte{'['}
-	for i, s := range []string{c.HostPort, serverName, string(c.Auth()), secret, key, optional} {
+	for i, s := range parts {
 		if i > 0 {
 			b = append(b, ',')
 		}

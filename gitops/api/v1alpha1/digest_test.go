@@ -43,6 +43,7 @@ func TestDigestCovers(t *testing.T) {
 		"defaults":       {"strategy: Progressive,", "strategy: Progressive, rollback: {window: 1h},"},
 		"gate's default": {"workflowType: x", "workflowType: x, timeout: 60m, onFailure: Hold"},
 		"sunset":         {"  rollout:", "  sunset: {deleteDelay: 24h}\n  progressDeadlineSeconds: 600\n  minReadySeconds: 0\n  pools: []\n  rollout:"},
+		"connection":     {"connectionRef: {name", "connectionRef: {kind: Connection, name"},
 		"nulls":          {"  rollout:", "  sunset: null\n  replicas: null\n  rollout:"},
 		"status":         {"spec:", "status: {conditions: []}\nspec:"},
 	}
@@ -61,6 +62,7 @@ func TestDigestCovers(t *testing.T) {
 		"answer":         {"workflowType: x", "workflowType: x, onFailure: Rollback"},
 		"pod strategy":   {"  rollout:", "  strategy: {}\n  rollout:"},
 		"custom build":   {"temporalNamespace: d", "temporalNamespace: d, unsafeCustomBuildID: v1"},
+		"cluster's":      {"connectionRef: {name", "connectionRef: {kind: ClusterConnection, name"},
 		"evacuate":       {"  rollout:", "  sunset: {evacuate: {}}\n  rollout:"},
 		"evacuate later": {"  rollout:", "  sunset: {evacuate: {cancelAfter: 1h}}\n  rollout:"},
 	}
@@ -132,8 +134,10 @@ func TestRoutingSeal(t *testing.T) {
 // hash only where it is set.
 func TestConnectionHashStays(t *testing.T) {
 	mutual := v1alpha1.ConnectionSpec{HostPort: "temporal:7233", TLS: &v1alpha1.ConnectionTLS{ServerName: "x"}, MutualTLSSecretRef: &v1alpha1.SecretReference{Name: "tls"}}
+	ca := &v1alpha1.ConnectionTLS{CACertSecretRef: &v1alpha1.SecretReference{Name: "ca"}}
 	for want, c := range map[string]v1alpha1.ConnectionSpec{
 		"7c74fafbd348b2eaed4321509d4b102a7dcf69a97b3ca279f8affe0f839d9bd2": {HostPort: "temporal:7233"}, "17f4880efb3ebe90f8f3bbc8289e8fbce955db7bdc67cfd8c8d5615410356829": mutual,
+		"a7c5760501a52929b744f36770be4a449b3e00e6af1f30b1aa9c846e6e74deee": {HostPort: "temporal:7233", TLS: ca},
 	} {
 		require.Equal(t, want, c.Hash())
 	}
@@ -144,6 +148,7 @@ func TestConnectionHash(t *testing.T) {
 	key := func(name, key string, optional *bool) *corev1.SecretKeySelector {
 		return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional}
 	}
+	ca := func(name string) *v1alpha1.ConnectionTLS { return &v1alpha1.ConnectionTLS{CACertSecretRef: tls(name)} }
 	all := []v1alpha1.ConnectionSpec{
 		{HostPort: "a:1"},
 		{HostPort: "a:1x"},
@@ -156,6 +161,11 @@ func TestConnectionHash(t *testing.T) {
 		{HostPort: "a:1", TLS: &v1alpha1.ConnectionTLS{ServerName: "x"}, MutualTLSSecretRef: tls("x")},
 		{HostPort: "a:1", TLS: &v1alpha1.ConnectionTLS{ServerName: `x","`}},
 		{HostPort: `a:1","x`},
+		{HostPort: "a:1", TLS: ca("x")},
+		{HostPort: "a:1", TLS: ca("y")},
+		{HostPort: "a:1", TLS: ca("x"), MutualTLSSecretRef: tls("x")},
+		{HostPort: "a:1", TLS: ca("x"), APIKeySecretRef: key("x", "k", nil)},
+		{HostPort: "a:1", TLS: ca("optional"), APIKeySecretRef: key("x", "k", nil)},
 	}
 	seen := map[string]int{}
 	for i, c := range all {
@@ -167,6 +177,7 @@ func TestConnectionHash(t *testing.T) {
 	}
 	// What pods can't tell apart is the same.
 	require.Equal(t, all[0].Hash(), v1alpha1.ConnectionSpec{HostPort: "a:1", TLS: &v1alpha1.ConnectionTLS{}}.Hash())
+	require.Equal(t, all[0].Hash(), v1alpha1.ConnectionSpec{HostPort: "a:1", TLS: ca("")}.Hash())
 	require.Equal(t, all[5].Hash(), v1alpha1.ConnectionSpec{HostPort: "a:1", APIKeySecretRef: key("x", "k", ptr(false))}.Hash())
 	require.Equal(t, "fb521ce5727f1002c5d3ebbd1b79ca15c5fdbdca9f549c4ec559eacd5c402441", all[3].Hash())
 	require.Equal(t, []v1alpha1.AuthMode{"None", "MutualTLS", "APIKey"}, []v1alpha1.AuthMode{all[0].Auth(), all[3].Auth(), all[4].Auth()})

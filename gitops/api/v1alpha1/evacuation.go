@@ -1,6 +1,7 @@
 package v1alpha1
 
 // EvacuationStage is one way to free a version of the workflows that stay on it.
+// +kubebuilder:validation:Enum=Signal;Move;Cancel;Terminate
 type EvacuationStage string
 
 // The stages, from the mildest to the strongest.
@@ -12,6 +13,7 @@ const (
 )
 
 // EvacuationState is where a stage stands.
+// +kubebuilder:validation:Enum=Proposed;Approved;Declined;Running;Completed;Failed
 type EvacuationState string
 
 // The states of a stage. A person sets Approved or Declined in place of Proposed; all others are the bot's.

@@ -6,6 +6,7 @@ import (
 )
 
 // QueueType is the kind of tasks on a recorded task queue.
+// +kubebuilder:validation:Enum=Workflow;Activity;Nexus
 type QueueType string
 
 // The types of task queues.

@@ -58,9 +58,9 @@ func TestResource(t *testing.T) {
 }
 
 func TestTemplateRef(t *testing.T) {
-	old := v1alpha1.WorkerResourceTemplateSpec{TemporalWorkerDeploymentRef: &v1alpha1.ConnectionRef{Name: "a"}}
+	old := v1alpha1.WorkerResourceTemplateSpec{TemporalWorkerDeploymentRef: &v1alpha1.WorkerDeploymentRef{Name: "a"}}
 	require.Equal(t, []string{"a", "spec.temporalWorkerDeploymentRef.name"}, []string{old.Deployment(), old.RefPath()})
-	now := v1alpha1.WorkerResourceTemplateSpec{WorkerDeploymentRef: &v1alpha1.ConnectionRef{Name: "b"}}
+	now := v1alpha1.WorkerResourceTemplateSpec{WorkerDeploymentRef: &v1alpha1.WorkerDeploymentRef{Name: "b"}}
 	require.Equal(t, []string{"b", "spec.workerDeploymentRef.name"}, []string{now.Deployment(), now.RefPath()})
 	require.Empty(t, v1alpha1.WorkerResourceTemplateSpec{}.Deployment())
 }

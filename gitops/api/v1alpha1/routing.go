@@ -60,14 +60,19 @@ type RoutingSpec struct {
 	Retire *Retire `json:"retire,omitempty"`
 }
 
-// RecordedConnection is a connection in the worker deployment's namespace as it was. It names Secrets, and holds none.
+// RecordedConnection is the connection of a worker deployment as it was. It names Secrets, and holds none.
 type RecordedConnection struct {
+	// Kind is ClusterConnection, or "" for a connection in the worker deployment's namespace.
+	Kind ConnectionKind `json:"kind,omitempty"`
 	Name string         `json:"name"`
 	Spec ConnectionSpec `json:"spec"`
 	// Path of the file that it was in, from the repository's root; "": not known. Of several connections with this name the one there counts.
 	// It is compared, and never opened.
 	Path string `json:"path,omitempty"`
 }
+
+// Ref is how the spec named the connection.
+func (c *RecordedConnection) Ref() ConnectionRef { return ConnectionRef{Kind: c.Kind, Name: c.Name} }
 
 // DesiredRouting is what Temporal shall route.
 type DesiredRouting struct {
@@ -152,6 +157,7 @@ type RecordedProposal struct {
 }
 
 // ProposalKind says what is proposed.
+// +kubebuilder:validation:Enum=Update
 type ProposalKind string
 
 // ProposeUpdate is the proposal to change the pod template of a version with traffic in place. It is approved once the desired routing has
@@ -205,6 +211,7 @@ type RecordedPool struct {
 }
 
 // BuildIDSource says where a build ID comes from.
+// +kubebuilder:validation:Enum=Template;Custom
 type BuildIDSource string
 
 // The sources of build IDs.
@@ -214,6 +221,7 @@ const (
 )
 
 // Guard against pruning.
+// +kubebuilder:validation:Enum=On;Off
 type Guard string
 
 // The states of a guard.
@@ -233,6 +241,7 @@ type Promotion struct {
 }
 
 // LeftBy says how a version stopped being current.
+// +kubebuilder:validation:Enum=Promotion;Rollback;Outside
 type LeftBy string
 
 // The ways to stop being current.
@@ -253,6 +262,7 @@ type Bar struct {
 }
 
 // HoldKind says what ends a hold.
+// +kubebuilder:validation:Enum=Manual;Drift;Rejected;Released
 type HoldKind string
 
 // The kinds of holds: one by a person ends when a person resumes, one after drift also when the spec asks for another build.
@@ -292,6 +302,7 @@ type Asked struct {
 }
 
 // RetireCurrent says what becomes of the current version of a worker deployment that is retired.
+// +kubebuilder:validation:Enum=Keep;Unroute;UnrouteAnyway
 type RetireCurrent string
 
 // What becomes of the current version: it keeps its traffic until a person sees to that; it loses it once it is proven that

@@ -135,6 +135,8 @@ func enumOf(t reflect.Type) []string {
 	switch t {
 	case reflect.TypeFor[RolloutKind]():
 		return values(Manual, AllAtOnce, Progressive)
+	case reflect.TypeFor[ConnectionKind]():
+		return []string{KindConnection, KindClusterConnection}
 	case reflect.TypeFor[OnGateFailure]():
 		return values(GateRollback, GateHold)
 	case reflect.TypeFor[TooFewSamples]():

@@ -34,12 +34,16 @@ type SimulationSpec struct {
 // SimulatedTraffic is a steady stream of new workflows, all pinned to the version that they start on.
 type SimulatedTraffic struct {
 	// WorkflowsPerMinute of the worker deployment, shared out as the routing says. Defaults to 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	WorkflowsPerMinute float64 `json:"workflowsPerMinute"`
 	// Duration of each workflow. Defaults to 30s.
 	Duration Duration `json:"duration,omitempty"`
 }
 
 // ApprovalAnswer is what people do about an action that waits for their approval.
+// +kubebuilder:validation:Enum=Approve;None
 type ApprovalAnswer string
 
 // The answers to a request for approval.
@@ -57,6 +61,7 @@ type SimulatedApprovals struct {
 }
 
 // GateOutcome is how a gate's test workflow ends.
+// +kubebuilder:validation:Enum=Completed;Failed;TimedOut;Canceled;Terminated
 type GateOutcome string
 
 // The ends of a gate's test workflow.
@@ -85,6 +90,8 @@ type SimulatedFailures struct {
 	// BuildID whose workflows fail; "" is the candidate, the newest build that was pushed.
 	BuildID string `json:"buildID,omitempty"`
 	// Percentage of the workflows that close which fail, 0 to 100.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	Percentage float64 `json:"percentage"`
 	// From and To are when it begins and ends; To zero: never.
 	From Duration `json:"from,omitzero"`
@@ -102,6 +109,7 @@ type SimulatedMetric struct {
 }
 
 // EvacuationOutcome is how a batch job ends.
+// +kubebuilder:validation:Enum=Completed;Failed
 type EvacuationOutcome string
 
 // The ends of a batch job.
@@ -120,6 +128,9 @@ type SimulatedEvacuation struct {
 	// Takes is how long it runs, reaching one workflow after the other. Defaults to 5m.
 	Takes Duration `json:"takes,omitempty"`
 	// Frees is the percentage of the workflows that leave the version for it, 0 to 100. Defaults to 100; a job that fails frees none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	Frees float64 `json:"frees"`
 	// Outcome defaults to Completed.
 	Outcome EvacuationOutcome `json:"outcome,omitempty"`

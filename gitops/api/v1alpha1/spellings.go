@@ -9,7 +9,7 @@ func respell(r *report, kind string, n *node) {
 	switch kind {
 	case KindWorkerDeployment, KindTemporalWorkerDeployment:
 		s.workerDeployment(n, spec)
-	case KindConnection, KindTemporalConnection:
+	case KindConnection, KindTemporalConnection, KindClusterConnection:
 		if secret := spec.get("mutualTLSSecret"); secret != nil && secret.kind == stringNode && secret.text == "" {
 			s.report.warnf(secret, "mutualTLSSecret is an early spelling, and empty: remove it")
 			spec.drop("mutualTLSSecret")
@@ -21,6 +21,9 @@ func respell(r *report, kind string, n *node) {
 type speller struct{ report *report }
 
 func (s speller) workerDeployment(n, spec *node) {
+	s.refuse(spec, "deployment", "a whole Deployment is not supported: write its pod template as spec.template, and beside it replicas, strategy, minReadySeconds and "+
+		"progressDeadlineSeconds; the selector and the labels follow from the name")
+	s.refuse(spec, "compute", "serverless workers are not supported: their versions have no Deployment that could be rendered")
 	s.rename(spec, "cutover", "rollout")
 	s.remove(spec, "maxVersions", "the limit of versions is not the spec's any more; remove it")
 	s.remove(spec, "selector", "the selector follows from the name and the build ID; remove it")
@@ -66,6 +69,18 @@ func (s speller) name(parent *node, old, now string) {
 	name.parent, name.key, name.word = field, "name", false
 	*field = node{parent: parent, key: now, index: field.index, kind: objectNode, line: field.line, column: field.column,
 		kids: []*node{&name}}
+}
+
+// refuse reports a field of the in-cluster controller that Rampart does not support. It stands in place of a pod template, which is then not missed.
+func (s speller) refuse(parent *node, key, why string) {
+	switch field := parent.get(key); {
+	case field == nil:
+	case field.kind == nullNode:
+		parent.drop(key)
+	default:
+		s.report.errorf(field, "%s", why)
+		field.bad, field.meant = true, "template"
+	}
 }
 
 // remove takes out a field that has no meaning any more.

@@ -11,10 +11,12 @@ type WorkerDeploymentStatus struct {
 	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them stays as it is.
 	UnusableTemplates []TemplateProblem `json:"unusableTemplates,omitempty"`
 	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for nothing.
-	OlderServer     string      `json:"olderServer,omitempty"`
-	ManagerIdentity string      `json:"managerIdentity,omitempty"`
-	Conditions      []Condition `json:"conditions"`
-	Decision        *Decision   `json:"decision,omitempty"`
+	OlderServer     string `json:"olderServer,omitempty"`
+	ManagerIdentity string `json:"managerIdentity,omitempty"`
+	// ObservedConnectionRef is the connection that the versions were made with, or are changed to.
+	ObservedConnectionRef *ConnectionRef `json:"observedConnectionRef,omitempty"`
+	Conditions            []Condition    `json:"conditions"`
+	Decision              *Decision      `json:"decision,omitempty"`
 }
 
 // TemplateProblem is why a WorkerResourceTemplate cannot be used.
@@ -62,6 +64,7 @@ type GateStatus struct {
 }
 
 // ConditionStatus is True, False or Unknown.
+// +kubebuilder:validation:Enum=True;False;Unknown
 type ConditionStatus string
 
 // The values of a condition.

@@ -35,11 +35,16 @@ func LegacyEnv() []string {
 	}
 }
 
-// The volume of the client certificate, where a connection has one.
+// The volumes of the client certificate, and of the certificates to trust, where a connection has them.
 const (
 	TLSVolume    = "temporal-tls"
 	TLSMountPath = "/etc/temporal/tls"
+	CAVolume     = "temporal-server-ca"
+	CAMountPath  = "/etc/temporal/server-ca"
 )
+
+// CAPathEnv is the variable that leads to the certificates to trust. A spec may set it: its own value counts.
+const CAPathEnv = "TEMPORAL_TLS_SERVER_CA_CERT_PATH"
 
 // set fills a template from its nodes.
 func (t *PodTemplate) set(n *node) {

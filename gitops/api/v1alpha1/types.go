@@ -18,6 +18,7 @@ const (
 	KindWorkerDeployment         = "WorkerDeployment"
 	KindTemporalConnection       = "TemporalConnection"
 	KindConnection               = "Connection"
+	KindClusterConnection        = "ClusterConnection"
 	KindWorkerResourceTemplate   = "WorkerResourceTemplate"
 	KindConfig                   = "Config"
 	KindWaiver                   = "Waiver"
@@ -301,8 +302,37 @@ type WorkerOptions struct {
 	UnsafeCustomBuildID string `json:"unsafeCustomBuildID,omitempty"`
 }
 
-// ConnectionRef names a connection in the same namespace.
+// ConnectionKind is the kind of connection that a spec names.
+// +kubebuilder:validation:Enum=Connection;ClusterConnection
+type ConnectionKind string
+
+// ConnectionRef names a Connection in the same namespace, or a ClusterConnection, which is in none.
 type ConnectionRef struct {
+	// Kind defaults to Connection.
+	Kind ConnectionKind `json:"kind,omitempty"`
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// Of is the connection's namespace for a worker deployment in a namespace: the same one; "" for a ClusterConnection.
+func (r ConnectionRef) Of(namespace string) string {
+	if r.Kind == KindClusterConnection {
+		return ""
+	}
+	return namespace
+}
+
+// In is the connection for people, as a worker deployment in a namespace names it: "connection shop/temporal", "ClusterConnection temporal".
+func (r ConnectionRef) In(namespace string) string {
+	if r.Kind == KindClusterConnection {
+		return KindClusterConnection + " " + r.Name
+	}
+	return "connection " + namespace + "/" + r.Name
+}
+
+// WorkerDeploymentRef names a worker deployment in the same namespace.
+type WorkerDeploymentRef struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -323,12 +353,21 @@ type Pool struct {
 	TaskQueues []string `json:"taskQueues,omitempty"`
 }
 
-// Connection is where Temporal is and which Secret the pods use: what TemporalConnection and Connection decode to.
+// Connection is where Temporal is and which Secret the pods use: what TemporalConnection, Connection and ClusterConnection decode to. A
+// ClusterConnection has no namespace, and its Secrets are in the namespace of each worker deployment.
 type Connection struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Metadata   ObjectMeta     `json:"metadata"`
 	Spec       ConnectionSpec `json:"spec"`
+}
+
+// Ref is how a spec names the connection.
+func (c *Connection) Ref() ConnectionRef {
+	if c.Kind == KindClusterConnection {
+		return ConnectionRef{Kind: KindClusterConnection, Name: c.Metadata.Name}
+	}
+	return ConnectionRef{Name: c.Metadata.Name}
 }
 
 // ConnectionSpec of a Connection. At most one of MutualTLSSecretRef and APIKeySecretRef is set.
@@ -348,6 +387,8 @@ type ConnectionSpec struct {
 type ConnectionTLS struct {
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)?$`
 	ServerName string `json:"serverName,omitempty"`
+	// CACertSecretRef names a Secret whose key ca.crt has the certificates that the pods trust beside the system's.
+	CACertSecretRef *SecretReference `json:"caCertSecretRef,omitempty"`
 }
 
 // SecretReference names a Secret in the same namespace.
@@ -368,8 +409,8 @@ type WorkerResourceTemplate struct {
 // WorkerResourceTemplateSpec of a WorkerResourceTemplate. Exactly one of the references is set.
 // +kubebuilder:validation:XValidation:rule="has(self.workerDeploymentRef) != has(self.temporalWorkerDeploymentRef)",message="exactly one of workerDeploymentRef and temporalWorkerDeploymentRef is needed"
 type WorkerResourceTemplateSpec struct {
-	WorkerDeploymentRef         *ConnectionRef `json:"workerDeploymentRef,omitempty"`
-	TemporalWorkerDeploymentRef *ConnectionRef `json:"temporalWorkerDeploymentRef,omitempty"`
+	WorkerDeploymentRef         *WorkerDeploymentRef `json:"workerDeploymentRef,omitempty"`
+	TemporalWorkerDeploymentRef *WorkerDeploymentRef `json:"temporalWorkerDeploymentRef,omitempty"`
 	// Template is the object, without a name.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:Schemaless

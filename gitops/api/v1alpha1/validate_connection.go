@@ -14,7 +14,11 @@ import (
 var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9.-]+$`) })
 
 func (v *validator) connection(n *node, c *Connection) {
-	v.reference(v.metadata(n), "a connection's name")
+	metadata := v.metadata(n)
+	v.reference(metadata, "a connection's name")
+	if namespace := metadata.get("namespace"); c.Kind == KindClusterConnection && namespace.present() && namespace.str() != "" {
+		v.errorf(namespace, "a ClusterConnection is in no namespace: remove it")
+	}
 	spec := v.require(n, "spec")
 	if spec == nil {
 		return
@@ -22,6 +26,9 @@ func (v *validator) connection(n *node, c *Connection) {
 	v.hostPort(v.text(spec, "hostPort"))
 	if name := spec.at("tls", "serverName"); name.present() && name.str() != "" {
 		v.matches(name, hostPattern(), "a server name: letters, digits, dots and hyphens")
+	}
+	if ca := spec.at("tls", "caCertSecretRef"); ca.present() {
+		v.reference(ca, "a Secret's name")
 	}
 	tls, key := spec.get("mutualTLSSecretRef"), spec.get("apiKeySecretRef")
 	if c.Spec.MutualTLSSecretRef != nil && c.Spec.APIKeySecretRef != nil {

@@ -23,8 +23,8 @@ func (v *validator) podTemplate(n *node) {
 		v.suggest(policy, "Always", "a Deployment's pods always restart")
 	}
 	for _, volume := range spec.get("volumes").items() {
-		if name := volume.get("name"); name.str() == TLSVolume {
-			v.errorf(name, "Rampart adds a volume %s itself: choose another name", TLSVolume)
+		if name := volume.get("name"); name.str() == TLSVolume || name.str() == CAVolume {
+			v.errorf(name, "Rampart adds a volume %s itself: choose another name", name.str())
 		}
 	}
 	containers := v.require(spec, "containers")
@@ -44,11 +44,14 @@ func (v *validator) containers(all []*node) {
 		v.text(c, "image")
 		v.env(c.get("env").items())
 		for _, mount := range c.get("volumeMounts").items() {
-			if name := mount.get("name"); name.str() == TLSVolume {
-				v.errorf(name, "Rampart mounts %s itself: choose another name", TLSVolume)
+			if name := mount.get("name"); name.str() == TLSVolume || name.str() == CAVolume {
+				v.errorf(name, "Rampart mounts %s itself: choose another name", name.str())
 			}
-			if path := mount.get("mountPath"); strings.TrimRight(path.str(), "/") == TLSMountPath {
+			switch path := mount.get("mountPath"); strings.TrimRight(path.str(), "/") {
+			case TLSMountPath:
 				v.errorf(path, "Rampart mounts the client certificate at %s: choose another path", TLSMountPath)
+			case CAMountPath:
+				v.errorf(path, "Rampart mounts the certificates to trust at %s: choose another path", CAMountPath)
 			}
 		}
 	}
@@ -66,6 +69,8 @@ func (v *validator) env(all []*node) {
 			v.errorf(name, "%s is set by Rampart: remove it here", name.str())
 		case isLegacyEnv(name.str()):
 			v.warnf(name, "%s is set by Rampart too in an environment with workerEnv: %s", name.str(), EnvWithLegacyNames)
+		case name.str() == CAPathEnv:
+			v.warnf(name, "%s is set by Rampart too where the connection has tls.caCertSecretRef; what is written here counts", CAPathEnv)
 		case first != nil:
 			// Kubernetes takes the last one; tools that merge lists by name fail.
 			v.warnf(name, "%s is there already, on line %d; the last one counts", quote(name.str()), first.line)
