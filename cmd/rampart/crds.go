@@ -1,26 +1,89 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/install/crds"
+	"github.com/rampart-gitops/rampart/internal/cluster"
 )
 
+// clusterFlags say which Kubernetes cluster is meant.
+type clusterFlags struct {
+	kubeconfig, context string
+}
+
+func (f *clusterFlags) add(cmd *cobra.Command, kubeconfig string) {
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfig)
+	cmd.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig (default: its current one)")
+}
+
+func (f *clusterFlags) open() (*cluster.Cluster, error) {
+	return cluster.Open(cluster.Config{Kubeconfig: f.kubeconfig, Context: f.context})
+}
+
 func (a *app) crdsCommand() *cobra.Command {
-	return &cobra.Command{
+	var (
+		on               clusterFlags
+		install, replace bool
+	)
+	cmd := &cobra.Command{
 		Use:   "crds",
-		Short: "Print the custom resource definitions",
+		Short: "Print the custom resource definitions, or install them",
 		Long: `Crds prints the custom resource definitions of the objects that reach a cluster: worker deployments with their status, connections and
-templates. Install them before ArgoCD or Flux applies what the bot writes.
+templates. Install them before ArgoCD or Flux applies what the bot writes. With --install it installs them in the cluster of the kubeconfig itself, and brings those
+of another release up to date.
 
 They have no status subresource, so that ArgoCD, Flux and kubectl apply the status with the objects. The in-cluster worker controller has definitions of
-the same names, with that subresource: do not replace them while that controller runs.`,
-		Example:           `  rampart crds | kubectl apply --server-side -f -`,
+the same names, with that subresource: --install does not replace those, unless --replace-controller says that this controller is to be replaced. Stop it
+before: without the subresource it cannot write the status of its objects.`,
+		Example: `  rampart crds | kubectl apply --server-side -f -
+  rampart crds --install
+  rampart crds --install --kubeconfig prod.yaml --context eu --replace-controller`,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if install {
+				return a.installCRDs(cmd.Context(), on, replace)
+			}
+			for _, flag := range []string{"replace-controller", "kubeconfig", "context"} {
+				if cmd.Flags().Changed(flag) {
+					return fmt.Errorf("--%s goes with --install", flag)
+				}
+			}
 			_, err := a.out.Write(crds.All())
 			return err
 		},
 	}
+	on.add(cmd, "kubeconfig of the cluster (default: that of kubectl)")
+	cmd.Flags().BoolVar(&install, "install", false, "install them in the cluster of the kubeconfig")
+	cmd.Flags().BoolVar(&replace, "replace-controller", false, "replace the in-cluster worker controller's definitions too")
+	return cmd
+}
+
+func (a *app) installCRDs(ctx context.Context, on clusterFlags, replace bool) error {
+	c, err := on.open()
+	if err != nil {
+		return err
+	}
+	var out error
+	err = c.Install(ctx, replace, func(name, done string) {
+		_, err := fmt.Fprintf(a.out, "%s %s\n", name, done)
+		out = errors.Join(out, err)
+	})
+	if err := errors.Join(err, out); err != nil {
+		return err
+	}
+	running, err := c.Controllers(ctx)
+	switch {
+	case err != nil:
+		a.say("whether the in-cluster worker controller runs is not known: %v", err)
+	case len(running) > 0:
+		a.say("the in-cluster worker controller runs (%s), and works on the same objects: scale it to 0", strings.Join(running, ", "))
+	}
+	return nil
 }

@@ -25,14 +25,18 @@ func TestAll(t *testing.T) {
 		var d definition
 		require.NoError(t, yaml.Unmarshal(doc, &d))
 		require.Equal(t, "temporal.io", d.Spec.Group)
-		require.Equal(t, "Namespaced", d.Spec.Scope)
+		scope := "Namespaced"
+		if d.Spec.Names.Kind == "ClusterConnection" {
+			scope = "Cluster"
+		}
+		require.Equal(t, scope, d.Spec.Scope)
 		require.Len(t, d.Spec.Versions, 1)
 		require.Nil(t, d.Spec.Versions[0].Subresources.Status)
 		kinds[d.Spec.Names.Kind] = d.Spec.Names.Plural
 	}
 	require.Equal(t, map[string]string{
 		"WorkerDeployment": "workerdeployments", "TemporalWorkerDeployment": "temporalworkerdeployments", "Connection": "connections",
-		"TemporalConnection": "temporalconnections", "WorkerResourceTemplate": "workerresourcetemplates",
+		"ClusterConnection": "clusterconnections", "TemporalConnection": "temporalconnections", "WorkerResourceTemplate": "workerresourcetemplates",
 	}, kinds)
 	require.Contains(t, string(All()[:300]), "in-cluster worker controller's")
 }

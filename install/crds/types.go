@@ -13,11 +13,11 @@ import (
 
 // WorkerDeployment is what one worker deployment is to run and how new versions take over.
 // +kubebuilder:resource:shortName=wd,categories=temporal
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetVersion.buildID`
-// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.status.currentVersion.buildID`
-// +kubebuilder:printcolumn:name="Ramp",type=number,JSONPath=`.status.targetVersion.rampPercentage`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.metadata.annotations.rampart\.dev/target`
+// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.metadata.annotations.rampart\.dev/current`
+// +kubebuilder:printcolumn:name="Ramp",type=string,JSONPath=`.metadata.annotations.rampart\.dev/ramp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.metadata.annotations.rampart\.dev/ready`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.metadata.annotations.rampart\.dev/reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="the name has lower-case letters, digits and inner hyphens, at most 63"
 type WorkerDeployment struct {
@@ -30,11 +30,11 @@ type WorkerDeployment struct {
 
 // TemporalWorkerDeployment is a WorkerDeployment under its earlier name.
 // +kubebuilder:resource:shortName=twd,categories=temporal
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetVersion.buildID`
-// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.status.currentVersion.buildID`
-// +kubebuilder:printcolumn:name="Ramp",type=number,JSONPath=`.status.targetVersion.rampPercentage`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.metadata.annotations.rampart\.dev/target`
+// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.metadata.annotations.rampart\.dev/current`
+// +kubebuilder:printcolumn:name="Ramp",type=string,JSONPath=`.metadata.annotations.rampart\.dev/ramp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.metadata.annotations.rampart\.dev/ready`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.metadata.annotations.rampart\.dev/reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="the name has lower-case letters, digits and inner hyphens, at most 63"
 type TemporalWorkerDeployment struct {
@@ -50,6 +50,17 @@ type TemporalWorkerDeployment struct {
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Connection struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec v1alpha1.ConnectionSpec `json:"spec"`
+}
+
+// ClusterConnection is a Connection that the worker deployments of every namespace may name. Its Secrets are in the namespace of each.
+// +kubebuilder:resource:scope=Cluster,categories=temporal
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterConnection struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 

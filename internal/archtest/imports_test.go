@@ -30,6 +30,7 @@ var (
 
 var rules = map[string]rule{
 	"install/crds":         {ours: []string{"gitops/api"}, never: append([]string{cobra}, pure...)},
+	"install/schemas":      {ours: []string{"gitops/api", "install/crds"}, never: append([]string{cobra}, pure...)},
 	"gitops/api":           {never: append([]string{}, pure...)},
 	"gitops/mirror":        {ours: []string{"internal/printable", "internal/cores"}, never: []string{opa, sdk, cobra}},
 	"gitops/forge":         {ours: []string{"internal/printable", "internal/outgoing"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
@@ -48,6 +49,7 @@ var rules = map[string]rule{
 	"temporal":             {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, git, cobra}},
 	"internal/review": {ours: []string{"internal/printable", "gitops", "gitops/api", "gitops/forge", "gitops/mirror", "gitops/signature", "internal/analysis", "internal/cores", "internal/decisions", "internal/outgoing",
 		"internal/plan", "internal/reconcile", "internal/rollout", "render"}, never: []string{opa, sdk, cobra}},
+	"internal/cluster":    {ours: []string{"gitops/api", "install/crds"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
 	"internal/cores":      {never: append([]string{cobra}, pure...)},
 	"internal/reconcile":  {ours: []string{"internal/printable", "gitops/api", "internal/analysis", "internal/cores", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/printable":  {never: append([]string{cobra}, pure...)},
@@ -70,7 +72,7 @@ var rules = map[string]rule{
 	"internal/parity":     {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":   {},
 	"internal/mutation":   {never: []string{opa, sdk, git, cobra}},
-	"cmd":                 {ours: []string{"gitops", "install/crds", "internal", "policy", "rego", "render", "temporal"}},
+	"cmd":                 {ours: []string{"gitops", "install", "internal", "policy", "rego", "render", "temporal"}},
 }
 
 type listed struct {

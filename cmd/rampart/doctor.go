@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/cluster"
+	"github.com/rampart-gitops/rampart/internal/printable"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var (
+		output     choice
+		repository repositoryFlags
+		server     temporalFlags
+		on         forgeFlags
+		k8s        clusterFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
+		Long: `Doctor takes the flags of rampart run and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
+its configuration, specs and policies can be used; that commits can be signed; that each Temporal answers, and whether its release lacks something; that
+the forge accepts the token; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker controller beside them. Each
+line says what is so, and what to do where something is wrong. It changes nothing.
+
+That a branch is protected is not known before something is pushed. Exit code 1 if a check failed; a warning fails none.`,
+		Example: `  rampart doctor --repo https://git.example.com/team/workers.git --git-token-file token
+  rampart doctor --config bot.yaml --kubeconfig prod.yaml`,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if repository.url == "" {
+				return errors.New("doctor needs a repository: --repo URL, or RAMPART_REPO")
+			}
+			d := &doctor{app: a, repository: repository, server: server, forge: on}
+			if err := d.bot(cmd.Context()); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context") {
+				d.cluster(cmd.Context(), k8s)
+			}
+			return d.tell(cmd.Context(), output.value)
+		},
+	}
+	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
+	repository.addReading(cmd)
+	repository.addWriting(cmd)
+	a.addTemporal(cmd, &server)
+	a.addLimits(cmd, &server)
+	a.addForge(cmd, &on)
+	a.addPolicies(cmd)
+	k8s.add(cmd, "kubeconfig of the cluster that ArgoCD or Flux applies to")
+	return cmd
+}
+
+// verdict is what came of a check.
+type verdict string
+
+// The verdicts.
+const (
+	checkFine    verdict = "ok"
+	checkWarning verdict = "warning"
+	checkFailed  verdict = "failed"
+)
+
+// check is one thing that was looked at.
+type check struct {
+	Check   string  `json:"check"`
+	Verdict verdict `json:"verdict"`
+	// Found is what is so; Do what a person can do about it, "" for nothing.
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"`
+}
+
+// doctor collects checks.
+type doctor struct {
+	*app
+	repository repositoryFlags
+	server     temporalFlags
+	forge      forgeFlags
+	checks     []check
+}
+
+func (d *doctor) fine(name, format string, args ...any) {
+	d.checks = append(d.checks, check{Check: name, Verdict: checkFine, Found: fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) warn(name, found, do string) {
+	d.checks = append(d.checks, check{name, checkWarning, found, do})
+}
+
+func (d *doctor) fail(name, found, do string) {
+	d.checks = append(d.checks, check{name, checkFailed, found, do})
+}
+
+// bot checks what a bot works on. The error is that of what could not be looked at at all.
+func (d *doctor) bot(ctx context.Context) error {
+	repo, closeRepo, err := d.shortLived(d.repository, nil)
+	if err != nil {
+		d.fail("repository", err.Error(), hint(err))
+		return nil
+	}
+	err = d.withRepository(ctx, repo)
+	return errors.Join(err, closeRepo())
+}
+
+func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (err error) {
+	pool, err := d.pool(d.server, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	judges, err := d.judges(ctx)
+	if err != nil {
+		return err
+	}
+	defer judges.close()
+	planner, err := d.planner(ends{d.only(repo), pool, judges}, d.server)
+	if err != nil {
+		return err
+	}
+	world, decided, err := patiently(ctx, planner, time.Second)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		d.fail("repository", err.Error(), hint(err))
+		return nil
+	}
+	d.fine("repository", "branch %s at %.12s can be read", d.repository.branch, world.Git.Commit)
+	d.writing(ctx, repo)
+	d.specs(world)
+	d.rules(world, judges)
+	d.temporal(slices.Concat(decided...))
+	d.reviews(ctx)
+	return ctx.Err()
+}
+
+// writing checks that commits can be pushed and signed.
+func (d *doctor) writing(ctx context.Context, repo *gitops.Repository) {
+	if err := repo.MayPush(ctx); err != nil {
+		d.fail("push", err.Error(), hint(err))
+	} else {
+		d.fine("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the first one", d.repository.branch)
+	}
+	if d.repository.signing.key != "" { // it was opened with the repository
+		d.fine("signing", "commits are signed with %s", d.repository.signing.key)
+	}
+}
+
+// specs checks the configuration and the specs.
+func (d *doctor) specs(world rollout.World) {
+	var wrong []string
+	warnings := 0
+	for _, p := range worldProblems(world) {
+		if p.Severity == v1alpha1.Error {
+			wrong = append(wrong, problemLine(p))
+		} else {
+			warnings++
+		}
+	}
+	deployments := 0
+	for _, env := range world.Environments {
+		deployments += len(env.Deployments)
+		if env.Unusable != nil && len(wrong) == 0 {
+			wrong = append(wrong, env.Unusable.Message)
+		}
+	}
+	said := fmt.Sprintf("environments: %d, worker deployments: %d", len(world.Environments), deployments)
+	switch {
+	case len(wrong) > 0:
+		d.fail("specs", joinSome(wrong, 3), "rampart validate, in a checkout, says all that is wrong")
+	case deployments == 0:
+		d.warn("specs", said, "a spec is a YAML file with kind: "+v1alpha1.KindTemporalWorkerDeployment+" and apiVersion: "+v1alpha1.TemporalAPIVersion)
+	case warnings > 0:
+		d.warn("specs", fmt.Sprintf("%s, warnings: %d", said, warnings), "rampart validate, in a checkout, says which")
+	default:
+		d.fine("specs", "%s", said)
+	}
+}
+
+// rules checks that the policies of each environment, with the bot's own, can be used.
+func (d *doctor) rules(world rollout.World, judges *judges) {
+	var wrong []string
+	for _, env := range world.Environments {
+		for _, p := range env.PolicyProblems {
+			wrong = append(wrong, problemLine(p))
+		}
+		for _, p := range judges.engine(env).Problems() {
+			wrong = append(wrong, p.Error())
+		}
+	}
+	slices.Sort(wrong)
+	if wrong = slices.Compact(wrong); len(wrong) > 0 {
+		d.fail("policies", joinSome(wrong, 3), "rampart policy check, in a checkout, says all that is wrong; until it is mended every raise is held")
+		return
+	}
+	d.fine("policies", "those of each environment can be used")
+}
+
+// temporal checks each Temporal namespace that a spec leads to.
+func (d *doctor) temporal(decided []*reconcile.Decision) {
+	type at struct{ address, namespace string }
+	seen := map[at]bool{}
+	for _, one := range decided {
+		s := one.Snapshot
+		switch {
+		case s.Spec == nil: // it is wrong, and that was said
+			continue
+		case s.Connection == nil:
+			d.fail("connection", fmt.Sprintf("%s, which %s names, is not in the repository", s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace), s.Deployment),
+				"add it, or name one that is there in spec.workerOptions.connectionRef")
+			continue
+		}
+		to := at{s.Connection.Spec.HostPort, s.Spec.Spec.WorkerOptions.TemporalNamespace}
+		if seen[to] {
+			continue
+		}
+		seen[to] = true
+		name := fmt.Sprintf("Temporal %s, namespace %s", to.address, to.namespace)
+		switch o := s.Observation; {
+		case o.Problem != nil:
+			d.fail(name, o.Problem.Message, "")
+		case one.Plan.Status != nil && one.Plan.Status.OlderServer != "":
+			d.warn(name, one.Plan.Status.OlderServer, "")
+		case o.ServerVersion == "":
+			d.fine(name, "answers")
+		default:
+			d.fine(name, "answers, release %s", o.ServerVersion)
+		}
+	}
+}
+
+// reviews checks the forge, if there is one.
+func (d *doctor) reviews(ctx context.Context) {
+	on, err := d.app.forge(d.forge, d.repository)
+	if err != nil {
+		d.fail("forge", err.Error(), "")
+		return
+	}
+	if _, none := on.(forge.None); none {
+		d.fine("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
+		return
+	}
+	login, err := on.Login(ctx)
+	if err != nil {
+		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
+		return
+	}
+	d.fine("forge", "accepts the token of %s", login)
+}
+
+// cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same objects.
+func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
+	const name = "cluster"
+	c, err := f.open()
+	if err != nil {
+		d.fail(name, err.Error(), "")
+		return
+	}
+	found, err := c.Definitions(ctx)
+	if err != nil {
+		d.fail(name, err.Error(), "let the kubeconfig's user get customresourcedefinitions")
+		return
+	}
+	of := map[cluster.State][]string{}
+	for _, f := range found {
+		of[f.State] = append(of[f.State], f.Name)
+	}
+	switch {
+	case len(of[cluster.WithSubresource]) > 0:
+		d.fail(name, "the in-cluster worker controller's definitions drop the status from Git: "+joinSome(of[cluster.WithSubresource], len(found)),
+			"stop that controller, then rampart crds --install --replace-controller")
+	case len(of[cluster.Missing]) > 0:
+		d.fail(name, "custom resource definitions are missing: "+joinSome(of[cluster.Missing], len(found)), "rampart crds --install, or status: Off in rampart.yaml")
+	case len(of[cluster.Different]) > 0:
+		d.warn(name, "custom resource definitions are of another release: "+joinSome(of[cluster.Different], len(found)), "rampart crds --install")
+	default:
+		d.fine(name, "%s has the custom resource definitions of this release", c.Host)
+	}
+	running, err := c.Controllers(ctx)
+	switch {
+	case err != nil:
+		d.warn("controller", err.Error(), "let the kubeconfig's user list deployments, so that a running in-cluster worker controller is found")
+	case len(running) > 0:
+		d.fail("controller", "the in-cluster worker controller runs, and works on the same objects: "+strings.Join(running, ", "), "scale it to 0 before the bot writes")
+	default:
+		d.fine("controller", "no in-cluster worker controller runs")
+	}
+}
+
+// tell prints the checks. The error says how many failed.
+func (d *doctor) tell(ctx context.Context, format string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if format != formatText {
+		if err := d.encode(format, d.checks); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, c := range d.checks {
+		if c.Verdict == checkFailed {
+			failed++
+		}
+		if format != formatText {
+			continue
+		}
+		if _, err := fmt.Fprintf(d.out, "%-8s %s\n", c.Verdict, printable.Line(c.Check+": "+c.Found)); err != nil {
+			return err
+		}
+		if c.Do == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(d.out, "         %s\n", printable.Line(c.Do)); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return &exit{exitError, fmt.Errorf("%d of %d checks failed", failed, len(d.checks))}
+	}
+	return nil
+}
