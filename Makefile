@@ -158,30 +158,42 @@ $(BIN)/octokit-%.tgz:
 github-api: octokit ## the part of GitHub's API that tests are held to, made anew
 	$(GO) run ./internal/githubtest/extract $(BIN)/$(OPENAPI) $(BIN)/$(GRAPHQL) internal/githubtest/testdata
 
-# The custom resource definitions, by controller-gen from the Go types.
-CRDS := crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true paths=./install/crds output:crd:dir
+# The custom resource definitions, and those that the schemas of other kinds are made of, by controller-gen from the Go types.
+CRDS = $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
 .PHONY: crds
-crds: ## the custom resource definitions, made anew from the Go types
-	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) $(CRDS)=install/crds
+crds: ## the custom resource definitions and schemas, made anew from the Go types
+	$(CRDS) paths=./install/crds output:crd:dir=install/crds
+	$(CRDS) paths=./install/schemas output:crd:dir=install/schemas
 
 .PHONY: crds-current
 crds-current: # fails if they are not what the types make
-	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) $(CRDS)=$(BIN)/crds
-	@for f in $(BIN)/crds/*.yaml; do diff -u install/crds/$$(basename $$f) $$f || { echo "$$f is not what the types make: make crds"; exit 1; }; done
+	rm -rf $(BIN)/install
+	$(CRDS) paths=./install/crds output:crd:dir=$(BIN)/install/crds
+	$(CRDS) paths=./install/schemas output:crd:dir=$(BIN)/install/schemas
+	@for f in install/crds/*.yaml install/schemas/*.yaml; do diff -u $$f $(BIN)/$$f || { echo "$$f is not what the types make: make crds"; exit 1; }; done
 
-# The Kubernetes API server that tests of the definitions run: once, five minutes.
-.PHONY: kubernetes
-kubernetes: $(BIN)/kube-apiserver-$(KUBERNETES) ## the Kubernetes API server that tests run, in bin/
+# The Kubernetes and the Flux that tests run: once, ten minutes. They are of one module, so that what they share is compiled once.
+KUBE := $(BIN)/kubernetes-$(KUBERNETES)
+.PHONY: kubernetes flux
+kubernetes: $(KUBE)/kubectl ## the API server, the controllers and the kubectl that tests run, in bin/
+flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
-$(BIN)/kube-apiserver-$(KUBERNETES): test/kubernetes/go.mod
-	mkdir -p $(BIN)
-	cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$@ \
-	  -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES)" k8s.io/kubernetes/cmd/kube-apiserver
+KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$(KUBE)/ \
+  -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES)"
+
+$(KUBE)/kubectl: test/kubernetes/go.mod
+	$(KUBE_BUILD) k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl
+
+$(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.mod
+	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller
+	mkdir -p $(KUBE)/flux
+	cd test/kubernetes && for m in source kustomize; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
+	chmod u+w $(KUBE)/flux/* && touch $@
 
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes ## the custom resource definitions on a real Kubernetes API server; needs etcd
-	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 10m ./cluster
+test-cluster: crds-current kubernetes flux ## what reaches a cluster, on a real Kubernetes with a real Flux; needs etcd
+	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
 
 .PHONY: race
 race: # the slowest first

@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "rewrite testdata/differences.yaml")
 // kinds are the resources of the kinds that reach a cluster.
 var kinds = map[string]string{
 	"WorkerDeployment": "workerdeployments", "TemporalWorkerDeployment": "temporalworkerdeployments", "Connection": "connections",
-	"TemporalConnection": "temporalconnections", "WorkerResourceTemplate": "workerresourcetemplates",
+	"ClusterConnection": "clusterconnections", "TemporalConnection": "temporalconnections", "WorkerResourceTemplate": "workerresourcetemplates",
 }
 
 // difference is a document that one of validate and the API server refuses and the other takes.
@@ -96,7 +96,7 @@ func TestCRDsRefuseWhatValidateRefuses(t *testing.T) {
 // apply brings the CRDs to a new API server and waits until it serves them.
 func apply(t *testing.T) dynamic.Interface {
 	t.Helper()
-	client, err := dynamic.NewForConfig(Start(t))
+	client, err := dynamic.NewForConfig(Start(t).Config)
 	require.NoError(t, err)
 	for _, doc := range documents(t, crds.All()) {
 		object, ok := parsedAny(doc)
@@ -125,8 +125,12 @@ func create(t *testing.T, client dynamic.Interface, object *unstructured.Unstruc
 	if namespace == "" {
 		namespace = "default"
 	}
-	_, err := client.Resource(temporal(kinds[object.GetKind()])).Namespace(namespace).Create(t.Context(), object,
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	resource := client.Resource(temporal(kinds[object.GetKind()]))
+	to := resource.Namespace(namespace)
+	if object.GetKind() == "ClusterConnection" {
+		to = resource
+	}
+	_, err := to.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 

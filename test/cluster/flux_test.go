@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/rampart-gitops/rampart/install/crds"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// delivery is a repository with a spec, a bot that works on it, and a cluster to which it is applied.
+type delivery struct {
+	t       *testing.T
+	rampart rampart
+	server  *Server
+	repo    *gittest.Repo
+	ns      *temporalenv.Namespace
+	client  client.Client
+}
+
+// deliver starts all but what applies the repository.
+func deliver(t *testing.T) *delivery {
+	t.Helper()
+	testneed.Long(t)
+	temporal := temporalenv.Start(t, temporalenv.Options{})
+	ns, err := temporal.Namespace(t.Context(), "orders")
+	require.NoError(t, err)
+	d := &delivery{t: t, rampart: build(t), repo: gittest.NewBareRepo(t), ns: ns, server: StartNode(t, map[string]Image{
+		"worker:v1": workerImage(t, "good"), "worker:v2": workerImage(t, "good"), "worker:v3": workerImage(t, "bad"),
+	})}
+	d.client, err = ns.Client(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(d.client.Close)
+	d.server.Kubectl(t, "", "create", "namespace", "payments")
+	d.server.Kubectl(t, string(crds.All()), "apply", "--server-side", "-f", "-")
+	d.server.established(t)
+	d.repo.Commit(gittest.Commit{Write: map[string]string{"workers/connection.yaml": fmt.Sprintf(
+		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", temporal.Address())}})
+	d.push("worker:v1")
+	d.bot()
+	return d
+}
+
+// push commits a spec with another image.
+func (d *delivery) push(image string) {
+	d.t.Helper()
+	d.repo.Commit(gittest.Commit{Message: "roll out " + image, Write: map[string]string{"workers/checkout.yaml": fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+kind: TemporalWorkerDeployment
+metadata: {name: checkout, namespace: payments}
+spec:
+  replicas: 2
+  workerOptions: {connectionRef: {name: temporal}, temporalNamespace: orders, unsafeCustomBuildID: %s}
+  rollout:
+    strategy: Progressive
+    steps: [{rampPercentage: 50, pauseDuration: 2s}]
+    gate: {workflowType: %s}
+    rollback: {window: 1s}
+  sunset: {scaledownDelay: 1s, deleteDelay: 3s}
+  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q}]}}
+`, strings.ReplaceAll(image, "worker:", ""), temporalenv.Checkout, image)}})
+}
+
+// bot runs rampart run until the test ends.
+func (d *delivery) bot() {
+	d.t.Helper()
+	log, err := os.Create(filepath.Join(d.t.TempDir(), "bot.log"))
+	require.NoError(d.t, err)
+	cmd := exec.Command(d.rampart.file, "run", "--repo", d.repo.URL(), "--interval", "250ms", "--cache-dir", d.t.TempDir())
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(d.t, cmd.Start())
+	d.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if d.t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			d.t.Logf("bot:\n%s\ncommits:\n%s", text, d.repo.Git("log", "--format=%h %an: %s"))
+		}
+		_ = log.Close()
+	})
+}
+
+// eventually waits until kubectl prints what is wanted.
+func (d *delivery) eventually(want string, args ...string) {
+	d.t.Helper()
+	d.server.await(d.t, want, args...)
+}
+
+// ready waits until a version is current, as the cluster tells.
+func (d *delivery) ready(buildID string) {
+	d.t.Helper()
+	d.eventually(buildID+" "+buildID+" True RolloutComplete", "get", "-n", "payments", "twd", "checkout", "--no-headers", "-o",
+		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
+}
+
+// served runs a workflow, and gives the version that it ran on.
+func (d *delivery) served() string {
+	d.t.Helper()
+	run, err := d.client.ExecuteWorkflow(d.t.Context(), client.StartWorkflowOptions{TaskQueue: taskQueue}, temporalenv.Checkout)
+	require.NoError(d.t, err)
+	require.NoError(d.t, run.Get(d.t.Context(), nil))
+	info, err := d.client.DescribeWorkflowExecution(d.t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(d.t, err)
+	return info.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion().GetBuildId()
+}
+
+var blocks = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
+
+// documented is the block of docs/cd.md, in a language, that has some text.
+func documented(t *testing.T, language, has string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cd.md"))
+	require.NoError(t, err)
+	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
+		if block[1] == language && strings.Contains(block[2], has) {
+			return block[2]
+		}
+	}
+	require.Fail(t, "no such block in docs/cd.md", has)
+	return ""
+}
+
+// run runs the commands of a block in a clone of the repository, and gives what they say.
+func (d *delivery) run(block string) string {
+	d.t.Helper()
+	clone := d.t.TempDir()
+	d.repo.Git("clone", "-q", d.repo.Dir, clone)
+	script := strings.ReplaceAll("\n"+block, "\n$ ", "\n")
+	cmd := exec.CommandContext(d.t.Context(), "sh", "-ec", script)
+	cmd.Dir = clone
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.server.Kubeconfig, "HOME="+d.t.TempDir(), "PATH="+filepath.Dir(program(d.t, "kubectl"))+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(d.t, err, "%s", out)
+	return string(out)
+}
+
+// A spec is pushed; Flux applies what the bot writes, the pods are real workers, and the cluster's status follows. The next version passes its gate, ramps, is promoted, and the one
+// before it drains and goes. A bad build gets no traffic. What a person deletes comes back.
+func TestFlux(t *testing.T) {
+	d := deliver(t)
+	d.server.Flux(t)
+	http := gittest.ServeHTTP(t, d.repo, gittest.HTTPConfig{})
+	manifest := strings.NewReplacer(`"https://git.example.com/platform/workers.git"`, http.URL, "interval: 1m,", "interval: 1s,", "interval: 10m", "interval: 5s").
+		Replace(documented(t, "yaml", "kind: Kustomization"))
+	require.Contains(t, manifest, http.URL)
+	d.server.Kubectl(t, manifest, "apply", "-f", "-")
+
+	d.ready("v1")
+	require.Equal(t, "v1", d.served())
+	said := d.run(documented(t, "console", "rampart\\.dev/ready"))
+	require.Contains(t, said, "condition met")
+	require.Regexp(t, `checkout +v1 +v1 +True +RolloutComplete`, said)
+	d.server.Kubectl(t, "", "wait", "-n", "flux-system", "kustomization/workers", "--for=condition=Ready", "--timeout=60s")
+
+	d.push("worker:v2")
+	d.ready("v2")
+	require.Equal(t, "v2", d.served())
+	require.Equal(t, []string{"current v1", "ramp v2 50", "current v2"}, d.ns.RoutingChanges("payments/checkout"))
+	d.eventually("checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
+
+	d.push("worker:v3")
+	d.eventually("v3 v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o",
+		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
+	d.eventually("HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
+	require.Equal(t, "v2", d.served())
+
+	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
+	d.eventually("2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
+	require.Equal(t, "v2", d.served())
+}
+
+// The same without Flux: a pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too.
+func TestKubectlApplies(t *testing.T) {
+	d := deliver(t)
+	commands := documented(t, "console", "kubectl apply --server-side -k")
+	ctx, stop := context.WithCancel(t.Context())
+	applied := make(chan struct{})
+	go func() { // the pipeline
+		defer close(applied)
+		tip := ""
+		for ctx.Err() == nil {
+			if now := d.repo.Tip("main"); now != tip && strings.Contains(d.repo.Git("ls-tree", "--name-only", now), "deploy") {
+				tip = now
+				clone := t.TempDir()
+				d.repo.Git("clone", "-q", d.repo.Dir, clone)
+				_, _ = d.server.kubectl(t, "", "apply", "--server-side", "-k", filepath.Join(clone, "deploy")) // again with the next commit
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-applied })
+	d.ready("v1")
+	require.Contains(t, d.run(commands), "condition met")
+	require.Equal(t, "v1", d.served())
+	d.server.await(t, "v1 True", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status}`)
+	d.push("worker:v2")
+	d.ready("v2")
+	require.Contains(t, d.run(commands), "condition met")
+	require.Equal(t, "v2", d.served())
+}

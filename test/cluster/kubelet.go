@@ -1,0 +1,377 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Image is what a container image holds: a program of this machine.
+type Image struct {
+	// Command is run where the container has none of its own; the container's args follow it.
+	Command []string
+	// Env is in its environment before the container's.
+	Env []string
+}
+
+// nodeName is the one node.
+const nodeName = "node"
+
+// backOff is how long a container that ended waits before it is started again; it doubles, up to 16 times that.
+const backOff = 500 * time.Millisecond
+
+// kubelet is a node, and the scheduler that gives it every pod. A container is a process of this machine: its command, args and environment (values, and fields,
+// ConfigMaps and Secrets that they refer to) are the manifest's. It has no volumes but those of Secrets and ConfigMaps, no probes, no limits and no isolation.
+type kubelet struct {
+	t      testing.TB
+	client kubernetes.Interface
+	dir    string
+
+	mu     sync.Mutex
+	images map[string]Image
+	pods   map[types.UID]*pod
+	all    sync.WaitGroup
+	ended  bool
+}
+
+// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other image is ErrImagePull.
+func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	k := &kubelet{t: t, client: client, dir: t.TempDir(), images: images, pods: map[types.UID]*pod{}}
+	k.register(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
+	factory := informers.NewSharedInformerFactory(client, 0)
+	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { k.changed(ctx, o.(*corev1.Pod)) },
+		UpdateFunc: func(_, o any) { k.changed(ctx, o.(*corev1.Pod)) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			k.deleted(o.(*corev1.Pod))
+		},
+	})
+	require.NoError(t, err)
+	factory.Start(ctx.Done())
+	t.Cleanup(func() {
+		k.mu.Lock()
+		k.ended = true
+		for _, p := range k.pods {
+			p.cancel()
+		}
+		k.mu.Unlock()
+		k.all.Wait()
+		cancel()
+		factory.Shutdown()
+	})
+}
+
+func (k *kubelet) register(ctx context.Context) {
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000")}
+	node, err := k.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
+	require.NoError(k.t, err)
+	node.Status = corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
+	_, err = k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	require.NoError(k.t, err)
+}
+
+// changed schedules a pod, starts it, or has it end.
+func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
+	if p.Spec.NodeName == "" {
+		if p.DeletionTimestamp == nil {
+			err := k.client.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID},
+				Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}, metav1.CreateOptions{})
+			k.note(ctx, "bind", p, err)
+		}
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.pods[p.UID]
+	switch {
+	case k.ended:
+	case known == nil && p.DeletionTimestamp == nil:
+		own, cancel := context.WithCancel(ctx)
+		known = &pod{kubelet: k, object: p, cancel: cancel}
+		k.pods[p.UID] = known
+		k.all.Go(func() { known.run(own) })
+	case known == nil: // it never ran here
+		k.all.Go(func() { k.remove(ctx, p) })
+	case p.DeletionTimestamp != nil:
+		known.cancel()
+	}
+}
+
+func (k *kubelet) deleted(p *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known := k.pods[p.UID]; known != nil {
+		known.cancel()
+		delete(k.pods, p.UID)
+	}
+}
+
+// remove takes a pod that has ended out of the cluster.
+func (k *kubelet) remove(ctx context.Context, p *corev1.Pod) {
+	now := int64(0)
+	err := k.client.CoreV1().Pods(p.Namespace).Delete(context.WithoutCancel(ctx), p.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	k.note(ctx, "delete", p, err)
+}
+
+// note logs what the API server refused, unless the pod is gone or something else changed it.
+func (k *kubelet) note(ctx context.Context, doing string, p *corev1.Pod, err error) {
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		k.t.Logf("kubelet: %s %s/%s: %v", doing, p.Namespace, p.Name, err)
+	}
+}
+
+// pod is a pod that runs.
+type pod struct {
+	*kubelet
+	object *corev1.Pod
+	cancel context.CancelFunc
+
+	mu         sync.Mutex
+	containers []corev1.ContainerStatus
+}
+
+func (p *pod) run(ctx context.Context) {
+	for _, c := range p.object.Spec.Containers {
+		p.containers = append(p.containers, corev1.ContainerStatus{Name: c.Name, Image: c.Image,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}})
+	}
+	var all sync.WaitGroup
+	for i := range p.object.Spec.Containers {
+		all.Go(func() { p.container(ctx, i) })
+	}
+	all.Wait()
+	p.kubelet.mu.Lock()
+	ended := p.ended // with the test: the cluster goes too
+	p.kubelet.mu.Unlock()
+	if !ended {
+		p.remove(ctx, p.object)
+	}
+}
+
+// set changes a container's status, and the pod's with it.
+func (p *pod) set(ctx context.Context, i int, state corev1.ContainerState, ready bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.containers[i]
+	if t := c.State.Terminated; t != nil {
+		c.LastTerminationState = c.State
+	}
+	if state.Running != nil && c.LastTerminationState.Terminated != nil {
+		c.RestartCount++
+	}
+	c.State, c.Ready, c.Started = state, ready, &ready
+	status := corev1.PodStatus{Phase: corev1.PodPending, PodIP: "127.0.0.1", HostIP: "127.0.0.1", ContainerStatuses: p.containers}
+	all := true
+	for _, c := range p.containers {
+		all = all && c.Ready
+		if c.State.Running != nil || c.LastTerminationState.Terminated != nil {
+			status.Phase = corev1.PodRunning
+		}
+	}
+	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		condition := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
+		if kind != corev1.PodInitialized && !all {
+			condition.Status, condition.Reason = corev1.ConditionFalse, "ContainersNotReady"
+		}
+		status.Conditions = append(status.Conditions, condition)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.object.UID}, "status": status})
+	if err == nil {
+		_, err = p.client.CoreV1().Pods(p.object.Namespace).Patch(ctx, p.object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	p.note(ctx, "status of", p.object, err)
+}
+
+// container runs one container again and again until the pod is to end.
+func (p *pod) container(ctx context.Context, i int) {
+	for wait := backOff; ; wait = min(2*wait, 16*backOff) {
+		code, problem := p.once(ctx, i)
+		if ctx.Err() != nil {
+			return
+		}
+		if problem == nil {
+			p.set(ctx, i, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Error", FinishedAt: metav1.Now()}}, false)
+			problem = &waiting{"CrashLoopBackOff", fmt.Errorf("back-off %s restarting failed container=%s", wait, p.object.Spec.Containers[i].Name)}
+		}
+		p.set(ctx, i, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: problem.reason, Message: problem.Error()}}, false)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// waiting is why a container does not run.
+type waiting struct {
+	reason string
+	error
+}
+
+// once runs a container's process to its end, which is asked for once the pod is to end.
+func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
+	c := p.object.Spec.Containers[i]
+	p.kubelet.mu.Lock()
+	image, there := p.images[c.Image]
+	p.kubelet.mu.Unlock()
+	switch {
+	case !there:
+		return 0, &waiting{"ErrImagePull", fmt.Errorf("no image %q on this machine", c.Image)}
+	case c.ReadinessProbe != nil || c.LivenessProbe != nil || c.StartupProbe != nil || len(p.object.Spec.InitContainers) > 0:
+		return 0, &waiting{"CreateContainerConfigError", errors.New("this kubelet has no probes and no init containers")}
+	}
+	env, err := p.environment(ctx, c)
+	if err != nil {
+		return 0, &waiting{"CreateContainerConfigError", err}
+	}
+	argv := slices.Concat(c.Command, c.Args)
+	if len(c.Command) == 0 {
+		argv = slices.Concat(image.Command, c.Args)
+	}
+	for i := range argv {
+		argv[i] = expand(argv[i], env)
+	}
+	out, err := os.OpenFile(filepath.Join(p.dir, p.object.Namespace+"_"+p.object.Name+"_"+c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, &waiting{"CreateContainerError", err}
+	}
+	defer func() { _ = out.Close() }()
+	grace := 30 * time.Second
+	if seconds := p.object.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = image.Env
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		cmd.Env = append(cmd.Env, name+"="+env[name])
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, &waiting{"CreateContainerError", err}
+	}
+	p.set(ctx, i, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, true)
+	_ = cmd.Wait() // the exit code says it
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+// environment is what the variables of a container come to.
+func (p *pod) environment(ctx context.Context, c corev1.Container) (map[string]string, error) {
+	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": p.dir, "HOSTNAME": p.object.Name}
+	for _, from := range c.EnvFrom {
+		data, err := p.data(ctx, from.ConfigMapRef, from.SecretRef)
+		if err != nil {
+			return nil, err
+		}
+		for key, value := range data {
+			env[from.Prefix+key] = value
+		}
+	}
+	for _, e := range c.Env {
+		if e.ValueFrom == nil {
+			env[e.Name] = expand(e.Value, env)
+			continue
+		}
+		var data map[string]string
+		var err error
+		key, optional := "", (*bool)(nil)
+		switch from := e.ValueFrom; {
+		case from.FieldRef != nil:
+			env[e.Name] = map[string]string{"metadata.name": p.object.Name, "metadata.namespace": p.object.Namespace, "metadata.uid": string(p.object.UID),
+				"spec.nodeName": nodeName, "status.podIP": "127.0.0.1"}[from.FieldRef.FieldPath]
+			continue
+		case from.ConfigMapKeyRef != nil:
+			key, optional = from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional
+			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{LocalObjectReference: from.ConfigMapKeyRef.LocalObjectReference, Optional: optional}, nil)
+		case from.SecretKeyRef != nil:
+			key, optional = from.SecretKeyRef.Key, from.SecretKeyRef.Optional
+			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{LocalObjectReference: from.SecretKeyRef.LocalObjectReference, Optional: optional})
+		default:
+			err = fmt.Errorf("variable %s: this kubelet does not know its source", e.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		value, there := data[key]
+		switch {
+		case there:
+			env[e.Name] = value
+		case optional == nil || !*optional:
+			return nil, fmt.Errorf("couldn't find key %s for variable %s", key, e.Name)
+		}
+	}
+	return env, nil
+}
+
+// data of a ConfigMap or a Secret; none where it is optional and not there.
+func (p *pod) data(ctx context.Context, config *corev1.ConfigMapEnvSource, secret *corev1.SecretEnvSource) (map[string]string, error) {
+	out, optional := map[string]string{}, (*bool)(nil)
+	var err error
+	switch {
+	case config != nil:
+		optional = config.Optional
+		var found *corev1.ConfigMap
+		if found, err = p.client.CoreV1().ConfigMaps(p.object.Namespace).Get(ctx, config.Name, metav1.GetOptions{}); err == nil {
+			out = found.Data
+		}
+	case secret != nil:
+		optional = secret.Optional
+		var found *corev1.Secret
+		if found, err = p.client.CoreV1().Secrets(p.object.Namespace).Get(ctx, secret.Name, metav1.GetOptions{}); err == nil {
+			for key, value := range found.Data {
+				out[key] = string(value)
+			}
+		}
+	}
+	if apierrors.IsNotFound(err) && optional != nil && *optional {
+		return nil, nil
+	}
+	return out, err
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_.-][A-Za-z0-9_.-]*\)`)
+
+// expand replaces $(NAME) as Kubernetes does: $$ is a $, and a name that is not set stays as it is written.
+func expand(text string, env map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(m string) string {
+		if m == "$$" {
+			return "$"
+		}
+		if value, ok := env[m[2:len(m)-1]]; ok {
+			return value
+		}
+		return m
+	})
+}

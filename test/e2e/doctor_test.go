@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+)
+
+// A spec names a connection without a namespace, moves to another one, and back to one of its own; doctor finds nothing wrong.
+func TestClusterConnection(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	cluster := func(name string) string {
+		return "apiVersion: temporal.io/v1alpha1\nkind: ClusterConnection\nmetadata: {name: " + name + "}\nspec: {hostPort: \"" + w.server.Address() + "\"}\n"
+	}
+	spec := func(ref string) string {
+		return "apiVersion: temporal.io/v1alpha1\nkind: WorkerDeployment\nmetadata: {name: checkout, namespace: " + kubeNamespace + "}\nspec:\n" +
+			"  replicas: 1\n  workerOptions: {connectionRef: " + ref + ", temporalNamespace: NAMESPACE}\n  rollout: {strategy: AllAtOnce}\n" +
+			"  template: {spec: {containers: [{name: worker, image: \"app:v1\"}]}}\n"
+	}
+	w.push("add checkout", map[string]string{"workers/connections.yaml": cluster("eu") + "---\n" + cluster("us"),
+		"workers/checkout.yaml": spec("{kind: ClusterConnection, name: eu}")})
+	w.awaitReady("app:v1")
+	require.Equal(t, v1alpha1.ConnectionKind("ClusterConnection"), w.routing().Connection.Kind)
+	require.Equal(t, &v1alpha1.ConnectionRef{Kind: "ClusterConnection", Name: "eu"}, w.status().ObservedConnectionRef)
+
+	w.push("another one", map[string]string{"workers/checkout.yaml": spec("{kind: ClusterConnection, name: us}")})
+	w.eventually("recorded", func() bool { return w.status().ObservedConnectionRef.Name == "us" })
+	w.push("its own", map[string]string{"workers/checkout.yaml": spec("{name: temporal}")})
+	w.eventually("recorded", func() bool { return *w.status().ObservedConnectionRef == v1alpha1.ConnectionRef{Kind: "Connection", Name: "temporal"} })
+	require.Equal(t, []string{"current v1"}, w.calls(), "traffic stays")
+
+	out, err := w.doctor().CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "ok       Temporal "+w.server.Address()+", namespace "+w.ns.Name()+": answers, release ")
+	w.push("nowhere", map[string]string{"workers/checkout.yaml": spec("{kind: ClusterConnection, name: moon}")})
+	w.eventually("said", func() bool { return w.reason() == "ConnectionNotFound" })
+	out, err = w.doctor().CombinedOutput()
+	require.ErrorContains(t, err, "exit status 1", "%s", out)
+	require.Contains(t, string(out), "failed   connection: ClusterConnection moon, which "+w.id()+" names, is not in the repository")
+}
+
+func (w *world) doctor() *exec.Cmd {
+	return w.command(w.t.Context(), binary, append([]string{"doctor", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access...)...)
+}
