@@ -122,7 +122,7 @@ spec:
 	require.Empty(t, violation(t, all, good))
 	for _, c := range []struct{ old, now, want string }{
 		{"rampPercentage", "rampPercent", "additional properties 'rampPercent' not allowed"},
-		{"strategy: Progressive", "strategy: Progresive", "value must be one of 'Manual', 'AllAtOnce', 'Progressive'"},
+		{"strategy: Progressive", "strategy: Stepwise", "value must be one of 'Manual', 'AllAtOnce', 'Progressive'"},
 		{"rampPercentage: 5", "rampPercentage: 100", "exclusiveMaximum: got 100, want 100"},
 		{"10m", "10 minutes", "does not match pattern"},
 		{"temporalNamespace: orders", "taskQueue: orders", "missing property 'temporalNamespace'"},
