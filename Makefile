@@ -174,8 +174,9 @@ crds-current: # fails if they are not what the types make
 
 # The Kubernetes and the Flux that tests run: once, ten minutes. They are of one module, so that what they share is compiled once.
 KUBE := $(BIN)/kubernetes-$(KUBERNETES)
-.PHONY: kubernetes flux
+.PHONY: kubernetes flux argocd
 kubernetes: $(KUBE)/kubectl ## the API server, the controllers and the kubectl that tests run, in bin/
+argocd: $(KUBE)/argocd-manifests/argocd-cm.yaml ## the Argo CD that tests run, in bin/
 flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
@@ -191,8 +192,17 @@ $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.m
 	cd test/kubernetes && for m in source kustomize; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
 	chmod u+w $(KUBE)/flux/* && touch $@
 
+# The repo-server runs a script of the module's for each commit, whether commits are verified or not, and the kustomize in its PATH.
+$(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
+	$(KUBE_BUILD) github.com/argoproj/argo-cd/v3/cmd sigs.k8s.io/kustomize/kustomize/v5
+	mv $(KUBE)/cmd $(KUBE)/argocd
+	mkdir -p $(@D)/crds
+	cd test/kubernetes && dir="$$($(GO) list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)" && install -m 755 "$$dir"/hack/git-verify-wrapper.sh $(CURDIR)/$(KUBE)/ && \
+	  cp -f "$$dir"/manifests/crds/*-crd.yaml $(CURDIR)/$(@D)/crds/ && cp -f "$$dir"/manifests/base/config/argocd-cm.yaml $(CURDIR)/$@
+	chmod -R u+w $(@D) && touch $@
+
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes flux ## what reaches a cluster, on a real Kubernetes with a real Flux; needs etcd
+test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux and a real Argo CD; needs etcd and Redis
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
 
 .PHONY: race

@@ -99,7 +99,8 @@ func (v version) object() (map[string]any, error) {
 		}
 	}
 	setReplicas(spec, v.replicas)
-	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}, nil
+	object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+	return object, keepPlaceholders(object)
 }
 
 func (v version) labels() map[string]any {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -11,8 +12,10 @@ import (
 // What the guards and hints say to ArgoCD and Flux.
 const (
 	argoNoPrune     = "Prune=false"
+	argoNoDelete    = "Delete=false" // nor when the Application is deleted
 	argoNoDryRun    = "SkipDryRunOnMissingResource=true"
 	fluxNoPrune     = "disabled"
+	fluxAsItIs      = "disabled"
 	optionSeparator = ","
 )
 
@@ -29,15 +32,17 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	}
 	switch guard {
 	case v1alpha1.GuardOn:
-		annotations[rollout.AnnotationArgoSync] = addOption(options, argoNoPrune)
+		annotations[rollout.AnnotationArgoSync] = addOption(addOption(options, argoNoPrune), argoNoDelete)
 		annotations[rollout.AnnotationFluxPrune] = fluxNoPrune
 		return nil
 	case v1alpha1.GuardOff:
 	default:
 		return fmt.Errorf("guard %q is neither %s nor %s", guard, v1alpha1.GuardOn, v1alpha1.GuardOff)
 	}
-	if !hasOption(ownOptions, argoNoPrune) {
-		options = dropOption(options, argoNoPrune)
+	for _, option := range []string{argoNoPrune, argoNoDelete} {
+		if !hasOption(ownOptions, option) {
+			options = dropOption(options, option)
+		}
 	}
 	_, isOwn := own[rollout.AnnotationArgoSync]
 	putText(annotations, rollout.AnnotationArgoSync, options, isOwn)
@@ -49,6 +54,35 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 		}
 	}
 	return nil
+}
+
+// keepPlaceholders has Flux leave an object as it is if it has a ${…} somewhere: its post-build substitution would put something else there.
+func keepPlaceholders(object map[string]any) error {
+	if !hasPlaceholder(object) {
+		return nil
+	}
+	annotations, err := annotationsOf(object)
+	if err != nil {
+		return err
+	}
+	annotations[rollout.AnnotationFluxSubstitute] = fluxAsItIs
+	return nil
+}
+
+func hasPlaceholder(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${")
+	case []any:
+		return slices.ContainsFunc(v, hasPlaceholder)
+	case map[string]any:
+		for key, value := range v {
+			if hasPlaceholder(key) || hasPlaceholder(value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // text gives an annotation, "" if it is missing.

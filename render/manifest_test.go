@@ -65,7 +65,7 @@ func TestReconnectTakenOver(t *testing.T) {
 kind: Deployment
 metadata:
   annotations:
-    argocd.argoproj.io/sync-options: Replace=true,Prune=false
+    argocd.argoproj.io/sync-options: Replace=true,Prune=false,Delete=false
     kustomize.toolkit.fluxcd.io/prune: disabled
   name: checkout-v1-f95c
   namespace: payments
@@ -191,7 +191,7 @@ func TestOwnPathStays(t *testing.T) {
 	}
 	for added, want := range map[string][]string{
 		"{name: ADDED_LATER, value: \"1\"}":                                                {"/etc/temporal/server-ca/ca.crt"},
-		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /etc/temporal/server-ca/ca.crt}":         {"/etc/temporal/server-ca/ca.crt"},
+		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /etc/temporal/server-ca/ca.crt}":  {"/etc/temporal/server-ca/ca.crt"},
 		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /certs/own.crt}":                  {"/certs/own.crt"},
 		"{name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, valueFrom: {secretKeyRef: {name: own}}}": {""},
 	} {
@@ -205,7 +205,7 @@ func TestOwnPathStays(t *testing.T) {
 }
 
 func TestEditWithoutChangeKeepsTheBytes(t *testing.T) {
-	guarded := strings.Replace(takenOver, "Replace=true}", "'Replace=true, Prune=false', kustomize.toolkit.fluxcd.io/prune: disabled}", 1)
+	guarded := strings.Replace(takenOver, "Replace=true}", "'Replace=true, Prune=false,Delete=false', kustomize.toolkit.fluxcd.io/prune: disabled}", 1)
 	got, err := editManifest(guarded, edit{replicas(2), v1alpha1.GuardOn, nil})
 	require.NoError(t, err)
 	require.Equal(t, guarded, got)
@@ -303,4 +303,14 @@ func FuzzParseManifest(f *testing.F) {
 			require.Empty(t, cmp.Diff(got, again), "%q", data)
 		}
 	})
+}
+
+// Flux leaves what has a placeholder of a shell in it as it is; what has none it may substitute in, which changes nothing.
+func TestPlaceholdersStay(t *testing.T) {
+	for text, want := range map[string]bool{"echo ${HOME}": true, "echo $HOME $(NAME)": false} {
+		object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"args": []any{text}}}
+		require.NoError(t, keepPlaceholders(object))
+		annotations, _ := object["metadata"].(map[string]any)["annotations"].(map[string]any)
+		require.Equal(t, want, annotations[rollout.AnnotationFluxSubstitute] == "disabled", text)
+	}
 }

@@ -103,7 +103,9 @@ func checkCA(t *rapid.T, v version, c corev1.Container, got string) {
 	if got != want {
 		t.Fatalf("%s has the certificates to trust at %q, not %q: %v", c.Name, got, want, c.Env)
 	}
-	mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "temporal-server-ca" && m.MountPath == "/etc/temporal/server-ca" })
+	mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == "temporal-server-ca" && m.MountPath == "/etc/temporal/server-ca"
+	})
 	if mounted != (secret != "") {
 		t.Fatalf("%s mounts the certificates to trust: %v, with a Secret %q", c.Name, mounted, secret)
 	}
@@ -334,7 +336,7 @@ var containerGen = rapid.Custom(func(t *rapid.T) map[string]any {
 		return map[string]any{
 			// the last three are only Rampart's where it sets them
 			"name":  rapid.SampledFrom([]string{"A", "LOG_LEVEL", "WORKER_BUILD_ID", "TEMPORAL_TLS_CERT_PATH", "TEMPORAL_TLS_SERVER_CA_CERT_PATH"}).Draw(t, "name"),
-			"value": rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "0x1F", "a\nb", "/etc/temporal/server-ca/ca.crt"})).Draw(t, "value"),
+			"value": rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "0x1F", "a\nb", "${NAME}", "/etc/temporal/server-ca/ca.crt"})).Draw(t, "value"),
 		}
 	}), 0, 3))
 	maybe(t, c, "volumeMounts", rapid.SampledFrom([][]any{{}, {map[string]any{"name": "scratch", "mountPath": "/scratch"}}}))

@@ -64,6 +64,9 @@ func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 	if spec, ok := object["spec"].(map[string]any); ok {
 		r.fill(spec)
 	}
+	if err := keepPlaceholders(object); err != nil {
+		return "", err
+	}
 	return yamlText(object)
 }
 

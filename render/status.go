@@ -123,6 +123,9 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	for key, value := range summary(status) {
 		putText(annotations, key, value, false)
 	}
+	if err := keepPlaceholders(object); err != nil {
+		return "", err
+	}
 	return yamlText(object)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/health"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -30,6 +31,7 @@ func (a *app) runCommand() *cobra.Command {
 		once       bool
 		interval   time.Duration
 		grace      time.Duration
+		checks     string
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -56,6 +58,9 @@ With --webhook-address it listens for webhooks of GitHub, GitLab, Gitea and Forg
 something happened; --interval stays as it is, for those that get lost. They are proven by the secrets of
 --webhook-secret-file, one a line, or of RAMPART_WEBHOOK_SECRET; without a secret only a loopback address is listened on.
 
+With --health-address it answers health checks over HTTP: /healthz while the process runs, /readyz with 200 once a cycle has read Git and Temporal, and with
+503 before that and while the repository refuses the bot. Both show when that was last.
+
 HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
   rampart run --repo git@git.example.com:team/workers.git --git-ssh-key-file key --temporal-connections connections.yaml
@@ -72,6 +77,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return fmt.Errorf("--interval has to be positive, not %s", interval)
 			case once && hooks.address != "":
 				return errors.New("--webhook-address is for the loop: leave out --once, or the address")
+			case once && checks != "":
+				return errors.New("--health-address is for the loop: leave out --once, or the address")
 			}
 			judges, err := a.openJudges()
 			if err != nil {
@@ -103,6 +110,11 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer stopHooks()
+			stopHealth, err := l.answer(cmd.Context(), checks)
+			if err != nil {
+				return err
+			}
+			defer stopHealth()
 			defer judges.keepUp(cmd.Context())()
 			return l.run(cmd.Context())
 		},
@@ -119,6 +131,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
 	cmd.Flags().DurationVar(&grace, "refused-grace", reconcile.DefaultRefusedGrace,
 		"how long the repository may refuse the bot's credentials, or be gone, until the bot touches nothing any more and exits with an error")
+	cmd.Flags().StringVar(&checks, "health-address", "", "host:port to answer /healthz and /readyz on")
 	return cmd
 }
 
@@ -148,6 +161,8 @@ type loop struct {
 	looked bool
 	// unread is of how many worker deployments Temporal could not be read in the last cycle, of the total that was looked at.
 	unread, total int
+	// health is what health checks are told.
+	health health.State
 }
 
 // run runs cycles until the context ends. The error says that the repository is not the bot's own any more.
@@ -160,6 +175,7 @@ func (l *loop) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		l.noteHealth(err)
 		if errors.Is(err, rollout.ErrNotOurs) {
 			return err
 		}
@@ -177,6 +193,33 @@ func (l *loop) run(ctx context.Context) error {
 	}
 	l.log.InfoContext(context.WithoutCancel(ctx), "stopped", "reason", context.Cause(ctx).Error())
 	return nil //nolint:nilerr // a cycle that failed was logged, and is tried again
+}
+
+// answer answers health checks on an address, if there is one, until stop.
+func (l *loop) answer(ctx context.Context, address string) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	at, stop, err := l.health.Listen(ctx, address, l.log)
+	if err != nil {
+		return nil, err
+	}
+	l.log.InfoContext(ctx, "answering health checks", "address", at)
+	return stop, nil
+}
+
+// noteHealth tells health checks how a cycle ended. What they are told is for everybody; the log says more.
+func (l *loop) noteHealth(err error) {
+	switch {
+	case errors.Is(err, rollout.ErrRefused), errors.Is(err, rollout.ErrNotOurs):
+		l.health.Refused("the repository refuses the bot, or is gone")
+	case err != nil:
+		l.health.Failed("the last cycle failed")
+	case l.total > 0 && l.unread == l.total:
+		l.health.Failed("Temporal could not be read")
+	default:
+		l.health.Succeeded(l.now())
+	}
 }
 
 // outlive gives a context that ends a grace period after another.

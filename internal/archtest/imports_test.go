@@ -63,6 +63,7 @@ var rules = map[string]rule{
 	"internal/gitlabtest": {ours: []string{"internal/printable", "gitops/forge", "internal/forgetest", "internal/gittest", "internal/outgoing", "internal/testneed"}, never: []string{opa, sdk, git, cobra}},
 	"internal/giteatest":  {ours: []string{"internal/testneed"}, never: []string{opa, sdk, git, cobra}},
 	"internal/gittest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
+	"internal/health":     {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/metrics":    {ours: []string{"internal/printable", "gitops/api", "internal/outgoing", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/promtest":   {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/testneed":   {never: []string{opa, sdk, git, cobra}},

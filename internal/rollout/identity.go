@@ -192,14 +192,16 @@ const (
 
 // Guards against pruning, and the annotation that makes a changed status a difference.
 const (
-	AnnotationArgoSync   = "argocd.argoproj.io/sync-options"
-	AnnotationFluxPrune  = "kustomize.toolkit.fluxcd.io/prune"
-	AnnotationStatusHash = "rampart.dev/status-hash"
-	AnnotationRetire     = "rampart.dev/retire"
-	AnnotationReady      = "rampart.dev/ready"
-	AnnotationStalled    = "rampart.dev/stalled"
-	AnnotationReason     = "rampart.dev/reason"
-	AnnotationTarget     = "rampart.dev/target"
-	AnnotationCurrent    = "rampart.dev/current"
-	AnnotationRamp       = "rampart.dev/ramp"
+	AnnotationArgoSync  = "argocd.argoproj.io/sync-options"
+	AnnotationFluxPrune = "kustomize.toolkit.fluxcd.io/prune"
+	// AnnotationFluxSubstitute has Flux's post-build substitution leave an object as it is.
+	AnnotationFluxSubstitute = "kustomize.toolkit.fluxcd.io/substitute"
+	AnnotationStatusHash     = "rampart.dev/status-hash"
+	AnnotationRetire         = "rampart.dev/retire"
+	AnnotationReady          = "rampart.dev/ready"
+	AnnotationStalled        = "rampart.dev/stalled"
+	AnnotationReason         = "rampart.dev/reason"
+	AnnotationTarget         = "rampart.dev/target"
+	AnnotationCurrent        = "rampart.dev/current"
+	AnnotationRamp           = "rampart.dev/ramp"
 )

@@ -69,7 +69,7 @@ spec:
     gate: {workflowType: %s}
     rollback: {window: 1s}
   sunset: {scaledownDelay: 1s, deleteDelay: 3s}
-  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q}]}}
+  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [{name: GREETING, value: "${GREETING}"}]}]}}
 `, strings.ReplaceAll(image, "worker:", ""), temporalenv.Checkout, image)}})
 }
 
@@ -153,13 +153,16 @@ func TestFlux(t *testing.T) {
 	d := deliver(t)
 	d.server.Flux(t)
 	http := gittest.ServeHTTP(t, d.repo, gittest.HTTPConfig{})
-	manifest := strings.NewReplacer(`"https://git.example.com/platform/workers.git"`, http.URL, "interval: 1m,", "interval: 1s,", "interval: 10m", "interval: 5s").
+	manifest := strings.NewReplacer(`"https://git.example.com/platform/workers.git"`, http.URL, "interval: 1m,", "interval: 1s,", "interval: 10m", "interval: 5s",
+		"path: ./deploy", "path: ./deploy\n  postBuild: {substitute: {GREETING: wrong}}").
 		Replace(documented(t, "yaml", "kind: Kustomization"))
 	require.Contains(t, manifest, http.URL)
 	d.server.Kubectl(t, manifest, "apply", "-f", "-")
 
 	d.ready("v1")
 	require.Equal(t, "v1", d.served())
+	d.eventually("${GREETING}", "get", "-n", "payments", "deployment", "checkout-v1", "-o",
+		`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="GREETING")].value}`) // manifests are left as they are written
 	said := d.run(documented(t, "console", "rampart\\.dev/ready"))
 	require.Contains(t, said, "condition met")
 	require.Regexp(t, `checkout +v1 +v1 +True +RolloutComplete`, said)
@@ -209,5 +212,40 @@ func TestKubectlApplies(t *testing.T) {
 	d.push("worker:v2")
 	d.ready("v2")
 	require.Contains(t, d.run(commands), "condition met")
+	require.Equal(t, "v2", d.served())
+}
+
+// The same by ArgoCD, which applies the status too, and judges the application's health by it.
+func TestArgoCD(t *testing.T) {
+	d := deliver(t)
+	d.server.ArgoCD(t, documented(t, "yaml", "resource.customizations.health"))
+	http := gittest.ServeHTTP(t, d.repo, gittest.HTTPConfig{})
+	manifest := strings.ReplaceAll(documented(t, "yaml", "kind: Application"), `"https://git.example.com/platform/workers.git"`, http.URL)
+	require.Contains(t, manifest, http.URL)
+	d.server.Kubectl(t, manifest, "apply", "-f", "-")
+	health := func(want string) {
+		t.Helper()
+		d.eventually(want, "get", "-n", "argocd", "application", "workers", "-o", "jsonpath={.status.sync.status} {.status.health.status}")
+	}
+	status := `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].reason}`
+
+	d.ready("v1")
+	d.eventually("v1 True RolloutComplete", "get", "-n", "payments", "twd", "checkout", "-o", status)
+	health("Synced Healthy")
+	require.Equal(t, "v1", d.served())
+
+	d.push("worker:v2")
+	d.ready("v2")
+	health("Synced Healthy")
+	require.Equal(t, "v2", d.served())
+	d.eventually("checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
+
+	d.push("worker:v3")
+	d.eventually("v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o", status)
+	health("Synced Degraded")
+	require.Equal(t, "v2", d.served())
+
+	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
+	d.eventually("2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
 	require.Equal(t, "v2", d.served())
 }

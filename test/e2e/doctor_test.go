@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"net/http"
 	"os/exec"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +32,9 @@ func TestClusterConnection(t *testing.T) {
 	w.push("another one", map[string]string{"workers/checkout.yaml": spec("{kind: ClusterConnection, name: us}")})
 	w.eventually("recorded", func() bool { return w.status().ObservedConnectionRef.Name == "us" })
 	w.push("its own", map[string]string{"workers/checkout.yaml": spec("{name: temporal}")})
-	w.eventually("recorded", func() bool { return *w.status().ObservedConnectionRef == v1alpha1.ConnectionRef{Kind: "Connection", Name: "temporal"} })
+	w.eventually("recorded", func() bool {
+		return *w.status().ObservedConnectionRef == v1alpha1.ConnectionRef{Kind: "Connection", Name: "temporal"}
+	})
 	require.Equal(t, []string{"current v1"}, w.calls(), "traffic stays")
 
 	out, err := w.doctor().CombinedOutput()
@@ -45,4 +49,29 @@ func TestClusterConnection(t *testing.T) {
 
 func (w *world) doctor() *exec.Cmd {
 	return w.command(w.t.Context(), binary, append([]string{"doctor", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access...)...)
+}
+
+// Health checks are answered at once, and the bot is ready once it has read Git and Temporal.
+func TestHealthChecks(t *testing.T) {
+	w := newWorld(t)
+	b := w.start("--health-address", "127.0.0.1:0")
+	var address string
+	w.eventually("an address", func() bool {
+		at := regexp.MustCompile(`msg="answering health checks" address=(\S+)`).FindStringSubmatch(b.log.String())
+		if at != nil {
+			address = at[1]
+		}
+		return at != nil
+	})
+	status := func(path string) int {
+		answer, err := http.Get("http://" + address + path) //nolint:noctx // of a process beside the test
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode
+	}
+	require.Equal(t, 200, status("/healthz"))
+	require.Equal(t, 503, status("/readyz"), "the repository is empty")
+	w.pushSpec("v1", specText{image: "app:v1"})
+	w.eventually("ready", func() bool { return status("/readyz") == 200 })
+	require.Equal(t, 200, status("/healthz"))
 }

@@ -1,4 +1,4 @@
-// The Kubernetes, Flux and Argo CD that tests run: make kubernetes and make delivery build their programs into bin/ from it. A module of its own, so that
+// The Kubernetes, Flux and Argo CD that tests run: make kubernetes, make flux and make argocd build their programs into bin/ from it. A module of its own, so that
 // nothing of them gets into ours, and one for all, so that what they share is compiled once. The staging modules, which k8s.io/kubernetes replaces in its own tree, are
 // replaced by their releases; what is not to be had under the version that a module wants, by the nearest one.
 module github.com/rampart-gitops/rampart/test/kubernetes
@@ -14,6 +14,7 @@ tool (
 	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager
 	k8s.io/kubernetes/cmd/kubectl
+	sigs.k8s.io/kustomize/kustomize/v5
 )
 
 require (
@@ -23,6 +24,7 @@ require (
 	github.com/fluxcd/source-controller v1.9.6
 	helm.sh/helm/v4 v4.2.4
 	k8s.io/kubernetes v1.36.3
+	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1
 )
 
 require (
@@ -548,7 +550,7 @@ require (
 	sigs.k8s.io/controller-runtime v0.24.1 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
-	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect
+	sigs.k8s.io/kustomize/cmd/config v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kyaml v0.21.1 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/release-utils v0.12.4 // indirect
