@@ -177,7 +177,7 @@ KUBE := $(BIN)/kubernetes-$(KUBERNETES)
 .PHONY: kubernetes flux argocd
 kubernetes: $(KUBE)/kubectl ## the API server, the controllers and the kubectl that tests run, in bin/
 argocd: $(KUBE)/argocd-manifests/argocd-cm.yaml ## the Argo CD that tests run, in bin/
-flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux that tests run, in bin/
+flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
 KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$(KUBE)/ \
@@ -187,7 +187,7 @@ $(KUBE)/kubectl: test/kubernetes/go.mod
 	$(KUBE_BUILD) k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl
 
 $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.mod
-	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller
+	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller helm.sh/helm/v4/cmd/helm
 	mkdir -p $(KUBE)/flux
 	cd test/kubernetes && for m in source kustomize; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
 	chmod u+w $(KUBE)/flux/* && touch $@

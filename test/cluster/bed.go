@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +21,7 @@ func StartNode(t testing.TB, images map[string]Image) *Server {
 		"--bind-address", "127.0.0.1", "--secure-port", freePort(t), "--cert-dir", t.TempDir(), "--leader-elect=false", "--service-account-private-key-file", s.signing,
 		"--concurrent-deployment-syncs", "2", "--controllers", "deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,"+
 			"serviceaccount-controller,root-ca-certificate-publisher-controller")
-	StartKubelet(t, s.Config, images)
+	s.Logs = StartKubelet(t, s.Config, images)
 	return s
 }
 
@@ -79,6 +81,16 @@ func (s *Server) await(t testing.TB, want string, args ...string) {
 		}
 		return err
 	})
+}
+
+// Helm runs helm on the cluster, and gives what it prints; it has to succeed.
+func (s *Server) Helm(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, "helm"), append(args, "--kubeconfig", s.Kubeconfig)...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
 }
 
 // Kubectl runs kubectl on the cluster, with an input, and gives what it prints; it has to succeed.

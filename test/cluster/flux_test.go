@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,14 +20,13 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// delivery is a repository with a spec, a bot that works on it, and a cluster to which it is applied.
+// delivery is a repository with a spec, a cluster to which it is applied, and a bot in that cluster that works on it.
 type delivery struct {
-	t       *testing.T
-	rampart rampart
-	server  *Server
-	repo    *gittest.Repo
-	ns      *temporalenv.Namespace
-	client  client.Client
+	t      *testing.T
+	server *Server
+	repo   *gittest.Repo
+	ns     *temporalenv.Namespace
+	client client.Client
 }
 
 // deliver starts all but what applies the repository.
@@ -38,8 +36,10 @@ func deliver(t *testing.T) *delivery {
 	temporal := temporalenv.Start(t, temporalenv.Options{})
 	ns, err := temporal.Namespace(t.Context(), "orders")
 	require.NoError(t, err)
-	d := &delivery{t: t, rampart: build(t), repo: gittest.NewBareRepo(t), ns: ns, server: StartNode(t, map[string]Image{
+	program := build(t)
+	d := &delivery{t: t, repo: gittest.NewBareRepo(t), ns: ns, server: StartNode(t, map[string]Image{
 		"worker:v1": workerImage(t, "good"), "worker:v2": workerImage(t, "good"), "worker:v3": workerImage(t, "bad"),
+		"rampart:test": {Command: []string{program.file}},
 	})}
 	d.client, err = ns.Client(t.Context())
 	require.NoError(t, err)
@@ -73,24 +73,33 @@ spec:
 `, strings.ReplaceAll(image, "worker:", ""), temporalenv.Checkout, image)}})
 }
 
-// bot runs rampart run until the test ends.
+// bot installs the chart, and waits until the bot that it runs is ready: in a namespace that enforces restricted pods, with a token from a Secret.
 func (d *delivery) bot() {
 	d.t.Helper()
-	log, err := os.Create(filepath.Join(d.t.TempDir(), "bot.log"))
-	require.NoError(d.t, err)
-	cmd := exec.Command(d.rampart.file, "run", "--repo", d.repo.URL(), "--interval", "250ms", "--cache-dir", d.t.TempDir())
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(d.t, cmd.Start())
+	const token = "a-token-of-tests"
+	git := gittest.ServeHTTP(d.t, d.repo, gittest.HTTPConfig{User: "bot", Password: token})
+	d.server.Kubectl(d.t, "", "create", "namespace", "rampart")
+	d.server.Kubectl(d.t, "", "label", "namespace", "rampart", "pod-security.kubernetes.io/enforce=restricted")
+	d.server.Kubectl(d.t, "", "create", "-n", "rampart", "secret", "generic", "rampart", "--from-literal=git-token="+token)
+	values := filepath.Join(d.t.TempDir(), "values.yaml")
+	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
+settings: {repo: %q, git-user: bot, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
+secretName: rampart
+image: {repository: rampart, tag: test}
+healthPort: %s
+`, git.URL, freePort(d.t))), 0o600))
 	d.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if d.t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			d.t.Logf("bot:\n%s\ncommits:\n%s", text, d.repo.Git("log", "--format=%h %an: %s"))
+		if !d.t.Failed() {
+			return
 		}
-		_ = log.Close()
+		logs, _ := filepath.Glob(filepath.Join(d.server.Logs, "rampart_*.log"))
+		for _, name := range logs {
+			text, _ := os.ReadFile(name)
+			d.t.Logf("%s:\n%s", filepath.Base(name), text)
+		}
+		d.t.Logf("commits:\n%s", d.repo.Git("log", "--format=%h %an: %s"))
 	})
+	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
 }
 
 // eventually waits until kubectl prints what is wanted.

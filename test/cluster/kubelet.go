@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,9 +23,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
@@ -43,10 +48,11 @@ const nodeName = "node"
 const backOff = 500 * time.Millisecond
 
 // kubelet is a node, and the scheduler that gives it every pod. A container is a process of this machine: its command, args and environment (values, and fields,
-// ConfigMaps and Secrets that they refer to) are the manifest's. It has no volumes but those of Secrets and ConfigMaps, no probes, no limits and no isolation.
+// ConfigMaps and Secrets that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument names a path that it is mounted
+// at, the process gets the folder's. It asks the probes that are HTTP. There are no limits and no isolation.
 type kubelet struct {
 	t      testing.TB
-	client kubernetes.Interface
+	client dynamic.Interface // the typed clients are two hundred packages more to compile and to lint
 	dir    string
 
 	mu     sync.Mutex
@@ -56,27 +62,35 @@ type kubelet struct {
 	ended  bool
 }
 
-// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other image is ErrImagePull.
-func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) {
+// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other image is ErrImagePull. logs is the folder with what
+// containers print, in files such as namespace_pod_container.log.
+func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (logs string) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
+	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	k := &kubelet{t: t, client: client, dir: t.TempDir(), images: images, pods: map[types.UID]*pod{}}
 	k.register(t.Context())
 	ctx, cancel := context.WithCancel(context.Background())
-	factory := informers.NewSharedInformerFactory(client, 0)
-	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { k.changed(ctx, o.(*corev1.Pod)) },
-		UpdateFunc: func(_, o any) { k.changed(ctx, o.(*corev1.Pod)) },
-		DeleteFunc: func(o any) {
-			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = gone.Obj
-			}
-			k.deleted(o.(*corev1.Pod))
+	pods := k.in("pods", "")
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
+		},
+		ObjectType: &unstructured.Unstructured{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { k.changed(ctx, k.pod(o)) },
+			UpdateFunc: func(_, o any) { k.changed(ctx, k.pod(o)) },
+			DeleteFunc: func(o any) {
+				if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+					o = gone.Obj
+				}
+				k.deleted(k.pod(o))
+			},
 		},
 	})
-	require.NoError(t, err)
-	factory.Start(ctx.Done())
+	var watching sync.WaitGroup
+	watching.Go(func() { informer.RunWithContext(ctx) })
 	t.Cleanup(func() {
 		k.mu.Lock()
 		k.ended = true
@@ -86,25 +100,51 @@ func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) {
 		k.mu.Unlock()
 		k.all.Wait()
 		cancel()
-		factory.Shutdown()
+		watching.Wait()
 	})
+	return k.dir
 }
 
 func (k *kubelet) register(ctx context.Context) {
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000")}
-	node, err := k.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
+	nodes := k.in("nodes", "")
+	_, err := nodes.Create(ctx, k.object(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: nodeName}}), metav1.CreateOptions{})
 	require.NoError(k.t, err)
-	node.Status = corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
-	_, err = k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	status := corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
+	patch, err := json.Marshal(map[string]any{"status": status})
 	require.NoError(k.t, err)
+	_, err = nodes.Patch(ctx, nodeName, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(k.t, err)
+}
+
+// in gives a resource of the core API in a namespace; "": in all, or in none.
+func (k *kubelet) in(resource, namespace string) dynamic.ResourceInterface {
+	of := k.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})
+	if namespace == "" {
+		return of
+	}
+	return of.Namespace(namespace)
+}
+
+// pod is an object of the API server as a pod.
+func (k *kubelet) pod(o any) *corev1.Pod {
+	out := &corev1.Pod{}
+	require.NoError(k.t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.(*unstructured.Unstructured).Object, out))
+	return out
+}
+
+func (k *kubelet) object(o any) *unstructured.Unstructured {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	require.NoError(k.t, err)
+	return &unstructured.Unstructured{Object: fields}
 }
 
 // changed schedules a pod, starts it, or has it end.
 func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	if p.Spec.NodeName == "" {
 		if p.DeletionTimestamp == nil {
-			err := k.client.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID},
-				Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}, metav1.CreateOptions{})
+			_, err := k.in("pods", p.Namespace).Create(ctx, k.object(&corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
+				ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}), metav1.CreateOptions{}, "binding")
 			k.note(ctx, "bind", p, err)
 		}
 		return
@@ -138,7 +178,7 @@ func (k *kubelet) deleted(p *corev1.Pod) {
 // remove takes a pod that has ended out of the cluster.
 func (k *kubelet) remove(ctx context.Context, p *corev1.Pod) {
 	now := int64(0)
-	err := k.client.CoreV1().Pods(p.Namespace).Delete(context.WithoutCancel(ctx), p.Name,
+	err := k.in("pods", p.Namespace).Delete(context.WithoutCancel(ctx), p.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	k.note(ctx, "delete", p, err)
 }
@@ -186,7 +226,7 @@ func (p *pod) set(ctx context.Context, i int, state corev1.ContainerState, ready
 	if t := c.State.Terminated; t != nil {
 		c.LastTerminationState = c.State
 	}
-	if state.Running != nil && c.LastTerminationState.Terminated != nil {
+	if state.Running != nil && c.State.Running == nil && c.LastTerminationState.Terminated != nil {
 		c.RestartCount++
 	}
 	c.State, c.Ready, c.Started = state, ready, &ready
@@ -207,7 +247,7 @@ func (p *pod) set(ctx context.Context, i int, state corev1.ContainerState, ready
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.object.UID}, "status": status})
 	if err == nil {
-		_, err = p.client.CoreV1().Pods(p.object.Namespace).Patch(ctx, p.object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = p.in("pods", p.object.Namespace).Patch(ctx, p.object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 	p.note(ctx, "status of", p.object, err)
 }
@@ -247,10 +287,14 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	switch {
 	case !there:
 		return 0, &waiting{"ErrImagePull", fmt.Errorf("no image %q on this machine", c.Image)}
-	case c.ReadinessProbe != nil || c.LivenessProbe != nil || c.StartupProbe != nil || len(p.object.Spec.InitContainers) > 0:
-		return 0, &waiting{"CreateContainerConfigError", errors.New("this kubelet has no probes and no init containers")}
+	case c.StartupProbe != nil || len(p.object.Spec.InitContainers) > 0:
+		return 0, &waiting{"CreateContainerConfigError", errors.New("this kubelet has no startup probes and no init containers")}
 	}
 	env, err := p.environment(ctx, c)
+	if err != nil {
+		return 0, &waiting{"CreateContainerConfigError", err}
+	}
+	mounted, err := p.mounts(ctx, c)
 	if err != nil {
 		return 0, &waiting{"CreateContainerConfigError", err}
 	}
@@ -259,7 +303,7 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 		argv = slices.Concat(image.Command, c.Args)
 	}
 	for i := range argv {
-		argv[i] = expand(argv[i], env)
+		argv[i] = mounted.Replace(expand(argv[i], env))
 	}
 	out, err := os.OpenFile(filepath.Join(p.dir, p.object.Namespace+"_"+p.object.Name+"_"+c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -277,14 +321,99 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = image.Env
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		cmd.Env = append(cmd.Env, name+"="+env[name])
+		cmd.Env = append(cmd.Env, name+"="+mounted.Replace(env[name]))
 	}
 	if err := cmd.Start(); err != nil {
 		return 0, &waiting{"CreateContainerError", err}
 	}
-	p.set(ctx, i, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, true)
+	p.set(ctx, i, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, c.ReadinessProbe == nil)
+	probing, stop := context.WithCancel(ctx)
+	var probes sync.WaitGroup
+	probes.Go(func() { p.probe(probing, c, c.ReadinessProbe, func(ok bool) { p.ready(probing, i, ok) }) })
+	probes.Go(func() {
+		p.probe(probing, c, c.LivenessProbe, func(ok bool) {
+			if !ok {
+				_ = cmd.Process.Kill()
+			}
+		})
+	})
 	_ = cmd.Wait() // the exit code says it
+	stop()
+	probes.Wait()
 	return cmd.ProcessState.ExitCode(), nil
+}
+
+// ready notes what the readiness probe found.
+func (p *pod) ready(ctx context.Context, i int, ok bool) {
+	p.mu.Lock()
+	state, was := p.containers[i].State, p.containers[i].Ready
+	p.mu.Unlock()
+	if was != ok {
+		p.set(ctx, i, state, ok)
+	}
+}
+
+// probe asks an HTTP probe until the context ends, and tells each answer that counts: a success, and as many failures in a row as the probe's threshold.
+func (p *pod) probe(ctx context.Context, c corev1.Container, probe *corev1.Probe, tell func(ok bool)) {
+	if probe == nil || probe.HTTPGet == nil {
+		return
+	}
+	port := probe.HTTPGet.Port.IntVal
+	for _, named := range c.Ports {
+		if named.Name == probe.HTTPGet.Port.StrVal {
+			port = named.ContainerPort
+		}
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d%s", port, probe.HTTPGet.Path)
+	for failures := int32(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(probe.PeriodSeconds) * time.Second / 5): // tests wait for it
+		}
+		if healthy(url) == nil {
+			failures = 0
+			tell(true)
+		} else if failures++; failures >= probe.FailureThreshold && ctx.Err() == nil {
+			tell(false)
+		}
+	}
+}
+
+// mounts makes the folders of a container's volumes, and replaces the paths that they are mounted at by them.
+func (p *pod) mounts(ctx context.Context, c corev1.Container) (*strings.Replacer, error) {
+	var pairs []string
+	for _, m := range c.VolumeMounts {
+		i := slices.IndexFunc(p.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if i < 0 || m.MountPath == "/tmp" || p.object.Spec.Volumes[i].Projected != nil {
+			continue // a service account's token is of no use to a process here
+		}
+		dir := filepath.Join(p.dir, string(p.object.UID), m.Name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		var data map[string]string
+		var err error
+		switch v := p.object.Spec.Volumes[i]; {
+		case v.EmptyDir != nil:
+		case v.ConfigMap != nil:
+			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{LocalObjectReference: v.ConfigMap.LocalObjectReference, Optional: v.ConfigMap.Optional}, nil)
+		case v.Secret != nil:
+			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Optional: v.Secret.Optional})
+		default:
+			err = fmt.Errorf("volume %s: this kubelet does not know its source", v.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for name, text := range data {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				return nil, err
+			}
+		}
+		pairs = append(pairs, m.MountPath, dir)
+	}
+	return strings.NewReplacer(pairs...), nil
 }
 
 // environment is what the variables of a container come to.
@@ -335,28 +464,31 @@ func (p *pod) environment(ctx context.Context, c corev1.Container) (map[string]s
 	return env, nil
 }
 
-// data of a ConfigMap or a Secret; none where it is optional and not there.
+// data of a ConfigMap or a Secret, of which one is nil; none where it is optional and not there.
 func (p *pod) data(ctx context.Context, config *corev1.ConfigMapEnvSource, secret *corev1.SecretEnvSource) (map[string]string, error) {
-	out, optional := map[string]string{}, (*bool)(nil)
-	var err error
-	switch {
-	case config != nil:
-		optional = config.Optional
-		var found *corev1.ConfigMap
-		if found, err = p.client.CoreV1().ConfigMaps(p.object.Namespace).Get(ctx, config.Name, metav1.GetOptions{}); err == nil {
-			out = found.Data
-		}
-	case secret != nil:
-		optional = secret.Optional
-		var found *corev1.Secret
-		if found, err = p.client.CoreV1().Secrets(p.object.Namespace).Get(ctx, secret.Name, metav1.GetOptions{}); err == nil {
-			for key, value := range found.Data {
-				out[key] = string(value)
-			}
-		}
+	var resource, name string
+	var optional *bool
+	if config != nil {
+		resource, name, optional = "configmaps", config.Name, config.Optional
+	} else {
+		resource, name, optional = "secrets", secret.Name, secret.Optional
 	}
-	if apierrors.IsNotFound(err) && optional != nil && *optional {
+	found, err := p.in(resource, p.object.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && optional != nil && *optional:
 		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	out, _, err := unstructured.NestedStringMap(found.Object, "data")
+	for key, value := range out {
+		if resource == "secrets" {
+			text, err := base64.StdEncoding.DecodeString(value)
+			if err != nil {
+				return nil, err
+			}
+			out[key] = string(text)
+		}
 	}
 	return out, err
 }

@@ -44,6 +44,8 @@ type Server struct {
 	// Config reaches it as a user who may do everything, and so does the file Kubeconfig.
 	Config     *rest.Config
 	Kubeconfig string
+	// Logs is the folder with what containers print; "" without a kubelet.
+	Logs string
 	// signing is the file with the key of service accounts.
 	signing string
 }
