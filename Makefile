@@ -21,8 +21,9 @@ RACE     ?= -race
 # Leaves gRPC's xDS and Envoy's API, 145 packages that nothing here runs, out of the storage client that comes with Temporal's server.
 NESTED   := -tags disable_grpc_modules
 
-# Tests start hundreds of short processes and a whole Temporal: a quarter of their time goes to collecting memory that there is enough of.
-test test-all test-root test-nested test-long test-times race soak mutate: export GOGC := 400
+# Tests start hundreds of short processes and a whole Temporal, and a compiler or a linter ends before its memory does: a quarter of their time went to collecting memory that
+# there is enough of.
+test test-all test-root test-nested test-long test-times race soak mutate lint gitea kubernetes flux argocd: export GOGC := 400
 
 .PHONY: help
 help: ## this list
