@@ -63,8 +63,10 @@ type resolved struct {
 }
 
 // resolve finds the address for a connection: the override; else what the configuration has for the connection's
-// namespace/name, which a ClusterConnection does not have: every environment may have one of any name; else what it has for the connection's host:port; else the connection's own host:port, without
+// namespace/name; else what it has for the connection's host:port; else the connection's own host:port, without
 // credentials, over TLS if the connection says that its pods use TLS.
+//
+// A ClusterConnection is not looked up by its name: every environment may have one of any name.
 //
 // A configured entry's own address counts, not the repository's. Under a host:port the address may be left out; under a
 // namespace/name it may not, since the repository could then send the credentials anywhere.

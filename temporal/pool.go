@@ -29,7 +29,7 @@ type Config struct {
 	Limits Budget
 	// Override is used for every connection.
 	Override *Address
-	// Connections by the connection's namespace/name, which is name for a ClusterConnection, or by its host:port.
+	// Connections by the connection's namespace/name or by its host:port; a ClusterConnection's by host:port alone.
 	Connections map[string]Address
 	// Clock gives the time of an observation. Nil: time.Now.
 	Clock func() time.Time

@@ -50,10 +50,8 @@ before: without the subresource it cannot write the status of its objects.`,
 			if install {
 				return a.installCRDs(cmd.Context(), on, replace)
 			}
-			for _, flag := range []string{"replace-controller", "kubeconfig", "context"} {
-				if cmd.Flags().Changed(flag) {
-					return fmt.Errorf("--%s goes with --install", flag)
-				}
+			if replace {
+				return errors.New("--replace-controller needs --install")
 			}
 			_, err := a.out.Write(crds.All())
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/cluster"
+	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -30,7 +33,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
-		Long: `Doctor takes the flags of rampart run and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
+		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
 its configuration, specs and policies can be used; that commits can be signed; that each Temporal answers, and whether its release lacks something; that
 the forge accepts the token; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker controller beside them. Each
 line says what is so, and what to do where something is wrong. It changes nothing.
@@ -70,7 +73,7 @@ type verdict string
 
 // The verdicts.
 const (
-	checkFine    verdict = "ok"
+	checkPassed  verdict = "ok"
 	checkWarning verdict = "warning"
 	checkFailed  verdict = "failed"
 )
@@ -91,10 +94,12 @@ type doctor struct {
 	server     temporalFlags
 	forge      forgeFlags
 	checks     []check
+	// applied says that the status of some environment is applied to the cluster.
+	applied bool
 }
 
-func (d *doctor) fine(name, format string, args ...any) {
-	d.checks = append(d.checks, check{Check: name, Verdict: checkFine, Found: fmt.Sprintf(format, args...)})
+func (d *doctor) pass(name, format string, args ...any) {
+	d.checks = append(d.checks, check{Check: name, Verdict: checkPassed, Found: fmt.Sprintf(format, args...)})
 }
 
 func (d *doctor) warn(name, found, do string) {
@@ -139,7 +144,7 @@ func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (e
 		d.fail("repository", err.Error(), hint(err))
 		return nil
 	}
-	d.fine("repository", "branch %s at %.12s can be read", d.repository.branch, world.Git.Commit)
+	d.pass("repository", "branch %s at %.12s can be read", d.repository.branch, world.Git.Commit)
 	d.writing(ctx, repo)
 	d.specs(world)
 	d.rules(world, judges)
@@ -153,10 +158,10 @@ func (d *doctor) writing(ctx context.Context, repo *gitops.Repository) {
 	if err := repo.MayPush(ctx); err != nil {
 		d.fail("push", err.Error(), hint(err))
 	} else {
-		d.fine("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the first one", d.repository.branch)
+		d.pass("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the first one", d.repository.branch)
 	}
 	if d.repository.signing.key != "" { // it was opened with the repository
-		d.fine("signing", "commits are signed with %s", d.repository.signing.key)
+		d.pass("signing", "commits are signed with %s", d.repository.signing.key)
 	}
 }
 
@@ -174,6 +179,7 @@ func (d *doctor) specs(world rollout.World) {
 	deployments := 0
 	for _, env := range world.Environments {
 		deployments += len(env.Deployments)
+		d.applied = d.applied || env.Environment.Status != v1alpha1.StatusOff
 		if env.Unusable != nil && len(wrong) == 0 {
 			wrong = append(wrong, env.Unusable.Message)
 		}
@@ -187,7 +193,7 @@ func (d *doctor) specs(world rollout.World) {
 	case warnings > 0:
 		d.warn("specs", fmt.Sprintf("%s, warnings: %d", said, warnings), "rampart validate, in a checkout, says which")
 	default:
-		d.fine("specs", "%s", said)
+		d.pass("specs", "%s", said)
 	}
 }
 
@@ -207,41 +213,52 @@ func (d *doctor) rules(world rollout.World, judges *judges) {
 		d.fail("policies", joinSome(wrong, 3), "rampart policy check, in a checkout, says all that is wrong; until it is mended every raise is held")
 		return
 	}
-	d.fine("policies", "those of each environment can be used")
+	d.pass("policies", "those of each environment can be used")
 }
 
-// temporal checks each Temporal namespace that a spec leads to.
+// temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each connection, with the worst that is known of it.
 func (d *doctor) temporal(decided []*reconcile.Decision) {
-	type at struct{ address, namespace string }
-	seen := map[at]bool{}
+	found := map[string]check{}
+	var order []string
+	worst := map[verdict]int{checkPassed: 0, checkWarning: 1, checkFailed: 2}
 	for _, one := range decided {
 		s := one.Snapshot
-		switch {
-		case s.Spec == nil: // it is wrong, and that was said
-			continue
-		case s.Connection == nil:
-			d.fail("connection", fmt.Sprintf("%s, which %s names, is not in the repository", s.Spec.Spec.WorkerOptions.ConnectionRef.In(s.Deployment.Namespace), s.Deployment),
-				"add it, or name one that is there in spec.workerOptions.connectionRef")
+		if s.Spec == nil {
+			continue // it is wrong, and that was said
+		}
+		if state := report.StateOf(one.Proposal, one.Plan); state.Stalled && slices.Contains(inRepository, state.Reason) {
+			d.fail(s.Deployment.String(), state.Message, "rampart explain "+s.Deployment.String())
+		}
+		connection := plan.ConnectionOf(s)
+		if connection == nil {
 			continue
 		}
-		to := at{s.Connection.Spec.HostPort, s.Spec.Spec.WorkerOptions.TemporalNamespace}
-		if seen[to] {
-			continue
-		}
-		seen[to] = true
-		name := fmt.Sprintf("Temporal %s, namespace %s", to.address, to.namespace)
+		address := cmp.Or(d.server.address, connection.Spec.HostPort)
+		name := fmt.Sprintf("Temporal %s, namespace %s, by %s", address, plan.TemporalNamespace(s), connection.Ref().In(s.Deployment.Namespace))
+		now := check{Check: name, Verdict: checkPassed, Found: "answers"}
 		switch o := s.Observation; {
 		case o.Problem != nil:
-			d.fail(name, o.Problem.Message, "")
+			now.Verdict, now.Found = checkFailed, s.Deployment.String()+": "+o.Problem.Message
 		case one.Plan.Status != nil && one.Plan.Status.OlderServer != "":
-			d.warn(name, one.Plan.Status.OlderServer, "")
-		case o.ServerVersion == "":
-			d.fine(name, "answers")
-		default:
-			d.fine(name, "answers, release %s", o.ServerVersion)
+			now.Verdict, now.Found = checkWarning, one.Plan.Status.OlderServer
+		case o.ServerVersion != "":
+			now.Found = "answers, release " + o.ServerVersion
+		}
+		was, known := found[name]
+		if !known {
+			order = append(order, name)
+		}
+		if !known || worst[now.Verdict] > worst[was.Verdict] {
+			found[name] = now
 		}
 	}
+	for _, name := range order {
+		d.checks = append(d.checks, found[name])
+	}
 }
+
+// inRepository are the reasons that only a change of the repository ends.
+var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
 
 // reviews checks the forge, if there is one.
 func (d *doctor) reviews(ctx context.Context) {
@@ -251,7 +268,7 @@ func (d *doctor) reviews(ctx context.Context) {
 		return
 	}
 	if _, none := on.(forge.None); none {
-		d.fine("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
+		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
 		return
 	}
 	login, err := on.Login(ctx)
@@ -259,7 +276,7 @@ func (d *doctor) reviews(ctx context.Context) {
 		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
 		return
 	}
-	d.fine("forge", "accepts the token of %s", login)
+	d.pass("forge", "accepts the token of %s", login)
 }
 
 // cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same objects.
@@ -280,15 +297,17 @@ func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 		of[f.State] = append(of[f.State], f.Name)
 	}
 	switch {
+	case !d.applied:
+		d.pass(name, "no environment has its status applied (status: Off), so that it needs no custom resource definitions")
 	case len(of[cluster.WithSubresource]) > 0:
-		d.fail(name, "the in-cluster worker controller's definitions drop the status from Git: "+joinSome(of[cluster.WithSubresource], len(found)),
-			"stop that controller, then rampart crds --install --replace-controller")
+		d.fail(name, "definitions with a status subresource, as the in-cluster worker controller's are, drop the status from Git: "+joinSome(of[cluster.WithSubresource], len(found)),
+			"stop that controller, then rampart crds --install --replace-controller; or set status: Off in rampart.yaml")
 	case len(of[cluster.Missing]) > 0:
 		d.fail(name, "custom resource definitions are missing: "+joinSome(of[cluster.Missing], len(found)), "rampart crds --install, or status: Off in rampart.yaml")
 	case len(of[cluster.Different]) > 0:
 		d.warn(name, "custom resource definitions are of another release: "+joinSome(of[cluster.Different], len(found)), "rampart crds --install")
 	default:
-		d.fine(name, "%s has the custom resource definitions of this release", c.Host)
+		d.pass(name, "%s has the custom resource definitions of this release", c.Host)
 	}
 	running, err := c.Controllers(ctx)
 	switch {
@@ -297,7 +316,7 @@ func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 	case len(running) > 0:
 		d.fail("controller", "the in-cluster worker controller runs, and works on the same objects: "+strings.Join(running, ", "), "scale it to 0 before the bot writes")
 	default:
-		d.fine("controller", "no in-cluster worker controller runs")
+		d.pass("controller", "no in-cluster worker controller runs")
 	}
 }
 

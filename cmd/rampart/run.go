@@ -161,8 +161,9 @@ type loop struct {
 	looked bool
 	// unread is of how many worker deployments Temporal could not be read in the last cycle, of the total that was looked at.
 	unread, total int
-	// health is what health checks are told.
-	health health.State
+	// health is what health checks are told; asked says that Temporal was asked, and silent that it answered nothing the last time.
+	health        health.State
+	asked, silent bool
 }
 
 // run runs cycles until the context ends. The error says that the repository is not the bot's own any more.
@@ -175,7 +176,7 @@ func (l *loop) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		l.noteHealth(err)
+		l.noteHealth(r.World, err)
 		if errors.Is(err, rollout.ErrNotOurs) {
 			return err
 		}
@@ -208,17 +209,25 @@ func (l *loop) answer(ctx context.Context, address string) (stop func(), err err
 	return stop, nil
 }
 
-// noteHealth tells health checks how a cycle ended. What they are told is for everybody; the log says more.
-func (l *loop) noteHealth(err error) {
+// noteHealth tells health checks what a cycle could read. What they are told is public; the log says more. That something could not be written, such as a
+// protected branch of one environment, is no reason not to be ready.
+func (l *loop) noteHealth(world rollout.World, err error) {
+	if l.total > 0 {
+		l.asked, l.silent = true, l.unread == l.total
+	}
 	switch {
 	case errors.Is(err, rollout.ErrRefused), errors.Is(err, rollout.ErrNotOurs):
 		l.health.Refused("the repository refuses the bot, or is gone")
-	case err != nil:
-		l.health.Failed("the last cycle failed")
-	case l.total > 0 && l.unread == l.total:
+	case len(world.Environments) == 0:
+		l.health.Failed("the repository could not be read, or has no usable configuration")
+	case l.silent, !l.asked && !noDeployments(world):
 		l.health.Failed("Temporal could not be read")
+	case err != nil:
+		l.health.Succeeded(l.now(), "the last cycle could not write everything")
+	case l.unread > 0:
+		l.health.Succeeded(l.now(), fmt.Sprintf("%d of %d worker deployments could not be read from Temporal", l.unread, l.total))
 	default:
-		l.health.Succeeded(l.now())
+		l.health.Succeeded(l.now(), "")
 	}
 }
 

@@ -48,8 +48,10 @@ func (a *app) fromVariable(f *pflag.Flag, flags *pflag.FlagSet) error {
 	return set(flags, f, []string{value}, variableOf(f.Name))
 }
 
-// configurable leaves out what only makes sense on a command line.
-func configurable(flag string) bool { return flag != "help" }
+// configurable leaves out what only makes sense on a command line: a file or a variable is not to have a command that prints do something.
+func configurable(flag string) bool {
+	return !slices.Contains([]string{"help", "install", "replace-controller"}, flag)
+}
 
 // set sets a flag; source says where the values come from.
 func set(flags *pflag.FlagSet, f *pflag.Flag, values []string, source string) error {

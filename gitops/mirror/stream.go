@@ -111,10 +111,7 @@ func (s *stream) push(ctx context.Context, req *packp.ReferenceUpdateRequest) (*
 }
 
 func (s *stream) sendPack(req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	sent := req.Encode(s.stdin)
-	if sent == nil {
-		sent = s.stdin.Close()
-	}
+	sent := errors.Join(req.Encode(s.stdin), s.stdin.Close())
 	answer := s.answer()
 	if req.Capabilities.Supports(capability.Sideband64k) {
 		demux := sideband.NewDemuxer(sideband.Sideband64k, answer)

@@ -27,8 +27,8 @@ const (
 	Same State = "up to date"
 	// Different from ours, without a status subresource: of another release.
 	Different State = "different"
-	// WithSubresource is a definition with a status subresource: the in-cluster worker controller's. The API server drops a status that is applied with
-	// its object.
+	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API server drops a status that is applied
+	// with its object.
 	WithSubresource State = "with a status subresource"
 )
 

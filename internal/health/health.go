@@ -29,21 +29,21 @@ type report struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Succeeded notes a cycle that has read Git and Temporal.
-func (s *State) Succeeded(at time.Time) {
+// Succeeded records a cycle that has read Git and Temporal, and what it could not do otherwise, "" for nothing. The text is public, so it has no details.
+func (s *State) Succeeded(at time.Time, problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shown = report{Ready: true, LastSuccess: &at}
+	s.shown = report{Ready: true, LastSuccess: &at, Problem: problem}
 }
 
-// Failed notes a cycle that has not, and why, without anything that is not for everybody. A bot that was ready stays ready: it goes on once it can.
+// Failed records why a cycle has not. The text is public, so it has no details. A bot that was ready stays ready: it goes on once it can.
 func (s *State) Failed(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown.Problem = problem
 }
 
-// Refused notes that the repository does not accept the bot any more, or is gone: it is not ready until it has read it again.
+// Refused records that the repository does not accept the bot any more, or is gone: it is not ready until it has read it again.
 func (s *State) Refused(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *State) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(shown) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(shown) // the client has closed the connection
 }
 
 // Bounds of one request.
@@ -80,7 +80,7 @@ const (
 	maxHeaders = 8 << 10
 )
 
-// Listen answers on host:port until the context ends or stop is called; address is where it listens.
+// Listen answers on host:port until stop is called; address is where it listens. The context bounds the start alone.
 func (s *State) Listen(ctx context.Context, hostPort string, log *slog.Logger) (address string, stop func(), err error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", hostPort)

@@ -40,7 +40,7 @@ func TestHealth(t *testing.T) {
 	requireHealth(503, `{"ready":false}`)
 	s.Failed("the repository cannot be read")
 	requireHealth(503, `{"ready":false,"problem":"the repository cannot be read"}`)
-	s.Succeeded(time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC))
+	s.Succeeded(time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC), "")
 	requireHealth(200, `{"ready":true,"lastSuccess":"2026-05-06T07:08:09Z"}`)
 	s.Failed("Temporal cannot be read")
 	requireHealth(200, `{"ready":true,"lastSuccess":"2026-05-06T07:08:09Z","problem":"Temporal cannot be read"}`)

@@ -28,6 +28,9 @@ func TestChart(t *testing.T) {
 		"{settings: {repo: a}, healthPort: http}":         "healthPort",
 		"{settings: {repo: a}, secretEnv: {TOKEN: a}}":    "TOKEN",
 		"{settings: {repo: a}, image: {pullPolicy: Now}}": "pullPolicy",
+		"settings: {repo: a, cache-dir: b}":               "cache-dir",
+		"{settings: {repo: a}, webhook: {enabled: true}}": "webhook.enabled needs RAMPART_WEBHOOK_SECRET",
+		"{settings: {repo: a, git-user: b}, secretEnv: {RAMPART_GIT_USER: {name: c, key: d}}}": "git-user is in settings and in secretEnv",
 	} {
 		out, err := template(values)
 		require.Error(t, err, values)
@@ -36,14 +39,15 @@ func TestChart(t *testing.T) {
 	s.Kubectl(t, "", "create", "namespace", "rampart")
 	s.Kubectl(t, "", "label", "namespace", "rampart", "pod-security.kubernetes.io/enforce=restricted", "pod-security.kubernetes.io/warn=restricted")
 	for _, values := range []string{"settings: {repo: a}", `
-settings: {repo: a, allowed-namespaces: ["prod=payments", "prod=orders"], interval: 30s, skip-ci: true, max-versions: 20}
+settings: {repo: a, allowed-namespaces: ["prod=payments", "prod={orders,stock}"], interval: 30s, skip-ci: true, max-versions: 20000000}
 secretName: rampart
 secretEnv: {RAMPART_WEBHOOK_SECRET: {name: rampart, key: hook}}
 webhook: {enabled: true, port: 8090}
 cacheClaim: cache
 imagePullSecrets: [{name: registry}]
 podAnnotations: {team: platform}
-podLabels: {team: platform}
+podLabels: {team: platform, app.kubernetes.io/name: other}
+env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
 nodeSelector: {kubernetes.io/os: linux}
 tolerations: [{key: a, operator: Exists}]
 affinity: {nodeAffinity: {}}
@@ -54,7 +58,8 @@ affinity: {nodeAffinity: {}}
 		require.Contains(t, applied, "deployment.apps/rampart serverside-applied")
 		require.NotContains(t, applied, "Warning", "of pod security, or of a field that is not known")
 		if values != "settings: {repo: a}" {
-			require.Contains(t, out, `value: "prod=payments,prod=orders"`)
+			require.Contains(t, out, `value: "\"prod=payments\",\"prod={orders,stock}\""`)
+			require.Contains(t, out, `value: "20000000"`)
 			require.Contains(t, applied, "service/rampart serverside-applied")
 		}
 	}

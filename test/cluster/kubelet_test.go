@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +37,7 @@ spec:
       containers:
       - name: worker
         image: shell:v1
-        args: ["echo $CITY $KEY $(NAME) $IN >> `+out+`; trap 'echo ended >> `+out+`; exit 0' TERM; while :; do sleep 0.1; done"]
+        args: ["trap 'echo ended >> `+out+`; exit 0' TERM; echo $CITY $KEY $(NAME) $IN >> `+out+`; while :; do sleep 0.1; done"]
         env:
         - {name: NAME, value: worker}
         - {name: CITY, valueFrom: {configMapKeyRef: {name: plain, key: city}}}
@@ -62,6 +64,13 @@ spec: {containers: [{name: worker, image: "shell:v1", env: [{name: KEY, valueFro
 	get("ErrImagePull", "pod", "unknown", "-o", waits)
 	get("CrashLoopBackOff", "pod", "fails", "-o", waits)
 	get("CreateContainerConfigError", "pod", "lacks", "-o", waits)
+	eventually(t, func() error { // both have begun
+		text, err := os.ReadFile(out)
+		if err == nil && strings.Count(string(text), "Oslo") < 2 {
+			err = errors.New("not both have said something")
+		}
+		return err
+	})
 	s.Kubectl(t, "", "delete", "-n", "shop", "deployment", "good")
 	get("fails lacks unknown", "pods", "-o", "jsonpath={.items[*].metadata.name}")
 	text, err := os.ReadFile(out)

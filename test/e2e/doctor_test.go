@@ -39,12 +39,12 @@ func TestClusterConnection(t *testing.T) {
 
 	out, err := w.doctor().CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "ok       Temporal "+w.server.Address()+", namespace "+w.ns.Name()+": answers, release ")
+	require.Contains(t, string(out), "ok       Temporal "+w.server.Address()+", namespace "+w.ns.Name()+", by connection "+kubeNamespace+"/temporal: answers, release ")
 	w.push("nowhere", map[string]string{"workers/checkout.yaml": spec("{kind: ClusterConnection, name: moon}")})
 	w.eventually("said", func() bool { return w.reason() == "ConnectionNotFound" })
 	out, err = w.doctor().CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1", "%s", out)
-	require.Contains(t, string(out), "failed   connection: ClusterConnection moon, which "+w.id()+" names, is not in the repository")
+	require.Contains(t, string(out), "failed   "+w.id()+": ClusterConnection moon is not in the repository")
 }
 
 func (w *world) doctor() *exec.Cmd {

@@ -95,7 +95,7 @@ func (c ConnectionSpec) Auth() AuthMode {
 	return AuthNone
 }
 
-// CACertSecret is the Secret with certificates that pods trust beside the system's; "": none.
+// CACertSecret is the Secret with certificates that pods trust in place of the system's; "": none.
 func (c ConnectionSpec) CACertSecret() string {
 	if c.TLS == nil || c.TLS.CACertSecretRef == nil {
 		return ""

@@ -387,7 +387,7 @@ type ConnectionSpec struct {
 type ConnectionTLS struct {
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)?$`
 	ServerName string `json:"serverName,omitempty"`
-	// CACertSecretRef names a Secret whose key ca.crt has the certificates that the pods trust beside the system's.
+	// CACertSecretRef names a Secret whose key ca.crt has the certificates that the pods trust in place of the system's.
 	CACertSecretRef *SecretReference `json:"caCertSecretRef,omitempty"`
 }
 

@@ -13,3 +13,8 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
+
+{{- /* A setting as a variable has it: a list as a line of CSV, a number without an exponent. */}}
+{{- define "rampart.text" -}}
+{{- if kindIs "slice" . }}{{ range $i, $item := . }}{{ if $i }},{{ end }}"{{ $item | replace "\"" "\"\"" }}"{{ end }}{{ else if kindIs "float64" . }}{{ toJson . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
