@@ -47,7 +47,7 @@ func TestIdle(t *testing.T) {
 	w.makeAllCurrent()
 	w.eventually("all current", func() bool {
 		w.once()
-		return strings.Count(w.allStatus(), "reason: RolloutComplete") == 4*idle
+		return strings.Count(w.allStatus(), "  reason: RolloutComplete") == 4*idle
 	})
 
 	newer := filepath.Join(t.TempDir(), "rampart-newer")
