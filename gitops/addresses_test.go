@@ -34,7 +34,7 @@ spec:
 	const refused = `spec.hostPort: the bot's configuration (--allowed-temporal-addresses) does not let a connection of environment dev lead to "evil:7233"`
 	for name, c := range map[string]struct {
 		files map[string]string
-		leads string // where the connection of shop/a leads; "none": there is none; "no cluster's": there is none, and a ClusterConnection was named
+		leads string // where the connection of shop/a leads; "none": the connection is refused; "no cluster's": the ClusterConnection is refused
 		says  []string
 	}{
 		"allowed":            {map[string]string{"dev/c.yaml": connectionYAML}, "localhost:7233", nil},

@@ -209,8 +209,8 @@ func (l *loop) answer(ctx context.Context, address string) (stop func(), err err
 	return stop, nil
 }
 
-// noteHealth tells health checks what a cycle could read. What they are told is public; the log says more. That something could not be written, such as a
-// protected branch of one environment, is no reason not to be ready.
+// noteHealth tells health checks what a cycle could read. What they are told is public; the log says more. A write that failed, such as to a protected
+// branch of one environment, leaves the bot ready.
 func (l *loop) noteHealth(world rollout.World, err error) {
 	if l.total > 0 {
 		l.asked, l.silent = true, l.unread == l.total

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 //go:embed *.yaml
@@ -17,22 +18,23 @@ const head = `# Custom resource definitions of Rampart. They have the names of t
 # controller runs, applying them would take the status of its objects away.
 `
 
-// Files are the definitions, one in each YAML file.
-func Files() fs.FS { return files }
+// Definitions are the custom resource definitions as YAML, sorted by file name.
+func Definitions() [][]byte { return Read(files) }
 
-// All is every custom resource definition, as one stream of YAML documents, sorted by file name.
-func All() []byte {
-	out := []byte(head)
-	entries, err := files.ReadDir(".")
+// Read gives the YAML files of an embedded folder, sorted by name.
+func Read(from embed.FS) [][]byte {
+	names, err := fs.Glob(from, "*.yaml")
 	if err != nil {
 		panic(fmt.Sprintf("the embedded definitions cannot be listed: %v", err))
 	}
-	for _, e := range entries {
-		data, err := files.ReadFile(e.Name())
-		if err != nil {
-			panic(fmt.Sprintf("the embedded definition %s cannot be read: %v", e.Name(), err))
+	out := make([][]byte, len(names))
+	for i, name := range names {
+		if out[i], err = from.ReadFile(name); err != nil {
+			panic(fmt.Sprintf("the embedded definition %s cannot be read: %v", name, err))
 		}
-		out = append(out, data...)
 	}
 	return out
 }
+
+// All is every custom resource definition, as one stream of YAML documents, sorted by file name.
+func All() []byte { return append([]byte(head), slices.Concat(Definitions()...)...) }

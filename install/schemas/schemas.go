@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -90,22 +89,12 @@ type definition struct {
 // definitions of every kind, by the kind.
 func definitions() map[string]definition {
 	out := map[string]definition{}
-	for _, from := range []fs.FS{crds.Files(), files} {
-		names, err := fs.Glob(from, "*.yaml")
-		if err != nil {
-			panic(fmt.Sprintf("the embedded definitions cannot be listed: %v", err))
+	for _, data := range slices.Concat(crds.Definitions(), crds.Read(files)) {
+		var d definition
+		if err := yaml.Unmarshal(data, &d); err != nil || len(d.Spec.Versions) != 1 {
+			panic(fmt.Sprintf("an embedded definition of %q cannot be read: %v", d.Spec.Names.Kind, err))
 		}
-		for _, name := range names {
-			var d definition
-			data, err := fs.ReadFile(from, name)
-			if err == nil {
-				err = yaml.Unmarshal(data, &d)
-			}
-			if err != nil || len(d.Spec.Versions) != 1 {
-				panic(fmt.Sprintf("the embedded definition %s cannot be read: %v", name, err))
-			}
-			out[d.Spec.Names.Kind] = d
-		}
+		out[d.Spec.Names.Kind] = d
 	}
 	return out
 }

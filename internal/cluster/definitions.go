@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -84,20 +83,13 @@ func (c *Cluster) definitions(ctx context.Context) ([]installed, error) {
 
 // definitions of ours, sorted by name.
 func definitions() []*unstructured.Unstructured {
-	names, err := fs.Glob(crds.Files(), "*.yaml")
-	if err != nil {
-		panic(fmt.Sprintf("the embedded definitions cannot be listed: %v", err))
-	}
-	out := make([]*unstructured.Unstructured, len(names))
-	for i, name := range names {
-		out[i] = &unstructured.Unstructured{}
-		data, err := fs.ReadFile(crds.Files(), name)
-		if err == nil {
-			err = yaml.Unmarshal(data, &out[i].Object)
+	var out []*unstructured.Unstructured
+	for _, data := range crds.Definitions() {
+		d := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(data, &d.Object); err != nil {
+			panic(fmt.Sprintf("an embedded definition cannot be read: %v", err))
 		}
-		if err != nil {
-			panic(fmt.Sprintf("the embedded definition %s cannot be read: %v", name, err))
-		}
+		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out

@@ -102,17 +102,25 @@ healthPort: %s
 	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
 }
 
-// eventually waits until kubectl prints what is wanted.
-func (d *delivery) eventually(want string, args ...string) {
+// summary waits until the annotations of the object in the cluster say target, current version, readiness and reason.
+func (d *delivery) summary(want string) {
 	d.t.Helper()
-	d.server.await(d.t, want, args...)
+	d.server.await(d.t, want, "get", "-n", "payments", "twd", "checkout", "-o",
+		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
+}
+
+// comesBack deletes the Deployment of v2, the current version, and waits until its workers are there again.
+func (d *delivery) comesBack() {
+	d.t.Helper()
+	d.server.Kubectl(d.t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
+	d.server.await(d.t, "2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
+	require.Equal(d.t, "v2", d.served())
 }
 
 // ready waits until a version is current, as the cluster tells.
 func (d *delivery) ready(buildID string) {
 	d.t.Helper()
-	d.eventually(buildID+" "+buildID+" True RolloutComplete", "get", "-n", "payments", "twd", "checkout", "--no-headers", "-o",
-		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
+	d.summary(buildID + " " + buildID + " True RolloutComplete")
 }
 
 // served runs a workflow, and gives the version that it ran on.
@@ -170,7 +178,7 @@ func TestFlux(t *testing.T) {
 
 	d.ready("v1")
 	require.Equal(t, "v1", d.served())
-	d.eventually("${GREETING}", "get", "-n", "payments", "deployment", "checkout-v1", "-o",
+	d.server.await(d.t, "${GREETING}", "get", "-n", "payments", "deployment", "checkout-v1", "-o",
 		`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="GREETING")].value}`) // manifests are left as they are written
 	said := d.run(documented(t, "console", "rampart\\.dev/ready"))
 	require.Contains(t, said, "condition met")
@@ -181,17 +189,14 @@ func TestFlux(t *testing.T) {
 	d.ready("v2")
 	require.Equal(t, "v2", d.served())
 	require.Equal(t, []string{"current v1", "ramp v2 50", "current v2"}, d.ns.RoutingChanges("payments/checkout"))
-	d.eventually("checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
+	d.server.await(d.t, "checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
 
 	d.push("worker:v3")
-	d.eventually("v3 v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o",
-		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
-	d.eventually("HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
+	d.summary("v3 v2 False GateFailed")
+	d.server.await(d.t, "HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 	require.Equal(t, "v2", d.served())
 
-	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
-	d.eventually("2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
-	require.Equal(t, "v2", d.served())
+	d.comesBack()
 }
 
 // The same without Flux: a pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too.
@@ -210,7 +215,10 @@ func TestKubectlApplies(t *testing.T) {
 				d.repo.Git("clone", "-q", d.repo.Dir, clone)
 				_, _ = d.server.kubectl(t, "", "apply", "--server-side", "-k", filepath.Join(clone, "deploy")) // again with the next commit
 			}
-			time.Sleep(100 * time.Millisecond)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond): // until it looks again
+			}
 		}
 	}()
 	t.Cleanup(func() { stop(); <-applied })
@@ -234,12 +242,12 @@ func TestArgoCD(t *testing.T) {
 	d.server.Kubectl(t, manifest, "apply", "-f", "-")
 	health := func(want string) {
 		t.Helper()
-		d.eventually(want, "get", "-n", "argocd", "application", "workers", "-o", "jsonpath={.status.sync.status} {.status.health.status}")
+		d.server.await(d.t, want, "get", "-n", "argocd", "application", "workers", "-o", "jsonpath={.status.sync.status} {.status.health.status}")
 	}
 	status := `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].reason}`
 
 	d.ready("v1")
-	d.eventually("v1 True RolloutComplete", "get", "-n", "payments", "twd", "checkout", "-o", status)
+	d.server.await(d.t, "v1 True RolloutComplete", "get", "-n", "payments", "twd", "checkout", "-o", status)
 	health("Synced Healthy")
 	require.Equal(t, "v1", d.served())
 
@@ -247,14 +255,12 @@ func TestArgoCD(t *testing.T) {
 	d.ready("v2")
 	health("Synced Healthy")
 	require.Equal(t, "v2", d.served())
-	d.eventually("checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
+	d.server.await(d.t, "checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
 
 	d.push("worker:v3")
-	d.eventually("v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o", status)
+	d.server.await(d.t, "v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o", status)
 	health("Synced Degraded")
 	require.Equal(t, "v2", d.served())
 
-	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
-	d.eventually("2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
-	require.Equal(t, "v2", d.served())
+	d.comesBack()
 }
