@@ -120,7 +120,7 @@ gitea: $(BIN)/gitea-$(GITEA) ## the Gitea that tests of forges run, in bin/
 $(BIN)/gitea-$(GITEA): test/gitea/go.mod
 	mkdir -p $(BIN)
 	cd test/gitea && $(GO) mod download code.gitea.io/gitea
-	cd test/gitea && CGO_ENABLED=1 $(GO) build -trimpath -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
+	cd test/gitea && CGO_ENABLED=1 CGO_CFLAGS=-O0 $(GO) build -trimpath -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
 	  -ldflags "-X main.Version=$(GITEA:v%=%) -X code.gitea.io/gitea/modules/setting.StaticRootPath=$$($(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" \
 	  code.gitea.io/gitea
 

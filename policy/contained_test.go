@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -37,6 +38,7 @@ func TestLoopingPolicyCostsACycleLittle(t *testing.T) {
 
 // What policies do with the whole of what they see is within bounds.
 func TestEverydayUseIsNotRefused(t *testing.T) {
+	testneed.Plain(t)
 	for name, expression := range map[string]string{
 		"marshal":    `count(json.unmarshal(json.marshal(input))) == count(input)`,
 		"yaml":       `count(yaml.unmarshal(yaml.marshal(input.deployment))) > 0`,

@@ -8,10 +8,12 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // All four kinds of evacuation are asked about, allowed by default, and can be held by what a policy sees of them.
 func TestEvacuationIsJudged(t *testing.T) {
+	testneed.Plain(t)
 	seen := of(`package rampart.sunset
 
 deny contains {"rule": "acme.seen", "msg": sprintf("%s %s %d %d", [e.stage, e.since, e.attempt, e.count])} if {

@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // The policies of every example pass their own tests.
 func TestExamples(t *testing.T) {
+	testneed.Plain(t)
 	folders, err := filepath.Glob("../examples/*/policies")
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // frozen is a freeze on the day of the tests.
@@ -102,6 +103,7 @@ func waiver(name, rule string) v1alpha1.Waiver {
 }
 
 func TestWaivers(t *testing.T) {
+	testneed.Plain(t)
 	const by = "w (ada, until 2026-03-03T13:00:00Z: hotfix)"
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.Waiver)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -306,6 +307,7 @@ func TestSpec(t *testing.T) {
 }
 
 func TestDrift(t *testing.T) {
+	testneed.Plain(t)
 	lower := &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: "current v2", Actual: "current v1"}
 	higher := &rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftHigher, Recorded: "current v1", Actual: "current v2"}
 	manifest := &rollout.Drift{Kind: rollout.DriftManifest, Path: "versions/v1/deployment.yaml", Recorded: "a", Actual: "b"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // messages of the findings on one action.
@@ -24,6 +25,7 @@ func messages(t *testing.T, s rollout.Snapshot, a rollout.Action) (rollout.Effec
 
 // The evidence for removals, from a snapshot as it is: each kind is allowed on proof, and held when one read has none.
 func TestRemovals(t *testing.T) {
+	testneed.Plain(t)
 	remove := func(kind rollout.ActionKind) rollout.Action {
 		return rollout.Action{ID: "x", Kind: kind, BuildID: "v1"}
 	}
