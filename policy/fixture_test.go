@@ -78,7 +78,7 @@ func snapshot(t testing.TB) rollout.Snapshot {
 	return rollout.Snapshot{
 		Now:        now,
 		Deployment: rollout.Name{Namespace: "payments", Name: "checkout"},
-		Environment: v1alpha1.Environment{Name: "prod", ManagerIdentity: "rampart/prod", CD: v1alpha1.ArgoCD,
+		Environment: v1alpha1.Environment{Name: "prod", ManagerIdentity: "rampart/prod", CD: v1alpha1.CD{Tool: v1alpha1.ArgoCD},
 			Approval: v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeStep}, Output: v1alpha1.Output{Path: "deploy/prod"}},
 		Git:      rollout.GitContext{Branch: "main", Commit: "c0ffee", Author: "Ada <ada@example.com>", When: ago(time.Hour), Message: "checkout 3"},
 		Spec:     spec(t, "registry.example/checkout:3.0.0"),

@@ -112,7 +112,7 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	o := newObject()
 	o.text("name", e.Name)
 	o.text("namespace", e.Namespace)
-	o.text("cd", string(e.CD))
+	o.text("cd", string(e.CD.Tool))
 	o.text("managerIdentity", e.ManagerIdentity)
 	o.text("workerEnv", string(e.WorkerEnv))
 	o.text("status", string(e.Status))

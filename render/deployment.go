@@ -208,15 +208,18 @@ func editGuard(deployment, template map[string]any, guard v1alpha1.Guard) error 
 	if err != nil {
 		return err
 	}
-	var own map[string]any
-	if podMeta, ok := template["metadata"].(map[string]any); ok {
-		own, _ = podMeta["annotations"].(map[string]any)
-	}
-	if err := setGuard(annotations, own, guard); err != nil {
+	if err := setGuard(annotations, podAnnotations(template), guard); err != nil {
 		return err
 	}
 	if len(annotations) == 0 {
 		delete(meta, "annotations")
 	}
 	return nil
+}
+
+// podAnnotations are those of a pod template; nil if it has none.
+func podAnnotations(template map[string]any) map[string]any {
+	meta, _ := template["metadata"].(map[string]any)
+	own, _ := meta["annotations"].(map[string]any)
+	return own
 }

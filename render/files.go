@@ -43,7 +43,7 @@ func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, erro
 		versions: slices.Clone(plan.Record.Versions),
 		changes:  map[string]rollout.FileChange{},
 	}
-	steps := []func() error{f.writeVersions, f.writeRouting, f.writeStatus, f.writeKustomization, f.readBack}
+	steps := []func() error{f.writeVersions, f.ignoreDraining, f.writeRouting, f.writeStatus, f.writeKustomization, f.readBack}
 	if plan.Remove {
 		steps = []func() error{f.removeRecord}
 	}

@@ -165,7 +165,7 @@ func TestStatusTimesAreToTheSecond(t *testing.T) {
 
 func TestStatusFollowsTheUsersMetadata(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
-	s.plan.Environment.CD = v1alpha1.Both
+	s.plan.Environment.CD.Tool = v1alpha1.Both
 	s.commit()
 	s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}"))
 	require.Equal(t, []string{"status.yaml"}, paths(s, s.commit()))

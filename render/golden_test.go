@@ -227,7 +227,7 @@ var goldens = map[string]func(t *testing.T, show show){
   annotations: {argocd.argoproj.io/sync-options: Replace=true, owner: "on"}
 `)
 		s := newScene(t, spec, noAuth())
-		s.plan.Environment.CD = v1alpha1.ArgoCD
+		s.plan.Environment.CD.Tool = v1alpha1.ArgoCD
 		show("created", s.commit()[2:3])
 		s.plan.Status = statusOf(s.plan.Spec, "WaitingForPollers", v1alpha1.False, 1)
 		show("same-transition", s.commit())

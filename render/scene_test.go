@@ -115,7 +115,7 @@ func newScene(t testing.TB, spec string, c v1alpha1.ConnectionSpec) *scene {
 	s := &scene{t: t, blobs: map[string]string{}, record: rollout.Record{Dir: "deploy/prod/payments/checkout", Files: map[string]rollout.File{}}}
 	s.plan = rollout.Plan{
 		Dir:         "deploy/prod/payments/checkout",
-		Environment: v1alpha1.Environment{Name: "prod", CD: v1alpha1.Flux, WorkerEnv: v1alpha1.EnvCurrent, Status: v1alpha1.StatusOn},
+		Environment: v1alpha1.Environment{Name: "prod", CD: v1alpha1.CD{Tool: v1alpha1.Flux}, WorkerEnv: v1alpha1.EnvCurrent, Status: v1alpha1.StatusOn},
 		Connection:  connection(c),
 		Record:      &v1alpha1.RoutingSpec{SpecPath: "workers/checkout.yaml"},
 	}

@@ -46,7 +46,7 @@ func (f *filer) writeStatus() error {
 	if object == nil {
 		return nil
 	}
-	data, err := statusManifest(object, status)
+	data, err := statusManifest(object, status, f.plan.Environment.CD.RampHealth)
 	if err != nil {
 		return fmt.Errorf("%s: %w", statusFile, err)
 	}
@@ -71,7 +71,7 @@ func (f *filer) statusObject() (map[string]any, error) {
 		return nil, err
 	}
 	object := v.(map[string]any) // a struct encodes to an object
-	switch f.plan.Environment.CD {
+	switch f.plan.Environment.CD.Tool {
 	case v1alpha1.ArgoCD, v1alpha1.Both:
 		return object, hintArgoCD(object)
 	}
@@ -105,7 +105,7 @@ func annotationsOf(object map[string]any) (map[string]any, error) {
 var fraction = regexp.MustCompile(`"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z"`)
 
 // statusManifest puts a status and its hash into an object and encodes it.
-func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus) (string, error) {
+func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatus, ramp v1alpha1.RampHealth) (string, error) {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return "", err
@@ -123,6 +123,7 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	for key, value := range summary(status) {
 		putText(annotations, key, value, false)
 	}
+	annotations[rollout.AnnotationHealth] = string(healthOf(status.Conditions, ramp))
 	if err := keepPlaceholders(object); err != nil {
 		return "", err
 	}
@@ -134,11 +135,8 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 func summary(status v1alpha1.WorkerDeploymentStatus) map[string]string {
 	out := map[string]string{rollout.AnnotationTarget: "", rollout.AnnotationCurrent: "", rollout.AnnotationRamp: ""}
 	for _, c := range status.Conditions {
-		switch c.Type {
-		case v1alpha1.ConditionReady:
+		if c.Type == v1alpha1.ConditionReady {
 			out[rollout.AnnotationReady], out[rollout.AnnotationReason] = string(c.Status), c.Reason
-		case v1alpha1.ConditionStalled:
-			out[rollout.AnnotationStalled] = string(c.Status)
 		}
 	}
 	if c := status.CurrentVersion; c != nil {

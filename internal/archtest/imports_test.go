@@ -30,6 +30,7 @@ var (
 
 var rules = map[string]rule{
 	"install/crds":         {ours: []string{"gitops/api"}, never: append([]string{cobra}, pure...)},
+	"install/delivery":     {never: append([]string{cobra}, pure...)},
 	"install/schemas":      {ours: []string{"gitops/api", "install/crds"}, never: append([]string{cobra}, pure...)},
 	"gitops/api":           {never: append([]string{}, pure...)},
 	"gitops/mirror":        {ours: []string{"internal/printable", "internal/cores"}, never: []string{opa, sdk, cobra}},

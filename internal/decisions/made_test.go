@@ -218,7 +218,7 @@ func (m *made) world(t require.TestingT) sim.Input {
 	m.rollouts(&world, "registry.example.com/"+team+"/"+m.name.Name, tag)
 	return sim.Input{World: world, Judge: m, Next: sim.NextMadeUp, Snapshot: rollout.Snapshot{
 		Deployment: m.name, SpecPath: "workers/" + team + "/" + m.name.Name + ".yaml",
-		Environment: v1alpha1.Environment{Name: "prod", CD: v1alpha1.ArgoCD, Output: v1alpha1.Output{Path: "deploy/prod"}, ManagerIdentity: "rampart/prod",
+		Environment: v1alpha1.Environment{Name: "prod", CD: v1alpha1.CD{Tool: v1alpha1.ArgoCD}, Output: v1alpha1.Output{Path: "deploy/prod"}, ManagerIdentity: "rampart/prod",
 			Approval: v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeStep}, Status: v1alpha1.StatusOn},
 		Spec: docs[0].Object.(*v1alpha1.WorkerDeployment), Connection: docs[1].Object.(*v1alpha1.Connection),
 		Record: rollout.Record{Dir: "deploy/prod/" + m.name.String()}, Limits: rollout.DefaultLimits(),

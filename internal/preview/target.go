@@ -101,7 +101,7 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	if rollout.Scaled(versions[at].Resources) {
 		write.Replicas = nil
 	}
-	record.Versions = versions
+	record.Versions, record.Target = versions, &v1alpha1.RoutingTarget{BuildID: id, TemplateHash: hash}
 	return rollout.Plan{Deployment: s.Deployment, Environment: s.Environment, Dir: s.Record.Dir, Record: &record,
 		Versions: []rollout.VersionWrite{write}, Spec: s.Spec, Connection: s.Connection}
 }

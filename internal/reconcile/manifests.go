@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
 )
 
 // withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error, dropped are the decisions that
@@ -47,13 +48,19 @@ func withManifests(ctx context.Context, of reading, decisions []*Decision) (out,
 // shown how the rollout would go on.
 func wanted(d *Decision) []string {
 	asked := d.Plan.Review != nil && (d.Plan.Review.Held.Action.Kind == rollout.Ramp || d.Plan.Review.Held.Action.Kind == rollout.Promote)
-	if !asked && !edits(d) {
+	edited := render.HealthChanges(d.Plan, d.Snapshot.Record)
+	for _, w := range d.Plan.Versions {
+		if isEdit(w) {
+			edited = append(edited, w.BuildID)
+		}
+	}
+	if !asked && len(edited) == 0 {
 		return nil
 	}
 	var out []string
 	for name, f := range d.Snapshot.Record.Files {
-		if f.Data == "" && f.Hash != "" && (asked || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool {
-			return isEdit(w) && strings.HasPrefix(name, path.Join("versions", w.BuildID)+"/")
+		if f.Data == "" && f.Hash != "" && (asked || slices.ContainsFunc(edited, func(buildID string) bool {
+			return strings.HasPrefix(name, path.Join("versions", buildID)+"/")
 		})) {
 			out = append(out, name)
 		}

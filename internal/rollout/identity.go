@@ -194,12 +194,14 @@ const (
 const (
 	AnnotationArgoSync  = "argocd.argoproj.io/sync-options"
 	AnnotationFluxPrune = "kustomize.toolkit.fluxcd.io/prune"
+	// AnnotationArgoIgnoreHealth keeps an object out of the health of ArgoCD's Application.
+	AnnotationArgoIgnoreHealth = "argocd.argoproj.io/ignore-healthcheck"
 	// AnnotationFluxSubstitute has Flux's post-build substitution leave an object as it is.
 	AnnotationFluxSubstitute = "kustomize.toolkit.fluxcd.io/substitute"
 	AnnotationStatusHash     = "rampart.dev/status-hash"
 	AnnotationRetire         = "rampart.dev/retire"
 	AnnotationReady          = "rampart.dev/ready"
-	AnnotationStalled        = "rampart.dev/stalled"
+	AnnotationHealth         = "rampart.dev/health"
 	AnnotationReason         = "rampart.dev/reason"
 	AnnotationTarget         = "rampart.dev/target"
 	AnnotationCurrent        = "rampart.dev/current"

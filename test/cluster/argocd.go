@@ -41,8 +41,8 @@ metadata: {name: default}
 spec: {sourceRepos: ["*"], destinations: [{server: "*", namespace: "*"}], clusterResourceWhitelist: [{group: "*", kind: "*"}]}
 `
 
-// ArgoCD runs Argo CD's application-controller and repo-server, with Redis, until the test ends. settings are a patch of argocd-cm.
-func (s *Server) ArgoCD(t testing.TB, settings string) {
+// ArgoCD runs Argo CD's application-controller and repo-server, with Redis, until the test ends.
+func (s *Server) ArgoCD(t testing.TB) {
 	t.Helper()
 	argocd := program(t, "argocd")
 	bin := filepath.Dir(argocd)
@@ -55,9 +55,6 @@ func (s *Server) ArgoCD(t testing.TB, settings string) {
 	s.established(t)
 	s.Kubectl(t, "", "apply", "--server-side", "-n", "argocd", "-f", filepath.Join(bin, "argocd-manifests", "argocd-cm.yaml"))
 	s.Kubectl(t, argoConfig, "apply", "--server-side", "-n", "argocd", "-f", "-")
-	patch := filepath.Join(t.TempDir(), "settings.yaml")
-	require.NoError(t, os.WriteFile(patch, []byte(settings), 0o600))
-	s.Kubectl(t, "", "patch", "-n", "argocd", "configmap", "argocd-cm", "--type", "merge", "--patch-file", patch)
 
 	dir := t.TempDir()
 	env := []string{"KUBECONFIG=" + s.Kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false", "TMPDIR=" + dir, "HOSTNAME=argocd-application-controller-0",

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(giteatest.Main(m))
 }
 
 // workerImage is a container image of that worker.

@@ -38,7 +38,7 @@ type Environment struct {
 	// Policies and Data are path globs of Rego and data files.
 	Policies []string `json:"policies,omitempty"`
 	Data     []string `json:"data,omitempty"`
-	// CD says whose hints are rendered beside the guards, which always are.
+	// CD is what applies the output, and how it shows a rollout.
 	// +optional
 	CD CD `json:"cd"`
 	// ManagerIdentity owns the routing in Temporal; by default rampart/<environment>.
@@ -138,15 +138,36 @@ const (
 	MergeRebase MergeMethod = "Rebase"
 )
 
-// CD is a continuous delivery tool.
+// CD is what applies an environment's output to a cluster, and how it shows a rollout.
+type CD struct {
+	// Tool says whose hints are rendered beside the guards, which always are; by default Both.
+	// +optional
+	Tool CDTool `json:"tool"`
+	// RampHealth is how the health checks of ArgoCD and Flux judge a worker deployment while its target ramps; by default Progressing. What waits for them,
+	// such as a sync wave, goes on during the ramp with Healthy.
+	// +optional
+	RampHealth RampHealth `json:"rampHealth"`
+}
+
+// CDTool is a continuous delivery tool.
 // +kubebuilder:validation:Enum=ArgoCD;Flux;Both
-type CD string
+type CDTool string
 
 // The continuous delivery tools.
 const (
-	ArgoCD CD = "ArgoCD"
-	Flux   CD = "Flux"
-	Both   CD = "Both"
+	ArgoCD CDTool = "ArgoCD"
+	Flux   CDTool = "Flux"
+	Both   CDTool = "Both"
+)
+
+// RampHealth is the health of a worker deployment whose target ramps.
+// +kubebuilder:validation:Enum=Progressing;Healthy
+type RampHealth string
+
+// The healths of a ramp.
+const (
+	RampProgressing RampHealth = "Progressing"
+	RampHealthy     RampHealth = "Healthy"
 )
 
 // WorkerEnv says under which names the pods get their environment.

@@ -194,7 +194,7 @@ func TestDefaultConfig(t *testing.T) {
 		Environments: []v1alpha1.Environment{{
 			Name: "default", Specs: []string{"**/*.yaml", "**/*.yml", "**/*.json"},
 			Output: v1alpha1.Output{Path: "deploy"}, Approval: v1alpha1.Approval{Mode: "Direct", Scope: "Step"},
-			CD: "Both", ManagerIdentity: "rampart/default", WorkerEnv: "Current", Status: "On",
+			CD: v1alpha1.CD{Tool: "Both", RampHealth: "Progressing"}, ManagerIdentity: "rampart/default", WorkerEnv: "Current", Status: "On",
 		}},
 	}}
 	if diff := cmp.Diff(want, config); diff != "" {

@@ -99,7 +99,7 @@ func presetApproval(a *Approval) { a.Mode, a.Scope = Direct, ScopeStep }
 
 func presetEnvironment(e *Environment) {
 	presetApproval(&e.Approval)
-	e.CD, e.WorkerEnv, e.Status = Both, EnvCurrent, StatusOn
+	e.CD.Tool, e.CD.RampHealth, e.WorkerEnv, e.Status = Both, RampProgressing, EnvCurrent, StatusOn
 }
 
 // fillWorkerDeployment puts in the defaults that depend on more than their own object: a failed gate before any traffic

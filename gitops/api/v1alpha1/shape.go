@@ -153,8 +153,10 @@ func enumOf(t reflect.Type) []string {
 		return values(ProposeCommits)
 	case reflect.TypeFor[MergeMethod]():
 		return values(MergeCommit, MergeSquash, MergeRebase)
-	case reflect.TypeFor[CD]():
+	case reflect.TypeFor[CDTool]():
 		return values(ArgoCD, Flux, Both)
+	case reflect.TypeFor[RampHealth]():
+		return values(RampProgressing, RampHealthy)
 	case reflect.TypeFor[WorkerEnv]():
 		return values(EnvCurrent, EnvWithLegacyNames)
 	case reflect.TypeFor[StatusMode]():

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/install/delivery"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func (a *app) argocdCommand() *cobra.Command {
+	return a.deliveryCommand(&cobra.Command{
+		Use:   "argocd",
+		Short: "Print ArgoCD's Applications and its health check",
+		Long: `Argocd prints an Application for each environment of the folder -C, and the part of ArgoCD's ConfigMap with the health check of worker deployments. Apply it
+server-side with a field manager of its own, so that the rest of the ConfigMap stays.`,
+		Example: `  rampart argocd --repo https://git.example.com/platform/workers.git | kubectl apply --server-side --field-manager rampart -f -
+  rampart argocd --repo https://git.example.com/platform/workers.git --env prod > argocd.yaml`,
+	}, delivery.ArgoCD)
+}
+
+func (a *app) fluxCommand() *cobra.Command {
+	return a.deliveryCommand(&cobra.Command{
+		Use:   "flux",
+		Short: "Print Flux's GitRepositories and Kustomizations",
+		Long: `Flux prints a GitRepository and a Kustomization for each environment of the folder -C, with a health check for each worker deployment that has a spec. The health checks
+need kustomize-controller's feature gate CancelHealthCheckOnNewRevision.`,
+		Example: `  rampart flux --repo https://git.example.com/platform/workers.git | kubectl apply --server-side --field-manager rampart -f -
+  rampart flux --repo https://git.example.com/platform/workers.git --env prod > flux.yaml`,
+	}, delivery.Flux)
+}
+
+// deliveryCommand completes a command that prints how a tool applies what the bot writes.
+func (a *app) deliveryCommand(cmd *cobra.Command, manifest func(delivery.Delivery) ([]byte, error)) *cobra.Command {
+	var repo, branch string
+	cmd.Args, cmd.ValidArgsFunction = noArgs, cobra.NoFileCompletions
+	cmd.Flags().StringVar(&repo, "repo", "", "URL of the repository, as the tool in the cluster reaches it (required)")
+	cmd.Flags().StringVar(&branch, "branch", "main", "branch of outputs for which rampart.yaml names none")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if repo == "" {
+			return errors.New("--repo is required: the URL of the repository, such as https://git.example.com/platform/workers.git")
+		}
+		s, err := a.loadSpecs(nil)
+		if err != nil {
+			return err
+		}
+		if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
+			return err
+		}
+		problems := s.problems()
+		for _, p := range problems {
+			a.say("%s", problemLine(p))
+		}
+		if v1alpha1.HasErrors(problems) {
+			return errors.New("nothing printed: the files have errors")
+		}
+		text, err := manifest(deliveryOf(s.world, repo, branch))
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
+	}
+	return cmd
+}
+
+// deliveryOf is what a tool applies of a world, whose specs are on a branch.
+func deliveryOf(w rollout.World, repo, branch string) delivery.Delivery {
+	out := delivery.Delivery{URL: repo}
+	for _, env := range w.Environments {
+		e := delivery.Environment{Name: "workers-" + env.Environment.Name, Branch: cmp.Or(env.Environment.Output.Branch, branch), Path: env.Environment.Output.Path}
+		for _, d := range env.Deployments {
+			if d.Spec != nil {
+				e.Deployments = append(e.Deployments, delivery.Deployment{Kind: d.Spec.Kind, Namespace: d.Deployment.Namespace, Name: d.Deployment.Name})
+				out.Kinds = append(out.Kinds, d.Spec.Kind)
+			}
+		}
+		slices.SortFunc(e.Deployments, func(x, y delivery.Deployment) int {
+			return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+		})
+		out.Environments = append(out.Environments, e)
+	}
+	slices.Sort(out.Kinds)
+	if out.Kinds = slices.Compact(out.Kinds); out.Kinds == nil {
+		out.Kinds = []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment}
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func TestHealth(t *testing.T) {
+	for _, tc := range []struct {
+		ready   v1alpha1.ConditionStatus
+		reason  rollout.Reason
+		stalled v1alpha1.ConditionStatus
+		ramp    v1alpha1.RampHealth
+		want    health
+	}{
+		{v1alpha1.True, rollout.RolloutComplete, v1alpha1.False, v1alpha1.RampProgressing, healthy},
+		{v1alpha1.False, rollout.WaitingForPollers, v1alpha1.False, v1alpha1.RampHealthy, progressing},
+		{v1alpha1.False, rollout.WaitingForPollers, v1alpha1.True, v1alpha1.RampProgressing, degraded},
+		{v1alpha1.False, rollout.Ramping, v1alpha1.False, v1alpha1.RampProgressing, progressing},
+		{v1alpha1.False, rollout.Ramping, v1alpha1.False, v1alpha1.RampHealthy, healthy},
+		{v1alpha1.False, rollout.Ramping, v1alpha1.True, v1alpha1.RampHealthy, degraded},
+		{v1alpha1.False, rollout.AwaitingApproval, v1alpha1.False, v1alpha1.RampProgressing, suspended},
+		{v1alpha1.False, rollout.ManualHold, v1alpha1.True, v1alpha1.RampHealthy, suspended},
+		{v1alpha1.False, rollout.GateHasFailed, v1alpha1.True, v1alpha1.RampHealthy, degraded},
+	} {
+		conditions := []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: tc.ready, Reason: string(tc.reason)},
+			{Type: v1alpha1.ConditionProgressing, Status: v1alpha1.True}, {Type: v1alpha1.ConditionStalled, Status: tc.stalled}}
+		require.Equal(t, tc.want, healthOf(conditions, tc.ramp), "%+v", tc)
+	}
+	require.Equal(t, progressing, healthOf(nil, v1alpha1.RampHealthy))
+}
+
+// The Deployment of a version that only drains does not count for the health of ArgoCD's Application, from the commit on that makes another one the target and current. It
+// counts again once traffic comes back. Nothing is written for that alone, and a manifest that a person edited is left as it is.
+func TestDrainingVersionsDoNotCount(t *testing.T) {
+	s := newScene(t, with(checkoutSpec, "checkout:v2.3.0", "checkout:v1"), noAuth())
+	first := s.target()
+	file := versionDir(first) + deploymentFile
+	s.plan.Environment.CD.Tool = v1alpha1.ArgoCD
+	s.plan.Record.Desired.Current = first
+	s.commit()
+	plain := s.record.Files[file].Data
+	require.NotContains(t, plain, rollout.AnnotationArgoIgnoreHealth)
+
+	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2"))
+	s.commit()
+	require.Equal(t, plain, s.record.Files[file].Data, "it is current still")
+
+	s.plan.Record.Desired.Current = s.target()
+	changed := paths(s, s.commit())
+	require.Contains(t, changed, file)
+	require.Contains(t, changed, routingFile)
+	require.Contains(t, s.record.Files[file].Data, "argocd.argoproj.io/ignore-healthcheck: \"true\"")
+	require.Equal(t, s.record.Files[file].Hash, s.record.Routing.Spec.Versions[0].Files[deploymentFile])
+	require.Empty(t, s.commit())
+
+	s.plan.Record.Desired.Current = first
+	s.commit()
+	require.Equal(t, plain, s.record.Files[file].Data)
+
+	s.put(file, plain+"# edited\n")
+	s.plan.Record.Desired.Current = s.target()
+	require.NotContains(t, paths(s, s.commit()), file)
+
+	s.plan.Environment.CD.Tool = v1alpha1.Flux
+	s.put(file, plain)
+	s.plan.Record.Desired.Current = first
+	s.commit()
+	s.plan.Record.Desired.Current = s.target()
+	require.NotContains(t, paths(s, s.commit()), file, "Flux has no such annotation")
+}

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/rampart-gitops/rampart/install/crds"
+	"github.com/rampart-gitops/rampart/internal/giteatest"
+	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
+)
+
+// delivery is a repository with a spec, a cluster to which it is applied, and a bot in that cluster that works on it.
+type delivery struct {
+	t      *testing.T
+	server *Server
+	rampart
+	host   host
+	clone  string
+	ns     *temporalenv.Namespace
+	client client.Client
+	steps  string // of the ramp
+}
+
+// host is a Git server with one repository, and a user who may push to it.
+type host struct {
+	repo             *gittest.Repo // its folder, to be looked at
+	url, user, token string
+	reads            string // the URL for those who only read, without credentials
+}
+
+// gitea has the repository on a Gitea.
+func gitea(t *testing.T) host {
+	t.Helper()
+	server := giteatest.Start(t)
+	bot := server.User(t, "bot")
+	r := server.Repository(t, bot.Login)
+	url := r.URL() + ".git"
+	return host{gittest.OpenRepo(t, r.Dir()), url, bot.Login, bot.Token, url}
+}
+
+// gitHTTP has the repository on a Git server without a forge.
+func gitHTTP(t *testing.T) host {
+	t.Helper()
+	const token = "a-token-of-tests"
+	repo := gittest.NewBareRepo(t)
+	repo.Commit(gittest.Commit{Write: map[string]string{"README.md": "workers\n"}})
+	return host{repo, gittest.ServeHTTP(t, repo, gittest.HTTPConfig{User: "bot", Password: token}).URL, "bot", token,
+		gittest.ServeHTTP(t, repo, gittest.HTTPConfig{}).URL}
+}
+
+// authenticated is the URL with the user's credentials.
+func (h host) authenticated() string {
+	return strings.Replace(h.url, "://", "://"+h.user+":"+h.token+"@", 1)
+}
+
+// deliver starts all but what applies the repository.
+func deliver(t *testing.T, on host) *delivery {
+	t.Helper()
+	testneed.Long(t)
+	temporal := temporalenv.Start(t, temporalenv.Options{})
+	ns, err := temporal.Namespace(t.Context(), "orders")
+	require.NoError(t, err)
+	r := build(t)
+	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: "[{rampPercentage: 50, pauseDuration: 2s}]", server: StartNode(t, map[string]Image{
+		"worker:v1": workerImage(t, "good"), "worker:v2": workerImage(t, "good"), "worker:v3": workerImage(t, "bad"),
+		"rampart:test": {Command: []string{r.file}},
+	})}
+	d.client, err = ns.Client(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(d.client.Close)
+	d.server.Kubectl(t, "", "create", "namespace", "payments")
+	d.server.Kubectl(t, string(crds.All()), "apply", "--server-side", "-f", "-")
+	d.server.established(t)
+	d.git("clone", "-q", on.authenticated(), d.clone)
+	d.commit("connect to Temporal", map[string]string{"workers/connection.yaml": fmt.Sprintf(
+		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", temporal.Address())})
+	return d
+}
+
+// say tells what happens, for those who watch.
+func (d *delivery) say(format string, args ...any) { fmt.Fprintf(d.t.Output(), format+"\n", args...) }
+
+func (d *delivery) git(args ...string) string {
+	d.t.Helper()
+	out, err := d.tryGit(args...)
+	require.NoError(d.t, err, out)
+	return out
+}
+
+func (d *delivery) tryGit(args ...string) (string, error) {
+	cmd := exec.CommandContext(d.t.Context(), "git", args...)
+	cmd.Env = append(os.Environ(), gittest.Env()...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// commit pushes files as a person does: again on top of what the bot pushed meanwhile.
+func (d *delivery) commit(message string, files map[string]string) {
+	d.t.Helper()
+	d.say("* a person pushes: %s", message)
+	eventually(d.t, func() error {
+		d.git("-C", d.clone, "fetch", "-q")
+		d.git("-C", d.clone, "reset", "-q", "--hard", "origin/main")
+		for name, text := range files {
+			name = filepath.Join(d.clone, name)
+			require.NoError(d.t, os.MkdirAll(filepath.Dir(name), 0o755))
+			require.NoError(d.t, os.WriteFile(name, []byte(text), 0o644))
+		}
+		d.git("-C", d.clone, "add", ".")
+		d.git("-C", d.clone, "commit", "-qm", message)
+		out, err := d.tryGit("-C", d.clone, "push", "-q", "origin", "HEAD:main")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// push commits a spec with another image.
+func (d *delivery) push(image string) {
+	d.t.Helper()
+	d.commit("roll out "+image, map[string]string{"workers/checkout.yaml": fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+kind: TemporalWorkerDeployment
+metadata: {name: checkout, namespace: payments}
+spec:
+  replicas: 2
+  workerOptions: {connectionRef: {name: temporal}, temporalNamespace: orders, unsafeCustomBuildID: %s}
+  rollout:
+    strategy: Progressive
+    steps: %s
+    gate: {workflowType: %s}
+    rollback: {window: 1s}
+  sunset: {scaledownDelay: 1s, deleteDelay: 3s}
+  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [{name: GREETING, value: "${GREETING}"}]}]}}
+`, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, image)})
+}
+
+// bot installs the chart, and waits until the bot that it runs is ready: in a namespace that enforces restricted pods, with a token from a Secret.
+func (d *delivery) bot() {
+	d.t.Helper()
+	d.server.Kubectl(d.t, "", "create", "namespace", "rampart")
+	d.server.Kubectl(d.t, "", "label", "namespace", "rampart", "pod-security.kubernetes.io/enforce=restricted")
+	d.server.Kubectl(d.t, "", "create", "-n", "rampart", "secret", "generic", "rampart", "--from-literal=git-token="+d.host.token)
+	values := filepath.Join(d.t.TempDir(), "values.yaml")
+	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
+settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
+secretName: rampart
+image: {repository: rampart, tag: test}
+healthPort: %s
+`, d.host.url, d.host.user, freePort(d.t))), 0o600))
+	d.t.Cleanup(func() {
+		if !d.t.Failed() {
+			return
+		}
+		logs, _ := filepath.Glob(filepath.Join(d.server.Logs, "rampart_*.log"))
+		for _, name := range logs {
+			text, _ := os.ReadFile(name)
+			d.t.Logf("%s:\n%s", filepath.Base(name), text)
+		}
+		d.t.Logf("commits:\n%s", d.host.repo.Git("log", "--format=%h %an: %s", "main"))
+	})
+	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
+}
+
+// summary waits until the annotations of the object in the cluster say target, current version, readiness and reason.
+func (d *delivery) summary(want string) {
+	d.t.Helper()
+	d.server.await(d.t, want, "get", "-n", "payments", "twd", "checkout", "-o",
+		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
+}
+
+// comesBack deletes the Deployment of v2, the current version, and waits until its workers are there again.
+func (d *delivery) comesBack() {
+	d.t.Helper()
+	d.server.Kubectl(d.t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
+	d.server.await(d.t, "2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
+	require.Equal(d.t, "v2", d.served())
+	d.say("* a person deletes the Deployment of v2: it comes back")
+}
+
+// only waits until a version's Deployment is the only one.
+func (d *delivery) only(buildID string) {
+	d.t.Helper()
+	d.server.await(d.t, "checkout-"+buildID, "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}")
+	d.say("  the version before it drained, and its Deployment was pruned")
+}
+
+// ready waits until a version is current, as the cluster tells, and gets new workflows.
+func (d *delivery) ready(buildID string) {
+	d.t.Helper()
+	d.summary(buildID + " " + buildID + " True RolloutComplete")
+	require.Equal(d.t, buildID, d.served())
+	d.say("  %s is current: a new workflow ran on it", buildID)
+}
+
+// served runs a workflow, and gives the version that it ran on.
+func (d *delivery) served() string {
+	d.t.Helper()
+	run, err := d.client.ExecuteWorkflow(d.t.Context(), client.StartWorkflowOptions{TaskQueue: taskQueue}, temporalenv.Checkout)
+	require.NoError(d.t, err)
+	require.NoError(d.t, run.Get(d.t.Context(), nil))
+	info, err := d.client.DescribeWorkflowExecution(d.t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(d.t, err)
+	return info.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion().GetBuildId()
+}
+
+var blocks = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
+
+// documented is the block of docs/cd.md, in a language, that has some text.
+func documented(t *testing.T, language, has string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cd.md"))
+	require.NoError(t, err)
+	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
+		if block[1] == language && strings.Contains(block[2], has) {
+			return block[2]
+		}
+	}
+	require.Fail(t, "no such block in docs/cd.md", has)
+	return ""
+}
+
+// commands runs the commands of a block in a clone of the repository, and gives what they say.
+func (d *delivery) commands(block string) string {
+	d.t.Helper()
+	clone := d.t.TempDir()
+	d.git("clone", "-q", d.host.authenticated(), clone)
+	script := strings.ReplaceAll("\n"+block, "\n$ ", "\n")
+	script = strings.ReplaceAll(script, "https://git.example.com/platform/workers.git", d.host.reads)
+	cmd := exec.CommandContext(d.t.Context(), "sh", "-ec", script)
+	cmd.Dir = clone
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.server.Kubeconfig, "HOME="+d.t.TempDir(), "PATH="+filepath.Dir(program(d.t, "kubectl"))+":"+filepath.Dir(d.file)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(d.t, err, "%s", out)
+	return string(out)
+}
