@@ -26,7 +26,7 @@ func TestForgeKinds(t *testing.T) {
 		{"gitea", "https://git.example.com/acme/workers.git", &gitea.Forge{}},
 		{"none", "https://github.com/acme/workers.git", forge.None{}},
 	} {
-		got, err := a.forge(forgeFlags{kind: c.kind}, repositoryFlags{url: c.url})
+		got, _, _, err := a.forge(forgeFlags{kind: c.kind}, repositoryFlags{url: c.url})
 		require.NoError(t, err, c)
 		require.IsType(t, c.want, got, c)
 	}

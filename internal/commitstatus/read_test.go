@@ -39,18 +39,34 @@ type said struct {
 	takes    time.Duration
 }
 
-func (s *said) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
+// fails and slow say how it answers from now on.
+func (s *said) fails(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.err = err }
+
+func (s *said) slow(takes time.Duration) { s.mu.Lock(); defer s.mu.Unlock(); s.takes = takes }
+
+// answer takes its time, and gives the error that it answers with.
+func (s *said) answer(ctx context.Context) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked = append(s.asked, commit)
-	if s.takes > 0 {
+	takes, err := s.takes, s.err
+	s.mu.Unlock()
+	if takes > 0 {
 		select {
-		case <-time.After(s.takes):
+		case <-time.After(takes):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	return s.statuses[commit], s.err
+	return err
+}
+
+func (s *said) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, commit)
+	s.mu.Unlock()
+	err := s.answer(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.statuses[commit], err
 }
 
 // question asks about the statuses of one version.
@@ -131,7 +147,7 @@ func TestAForgeThatIsAway(t *testing.T) {
 		defer r.Close()
 		read := func() rollout.Fact { return r.Read(t.Context(), question("cd"))[0]["status:cd"] }
 		require.True(t, read().Fresh(time.Now()))
-		f.err = &forge.UnavailableError{Op: "read", Where: "git.example.com", Said: "connection refused"}
+		f.fails(&forge.UnavailableError{Op: "read", Where: "git.example.com", Said: "connection refused"})
 		for range 5 {
 			time.Sleep(DefaultLookEvery)
 			read()
@@ -145,7 +161,7 @@ func TestAForgeThatIsAway(t *testing.T) {
 		got := read()
 		require.Empty(t, got.Value)
 		require.Contains(t, got.Error, "connection refused")
-		f.err = nil
+		f.fails(nil)
 		time.Sleep(rest)
 		got = read()
 		require.JSONEq(t, `"success"`, string(got.Value))
