@@ -39,8 +39,8 @@ func standingOf(d *reconcile.Decision, commit string, was standing) standing {
 		}
 		return now
 	}
-	switch {
-	case state.Stalled:
+	switch waits := slices.Contains([]rollout.Reason{rollout.PolicyHold, rollout.AwaitingApproval, rollout.ManualHold}, state.Reason); {
+	case state.Stalled && !waits: // for people, or for what a policy waits for, a rollout waits
 		now.state, now.text = forge.StatusFailure, now.text+": "+state.Message
 	case state.Reason == rollout.RolloutComplete:
 		now.state, now.text = forge.StatusSuccess, "rollout complete"

@@ -140,6 +140,11 @@ func TestWhatUndoesWhat(t *testing.T) {
 		require.Empty(t, s.cycle(map[string]rollout.State{"a": away}))
 		require.Empty(t, s.cycle(map[string]rollout.State{"a": {Reason: rollout.ManualHold}}))
 		require.Equal(t, []string{"c1 rampart/prod failure: shop/a: RolledBack: failure rate 9%"}, s.cycle(map[string]rollout.State{"a": turned}))
+		for _, reason := range []rollout.Reason{rollout.PolicyHold, rollout.AwaitingApproval, rollout.ManualHold} {
+			require.Equal(t, []string{"c1 rampart/prod pending: shop/a: " + string(reason)}, s.cycle(map[string]rollout.State{"a": {Reason: reason, Stalled: true}}), "it waits")
+			require.Len(t, s.cycle(map[string]rollout.State{"a": turned}), 1)
+			time.Sleep(time.Minute)
+		}
 		require.Empty(t, s.cycle(map[string]rollout.State{"a": away}), "it was not seen to be otherwise")
 		require.Equal(t, []string{"c1 rampart/prod pending: shop/a: Ramping"}, s.cycle(map[string]rollout.State{"a": ramping}), "retried")
 	})
@@ -307,8 +312,10 @@ func TestWithinTheBudget(t *testing.T) {
 		require.Len(t, first, burst-1, "beside one question")
 		require.True(t, strings.HasPrefix(first[0], "c1 rampart/prod/shop/w050 failure"), "what went wrong comes first: %s", first[0])
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, s.on.news(), 60)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, s.on.news(), 100-60-burst+1)
 		require.Len(t, s.on.asked, 1)
 	})

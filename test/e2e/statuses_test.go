@@ -1,8 +1,7 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
 // said are the statuses that were set on a commit in a context, the newest first: "state: description".
@@ -51,18 +51,19 @@ func (w *world) statusIn(r *review, commit, context string) string {
 func TestCommitStatuses(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)
-	w := newWorld(t, onGitea(r))
+	w := newWorld(t, onGitea(r), withImages(map[string]temporalenv.Image{
+		"refund:v1": temporalenv.DefaultImage("refund"), "refund:v2": temporalenv.DefaultImage("refund"), "refund:v3": temporalenv.DefaultImage("refund")}))
 	b := w.start()
 	const all = "rampart/default"
 	first := w.push("both", map[string]string{"rampart.yaml": environmentWith(""), specFile: specText{image: "app:v1"}.String(),
-		"workers/refund.yaml": specText{name: "refund", image: "app:v1"}.String()})
+		"workers/refund.yaml": specText{name: "refund", image: "refund:v1"}.String()})
 	w.awaitSaid(r, first, all, "success: 2 worker deployments: rollout complete")
 
-	second := w.pushSpecs("v2 of both", map[string]specText{"checkout": {image: "app:v2", strategy: slowSteps}, "refund": {image: "app:v2"}})
+	second := w.pushSpecs("v2 of both", map[string]specText{"checkout": {image: "app:v2", strategy: slowSteps}, "refund": {image: "refund:v2"}})
 	w.awaitSaid(r, second, all, "pending: 0 of 2 complete; shop/checkout: ")
 	w.awaitReason("Ramping")
-	w.named("refund").awaitReady("app:v2")
-	third := w.named("refund").pushSpec("v3 of one", specText{image: "app:v3", gate: "{workflowType: SmokeFails}"})
+	w.named("refund").awaitReady("refund:v2")
+	third := w.named("refund").pushSpec("v3 of one", specText{image: "refund:v3", gate: "{workflowType: SmokeFails}"})
 	w.awaitSaid(r, third, all, "failure: shop/refund: GateFailed: ")
 	require.Contains(t, w.statusIn(r, second, all), "pending: ", "the other one still ramps")
 	require.Contains(t, w.statusIn(r, first, all), "success: ")
@@ -88,20 +89,29 @@ func TestCommitStatuses(t *testing.T) {
 	w.repo.Fsck()
 }
 
+// saysWhich is a policy that names what the CD tool says beside success.
+const saysWhich = `package rampart.rollout
+
+hold contains {"rule": concat("", ["shop.cd_", state]), "msg": concat(" ", ["the CD tool says", state])} if {
+	input.action.raises
+	state := input.facts["status:cd/workers"].value
+	state != "success"
+}
+`
+
 // A policy holds a rollout until what applies the manifests says that it is well: on the newest commit that holds the version and has its status.
 func TestHeldByACommitStatus(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)
 	w := newWorld(t, onGitea(r))
-	decisions := filepath.Join(t.TempDir(), "decisions.jsonl")
-	w.start("--decision-log", decisions)
+	w.start()
 	set := func(commit string, state sdk.StatusState) {
 		t.Helper()
 		_, _, err := r.person.Client(t).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{State: state, Context: "cd/workers"})
 		require.NoError(t, err)
 	}
 	w.push("waits for the CD tool", map[string]string{"rampart.yaml": environmentWith("      data: [\"data/*.yaml\"]\n"), specFile: specText{image: "app:v1"}.String(),
-		"data/cd.yaml": "rampart: {config: {rollout: {statuses: {required: [{context: cd/workers}]}}}}\n"})
+		"policies/cd.rego": saysWhich, "data/cd.yaml": "rampart: {config: {rollout: {statuses: {required: [{context: cd/workers}]}}}}\n"})
 	w.awaitReason("PolicyHold")
 	w.eventually("it says for what it waits", func() bool { return strings.Contains(w.file(w.dir()+"/status.yaml"), "cd/workers") })
 	later := w.push("something else", map[string]string{"README.md": "what the CD tool sees last\n"})
@@ -115,11 +125,7 @@ func TestHeldByACommitStatus(t *testing.T) {
 	rendered := w.repo.Git("log", "--format=%H", "--diff-filter=A", "main", "--", w.dir()+"/versions/"+w.build("app:v2"))
 	set(rendered, sdk.StatusPending)
 	newest := w.push("something else again", map[string]string{"README.md": "newer\n"})
-	w.eventually("the pending status is seen", func() bool {
-		text, err := os.ReadFile(decisions)
-		require.NoError(t, err)
-		return strings.Contains(string(text), "the commit status cd/workers is pending, not success")
-	})
+	w.eventually("the pending status is seen", func() bool { return slices.Contains(w.status().Decision.Rules, "shop.cd_pending") })
 	require.Equal(t, []string{"current v1"}, w.calls())
 	set(newest, sdk.StatusSuccess)
 	w.awaitReady("app:v2")
