@@ -262,7 +262,7 @@ var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfigur
 
 // reviews checks the forge, if there is one.
 func (d *doctor) reviews(ctx context.Context) {
-	on, err := d.app.located(d.forge, d.repository)
+	on, err := d.located(d.forge, d.repository)
 	if err != nil {
 		d.fail("forge", err.Error(), "")
 		return
