@@ -13,7 +13,7 @@ import (
 
 // A commit holds a version from the one that wrote it to the tip, beside a merge as well. What was the same before the version was gone does not count.
 func TestHolders(t *testing.T) {
-	const v1, v2 = "deploy/shop/checkout/versions/v1", "deploy/shop/checkout/versions/v2"
+	const v0, v1, v2 = "deploy/shop/checkout/versions/v0", "deploy/shop/checkout/versions/v1", "deploy/shop/checkout/versions/v2"
 	r := gittest.NewBareRepo(t)
 	at := time.Now().Add(-time.Hour)
 	commit := func(c gittest.Commit) string {
@@ -22,8 +22,9 @@ func TestHolders(t *testing.T) {
 		return r.Commit(c)
 	}
 	config := "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n  - {name: prod, specs: [\"workers/**\"], output: {path: deploy}}\n"
-	commit(gittest.Commit{Write: map[string]string{"rampart.yaml": config, v2 + "/deployment.yaml": "two"}, Message: "v2 before it was gone"})
-	commit(gittest.Commit{Delete: []string{v2 + "/deployment.yaml"}, Message: "v2 is gone"})
+	before := commit(gittest.Commit{Write: map[string]string{"rampart.yaml": config, v0 + "/deployment.yaml": "zero", v2 + "/deployment.yaml": "two"}, Message: "v2 before it was gone"})
+	gone := commit(gittest.Commit{Delete: []string{v2 + "/deployment.yaml"}, Message: "v2 is gone"})
+	other := commit(gittest.Commit{Write: map[string]string{v1 + "/deployment.yaml": "other"}, Message: "v1 as it was rendered first"})
 	wroteV1 := commit(gittest.Commit{Write: map[string]string{v1 + "/deployment.yaml": "one"}, Message: "v1"})
 	side := commit(gittest.Commit{Branch: "side", Parent: "main", Write: map[string]string{"README.md": "x"}, Message: "on a side branch"})
 	wroteV2 := commit(gittest.Commit{Write: map[string]string{v2 + "/deployment.yaml": "two"}, Message: "v2"})
@@ -38,6 +39,11 @@ func TestHolders(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []rollout.Holder{{Commit: merge, Holds: []bool{true, true, false}}, {Commit: wroteV2, Holds: []bool{true, true, false}},
 		{Commit: side, Holds: []bool{true, false, false}}, {Commit: wroteV1, Holds: []bool{true, false, false}}}, got)
+	got, err = repo.Holders(t.Context(), env, []string{v0, v1, v2}, 10)
+	require.NoError(t, err)
+	require.Equal(t, []rollout.Holder{{Commit: merge, Holds: []bool{true, true, true}}, {Commit: wroteV2, Holds: []bool{true, true, true}},
+		{Commit: side, Holds: []bool{true, true, false}}, {Commit: wroteV1, Holds: []bool{true, true, false}}, {Commit: other, Holds: []bool{true, false, false}},
+		{Commit: gone, Holds: []bool{true, false, false}}, {Commit: before, Holds: []bool{true, false, false}}}, got, "what was there before does not count, also where it is looked at for another")
 
 	got, err = repo.Holders(t.Context(), env, []string{v1, v2}, 2)
 	require.NoError(t, err)
