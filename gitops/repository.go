@@ -90,6 +90,8 @@ type Repository struct {
 	// away says that the last read failed, and retry when origins that could not be found are looked for again.
 	away  bool
 	retry time.Time
+	// holdersAgain is when history is looked through again for commits that hold something, after that failed.
+	holdersAgain time.Time
 	// nowhere is what was in no commit of a branch's history, by when it is looked for again.
 	nowhere map[mirror.Wanted]time.Time
 	// unknown are versions that no record had, by when they are looked for again.

@@ -32,6 +32,8 @@ type rulebook struct {
 	// looks are the parts of the input that modules refer to; all says that a module refers to it as a whole.
 	looks    map[string]bool
 	looksAll bool
+	// statuses are the contexts of commit statuses that policies may ask about.
+	statuses map[string]bool
 	kept     keptSpecs
 }
 
@@ -92,6 +94,8 @@ func makeRulebook(cfg bookConfig) *rulebook {
 	b.look(slices.Concat(own, s.parsed))
 	data, problems := loadData(cfg.data)
 	b.add(problems...)
+	b.statuses = statusesIn(s.parsed)
+	addConfigured(b.statuses, data)
 	var err error
 	if b.digest, err = digest(slices.Concat(own, s.parsed), s.broken, data); err != nil {
 		b.add(Problem{Path: "policies", Message: err.Error()})

@@ -315,6 +315,9 @@ func (f *filer) writeRouting() error {
 // annotationLocalConfig keeps kustomize and kpt from applying an object.
 const annotationLocalConfig = "config.kubernetes.io/local-config"
 
+// VersionFolder is where a version's files are, from the repository's root, by the folder of its record.
+func VersionFolder(dir, buildID string) string { return path.Join(dir, versionsDir, buildID) }
+
 // versionDir is a version's folder, with its slash.
 func versionDir(buildID string) string { return versionsDir + buildID + "/" }
 

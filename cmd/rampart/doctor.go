@@ -262,16 +262,16 @@ var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfigur
 
 // reviews checks the forge, if there is one.
 func (d *doctor) reviews(ctx context.Context) {
-	on, err := d.app.forge(d.forge, d.repository)
+	on, err := d.located(d.forge, d.repository)
 	if err != nil {
 		d.fail("forge", err.Error(), "")
 		return
 	}
-	if _, none := on.(forge.None); none {
+	if on.at.Kind == forge.KindNone || on.at.Kind == "" {
 		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
 		return
 	}
-	login, err := on.Login(ctx)
+	login, err := on.forge.Login(ctx)
 	if err != nil {
 		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
 		return

@@ -46,53 +46,66 @@ func (a *app) addForge(cmd *cobra.Command, f *forgeFlags) {
 }
 
 // proposer proposes on the forge of a repository.
-func (a *app) proposer(f forgeFlags, repository repositoryFlags, repo *gitops.Repository, judges *judges) (reconcile.Proposer, error) {
-	on, err := a.forge(f, repository)
+func (a *app) proposer(on forge.Forge, repository repositoryFlags, repo *gitops.Repository, judges *judges) reconcile.Proposer {
+	return review.New(review.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
+		Now: a.now, Log: a.log, LookEvery: lookEvery})
+}
+
+// located is a forge, and where it is; without a forge, neither its kind nor anything else of that is known.
+type located struct {
+	forge forge.Forge
+	at    forge.Repository
+}
+
+// located is the forge of a repository, whose library may break.
+func (a *app) located(f forgeFlags, repository repositoryFlags) (located, error) {
+	on, at, err := a.forge(f, repository)
 	if err != nil {
-		return nil, err
+		return located{}, err
 	}
-	return review.New(review.Config{Branches: repo, Forge: forge.Contained(on), Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
-		Now: a.now, Log: a.log, LookEvery: lookEvery}), nil
+	return located{forge.Contained(on), at}, nil
 }
 
 // forge is where proposals are reviewed. A host of which it is not known what it is has none, unless that is asked for.
-func (a *app) forge(f forgeFlags, repository repositoryFlags) (forge.Forge, error) {
+func (a *app) forge(f forgeFlags, repository repositoryFlags) (on forge.Forge, at forge.Repository, err error) {
 	kind := forge.Kind(f.kind)
 	if kind != "" && !slices.Contains(forge.Kinds(), kind) {
-		return nil, fmt.Errorf("--forge %q: there is github, gitlab, gitea and none", f.kind)
+		return nil, at, fmt.Errorf("--forge %q: there is github, gitlab, gitea and none", f.kind)
 	}
-	at, err := forge.Locate(forge.Location{Clone: repository.url, Kind: kind, Base: f.url})
+	at, err = forge.Locate(forge.Location{Clone: repository.url, Kind: kind, Base: f.url})
 	var unknown *forge.AddressError
 	if kind == "" && f.url == "" && errors.As(err, &unknown) {
-		return forge.None{}, nil
+		return forge.None{}, forge.Repository{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--forge: %w", err)
+		return nil, at, fmt.Errorf("--forge: %w", err)
 	}
 	client, err := a.forgeClient(repository)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	token, err := a.forgeToken(f, repository, client)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	if at.Kind != forge.KindNone && token == nil {
 		if kind == "" {
-			return forge.None{}, nil // told by the host alone: branches are pushed with a key, and nothing is opened
+			return forge.None{}, forge.Repository{}, nil // told by the host alone: branches are pushed with a key, and nothing is opened
 		}
-		return nil, fmt.Errorf("--forge %s needs a token: --forge-token-file or %s", kind, variableForgeToken)
+		return nil, at, fmt.Errorf("--forge %s needs a token: --forge-token-file or %s", kind, variableForgeToken)
 	}
 	cfg := forge.Config{Repository: at, HTTP: client, Now: a.now, Token: token}
 	switch at.Kind {
 	case forge.KindGitHub:
-		return github.New(cfg)
+		on, err = github.New(cfg)
 	case forge.KindGitLab:
-		return gitlab.New(cfg)
+		on, err = gitlab.New(cfg)
 	case forge.KindGitea:
-		return gitea.New(cfg)
+		on, err = gitea.New(cfg)
+	default:
+		on = forge.None{}
 	}
-	return forge.None{}, nil
+	return on, at, err
 }
 
 // forgeClient carries the authorities to trust and the proxy: those of Git.

@@ -26,10 +26,10 @@ func TestForgeKinds(t *testing.T) {
 		{"gitea", "https://git.example.com/acme/workers.git", &gitea.Forge{}},
 		{"none", "https://github.com/acme/workers.git", forge.None{}},
 	} {
-		got, err := a.forge(forgeFlags{kind: c.kind}, repositoryFlags{url: c.url})
+		got, _, err := a.forge(forgeFlags{kind: c.kind}, repositoryFlags{url: c.url})
 		require.NoError(t, err, c)
 		require.IsType(t, c.want, got, c)
 	}
-	_, err := a.forge(forgeFlags{kind: "bitbucket"}, repositoryFlags{url: "https://git.example.com/acme/workers.git"})
+	_, _, err := a.forge(forgeFlags{kind: "bitbucket"}, repositoryFlags{url: "https://git.example.com/acme/workers.git"})
 	require.ErrorContains(t, err, "there is github, gitlab, gitea and none")
 }

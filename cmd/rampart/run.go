@@ -276,6 +276,9 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	l.bot.keeper.afterCycle(r)
 	took := l.now().Sub(start).Round(time.Millisecond).String()
 	l.tell(ctx, r)
+	if l.bot.says != nil {
+		l.bot.says.Cycle(r.World)
+	}
 	level := l.log.DebugContext
 	if len(r.Commits) > 0 || len(r.Failures) > 0 {
 		level = l.log.InfoContext
@@ -320,6 +323,9 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 
 // decided logs what was decided, and counts of whom Temporal could not be read.
 func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
+	if l.bot.says != nil {
+		l.bot.says.Decided(ctx, decisions)
+	}
 	unread, total := unreadable([][]*reconcile.Decision{decisions})
 	l.unread, l.total = l.unread+unread, l.total+total
 	for _, d := range decisions {

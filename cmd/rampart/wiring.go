@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/commitstatus"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -49,7 +50,9 @@ type botFlags struct {
 type rememberingBot struct {
 	*reconcile.Reconciler
 	keeper *keeper
-	close  func() error
+	// says is what says on commits what became of them; nil where there is no forge.
+	says  *commitstatus.Writer
+	close func() error
 }
 
 // bot wires a Reconciler.
@@ -66,15 +69,28 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
+	on, err := a.located(f.forge, f.repository)
+	if err != nil {
+		return nil, errors.Join(err, repo.Close(), pool.Close())
+	}
 	bot, err := a.reconciler(f, repo, pool, judges)
 	if err != nil {
 		return nil, errors.Join(err, repo.Close(), pool.Close())
 	}
+	bot.Proposer = a.proposer(on.forge, f.repository, repo, judges)
 	keeper, err := a.keeper(f, repo, bot)
 	if err != nil {
 		return nil, errors.Join(err, repo.Close(), pool.Close())
 	}
-	return &rememberingBot{bot, keeper, func() error {
+	statuses, most := a.commitStatuses(f, repo, on), leaveTime
+	if f.once {
+		most = leaveOnceTime
+	}
+	if statuses.reader != nil {
+		bot.Statuses = statuses.reader
+	}
+	return &rememberingBot{bot, keeper, statuses.writer, func() error {
+		statuses.close(most)
 		keeper.keep()
 		return errors.Join(repo.Close(), pool.Close())
 	}}, nil
@@ -90,15 +106,11 @@ func (a *app) reconciler(f botFlags, repo *gitops.Repository, pool *temporal.Poo
 	if err != nil {
 		return nil, err
 	}
-	proposer, err := a.proposer(f.forge, f.repository, repo, judges)
-	if err != nil {
-		return nil, err
-	}
 	if !f.once { // after it no cycle comes in which those without a slot are first
 		planner.SlotPatience = reconcile.DefaultSlotPatience
 	}
 	port := temporalPort{pool, inputs, a.log}
-	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Proposer: proposer, Completer: repo}, nil
+	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Completer: repo}, nil
 }
 
 // writeHooks are told of each write to a server; nil: nobody.
@@ -119,6 +131,7 @@ var (
 	_ reconcile.Committer   = (*gitops.Repository)(nil)
 	_ reconcile.Completer   = (*gitops.Repository)(nil)
 	_ reconcile.Judge       = (*policy.Engine)(nil)
+	_ reconcile.StatusAsker = (*policy.Engine)(nil)
 	_ reconcile.Observer    = (*temporal.Pool)(nil)
 	_ reconcile.Slots       = (*temporal.Pool)(nil)
 	_ reconcile.Namespaces  = (*temporal.Pool)(nil)

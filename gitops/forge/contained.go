@@ -59,3 +59,8 @@ func (c contained) SetStatus(ctx context.Context, commit string, s Status) (err 
 	defer c.broken("set a commit status", &err)
 	return c.next.SetStatus(ctx, commit, s)
 }
+
+func (c contained) Statuses(ctx context.Context, commit string) (all []Status, err error) {
+	defer c.broken("read commit statuses", &err)
+	return c.next.Statuses(ctx, commit)
+}

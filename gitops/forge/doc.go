@@ -1,5 +1,5 @@
 // Package forge is what the bot asks of the place where people review: GitHub, GitLab, Gitea, or [None]. A [Forge] knows one
-// repository. It finds, opens, changes, closes and merges pull requests (merge requests, on GitLab), and sets commit statuses.
+// repository. It finds, opens, changes, closes and merges pull requests (merge requests, on GitLab), and sets and reads commit statuses.
 // Branches and commits are Git's, and are not asked for here.
 //
 // # What an adapter is made of

@@ -39,6 +39,10 @@ type Forge interface {
 
 	// SetStatus sets a commit status. One with the same context is replaced.
 	SetStatus(ctx context.Context, commit string, s Status) error
+
+	// Statuses gives the last status of each context of a commit, sorted by context. A commit that the forge does not know is a *RefusedError; so is
+	// one with more contexts than are read, since one that is missing would pass for one that nobody set.
+	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
 // State is what became of a pull request.
@@ -135,6 +139,8 @@ const (
 	MaxDescription = 140
 	// LabelColor is that of labels that are made, in hexadecimal.
 	LabelColor = "5b7083"
+	// MaxStatusPages is how many pages of the statuses of one commit are read: with 50 a page, 500 contexts.
+	MaxStatusPages = 10
 )
 
 // Change changes a pull request. What is empty stays as it is.

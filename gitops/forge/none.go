@@ -37,3 +37,6 @@ func (None) Merge(context.Context, int64, Merge) (Merging, error) {
 
 // SetStatus has nowhere to set it.
 func (None) SetStatus(context.Context, string, Status) error { return nil }
+
+// Statuses finds none.
+func (None) Statuses(context.Context, string) ([]Status, error) { return nil, nil }

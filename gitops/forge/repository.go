@@ -38,6 +38,16 @@ type Repository struct {
 // URL is the repository's page. It holds no credentials.
 func (r Repository) URL() string { return r.Base + "/" + r.Owner + "/" + r.Name }
 
+// Folder is the page of a folder or file on a branch, for people; "" where there is no forge.
+func (r Repository) Folder(branch, path string) string {
+	at := func(s string) string { return strings.ReplaceAll(url.PathEscape(s), "%2F", "/") }
+	between := map[Kind]string{KindGitHub: "/tree/", KindGitLab: "/-/tree/", KindGitea: "/src/branch/"}[r.Kind]
+	if between == "" {
+		return ""
+	}
+	return strings.TrimSuffix(r.URL()+between+at(branch)+"/"+at(path), "/")
+}
+
 // API is the root of the forge's API, without a slash at its end.
 func (r Repository) API() string {
 	scheme, host, _ := strings.Cut(r.Base, "://")

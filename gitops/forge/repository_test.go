@@ -96,6 +96,17 @@ func TestAPI(t *testing.T) {
 	}
 }
 
+func TestFolder(t *testing.T) {
+	for want, r := range map[string]Repository{
+		"https://github.com/acme/workers/tree/deploy/prod/deploy/shop/a%20b":   {KindGitHub, "https://github.com", "acme", "workers"},
+		"https://gitlab.com/a/b/workers/-/tree/deploy/prod/deploy/shop/a%20b":  {KindGitLab, "https://gitlab.com", "a/b", "workers"},
+		"https://git.example.com/a/w/src/branch/deploy/prod/deploy/shop/a%20b": {KindGitea, "https://git.example.com", "a", "w"},
+		"": {Kind: KindNone, Base: "file:///srv/workers.git"},
+	} {
+		require.Equal(t, want, r.Folder("deploy/prod", "deploy/shop/a b"))
+	}
+}
+
 // What is located names a host that was named, and no path that leads elsewhere; no credential is told.
 func FuzzLocate(f *testing.F) {
 	for _, clone := range []string{"https://u:p@github.com/a/b.git", "git@host:a/b", "ssh://git@[::1]:22/a/b", "/a/b", "https://gitlab.com/a/b/c", "x@[", "]:", "a:b"} {

@@ -1,6 +1,9 @@
 package forge
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/internal/outgoing"
@@ -30,6 +33,18 @@ func checkTexts(title string, bodies ...string) error {
 		}
 	}
 	return nil
+}
+
+// SortedStatuses sorts statuses by context, for adapters, and leaves out those of a state that is none.
+func SortedStatuses(all []Status) []Status {
+	all = slices.DeleteFunc(all, func(s Status) bool { return s.State == "" })
+	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Context, b.Context) })
+	return all
+}
+
+// TooManyStatuses says that a commit has more statuses than are read, for adapters.
+func TooManyStatuses(op, where string, most int) error {
+	return &RefusedError{Op: op, Where: where, Reason: ReasonReply, Said: fmt.Sprintf("the commit has more than %d statuses", most)}
 }
 
 // Description is one line for a commit status that every forge takes, for adapters.

@@ -58,6 +58,14 @@ func FuzzAnswers(f *testing.F, open func(forge.Config) (forge.Forge, error), kin
 		for _, p := range all {
 			reliable(t, p)
 		}
+		asked = 0
+		if statuses, err := on.Statuses(ctx, "8f3c"); err == nil {
+			for _, s := range statuses {
+				if s.State == "" {
+					t.Fatalf("the status %q has no state", s.Context)
+				}
+			}
+		}
 		if err == nil && ctx.Err() != nil {
 			t.Fatal("it took more than 20 seconds")
 		}

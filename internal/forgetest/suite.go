@@ -132,7 +132,7 @@ func (s *Site) simulated() bool { return s.World != nil }
 // Run runs the table of tests, each on a repository of its own.
 func Run(t *testing.T, start func(*testing.T) *Site) {
 	for name, test := range map[string]func(*Site){
-		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus,
+		"open": testOpen, "update": testUpdate, "labels": testLabels, "reviewers": testReviewers, "status": testStatus, "statuses": testStatuses,
 		"closed": testClosed, "a deleted account": testGhost, "approvals": testApprovals, "authors": testAuthors,
 		"merge": testMerge, "merged by a person": testMergedByPerson, "pushed to the base": testPushedToBase,
 		"automatic merge": testAutomaticMerge, "automatic merge taken back": testTakenBack, "automatic merge by another method": testOrderedAnew,
@@ -181,9 +181,10 @@ func everything(ctx context.Context, f forge.Forge, number int64, commit string)
 	errs["close"] = f.Update(ctx, number, forge.Change{Close: true})
 	_, errs["merge"] = f.Merge(ctx, number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: commit})
 	errs["status"] = f.SetStatus(ctx, commit, forge.Status{Context: "c", State: forge.StatusSuccess})
+	_, errs["statuses"] = f.Statuses(ctx, commit)
 	return errs
 }
 
-var reads = []string{"login", "list", "get"}
+var reads = []string{"login", "list", "get", "statuses"}
 
 func isRead(name string) bool { return slices.Contains(reads, name) }

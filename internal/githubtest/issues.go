@@ -141,3 +141,23 @@ func createStatus(c *forgetest.Call) forgetest.Reply {
 		"created_at": now, "updated_at": now, "id": 1, "state": o.State, "context": o.Context, "description": o.Description, "target_url": o.URL, "creator": user(c.By),
 	}}
 }
+
+// getStatuses is the combined status: the last one of each context.
+func getStatuses(c *forgetest.Call) forgetest.Reply {
+	commit := c.Param("ref")
+	if !c.Commit(commit) {
+		return refuse(http.StatusNotFound, "No commit found for SHA: "+commit)
+	}
+	all := c.Statuses(commit)
+	page, header := forgetest.Page(c, all)
+	list, at, now := []any{}, c.Server.URL+prefix+"/repos/"+c.Owner+"/"+c.Name, c.Tick()
+	for i, st := range page {
+		list = append(list, map[string]any{
+			"url": at + "/statuses/" + commit, "avatar_url": nil, "id": i + 1, "node_id": "S", "state": st.State, "description": st.Description, "target_url": st.URL,
+			"context": st.Context, "created_at": now, "updated_at": now,
+		})
+	}
+	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: map[string]any{
+		"state": "pending", "statuses": list, "sha": commit, "total_count": len(all), "repository": repository(c), "commit_url": at + "/commits/" + commit, "url": at + "/commits/" + commit + "/status",
+	}}
+}

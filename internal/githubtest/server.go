@@ -54,6 +54,7 @@ func operations() map[string]forgetest.Operation {
 		"GET /repos/{owner}/{repo}":                                          getRepository,
 		"GET /repos/{owner}/{repo}/collaborators/{username}/permission":      getPermission,
 		"GET /repos/{owner}/{repo}/commits/{ref}":                            getCommit,
+		"GET /repos/{owner}/{repo}/commits/{ref}/status":                     getStatuses,
 		"GET /repos/{owner}/{repo}/issues/{issue_number}":                    getIssue,
 		"POST /repos/{owner}/{repo}/issues/{issue_number}/comments":          createComment,
 		"GET /repos/{owner}/{repo}/issues/{issue_number}/labels":             listLabels,

@@ -102,11 +102,15 @@ func createStatus(c *forgetest.Call) forgetest.Reply {
 }
 
 func listStatuses(c *forgetest.Call) forgetest.Reply {
+	if !c.Commit(c.Param("sha")) {
+		return refuse(http.StatusNotFound, "404 Commit Not Found")
+	}
 	all := []any{}
 	for _, st := range c.Statuses(c.Param("sha")) {
 		if name := c.Query("name"); name == "" || name == st.Context {
 			all = append(all, status(c, st))
 		}
 	}
-	return ok(all)
+	page, header := forgetest.Page(c, all)
+	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: page}
 }

@@ -22,6 +22,8 @@ type Planner struct {
 	Observer Observer
 	// Metrics is nil where the bot reads no metrics.
 	Metrics Metrics
+	// Statuses is nil where the bot reads no commit statuses.
+	Statuses Statuses
 	// Inputs of gates; nil: the bot was given none.
 	Inputs Inputs
 	// Own gives facts of the bot's own, for every worker deployment; nil: there are none.
@@ -271,7 +273,7 @@ func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld,
 		return nil, nil, err
 	}
 	for _, d := range decideEach(ctx, judge, seen) {
-		if p.urgent(d) {
+		if p.urgent(judge, d) {
 			p.tell(ctx, d)
 			urgent = append(urgent, d)
 		} else {
@@ -284,24 +286,24 @@ func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld,
 // canaryRule is the rule of the library that judges a candidate by its workflows, and looks at no metric.
 const canaryRule = "rollout.canary"
 
-// urgent reports whether a decision that was made without metrics takes traffic back, and would whatever they are: none are
+// urgent reports whether a decision that was made without metrics and commit statuses takes traffic back, and would whatever they are: none are
 // asked for, or it is the rows', which no policy stops. Of policies only the library's rule is known to look at none: another may
 // turn back for a metric that is missing.
-func (p *Planner) urgent(d *Decision) bool {
+func (p *Planner) urgent(judge Judge, d *Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:
 		return false
-	case p.metricsOf(d.Snapshot) == nil:
+	case p.metricsOf(d.Snapshot) == nil && len(statusesOf(judge)) == 0:
 		return true
 	}
 	move := d.Plan.Actions[slices.IndexFunc(d.Plan.Actions, rollout.Action.Lowers)]
 	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
 }
 
-// decideLate decides again what metrics and second reads bear on, and lets rollouts start one after the other.
+// decideLate decides again what metrics, commit statuses and second reads bear on, and lets rollouts start one after the other.
 func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []*Decision) ([]*Decision, error) {
 	judge := p.JudgeFor(env)
-	out := p.withMetrics(ctx, judge, rest)
+	out := p.withStatuses(ctx, env, p.withMetrics(ctx, judge, rest))
 	var err error
 	if out, err = p.readTwice(ctx, judge, out); err != nil {
 		return nil, err

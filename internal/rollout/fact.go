@@ -19,6 +19,16 @@ type Fact struct {
 	Error string `json:"error,omitempty"`
 }
 
+// StatusFacts begin the names of the facts about commit statuses: "status:" and the status's context.
+const StatusFacts = "status:"
+
+// Holder is a commit whose tree holds something.
+type Holder struct {
+	Commit string
+	// Holds says for each path that was asked for, in this order, whether it does.
+	Holds []bool
+}
+
 // Fresh reports whether the fact may be relied on at now: it has a value that is not older than its limit. What cannot be
 // relied on holds a rollout and never advances it.
 func (f Fact) Fresh(now time.Time) bool {

@@ -35,6 +35,9 @@ type Environment struct {
 	Approval Approval `json:"approval"`
 	// PullRequests of what waits for approval.
 	PullRequests PullRequests `json:"pullRequests,omitzero"`
+	// CommitStatuses says what the commit that asked for something gets a status for at the forge: Environment (default), one for all that it asked for
+	// there; WorkerDeployment, one for each; Off, none.
+	CommitStatuses CommitStatuses `json:"commitStatuses,omitempty"`
 	// Policies and Data are path globs of Rego and data files.
 	Policies []string `json:"policies,omitempty"`
 	Data     []string `json:"data,omitempty"`
@@ -119,6 +122,17 @@ type PullRequests struct {
 	// put into a pull request of their own; "": the bot says so, and tries again.
 	OnProtectedBranch OnProtectedBranch `json:"onProtectedBranch,omitempty"`
 }
+
+// CommitStatuses says what a commit gets a status for.
+// +kubebuilder:validation:Enum=Environment;WorkerDeployment;Off
+type CommitStatuses string
+
+// What a commit gets a status for. Left out, it is the environment.
+const (
+	StatusPerEnvironment      CommitStatuses = "Environment"
+	StatusPerWorkerDeployment CommitStatuses = "WorkerDeployment"
+	NoCommitStatuses          CommitStatuses = "Off"
+)
 
 // OnProtectedBranch says what becomes of commits that the output's branch does not take.
 // +kubebuilder:validation:Enum=Propose

@@ -149,6 +149,8 @@ func enumOf(t reflect.Type) []string {
 		return values(ScopeStep, ScopeRollout)
 	case reflect.TypeFor[CommitsPer]():
 		return values(CommitPerCycle, CommitPerDeployment)
+	case reflect.TypeFor[CommitStatuses]():
+		return values(StatusPerEnvironment, StatusPerWorkerDeployment, NoCommitStatuses)
 	case reflect.TypeFor[OnProtectedBranch]():
 		return values(ProposeCommits)
 	case reflect.TypeFor[MergeMethod]():

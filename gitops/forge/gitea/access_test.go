@@ -26,6 +26,7 @@ func everything(ctx context.Context, f *Forge, number int64, commit string) map[
 	errs["close"] = f.Update(ctx, number, forge.Change{Close: true})
 	_, errs["merge"] = f.Merge(ctx, number, forge.Merge{When: forge.Now, Method: forge.MethodMerge, Commit: commit})
 	errs["status"] = f.SetStatus(ctx, commit, forge.Status{Context: "c", State: forge.StatusSuccess})
+	_, errs["statuses"] = f.Statuses(ctx, commit)
 	return errs
 }
 
@@ -53,7 +54,7 @@ func TestScopes(t *testing.T) {
 	open := w.open("open")
 	reading := w.bot.NewToken(t, "read:repository", "read:issue", "read:user")
 	for name, err := range everything(t.Context(), w.as(reading), open.Number, open.HeadCommit) {
-		if name == "login" || name == "list" || name == "get" {
+		if name == "login" || name == "list" || name == "get" || name == "statuses" {
 			require.NoError(t, err, name)
 			continue
 		}

@@ -2,8 +2,10 @@ package gitea
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -119,4 +121,42 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 		}
 	}
 	return f.fail(call{fmt.Sprintf("set the status %s of commit %s", s.Context, commit), needWrite}, resp, err)
+}
+
+// states are those of Gitea's statuses. A warning is none of a forge.Status: it is nothing that anybody waits for.
+var states = map[sdk.StatusState]forge.StatusState{
+	sdk.StatusPending: forge.StatusPending, sdk.StatusSuccess: forge.StatusSuccess, sdk.StatusFailure: forge.StatusFailure,
+	sdk.StatusError: forge.StatusError, sdk.StatusWarning: forge.StatusFailure,
+}
+
+// Statuses implements forge.Forge. The library gives the first page alone, and nothing in place of an answer that it cannot read. Gitea does not say how
+// many there are, and may be set to give fewer than it is asked for: the end is an empty page.
+func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
+	op := "read the statuses of commit " + commit
+	var found []forge.Status
+	for page := 1; page <= forge.MaxStatusPages; page++ {
+		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("commits/%s/status?page=%d&limit=%d", url.PathEscape(commit), page, f.page), nil)
+		failure := forge.Failure{Op: op, Status: status, Need: needRead, Err: err}
+		if err != nil || status != http.StatusOK {
+			failure.Said = message(answer)
+			return nil, f.client.Fail(failure)
+		}
+		var combined struct {
+			Statuses []*sdk.Status `json:"statuses"`
+		}
+		if len(answer) > 0 { // a commit that has none has an empty answer in older versions
+			if failure.Err = json.Unmarshal(answer, &combined); failure.Err != nil {
+				return nil, f.client.Fail(failure)
+			}
+		}
+		for _, s := range combined.Statuses {
+			if s != nil {
+				found = append(found, forge.Status{Context: s.Context, State: states[s.State], Description: s.Description, URL: s.TargetURL})
+			}
+		}
+		if len(combined.Statuses) == 0 {
+			return forge.SortedStatuses(found), nil
+		}
+	}
+	return nil, forge.TooManyStatuses(op, f.repo.URL(), len(found))
 }

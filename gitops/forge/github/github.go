@@ -143,3 +143,29 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 	}
 	return nil
 }
+
+// states are those of GitHub's statuses.
+var states = map[string]forge.StatusState{
+	"pending": forge.StatusPending, "success": forge.StatusSuccess, "failure": forge.StatusFailure, "error": forge.StatusError,
+}
+
+// Statuses implements forge.Forge. Check runs are not among them.
+func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
+	op := "read the statuses of commit " + commit
+	var found []forge.Status
+	options := gh.ListOptions{PerPage: f.page}
+	for range forge.MaxStatusPages {
+		combined, resp, err := f.api.Repositories.GetCombinedStatus(ctx, f.repo.Owner, f.repo.Name, commit, &options)
+		if err != nil {
+			return nil, f.fail(call{op, needStatus}, resp, err)
+		}
+		for _, s := range combined.Statuses {
+			found = append(found, forge.Status{Context: s.GetContext(), State: states[s.GetState()], Description: s.GetDescription(), URL: s.GetTargetURL()})
+		}
+		if resp.NextPage == 0 || len(combined.Statuses) == 0 {
+			return forge.SortedStatuses(found), nil
+		}
+		options.Page = resp.NextPage
+	}
+	return nil, forge.TooManyStatuses(op, f.repo.URL(), len(found))
+}

@@ -213,3 +213,42 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 	}
 	return refused
 }
+
+// says is what a status of GitLab says. One that was skipped, or waits for a person, says nothing yet.
+var says = map[string]forge.StatusState{
+	"created": forge.StatusPending, "waiting_for_resource": forge.StatusPending, "preparing": forge.StatusPending, "pending": forge.StatusPending,
+	"running": forge.StatusPending, "scheduled": forge.StatusPending, "manual": forge.StatusPending, "skipped": forge.StatusPending,
+	"success": forge.StatusSuccess, "failed": forge.StatusFailure, "canceled": forge.StatusError, "canceling": forge.StatusError,
+}
+
+// Statuses implements forge.Forge. Jobs of pipelines are among them. Where a name has several, of several pipelines, the newest counts.
+func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
+	id, err := f.id(ctx)
+	if err != nil {
+		return nil, err
+	}
+	op := "read the statuses of commit " + commit
+	newest := map[string]*gl.CommitStatus{}
+	options := gl.GetCommitStatusesOptions{ListOptions: gl.ListOptions{PerPage: int64(f.page), Page: 1}}
+	for range forge.MaxStatusPages {
+		all, resp, err := f.api.Commits.GetCommitStatuses(id, commit, &options, gl.WithContext(ctx))
+		if err != nil {
+			return nil, f.fail(call{op, needRead}, resp, err)
+		}
+		for _, s := range all {
+			if was := newest[s.Name]; was == nil || s.ID > was.ID {
+				newest[s.Name] = s
+			}
+		}
+		if resp.NextPage != 0 && len(all) > 0 {
+			options.Page = resp.NextPage
+			continue
+		}
+		var found []forge.Status
+		for name, s := range newest {
+			found = append(found, forge.Status{Context: name, State: says[s.Status], Description: s.Description, URL: s.TargetURL})
+		}
+		return forge.SortedStatuses(found), nil
+	}
+	return nil, forge.TooManyStatuses(op, f.repo.URL(), len(newest))
+}

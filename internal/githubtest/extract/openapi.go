@@ -11,6 +11,7 @@ var operations = map[string][]string{
 	"/repos/{owner}/{repo}": {"get"},
 	"/repos/{owner}/{repo}/collaborators/{username}/permission":     {"get"},
 	"/repos/{owner}/{repo}/commits/{ref}":                           {"get"},
+	"/repos/{owner}/{repo}/commits/{ref}/status":                    {"get"},
 	"/repos/{owner}/{repo}/issues/{issue_number}":                   {"get"},
 	"/repos/{owner}/{repo}/issues/{issue_number}/comments":          {"post"},
 	"/repos/{owner}/{repo}/issues/{issue_number}/labels":            {"get", "post"},

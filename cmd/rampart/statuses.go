@@ -1,0 +1,50 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/commitstatus"
+)
+
+// onceStatusPatience is how long a bot that runs one cycle waits for commit statuses: nobody comes back to what comes later.
+const onceStatusPatience = 10 * time.Second
+
+// commitStatuses are what says on commits what became of them, and what reads there what others say. Both are nil where there is no forge.
+type commitStatuses struct {
+	writer *commitstatus.Writer
+	reader *commitstatus.Reader
+}
+
+// commitStatuses begins to read and write statuses at a forge.
+func (a *app) commitStatuses(f botFlags, repo *gitops.Repository, on located) commitStatuses {
+	if on.at.Kind == forge.KindNone || on.at.Kind == "" {
+		return commitStatuses{}
+	}
+	link := func(env v1alpha1.Environment, dir string) string {
+		return on.at.Folder(cmp.Or(env.Output.Branch, f.repository.branch), dir)
+	}
+	patience := commitstatus.DefaultPatience
+	if f.once {
+		patience = onceStatusPatience
+	}
+	return commitStatuses{
+		writer: commitstatus.NewWriter(commitstatus.WriterConfig{Origins: repo, Forge: on.forge, Link: link, Now: a.now, Log: a.log}),
+		reader: commitstatus.NewReader(commitstatus.ReaderConfig{Commits: repo, Forge: on.forge, Where: on.at.URL(), Patience: patience, Now: a.now, Log: a.log}),
+	}
+}
+
+// close says what is left to be said, for so long at most.
+func (s commitStatuses) close(most time.Duration) {
+	if s.writer == nil {
+		return
+	}
+	s.reader.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	s.writer.Close(ctx)
+}

@@ -1,0 +1,377 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Bounds of what is asked of a forge.
+const (
+	// burst requests are sent at once, then one each second: GitHub allows 80 changes in a minute.
+	burst = 10
+	// sayEvery is how often a status that stays what it is follows in words.
+	sayEvery = 5 * time.Minute
+	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit that there ever was.
+	longAgo = 72 * time.Hour
+	// again is when a status is tried again that was refused: a token may get the right to set it.
+	again = 10 * time.Minute
+	// originGrace is how long the commit that asked may be looked for until it is taken for one that history does not have, such as a shallow one.
+	originGrace = 15 * time.Minute
+	// callTime bounds one status.
+	callTime = time.Minute
+)
+
+// StatusWriter reads and sets statuses of a commit; see forge.Forge.
+type StatusWriter interface {
+	StatusReader
+	SetStatus(ctx context.Context, commit string, s forge.Status) error
+}
+
+// Origins knows the commits that gave specs their content; see gitops.Repository.
+type Origins interface {
+	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
+}
+
+// WriterConfig is what a Writer works with.
+type WriterConfig struct {
+	Origins Origins
+	Forge   StatusWriter
+	// Link gives the page of a folder of an environment's output; "" where there is none.
+	Link func(env v1alpha1.Environment, dir string) string
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// Writer says on commits what became of what they asked for. Decided and Cycle are for one goroutine.
+type Writer struct {
+	WriterConfig
+	standings map[string]map[rollout.Name]standing
+	// nowhere are worker deployments of which the commit that asked is looked for, since when.
+	nowhere map[rollout.Name]time.Time
+	limiter *rate.Limiter
+
+	life    context.Context
+	end     context.CancelFunc
+	closing chan struct{}
+	done    chan struct{}
+	wake    chan struct{}
+
+	mu sync.Mutex
+	// targets are those of the last cycle, by environment, and queue what of them is still to be said.
+	targets map[string]map[key]wanted
+	queue   map[key]wanted
+	// known is what is at the forge, asked are the commits of which that was read.
+	known map[key]*written
+	asked map[string]bool
+	// until is when the forge is asked again, refused when a status is tried again.
+	until   time.Time
+	refused map[key]time.Time
+	told    string
+}
+
+// written is a status at the forge.
+type written struct {
+	forge.Status
+	at time.Time
+}
+
+// NewWriter makes a Writer, and starts what writes. Close ends it.
+func NewWriter(c WriterConfig) *Writer {
+	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, nowhere: map[rollout.Name]time.Time{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
+		closing: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1), targets: map[string]map[key]wanted{}, queue: map[key]wanted{},
+		known: map[key]*written{}, asked: map[string]bool{}, refused: map[key]time.Time{}}
+	w.life, w.end = context.WithCancel(context.Background())
+	go w.run()
+	return w
+}
+
+// Decided takes what was decided. It asks no forge; the repository it asks which commits gave specs their content, where that is not known.
+func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
+	var missing []rollout.Snapshot
+	var of []*reconcile.Decision
+	for _, d := range decisions {
+		switch env := d.Snapshot.Environment; {
+		case env.CommitStatuses == v1alpha1.NoCommitStatuses:
+		case d.Snapshot.SpecPath == "":
+			w.stand(d, standing{})
+		case d.Snapshot.Git.Commit != "":
+			w.stand(d, standingOf(d, d.Snapshot.Git.Commit, w.standings[env.Name][d.Plan.Deployment]))
+		default:
+			missing, of = append(missing, d.Snapshot), append(of, d)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	origins, err := w.Origins.Origins(ctx, missing)
+	if err != nil {
+		w.Log.DebugContext(ctx, "commits that asked are not all known: they get their status later", "error", err)
+	}
+	for i, d := range of {
+		n := d.Plan.Deployment
+		if i < len(origins) && origins[i].Commit != "" {
+			delete(w.nowhere, n)
+			w.stand(d, standingOf(d, origins[i].Commit, w.standings[d.Snapshot.Environment.Name][n]))
+			continue
+		}
+		if w.nowhere[n].IsZero() {
+			w.nowhere[n] = w.Now()
+		}
+		if w.Now().Sub(w.nowhere[n]) >= originGrace {
+			w.stand(d, standing{})
+		}
+	}
+}
+
+// stand notes where a decision leaves a worker deployment.
+func (w *Writer) stand(d *reconcile.Decision, s standing) {
+	env := d.Snapshot.Environment.Name
+	if w.standings[env] == nil {
+		w.standings[env] = map[rollout.Name]standing{}
+	}
+	w.standings[env][d.Plan.Deployment] = s
+}
+
+// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Of an environment of which a worker deployment was
+// never decided about, nothing is said yet.
+func (w *Writer) Cycle(world rollout.World) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, env := range world.Environments {
+		if env.Unusable != nil || env.Unrecorded {
+			continue
+		}
+		name, all := env.Environment.Name, w.standings[env.Environment.Name]
+		if !complete(env, all) && env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses {
+			continue
+		}
+		targets := map[key]wanted{}
+		if env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses {
+			targets = wantedOf(env.Environment, all, w.Link)
+		}
+		w.leave(w.targets[name], targets)
+		w.targets[name] = targets
+		for k, want := range targets {
+			w.want(k, want)
+		}
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// complete forgets worker deployments that are gone, and reports whether all others were decided about.
+func complete(env rollout.EnvironmentWorld, all map[rollout.Name]standing) bool {
+	there := make(map[rollout.Name]bool, len(env.Known)+len(env.Deployments))
+	for _, k := range env.Known {
+		there[k.Deployment] = true
+	}
+	for _, s := range env.Deployments {
+		there[s.Deployment] = true
+	}
+	maps.DeleteFunc(all, func(n rollout.Name, _ standing) bool { return !there[n] })
+	return len(all) == len(there)
+}
+
+// want puts a status into the queue if it says something new.
+func (w *Writer) want(k key, want wanted) {
+	now := w.Now()
+	if w.known[k] == nil && !want.since.IsZero() && now.Sub(want.since) > longAgo {
+		w.known[k] = &written{want.Status, now}
+	}
+	if want.changes(w.known[k], now) {
+		w.queue[k] = want
+	} else {
+		delete(w.queue, k)
+	}
+}
+
+// leave ends statuses that nothing asks for any more: of one that waits, it says so.
+func (w *Writer) leave(was, now map[key]wanted) {
+	for k := range was {
+		if _, still := now[k]; still {
+			continue
+		}
+		delete(w.queue, k)
+		if at := w.known[k]; at != nil && at.State == forge.StatusPending {
+			w.queue[k] = superseded(k.context)
+		} else {
+			w.forget(k)
+		}
+	}
+}
+
+// forget lets go of what nothing is said about any more.
+func (w *Writer) forget(k key) {
+	delete(w.known, k)
+	delete(w.refused, k)
+	for other := range w.known {
+		if other.commit == k.commit {
+			return
+		}
+	}
+	delete(w.asked, k.commit)
+}
+
+// Close says what is left to be said, until the context ends or the forge cannot be asked. Nothing may be told afterwards.
+func (w *Writer) Close(ctx context.Context) {
+	close(w.closing)
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	}
+	w.end()
+	<-w.done
+}
+
+// run says what is in the queue.
+func (w *Writer) run() {
+	defer close(w.done)
+	for {
+		k, want, wait := w.next()
+		if wait == 0 {
+			if w.limiter.Wait(w.life) != nil {
+				return
+			}
+			w.say(k, want)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-w.wake:
+		case <-timer.C:
+		case <-w.closing:
+			timer.Stop()
+			if _, _, wait := w.next(); wait != 0 {
+				return
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// idle is how long nothing is looked for where nothing waits.
+const idle = time.Hour
+
+// next is the status that is said next, or how long there is none: what is not complete goes first.
+func (w *Writer) next() (key, wanted, time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, wait := w.Now(), idle
+	if w.life.Err() != nil || len(w.queue) == 0 {
+		return key{}, wanted{}, wait
+	}
+	if w.until.After(now) {
+		return key{}, wanted{}, w.until.Sub(now)
+	}
+	order := slices.SortedFunc(maps.Keys(w.queue), func(a, b key) int {
+		if x, y := graver(w.queue[a].State), graver(w.queue[b].State); x != y {
+			return y - x
+		}
+		return strings.Compare(a.commit+" "+a.context, b.commit+" "+b.context)
+	})
+	for _, k := range order {
+		if at := w.refused[k]; at.After(now) {
+			wait = min(wait, at.Sub(now))
+			continue
+		}
+		return k, w.queue[k], 0
+	}
+	return key{}, wanted{}, wait
+}
+
+// say reads what a commit says, if that is not known, and sets a status if it says something else.
+func (w *Writer) say(k key, want wanted) {
+	ctx, cancel := context.WithTimeout(w.life, callTime)
+	defer cancel()
+	if !w.knows(k.commit) {
+		all, err := w.Forge.Statuses(ctx, k.commit)
+		w.read(k, all, err)
+		return // what is left to be said now is looked at again
+	}
+	err := w.Forge.SetStatus(ctx, k.commit, want.Status)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.failed(k, err)
+		return
+	}
+	w.told = ""
+	w.known[k] = &written{want.Status, w.Now()}
+	if now, waits := w.queue[k]; waits && !now.changes(w.known[k], w.Now()) {
+		delete(w.queue, k)
+	}
+	if !w.wants(k) {
+		w.forget(k)
+	}
+	w.Log.Debug("commit status set", "commit", k.commit, "context", k.context, "state", string(want.State))
+}
+
+func (w *Writer) wants(k key) bool {
+	for _, targets := range w.targets {
+		if _, is := targets[k]; is {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Writer) knows(commit string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked[commit]
+}
+
+// read takes what a commit says at the forge.
+func (w *Writer) read(k key, all []forge.Status, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.failed(k, err)
+		return
+	}
+	w.asked[k.commit] = true
+	for _, s := range all {
+		at := key{k.commit, s.Context}
+		if _, waits := w.queue[at]; waits || w.wants(at) {
+			w.known[at] = &written{s, w.Now()}
+		}
+	}
+	for waits, want := range w.queue {
+		if waits.commit == k.commit && !want.changes(w.known[waits], w.Now()) {
+			delete(w.queue, waits)
+		}
+	}
+}
+
+// failed leaves a status for later.
+func (w *Writer) failed(k key, err error) {
+	if w.life.Err() != nil {
+		return
+	}
+	var refused *forge.RefusedError
+	if errors.As(err, &refused) {
+		w.refused[k] = w.Now().Add(again)
+	} else {
+		w.until = until(err, w.Now(), rest)
+	}
+	if text := fmt.Sprint(err); text != w.told {
+		w.told = text
+		w.Log.Warn("commit status not set: it is tried again", "commit", k.commit, "context", k.context, "error", err)
+	}
+}

@@ -1,0 +1,322 @@
+package commitstatus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func (s *said) SetStatus(ctx context.Context, commit string, st forge.Status) error {
+	if err := s.answer(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = append(s.written, fmt.Sprintf("%s %s %s: %s", commit, st.Context, st.State, st.Description))
+	if s.statuses == nil {
+		s.statuses = map[string][]forge.Status{}
+	}
+	s.statuses[commit] = append([]forge.Status{st}, s.statuses[commit]...)
+	return nil
+}
+
+// news are what was written since the last time.
+func (s *said) news() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.written
+	s.written = nil
+	return out
+}
+
+// scene is an environment whose worker deployments were decided about.
+type scene struct {
+	*Writer
+	t       *testing.T
+	on      *said
+	env     v1alpha1.Environment
+	names   []string
+	origins map[string]string
+	err     error
+}
+
+func (s *scene) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, of := range snapshots {
+		out[i].Commit = s.origins[of.Deployment.Name]
+	}
+	return out, s.err
+}
+
+// start begins a Writer anew on the same forge.
+func (s *scene) start() {
+	s.Writer = NewWriter(WriterConfig{Origins: s, Forge: s.on, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Link: func(_ v1alpha1.Environment, dir string) string { return "https://git.example.com/" + dir }})
+}
+
+// stop ends it as if it was killed.
+func (s *scene) stop() {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	cancel()
+	s.Close(ctx)
+}
+
+// inScene runs a test with worker deployments that one commit, c1, asked for.
+func inScene(t *testing.T, names []string, test func(t *testing.T, s *scene)) {
+	t.Helper()
+	in(t, func(t *testing.T) {
+		s := &scene{t: t, on: &said{}, env: v1alpha1.Environment{Name: "prod", Output: v1alpha1.Output{Path: "deploy"}}, names: names, origins: map[string]string{}}
+		for _, n := range names {
+			s.origins[n] = "c1"
+		}
+		s.start()
+		defer func() { s.stop() }()
+		test(t, s)
+	})
+}
+
+// cycle is one in which worker deployments are at these states, by name, and others are not looked at.
+func (s *scene) cycle(at map[string]rollout.State) []string {
+	s.t.Helper()
+	var decisions []*reconcile.Decision
+	world := rollout.EnvironmentWorld{Environment: s.env}
+	for _, n := range s.names {
+		name := rollout.Name{Namespace: "shop", Name: n}
+		world.Known = append(world.Known, &rollout.Known{Deployment: name})
+		if state, looked := at[n]; looked {
+			decisions = append(decisions, &reconcile.Decision{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "workers/" + n + ".yaml"},
+				Proposal: rollout.Proposal{State: state}, Plan: rollout.Plan{Deployment: name, Dir: "deploy/shop/" + n}})
+		}
+	}
+	s.Decided(s.t.Context(), decisions)
+	s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{world}})
+	synctest.Wait()
+	return s.on.news()
+}
+
+var (
+	ramping    = rollout.State{Reason: rollout.Ramping, Message: "10% of new workflows"}
+	atComplete = rollout.State{Reason: rollout.RolloutComplete, Message: "v2 is current"}
+	turned     = rollout.State{Reason: rollout.RolledBack, Message: "failure rate 9%", Stalled: true}
+	away       = rollout.State{Reason: rollout.TemporalStateFetchFailed, Message: "connection refused"}
+)
+
+// One status for the environment: pending, success; written once each; and asked for once at most.
+func TestPendingThenSuccess(t *testing.T) {
+	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": ramping}), "b was never looked at: nothing can be said of the commit")
+		require.Equal(t, []string{"c1 rampart/prod pending: 0 of 2 complete; shop/a: Ramping"}, s.cycle(map[string]rollout.State{"b": ramping}))
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}))
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": atComplete}), "words alone are said later")
+		time.Sleep(sayEvery)
+		require.Equal(t, []string{"c1 rampart/prod pending: 1 of 2 complete; shop/b: Ramping"}, s.cycle(nil))
+		require.Equal(t, []string{"c1 rampart/prod success: 2 worker deployments: rollout complete"}, s.cycle(map[string]rollout.State{"b": atComplete}))
+		for range 100 {
+			time.Sleep(time.Minute)
+			require.Empty(t, s.cycle(map[string]rollout.State{"a": atComplete, "b": atComplete}))
+		}
+		require.Equal(t, []string{"c1"}, s.on.asked)
+		require.Equal(t, "https://git.example.com/deploy", s.on.statuses["c1"][0].URL)
+	})
+}
+
+// What is not known, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes that.
+func TestWhatUndoesWhat(t *testing.T) {
+	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
+		require.Equal(t, []string{"c1 rampart/prod pending: shop/a: TemporalStateFetchFailed"}, s.cycle(map[string]rollout.State{"a": away}))
+		require.Len(t, s.cycle(map[string]rollout.State{"a": atComplete}), 1)
+		require.Equal(t, "https://git.example.com/deploy/shop/a", s.on.statuses["c1"][0].URL)
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": away}))
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": {Reason: rollout.ManualHold}}))
+		require.Equal(t, []string{"c1 rampart/prod failure: shop/a: RolledBack: failure rate 9%"}, s.cycle(map[string]rollout.State{"a": turned}))
+		for _, reason := range []rollout.Reason{rollout.PolicyHold, rollout.AwaitingApproval, rollout.ManualHold} {
+			require.Equal(t, []string{"c1 rampart/prod pending: shop/a: " + string(reason)}, s.cycle(map[string]rollout.State{"a": {Reason: reason, Stalled: true}}), "it waits")
+			require.Len(t, s.cycle(map[string]rollout.State{"a": turned}), 1)
+			time.Sleep(time.Minute)
+		}
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": away}), "it was not seen to be otherwise")
+		require.Equal(t, []string{"c1 rampart/prod pending: shop/a: Ramping"}, s.cycle(map[string]rollout.State{"a": ramping}), "retried")
+	})
+}
+
+// A failure of one is told at once, beside others that go on.
+func TestFailureOfOne(t *testing.T) {
+	inScene(t, []string{"a", "b", "c"}, func(t *testing.T, s *scene) {
+		require.Equal(t, []string{"c1 rampart/prod failure: 1 of 3 complete; shop/b: RolledBack: failure rate 9%"},
+			s.cycle(map[string]rollout.State{"a": ramping, "b": turned, "c": atComplete}))
+	})
+}
+
+// Where asked for, each worker deployment has its own.
+func TestPerWorkerDeployment(t *testing.T) {
+	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
+		s.env.CommitStatuses = v1alpha1.StatusPerWorkerDeployment
+		require.Equal(t, []string{"c1 rampart/prod/shop/a failure: shop/a: RolledBack: failure rate 9%", "c1 rampart/prod/shop/b success: shop/b: rollout complete"},
+			s.cycle(map[string]rollout.State{"a": turned, "b": atComplete}))
+		require.Equal(t, []string{"c1"}, s.on.asked, "one question about a commit")
+		s.env.CommitStatuses = v1alpha1.NoCommitStatuses
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": atComplete, "b": turned}))
+	})
+}
+
+// A commit that waits for nothing any more is told so; what it asked for beside goes on.
+func TestSuperseded(t *testing.T) {
+	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
+		require.Len(t, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}), 1)
+		s.origins["a"] = "c2"
+		require.Equal(t, []string{"c2 rampart/prod pending: shop/a: Ramping"}, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}))
+		s.origins["b"] = "c2"
+		require.Equal(t, []string{"c1 rampart/prod error: superseded: what this commit asked for is not waited for any more"}, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}))
+		require.Len(t, s.cycle(map[string]rollout.State{"a": atComplete, "b": atComplete}), 1)
+		s.origins["a"], s.origins["b"] = "c3", "c3"
+		require.Equal(t, []string{"c3 rampart/prod pending: 0 of 2 complete; shop/a: Ramping"}, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}), "what was complete stays so")
+	})
+}
+
+// A forge that is away, slow, or refuses delays no cycle, and is told later what is so then.
+func TestNothingIsLost(t *testing.T) {
+	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
+		s.on.fails(&forge.UnavailableError{Op: "set", Where: "git.example.com", Said: "connection refused"})
+		began := time.Now()
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": ramping}))
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": atComplete}))
+		require.Zero(t, time.Since(began))
+		require.Len(t, s.on.asked, 1, "it is left alone for a minute")
+		s.on.fails(nil)
+		time.Sleep(rest)
+		synctest.Wait()
+		require.Equal(t, []string{"c1 rampart/prod success: shop/a: rollout complete"}, s.on.news())
+
+		s.on.fails(&forge.RateLimitError{Where: "git.example.com", Until: time.Now().Add(time.Hour)})
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": turned}))
+		s.on.fails(nil)
+		time.Sleep(59 * time.Minute)
+		require.Empty(t, s.cycle(nil))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, s.on.news(), 1)
+
+		s.on.fails(&forge.RefusedError{Op: "set", Where: "git.example.com", Reason: forge.ReasonForbidden})
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": ramping}))
+		s.on.fails(nil)
+		time.Sleep(again)
+		synctest.Wait()
+		require.Len(t, s.on.news(), 1)
+
+		s.on.slow(10 * time.Second)
+		began = time.Now()
+		s.Decided(t.Context(), nil)
+		s.cycleNow(map[string]rollout.State{"a": atComplete})
+		require.Zero(t, time.Since(began), "a forge that answers slowly keeps nothing waiting")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Len(t, s.on.news(), 1)
+	})
+}
+
+// cycleNow is cycle without waiting for what is written.
+func (s *scene) cycleNow(at map[string]rollout.State) {
+	name := rollout.Name{Namespace: "shop", Name: s.names[0]}
+	s.Decided(s.t.Context(), []*reconcile.Decision{{Snapshot: rollout.Snapshot{Deployment: name, Environment: s.env, SpecPath: "x.yaml"},
+		Proposal: rollout.Proposal{State: at[s.names[0]]}, Plan: rollout.Plan{Deployment: name}}})
+	s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Known: []*rollout.Known{{Deployment: name}}}}})
+}
+
+// A Writer that begins anew reads what is there: it repeats nothing, and says what was not said.
+func TestAfterAStart(t *testing.T) {
+	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
+		require.Len(t, s.cycle(map[string]rollout.State{"a": atComplete}), 1)
+		s.stop()
+		s.start()
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": atComplete}))
+		require.Len(t, s.on.asked, 2)
+		s.stop()
+		s.start()
+		require.Equal(t, []string{"c1 rampart/prod failure: shop/a: RolledBack: failure rate 9%"}, s.cycle(map[string]rollout.State{"a": turned}), "it became so, and the bot ended before it said so")
+
+		// What ended its rollout long ago is not asked about at each start.
+		s.stop()
+		s.start()
+		asked := len(s.on.asked)
+		d := &reconcile.Decision{Snapshot: rollout.Snapshot{Deployment: rollout.Name{Namespace: "shop", Name: "a"}, Environment: s.env, SpecPath: "x.yaml"}}
+		d.Plan.Deployment = d.Snapshot.Deployment
+		d.Plan.Status = &v1alpha1.WorkerDeploymentStatus{Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: v1alpha1.True,
+			Reason: string(rollout.RolloutComplete), LastTransitionTime: v1alpha1.NewTime(time.Now().Add(-longAgo - time.Hour))}}}
+		s.Decided(t.Context(), []*reconcile.Decision{d})
+		s.Cycle(rollout.World{Environments: []rollout.EnvironmentWorld{{Environment: s.env, Known: []*rollout.Known{{Deployment: d.Plan.Deployment}}}}})
+		synctest.Wait()
+		require.Empty(t, s.on.news())
+		require.Len(t, s.on.asked, asked)
+	})
+}
+
+// What waits when the bot ends is said before, as long as that may take.
+func TestCloseSaysTheRest(t *testing.T) {
+	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
+		s.on.slow(3 * time.Second)
+		s.cycleNow(map[string]rollout.State{"a": atComplete})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		s.Close(ctx)
+		require.Len(t, s.on.news(), 1)
+
+		s.start()
+		s.on.slow(time.Hour)
+		s.cycleNow(map[string]rollout.State{"a": turned})
+		began := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		s.Close(ctx)
+		require.Equal(t, 10*time.Second, time.Since(began))
+		s.on.slow(0)
+		s.start()
+	})
+}
+
+// A commit that asked and cannot be found yet holds back what would be said without it, for a while.
+func TestOriginsThatAreNotKnown(t *testing.T) {
+	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
+		delete(s.origins, "b")
+		at := map[string]rollout.State{"a": atComplete, "b": ramping}
+		require.Empty(t, s.cycle(at))
+		time.Sleep(originGrace)
+		require.Equal(t, []string{"c1 rampart/prod success: shop/a: rollout complete"}, s.cycle(at))
+	})
+}
+
+// Many statuses are spread over time.
+func TestWithinTheBudget(t *testing.T) {
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("w%03d", i))
+	}
+	inScene(t, names, func(t *testing.T, s *scene) {
+		s.env.CommitStatuses = v1alpha1.StatusPerWorkerDeployment
+		at := map[string]rollout.State{}
+		for _, n := range names {
+			at[n] = atComplete
+		}
+		at["w050"] = turned
+		first := s.cycle(at)
+		require.Len(t, first, burst-1, "beside one question")
+		require.True(t, strings.HasPrefix(first[0], "c1 rampart/prod/shop/w050 failure"), "what went wrong comes first: %s", first[0])
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, s.on.news(), 60)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, s.on.news(), 100-60-burst+1)
+		require.Len(t, s.on.asked, 1)
+	})
+}

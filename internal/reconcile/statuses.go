@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
+)
+
+// Statuses reads commit statuses of others.
+type Statuses interface {
+	// Read gives for each version that is asked about, in their order, a fact for each context, by its name. It takes no longer than a cycle may wait
+	// for it. Failures are in the facts.
+	Read(ctx context.Context, q StatusQuestion) []map[string]rollout.Fact
+}
+
+// StatusQuestion asks for commit statuses.
+type StatusQuestion struct {
+	Environment v1alpha1.Environment
+	// Contexts of statuses, sorted.
+	Contexts []string
+	// Versions are folders of versions as they were rendered, from the repository's root; "": there is none.
+	Versions []string
+}
+
+// StatusAsker is a Judge whose policies may look at commit statuses.
+type StatusAsker interface {
+	// Statuses are the contexts that they look at, sorted.
+	Statuses() []string
+}
+
+// statusesOf are the contexts of commit statuses that a Judge looks at.
+func statusesOf(judge Judge) []string {
+	if asker, ok := judge.(StatusAsker); ok {
+		return asker.Statuses()
+	}
+	return nil
+}
+
+// nobodyAsks says why a status is not known where there is nobody to ask.
+const nobodyAsks = "the forge is not asked here: rampart run reads statuses, with --forge"
+
+// withStatuses decides again what commit statuses bear on.
+func (p *Planner) withStatuses(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) []*Decision {
+	judge := p.JudgeFor(env)
+	contexts := statusesOf(judge)
+	if len(contexts) == 0 || len(decisions) == 0 {
+		return decisions
+	}
+	q := StatusQuestion{Environment: env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
+	for i, d := range decisions {
+		if t := d.Proposal.Target; t != nil {
+			q.Versions[i] = render.VersionFolder(d.Snapshot.Record.Dir, t.BuildID)
+		}
+	}
+	var facts []map[string]rollout.Fact
+	if p.Statuses != nil {
+		facts = p.Statuses.Read(ctx, q)
+	} else {
+		facts = slices.Repeat([]map[string]rollout.Fact{unasked(contexts)}, len(decisions))
+	}
+	out := make([]*Decision, len(decisions))
+	for i, d := range decisions {
+		s := d.Snapshot
+		s.Now = p.Now()
+		if s.Facts = maps.Clone(s.Facts); s.Facts == nil {
+			s.Facts = map[string]rollout.Fact{}
+		}
+		maps.Copy(s.Facts, facts[i])
+		out[i] = Decide(ctx, judge, s)
+	}
+	return out
+}
+
+func unasked(contexts []string) map[string]rollout.Fact {
+	out := map[string]rollout.Fact{}
+	for _, c := range contexts {
+		out[rollout.StatusFacts+c] = rollout.Fact{Source: "status " + c, Error: nobodyAsks}
+	}
+	return out
+}

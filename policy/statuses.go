@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Statuses are the contexts of commit statuses that policies may ask about, sorted: those whose fact's name is written out in a policy, such as
+// "status:argocd/workers", and those that the parameters of rollout.statuses name. One whose name a policy puts together is not among them.
+func (e *Engine) Statuses() []string {
+	all := map[string]bool{}
+	for _, b := range e.books {
+		maps.Copy(all, b.statuses)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// statusesIn are the contexts that modules write out.
+func statusesIn(modules []*ast.Module) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range modules {
+		ast.WalkTerms(m, func(t *ast.Term) bool {
+			if s, ok := t.Value.(ast.String); ok {
+				if context, is := strings.CutPrefix(string(s), rollout.StatusFacts); is && context != "" && !strings.ContainsAny(context, " %") {
+					out[context] = true
+				}
+			}
+			return false
+		})
+	}
+	return out
+}
+
+// addConfigured adds the contexts that the parameters of rollout.statuses name.
+func addConfigured(out map[string]bool, data map[string]any) {
+	var at any = data
+	for _, key := range []string{"rampart", "config", "rollout", "statuses", "required"} {
+		m, _ := at.(map[string]any)
+		at = m[key]
+	}
+	required, _ := at.([]any)
+	for _, r := range required {
+		one, _ := r.(map[string]any)
+		if context, _ := one["context"].(string); context != "" {
+			out[context] = true
+		}
+	}
+}
