@@ -23,6 +23,8 @@ type pass struct {
 	// settled says that nobody had to be looked at when all were gone through last, and next when the first one has to be by its time.
 	settled bool
 	next    time.Time
+	// pods is how much of the cluster had changed when its pods were compared last.
+	pods uint64
 }
 
 // watched is what has to be compared in a cycle.
@@ -145,7 +147,12 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 		}
 	}
 	p.due = p.due[:0]
-	if p.settled && !moved && now.Before(p.next) && len(r.failures) == 0 {
+	pods := false
+	if r.looksAtPods(env) {
+		is := r.Cluster.Changes()
+		pods, p.pods = is != p.pods, is
+	}
+	if p.settled && !moved && !pods && now.Before(p.next) && len(r.failures) == 0 {
 		return nil
 	}
 	var out []*rollout.Known
@@ -163,7 +170,8 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 				}
 			}
 		}
-		if is == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() {
+		if is == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() ||
+			pods && is.settled.pods.moved(ctx, r.Cluster) {
 			out, p.due = append(out, k), append(p.due, i)
 			continue
 		}
