@@ -34,6 +34,8 @@ type watched struct {
 	list    *listing
 	// with is the list that it was found to be the same in.
 	with *rollout.Listing
+	// pods says that its pods were found not to be the same, and it was not decided since.
+	pods bool
 }
 
 // listing is the list of a Temporal namespace.
@@ -170,8 +172,11 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 				}
 			}
 		}
+		if pods && is != nil {
+			is.comparePods(ctx, r.Cluster)
+		}
 		if is == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() ||
-			pods && is.settled.pods.moved(ctx, r.Cluster) {
+			is.pods {
 			out, p.due = append(out, k), append(p.due, i)
 			continue
 		}
@@ -192,4 +197,9 @@ func (w *watched) moved() bool {
 	}
 	w.with = w.list.now
 	return false
+}
+
+// comparePods notes whether the cluster says something else of its pods.
+func (w *watched) comparePods(ctx context.Context, c Cluster) {
+	w.pods = w.pods || w.settled.pods.moved(ctx, c)
 }
