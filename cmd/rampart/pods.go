@@ -78,7 +78,7 @@ func (p *podReader) Read(ctx context.Context, asks []rollout.ClusterAsk, patienc
 		case now == "":
 			p.log.InfoContext(ctx, "the cluster's pods are read again", "namespace", ask.Namespace)
 		default:
-			p.log.WarnContext(ctx, "the cluster's pods cannot be read", "namespace", ask.Namespace, "error", now)
+			p.log.WarnContext(ctx, "the cluster's pods cannot be read", "namespace", ask.Namespace, "error", now, "detail", p.Err(ask.Namespace))
 		}
 		p.told[ask.Namespace] = now
 	}

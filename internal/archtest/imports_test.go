@@ -49,7 +49,7 @@ var rules = map[string]rule{
 	"temporal":             {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, git, cobra}},
 	"internal/review": {ours: []string{"internal/printable", "gitops", "gitops/api", "gitops/forge", "gitops/mirror", "gitops/signature", "internal/analysis", "internal/cores", "internal/decisions", "internal/outgoing",
 		"internal/plan", "internal/reconcile", "internal/rollout", "render"}, never: []string{opa, sdk, cobra}},
-	"internal/cluster":    {ours: []string{"gitops/api", "install/crds"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
+	"internal/cluster":    {ours: []string{"gitops/api", "install/crds", "internal/decisions", "internal/outgoing", "internal/printable", "internal/rollout"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
 	"internal/cores":      {never: append([]string{cobra}, pure...)},
 	"internal/reconcile":  {ours: []string{"internal/printable", "gitops/api", "internal/analysis", "internal/cores", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/printable":  {never: append([]string{cobra}, pure...)},

@@ -120,6 +120,8 @@ type watching struct {
 	mu sync.Mutex
 	// list and watch are what went wrong with the last request of each kind, "" for nothing.
 	list, watch string
+	// err is the last thing that went wrong, as it is.
+	err error
 	// begun is when a request began that has no answer yet.
 	begun time.Time
 	once  sync.Once
@@ -171,7 +173,7 @@ func (w *watching) begin() {
 
 // listed notes what became of a list.
 func (w *watching) listed(err error) {
-	w.note(func() { w.list = w.words("list", err) })
+	w.note(err, func() { w.list = w.words("list", err) })
 }
 
 // watched notes what became of a watch. One that works says that lists would too.
@@ -179,7 +181,7 @@ func (w *watching) watched(o metav1.ListOptions, err error) {
 	if o.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		err = nil // an older API server wants a list first, which follows
 	}
-	w.note(func() {
+	w.note(err, func() {
 		if w.watch = w.words("watch", err); w.watch == "" {
 			w.list = ""
 		}
@@ -187,12 +189,15 @@ func (w *watching) watched(o metav1.ListOptions, err error) {
 }
 
 // note changes what is known of the last requests.
-func (w *watching) note(change func()) {
+func (w *watching) note(err error, change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was := w.list + w.watch
 	w.begun = time.Time{}
 	change()
+	if err != nil {
+		w.err = err
+	}
 	if w.list+w.watch != was {
 		w.reader.changes.Add(1)
 	}
@@ -219,23 +224,25 @@ func (w *watching) problem(now time.Time) string {
 }
 
 func (w *watching) silent() string {
-	return fmt.Sprintf("no answer from the cluster (%s) within %s", w.reader.host, patience)
+	return fmt.Sprintf("the cluster gave no answer within %s", patience)
 }
 
-// words say what went wrong, in the same words as long as the same is wrong. "" for nothing, and for what the Reader's end cuts off.
+// words say what went wrong, in the same words as long as the same is wrong, and without addresses, since they get into Git. "" for nothing, and for what was cut off.
 func (w *watching) words(verb string, err error) string {
-	r, resource := w.reader, w.selection.resource.Resource
+	resource := w.selection.resource.Resource
+	var answered apierrors.APIStatus
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return ""
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the kubeconfig's user may not %s %s in namespace %s of the cluster (%s): let it get, list and watch deployments, replicasets, pods and events there",
-			verb, resource, w.namespace, r.host)
+		return fmt.Sprintf("the kubeconfig's user may not %s %s in namespace %s of the cluster: let it get, list and watch deployments, replicasets, pods and events there",
+			verb, resource, w.namespace)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("the cluster (%s) does not accept the kubeconfig's credentials", r.host)
+		return "the cluster does not accept the kubeconfig's credentials"
 	case errors.Is(err, context.DeadlineExceeded):
 		return w.silent()
+	case errors.As(err, &answered):
+		return fmt.Sprintf("%s %s in namespace %s of the cluster: %s", verb, resource, w.namespace, outgoing.OneLine(err.Error(), maxText))
 	}
-	return fmt.Sprintf("%s %s in namespace %s of the cluster (%s): %s", verb, resource, w.namespace, r.host,
-		cmp.Or(outgoing.Failure(err), outgoing.OneLine(err.Error(), maxText)))
+	return "the cluster cannot be reached: " + cmp.Or(outgoing.Failure(err), "the log says why")
 }

@@ -26,8 +26,6 @@ const maxText = 200
 // Reader reads why pods do not run.
 type Reader struct {
 	client dynamic.Interface
-	// host is the API server's address, for messages.
-	host   string
 	masker *decisions.Masker
 	now    func() time.Time
 	// stop ends what watches, and all is done when that has ended.
@@ -59,7 +57,7 @@ func OpenReader(cfg Config, now func() time.Time) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{client: client, host: config.Host, masker: masker, now: now, namespaces: map[string]*namespace{}}
+	r := &Reader{client: client, masker: masker, now: now, namespaces: map[string]*namespace{}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -72,6 +70,25 @@ func (r *Reader) Close() {
 
 // Changes counts what changed in what is watched: while it is the same, so are the answers, but for their time.
 func (r *Reader) Changes() uint64 { return r.changes.Load() }
+
+// Err is what went wrong last with a namespace, with the addresses that answers leave out; nil for nothing.
+func (r *Reader) Err(namespace string) error {
+	r.mu.Lock()
+	n := r.namespaces[namespace]
+	r.mu.Unlock()
+	if n == nil {
+		return nil
+	}
+	for _, w := range n.watches {
+		w.mu.Lock()
+		err := w.err
+		w.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Read says of each question, in their order, what is known now. It asks the cluster nothing that it does not watch already. A namespace that it is asked about for the first time
 // is waited for, at most for patience, all of them together; zero: it is not known yet.

@@ -139,14 +139,19 @@ var blocks = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
 // documented is the block of docs/cd.md, in a language, that has some text.
 func documented(t *testing.T, language, has string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cd.md"))
+	return documentedIn(t, "cd.md", language, has)
+}
+
+func documentedIn(t *testing.T, name, language, has string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
 	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
 		if block[1] == language && strings.Contains(block[2], has) {
 			return block[2]
 		}
 	}
-	require.Fail(t, "no such block in docs/cd.md", has)
+	require.Fail(t, "no such block in docs/"+name, has)
 	return ""
 }
 
