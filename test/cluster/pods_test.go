@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -208,7 +209,11 @@ func TestPodsInStatus(t *testing.T) {
 	status := func(want ...string) {
 		t.Helper()
 		eventually(t, func() error {
-			said := d.repo.Git("show", "main:deploy/payments/checkout/status.yaml")
+			const file = "deploy/payments/checkout/status.yaml"
+			if d.repo.Git("ls-tree", "-r", "--name-only", "main", file) == "" {
+				return errors.New("no status yet")
+			}
+			said := d.repo.Git("show", "main:"+file)
 			for _, text := range want {
 				if !strings.Contains(said, text) {
 					return fmt.Errorf("want %q in:\n%s", text, said)
