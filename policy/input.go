@@ -35,6 +35,8 @@ import (
 //	firstRead    routing and versions of the first of two reads in one cycle
 //	record       what routing.yaml holds: desired, target, promotions, bars, hold, setAside, retire
 //	facts        by name: value, observedAt, maxAge, fresh, source, error
+//	cluster      where the bot reads the environment's cluster: known, observedAt, problem, and versions by build ID: desired, ready and
+//	             available replicas, pods, and problems (reason, pods, message). Ask for them by facts.pods of data.rampart.facts
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
@@ -95,6 +97,9 @@ func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 	d.world = []field{
 		{"routing", routingOf(s, &s.Observation)}, {"versions", versionsOf(s, p, &s.Observation)}, {"record", recordOf(s)},
 		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
+	}
+	if s.Cluster != nil {
+		d.world = append(d.world, field{keyCluster, clusterOf(s.Cluster)})
 	}
 	if beside := startingBeside(s, p); beside != nil {
 		d.world = append(d.world, field{"rollouts", beside})

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -9,6 +10,17 @@ import (
 // LooksAt reports whether policies may look at a part of their input, such as git.
 func (e *Engine) LooksAt(part string) bool {
 	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
+}
+
+// lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any does.
+func (b *rulebook) lookBehind() {
+	c := b.all.compiler
+	if c == nil || c.Failed() {
+		return
+	}
+	b.looks[keyCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(contract())), func(pkg string) bool {
+		return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool { return ruleLooksAt(r, keyCluster) })
+	})
 }
 
 // ClauseLooksAt reports whether a clause of a package, by its location as an Explanation has it, may look at a part of the input, such as git,

@@ -141,7 +141,7 @@ func exampleInputs(t *testing.T) map[string]any {
 	for _, to := range []any{&s, &unread, &p, &a} {
 		f.fill(t, reflect.ValueOf(to).Elem())
 	}
-	s.Observation.Problem, s.FirstRead.Problem = nil, nil
+	s.Observation.Problem, s.FirstRead.Problem, s.Cluster.Problem = nil, nil, ""
 	add("unread", unread, p, a)
 	for _, kind := range f.source.values["rollout.ActionKind"] {
 		a.Kind = rollout.ActionKind(kind)

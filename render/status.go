@@ -220,7 +220,7 @@ var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfigur
 
 // TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where these say more
 // than what is wrong in Git; the current version, the target and its step, the versions beside it and which of them are scaled down, and the decision but
-// for its times, and for its words where they are not what a policy holds with; templates that cannot be used. Two statuses of the same key are the same to a person
+// for its times, and for its words where they are not what a policy holds with; templates that cannot be used; why pods do not run, and not how many. Two statuses of the same key are the same to a person
 // who waits, and status.yaml is not rewritten between them. Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
@@ -248,6 +248,7 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		Deprecated, Unrecorded    []string
 		Held                      []string
 		Unusable                  []v1alpha1.TemplateProblem `json:",omitempty"`
+		Pods                      []string                   `json:",omitempty"`
 	}{Unusable: status.UnusableTemplates, Conditions: conditions, Unrecorded: status.UnrecordedVersions, Held: heldBy(status)}
 	for _, v := range status.DeprecatedVersions {
 		text := fmt.Sprintf("%s retired: %t", v.BuildID, v.Eligible != nil && *v.Eligible)
@@ -255,6 +256,9 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 			text += fmt.Sprintf(" %s %s", e.JobID, e.State)
 		}
 		key.Deprecated = append(key.Deprecated, text)
+	}
+	if p := status.Pods; p != nil {
+		key.Pods = p.Reasons
 	}
 	if c := status.CurrentVersion; c != nil {
 		key.Current = c.BuildID

@@ -31,7 +31,7 @@ what each other version waits for.
 Where the bot records its decisions (rampart run --record-decisions), or with --decisions, it asks the policies of the environment
 about the last recorded decision again, and shows rule by rule what they say of the action that is held most (or of --action):
 what fired and what it saw, and of what did not fire the first line that was not true. With --snapshot, the JSON that rampart observe wrote, it does so on what is decided from that, and shows
-the row and every verdict and finding. It fits one screen; --all shows every rule.`,
+the row and every verdict and finding. With --kubeconfig and --env it also says how the pods of each version are in the cluster now. It fits one screen; --all shows every rule.`,
 		Example: `  rampart explain payments/checkout
   rampart explain payments/checkout --decisions decisions.jsonl --all
   rampart observe | rampart explain checkout --snapshot -`,
@@ -57,6 +57,7 @@ the row and every verdict and finding. It fits one screen; --all shows every rul
 	repository.addOffline(cmd)
 	a.addPolicies(cmd)
 	flags.decisions.add(cmd)
+	flags.cluster.addPods(cmd)
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "file that rampart observe wrote; decide again on it")
 	cmd.Flags().StringVar(&flags.action, "action", "", "explain this action, by its ID, in place of the one that is held most")
 	cmd.Flags().BoolVar(&all, "all", false, "show every rule, with every value")
@@ -69,6 +70,7 @@ the row and every verdict and finding. It fits one screen; --all shows every rul
 type explainFlags struct {
 	snapshot, action string
 	decisions        decisionFlags
+	cluster          clusterFlags
 }
 
 func (a *app) explain(ctx context.Context, name string, flags explainFlags, repository repositoryFlags) (e report.Explanation, err error) {
@@ -88,6 +90,9 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 	s, err := deployment(world, name)
 	if err != nil {
 		return e, a.because(world, err)
+	}
+	if s, err = a.withPods(ctx, s, flags.cluster); err != nil {
+		return e, err
 	}
 	e = report.NewExplanation(s)
 	env := environmentOf(world, s)
@@ -117,6 +122,18 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		err = errors.New("--action needs an input: give --decisions or --snapshot, or let the bot record its decisions")
 	}
 	return e, err
+}
+
+// withPods adds what the cluster says of a worker deployment's pods, where one is read.
+func (a *app) withPods(ctx context.Context, s rollout.Snapshot, f clusterFlags) (rollout.Snapshot, error) {
+	pods, err := a.pods(f)
+	if err != nil {
+		return s, err
+	}
+	defer pods.close()
+	one := []rollout.Snapshot{s}
+	pods.look(ctx, one)
+	return one[0], nil
 }
 
 // environmentOf is the environment of a worker deployment.

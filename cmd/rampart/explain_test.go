@@ -28,7 +28,7 @@ func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) *
 	var last *reconcile.Decision
 	for _, obs := range seen {
 		var reads atomic.Int64
-		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}}, temporalFlags{})
+		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := planner.Plan(t.Context())
 		require.NoError(t, err)

@@ -79,7 +79,7 @@ func decides(t *testing.T, p *reconcile.Planner) *reconcile.Decision {
 func (j *judges) plannerFor(t *testing.T, a *app, obs rollout.Observation) *reconcile.Planner {
 	t.Helper()
 	var reads atomic.Int64
-	p, err := a.planner(ends{folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation { return obs }, &reads}, j}, temporalFlags{})
+	p, err := a.planner(ends{folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation { return obs }, &reads}, j, nil}, temporalFlags{})
 	require.NoError(t, err)
 	return p
 }

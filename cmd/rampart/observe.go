@@ -14,6 +14,7 @@ func (a *app) observeCommand() *cobra.Command {
 		output     choice
 		repository repositoryFlags
 		server     temporalFlags
+		k8s        clusterFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "observe",
@@ -29,7 +30,7 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			// Deciding as well shows where a second read is wanted.
-			world, decided, err := a.decideLive(cmd.Context(), repository, server)
+			world, decided, err := a.decideLive(cmd.Context(), liveFlags{repository, server, k8s})
 			if err != nil {
 				return err
 			}
@@ -46,6 +47,7 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 	repository.addReading(cmd)
 	a.addTemporal(cmd, &server)
 	a.addLimits(cmd, &server)
+	k8s.addPods(cmd)
 	a.addPolicies(cmd)
 	return cmd
 }

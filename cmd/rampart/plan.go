@@ -24,6 +24,7 @@ func (a *app) planCommand() *cobra.Command {
 		output     choice
 		repository repositoryFlags
 		server     temporalFlags
+		k8s        clusterFlags
 		snapshot   string
 	)
 	cmd := &cobra.Command{
@@ -50,7 +51,7 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 			if snapshot != "" {
 				world, decided, err = a.decideSnapshot(cmd.Context(), snapshot)
 			} else {
-				world, decided, err = a.decideLive(cmd.Context(), repository, server)
+				world, decided, err = a.decideLive(cmd.Context(), liveFlags{repository, server, k8s})
 			}
 			if err != nil {
 				return err
@@ -68,19 +69,27 @@ Exit code 2 if anything would change, 0 if nothing would, 1 if something could n
 	repository.addReading(cmd)
 	a.addTemporal(cmd, &server)
 	a.addLimits(cmd, &server)
+	k8s.addPods(cmd)
 	a.addPolicies(cmd)
 	cmd.Flags().StringVar(&snapshot, "snapshot", "", "file that rampart observe wrote; neither Git nor Temporal are asked")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "repo")
 	return cmd
 }
 
-func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server temporalFlags) (world rollout.World, decided [][]*reconcile.Decision, err error) {
-	source, closeSource, err := a.source(repository)
+// liveFlags say what is looked at.
+type liveFlags struct {
+	repository repositoryFlags
+	temporal   temporalFlags
+	cluster    clusterFlags
+}
+
+func (a *app) decideLive(ctx context.Context, f liveFlags) (world rollout.World, decided [][]*reconcile.Decision, err error) {
+	source, closeSource, err := a.source(f.repository)
 	if err != nil {
 		return world, nil, err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	pool, err := a.pool(server, nil)
+	pool, err := a.pool(f.temporal, nil)
 	if err != nil {
 		return world, nil, err
 	}
@@ -90,7 +99,12 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 		return world, nil, err
 	}
 	defer judges.close()
-	planner, err := a.planner(ends{source, pool, judges}, server)
+	pods, err := a.pods(f.cluster)
+	if err != nil {
+		return world, nil, err
+	}
+	defer pods.close()
+	planner, err := a.planner(ends{source, pool, judges, pods}, f.temporal)
 	if err != nil {
 		return world, nil, err
 	}

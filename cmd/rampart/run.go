@@ -28,6 +28,7 @@ func (a *app) runCommand() *cobra.Command {
 		on         forgeFlags
 		decided    recordingFlags
 		hooks      webhookFlags
+		k8s        clusterFlags
 		once       bool
 		interval   time.Duration
 		grace      time.Duration
@@ -61,6 +62,9 @@ something happened; --interval stays as it is, for those that get lost. They are
 With --health-address it answers health checks over HTTP: /healthz while the process runs, /readyz with 200 once a cycle has read Git and Temporal, and with
 503 before that and while the repository refuses the bot. Both show when that was last.
 
+With --kubeconfig and --env it watches Deployments, ReplicaSets, Pods and warnings in the namespaces of the environment's worker deployments, and writes nothing there: the
+status then says why pods do not start, and policies may look at it. A cluster that is away stops and delays nothing else.
+
 HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 		Example: `  rampart run --repo https://git.example.com/team/workers.git --git-token-file /etc/rampart/token
   rampart run --repo git@git.example.com:team/workers.git --git-ssh-key-file key --temporal-connections connections.yaml
@@ -85,7 +89,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer judges.close()
-			bot, err := a.bot(botFlags{repository, server, on, once, settingsOf(cmd)}, judges)
+			bot, err := a.bot(botFlags{repository, server, on, k8s, once, settingsOf(cmd)}, judges)
 			if err != nil {
 				return err
 			}
@@ -126,6 +130,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	a.addForge(cmd, &on)
 	decided.addRecording(cmd)
 	hooks.add(cmd)
+	k8s.addPods(cmd)
 	a.addPolicies(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "run one cycle and exit")
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")

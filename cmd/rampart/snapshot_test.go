@@ -80,7 +80,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	for i, obs := range seen {
 		var err error
 		var reads atomic.Int64
-		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}}, temporalFlags{})
+		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
 		require.NoError(t, err)
 		world, decided, err = planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestBusyServerIsAskedAgain(t *testing.T) {
 				return rollout.Observation{Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "too many requests", Busy: true}}
 			}
 			return rollout.Observation{Exists: rollout.No}
-		}, &reads}, &judges{}}, temporalFlags{})
+		}, &reads}, &judges{}, nil}, temporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := patiently(t.Context(), planner, time.Millisecond)
 		require.NoError(t, err)

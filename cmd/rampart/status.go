@@ -19,6 +19,7 @@ func (a *app) statusCommand() *cobra.Command {
 	var (
 		output     choice
 		repository repositoryFlags
+		k8s        clusterFlags
 		watch      bool
 		interval   time.Duration
 	)
@@ -26,7 +27,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status [NAME...]",
 		Short: "Show where each rollout stands, as Git says",
 		Long: `Status prints a table of worker deployments from what the bot wrote to the repository: the branch of --repo, or the clone
-that the folder -C is in. A NAME is namespace/name, or the name alone. The state is Pending while the status is not about the spec as it is.
+that the folder -C is in. A NAME is namespace/name, or the name alone. The state is Pending while the status is not about the spec as it is. With --kubeconfig and
+--env it also says how the pods of versions are now that are rolled out.
 
 ` + inAClone + `
 
@@ -42,7 +44,12 @@ Exit code 0, ready or not; 1 when a named worker deployment does not exist. For 
 				return err
 			}
 			defer func() { err = errors.Join(err, closeSource()) }()
-			show := &statusView{app: a, source: source, names: args, format: output.value, where: cmp.Or(repository.url, a.dir)}
+			pods, err := a.pods(k8s)
+			if err != nil {
+				return err
+			}
+			defer pods.close()
+			show := &statusView{app: a, source: source, pods: pods, names: args, format: output.value, where: cmp.Or(repository.url, a.dir)}
 			if err := show.print(cmd.Context()); err != nil || !watch {
 				return err
 			}
@@ -52,6 +59,7 @@ Exit code 0, ready or not; 1 when a named worker deployment does not exist. For 
 	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
 	repository.addReading(cmd)
 	repository.addOffline(cmd)
+	k8s.addPods(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print again whenever something changes, until stopped")
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "how often to look with --watch")
 	return cmd
@@ -61,6 +69,8 @@ Exit code 0, ready or not; 1 when a named worker deployment does not exist. For 
 type statusView struct {
 	*app
 	source reconcile.Source
+	// pods is nil where no cluster is read.
+	pods   *podReader
 	names  []string
 	format string
 	// where it is read from, as a person named it.
@@ -78,6 +88,7 @@ func (v *statusView) print(ctx context.Context) error {
 	if err != nil {
 		return v.because(world, err)
 	}
+	v.pods.look(ctx, found)
 	list := make([]report.Status, 0, len(found))
 	for _, s := range found {
 		list = append(list, report.NewStatus(s))

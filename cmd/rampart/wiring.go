@@ -19,6 +19,8 @@ type ends struct {
 	source   reconcile.Source
 	observer reconcile.Observer
 	judges   *judges
+	// pods is nil where no cluster is read.
+	pods *podReader
 }
 
 func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
@@ -32,7 +34,7 @@ func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 			return nil, err
 		}
 	}
-	return &reconcile.Planner{Inputs: inputs, Metrics: store, Source: judged{e.source, e.judges}, Observer: e.observer,
+	return &reconcile.Planner{Inputs: inputs, Metrics: store, Cluster: e.pods.port(), ClusterPatience: podsPatience, Source: judged{e.source, e.judges}, Observer: e.observer,
 		Limits: f.limits(), Now: a.now, Log: a.log, Parallel: parallel, Own: e.judges.facts,
 		JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return e.judges.engine(env) }}, nil
 }
@@ -42,6 +44,7 @@ type botFlags struct {
 	repository repositoryFlags
 	temporal   temporalFlags
 	forge      forgeFlags
+	cluster    clusterFlags
 	once       bool
 	settings   string
 }
@@ -73,14 +76,19 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	if err != nil {
 		return nil, errors.Join(err, repo.Close(), pool.Close())
 	}
-	bot, err := a.reconciler(f, repo, pool, judges)
+	pods, err := a.pods(f.cluster)
 	if err != nil {
 		return nil, errors.Join(err, repo.Close(), pool.Close())
+	}
+	with := &connected{repo, pool, judges, pods}
+	bot, err := a.reconciler(f, with)
+	if err != nil {
+		return nil, errors.Join(err, with.close())
 	}
 	bot.Proposer = a.proposer(on.forge, f.repository, repo, judges)
 	keeper, err := a.keeper(f, repo, bot)
 	if err != nil {
-		return nil, errors.Join(err, repo.Close(), pool.Close())
+		return nil, errors.Join(err, with.close())
 	}
 	statuses, most := a.commitStatuses(f, repo, on), leaveTime
 	if f.once {
@@ -92,13 +100,27 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	return &rememberingBot{bot, keeper, statuses.writer, func() error {
 		statuses.close(most)
 		keeper.keep()
-		return errors.Join(repo.Close(), pool.Close())
+		return with.close()
 	}}, nil
 }
 
+// connected is what a bot works with. pods is nil where no cluster is read.
+type connected struct {
+	repo   *gitops.Repository
+	pool   *temporal.Pool
+	judges *judges
+	pods   *podReader
+}
+
+// close gives back what is open, but for the judges, which others use too.
+func (c *connected) close() error {
+	c.pods.close()
+	return errors.Join(c.repo.Close(), c.pool.Close())
+}
+
 // reconciler is a planner with what it writes with.
-func (a *app) reconciler(f botFlags, repo *gitops.Repository, pool *temporal.Pool, judges *judges) (*reconcile.Reconciler, error) {
-	planner, err := a.planner(ends{a.only(repo), pool, judges}, f.temporal)
+func (a *app) reconciler(f botFlags, with *connected) (*reconcile.Reconciler, error) {
+	planner, err := a.planner(ends{a.only(with.repo), with.pool, with.judges, with.pods}, f.temporal)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +128,11 @@ func (a *app) reconciler(f botFlags, repo *gitops.Repository, pool *temporal.Poo
 	if err != nil {
 		return nil, err
 	}
-	if !f.once { // after it no cycle comes in which those without a slot are first
-		planner.SlotPatience = reconcile.DefaultSlotPatience
+	if !f.once { // after it no cycle comes in which those without a slot are first, and the cluster was read
+		planner.SlotPatience, planner.ClusterPatience = reconcile.DefaultSlotPatience, 0
 	}
-	port := temporalPort{pool, inputs, a.log}
-	return &reconcile.Reconciler{Planner: planner, Committer: repo, Router: port, Helper: port, Lister: pool, Completer: repo}, nil
+	port := temporalPort{with.pool, inputs, a.log}
+	return &reconcile.Reconciler{Planner: planner, Committer: with.repo, Router: port, Helper: port, Lister: with.pool, Completer: with.repo}, nil
 }
 
 // writeHooks are told of each write to a server; nil: nobody.

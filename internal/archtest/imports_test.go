@@ -52,7 +52,7 @@ var rules = map[string]rule{
 		"internal/plan", "internal/reconcile", "internal/rollout", "render"}, never: []string{opa, sdk, cobra}},
 	"internal/commitstatus": {ours: []string{"internal/printable", "gitops/api", "gitops/forge", "internal/analysis", "internal/cores", "internal/outgoing", "internal/plan", "internal/reconcile", "internal/report",
 		"internal/rollout", "render"}, never: []string{"os", opa, sdk, git, cobra}},
-	"internal/cluster":    {ours: []string{"gitops/api", "install/crds"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
+	"internal/cluster":    {ours: []string{"gitops/api", "install/crds", "internal/decisions", "internal/outgoing", "internal/printable", "internal/rollout"}, never: []string{"os", "log/slog", opa, sdk, git, cobra}},
 	"internal/cores":      {never: append([]string{cobra}, pure...)},
 	"internal/reconcile":  {ours: []string{"internal/printable", "gitops/api", "internal/analysis", "internal/cores", "internal/rollout", "internal/plan", "render"}, never: []string{opa, sdk, git, cobra}},
 	"internal/printable":  {never: append([]string{cobra}, pure...)},

@@ -1,5 +1,8 @@
-// Package cluster is a Kubernetes cluster as Rampart sees it: the custom resource definitions of its objects, and the in-cluster worker controller that
-// has definitions of the same names.
+// Package cluster is a Kubernetes cluster as Rampart sees it: the custom resource definitions of its objects, the in-cluster worker controller that
+// has definitions of the same names, and the pods of worker deployments.
+//
+// A Reader gets, lists and watches, and never writes. It may be used by several goroutines. It watches the namespaces that it is asked about, from the first question on
+// until nobody has asked for a while; what it keeps of an object is in objects.go.
 package cluster
 
 import (
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -36,6 +40,20 @@ const patience = 30 * time.Second
 
 // Open reads a kubeconfig. Nothing is sent yet. Its errors name the file.
 func Open(cfg Config) (*Cluster, error) {
+	config, err := load(cfg)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = patience
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	return &Cluster{client, config.Host}, nil
+}
+
+// load reads a kubeconfig.
+func load(cfg Config) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = cfg.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: cfg.Context})
@@ -46,12 +64,8 @@ func Open(cfg Config) (*Cluster, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	config.Timeout, config.UserAgent = patience, "rampart"
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	return &Cluster{client, config.Host}, nil
+	config.UserAgent = "rampart"
+	return config, nil
 }
 
 // failed says what was being done to a cluster when a request failed, and what a person can do.

@@ -313,6 +313,11 @@ func waitForPollers(v *view) (outcome, bool) {
 		return queuesLeft(v)
 	case rollout.No:
 		where, certain := v.sayMissing()
+		if pods := v.sayPods(); pods != "" && !certain {
+			where = ": " + pods
+		} else if pods != "" {
+			where += ". " + pods
+		}
 		o := say(rollout.WaitingForPollers, "%s%s", e.why, where)
 		o.state.Stalled = certain
 		if deadline, limit := v.pollerDeadline(); v.now.After(deadline) {

@@ -208,8 +208,8 @@ func (l *listener) unseen(ctx context.Context, places *places, out *report.Previ
 	}
 }
 
-// What of the input the bot sees in Temporal, in metrics and in gates, and not in Git.
-var observed = []string{"canary", "facts", "gate", "versions"}
+// What of the input the bot sees in Temporal, in the cluster, in metrics and in gates, and not in Git.
+var observed = []string{"canary", "cluster", "facts", "gate", "versions"}
 
 // The part of the input that there is only after a merge: the commit, its author and its signature.
 const commit = "git"

@@ -114,5 +114,6 @@ func (of *reading) withCommitted(env rollout.EnvironmentWorld) rollout.Environme
 // asRead is a snapshot as it came from the repository.
 func asRead(s rollout.Snapshot) rollout.Snapshot {
 	s.Observation, s.FirstRead, s.Deletions, s.Facts, s.GateInputs, s.Failure, s.Review, s.Approver = rollout.Observation{}, nil, nil, nil, nil, nil, nil, nil
+	s.Cluster = nil
 	return s
 }

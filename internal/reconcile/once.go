@@ -231,7 +231,7 @@ func (r *Reconciler) attempt(ctx context.Context, env rollout.EnvironmentWorld, 
 		return false, err
 	}
 	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
-	r.steady.remember(env, func() sharedInputs { return r.sharedOf(env) }, decisions)
+	r.remember(env, decisions)
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 	}

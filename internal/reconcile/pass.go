@@ -23,6 +23,8 @@ type pass struct {
 	// settled says that nobody had to be looked at when all were gone through last, and next when the first one has to be by its time.
 	settled bool
 	next    time.Time
+	// pods is how much of the cluster had changed when its pods were compared last.
+	pods uint64
 }
 
 // watched is what has to be compared in a cycle.
@@ -32,6 +34,8 @@ type watched struct {
 	list    *listing
 	// with is the list that it was found to be the same in.
 	with *rollout.Listing
+	// pods says that its pods were found not to be the same, and it was not decided since.
+	pods bool
 }
 
 // listing is the list of a Temporal namespace.
@@ -145,7 +149,12 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 		}
 	}
 	p.due = p.due[:0]
-	if p.settled && !moved && now.Before(p.next) && len(r.failures) == 0 {
+	pods := false
+	if r.looksAtPods(env) {
+		is := r.Cluster.Changes()
+		pods, p.pods = is != p.pods, is
+	}
+	if p.settled && !moved && !pods && now.Before(p.next) && len(r.failures) == 0 {
 		return nil
 	}
 	var out []*rollout.Known
@@ -163,7 +172,11 @@ func (s *steadiness) due(ctx context.Context, r *Reconciler, env rollout.Environ
 				}
 			}
 		}
-		if is == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() {
+		if pods && is != nil {
+			is.comparePods(ctx, r.Cluster)
+		}
+		if is == nil || !now.Before(is.until) || len(r.failures) > 0 && r.failures[k.Deployment] != nil || is.moved() ||
+			is.pods {
 			out, p.due = append(out, k), append(p.due, i)
 			continue
 		}
@@ -184,4 +197,9 @@ func (w *watched) moved() bool {
 	}
 	w.with = w.list.now
 	return false
+}
+
+// comparePods notes whether the cluster says something else of its pods.
+func (w *watched) comparePods(ctx context.Context, c Cluster) {
+	w.pods = w.pods || w.settled.pods.moved(ctx, c)
 }

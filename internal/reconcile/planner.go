@@ -24,6 +24,10 @@ type Planner struct {
 	Metrics Metrics
 	// Statuses is nil where the bot reads no commit statuses.
 	Statuses Statuses
+	// Cluster is nil where the bot reads no pods.
+	Cluster Cluster
+	// ClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, whether or not policies look at pods. Zero: not at all.
+	ClusterPatience time.Duration
 	// Inputs of gates; nil: the bot was given none.
 	Inputs Inputs
 	// Own gives facts of the bot's own, for every worker deployment; nil: there are none.
@@ -98,7 +102,11 @@ func (p *Planner) observeIn(ctx context.Context, env rollout.EnvironmentWorld, s
 	if err != nil {
 		return nil, err
 	}
-	return p.withLost(ctx, env, seen)
+	seen, err = p.withLost(ctx, env, seen)
+	if err != nil {
+		return nil, err
+	}
+	return p.withPods(ctx, env, seen), nil
 }
 
 // observe reads Temporal for each snapshot.

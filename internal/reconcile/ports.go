@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -120,6 +121,15 @@ type Metrics interface {
 type MetricsQuestion struct {
 	Snapshot rollout.Snapshot
 	Ask      rollout.MetricsAsk
+}
+
+// Cluster reads the pods of worker deployments in the environment's Kubernetes cluster.
+type Cluster interface {
+	// Read says of each question, in their order, what is known now. A namespace that it is asked about for the first time is waited for, at most for patience.
+	// Failures are in the answers.
+	Read(ctx context.Context, asks []rollout.ClusterAsk, patience time.Duration) []rollout.Cluster
+	// Changes counts what changed: while it is the same, so are the answers, but for their time.
+	Changes() uint64
 }
 
 // Inputs has the inputs of gates that come from ConfigMaps and Secrets.

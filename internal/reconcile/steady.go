@@ -112,6 +112,8 @@ type settled struct {
 	routing    rollout.RoutingConfig
 	// temporalNamespace it is listed in, and as what.
 	temporalNamespace, listed string
+	// pods is what the cluster said, where policies look at that; nil: they do not, or it is of an earlier run.
+	pods *seenPods
 }
 
 // inputs stand for all that a decision depends on beside Temporal and the time: a hash of it.
@@ -196,7 +198,8 @@ func inReview(d *Decision) bool {
 
 // remember notes which worker deployments are settled. After a commit their records have another hash: they are looked
 // at once more.
-func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() sharedInputs, decisions []*Decision) {
+func (r *Reconciler) remember(env rollout.EnvironmentWorld, decisions []*Decision) {
+	s := &r.steady
 	if s.settled == nil {
 		s.settled = map[steadyKey]*settled{}
 	}
@@ -208,7 +211,7 @@ func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() shar
 	if len(decisions) == 0 {
 		return
 	}
-	shared, hash := sharedOf(), connectionHash()
+	shared, hash := r.sharedOf(env), connectionHash()
 	for _, d := range decisions {
 		if d.Plan.Settled {
 			delete(s.open[env.Environment.Name], d.Plan.Deployment)
@@ -224,6 +227,6 @@ func (s *steadiness) remember(env rollout.EnvironmentWorld, sharedOf func() shar
 		}
 		s.settled[key] = &settled{inputs: inputsOf(&d.Snapshot, shared, hash), until: until, due: d.Plan.NextDue,
 			routing: d.Snapshot.Observation.Routing, temporalNamespace: strings.Clone(d.Snapshot.Spec.Spec.WorkerOptions.TemporalNamespace),
-			listed: d.Plan.Deployment.String()}
+			listed: d.Plan.Deployment.String(), pods: r.podsSeen(env, &d.Snapshot)}
 	}
 }

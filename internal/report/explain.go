@@ -24,6 +24,8 @@ type Explanation struct {
 	Hold        *Notice    `json:"hold,omitempty"`
 	// Versions with files in Git, in the order of their creation.
 	Versions []Version `json:"versions,omitempty"`
+	// Cluster is what was read of the versions' pods; nil: nobody asked.
+	Cluster *rollout.Cluster `json:"cluster,omitempty"`
 	// Unrecorded are build IDs that Temporal knows and Git has no files of.
 	Unrecorded []string `json:"unrecorded,omitempty"`
 	// Decision is what is decided anew from a snapshot; nil where there is none.
@@ -106,7 +108,7 @@ type Version struct {
 
 // NewExplanation explains what Git says of a worker deployment.
 func NewExplanation(s rollout.Snapshot) Explanation {
-	e := Explanation{Status: NewStatus(s), RecordPath: path.Join(s.Record.Dir, "routing.yaml")}
+	e := Explanation{Status: NewStatus(s), RecordPath: path.Join(s.Record.Dir, "routing.yaml"), Cluster: s.Cluster}
 	if s.Spec != nil {
 		e.Steps = stepsOf(s.Spec.Spec.Rollout, e.Status)
 	}

@@ -33,6 +33,9 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 	if err := e.writeVersions(&b, now); err != nil {
 		return err
 	}
+	if err := e.writePods(&b); err != nil {
+		return err
+	}
 	if e.Decision != nil {
 		fmt.Fprintf(&b, "\nDecided from the snapshot: %s\n", e.Decision.headline(style))
 		e.Decision.writeDetails(&b, style)
@@ -179,6 +182,29 @@ func (e Explanation) writeVersions(b *strings.Builder, now time.Time) error {
 	}
 	e.writeEvacuations(b, now)
 	return nil
+}
+
+// writePods says how the versions' pods are in the cluster.
+func (e Explanation) writePods(b *strings.Builder) error {
+	switch {
+	case e.Cluster == nil:
+		return nil
+	case !e.Cluster.Known():
+		fmt.Fprintf(b, "\nPods are not known: %s\n", oneLine(e.Cluster.Problem))
+		return nil
+	case len(e.Cluster.Versions) == 0:
+		return nil
+	}
+	b.WriteString("\n")
+	rows := [][]string{{"PODS OF", "DESIRED", "READY", "AVAILABLE", "PROBLEMS"}}
+	for _, v := range e.Cluster.Versions {
+		said := ""
+		if len(v.Problems) > 0 {
+			said = v.Text()
+		}
+		rows = append(rows, []string{v.BuildID, fmt.Sprint(v.Desired), fmt.Sprint(v.Ready), fmt.Sprint(v.Available), dash(said)})
+	}
+	return writeTable(b, rows)
 }
 
 // writeEvacuations says what is done about the workflows that stay on old versions.

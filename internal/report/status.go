@@ -48,6 +48,8 @@ type Status struct {
 	UnusableTemplates []v1alpha1.TemplateProblem `json:"unusableTemplates,omitempty"`
 	// OlderServer says what Temporal's release lacks that the worker deployment asks for; "" for nothing.
 	OlderServer string `json:"olderServer,omitempty"`
+	// Pods says how the target's pods are in the cluster now; "" where nobody asked, or there is nothing to say.
+	Pods string `json:"pods,omitempty"`
 }
 
 // Pending is the reason shown for a spec that the bot has not answered yet.
@@ -75,6 +77,9 @@ func NewStatus(s rollout.Snapshot) Status {
 		out.SpecDigest = s.Spec.Digest()
 		out.Target, _ = rollout.BuildIDFor(s.Spec.Spec, versions)
 		out.Step, out.Steps = stepOf(s.Spec.Spec.Rollout, out)
+	}
+	if pods := s.Cluster.Version(out.Target); pods != nil {
+		out.Pods = pods.Text()
 	}
 	out.readState(s)
 	return out
@@ -228,6 +233,9 @@ func (st Status) message() string {
 		said = unusableTemplates(st.UnusableTemplates[:1]) + "; " + said
 	case st.Refused != nil:
 		said = refusal(st.Refused) + "; " + said
+	}
+	if st.Pods != "" && st.Reason != string(rollout.RolloutComplete) && !strings.Contains(said, st.Pods) {
+		said = st.Pods + "; " + said
 	}
 	if st.OlderServer != "" {
 		said += "; " + st.OlderServer

@@ -79,6 +79,8 @@ type Snapshot struct {
 	FirstRead   *Observation    `json:"firstRead,omitempty"` // the first of two reads in one cycle, nil until the second
 	Deletions   []Deletion      `json:"deletions,omitempty"` // deletions that the server was asked for in this cycle
 	Facts       map[string]Fact `json:"facts,omitempty"`
+	// Cluster is what the environment's Kubernetes cluster says; nil: the bot reads none.
+	Cluster *Cluster `json:"cluster,omitempty"`
 	// GateInputs are the inputs of gates that come from a ConfigMap or Secret, by GateInputRef.String.
 	GateInputs map[string]GateInput `json:"gateInputs,omitempty"`
 	// Failure is what the last attempt to carry out a plan ended with; it explains, and decides nothing.

@@ -30,3 +30,22 @@ state(name) := "was never observed" if {
 	not fact.error
 	not fact.observedAt
 }
+
+# METADATA
+# title: The pods of a version in the cluster, or a hold
+# description: >-
+#   facts.pods(input.action.buildID) has desired, ready, available, pods and problems, as input.cluster.versions has them. Where they are not
+#   known, the evaluation ends with an error, which holds the action and says why. The bot reads a cluster with --kubeconfig only.
+pods(build_id) := input.cluster.versions[build_id]
+
+pods(build_id) := to_number(sprintf("the pods of %q are not known: %s", [build_id, pods_problem])) if {
+	not input.cluster.versions[build_id]
+}
+
+# METADATA
+# title: Why the pods of a version are not known
+pods_problem := "the bot reads no cluster" if not input.cluster
+
+pods_problem := input.cluster.problem
+
+pods_problem := "it has no files in Git" if input.cluster.known

@@ -38,3 +38,22 @@ test_unknown_is_an_error_that_names_the_fact if {
 }
 
 said(text) := text
+
+cluster := {"known": true, "versions": {"v2": {"ready": 1, "desired": 2}}}
+
+test_pods if facts.pods("v2").ready == 1 with input.cluster as cluster
+
+test_pods_of_another_version if {
+	got := facts.pods("v3") with input.cluster as cluster with to_number as said
+	got == "the pods of \"v3\" are not known: it has no files in Git"
+}
+
+test_pods_of_a_cluster_that_is_away if {
+	got := facts.pods("v2") with input.cluster as {"known": false, "problem": "no answer"} with to_number as said
+	got == "the pods of \"v2\" are not known: no answer"
+}
+
+test_pods_without_a_cluster if {
+	got := facts.pods("v2") with input as {} with to_number as said
+	got == "the pods of \"v2\" are not known: the bot reads no cluster"
+}

@@ -71,7 +71,7 @@ func deliver(t *testing.T, on host) *delivery {
 	ns, err := temporal.Namespace(t.Context(), "orders")
 	require.NoError(t, err)
 	r := build(t)
-	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: "[{rampPercentage: 50, pauseDuration: 2s}]", server: StartNode(t, map[string]Image{
+	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, map[string]Image{
 		"worker:v1": workerImage(t, "good"), "worker:v2": workerImage(t, "good"), "worker:v3": workerImage(t, "bad"),
 		"rampart:test": {Command: []string{r.file}},
 	})}
@@ -86,6 +86,9 @@ func deliver(t *testing.T, on host) *delivery {
 		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", temporal.Address())})
 	return d
 }
+
+// oneStep is a ramp that is over in seconds.
+const oneStep = "[{rampPercentage: 50, pauseDuration: 2s}]"
 
 // say tells what happens, for those who watch.
 func (d *delivery) say(format string, args ...any) { fmt.Fprintf(d.t.Output(), format+"\n", args...) }
@@ -219,14 +222,19 @@ var blocks = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
 // documented is the block of docs/cd.md, in a language, that has some text.
 func documented(t *testing.T, language, has string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cd.md"))
+	return documentedIn(t, "cd.md", language, has)
+}
+
+func documentedIn(t *testing.T, name, language, has string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
 	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
 		if block[1] == language && strings.Contains(block[2], has) {
 			return block[2]
 		}
 	}
-	require.Fail(t, "no such block in docs/cd.md", has)
+	require.Fail(t, "no such block in docs/"+name, has)
 	return ""
 }
 

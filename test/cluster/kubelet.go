@@ -38,13 +38,16 @@ type Image struct {
 	Env []string
 }
 
-// nodeName is the one node.
-const nodeName = "node"
+// nodeName is the one node, and nodeCPU how many of its cores a pod may ask for.
+const (
+	nodeName = "node"
+	nodeCPU  = "64"
+)
 
 // backOff is how long a container that ended waits before it is started again; it doubles, up to 16 times that.
 const backOff = 500 * time.Millisecond
 
-// kubelet is a node, and the scheduler that gives it every pod. A container is a process of this machine: its command, args and environment (values, and fields,
+// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A container is a process of this machine: its command, args and environment (values, and fields,
 // ConfigMaps and Secrets that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument names a path that it is mounted
 // at, the process gets the folder's. It asks the probes that are HTTP. There are no limits and no isolation.
 type kubelet struct {
@@ -103,7 +106,7 @@ func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (l
 }
 
 func (k *kubelet) register(ctx context.Context) {
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000")}
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(nodeCPU), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000")}
 	nodes := k.in("nodes", "")
 	_, err := nodes.Create(ctx, k.object(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: nodeName}}), metav1.CreateOptions{})
 	require.NoError(k.t, err)
@@ -139,7 +142,9 @@ func (k *kubelet) object(o any) *unstructured.Unstructured {
 // changed schedules a pod, starts it, or has it end.
 func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	if p.Spec.NodeName == "" {
-		if p.DeletionTimestamp == nil {
+		if why := noRoom(p); why != "" {
+			k.refuse(ctx, p, why)
+		} else if p.DeletionTimestamp == nil {
 			_, err := k.in("pods", p.Namespace).Create(ctx, k.object(&corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
 				ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}), metav1.CreateOptions{}, "binding")
 			k.note(ctx, "bind", p, err)
@@ -161,6 +166,33 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	case p.DeletionTimestamp != nil:
 		known.cancel()
 	}
+}
+
+// noRoom says, in the words of Kubernetes' own scheduler, why the node does not take a pod; "": it does. Pods that are there take no room.
+func noRoom(p *corev1.Pod) string {
+	cpu := resource.Quantity{}
+	for _, c := range p.Spec.Containers {
+		cpu.Add(*c.Resources.Requests.Cpu())
+	}
+	if cpu.Cmp(resource.MustParse(nodeCPU)) > 0 {
+		return "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+	}
+	return ""
+}
+
+// refuse says of a pod that no node takes it, as a scheduler does.
+func (k *kubelet) refuse(ctx context.Context, p *corev1.Pod, why string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"status": corev1.PodStatus{Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why}}}})
+	if err == nil {
+		_, err = k.in("pods", p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	k.note(ctx, "refuse", p, err)
 }
 
 func (k *kubelet) deleted(p *corev1.Pod) {

@@ -48,6 +48,10 @@ type Server struct {
 	Logs string
 	// signing is the file with the key of service accounts.
 	signing string
+	// begin starts the API server, and is how it starts again after it was stopped.
+	begin func() *exec.Cmd
+	// running is the API server's process.
+	running *exec.Cmd
 }
 
 // Start runs an API server until the test ends. Objects may be in namespaces that do not exist, as nothing else runs.
@@ -73,21 +77,35 @@ func start(t testing.TB, flags ...string) *Server {
 	signing, tokens := filepath.Join(dir, "sa.key"), filepath.Join(dir, "tokens")
 	require.NoError(t, os.WriteFile(signing, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
 	require.NoError(t, os.WriteFile(tokens, []byte(admin+",admin,admin,system:masters\n"+nobody+",nobody,nobody\n"), 0o600))
-	run(t, nil, apiserver, append([]string{"--etcd-servers", at(store), "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--secure-port", port,
+	arguments := append([]string{"--etcd-servers", at(store), "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--secure-port", port,
 		"--endpoint-reconciler-type", "none", "--cert-dir", filepath.Join(dir, "certificates"), "--token-auth-file", tokens, "--authorization-mode", "RBAC",
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", signing, "--service-account-signing-key-file", signing,
-		"--service-cluster-ip-range", "10.0.0.0/24", "--shutdown-delay-duration", "0s"}, flags...)...)
+		"--service-cluster-ip-range", "10.0.0.0/24", "--shutdown-delay-duration", "0s"}, flags...)
 
-	s := &Server{signing: signing,
+	s := &Server{signing: signing, begin: func() *exec.Cmd { return run(t, nil, apiserver, arguments...) },
 		Config: &rest.Config{Host: "https://127.0.0.1:" + port, BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}}
 	s.Kubeconfig = kubeconfig(t, s.Config.Host, admin)
+	s.up(t)
+	return s
+}
+
+// up starts the API server, and waits until it is ready.
+func (s *Server) up(t testing.TB) {
+	t.Helper()
+	s.running = s.begin()
 	client, err := discovery.NewDiscoveryClientForConfig(s.Config)
 	require.NoError(t, err)
 	eventually(t, func() error {
 		_, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
 		return err
 	})
-	return s
+}
+
+// down ends the API server at once, as a machine that is switched off does.
+func (s *Server) down(t testing.TB) {
+	t.Helper()
+	require.NoError(t, s.running.Process.Kill())
+	_ = s.running.Wait() // it was killed
 }
 
 // program is the path of a program of Kubernetes.
@@ -152,7 +170,7 @@ func freePort(t testing.TB) string {
 }
 
 // run starts a program that ends with the test; what it said is shown if the test failed.
-func run(t testing.TB, env []string, name string, args ...string) {
+func run(t testing.TB, env []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	if env != nil {
@@ -170,4 +188,5 @@ func run(t testing.TB, env []string, name string, args ...string) {
 			t.Logf("%s said:\n%s", filepath.Base(name), text[max(0, len(text)-8000):])
 		}
 	})
+	return cmd
 }

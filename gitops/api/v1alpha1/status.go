@@ -11,12 +11,22 @@ type WorkerDeploymentStatus struct {
 	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them stays as it is.
 	UnusableTemplates []TemplateProblem `json:"unusableTemplates,omitempty"`
 	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for nothing.
-	OlderServer     string `json:"olderServer,omitempty"`
-	ManagerIdentity string `json:"managerIdentity,omitempty"`
+	OlderServer string `json:"olderServer,omitempty"`
+	// Pods is why the target's pods do not run, while its workers are waited for and the bot reads the cluster.
+	Pods            *PodsStatus `json:"pods,omitempty"`
+	ManagerIdentity string      `json:"managerIdentity,omitempty"`
 	// ObservedConnectionRef is the connection that the versions were made with, or are changed to.
 	ObservedConnectionRef *ConnectionRef `json:"observedConnectionRef,omitempty"`
 	Conditions            []Condition    `json:"conditions"`
 	Decision              *Decision      `json:"decision,omitempty"`
+}
+
+// PodsStatus is why pods do not run. How many they are changes all the time, and is in the message of the conditions as of when this changed last.
+type PodsStatus struct {
+	// Reasons that were seen last or in the hour before that, sorted, such as ImagePullBackOff; Running where all pods are ready, and do not poll.
+	Reasons []string `json:"reasons"`
+	// Since is when the reasons changed last.
+	Since Time `json:"since"`
 }
 
 // TemplateProblem is why a WorkerResourceTemplate cannot be used.

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/internal/cluster"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// podsPatience is how long a command that ends, or runs one cycle, waits for the cluster.
+const podsPatience = 10 * time.Second
+
+// addPods adds the flags of a command that may read pods.
+func (f *clusterFlags) addPods(cmd *cobra.Command) {
+	f.add(cmd, "kubeconfig of the environment's cluster, to say why pods do not run; needs --env (default: no cluster is read)")
+}
+
+// podReader reads pods of a cluster, and logs why it cannot: once for each reason.
+type podReader struct {
+	*cluster.Reader
+	log *slog.Logger
+
+	mu sync.Mutex
+	// told is the problem of each namespace that was logged last.
+	told map[string]string
+}
+
+var _ reconcile.Cluster = (*podReader)(nil)
+
+// pods opens the cluster of the bot's own configuration; nil: there is none.
+func (a *app) pods(f clusterFlags) (*podReader, error) {
+	switch {
+	case f.kubeconfig == "" && f.context != "":
+		return nil, errors.New("--context needs --kubeconfig: without it no cluster is read")
+	case f.kubeconfig == "":
+		return nil, nil
+	case a.env == "":
+		return nil, errors.New("--kubeconfig needs --env: a cluster belongs to one environment, and namespaces of the others would be looked for in it too")
+	}
+	reader, err := cluster.OpenReader(cluster.Config{Kubeconfig: f.kubeconfig, Context: f.context}, a.now)
+	if err != nil {
+		return nil, err
+	}
+	return &podReader{Reader: reader, log: a.log, told: map[string]string{}}, nil
+}
+
+// port is nil for no reader.
+func (p *podReader) port() reconcile.Cluster {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+func (p *podReader) close() {
+	if p != nil {
+		p.Close()
+	}
+}
+
+// Read reads, and logs what is not known any more, or is again.
+func (p *podReader) Read(ctx context.Context, asks []rollout.ClusterAsk, patience time.Duration) []rollout.Cluster {
+	out := p.Reader.Read(ctx, asks, patience)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, ask := range asks {
+		now, was := out[i].Problem, p.told[ask.Namespace]
+		switch {
+		case now == was, now == rollout.ClusterUnread:
+			continue
+		case now == "":
+			p.log.InfoContext(ctx, "the cluster's pods are read again", "namespace", ask.Namespace)
+		default:
+			p.log.WarnContext(ctx, "the cluster's pods cannot be read", "namespace", ask.Namespace, "error", now, "detail", p.Err(ask.Namespace))
+		}
+		p.told[ask.Namespace] = now
+	}
+	return out
+}
+
+// look fills in what the cluster says of snapshots' pods.
+func (p *podReader) look(ctx context.Context, snapshots []rollout.Snapshot) {
+	if p == nil {
+		return
+	}
+	asks := make([]rollout.ClusterAsk, len(snapshots))
+	for i := range snapshots {
+		asks[i] = snapshots[i].ClusterAsk()
+	}
+	for i, said := range p.Read(ctx, asks, podsPatience) {
+		snapshots[i].Cluster = &said
+	}
+}

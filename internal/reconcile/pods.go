@@ -1,0 +1,70 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// DefaultClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, where policies look at pods.
+const DefaultClusterPatience = 3 * time.Second
+
+// partCluster is the part of the input of policies that the cluster is asked for.
+const partCluster = "cluster"
+
+// withPods adds what the cluster says of the snapshots' pods, if the bot reads one. Nobody waits for it but an environment whose policies look at pods.
+func (p *Planner) withPods(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
+	if p.Cluster == nil || len(snapshots) == 0 {
+		return snapshots
+	}
+	patience := p.ClusterPatience
+	if p.looksAtPods(env) {
+		patience = max(patience, DefaultClusterPatience)
+	}
+	asks := make([]rollout.ClusterAsk, len(snapshots))
+	for i := range snapshots {
+		asks[i] = snapshots[i].ClusterAsk()
+	}
+	out := slices.Clone(snapshots)
+	for i, said := range p.Cluster.Read(ctx, asks, patience) {
+		out[i].Cluster = &said
+	}
+	return out
+}
+
+// looksAtPods reports whether policies of an environment may look at pods.
+func (p *Planner) looksAtPods(env rollout.EnvironmentWorld) bool {
+	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).LooksAt(partCluster)
+}
+
+// seenPods is what was asked of the cluster for a decision, and the answer.
+type seenPods struct {
+	ask  rollout.ClusterAsk
+	said string
+}
+
+// podsSeen keeps what a decision was made on, where policies look at pods; nil: nothing of it.
+func (r *Reconciler) podsSeen(env rollout.EnvironmentWorld, s *rollout.Snapshot) *seenPods {
+	if s.Cluster == nil || !r.looksAtPods(env) {
+		return nil
+	}
+	return &seenPods{s.ClusterAsk(), podsSaid(*s.Cluster)}
+}
+
+// moved reports whether the cluster says something else now.
+func (p *seenPods) moved(ctx context.Context, c Cluster) bool {
+	return p != nil && podsSaid(c.Read(ctx, []rollout.ClusterAsk{p.ask}, 0)[0]) != p.said
+}
+
+// podsSaid is what was said, whenever that was.
+func podsSaid(c rollout.Cluster) string {
+	c.At = time.Time{}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
