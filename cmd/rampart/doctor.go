@@ -122,7 +122,7 @@ func (d *doctor) bot(ctx context.Context) error {
 }
 
 func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (err error) {
-	pool, err := d.pool(d.server, nil)
+	pool, err := d.pool(d.server, poolHooks{})
 	if err != nil {
 		return err
 	}

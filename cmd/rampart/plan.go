@@ -80,7 +80,7 @@ func (a *app) decideLive(ctx context.Context, repository repositoryFlags, server
 		return world, nil, err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	pool, err := a.pool(server, nil)
+	pool, err := a.pool(server, poolHooks{})
 	if err != nil {
 		return world, nil, err
 	}

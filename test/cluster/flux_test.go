@@ -86,7 +86,7 @@ func (d *delivery) bot() {
 settings: {repo: %q, git-user: bot, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
 secretName: rampart
 image: {repository: rampart, tag: test}
-healthPort: %s
+metrics: {port: %s}
 `, git.URL, freePort(d.t))), 0o600))
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/promtest"
 )
 
 // A spec names a connection without a namespace, moves to another one, and back to one of its own; doctor finds nothing wrong.
@@ -51,13 +52,13 @@ func (w *world) doctor() *exec.Cmd {
 	return w.command(w.t.Context(), binary, append([]string{"doctor", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access...)...)
 }
 
-// Health checks are answered at once, and the bot is ready once it has read Git and Temporal.
+// Health checks are answered at once, and the bot is ready once it has read Git and Temporal. A Prometheus reads how it does.
 func TestHealthChecks(t *testing.T) {
 	w := newWorld(t)
-	b := w.start("--health-address", "127.0.0.1:0")
+	b := w.start("--metrics-address", "127.0.0.1:0")
 	var address string
 	w.eventually("an address", func() bool {
-		at := regexp.MustCompile(`msg="answering health checks" address=(\S+)`).FindStringSubmatch(b.log.String())
+		at := regexp.MustCompile(`msg="answering health checks and metrics" address=(\S+)`).FindStringSubmatch(b.log.String())
 		if at != nil {
 			address = at[1]
 		}
@@ -71,7 +72,27 @@ func TestHealthChecks(t *testing.T) {
 	}
 	require.Equal(t, 200, status("/healthz"))
 	require.Equal(t, 503, status("/readyz"), "the repository is empty")
+	prometheus := promtest.StartOn(t, address)
+	prometheus.Await(t, `rampart_last_success_timestamp_seconds == 0`)
 	w.pushSpec("v1", specText{image: "app:v1"})
 	w.eventually("ready", func() bool { return status("/readyz") == 200 })
 	require.Equal(t, 200, status("/healthz"))
+	w.awaitReady("app:v1")
+	for _, query := range []string{
+		`rampart_worker_deployments{reason="RolloutComplete"} == 1`,
+		`absent(rampart_worker_deployment_not_ready_since_timestamp_seconds)`,
+		`time() - rampart_last_success_timestamp_seconds < 60`,
+		`rampart_cycle_duration_seconds_count{result="ok"} > 0`,
+		`rampart_git_pushes_total{result="pushed"} > 0`,
+		`rampart_routing_changes_total{direction="raise",result="done"} == 1`,
+		`rampart_temporal_request_duration_seconds_count{method="DescribeWorkerDeployment",code="OK"} > 0`,
+		`rampart_temporal_request_duration_seconds_count{method="SetWorkerDeploymentCurrentVersion",code="OK"} == 1`,
+		`count(rampart_build_info) == 1`,
+		`process_resident_memory_bytes > 1e6`,
+	} {
+		prometheus.Await(t, query)
+	}
+	w.pushSpec("without workers", specText{image: "app:nowhere"})
+	prometheus.Await(t, `time() - rampart_worker_deployment_not_ready_since_timestamp_seconds{worker_deployment="shop/checkout",reason="WaitingForPollers"} < 60`)
+	prometheus.Await(t, `rampart_worker_deployments{reason="WaitingForPollers"} == 1 unless rampart_worker_deployments{reason="RolloutComplete"}`)
 }
