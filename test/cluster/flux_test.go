@@ -29,8 +29,8 @@ type delivery struct {
 	client client.Client
 }
 
-// deliver starts all but what applies the repository.
-func deliver(t *testing.T) *delivery {
+// deliver starts all but what applies the repository. install installs the bot, for the URL of a repository.
+func deliver(t *testing.T, install func(d *delivery, url string)) *delivery {
 	t.Helper()
 	testneed.Long(t)
 	temporal := temporalenv.Start(t, temporalenv.Options{})
@@ -50,7 +50,7 @@ func deliver(t *testing.T) *delivery {
 	d.repo.Commit(gittest.Commit{Write: map[string]string{"workers/connection.yaml": fmt.Sprintf(
 		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", temporal.Address())}})
 	d.push("worker:v1")
-	d.bot()
+	d.bot(install)
 	return d
 }
 
@@ -73,21 +73,14 @@ spec:
 `, strings.ReplaceAll(image, "worker:", ""), temporalenv.Checkout, image)}})
 }
 
-// bot installs the chart, and waits until the bot that it runs is ready: in a namespace that enforces restricted pods, with a token from a Secret.
-func (d *delivery) bot() {
+// bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a Secret.
+func (d *delivery) bot(install func(*delivery, string)) {
 	d.t.Helper()
 	const token = "a-token-of-tests"
 	git := gittest.ServeHTTP(d.t, d.repo, gittest.HTTPConfig{User: "bot", Password: token})
 	d.server.Kubectl(d.t, "", "create", "namespace", "rampart")
 	d.server.Kubectl(d.t, "", "label", "namespace", "rampart", "pod-security.kubernetes.io/enforce=restricted")
 	d.server.Kubectl(d.t, "", "create", "-n", "rampart", "secret", "generic", "rampart", "--from-literal=git-token="+token)
-	values := filepath.Join(d.t.TempDir(), "values.yaml")
-	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
-settings: {repo: %q, git-user: bot, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
-secretName: rampart
-image: {repository: rampart, tag: test}
-metrics: {port: %s}
-`, git.URL, freePort(d.t))), 0o600))
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return
@@ -99,7 +92,33 @@ metrics: {port: %s}
 		}
 		d.t.Logf("commits:\n%s", d.repo.Git("log", "--format=%h %an: %s"))
 	})
+	install(d, git.URL)
+}
+
+// byHelm installs the chart.
+func (d *delivery) byHelm(url string) {
+	d.t.Helper()
+	values := filepath.Join(d.t.TempDir(), "values.yaml")
+	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
+settings: {repo: %q, git-user: bot, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
+secretName: rampart
+image: {repository: rampart, tag: test}
+metrics: {port: %s}
+`, url, freePort(d.t))), 0o600))
 	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
+}
+
+// byKustomize applies the overlay of docs/install.md.
+func (d *delivery) byKustomize(url string) {
+	d.t.Helper()
+	port := freePort(d.t)
+	dir := overlay(d.t, "https://git.example.com/platform/workers.git", url, "newName: registry.example.com/rampart, newTag: v1", "newName: rampart, newTag: test",
+		`- {name: RAMPART_TEMPORAL_ADDRESS, value: "temporal.example.com:7233"}`, `- {name: RAMPART_GIT_USER, value: bot}
+                  - {name: RAMPART_INTERVAL, value: 250ms}
+                  - {name: RAMPART_METRICS_ADDRESS, value: ":`+port+`"}
+                ports: [{$patch: replace}, {name: metrics, containerPort: `+port+`}]`)
+	d.server.Kubectl(d.t, "", "apply", "--server-side", "-k", dir)
+	d.server.Kubectl(d.t, "", "rollout", "status", "-n", "rampart", "deployment/rampart", "--timeout=60s")
 }
 
 // summary waits until the annotations of the object in the cluster say target, current version, readiness and reason.
@@ -139,14 +158,22 @@ var blocks = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
 // documented is the block of docs/cd.md, in a language, that has some text.
 func documented(t *testing.T, language, has string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cd.md"))
+	return documentedIn(t, "cd.md", block{language, has})
+}
+
+// block is one in a language that has some text.
+type block struct{ language, has string }
+
+func documentedIn(t *testing.T, name string, of block) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
 	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
-		if block[1] == language && strings.Contains(block[2], has) {
+		if block[1] == of.language && strings.Contains(block[2], of.has) {
 			return block[2]
 		}
 	}
-	require.Fail(t, "no such block in docs/cd.md", has)
+	require.Fail(t, "no such block in docs/"+name, of.has)
 	return ""
 }
 
@@ -167,7 +194,7 @@ func (d *delivery) run(block string) string {
 // A spec is pushed; Flux applies what the bot writes, the pods are real workers, and the cluster's status follows. The next version passes its gate, ramps, is promoted, and the one
 // before it drains and goes. A bad build gets no traffic. What a person deletes comes back.
 func TestFlux(t *testing.T) {
-	d := deliver(t)
+	d := deliver(t, (*delivery).byHelm)
 	d.server.Flux(t)
 	http := gittest.ServeHTTP(t, d.repo, gittest.HTTPConfig{})
 	manifest := strings.NewReplacer(`"https://git.example.com/platform/workers.git"`, http.URL, "interval: 1m,", "interval: 1s,", "interval: 10m", "interval: 5s",
@@ -201,7 +228,7 @@ func TestFlux(t *testing.T) {
 
 // The same without Flux: a pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too.
 func TestKubectlApplies(t *testing.T) {
-	d := deliver(t)
+	d := deliver(t, (*delivery).byKustomize)
 	commands := documented(t, "console", "kubectl apply --server-side -k")
 	ctx, stop := context.WithCancel(t.Context())
 	applied := make(chan struct{})
@@ -234,7 +261,7 @@ func TestKubectlApplies(t *testing.T) {
 
 // The same by ArgoCD, which applies the status too, and judges the application's health by it.
 func TestArgoCD(t *testing.T) {
-	d := deliver(t)
+	d := deliver(t, (*delivery).byHelm)
 	d.server.ArgoCD(t, documented(t, "yaml", "resource.customizations.health"))
 	http := gittest.ServeHTTP(t, d.repo, gittest.HTTPConfig{})
 	manifest := strings.ReplaceAll(documented(t, "yaml", "kind: Application"), `"https://git.example.com/platform/workers.git"`, http.URL)
