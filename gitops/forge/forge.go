@@ -41,6 +41,13 @@ type Forge interface {
 	SetStatus(ctx context.Context, commit string, s Status) error
 }
 
+// Branch is what a forge tells about one of its branches.
+type Branch struct {
+	Protected bool
+	// MayPush says that the token's account may push to it.
+	MayPush bool
+}
+
 // State is what became of a pull request.
 type State string
 

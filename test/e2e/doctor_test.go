@@ -2,13 +2,17 @@ package e2e
 
 import (
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"testing"
 
+	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/promtest"
 )
 
@@ -95,4 +99,42 @@ func TestHealthChecks(t *testing.T) {
 	w.pushSpec("without workers", specText{image: "app:nowhere"})
 	prometheus.Await(t, `time() - rampart_worker_deployment_not_ready_since_timestamp_seconds{worker_deployment="shop/checkout",reason="WaitingForPollers"} < 60`)
 	prometheus.Await(t, `rampart_worker_deployments{reason="WaitingForPollers"} == 1 unless rampart_worker_deployments{reason="RolloutComplete"}`)
+}
+
+// On a Gitea doctor tells whether the branch is protected and takes the bot's pushes, and which scope a token lacks.
+func TestDoctorOnGitea(t *testing.T) {
+	r := new(review)
+	w := newWorld(t, onGitea(r))
+	doctor := func(more ...string) (string, error) {
+		args := append([]string{"doctor", "--repo", w.url, "--cache-dir", t.TempDir()}, append(append(w.access, w.forge...), more...)...)
+		out, err := w.command(t.Context(), binary, args...).CombinedOutput()
+		return string(out), err
+	}
+	protect := func(who giteatest.User) {
+		by := r.person.Client(t)
+		_, _ = by.DeleteBranchProtection(r.Owner, r.Name, "main") // there is none at first
+		r.Protect(t, sdk.CreateBranchProtectionOption{RuleName: "main", EnablePush: true, EnablePushWhitelist: true, PushWhitelistUsernames: []string{who.Login}})
+	}
+	w.push("an environment", map[string]string{"rampart.yaml": environmentWith("")})
+	said, err := doctor()
+	require.NoError(t, err, said)
+	require.Contains(t, said, "ok       forge: accepts the token of "+r.bot.Login+", for all that the bot does there")
+	require.Contains(t, said, "warning  branch main: is not protected")
+	require.Contains(t, said, "ok       clock: agrees with that of 127.0.0.1:")
+
+	protect(r.person)
+	said, err = doctor()
+	require.NoError(t, err, said)
+	require.Contains(t, said, "warning  branch main: is protected, and the forge does not let this account push to it")
+	protect(r.bot)
+	said, err = doctor()
+	require.NoError(t, err, said)
+	require.Contains(t, said, "ok       branch main: is protected, and lets this account push")
+
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte(r.bot.NewToken(t, "write:repository", "read:user")), 0o600))
+	said, err = doctor("--forge-token-file", token)
+	require.ErrorContains(t, err, "exit status 1", said)
+	require.Contains(t, said, "failed   forge: comment on pull requests, and label them at ")
+	require.Contains(t, said, "scope write:issue")
 }
