@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,10 +14,12 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // Config of a Pool. The zero value connects to what the repository's connections say, without credentials.
@@ -35,6 +38,8 @@ type Config struct {
 	Clock func() time.Time
 	// OnWrite is called right before and right after each change of the server, in the same goroutine. Nil: nothing.
 	OnWrite func(Site, Moment)
+	// OnCall is told of each request to a server, by any goroutine: the name of the method, how it ended, and what time it took. Nil: nothing.
+	OnCall func(method string, code codes.Code, took time.Duration)
 }
 
 // Pool holds the connections to Temporal.
@@ -70,6 +75,9 @@ func New(cfg Config) *Pool {
 	}
 	if cfg.OnWrite == nil {
 		cfg.OnWrite = func(Site, Moment) {}
+	}
+	if cfg.OnCall == nil {
+		cfg.OnCall = func(string, codes.Code, time.Duration) {}
 	}
 	return &Pool{cfg: cfg, conns: map[string]*connection{}, limiters: map[limiterKey]*limiter{}, lists: map[limiterKey]*rollout.Listing{},
 		warned: map[limiterKey]time.Time{}, nearby: map[limiterKey]*nearby{}, namespaces: map[string]namespaceID{},
@@ -166,7 +174,7 @@ func (p *Pool) connectionLocked(r resolved) (*connection, error) {
 		delete(p.conns, key)
 		old.retire()
 	}
-	g, err := dial(r.Address, p.cfg.Clock())
+	g, err := dial(r.Address, p.cfg.Clock(), p.cfg.OnCall)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +207,7 @@ const (
 	maxMessage    = 64 << 20
 )
 
-func dial(a Address, now time.Time) (*grpc.ClientConn, error) {
+func dial(a Address, now time.Time, onCall func(string, codes.Code, time.Duration)) (*grpc.ClientConn, error) {
 	config, err := a.tlsConfig(now)
 	if err != nil {
 		return nil, &CredentialsError{err}
@@ -210,7 +218,7 @@ func dial(a Address, now time.Time) (*grpc.ClientConn, error) {
 	}
 	g, err := grpc.NewClient("dns:///"+a.HostPort,
 		grpc.WithTransportCredentials(transport),
-		grpc.WithUnaryInterceptor(headers(a)),
+		grpc.WithChainUnaryInterceptor(headers(a), observed(onCall)),
 		// Neither the resolver nor gRPC may retry: what is tried again is decided here.
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
@@ -249,5 +257,15 @@ func headers(a Address) grpc.UnaryClientInterceptor {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+key)
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+}
+
+// observed tells of each call.
+func observed(onCall func(method string, code codes.Code, took time.Duration)) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		start := time.Now()
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		onCall(path.Base(method), status.Code(err), time.Since(start))
+		return err
 	}
 }

@@ -46,7 +46,7 @@ in the folder -C, and its branches and tags where it is a Git checkout.`,
 var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out"}
 	// freeFlags take a text that nobody can know.
-	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces", "author", "context", "decision-mask", "email", "from", "git-proxy", "git-user", "health-address", "github-api-url", "github-app-id", "prometheus-address", "query", "reason", "repo", "run",
+	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces", "author", "context", "decision-mask", "email", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "metrics-address", "prometheus-address", "query", "reason", "repo", "run",
 		"show", "since", "temporal-address", "temporal-tls-server-name", "to", "webhook-address", "webhook-path"}
 )
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
 	"github.com/rampart-gitops/rampart/internal/cluster"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
@@ -35,10 +38,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
 		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
 its configuration, specs and policies can be used; that commits can be signed; that each Temporal answers, and whether its release lacks something; that
-the forge accepts the token; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker controller beside them. Each
+the forge accepts the token, and with Gitea and Forgejo, that it may do what the bot does, and that the branches are protected and take its pushes; that the clock agrees with the
+Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker controller beside them. Each
 line says what is so, and what to do where something is wrong. It changes nothing.
 
-That a branch is protected is not known before something is pushed. Exit code 1 if a check failed; a warning fails none.`,
+On other forges what the token may do, and which branches are protected, shows when the bot pushes. Exit code 1 if a check failed; a warning fails none.`,
 		Example: `  rampart doctor --repo https://git.example.com/team/workers.git --git-token-file token
   rampart doctor --config bot.yaml --kubeconfig prod.yaml`,
 		Args:              noArgs,
@@ -122,7 +126,7 @@ func (d *doctor) bot(ctx context.Context) error {
 }
 
 func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (err error) {
-	pool, err := d.pool(d.server, nil)
+	pool, err := d.pool(d.server, poolHooks{})
 	if err != nil {
 		return err
 	}
@@ -149,7 +153,8 @@ func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (e
 	d.specs(world)
 	d.rules(world, judges)
 	d.temporal(slices.Concat(decided...))
-	d.reviews(ctx)
+	d.reviews(ctx, world)
+	d.clock(ctx)
 	return ctx.Err()
 }
 
@@ -260,8 +265,18 @@ func (d *doctor) temporal(decided []*reconcile.Decision) {
 // inRepository are the reasons that only a change of the repository ends.
 var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
 
-// reviews checks the forge, if there is one.
-func (d *doctor) reviews(ctx context.Context) {
+// checker is a forge that tells without a change what the token, and its account, may do.
+type checker interface {
+	// Branch tells about a branch; nil: it is not there.
+	Branch(ctx context.Context, name string) (*forge.Branch, error)
+	// Lacks gives an error for each part of the bot's work that is refused.
+	Lacks(ctx context.Context) []error
+}
+
+var _ checker = (*gitea.Forge)(nil)
+
+// reviews checks the forge, if there is one, and its branches.
+func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 	on, err := d.located(d.forge, d.repository)
 	if err != nil {
 		d.fail("forge", err.Error(), "")
@@ -276,7 +291,86 @@ func (d *doctor) reviews(ctx context.Context) {
 		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
 		return
 	}
-	d.pass("forge", "accepts the token of %s", login)
+	ask, ok := on.forge.(checker)
+	if !ok {
+		d.pass("forge", "accepts the token of %s; what the token may do shows when it is used", login)
+		return
+	}
+	if lacks := ask.Lacks(ctx); len(lacks) > 0 {
+		for _, err := range lacks {
+			d.fail("forge", err.Error(), "docs/forges.md lists what the token may have to do")
+		}
+		return
+	}
+	d.pass("forge", "accepts the token of %s, for all that the bot does there", login)
+	branches := map[string]bool{}
+	for _, env := range world.Environments {
+		branches[cmp.Or(env.Environment.Output.Branch, d.repository.branch)] = true
+	}
+	for _, branch := range sortedKeys(branches) {
+		d.branch(ctx, ask, branch)
+	}
+}
+
+// branch checks that the forge lets the bot push to a branch.
+func (d *doctor) branch(ctx context.Context, ask checker, branch string) {
+	name := "branch " + branch
+	is, err := ask.Branch(ctx, branch)
+	switch {
+	case err != nil:
+		d.warn(name, err.Error(), "")
+	case is == nil:
+		d.pass(name, "is not there yet: the first push makes it")
+	case !is.MayPush && is.Protected:
+		d.warn(name, "is protected, and the forge does not let this account push to it",
+			"let the bot bypass the rule, give it a branch of its own (output.branch in rampart.yaml), or have its commits proposed: docs/forges.md")
+	case !is.MayPush:
+		d.fail(name, "the forge does not let this account push to it", "make the account a collaborator with the right to write")
+	case is.Protected:
+		d.pass(name, "is protected, and lets this account push")
+	default:
+		d.warn(name, "is not protected: whoever may push to it moves traffic", "protect it, and let the bot push: docs/guides/protected-output.md")
+	}
+}
+
+// clock compares the clock with that of the Git server, where that is asked over HTTP.
+func (d *doctor) clock(ctx context.Context) {
+	at, err := url.Parse(d.repository.url)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" {
+		return
+	}
+	client, err := d.forgeClient(d.repository)
+	if err != nil {
+		return // it was said of the forge
+	}
+	client.Timeout = 10 * time.Second
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	at.User, at.RawQuery = nil, "service=git-upload-pack"
+	at = at.JoinPath("info", "refs")
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return
+	}
+	before := d.now()
+	answer, err := client.Do(r)
+	after := d.now()
+	if err != nil {
+		return // it was said of the repository
+	}
+	_ = answer.Body.Close() // whatever it answers, it says when
+	said, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		return
+	}
+	off, how := said.Sub(after), "behind"
+	if ahead := before.Sub(said.Add(time.Second)); ahead > off { // it says whole seconds
+		off, how = ahead, "ahead of"
+	}
+	if off > rollout.ClockTolerance {
+		d.warn("clock", fmt.Sprintf("this machine is %s %s %s", off.Round(time.Second), how, at.Host), "have both take the time from NTP: pauses, windows and the age of what was read are measured by this clock")
+		return
+	}
+	d.pass("clock", "agrees with that of %s to %s", at.Host, rollout.ClockTolerance)
 }
 
 // cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same objects.

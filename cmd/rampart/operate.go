@@ -221,7 +221,7 @@ func (o *operator) commit(ctx context.Context, at found, c operate.Change) (told
 
 // temporal connects to Temporal for one command.
 func (o *operator) temporal(f temporalFlags) (*temporal.Pool, error) {
-	return o.pool(f, o.hooks.temporal)
+	return o.pool(f, poolHooks{write: o.hooks.temporal})
 }
 
 // unreachable says why it is not known where the Temporal of a worker deployment is.

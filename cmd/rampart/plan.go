@@ -89,7 +89,7 @@ func (a *app) decideLive(ctx context.Context, f liveFlags) (world rollout.World,
 		return world, nil, err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	pool, err := a.pool(f.temporal, nil)
+	pool, err := a.pool(f.temporal, poolHooks{})
 	if err != nil {
 		return world, nil, err
 	}

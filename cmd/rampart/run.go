@@ -18,6 +18,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/telemetry"
 	"github.com/rampart-gitops/rampart/internal/webhook"
 )
 
@@ -32,7 +33,7 @@ func (a *app) runCommand() *cobra.Command {
 		once       bool
 		interval   time.Duration
 		grace      time.Duration
-		checks     string
+		listen     string
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -59,8 +60,8 @@ With --webhook-address it listens for webhooks of GitHub, GitLab, Gitea and Forg
 something happened; --interval stays as it is, for those that get lost. They are proven by the secrets of
 --webhook-secret-file, one a line, or of RAMPART_WEBHOOK_SECRET; without a secret only a loopback address is listened on.
 
-With --health-address it answers health checks over HTTP: /healthz while the process runs, /readyz with 200 once a cycle has read Git and Temporal, and with
-503 before that and while the repository refuses the bot. Both show when that was last.
+With --metrics-address it answers over HTTP: /healthz while the process runs, /readyz with 200 once a cycle has read Git and Temporal, and with
+503 before that and while the repository refuses the bot. Both show when that was last. /metrics has metrics for Prometheus.
 
 With --kubeconfig and --env it watches Deployments, ReplicaSets, Pods and warnings in the namespaces of the environment's worker deployments, and writes nothing there: the
 status then says why pods do not start, and policies may look at it. A cluster that is away stops and delays nothing else.
@@ -81,15 +82,16 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return fmt.Errorf("--interval has to be positive, not %s", interval)
 			case once && hooks.address != "":
 				return errors.New("--webhook-address is for the loop: leave out --once, or the address")
-			case once && checks != "":
-				return errors.New("--health-address is for the loop: leave out --once, or the address")
+			case once && listen != "":
+				return errors.New("--metrics-address is for the loop: leave out --once, or the address")
 			}
 			judges, err := a.openJudges()
 			if err != nil {
 				return err
 			}
 			defer judges.close()
-			bot, err := a.bot(botFlags{repository, server, on, k8s, once, settingsOf(cmd)}, judges)
+			metrics := telemetry.New(readVersion().Version)
+			bot, err := a.bot(botFlags{repository, server, on, k8s, once, settingsOf(cmd), metrics}, judges)
 			if err != nil {
 				return err
 			}
@@ -104,7 +106,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				most = leaveOnceTime
 			}
 			defer func() { err = errors.Join(err, closeLog(most)) }()
-			l := loop{app: a, bot: bot, interval: interval, bell: webhook.NewBell(), told: map[rollout.Name]rollout.State{}}
+			l := loop{app: a, bot: bot, interval: interval, bell: webhook.NewBell(), told: map[rollout.Name]rollout.State{}, metrics: metrics}
 			if once {
 				judges.refresh(cmd.Context())
 				return l.once(cmd.Context())
@@ -114,11 +116,11 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 				return err
 			}
 			defer stopHooks()
-			stopHealth, err := l.answer(cmd.Context(), checks)
+			stopMetrics, err := l.answer(cmd.Context(), listen)
 			if err != nil {
 				return err
 			}
-			defer stopHealth()
+			defer stopMetrics()
 			defer judges.keepUp(cmd.Context())()
 			return l.run(cmd.Context())
 		},
@@ -136,7 +138,7 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between cycles")
 	cmd.Flags().DurationVar(&grace, "refused-grace", reconcile.DefaultRefusedGrace,
 		"how long the repository may refuse the bot's credentials, or be gone, until the bot touches nothing any more and exits with an error")
-	cmd.Flags().StringVar(&checks, "health-address", "", "host:port to answer /healthz and /readyz on")
+	cmd.Flags().StringVar(&listen, "metrics-address", "", "host:port to answer /metrics, /healthz and /readyz on")
 	return cmd
 }
 
@@ -169,6 +171,7 @@ type loop struct {
 	// health is what health checks are told; asked says that Temporal was asked, and silent that it answered nothing the last time.
 	health        health.State
 	asked, silent bool
+	metrics       *telemetry.Metrics
 }
 
 // run runs cycles until the context ends. The error says that the repository is not the bot's own any more.
@@ -201,16 +204,16 @@ func (l *loop) run(ctx context.Context) error {
 	return nil //nolint:nilerr // a cycle that failed was logged, and is tried again
 }
 
-// answer answers health checks on an address, if there is one, until stop.
+// answer answers health checks, and shows metrics, on an address, if there is one, until stop.
 func (l *loop) answer(ctx context.Context, address string) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
-	at, stop, err := l.health.Listen(ctx, address, l.log)
+	at, stop, err := l.health.Listen(ctx, address, health.Beside{Metrics: l.metrics.Handler(), Log: l.log})
 	if err != nil {
 		return nil, err
 	}
-	l.log.InfoContext(ctx, "answering health checks", "address", at)
+	l.log.InfoContext(ctx, "answering health checks and metrics", "address", at)
 	return stop, nil
 }
 
@@ -228,12 +231,44 @@ func (l *loop) noteHealth(world rollout.World, err error) {
 	case l.silent, !l.asked && !noDeployments(world):
 		l.health.Failed("Temporal could not be read")
 	case err != nil:
-		l.health.Succeeded(l.now(), "the last cycle could not write everything")
+		l.succeeded("the last cycle could not write everything")
 	case l.unread > 0:
-		l.health.Succeeded(l.now(), fmt.Sprintf("%d of %d worker deployments could not be read from Temporal", l.unread, l.total))
+		l.succeeded(fmt.Sprintf("%d of %d worker deployments could not be read from Temporal", l.unread, l.total))
 	default:
-		l.health.Succeeded(l.now(), "")
+		l.succeeded("")
 	}
+}
+
+// succeeded notes a cycle that has read Git and Temporal, and what it could not do otherwise.
+func (l *loop) succeeded(problem string) {
+	at := l.now()
+	l.health.Succeeded(at, problem)
+	l.metrics.Succeeded(at)
+}
+
+// count notes for metrics how a cycle ended, and which worker deployments there are.
+func (l *loop) count(r reconcile.Report, err error, took time.Duration) {
+	result := telemetry.OK
+	switch {
+	case err != nil:
+		result = telemetry.Failed
+	case len(r.Failures) > 0, l.unread > 0:
+		result = telemetry.Partial
+	}
+	l.metrics.Cycle(result, took)
+	if len(r.World.Environments) == 0 {
+		return // the repository could not be read: what there was is there
+	}
+	var names []rollout.Name
+	for _, env := range r.World.Environments {
+		for _, d := range env.Deployments {
+			names = append(names, d.Deployment)
+		}
+		for _, d := range env.Known {
+			names = append(names, d.Deployment)
+		}
+	}
+	l.metrics.Are(names)
 }
 
 // outlive gives a context that ends a grace period after another.
@@ -279,16 +314,17 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	l.bot.Decided = l.decided
 	r, err := l.bot.Once(ctx)
 	l.bot.keeper.afterCycle(r)
-	took := l.now().Sub(start).Round(time.Millisecond).String()
+	took := l.now().Sub(start).Round(time.Millisecond)
 	l.tell(ctx, r)
 	if l.bot.says != nil {
 		l.bot.says.Cycle(r.World)
 	}
+	l.count(r, err, took)
 	level := l.log.DebugContext
 	if len(r.Commits) > 0 || len(r.Failures) > 0 {
 		level = l.log.InfoContext
 	}
-	level(ctx, "cycle", "looked_at", r.LookedAt, "commits", r.Commits, "failures", len(r.Failures), "took", took)
+	level(ctx, "cycle", "looked_at", r.LookedAt, "commits", r.Commits, "failures", len(r.Failures), "took", took.String())
 	return r, err
 }
 
@@ -326,7 +362,7 @@ func (l *loop) tell(ctx context.Context, r reconcile.Report) {
 	l.decided(ctx, r.Decisions)
 }
 
-// decided logs what was decided, and counts of whom Temporal could not be read.
+// decided logs what was decided, notes it for metrics, and counts of whom Temporal could not be read.
 func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
 	if l.bot.says != nil {
 		l.bot.says.Decided(ctx, decisions)
@@ -335,6 +371,7 @@ func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
 	l.unread, l.total = l.unread+unread, l.total+total
 	for _, d := range decisions {
 		state := report.StateOf(d.Proposal, d.Plan)
+		l.metrics.Decided(d.Plan.Deployment, stateFor(state, d.Plan))
 		was, known := l.told[d.Plan.Deployment]
 		l.told[d.Plan.Deployment] = state
 		if known && was.Reason == state.Reason && was.Stalled == state.Stalled {
@@ -349,6 +386,20 @@ func (l *loop) decided(ctx context.Context, decisions []*reconcile.Decision) {
 		}
 		level(ctx, "state", "deployment", d.Plan.Deployment.String(), "reason", string(state.Reason), "message", printable.Line(state.Message))
 	}
+}
+
+// stateFor is a state as metrics have it.
+func stateFor(state rollout.State, plan rollout.Plan) telemetry.State {
+	out := telemetry.State{Reason: state.Reason, Ready: state.Reason == rollout.RolloutComplete && !state.Stalled}
+	if plan.Status == nil {
+		return out
+	}
+	for _, c := range plan.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			out.Ready, out.Since = c.Status == v1alpha1.True, c.LastTransitionTime.Time
+		}
+	}
+	return out
 }
 
 // pause is how long to wait for the next cycle: the interval, less where a step is due before, more after errors. The

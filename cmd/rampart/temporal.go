@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/rampart-gitops/rampart/internal/metrics"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -55,9 +57,15 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
 }
 
+// poolHooks are told of each change of a Temporal, and of each request to one; nil: nobody.
+type poolHooks struct {
+	write func(temporal.Site, temporal.Moment)
+	call  func(method string, code codes.Code, took time.Duration)
+}
+
 // pool makes the connections to Temporal. The bot's credentials go to addresses of its own configuration only.
-func (a *app) pool(f temporalFlags, onWrite func(temporal.Site, temporal.Moment)) (*temporal.Pool, error) {
-	cfg := temporal.Config{Log: a.log, Identity: "rampart", Clock: a.now, OnWrite: onWrite}
+func (a *app) pool(f temporalFlags, hooks poolHooks) (*temporal.Pool, error) {
+	cfg := temporal.Config{Log: a.log, Identity: "rampart", Clock: a.now, OnWrite: hooks.write, OnCall: hooks.call}
 	if host, err := os.Hostname(); err == nil {
 		cfg.Identity += "@" + host
 	}

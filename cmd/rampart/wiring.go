@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/internal/commitstatus"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/telemetry"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/temporal"
 )
@@ -47,6 +52,7 @@ type botFlags struct {
 	cluster    clusterFlags
 	once       bool
 	settings   string
+	metrics    *telemetry.Metrics
 }
 
 // rememberingBot is a Reconciler, and what keeps what it knows. close gives its mirror and its connections back.
@@ -64,7 +70,9 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := a.pool(f.temporal, hooks.temporal)
+	pool, err := a.pool(f.temporal, poolHooks{hooks.temporal, func(method string, code codes.Code, took time.Duration) {
+		f.metrics.Request(method, code.String(), took)
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +140,43 @@ func (a *app) reconciler(f botFlags, with *connected) (*reconcile.Reconciler, er
 		planner.SlotPatience, planner.ClusterPatience = reconcile.DefaultSlotPatience, 0
 	}
 	port := temporalPort{with.pool, inputs, a.log}
-	return &reconcile.Reconciler{Planner: planner, Committer: with.repo, Router: port, Helper: port, Lister: with.pool, Completer: with.repo}, nil
+	return &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics}, Router: countedRouter{port, f.metrics}, Helper: port, Lister: with.pool,
+		Completer: with.repo}, nil
+}
+
+// countedCommitter counts pushes.
+type countedCommitter struct {
+	reconcile.Committer
+	metrics *telemetry.Metrics
+}
+
+// Commit counts no commit that changes nothing.
+func (c countedCommitter) Commit(ctx context.Context, commit rollout.Commit) (string, error) {
+	hash, err := c.Committer.Commit(ctx, commit)
+	if hash != "" || err != nil {
+		c.metrics.Push(err)
+	}
+	return hash, err
+}
+
+// countedRouter counts changes of traffic.
+type countedRouter struct {
+	reconcile.Router
+	metrics *telemetry.Metrics
+}
+
+// Lower counts.
+func (c countedRouter) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+	err := c.Router.Lower(ctx, on, call)
+	c.metrics.Change(telemetry.Lower, err)
+	return err
+}
+
+// Raise counts.
+func (c countedRouter) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
+	err := c.Router.Raise(ctx, on, call)
+	c.metrics.Change(telemetry.Raise, err)
+	return err
 }
 
 // writeHooks are told of each write to a server; nil: nobody.

@@ -45,6 +45,13 @@ type Forge interface {
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
+// Branch is what a forge tells about one of its branches.
+type Branch struct {
+	Protected bool
+	// MayPush says that the token's account may push to it.
+	MayPush bool
+}
+
 // State is what became of a pull request.
 type State string
 

@@ -1,4 +1,4 @@
-// Package health answers over HTTP how a bot is: /healthz, whether its process answers, and /readyz, whether it has read Git and Temporal.
+// Package health answers over HTTP how a bot is: /healthz, whether its process answers, and /readyz, whether it has read Git and Temporal; with /metrics beside them.
 package health
 
 import (
@@ -80,19 +80,29 @@ const (
 	maxHeaders = 8 << 10
 )
 
+// Beside is what is answered beside health checks, and where problems are told.
+type Beside struct {
+	// Metrics answers GET of /metrics.
+	Metrics http.Handler
+	Log     *slog.Logger
+}
+
 // Listen answers on host:port until stop is called; address is where it listens. The context bounds the start alone.
-func (s *State) Listen(ctx context.Context, hostPort string, log *slog.Logger) (address string, stop func(), err error) {
+func (s *State) Listen(ctx context.Context, hostPort string, beside Beside) (address string, stop func(), err error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", hostPort)
 	if err != nil {
-		return "", nil, fmt.Errorf("listen for health checks: %w", err)
+		return "", nil, fmt.Errorf("listen for health checks and metrics: %w", err)
 	}
-	server := &http.Server{Handler: s, ReadTimeout: readTime, WriteTimeout: readTime, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeaders}
+	mux := http.NewServeMux()
+	mux.Handle("/", s)
+	mux.Handle("GET /metrics", beside.Metrics)
+	server := &http.Server{Handler: mux, ReadTimeout: readTime, WriteTimeout: readTime, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeaders}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("health checks are not answered any more; the loop goes on", "error", err)
+			beside.Log.Error("health checks and metrics are not answered any more; the loop goes on", "error", err)
 		}
 	}()
 	end := func() {

@@ -26,7 +26,8 @@ func ask(t *testing.T, method, url string) (int, string) {
 // A bot is ready once a cycle worked, stays so while others fail, and is not once its repository refuses it.
 func TestHealth(t *testing.T) {
 	s := &State{}
-	address, stop, err := s.Listen(t.Context(), "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	beside := Beside{Log: slog.New(slog.DiscardHandler), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1") })}
+	address, stop, err := s.Listen(t.Context(), "127.0.0.1:0", beside)
 	require.NoError(t, err)
 	url := "http://" + address
 	requireHealth := func(ready int, shown string) {
@@ -49,15 +50,20 @@ func TestHealth(t *testing.T) {
 
 	status, _ := ask(t, http.MethodPost, url+"/readyz")
 	require.Equal(t, http.StatusMethodNotAllowed, status)
-	status, _ = ask(t, http.MethodGet, url+"/metrics")
-	require.Equal(t, http.StatusNotFound, status)
-	status, body := ask(t, http.MethodHead, url+"/healthz")
+	status, body := ask(t, http.MethodGet, url+"/metrics")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "up 1", body)
+	for method, path := range map[string]string{http.MethodPost: "/metrics", http.MethodGet: "/other"} {
+		status, _ = ask(t, method, url+path)
+		require.Equal(t, http.StatusNotFound, status, path)
+	}
+	status, body = ask(t, http.MethodHead, url+"/healthz")
 	require.Equal(t, http.StatusOK, status)
 	require.Empty(t, body)
 	stop()
 	_, err = http.Get(url + "/healthz") //nolint:noctx,bodyclose // nobody answers
 	require.Error(t, err)
 
-	_, _, err = s.Listen(t.Context(), "nowhere", slog.New(slog.DiscardHandler))
-	require.ErrorContains(t, err, "listen for health checks")
+	_, _, err = s.Listen(t.Context(), "nowhere", beside)
+	require.ErrorContains(t, err, "listen for health checks and metrics")
 }

@@ -108,6 +108,6 @@ func cluster() []Case {
 		{Scenario: "deletion: routing cleared, versions deleted skipping drainage, finalizers", Controller: "a manifest that is deleted unroutes and deletes all versions",
 			Want: "a spec that is gone keeps everything", Tests: []string{"internal/plan TestSpecGone"}, Why: "a file can go by mistake; retiring is a wish of its own: rampart retire"},
 		none("server-side apply, field managers", "for rendered resources", "the CD tool applies"),
-		none("Helm values, RBAC, metrics proxy", "of the chart", "there is no chart: one process that reads Git"),
+		none("Helm values, RBAC, metrics proxy", "of the chart", "the bot has no role in the cluster and answers for itself; its chart is another one (`TestChart` in `test/cluster`)"),
 	}
 }

@@ -1,5 +1,4 @@
-// Package promtest runs a real Prometheus for tests: on loopback, with its own folder, scraping one target that the test
-// serves. It ends with the test.
+// Package promtest runs a real Prometheus for tests: on loopback, with its own folder, scraping one target. It ends with the test.
 package promtest
 
 import (
@@ -34,18 +33,32 @@ type Server struct {
 	exposed atomic.Pointer[string]
 }
 
-// Start runs a Prometheus until the test ends, and gives it when it answers. Where there is none: testneed.Missing.
+// Start runs a Prometheus until the test ends, and gives it when it answers. Its target shows what Expose says. Where there is none: testneed.Missing.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	binary := find(tb)
 	s := &Server{}
 	s.Expose("")
 	target := httptest.NewServer(http.HandlerFunc(s.scraped))
 	tb.Cleanup(target.Close)
+	s.start(tb, target.Listener.Addr().String())
+	return s
+}
+
+// StartOn runs a Prometheus, as Start does, that scrapes /metrics of an address.
+func StartOn(tb testing.TB, address string) *Server {
+	tb.Helper()
+	s := &Server{}
+	s.start(tb, address)
+	return s
+}
+
+func (s *Server) start(tb testing.TB, target string) {
+	tb.Helper()
+	binary := find(tb)
 	dir := tb.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms}\n"+
-		"scrape_configs: [{job_name: test, static_configs: [{targets: [%q]}]}]\n", target.Listener.Addr())
+		"scrape_configs: [{job_name: test, static_configs: [{targets: [%q]}]}]\n", target)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
@@ -53,11 +66,10 @@ func Start(tb testing.TB) *Server {
 	var err error
 	for i := range 5 {
 		if err = s.run(tb, binary, config, filepath.Join(dir, fmt.Sprint("data", i))); err == nil {
-			return s
+			return
 		}
 	}
 	tb.Fatal(err)
-	return nil
 }
 
 func find(tb testing.TB) string {

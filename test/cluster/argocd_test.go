@@ -16,7 +16,7 @@ func (d *delivery) health(application, want string) {
 func TestArgoCD(t *testing.T) {
 	d := deliver(t, gitHTTP(t))
 	d.push("worker:v1")
-	d.bot()
+	d.bot((*delivery).byHelm)
 	d.server.ArgoCD(t)
 	d.commands(documented(t, "console", "rampart argocd --repo"))
 	status := `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].reason}`

@@ -4,9 +4,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 // The chart refuses values that are misspelt or missing, and all that it can render an API server takes where pods have to be restricted. Running it is part of each delivery.
@@ -21,15 +24,16 @@ func TestChart(t *testing.T) {
 		return string(out), err
 	}
 	for values, want := range map[string]string{
-		"{}":                                              "repo",
-		"settings: {repo: ''}":                            "repo",
-		"settings: {repo: a, Branch: b}":                  "Branch",
-		"{settings: {repo: a}, healthport: 1}":            "healthport",
-		"{settings: {repo: a}, healthPort: http}":         "healthPort",
-		"{settings: {repo: a}, secretEnv: {TOKEN: a}}":    "TOKEN",
-		"{settings: {repo: a}, image: {pullPolicy: Now}}": "pullPolicy",
-		"settings: {repo: a, cache-dir: b}":               "cache-dir",
-		"{settings: {repo: a}, webhook: {enabled: true}}": "webhook.enabled needs RAMPART_WEBHOOK_SECRET",
+		"{}":                             "repo",
+		"settings: {repo: ''}":           "repo",
+		"settings: {repo: a, Branch: b}": "Branch",
+		"{settings: {repo: a}, Metrics: {port: 1}}":                                            "Metrics",
+		"{settings: {repo: a}, metrics: {port: http}}":                                         "port",
+		"{settings: {repo: a, metrics-address: b}}":                                            "metrics-address",
+		"{settings: {repo: a}, secretEnv: {TOKEN: a}}":                                         "TOKEN",
+		"{settings: {repo: a}, image: {pullPolicy: Now}}":                                      "pullPolicy",
+		"settings: {repo: a, cache-dir: b}":                                                    "cache-dir",
+		"{settings: {repo: a}, webhook: {enabled: true}}":                                      "webhook.enabled needs RAMPART_WEBHOOK_SECRET",
 		"{settings: {repo: a, git-user: b}, secretEnv: {RAMPART_GIT_USER: {name: c, key: d}}}": "git-user is in settings and in secretEnv",
 	} {
 		out, err := template(values)
@@ -44,6 +48,7 @@ secretName: rampart
 secretEnv: {RAMPART_WEBHOOK_SECRET: {name: rampart, key: hook}}
 webhook: {enabled: true, port: 8090}
 cacheClaim: cache
+metrics: {serviceMonitor: {enabled: true, labels: {release: monitoring}}}
 imagePullSecrets: [{name: registry}]
 podAnnotations: {team: platform}
 podLabels: {team: platform, app.kubernetes.io/name: other}
@@ -54,6 +59,13 @@ affinity: {nodeAffinity: {}}
 `} {
 		out, err := template(values)
 		require.NoError(t, err, out)
+		if monitor := documentOf(t, out, "ServiceMonitor"); monitor != nil { // its definition is the operator's; its type says the same
+			require.NoError(t, yaml.UnmarshalStrict(monitor, &monitoring.ServiceMonitor{}))
+			require.Contains(t, string(monitor), "release: monitoring")
+			out = strings.Replace(out, string(monitor), "", 1)
+		} else {
+			require.NotContains(t, values, "serviceMonitor")
+		}
 		applied := s.Kubectl(t, out, "apply", "--server-side", "--dry-run=server", "-f", "-")
 		require.Contains(t, applied, "deployment.apps/rampart serverside-applied")
 		require.NotContains(t, applied, "Warning", "of pod security, or of a field that is not known")
@@ -63,4 +75,15 @@ affinity: {nodeAffinity: {}}
 			require.Contains(t, applied, "service/rampart serverside-applied")
 		}
 	}
+}
+
+// documentOf is the document of a kind in a stream of YAML; nil: there is none.
+func documentOf(t *testing.T, stream, kind string) []byte {
+	t.Helper()
+	for _, doc := range documents(t, []byte(stream)) {
+		if strings.Contains(string(doc), "\nkind: "+kind+"\n") {
+			return doc
+		}
+	}
+	return nil
 }

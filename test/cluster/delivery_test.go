@@ -148,19 +148,12 @@ spec:
 `, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, image)})
 }
 
-// bot installs the chart, and waits until the bot that it runs is ready: in a namespace that enforces restricted pods, with a token from a Secret.
-func (d *delivery) bot() {
+// bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a Secret.
+func (d *delivery) bot(install func(*delivery)) {
 	d.t.Helper()
 	d.server.Kubectl(d.t, "", "create", "namespace", "rampart")
 	d.server.Kubectl(d.t, "", "label", "namespace", "rampart", "pod-security.kubernetes.io/enforce=restricted")
 	d.server.Kubectl(d.t, "", "create", "-n", "rampart", "secret", "generic", "rampart", "--from-literal=git-token="+d.host.token)
-	values := filepath.Join(d.t.TempDir(), "values.yaml")
-	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
-settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
-secretName: rampart
-image: {repository: rampart, tag: test}
-healthPort: %s
-`, d.host.url, d.host.user, freePort(d.t))), 0o600))
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return
@@ -172,7 +165,33 @@ healthPort: %s
 		}
 		d.t.Logf("commits:\n%s", d.host.repo.Git("log", "--format=%h %an: %s", "main"))
 	})
+	install(d)
+}
+
+// byHelm installs the chart.
+func (d *delivery) byHelm() {
+	d.t.Helper()
+	values := filepath.Join(d.t.TempDir(), "values.yaml")
+	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
+settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
+secretName: rampart
+image: {repository: rampart, tag: test}
+metrics: {port: %s}
+`, d.host.url, d.host.user, freePort(d.t))), 0o600))
 	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
+}
+
+// byKustomize applies the overlay of docs/install.md.
+func (d *delivery) byKustomize() {
+	d.t.Helper()
+	port := freePort(d.t)
+	dir := overlay(d.t, "https://git.example.com/platform/workers.git", d.host.url, "newName: registry.example.com/rampart, newTag: v1", "newName: rampart, newTag: test",
+		`- {name: RAMPART_TEMPORAL_ADDRESS, value: "temporal.example.com:7233"}`, `- {name: RAMPART_GIT_USER, value: bot}
+                  - {name: RAMPART_INTERVAL, value: 250ms}
+                  - {name: RAMPART_METRICS_ADDRESS, value: ":`+port+`"}
+                ports: [{$patch: replace}, {name: metrics, containerPort: `+port+`}]`)
+	d.server.Kubectl(d.t, "", "apply", "--server-side", "-k", dir)
+	d.server.Kubectl(d.t, "", "rollout", "status", "-n", "rampart", "deployment/rampart", "--timeout=60s")
 }
 
 // summary waits until the annotations of the object in the cluster say target, current version, readiness and reason.
@@ -222,19 +241,22 @@ var blocks = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
 // documented is the block of docs/cd.md, in a language, that has some text.
 func documented(t *testing.T, language, has string) string {
 	t.Helper()
-	return documentedIn(t, "cd.md", language, has)
+	return documentedIn(t, "cd.md", block{language, has})
 }
 
-func documentedIn(t *testing.T, name, language, has string) string {
+// block is one in a language that has some text.
+type block struct{ language, has string }
+
+func documentedIn(t *testing.T, name string, of block) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
 	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
-		if block[1] == language && strings.Contains(block[2], has) {
+		if block[1] == of.language && strings.Contains(block[2], of.has) {
 			return block[2]
 		}
 	}
-	require.Fail(t, "no such block in docs/"+name, has)
+	require.Fail(t, "no such block in docs/"+name, of.has)
 	return ""
 }
 

@@ -14,7 +14,7 @@ import (
 func TestKubectlApplies(t *testing.T) {
 	d := deliver(t, gitHTTP(t))
 	d.push("worker:v1")
-	d.bot()
+	d.bot((*delivery).byKustomize)
 	commands := documented(t, "console", "kubectl apply --server-side -k")
 	ctx, stop := context.WithCancel(t.Context())
 	applied := make(chan struct{})

@@ -54,9 +54,9 @@ func reader(t *testing.T, kubeconfig string) *cluster.Reader {
 // readOnly makes the user of docs/operations.md in a namespace, and gives its kubeconfig.
 func readOnly(t *testing.T, s *Server, namespace string) string {
 	t.Helper()
-	s.Kubectl(t, strings.ReplaceAll(documentedIn(t, "operations.md", "yaml", "rampart-reader"), "payments", namespace), "apply", "-f", "-")
+	s.Kubectl(t, strings.ReplaceAll(documentedIn(t, "operations.md", block{"yaml", "rampart-reader"}), "payments", namespace), "apply", "-f", "-")
 	dir := t.TempDir()
-	for _, line := range strings.Split(strings.ReplaceAll("\n"+documentedIn(t, "operations.md", "console", "create token rampart-reader"), "\n$ ", "\n"), "\n") {
+	for _, line := range strings.Split(strings.ReplaceAll("\n"+documentedIn(t, "operations.md", block{"console", "create token rampart-reader"}), "\n$ ", "\n"), "\n") {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}

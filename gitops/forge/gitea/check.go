@@ -1,0 +1,59 @@
+package gitea
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+)
+
+// Branch tells whether a branch is protected, and whether the token's account may push to it; nil: it is not there. Errors: those of forge.Forge.
+func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) {
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, resp, err := client.GetRepoBranch(f.repo.Owner, f.repo.Name, name)
+	switch {
+	case err == nil:
+		return &forge.Branch{Protected: b.Protected, MayPush: b.UserCanPush}, nil
+	case resp != nil && resp.StatusCode == http.StatusNotFound:
+		return nil, nil
+	}
+	return nil, f.fail(call{"look at the branch " + name, needRead}, resp, err)
+}
+
+// Lacks says what of the bot's work the token, or its account, may not do: an error for each. It asks for changes of number 0, which no pull request and no label has, so that nothing
+// changes.
+func (f *Forge) Lacks(ctx context.Context) []error {
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return []error{err}
+	}
+	var lacks []error
+	repo, resp, err := client.GetRepo(f.repo.Owner, f.repo.Name)
+	switch {
+	case err != nil:
+		return []error{f.fail(call{"look at the repository", needRead}, resp, err)}
+	case repo.Permissions == nil || !repo.Permissions.Push:
+		lacks = append(lacks, fmt.Errorf("the account may read %s/%s, and not write to it: make it a collaborator with the right to write", f.repo.Owner, f.repo.Name))
+	}
+	try := func(op, need string, ask func() (*sdk.Response, error)) {
+		resp, err := ask()
+		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			lacks = append(lacks, f.fail(call{op, need}, resp, err))
+		}
+	}
+	try("change pull requests", needWrite, func() (*sdk.Response, error) {
+		_, resp, err := client.EditPullRequest(f.repo.Owner, f.repo.Name, 0, sdk.EditPullRequestOption{})
+		return resp, err
+	})
+	try("comment on pull requests, and label them", needIssue, func() (*sdk.Response, error) {
+		_, resp, err := client.EditLabel(f.repo.Owner, f.repo.Name, 0, sdk.EditLabelOption{})
+		return resp, err
+	})
+	return lacks
+}
