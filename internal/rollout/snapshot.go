@@ -160,9 +160,9 @@ type GitContext struct {
 	Beside []FileAt `json:"beside,omitempty"`
 }
 
-// SpecFiles are the files that hold a snapshot's spec, as Git has them; none where that is not known.
+// SpecFiles are the files that hold a snapshot's spec, as Git has them; one without a hash where that is not known, and none without a spec's file.
 func (s *Snapshot) SpecFiles() []FileAt {
-	if len(s.Git.Inputs) > 0 || s.SpecPath == "" || s.Git.SpecBlob == "" {
+	if len(s.Git.Inputs) > 0 || s.SpecPath == "" {
 		return s.Git.Inputs
 	}
 	return []FileAt{{s.SpecPath, s.Git.SpecBlob}}
