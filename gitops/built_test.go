@@ -212,14 +212,17 @@ func TestFoldersThatAreNotNamed(t *testing.T) {
 
 // One spec in three ways is the same objects.
 func TestThreeWays(t *testing.T) {
-	w, err := ReadFolder("../examples/sources", BuildWith(&counting{}))
-	require.NoError(t, err)
-	require.Empty(t, problems(w))
-	plain := w.Environments[0].Deployments[0]
-	for _, env := range w.Environments {
-		require.Len(t, env.Deployments, 1)
-		d := env.Deployments[0]
-		require.Equal(t, plain.Spec, d.Spec, env.Environment.Name)
+	var plain rollout.Snapshot
+	for _, way := range []string{"plain", "kustomize", "helm"} {
+		w, err := ReadFolder("../examples/sources/"+way, BuildWith(&counting{}))
+		require.NoError(t, err)
+		require.Empty(t, problems(w))
+		require.Len(t, w.Environments[0].Deployments, 1)
+		d := w.Environments[0].Deployments[0]
+		if way == "plain" {
+			plain = d
+		}
+		require.Equal(t, plain.Spec.Spec, d.Spec.Spec, way)
 		require.Equal(t, plain.Spec.Digest(), d.Spec.Digest())
 		require.Equal(t, plain.Connection, d.Connection)
 	}
