@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func process(t *testing.T) *Process {
+func process(t testing.TB) *Process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
