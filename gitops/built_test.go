@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/gitops/source"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -125,6 +128,47 @@ func TestFoldersAreBuilt(t *testing.T) {
 	ok, err = repo.Confirm(t.Context(), files)
 	require.NoError(t, err)
 	require.False(t, ok, "a base moved")
+}
+
+// A survey knows a folder that did not move in brief, builds nothing to say what it holds, and what is filled in is what was built.
+func TestSurveyOfFolders(t *testing.T) {
+	r, b := gittest.NewBareRepo(t), &counting{}
+	all := sources()
+	all["plain/connection.yaml"] = connectionYAML
+	delete(all, "charts/c/templates/t.yaml") // one object, which is known in brief
+	r.Commit(gittest.Commit{Write: all})
+	repo := open(t, r)
+	repo.survey.reader.options.builder = b
+	var survey rollout.Survey
+	var fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+	for i := range 3 {
+		var err error
+		survey, fill, err = repo.Survey(t.Context())
+		require.NoError(t, err)
+		r.Commit(gittest.Commit{Write: map[string]string{"other": fmt.Sprint(i)}})
+	}
+	env := survey.World.Environments[1]
+	require.Equal(t, "charts", env.Environment.Name)
+	snapshots := survey.Brief("charts", env.Known)
+	require.True(t, snapshots[0].Brief)
+	require.NotEmpty(t, snapshots[0].Git.Inputs)
+	snapshots, err := fill(t.Context(), snapshots)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(snapshots[0].Spec.Spec.Template), "c:2")
+	require.NotEmpty(t, snapshots[0].Git.Inputs)
+	require.Equal(t, 2, b.builds)
+}
+
+// A spec is signed if all files that it was built from are.
+func TestSignatureCoversWhatAFolderIsBuiltFrom(t *testing.T) {
+	a := rollout.Snapshot{SpecPath: "k/kustomization.yaml", Git: rollout.GitContext{Inputs: []rollout.FileAt{{Path: "base/a.yaml", Blob: "01"}, {Path: "k/kustomization.yaml", Blob: "02"}}}}
+	repo := &Repository{cfg: Config{Signers: &signature.Signers{}}}
+	files := repo.besideOf(a)
+	require.Len(t, files, 2)
+	repo.origins = map[mirror.Wanted]rollout.GitContext{files[0]: {Signed: rollout.No}, files[1]: {Signed: rollout.Yes, Signer: "ada"}}
+	require.Equal(t, rollout.No, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files).Signed)
+	repo.origins[files[0]] = rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}
+	require.Equal(t, rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files))
 }
 
 // A folder that cannot be built never looks like one without its specs: they cannot be used, and the others can.
