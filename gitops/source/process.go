@@ -78,7 +78,9 @@ func (p *Process) Build(in Input) (Output, error) {
 			"cannot be built: the process that builds it ended, most likely for want of memory, of which it may take %d MiB%s: build less", DefaultMemory>>20, r.said.words())}
 	case <-timer.C:
 		p.end()
-		_ = <-done // what it says came too late
+		if err := <-done; err == nil && got.Error != nil { // it came at the last moment
+			return Output{}, got.Error
+		}
 		return Output{}, &Error{File: in.Marker, Bounds: true, Message: fmt.Sprintf("cannot be built: it takes longer than %v: build less, and nothing that never ends", most)}
 	}
 }
