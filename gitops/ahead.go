@@ -116,7 +116,7 @@ func (r *Reader) undecoded(files []*found) []*found {
 		if r.briefs.spec(f) != nil {
 			continue
 		}
-		if _, known := r.files[f.key()]; !known {
+		if _, known := r.files[f.key()]; !known && f.built == nil {
 			out = append(out, f)
 		}
 	}

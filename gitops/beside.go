@@ -31,22 +31,32 @@ func (e *environment) standsOn(s *rollout.Snapshot) {
 	for _, t := range s.Resources {
 		keys = append(keys, t.Path)
 	}
-	s.Git.Beside = nil
+	s.Git.Beside, s.Git.Inputs = nil, e.inputs(s.SpecPath)
 	for _, key := range keys {
-		if f, ok := e.holds[key]; ok && f.Path != s.SpecPath && !slices.Contains(s.Git.Beside, f) {
-			s.Git.Beside = append(s.Git.Beside, f)
+		f, ok := e.holds[key]
+		if !ok || f.Path == s.SpecPath {
+			continue
+		}
+		all := e.inputs(key)
+		if all == nil {
+			all = []rollout.FileAt{f}
+		}
+		for _, f := range all {
+			if !slices.Contains(s.Git.Beside, f) && !slices.Contains(s.Git.Inputs, f) {
+				s.Git.Beside = append(s.Git.Beside, f)
+			}
 		}
 	}
 	slices.SortFunc(s.Git.Beside, func(a, b rollout.FileAt) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// besideOf are the files beside a spec whose origins are asked for: those of signatures, where the bot trusts signers.
+// besideOf are the files beside a spec, and those that it was made of, whose origins are asked for: those of signatures, where the bot trusts signers.
 func (r *Repository) besideOf(s rollout.Snapshot) []mirror.Wanted {
 	if r.cfg.Signers == nil {
 		return nil
 	}
 	var out []mirror.Wanted
-	for _, f := range s.Git.Beside {
+	for _, f := range slices.Concat(s.Git.Inputs, s.Git.Beside) {
 		out = append(out, mirror.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
 	}
 	return out

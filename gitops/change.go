@@ -45,8 +45,13 @@ func (e *environment) rulingWaivers() error {
 		return nil
 	}
 	var all []waiverAt
-	files, err := e.match(e.rules.tree, e.world.Environment.Specs, e.outputs())
+	files, err := e.matchSpecs(e.rules.tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
+		return err
+	}
+	base := *e
+	base.builds, base.world.BuiltFrom = nil, nil // those of what is judged stay as they are
+	if files.files, err = base.withFolders(e.rules.tree, files.files); err != nil {
 		return err
 	}
 	for _, f := range files.files {
@@ -54,10 +59,10 @@ func (e *environment) rulingWaivers() error {
 		if err != nil {
 			return err
 		}
-		for _, doc := range d.documents {
+		for i, doc := range d.documents {
 			if w, ok := doc.Object.(*v1alpha1.Waiver); ok && f.path != ConfigFile {
 				name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
-				all = append(all, waiverAt{place{f.path, doc.Line}, name, w})
+				all = append(all, waiverAt{place{f.path, doc.Line, i}, name, w})
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func (d *duplicates) keep(i int) {
 
 // where names the file of an object beside another one; its line, if both are in one file.
 func (d *duplicates) where(i, beside int) string {
-	if d.at[i].file == d.at[beside].file {
+	if d.at[i].file == d.at[beside].file && d.at[i].line > 0 {
 		return fmt.Sprintf("line %d", d.at[i].line)
 	}
 	return d.at[i].file
@@ -127,7 +127,7 @@ func (d *duplicates) says(i int) (v1alpha1.Severity, string) {
 
 // sayStays is what is wrong with an object while the file that had it is there without it.
 func (e *environment) sayStays(kind string, name rollout.Name, recorded string) string {
-	if _, broken := e.broken[recorded]; broken {
+	if _, broken := e.brokenAt(recorded); broken {
 		return fmt.Sprintf("%s is the name of the %s in %s, which cannot be read: this one is not used until that file is mended", name, kind, recorded)
 	}
 	return fmt.Sprintf("%s is the name of the %s in %s, which is there and does not have it now: this one is not used until that file has it again, or is removed", name, kind, recorded)
@@ -142,8 +142,11 @@ func (e *environment) report(d *duplicates) {
 	}
 }
 
-// stays reports whether a file of the environment is there, if only as a link.
+// stays reports whether a file of the environment is there, if only as a link, or in a folder that cannot be built.
 func (e *environment) stays(name string) bool {
+	if b := e.folderOf(name); b != nil && v1alpha1.HasErrors(e.broken[b.Marker]) {
+		return true
+	}
 	_, found := slices.BinarySearchFunc(e.specFiles.files, name, func(f *found, name string) int { return strings.Compare(f.path, name) })
 	return found || name != "" && slices.ContainsFunc(e.specFiles.at, func(p globAt) bool { return slices.Contains(p.all.links, name) })
 }
@@ -340,14 +343,14 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 		recorded = s.Record.Routing.Spec.SpecPath
 	}
 	if len(candidates) == 0 {
-		if problems, ok := e.broken[recorded]; ok {
+		if problems, ok := e.brokenAt(recorded); ok {
 			s.Problems = asProblems(problems)
 		}
 		return
 	}
 	d := &duplicates{kind: "spec", name: s.Deployment, equal: func(i, j int) bool { return i == j || sameSpec(candidates[i].spec, candidates[j].spec) }}
 	for _, c := range candidates {
-		d.at = append(d.at, place{c.file.path, c.line})
+		d.at = append(d.at, place{file: c.file.path, line: c.line})
 	}
 	digest := ""
 	if last := s.Record.Status; last != nil {
@@ -364,7 +367,8 @@ func (e *environment) chooseSpec(s *rollout.Snapshot, candidates []*specAt) {
 		s.SpecCopied = d.copied(k) && !was.path(k)
 		e.takeSpec(s, candidates[k])
 	case was.stays && !slices.ContainsFunc(candidates, func(c *specAt) bool { return c.file.path == recorded }):
-		if s.Problems = asProblems(e.broken[recorded]); len(s.Problems) == 0 {
+		problems, _ := e.brokenAt(recorded)
+		if s.Problems = asProblems(problems); len(s.Problems) == 0 {
 			s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec, Message: recorded + ": " + e.sayStays("spec", s.Deployment, recorded)}}
 		}
 		for _, c := range candidates {

@@ -30,7 +30,7 @@ func (r *resourceTemplates) addNamed(t *templateAt) {
 		g.equal = func(i, j int) bool { return i == j || sameTemplate(g.all[i], g.all[j]) }
 		r.named[t.name] = g
 	}
-	g.at, g.all = append(g.at, place{t.doc.File, t.doc.Line}), append(g.all, t)
+	g.at, g.all = append(g.at, t.place()), append(g.all, t)
 }
 
 // sameTemplate reports whether two templates of one name make the same of the same versions.

@@ -28,6 +28,7 @@ type environment struct {
 	world     rollout.EnvironmentWorld
 
 	specFiles matching // those that may have specs
+	builds    []*built // folders among them that were built
 	// specs and records are sorted by name; specs of the same name are in the order of their files.
 	specs       []*specAt
 	disordered  bool // specs are not, yet
@@ -77,8 +78,11 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.prepare(); err != nil {
 		return err
 	}
-	specs, err := e.match(e.tree, e.world.Environment.Specs, e.outputs())
+	specs, err := e.matchSpecs(e.tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
+		return err
+	}
+	if specs.files, err = e.withFolders(e.tree, specs.files); err != nil {
 		return err
 	}
 	e.specFiles = specs
@@ -162,19 +166,19 @@ func (e *environment) file(f *found, owners map[string]string) error {
 				e.refuse(name, f, doc.Line, why)
 				continue
 			}
-			e.addConnection(name, place{f.path, doc.Line}, object)
+			e.addConnection(name, place{f.path, doc.Line, i}, object)
 			e.beside(f)
 		case *v1alpha1.Waiver:
-			e.waiversAt = append(e.waiversAt, waiverAt{place{f.path, doc.Line}, name, object})
+			e.waiversAt = append(e.waiversAt, waiverAt{place{f.path, doc.Line, i}, name, object})
 		case *v1alpha1.WorkerResourceTemplate:
-			e.template(templateAt{name: name, doc: doc, spec: &object.Spec, resource: d.resources[i]})
+			e.template(templateAt{name: name, doc: doc, nth: i, spec: &object.Spec, resource: d.resources[i]})
 			e.beside(f)
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
 				e.add(&specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
-				e.template(templateAt{name: name, doc: doc, problem: firstError(doc.Problems)})
+				e.template(templateAt{name: name, doc: doc, nth: i, problem: firstError(doc.Problems)})
 			}
 		}
 	}

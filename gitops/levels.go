@@ -15,7 +15,7 @@ func (e *environment) prepare() error {
 	}
 	leaveOut := e.outputs()
 	var specs, output levels
-	for _, g := range byFolder(e.world.Environment.Specs) {
+	for _, g := range ofSpecs(e.world.Environment.Specs) {
 		specs.add(g.base, changedSince(e.dirs[g.key(leaveOut)], leaveOut))
 	}
 	for _, g := range slices.Concat(byFolder(e.world.Environment.Policies), byFolder(e.world.Environment.Data)) {

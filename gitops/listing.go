@@ -2,10 +2,13 @@ package gitops
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/rampart-gitops/rampart/gitops/source"
 )
 
 // found is a file that fits a glob. As long as its folder's listing knows it, it is the same one in each read.
@@ -13,6 +16,8 @@ type found struct {
 	path, hash string
 	// brief is what a survey knows of it; nil: nothing yet.
 	brief *specBrief
+	// built is the folder that it stands for; nil: it is a file as Git has it.
+	built *built
 }
 
 func (f *found) key() fileKey { return fileKey{f.path, f.hash} }
@@ -65,7 +70,9 @@ type walk struct {
 	was      *listing
 	globs    []string
 	leaveOut []string
-	budget   *budget
+	// folders says that a glob which fits a folder fits the file that makes it one to be built.
+	folders bool
+	budget  *budget
 }
 
 func (w walk) into(name string) walk {
@@ -131,6 +138,11 @@ func below(t tree, dir, hash string, walk walk) (*listing, error) {
 
 func (l *listing) addFile(name, hash string, walk walk) error {
 	fits, err := walk.fits(name)
+	if walk.folders && err == nil && source.KindOf(name) != "" {
+		var folder uint64
+		folder, err = walk.fits(path.Dir(name))
+		fits |= folder
+	}
 	if err != nil || fits == 0 {
 		return err
 	}
@@ -180,6 +192,8 @@ type globsIn struct {
 	base  string
 	globs []string
 	of    []int
+	// folders says that a glob may name a folder to be built.
+	folders bool
 }
 
 // byFolder puts globs together by the folder that they begin with.
@@ -196,16 +210,39 @@ func byFolder(globs []string) []globsIn {
 	return out
 }
 
+// ofSpecs are globs of specs, which may name folders to be built.
+func ofSpecs(globs []string) []globsIn {
+	out := byFolder(globs)
+	for i := range out {
+		out[i].folders = true
+	}
+	return out
+}
+
 // key of the listing that the globs are looked for in.
 func (g globsIn) key(leaveOut []string) string {
+	if g.folders {
+		leaveOut = append([]string{"."}, leaveOut...) // no folder that is left out
+	}
 	return strings.Join(slices.Concat([]string{g.base}, g.globs, []string{""}, leaveOut), "\x00")
 }
 
 // match lists the files that fit any of the globs. Only the globs' own folders are entered.
 func (r *Reader) match(t tree, globs, leaveOut []string) (matching, error) {
-	m := matching{at: make([]globAt, len(globs))}
+	return r.matchIn(t, byFolder(globs), leaveOut)
+}
+
+// matchSpecs is match for globs of specs.
+func (r *Reader) matchSpecs(t tree, globs, leaveOut []string) (matching, error) {
+	return r.matchIn(t, ofSpecs(globs), leaveOut)
+}
+
+func (r *Reader) matchIn(t tree, parts []globsIn, leaveOut []string) (matching, error) {
+	var m matching
+	for _, part := range parts {
+		m.at = append(m.at, make([]globAt, len(part.globs))...)
+	}
 	sorted := true
-	parts := byFolder(globs)
 	for i, part := range parts {
 		all, err := r.listed(t, part, leaveOut)
 		if err != nil {
@@ -240,7 +277,7 @@ func (r *Reader) listed(t tree, g globsIn, leaveOut []string) (*listing, error) 
 		}
 	}
 	key := g.key(leaveOut)
-	all, err := below(t, g.base, dir.hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, budget: newBudget()})
+	all, err := below(t, g.base, dir.hash, walk{was: r.dirs[key], globs: g.globs, leaveOut: leaveOut, folders: g.folders, budget: newBudget()})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 	problem := r.follow(bounded)
 	var missing []mirror.Wanted
 	for _, s := range snapshots {
-		for _, w := range append([]mirror.Wanted{specOf(s)}, r.besideOf(s)...) {
+		for _, w := range slices.Concat(specOf(s), r.besideOf(s)) {
 			if _, ok := r.origins[w]; !ok && !w.Blob.IsZero() && !slices.Contains(missing, w) {
 				missing = append(missing, w)
 			}
@@ -37,8 +37,8 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 	out := make([]rollout.GitContext, len(snapshots))
 	for i, s := range snapshots {
 		out[i] = s.Git
-		if origin, ok := r.origins[specOf(s)]; ok {
-			origin.Branch, origin.SpecBlob, origin.Beside = s.Git.Branch, s.Git.SpecBlob, s.Git.Beside
+		if origin, ok := r.lastOrigin(specOf(s)); ok {
+			origin.Branch, origin.SpecBlob, origin.Inputs, origin.Beside = s.Git.Branch, s.Git.SpecBlob, s.Git.Inputs, s.Git.Beside
 			out[i] = r.signedWith(origin, r.besideOf(s))
 		}
 	}
@@ -51,8 +51,41 @@ const (
 	originPause = 5 * time.Minute
 )
 
-func specOf(s rollout.Snapshot) mirror.Wanted {
-	return mirror.Wanted{Path: s.SpecPath, Blob: plumbing.NewHash(s.Git.SpecBlob)}
+// specOf are the files of a spec.
+func specOf(s rollout.Snapshot) []mirror.Wanted {
+	var out []mirror.Wanted
+	for _, f := range s.SpecFiles() {
+		out = append(out, mirror.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
+	}
+	return out
+}
+
+// lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one, in the order in which they came to the
+// branch. False: it is not known of all.
+func (r *Repository) lastOrigin(files []mirror.Wanted) (rollout.GitContext, bool) {
+	commits := map[string]rollout.GitContext{}
+	for _, w := range files {
+		origin, ok := r.origins[w]
+		if !ok {
+			return rollout.GitContext{}, false
+		}
+		commits[origin.Commit] = origin
+	}
+	at := r.lastTips[r.cfg.Branch].Commit
+	for len(commits) > 1 { // what commits say of their time anybody can write
+		if origin, ok := commits[at.String()]; ok {
+			return origin, true
+		}
+		c, err := r.mirror.Commit(at)
+		if err != nil || len(c.Parents) == 0 {
+			return rollout.GitContext{}, false
+		}
+		at = c.Parents[0]
+	}
+	for _, origin := range commits {
+		return origin, true
+	}
+	return rollout.GitContext{}, false
 }
 
 // follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back since, which makes its

@@ -258,7 +258,9 @@ func (v surveyed) blobs(ctx context.Context) []mirror.Hash {
 func hashesOf(files []*found) []mirror.Hash {
 	out := make([]mirror.Hash, 0, len(files))
 	for _, f := range files {
-		out = append(out, plumbing.NewHash(f.hash))
+		if f.built == nil { // else Git has no such object
+			out = append(out, plumbing.NewHash(f.hash))
+		}
 	}
 	return out
 }

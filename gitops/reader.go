@@ -21,6 +21,8 @@ type Reader struct {
 	files   map[fileKey]decoded
 	dirs    map[string]*listing
 	folders map[recordsKey]*recordsIn // of records, by environment and folder
+	// built are folders of specs.
+	built map[builtKey]*built
 	// roots are the outputs' own kustomization.yaml, by environment.
 	roots   map[string]rollout.File
 	options options
@@ -38,6 +40,7 @@ type Reader struct {
 		files   map[fileKey]bool
 		folders map[recordsKey]bool
 		dirs    map[string]bool
+		built   map[builtKey]bool
 	}
 }
 
@@ -119,7 +122,10 @@ func (r *Reader) begin() {
 	if r.dirs == nil { // else an earlier run knew some
 		r.dirs, r.folders = map[string]*listing{}, map[recordsKey]*recordsIn{}
 	}
-	r.used.files, r.used.folders, r.used.dirs = map[fileKey]bool{}, map[recordsKey]bool{}, map[string]bool{}
+	if r.built == nil {
+		r.built = map[builtKey]*built{}
+	}
+	r.used.files, r.used.folders, r.used.dirs, r.used.built = map[fileKey]bool{}, map[recordsKey]bool{}, map[string]bool{}, map[builtKey]bool{}
 	if r.briefs != nil {
 		r.briefs.full = 0
 	}
@@ -130,6 +136,10 @@ func (r *Reader) end() {
 	maps.DeleteFunc(r.files, func(k fileKey, _ decoded) bool { return !r.used.files[k] })
 	maps.DeleteFunc(r.folders, func(k recordsKey, _ *recordsIn) bool { return !r.used.folders[k] })
 	maps.DeleteFunc(r.dirs, func(k string, _ *listing) bool { return !r.used.dirs[k] })
+	maps.DeleteFunc(r.built, func(k builtKey, _ *built) bool { return !r.used.built[k] })
+	if r.options.builder != nil {
+		r.options.builder.Close()
+	}
 	r.expected = nil
 	if r.briefs != nil {
 		r.briefs.specs, r.briefs.records = nil, nil // what was recalled is kept where it was come by
@@ -153,6 +163,9 @@ func (r *Reader) decode(t tree, f *found) (decoded, error) {
 
 // decodeAnew is decode without a memory.
 func (r *Reader) decodeAnew(t tree, f *found) (decoded, error) {
+	if f.built != nil {
+		return f.built.decoded(), nil
+	}
 	data, err := t.read(f.path, f.hash)
 	if p, ok := unreadable(f.path, err); ok {
 		return decoded{problems: []v1alpha1.Problem{p}}, nil

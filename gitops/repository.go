@@ -49,7 +49,9 @@ type Config struct {
 	Namespaces Namespaces
 	// Addresses are those that connections may lead to; none: anywhere.
 	Addresses []AddressRule
-	Log       *slog.Logger
+	// Builder builds folders of specs with a kustomization.yaml or a Chart.yaml; nil: none is.
+	Builder Builder
+	Log     *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
@@ -107,6 +109,21 @@ type reading struct {
 	tips   map[string]mirror.Tip
 	// anew says that the next one is made although nothing moved.
 	anew bool
+	// buildAgain is when folders are built again that took too much; zero: there are none.
+	buildAgain time.Time
+}
+
+// buildPause is after how long a folder that took too much is built again although its files are the same: the machine may have been busy.
+const buildPause = 5 * time.Minute
+
+// buildsAgain reports whether it is time to build folders again that took too much.
+func (r *reading) buildsAgain(now func() time.Time) bool {
+	if r.buildAgain.IsZero() || now().Before(r.buildAgain) {
+		return false
+	}
+	r.buildAgain = time.Time{}
+	r.reader.buildAgain()
+	return true
 }
 
 // Open opens the repository's mirror; it does not talk to the server.
@@ -117,7 +134,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces, addresses: cfg.Addresses}, &lastUsable{}
+	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces, addresses: cfg.Addresses, builder: cfg.Builder}, &lastUsable{}
 	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: Reader{options: o, last: last}},
 		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }
@@ -171,13 +188,14 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 		return rollout.World{}, err
 	}
 	tips := map[string]mirror.Tip{r.cfg.Branch: tip}
+	buildsAgain := as.buildsAgain(r.cfg.Now)
 	if as.last != nil {
 		for _, env := range as.last.Environments {
 			if err := r.fetchOutput(ctx, env.Environment, tips); err != nil {
 				return rollout.World{}, err
 			}
 		}
-		if sameTips(tips, as.tips) && !as.anew && !r.searchesAgain() {
+		if sameTips(tips, as.tips) && !as.anew && !r.searchesAgain() && !buildsAgain {
 			r.lastTips = as.tips
 			return *as.last, nil
 		}
@@ -201,6 +219,9 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 		return rollout.World{}, err
 	}
 	as.last, as.tips, r.lastTips = &world, tips, tips
+	if as.buildAgain.IsZero() && as.reader.unbuilt() {
+		as.buildAgain = r.cfg.Now().Add(buildPause)
+	}
 	as.anew = as.reader.briefs != nil && as.reader.briefs.full > manyFull
 	return world, nil
 }

@@ -23,6 +23,8 @@ type options struct {
 	namespaces Namespaces
 	// addresses are those that connections may lead to.
 	addresses []AddressRule
+	// builder builds folders of specs; nil: none is.
+	builder Builder
 }
 
 // Option changes how files are read.
@@ -85,12 +87,15 @@ type resourceTemplates struct {
 type templateAt struct {
 	name     rollout.Name
 	doc      *v1alpha1.Document
+	nth      int                                  // document of its file
 	spec     *v1alpha1.WorkerResourceTemplateSpec // nil: it has problems
 	resource v1alpha1.Resource
 	problem  *v1alpha1.Problem
 	// copied says that it is one of equal copies, none of which is at the recorded path.
 	copied bool
 }
+
+func (t *templateAt) place() place { return place{t.doc.File, t.doc.Line, t.nth} }
 
 func (t *templateAt) deployment() rollout.Name {
 	return rollout.Name{Namespace: t.name.Namespace, Name: t.spec.Deployment()}
@@ -260,10 +265,11 @@ func (e *environment) unfit(s *rollout.Snapshot, t *templateAt) *v1alpha1.Proble
 	return nil
 }
 
-// place is where a document is.
+// place is where a document is: the nth of its file, and on no line where it was built.
 type place struct {
 	file string
 	line int
+	nth  int
 }
 
 // adrift collects templates of worker deployments that no environment has.
@@ -281,7 +287,7 @@ func (a *adrift) add(e *environment) {
 	}
 	for _, list := range e.resources.of {
 		for _, t := range list {
-			a.claimed[place{t.doc.File, t.doc.Line}] = true
+			a.claimed[t.place()] = true
 		}
 	}
 	var known []string
@@ -302,7 +308,7 @@ func (a *adrift) report(world *rollout.World) {
 	for i, list := range a.left {
 		env := &world.Environments[i]
 		for _, t := range list {
-			if a.claimed[place{t.doc.File, t.doc.Line}] {
+			if a.claimed[t.place()] {
 				continue
 			}
 			p := v1alpha1.Problem{Severity: v1alpha1.Error, File: t.doc.File, Path: t.spec.RefPath(),

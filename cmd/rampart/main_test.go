@@ -25,6 +25,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == buildSpecs { // of a test that is the program itself
+		main()
+		return
+	}
 	testscript.Main(m, map[string]func(){"rampart": main})
 }
 

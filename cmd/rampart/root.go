@@ -55,7 +55,7 @@ func (a *app) allowedKinds() []string { return append([]string{}, a.resourceKind
 // reading is how the bot's own configuration says that folders and files are read.
 func (a *app) reading(more ...gitops.Option) []gitops.Option {
 	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces),
-		gitops.AllowAddresses(a.addresses)}, more...)
+		gitops.AllowAddresses(a.addresses), gitops.BuildWith(builder())}, more...)
 }
 
 func (a *app) parseApproval() error {

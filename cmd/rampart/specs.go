@@ -259,6 +259,11 @@ func (s *specs) claimed(file string) bool {
 		if out := path.Clean(env.Environment.Output.Path); file == out || strings.HasPrefix(file, out+"/") {
 			return false
 		}
+		for _, from := range env.BuiltFrom {
+			if from == "." || file == from || strings.HasPrefix(file, from+"/") {
+				return true
+			}
+		}
 		for _, glob := range env.Environment.Specs {
 			if ok, err := doublestar.Match(glob, file); ok && err == nil {
 				return true

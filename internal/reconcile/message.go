@@ -43,8 +43,10 @@ func message(env string, changed []*Decision) string {
 		}
 	}
 	for _, d := range changed { // beside the specs their blobs can be looked up
-		if s := &d.Snapshot; s.Environment.Output.Branch != "" && s.SpecPath != "" && s.Git.SpecBlob != "" {
-			fmt.Fprintf(&b, "Rampart-Source: %s %s\n", printable.Line(s.Git.SpecBlob), printable.Line(s.SpecPath))
+		if s := &d.Snapshot; s.Environment.Output.Branch != "" && s.Git.SpecBlob != "" {
+			for _, f := range s.SpecFiles() {
+				fmt.Fprintf(&b, "Rampart-Source: %s %s\n", printable.Line(f.Blob), printable.Line(f.Path))
+			}
 		}
 	}
 	for _, p := range sorted(policies) {

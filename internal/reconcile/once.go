@@ -389,8 +389,10 @@ func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld
 	}
 	specs := map[string]string{}
 	for _, d := range decisions {
-		if (d.Plan.Raise != nil || len(d.Plan.Batches) > 0) && d.Snapshot.SpecPath != "" {
-			specs[d.Snapshot.SpecPath] = d.Snapshot.Git.SpecBlob
+		if d.Plan.Raise != nil || len(d.Plan.Batches) > 0 {
+			for _, f := range d.Snapshot.SpecFiles() {
+				specs[f.Path] = f.Blob
+			}
 		}
 	}
 	if len(specs) == 0 {

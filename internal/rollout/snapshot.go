@@ -152,11 +152,22 @@ type GitContext struct {
 	Reverts string `json:"reverts,omitempty"`
 	// Paths that the commit changed, sorted; the first MaxChangedPaths of them.
 	Paths []string `json:"paths,omitempty"`
-	// SpecBlob is the Git blob hash of the spec's file.
+	// SpecBlob is the Git blob hash of the spec's file; where that is a folder's kustomization.yaml or Chart.yaml, a hash of all Inputs.
 	SpecBlob string `json:"specBlob,omitempty"`
+	// Inputs are the files that the spec was built from, sorted by path: the commit is the last one that changed any of them, and Signed covers all. None
+	// for a spec that is in its file as it is.
+	Inputs []FileAt `json:"inputs,omitempty"`
 	// Beside are the files, other than the spec's, that hold what it stands on: its connection and the templates of its objects, sorted by path.
 	// Signed covers them too.
 	Beside []FileAt `json:"beside,omitempty"`
+}
+
+// SpecFiles are the files that hold a snapshot's spec, as Git has them; one without a hash where that is not known, and none without a spec's file.
+func (s *Snapshot) SpecFiles() []FileAt {
+	if len(s.Git.Inputs) > 0 || s.SpecPath == "" {
+		return s.Git.Inputs
+	}
+	return []FileAt{{s.SpecPath, s.Git.SpecBlob}}
 }
 
 // FileAt is a file of the specs' branch, by its path from the repository's root and its Git blob hash.

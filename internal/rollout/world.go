@@ -87,6 +87,8 @@ type EnvironmentWorld struct {
 	// PolicyProblems say what is wrong with Policies and Data as a whole, such as a file that is named and not there. They hold what
 	// policies can hold.
 	PolicyProblems []v1alpha1.Problem `json:"policyProblems,omitempty"`
+	// BuiltFrom are the folders and files that specs were built from, sorted: with a kustomization.yaml or a Chart.yaml, and what these name.
+	BuiltFrom []string `json:"builtFrom,omitempty"`
 	// Roots are the folders of records below the output's path, sorted: what its kustomization.yaml lists.
 	Roots []string `json:"roots,omitempty"`
 	// RootFile is the kustomization.yaml of the output as it is.

@@ -24,10 +24,13 @@ type Environment struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// Specs are path globs (doublestar) of the spec files, from the repository's root.
+	// Specs are path globs (doublestar) of the spec files, from the repository's root, and of folders with a kustomization.yaml or a
+	// Chart.yaml, which are built.
 	// +kubebuilder:validation:MinItems=1
-	Specs  []string `json:"specs"`
-	Output Output   `json:"output"`
+	Specs []string `json:"specs"`
+	// Helm says how charts among the specs are rendered.
+	Helm   Helm   `json:"helm,omitzero"`
+	Output Output `json:"output"`
 	// Namespace is the Kubernetes namespace of specs that name none; "" makes that an error.
 	Namespace string `json:"namespace,omitempty"`
 	// Approval of what raises traffic.
@@ -56,6 +59,13 @@ type Environment struct {
 	// ResourceKinds narrows the kinds that a WorkerResourceTemplate may make to those of the list, each a Kind or Kind.group; nil:
 	// all that the bot's own configuration allows, which no list goes beyond.
 	ResourceKinds []string `json:"resourceKinds,omitzero"`
+}
+
+// Helm says how charts are rendered.
+type Helm struct {
+	// Values are files over the values.yaml of each chart, the later over the earlier: paths from the chart's folder, or, after a slash, from
+	// the repository's root. Each chart has to have all of them.
+	Values []string `json:"values,omitempty"`
 }
 
 // Output is where an environment's manifests are written.

@@ -33,6 +33,9 @@ type Document struct {
 // Foreign says that the document is of a kind that this package does not know, such as a ConfigMap beside a spec.
 func (d *Document) Foreign() bool { return d.Object == nil && !HasErrors(d.Problems) }
 
+// MadeBy says that the document is in no file as it is, but made by one: it is on no line of it.
+func (d *Document) MadeBy(file string) { d.File, d.Line, d.data = file, 0, nil }
+
 // Position gives the line and the column of a field, by a path as Problem has it, and else those of the nearest one above
 // it. It parses the file again.
 func (d *Document) Position(path string) (line, column int) {

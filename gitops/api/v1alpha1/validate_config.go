@@ -49,6 +49,9 @@ func (v *validator) environment(n *node, e *Environment) {
 			v.glob(glob)
 		}
 	}
+	for _, file := range n.get("helm").get("values").items() {
+		v.valuesFile(file)
+	}
 	output := v.require(n, "output")
 	if p := v.text(output, "path"); p != nil {
 		v.outputPath(p, &e.Output)
@@ -87,6 +90,17 @@ func (v *validator) glob(n *node) {
 		v.errorf(n, "%s is not a valid path pattern", quote(p))
 	case alternatives(p) > maxAlternatives:
 		v.errorf(n, "has more than %d combinations of alternatives in braces: write several patterns", maxAlternatives)
+	}
+}
+
+// valuesFile checks a path of a chart's folder, or, after a slash, of the repository.
+func (v *validator) valuesFile(n *node) {
+	if !n.present() {
+		return
+	}
+	p := strings.TrimPrefix(n.str(), "/")
+	if p == "" || strings.HasPrefix(p, "/") || path.Clean(p) != p || p == "." || leaves(p) {
+		v.errorf(n, "%s is not the path of a file from the chart's folder, or, after a slash, from the repository's root, without ./ and ../", quote(n.str()))
 	}
 }
 

@@ -1,0 +1,118 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/gitops/source"
+)
+
+// pathTree is a tree whose files are found by path alone. It remembers the folders that were listed.
+type pathTree struct {
+	tree
+	dirs map[string]map[string]entry
+}
+
+var _ source.Tree = (*pathTree)(nil)
+
+func newPathTree(t tree) *pathTree { return &pathTree{t, map[string]map[string]entry{}} }
+
+// Find gives what is at a path.
+func (t *pathTree) Find(name string) (source.Entry, bool, error) {
+	if name == "." {
+		return source.Entry{Name: name, Kind: source.IsFolder, Hash: t.root()}, true, nil
+	}
+	entries, err := t.entries(path.Dir(name))
+	e, ok := entries[path.Base(name)]
+	return asSource(e), ok, err
+}
+
+// List gives the entries of a folder.
+func (t *pathTree) List(dir string) ([]source.Entry, error) {
+	entries, err := t.entries(dir)
+	out := make([]source.Entry, 0, len(entries))
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		out = append(out, asSource(entries[name]))
+	}
+	return out, err
+}
+
+func asSource(e entry) source.Entry {
+	kind := source.IsOther
+	switch e.kind {
+	case dirEntry:
+		kind = source.IsFolder
+	case fileEntry:
+		kind = source.IsFile
+	}
+	return source.Entry{Name: e.name, Kind: kind, Hash: e.hash}
+}
+
+// entries are those of a folder, by name; none where there is no folder.
+func (t *pathTree) entries(dir string) (map[string]entry, error) {
+	if known, ok := t.dirs[dir]; ok {
+		return known, nil
+	}
+	at, ok, err := t.Find(dir)
+	if err != nil || !ok || at.Kind != source.IsFolder {
+		return nil, err
+	}
+	listed, err := t.list(dir, at.Hash)
+	var bomb *TreeError
+	if errors.As(err, &bomb) {
+		return nil, &source.Error{File: bomb.Path, Message: bomb.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]entry, len(listed))
+	for _, e := range listed {
+		if was, twice := out[e.name]; !twice || was.kind != strayEntry {
+			out[e.name] = e
+		}
+	}
+	t.dirs[dir] = out
+	return out, nil
+}
+
+// Read fills in the data of files.
+func (t *pathTree) Read(files []source.File) error {
+	if l, ok := t.tree.(lazyTree); ok && l.lazy() {
+		all := make([]*found, 0, len(files))
+		for _, f := range files {
+			all = append(all, &found{path: f.Path, hash: f.Blob})
+		}
+		if err := l.bring(all); err != nil {
+			return err
+		}
+	}
+	for i := range files {
+		data, err := t.read(files[i].Path, files[i].Blob)
+		if p, ok := unreadable(files[i].Path, err); ok {
+			return &source.Error{File: p.File, Message: fmt.Sprintf("%s: move it out of the folder, which is built with all its files", p.Message)}
+		}
+		if err != nil {
+			return err
+		}
+		files[i].Data = data
+	}
+	return nil
+}
+
+// same reports whether files and folders are what they were.
+func (t *pathTree) same(was []source.At) (bool, error) {
+	for _, at := range was {
+		e, _, err := t.Find(at.Path)
+		var bomb *source.Error
+		if errors.As(err, &bomb) {
+			return false, nil
+		}
+		if err != nil || e.Hash != at.Hash {
+			return false, err
+		}
+	}
+	return true, nil
+}
