@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,33 +23,43 @@ import (
 
 // delivery is a repository with a spec, a cluster to which it is applied, and a bot in that cluster that works on it.
 type delivery struct {
-	t      *testing.T
-	server *Server
-	repo   *gittest.Repo
-	ns     *temporalenv.Namespace
-	client client.Client
+	t       *testing.T
+	server  *Server
+	repo    *gittest.Repo
+	ns      *temporalenv.Namespace
+	client  client.Client
+	program rampart
 }
 
-// deliver starts all but what applies the repository.
-func deliver(t *testing.T) *delivery {
+// prepare starts a cluster with a namespace, Temporal, and a repository with nothing in it.
+func prepare(t *testing.T) *delivery {
 	t.Helper()
 	testneed.Long(t)
 	temporal := temporalenv.Start(t, temporalenv.Options{})
 	ns, err := temporal.Namespace(t.Context(), "orders")
 	require.NoError(t, err)
 	program := build(t)
-	d := &delivery{t: t, repo: gittest.NewBareRepo(t), ns: ns, server: StartNode(t, map[string]Image{
-		"worker:v1": workerImage(t, "good"), "worker:v2": workerImage(t, "good"), "worker:v3": workerImage(t, "bad"),
+	good := workerImage(t, "good")
+	d := &delivery{t: t, repo: gittest.NewBareRepo(t), ns: ns, program: program, server: StartNode(t, map[string]Image{
+		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:bad": workerImage(t, "bad"), "worker:plain": workerImage(t, "plain"),
 		"rampart:test": {Command: []string{program.file}},
 	})}
 	d.client, err = ns.Client(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(d.client.Close)
 	d.server.Kubectl(t, "", "create", "namespace", "payments")
+	d.repo.Commit(gittest.Commit{Write: map[string]string{"README.md": "workers of the shop"}})
+	return d
+}
+
+// deliver starts all but what applies the repository.
+func deliver(t *testing.T) *delivery {
+	t.Helper()
+	d := prepare(t)
 	d.server.Kubectl(t, string(crds.All()), "apply", "--server-side", "-f", "-")
 	d.server.established(t)
 	d.repo.Commit(gittest.Commit{Write: map[string]string{"workers/connection.yaml": fmt.Sprintf(
-		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", temporal.Address())}})
+		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", d.ns.Server().Address())}})
 	d.push("worker:v1")
 	d.bot()
 	return d
@@ -191,29 +202,27 @@ func TestFlux(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 50", "current v2"}, d.ns.RoutingChanges("payments/checkout"))
 	d.server.await(d.t, "checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
 
-	d.push("worker:v3")
-	d.summary("v3 v2 False GateFailed")
+	d.push("worker:bad")
+	d.summary("bad v2 False GateFailed")
 	d.server.await(d.t, "HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 	require.Equal(t, "v2", d.served())
 
 	d.comesBack()
 }
 
-// The same without Flux: a pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too.
-func TestKubectlApplies(t *testing.T) {
-	d := deliver(t)
-	commands := documented(t, "console", "kubectl apply --server-side -k")
-	ctx, stop := context.WithCancel(t.Context())
+// pipeline applies each commit with kubectl until stop is called.
+func (d *delivery) pipeline() (stop func()) {
+	ctx, cancel := context.WithCancel(d.t.Context())
 	applied := make(chan struct{})
-	go func() { // the pipeline
+	go func() {
 		defer close(applied)
 		tip := ""
 		for ctx.Err() == nil {
 			if now := d.repo.Tip("main"); now != tip && strings.Contains(d.repo.Git("ls-tree", "--name-only", now), "deploy") {
 				tip = now
-				clone := t.TempDir()
+				clone := d.t.TempDir()
 				d.repo.Git("clone", "-q", d.repo.Dir, clone)
-				_, _ = d.server.kubectl(t, "", "apply", "--server-side", "-k", filepath.Join(clone, "deploy")) // again with the next commit
+				_, _ = d.server.kubectl(d.t, "", "apply", "--server-side", "-k", filepath.Join(clone, "deploy")) // again with the next commit
 			}
 			select {
 			case <-ctx.Done():
@@ -221,7 +230,22 @@ func TestKubectlApplies(t *testing.T) {
 			}
 		}
 	}()
-	t.Cleanup(func() { stop(); <-applied })
+	return sync.OnceFunc(func() { cancel(); <-applied })
+}
+
+// inGit says whether a file is in the repository.
+func (d *delivery) inGit(file string) error {
+	if out := d.repo.Git("ls-tree", "--name-only", "main", file); strings.TrimSpace(out) != file {
+		return fmt.Errorf("%s is not in Git", file)
+	}
+	return nil
+}
+
+// The same without Flux: a pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too.
+func TestKubectlApplies(t *testing.T) {
+	d := deliver(t)
+	commands := documented(t, "console", "kubectl apply --server-side -k")
+	t.Cleanup(d.pipeline())
 	d.ready("v1")
 	require.Contains(t, d.run(commands), "condition met")
 	require.Equal(t, "v1", d.served())
@@ -257,7 +281,7 @@ func TestArgoCD(t *testing.T) {
 	require.Equal(t, "v2", d.served())
 	d.server.await(d.t, "checkout-v2", "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}") // v1 drained, and was pruned
 
-	d.push("worker:v3")
+	d.push("worker:bad")
 	d.server.await(d.t, "v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o", status)
 	health("Synced Degraded")
 	require.Equal(t, "v2", d.served())
