@@ -24,7 +24,8 @@ import (
 // controllerIdentity is the controller's manager identity in Temporal: its release and namespace, and that namespace's UID.
 const controllerIdentity = "temporal-worker-controller/temporal-system/5b1f0f6e-3f0d-4f5e-9a43-1d1f5f1f0007"
 
-// controllerDefinitions are custom resource definitions as the controller's are: with a status subresource, and a status of its own.
+// controllerDefinitions are custom resource definitions as the controller's are: with a status subresource, a status of its own, and the default that Kubernetes' type of a pod template
+// has for the protocol of a port.
 func controllerDefinitions(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -37,6 +38,11 @@ func controllerDefinitions(t *testing.T) string {
 		require.NoError(t, unstructured.SetNestedMap(version, map[string]any{}, "subresources", "status"))
 		require.NoError(t, unstructured.SetNestedMap(version, map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 			"schema", "openAPIV3Schema", "properties", "status"))
+		if kind, _, _ := unstructured.NestedString(d, "spec", "names", "kind"); strings.HasSuffix(kind, "WorkerDeployment") {
+			protocol := map[string]any{"type": "string", "default": "TCP"}
+			containers := list(open("ports", list(open("protocol", protocol))))
+			require.NoError(t, unstructured.SetNestedMap(version, open("spec", open("containers", containers)), "schema", "openAPIV3Schema", "properties", "spec", "properties", "template"))
+		}
 		require.NoError(t, unstructured.SetNestedSlice(d, versions, "spec", "versions"))
 		text, err := yaml.Marshal(d)
 		require.NoError(t, err)
@@ -44,6 +50,13 @@ func controllerDefinitions(t *testing.T) string {
 	}
 	return out.String()
 }
+
+// open is the schema of an object with one field that it knows, and list that of a list.
+func open(field string, schema map[string]any) map[string]any {
+	return map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": map[string]any{field: schema}}
+}
+
+func list(of map[string]any) map[string]any { return map[string]any{"type": "array", "items": of} }
 
 // controllerBuildID is the build ID of a template whose first container's image has a tag, and controllerTemplateHash the hash that the pods carry, both by the description of
 // the controller, over the template as the API server gives it.

@@ -108,6 +108,8 @@ func (d *delivery) nextVersion(g *guide) string {
 	require.Zero(d.t, code)
 	d.server.await(d.t, "True RolloutComplete worker:v3", "get", "-n", "payments", "twd", "checkout", "-o",
 		`jsonpath={.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason} {.spec.template.spec.containers[0].image}`)
+	_, code = g.run("git pull -q && sed -i 's/pauseDuration: 2s/pauseDuration: 30s/' workers/payments/checkout.yaml && git commit -qam 'Pause as long as the controller does at least' && git push -q")
+	require.Zero(d.t, code)
 	return strings.TrimSpace(d.server.Kubectl(d.t, "", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.metadata.annotations.rampart\.dev/current}`))
 }
 
