@@ -49,8 +49,8 @@ type Import struct {
 
 // Deployment is a worker deployment that is imported.
 type Deployment struct {
-	Name     rollout.Name `json:"name"`
-	SpecPath string       `json:"specPath"`
+	Name     string `json:"name"` // namespace/name
+	SpecPath string `json:"specPath"`
 	// Target is the version that the spec asks for; "": none was made yet.
 	Target string `json:"target,omitempty"`
 	// Versions in the order of their creation; none: it comes from a Deployment without versions.
@@ -284,7 +284,7 @@ func (i *importer) finish() (Import, []v1alpha1.Problem) {
 	if v1alpha1.HasErrors(i.problems) {
 		return Import{}, i.problems
 	}
-	slices.SortFunc(i.out.Deployments, func(a, b Deployment) int { return a.Name.Compare(b.Name) })
+	slices.SortFunc(i.out.Deployments, func(a, b Deployment) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range slices.Sorted(maps.Keys(i.files)) {
 		i.out.Files = append(i.out.Files, rollout.TextFile{Path: name, Text: i.files[name]})
 	}

@@ -40,7 +40,7 @@ func (i *importer) plain(p Plain) {
 		return
 	}
 	i.write(i.fileOf(as), as.source())
-	i.out.Deployments = append(i.out.Deployments, Deployment{Name: d.name, SpecPath: i.fileOf(as)})
+	i.out.Deployments = append(i.out.Deployments, Deployment{Name: d.name.String(), SpecPath: i.fileOf(as)})
 }
 
 // findPlain finds the Deployment that a person named.

@@ -171,7 +171,7 @@ func (w *worker) writeRecord(target string) {
 		Connection: &v1alpha1.RecordedConnection{Kind: w.connection.Ref().Kind, Name: w.connection.Metadata.Name, Spec: w.connection.Spec, Path: w.connectionPath},
 	}
 	plan := rollout.Plan{Deployment: w.name, Environment: env, Dir: path.Join(env.Output.Path, w.name.Namespace, w.name.Name), Record: &record}
-	out := Deployment{Name: w.name, SpecPath: w.path, Target: target, ManagerIdentity: text(w.value, "status", "managerIdentity")}
+	out := Deployment{Name: w.name.String(), SpecPath: w.path, Target: target, ManagerIdentity: text(w.value, "status", "managerIdentity")}
 	for _, v := range w.versions {
 		record.Versions = append(record.Versions, v.record)
 		plan.Versions = append(plan.Versions, v.write)
