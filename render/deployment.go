@@ -17,15 +17,14 @@ const deploymentFile = "deployment.yaml"
 
 // version is everything that a version's files are rendered from.
 type version struct {
-	name         rollout.Name
-	buildID      string
-	deployment   string // the Deployment's name
-	templateHash string
-	spec         v1alpha1.WorkerDeploymentSpec
-	wiring       wiring
-	replicas     *int32
-	guard        v1alpha1.Guard
-	pools        []v1alpha1.RecordedPool
+	name       rollout.Name
+	buildID    string
+	deployment string // the Deployment's name
+	spec       v1alpha1.WorkerDeploymentSpec
+	wiring     wiring
+	replicas   *int32
+	guard      v1alpha1.Guard
+	pools      []v1alpha1.RecordedPool
 	// pool is the name of the pool that this is the Deployment of, "" for the version's first one.
 	pool string
 }
@@ -115,7 +114,8 @@ func (v version) labels() map[string]any {
 	return labels
 }
 
-// template is the pod template as the user wrote it with what is added; own are the user's annotations.
+// template is the pod template as the user wrote it with what is added; own are the user's annotations. Its two hashes are the in-cluster controller's, so that
+// it can take the pods over.
 func (v version) template() (template, own map[string]any, err error) {
 	raw, err := v1alpha1.DecodeJSON(v.spec.Template.Raw)
 	if err != nil {
@@ -139,7 +139,7 @@ func (v version) template() (template, own map[string]any, err error) {
 		return nil, nil, err
 	}
 	own = maps.Clone(annotations)
-	annotations[rollout.AnnotationPodTemplateHash] = v.templateHash
+	annotations[rollout.AnnotationPodTemplateHash] = v.spec.Template.ControllerHash()
 	return template, own, v.wiring.wire(template)
 }
 
@@ -172,21 +172,7 @@ func editManifest(data string, e edit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	spec, err := objectAt(d, "spec")
-	if err != nil {
-		return "", err
-	}
-	template, err := objectAt(spec, "template")
-	if err != nil {
-		return "", fmt.Errorf("spec.%w", err)
-	}
-	if e.rewire != nil {
-		if err := e.rewire.rewire(template); err != nil {
-			return "", fmt.Errorf("pod template: %w", err)
-		}
-	}
-	setReplicas(spec, e.replicas)
-	if err := editGuard(d, template, e.guard); err != nil {
+	if err := applyEdit(d, e); err != nil {
 		return "", err
 	}
 	after, err := yamlText(d)
@@ -197,6 +183,25 @@ func editManifest(data string, e edit) (string, error) {
 		return data, nil
 	}
 	return after, nil
+}
+
+// applyEdit makes an edit in a manifest that was read.
+func applyEdit(d map[string]any, e edit) error {
+	spec, err := objectAt(d, "spec")
+	if err != nil {
+		return err
+	}
+	template, err := objectAt(spec, "template")
+	if err != nil {
+		return fmt.Errorf("spec.%w", err)
+	}
+	if e.rewire != nil {
+		if err := e.rewire.rewire(template); err != nil {
+			return fmt.Errorf("pod template: %w", err)
+		}
+	}
+	setReplicas(spec, e.replicas)
+	return editGuard(d, template, e.guard)
 }
 
 func editGuard(deployment, template map[string]any, guard v1alpha1.Guard) error {

@@ -3,6 +3,7 @@ package render
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -147,6 +148,8 @@ func (f *filer) versionFiles(w rollout.VersionWrite, v v1alpha1.RecordedVersion)
 		return cloneHashes(v.Files), nil
 	case rollout.RestoreFiles:
 		return f.restoreVersion(w, v)
+	case rollout.TakeOverVersion:
+		return f.takeOverVersion(w)
 	}
 	return nil, fmt.Errorf("%q is no way to write a version", w.Op)
 }
@@ -194,7 +197,7 @@ func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion
 		return nil, err
 	}
 	rendered, err := version{
-		name: f.plan.Deployment, buildID: w.BuildID, deployment: v.Deployment, templateHash: v.TemplateHash,
+		name: f.plan.Deployment, buildID: w.BuildID, deployment: v.Deployment,
 		spec: f.plan.Spec.Spec, wiring: wiring, replicas: w.Replicas, guard: w.Guard, pools: w.Pools,
 	}.files()
 	if err != nil {
@@ -216,6 +219,29 @@ func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion
 		}
 	}
 	return hashes, nil
+}
+
+// takeOverVersion writes the manifest of a Deployment that was made by others.
+func (f *filer) takeOverVersion(w rollout.VersionWrite) (map[string]string, error) {
+	raw, err := v1alpha1.DecodeJSON(w.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := raw.(map[string]any)
+	if !ok {
+		return nil, errors.New("the manifest is not an object")
+	}
+	if err := applyEdit(d, edit{replicas: w.Replicas, guard: w.Guard}); err != nil {
+		return nil, err
+	}
+	if err := keepPlaceholders(d); err != nil {
+		return nil, err
+	}
+	data, err := yamlText(d)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{deploymentFile: f.put(versionDir(w.BuildID)+deploymentFile, data)}, nil
 }
 
 func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {

@@ -83,7 +83,7 @@ spec:
   template:
     metadata:
       annotations:
-        temporal.io/connection-spec-hash: ` + w.connection.Hash() + `
+        temporal.io/connection-spec-hash: ` + w.connection.ControllerHash() + `
       labels:
         temporal.io/build-id: v1-f95c
     spec:

@@ -303,7 +303,7 @@ func versionGen(t *testing.T) *rapid.Generator[version] {
 			withCA(withServerName(noAuth(), "n"), "ca"), withCA(mutualTLS("client"), "ca"), withCA(apiKey("key", "token"), "ca")}
 		return version{
 			name: rollout.Name{Namespace: "payments", Name: "checkout"}, buildID: "v1-0a1b2c3d", deployment: "checkout-v1-0a1b2c3d",
-			templateHash: rollout.TemplateHash(spec), spec: spec,
+			spec: spec,
 			wiring: wiring{
 				connection: rapid.SampledFrom(connections).Draw(rt, "connection"), namespace: "payments-prod",
 				deployment: "payments/checkout", buildID: "v1-0a1b2c3d",

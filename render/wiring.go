@@ -114,7 +114,7 @@ func (w wiring) apply(template map[string]any, start func(env []any) int) error 
 	if err != nil {
 		return err
 	}
-	annotations[rollout.AnnotationConnectionHash] = w.connection.Hash()
+	annotations[rollout.AnnotationConnectionHash] = w.connection.ControllerHash()
 	pod, err := objectAt(template, "spec")
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // Each flag with a value says how it is completed, or takes a file. One that is new has to be thought of.
 func TestEveryFlagIsCompleted(t *testing.T) {
 	files := []string{"allowed-signers", "config", "decision-log", "decisions", "forge-token-file", "gate-key-file", "git-ca-file", "git-known-hosts", "git-ssh-key-file",
-		"git-ssh-passphrase-file", "git-token-file", "github-app-key-file", "input", "junit", "kubeconfig", "policy", "policy-bundle-ca-file", "policy-bundle-key", "policy-bundle-token-file",
+		"git-ssh-passphrase-file", "git-token-file", "github-app-key-file", "input", "junit", "kubeconfig", "owners", "policy", "policy-bundle-ca-file", "policy-bundle-key", "policy-bundle-token-file",
 		"prometheus-ca-file", "prometheus-token-file", "signing-key", "signing-passphrase-file", "snapshot", "temporal-api-key-file", "temporal-connections", "temporal-tls-ca", "temporal-tls-cert",
 		"temporal-tls-key", "webhook-secret-file", "webhook-tls-cert", "webhook-tls-key"}
 	seen := map[string]bool{}

@@ -192,7 +192,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	a.completeFlag(root, "require-approval-by-other", a.completeEnvironments)
 	a.completeFlag(root, "log-level", a.logLevel.complete)
 	a.completeFlag(root, "log-format", a.logFormat.complete)
-	root.AddCommand(a.validateCommand(), a.renderCommand(), a.crdsCommand(), a.schemaCommand(), a.argocdCommand(), a.fluxCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
+	root.AddCommand(a.validateCommand(), a.renderCommand(), a.crdsCommand(), a.schemaCommand(), a.argocdCommand(), a.fluxCommand(), a.importCommand(), a.exportCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
 		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.policyCommand(), a.simulateCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(a.operatorCommands()...)
 	root.AddCommand(foreignCommands()...)

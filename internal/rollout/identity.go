@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,6 +82,29 @@ func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec, recorded []v1alpha1.Recorded
 			return id, v1alpha1.BuildIDTemplate
 		}
 	}
+}
+
+// ControllerBuildID is the build ID that the in-cluster controller gives a spec: the custom one; else <image tag or digest>-<four characters>, which are the
+// template's FNV-1a hash modulo 10000, its digits written in Kubernetes' alphabet without vowels. Two templates can share one.
+func ControllerBuildID(spec v1alpha1.WorkerDeploymentSpec) string {
+	if id := CleanBuildID(spec.WorkerOptions.UnsafeCustomBuildID); id != "" {
+		return id
+	}
+	h := fnv.New32a()
+	h.Write(spec.Template.ControllerJSON())
+	hash, width := h.Sum32()%10000, 4
+	image := spec.Template.FirstImage
+	if image == "" {
+		width = 10
+	}
+	text := []byte(fmt.Sprintf("%0*d", width, hash))
+	for i, digit := range text {
+		text[i] = "456789bcdf"[digit-'0']
+	}
+	if image == "" {
+		return string(text)
+	}
+	return CleanBuildID(prefixOf(imagePrefix(image), 58) + "-" + string(text))
 }
 
 // joinBuildID cuts the prefix, never the suffix, and cleans the whole.

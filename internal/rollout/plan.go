@@ -133,6 +133,8 @@ type VersionWrite struct {
 	Pools []v1alpha1.RecordedPool `json:"pools,omitempty"`
 	// Blobs to put back, by path below versions/<build ID>/, with RestoreFiles.
 	Blobs map[string]string `json:"blobs,omitempty"`
+	// Manifest of a Deployment that runs already, as JSON, with TakeOverVersion.
+	Manifest json.RawMessage `json:"manifest,omitempty"`
 	// Resources are changes of its objects made from WorkerResourceTemplates, with any Op but RestoreFiles and RemoveVersion.
 	Resources []ResourceWrite `json:"resources,omitempty"`
 }
@@ -148,4 +150,5 @@ const (
 	WriteResources   WriteOp = "Resources"  // objects made from templates; the Deployment is not touched
 	RestoreFiles     WriteOp = "RestoreOld" // bytes that Git had earlier
 	RemoveVersion    WriteOp = "Remove"
+	TakeOverVersion  WriteOp = "TakeOver" // a Deployment that runs already, as it is but for replicas and guard
 )

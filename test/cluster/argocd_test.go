@@ -30,7 +30,7 @@ func TestArgoCD(t *testing.T) {
 	d.health("workers-default", "Healthy")
 	d.only("v2")
 
-	d.push("worker:v3")
+	d.push("worker:bad")
 	d.server.await(d.t, "v2 False GateFailed", "get", "-n", "payments", "twd", "checkout", "-o", status)
 	d.health("workers-default", "Degraded")
 	require.Equal(t, "v2", d.served())

@@ -1,13 +1,16 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
@@ -63,27 +66,35 @@ func (h host) authenticated() string {
 	return strings.Replace(h.url, "://", "://"+h.user+":"+h.token+"@", 1)
 }
 
-// deliver starts all but what applies the repository.
-func deliver(t *testing.T, on host) *delivery {
+// prepare starts a cluster with a namespace, Temporal, and a clone of the repository.
+func prepare(t *testing.T, on host) *delivery {
 	t.Helper()
 	testneed.Long(t)
 	temporal := temporalenv.Start(t, temporalenv.Options{})
 	ns, err := temporal.Namespace(t.Context(), "orders")
 	require.NoError(t, err)
 	r := build(t)
+	good := workerImage(t, "good")
 	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, map[string]Image{
-		"worker:v1": workerImage(t, "good"), "worker:v2": workerImage(t, "good"), "worker:v3": workerImage(t, "bad"),
+		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:bad": workerImage(t, "bad"), "worker:plain": workerImage(t, "plain"),
 		"rampart:test": {Command: []string{r.file}},
 	})}
 	d.client, err = ns.Client(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(d.client.Close)
 	d.server.Kubectl(t, "", "create", "namespace", "payments")
+	d.git("clone", "-q", on.authenticated(), d.clone)
+	return d
+}
+
+// deliver starts all but what applies the repository.
+func deliver(t *testing.T, on host) *delivery {
+	t.Helper()
+	d := prepare(t, on)
 	d.server.Kubectl(t, string(crds.All()), "apply", "--server-side", "-f", "-")
 	d.server.established(t)
-	d.git("clone", "-q", on.authenticated(), d.clone)
 	d.commit("connect to Temporal", map[string]string{"workers/connection.yaml": fmt.Sprintf(
-		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", temporal.Address())})
+		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", d.ns.Server().Address())})
 	return d
 }
 
@@ -273,4 +284,35 @@ func (d *delivery) commands(block string) string {
 	out, err := cmd.CombinedOutput()
 	require.NoError(d.t, err, "%s", out)
 	return string(out)
+}
+
+// pipeline applies each commit with kubectl until stop is called.
+func (d *delivery) pipeline() (stop func()) {
+	ctx, cancel := context.WithCancel(d.t.Context())
+	applied := make(chan struct{})
+	go func() {
+		defer close(applied)
+		tip := ""
+		for ctx.Err() == nil {
+			if now := d.host.repo.Tip("main"); now != tip && strings.Contains(d.host.repo.Git("ls-tree", "--name-only", now), "deploy") {
+				tip = now
+				clone := d.t.TempDir()
+				d.host.repo.Git("clone", "-q", d.host.repo.Dir, clone)
+				_, _ = d.server.kubectl(d.t, "", "apply", "--server-side", "-k", filepath.Join(clone, "deploy")) // again with the next commit
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond): // until it looks again
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { cancel(); <-applied })
+}
+
+// inGit says whether a file is in the repository.
+func (d *delivery) inGit(file string) error {
+	if out := d.host.repo.Git("ls-tree", "--name-only", "main", file); strings.TrimSpace(out) != file {
+		return fmt.Errorf("%s is not in Git", file)
+	}
+	return nil
 }

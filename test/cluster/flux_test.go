@@ -32,14 +32,14 @@ func TestFlux(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 50", "current v2"}, d.ns.RoutingChanges("payments/checkout"))
 	d.only("v2")
 
-	d.push("worker:v3")
-	d.summary("v3 v2 False GateFailed")
+	d.push("worker:bad")
+	d.summary("bad v2 False GateFailed")
 	d.server.await(d.t, "HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers-default", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 	require.Equal(t, "v2", d.served())
 	d.say("  its gate failed: the Kustomization failed, and v2 still gets all new workflows")
 
 	d.comesBack()
 	d.server.Kubectl(t, "", "annotate", "--overwrite", "-n", "payments", "twd", "checkout", "rampart.dev/reason=Fine")
-	d.summary("v3 v2 False GateFailed")
+	d.summary("bad v2 False GateFailed")
 	d.say("* a person changes the status in the cluster: Flux puts it right")
 }

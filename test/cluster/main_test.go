@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// asWorker is the variable with which this program is a worker in place of a test: good, or bad, whose workflows fail.
+// asWorker is the variable with which this program is a worker in place of a test: good; bad, whose workflows fail; or plain, without versions.
 const asWorker = "RAMPART_TEST_WORKER"
 
 const taskQueue = "checkout"
@@ -58,8 +58,12 @@ func work(kind string) error {
 	if kind == "bad" {
 		image = temporalenv.FailingImage(taskQueue)
 	}
-	w := worker.New(c, taskQueue, worker.Options{DeploymentOptions: worker.DeploymentOptions{UseVersioning: true, Version: worker.WorkerDeploymentVersion{
-		DeploymentName: os.Getenv("TEMPORAL_DEPLOYMENT_NAME"), BuildID: os.Getenv("TEMPORAL_WORKER_BUILD_ID")}}})
+	deployment := worker.DeploymentOptions{UseVersioning: true, Version: worker.WorkerDeploymentVersion{
+		DeploymentName: os.Getenv("TEMPORAL_DEPLOYMENT_NAME"), BuildID: os.Getenv("TEMPORAL_WORKER_BUILD_ID")}}
+	if kind == "plain" {
+		deployment = worker.DeploymentOptions{}
+	}
+	w := worker.New(c, taskQueue, worker.Options{DeploymentOptions: deployment})
 	image.Register(w)
 	return w.Run(worker.InterruptCh())
 }
