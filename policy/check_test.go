@@ -182,7 +182,7 @@ at(author) := {"git": {"author": author}, "at": 3}
 			"policies/p_test.rego:8: input.versions[0].buildId: input.versions[0] has no buildId (did you mean buildID?) [input]",
 			"policies/p_test.rego:9: input.plann: input has no plann (did you mean plan?) [input]",
 			"policies/p_test.rego:13: input.git.who: input.git has no who (there is author, branch, commit, message, paths, reverts, signed, signer, when) [input]",
-			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, connection, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, rollouts, routing, versions, waivers) [input]",
+			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, cluster, connection, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, rollouts, routing, versions, waivers) [input]",
 		}},
 		{name: "a test's input that is right", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
 	count(deny) == 1 with input as {"git": {"author": "ada"}, "facts": {"any": {"value": 1}}}

@@ -72,10 +72,10 @@ func (p *podReader) Read(ctx context.Context, asks []rollout.ClusterAsk, patienc
 	defer p.mu.Unlock()
 	for i, ask := range asks {
 		now, was := out[i].Problem, p.told[ask.Namespace]
-		switch {
-		case now == was, now == rollout.ClusterUnread:
+		switch now {
+		case was, rollout.ClusterUnread:
 			continue
-		case now == "":
+		case "":
 			p.log.InfoContext(ctx, "the cluster's pods are read again", "namespace", ask.Namespace)
 		default:
 			p.log.WarnContext(ctx, "the cluster's pods cannot be read", "namespace", ask.Namespace, "error", now, "detail", p.Err(ask.Namespace))
