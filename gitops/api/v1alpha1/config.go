@@ -167,8 +167,8 @@ type CD struct {
 	// Tool says whose hints are rendered beside the guards, which always are; by default Both.
 	// +optional
 	Tool CDTool `json:"tool"`
-	// RampHealth is how the health checks of ArgoCD and Flux judge a worker deployment while its target ramps; by default Progressing. What waits for them,
-	// such as a sync wave, goes on during the ramp with Healthy.
+	// RampHealth is how the health checks of ArgoCD and Flux judge a worker deployment while its target ramps; by default Progressing. What waits for them
+	// goes on during the ramp with Healthy.
 	// +optional
 	RampHealth RampHealth `json:"rampHealth"`
 }
