@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // TestMain is the process of a Process, too.
@@ -100,6 +102,7 @@ spec:
 
 // Bases elsewhere in the repository count, and what was read is named: not what is beside it.
 func TestKustomize(t *testing.T) {
+	testneed.Plain(t) // the process may take too little memory for the race detector
 	texts, out := built(t, files{
 		"workers/base/kustomization.yaml": "resources: [worker.yaml]\n",
 		"workers/base/worker.yaml":        worker,
@@ -121,6 +124,7 @@ spec:
 
 // A chart is rendered with its values and those that are named, in their order; its charts/ count, NOTES.txt and what .helmignore leaves out do not.
 func TestHelm(t *testing.T) {
+	testneed.Plain(t) // the process may take too little memory for the race detector
 	f := files{
 		"charts/checkout/Chart.yaml":                        "apiVersion: v2\nname: worker\nversion: 1.0.0\ndependencies: [{name: common, version: 1.0.0}]\n",
 		"charts/checkout/values.yaml":                       "replicas: 1\nimage: {name: checkout, tag: v1}\n",
@@ -168,6 +172,7 @@ func chartOf(template string) files {
 
 // What cannot be built says where, what and what to do. Nothing is asked for anywhere, and nothing outside of the tree is read.
 func TestErrors(t *testing.T) {
+	testneed.Plain(t) // the process may take too little memory for the race detector
 	secret := t.TempDir() + "/secret.json"
 	require.NoError(t, os.WriteFile(secret, []byte(`{"const": "secret"}`), 0o600))
 	p := process(t)
@@ -243,6 +248,7 @@ func TestErrors(t *testing.T) {
 
 // Values files are those that the environment names, and are there.
 func TestValuesFileIsMissing(t *testing.T) {
+	testneed.Plain(t) // the process may take too little memory for the race detector
 	_, stands, err := Collect(chartOf(""), Folder{Kind: Helm, Marker: "c/Chart.yaml", Values: []string{"values-prod.yaml"}})
 	require.EqualError(t, err, "c/Chart.yaml: c/values-prod.yaml, which helm.values of the environment names, is not a file here: add it (it may be empty), or take it out of helm.values")
 	require.Equal(t, []At{{"c", ""}, {"c/values-prod.yaml", ""}}, stands, "it is looked at again once the file is there")
@@ -250,6 +256,7 @@ func TestValuesFileIsMissing(t *testing.T) {
 
 // What never ends, or takes all memory there is, is ended, says so, and the next folder is built.
 func TestBombs(t *testing.T) {
+	testneed.Plain(t) // the process may take too little memory for the race detector
 	p := process(t)
 	p.Time = 2 * time.Second
 	deep := files{"k/kustomization.yaml": "resources: [../b0x, ../b0y]\n"}
@@ -303,6 +310,7 @@ func TestBombs(t *testing.T) {
 
 // The process has neither variables nor files of who starts it.
 func TestProcessIsAlone(t *testing.T) {
+	testneed.Plain(t) // the process may take too little memory for the race detector
 	t.Setenv("RAMPART_GITHUB_TOKEN", "secret")
 	p := process(t)
 	in, _, err := Collect(chartOf("a: 1\n"), Folder{Kind: Helm, Marker: "c/Chart.yaml"})

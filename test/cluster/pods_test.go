@@ -228,7 +228,7 @@ func TestPodsInStatus(t *testing.T) {
 	require.NotContains(t, repo.Git("log", "--format=%s"), "failed")
 
 	d.push("worker:v2")
-	status("WaitingForPollers", `2 of 2 pods: ImagePullBackOff: no image "worker:v2" on this machine`, "- ImagePullBackOff")
+	status("WaitingForPollers", `2 of 2 pods: ImagePullBackOff: no image \"worker:v2\" on this machine`, "- ImagePullBackOff")
 	said, code := r.run(t, append([]string{"explain", "payments/checkout"}, reads...)...)
 	require.Zero(t, code, said)
 	require.Regexp(t, `v1 +2 +2 +2 +-\n`, said)

@@ -104,11 +104,11 @@ func (d *delivery) nextVersion(g *guide) string {
 	d.t.Helper()
 	stop := d.pipeline()
 	defer stop()
-	_, code := g.run("git pull -q && sed -i 's/worker:v2/worker:v3/; s/pauseDuration: 30s/pauseDuration: 2s/' workers/payments/checkout.yaml && git commit -qam 'Roll out v3' && git push -q")
+	_, code := g.run("git pull -q && sed -i 's/worker:v2/worker:v3/; s/pauseDuration: 30s/pauseDuration: 2s/' workers/payments/checkout.yaml && git commit -qam 'Roll out v3' && until git push -q; do git pull -q --rebase; done")
 	require.Zero(d.t, code)
 	d.server.await(d.t, "True RolloutComplete worker:v3", "get", "-n", "payments", "twd", "checkout", "-o",
 		`jsonpath={.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason} {.spec.template.spec.containers[0].image}`)
-	_, code = g.run("git pull -q && sed -i 's/pauseDuration: 2s/pauseDuration: 30s/' workers/payments/checkout.yaml && git commit -qam 'Pause as long as the controller does at least' && git push -q")
+	_, code = g.run("git pull -q && sed -i 's/pauseDuration: 2s/pauseDuration: 30s/' workers/payments/checkout.yaml && git commit -qam 'Pause as long as the controller does at least' && until git push -q; do git pull -q --rebase; done")
 	require.Zero(d.t, code)
 	return strings.TrimSpace(d.server.Kubectl(d.t, "", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.metadata.annotations.rampart\.dev/current}`))
 }
