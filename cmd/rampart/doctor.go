@@ -277,21 +277,21 @@ var _ checker = (*gitea.Forge)(nil)
 
 // reviews checks the forge, if there is one, and its branches.
 func (d *doctor) reviews(ctx context.Context, world rollout.World) {
-	on, err := d.located(d.forge, d.repository)
+	on, at, err := d.app.forge(d.forge, d.repository) // the adapter itself, which tells more than every forge does
 	if err != nil {
 		d.fail("forge", err.Error(), "")
 		return
 	}
-	if on.at.Kind == forge.KindNone || on.at.Kind == "" {
+	if at.Kind == forge.KindNone || at.Kind == "" {
 		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
 		return
 	}
-	login, err := on.forge.Login(ctx)
+	login, err := on.Login(ctx)
 	if err != nil {
 		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
 		return
 	}
-	ask, ok := on.forge.(checker)
+	ask, ok := on.(checker)
 	if !ok {
 		d.pass("forge", "accepts the token of %s; what the token may do shows when it is used", login)
 		return

@@ -44,7 +44,7 @@ var (
 	// said are the command lines by which a person says something: each leaves the world another one.
 	said = regexp.MustCompile(`^rampart (rollback|hold|resume|retry|approve|reject|retire|adopt|release) `)
 	// clustered are those that need a Kubernetes cluster: test/cluster runs them.
-	clustered = regexp.MustCompile(`^rampart (crds --install|doctor --kubeconfig)`)
+	clustered = regexp.MustCompile(`^rampart (crds --install|doctor --kubeconfig)|\| kubectl |--kubeconfig `)
 	pending   = regexp.MustCompile(`^rampart (plan|wait|simulate)\b`)
 	yaml      = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
