@@ -77,7 +77,7 @@ func (f *filer) ignoreDraining() error {
 // HealthChanges gives the build IDs of recorded versions whose Deployments begin to count for the health of ArgoCD's Application with a plan, or cease to, in the order of
 // the record. Their manifests are edited.
 func HealthChanges(plan rollout.Plan, record rollout.Record) []string {
-	if tool := plan.Environment.CD.Tool; record.Routing == nil || plan.Record == nil || tool != v1alpha1.ArgoCD && tool != v1alpha1.Both {
+	if record.Routing == nil || plan.Record == nil || !plan.Environment.CD.ByArgoCD() {
 		return nil
 	}
 	was := &record.Routing.Spec

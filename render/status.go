@@ -71,8 +71,7 @@ func (f *filer) statusObject() (map[string]any, error) {
 		return nil, err
 	}
 	object := v.(map[string]any) // a struct encodes to an object
-	switch f.plan.Environment.CD.Tool {
-	case v1alpha1.ArgoCD, v1alpha1.Both:
+	if f.plan.Environment.CD.ByArgoCD() {
 		return object, hintArgoCD(object)
 	}
 	return object, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,12 +51,8 @@ func (a *app) deliveryCommand(cmd *cobra.Command, manifest func(delivery.Deliver
 		if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 			return err
 		}
-		problems := s.problems()
-		for _, p := range problems {
-			a.say("%s", problemLine(p))
-		}
-		if v1alpha1.HasErrors(problems) {
-			return errors.New("nothing printed: the files have errors")
+		if err := a.sayProblems(s.problems(), "nothing printed: the files have errors"); err != nil {
+			return err
 		}
 		text, err := manifest(deliveryOf(s.world, repo, branch))
 		if err != nil {
@@ -80,9 +75,6 @@ func deliveryOf(w rollout.World, repo, branch string) delivery.Delivery {
 				out.Kinds = append(out.Kinds, d.Spec.Kind)
 			}
 		}
-		slices.SortFunc(e.Deployments, func(x, y delivery.Deployment) int {
-			return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
-		})
 		out.Environments = append(out.Environments, e)
 	}
 	slices.Sort(out.Kinds)

@@ -329,7 +329,7 @@ func (d *doctor) branch(ctx context.Context, ask checker, branch string) {
 	case is.Protected:
 		d.pass(name, "is protected, and lets this account push")
 	default:
-		d.warn(name, "is not protected: whoever may push to it moves traffic", "protect it, and let the bot push: docs/guides/protected-output.md")
+		d.warn(name, "is not protected: everyone who may push to it can move traffic", "protect it, and let the bot push: docs/guides/protected-output.md")
 	}
 }
 

@@ -61,7 +61,7 @@ func (a *app) export(cmd *cobra.Command, names []string, f *exportFlags) (err er
 		return a.because(world, err)
 	}
 	if len(found) == 0 {
-		return a.because(world, errors.New("there is no worker deployment to export"))
+		return a.because(world, errors.New("no worker deployments to export"))
 	}
 	var owners []rollout.TextFile
 	if f.owners != "" {
@@ -85,11 +85,7 @@ func (a *app) export(cmd *cobra.Command, names []string, f *exportFlags) (err er
 	}
 	objects := takeover.Objects(all)
 	if f.out != "" {
-		var files []manifest
-		for _, o := range objects {
-			files = append(files, manifest{Path: o.Path, Data: o.Text})
-		}
-		return a.writeTree(f.out, files)
+		return a.writeTree(f.out, objects)
 	}
 	var b bytes.Buffer
 	for _, o := range objects {

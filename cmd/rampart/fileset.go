@@ -50,7 +50,7 @@ func (s *fileSet) add(dir string, files []rollout.TextFile, overwrite bool) (wri
 		switch text := string(was); {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			return nil, nil, fmt.Errorf("read %s: %w", filepath.Join(dir, d.name), err)
+			return nil, nil, fmt.Errorf("write %s: %w", filepath.Join(dir, d.name), err)
 		case text == f.Text:
 			unchanged = append(unchanged, f.Path)
 			continue

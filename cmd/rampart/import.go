@@ -55,7 +55,7 @@ overwritten with --overwrite only. With one error nothing is written. Exit code 
 	fs.StringVar(&f.records, "records", "", "checkout of the branch that the environment's output is on (default: -C, where it is on the same)")
 	fs.StringSliceVar(&f.deployments, "deployment", nil, "Deployment without versions to make a spec of, as [NAMESPACE/]NAME; repeatable")
 	fs.StringVar(&f.temporalNamespace, "temporal-namespace", "", "with --deployment: Temporal namespace of its workers (default: TEMPORAL_NAMESPACE of its containers)")
-	fs.StringVar(&f.connection, "connection", "", "with --deployment: connection of its workers (default: temporal, made from TEMPORAL_ADDRESS if there is none)")
+	fs.StringVar(&f.connection, "connection", "", "with --deployment: connection of its workers (default: temporal, which is created from TEMPORAL_ADDRESS if the repository lacks it)")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "overwrite files that have another content")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be written, and write nothing")
 	return cmd
@@ -73,11 +73,8 @@ func (a *app) importLive(args []string, f *importFlags) error {
 		return err
 	}
 	out, problems := takeover.FromLive(in)
-	for _, p := range problems {
-		a.say("%s", problemLine(p))
-	}
-	if v1alpha1.HasErrors(problems) {
-		return errors.New("nothing written: the objects cannot be imported as they are")
+	if err := a.sayProblems(problems, "nothing written: the objects cannot be imported as they are"); err != nil {
+		return err
 	}
 	return a.writeImport(in.Environment, out, f)
 }

@@ -34,7 +34,7 @@ type podReader struct {
 
 var _ reconcile.Cluster = (*podReader)(nil)
 
-// pods opens the cluster of the bot's own configuration; nil: there is none.
+// pods opens the cluster that the flags name, and returns nil without --kubeconfig.
 func (a *app) pods(f clusterFlags) (*podReader, error) {
 	switch {
 	case f.kubeconfig == "" && f.context != "":

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/preview"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 func (a *app) renderCommand() *cobra.Command {
@@ -48,7 +47,11 @@ of its folder. Exit code 1 if any file has an error; nothing is printed or writt
 				return err
 			}
 			if out != "" {
-				return a.writeTree(out, manifests)
+				files := make([]rollout.TextFile, len(manifests))
+				for i, m := range manifests {
+					files[i] = rollout.TextFile{Path: m.Path, Text: m.Data}
+				}
+				return a.writeTree(out, files)
 			}
 			return a.printManifests(output.value, manifests)
 		},
@@ -69,14 +72,10 @@ type manifest struct {
 
 // render renders the target version of every spec, sorted by path.
 func (a *app) render(s specs) ([]manifest, error) {
-	problems := s.problems()
+	if err := a.sayProblems(s.problems(), "nothing rendered: the files have errors"); err != nil {
+		return nil, err
+	}
 	var errs []error
-	for _, p := range problems {
-		a.say("%s", problemLine(p))
-	}
-	if v1alpha1.HasErrors(problems) {
-		return nil, errors.New("nothing rendered: the files have errors")
-	}
 	out := []manifest{}
 	for _, env := range s.world.Environments {
 		for _, d := range env.Deployments {
@@ -104,6 +103,17 @@ func (a *app) render(s specs) ([]manifest, error) {
 	return out, nil
 }
 
+// sayProblems says what is wrong, and gives an error with the consequence if something is an Error.
+func (a *app) sayProblems(problems []v1alpha1.Problem, consequence string) error {
+	for _, p := range problems {
+		a.say("%s", problemLine(p))
+	}
+	if v1alpha1.HasErrors(problems) {
+		return errors.New(consequence)
+	}
+	return nil
+}
+
 func (a *app) printManifests(format string, manifests []manifest) error {
 	if format != formatText {
 		return a.encode(format, manifests)
@@ -116,48 +126,20 @@ func (a *app) printManifests(format string, manifests []manifest) error {
 	return err
 }
 
-// writeTree writes manifests below a folder. The folder's own links are not followed out of it.
-func (a *app) writeTree(dir string, manifests []manifest) (err error) {
+// writeTree writes files below a folder, which it makes if need be: all or none. What is there with other content is overwritten.
+func (a *app) writeTree(dir string, files []rollout.TextFile) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir)
+	set := newFileSet()
+	defer func() { err = errors.Join(err, set.close()) }()
+	written, _, err := set.add(dir, files, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	written := 0
-	for _, m := range manifests {
-		changed, err := writeFile(root, m)
-		if err != nil {
-			return fmt.Errorf("write %s: %w", filepath.Join(dir, filepath.FromSlash(m.Path)), err)
-		}
-		if changed {
-			written++
-		}
+	if err := set.write(); err != nil {
+		return fmt.Errorf("below %s: %w", dir, err)
 	}
-	a.say("%d of %d manifests written below %s, the others were as they are", written, len(manifests), dir)
+	a.say("%d of %d manifests written below %s, the others were as they are", len(written), len(files), dir)
 	return nil
-}
-
-// writeFile writes a file at once or not at all, and leaves one alone that is as it should be.
-func writeFile(root *os.Root, m manifest) (changed bool, err error) {
-	name := filepath.FromSlash(m.Path)
-	if was, err := root.ReadFile(name); err == nil && string(was) == m.Data {
-		return false, nil
-	}
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return false, err
-	}
-	draft := name + ".rampart-draft"
-	if err := root.WriteFile(draft, []byte(m.Data), 0o644); err != nil {
-		return false, err
-	}
-	if err := root.Rename(draft, name); err != nil {
-		if gone := root.Remove(draft); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-		return false, err
-	}
-	return true, nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/commitstatus"
 )
 
-// onceStatusPatience is how long a bot that runs one cycle waits for commit statuses: nobody comes back to what comes later.
+// onceStatusPatience is how long a bot that runs one cycle waits for commit statuses. It has no later cycle to use a late answer.
 const onceStatusPatience = 10 * time.Second
 
-// commitStatuses are what says on commits what became of them, and what reads there what others say. Both are nil where there is no forge.
+// commitStatuses writes the bot's commit statuses, and reads those of others. Both fields are nil without a forge.
 type commitStatuses struct {
 	writer *commitstatus.Writer
 	reader *commitstatus.Reader

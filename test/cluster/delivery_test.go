@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,8 +287,8 @@ func (d *delivery) commands(block string) string {
 	return string(out)
 }
 
-// pipeline applies each commit with kubectl until stop is called.
-func (d *delivery) pipeline() (stop func()) {
+// pipeline applies the output of each commit until stop is called, with these flags of kubectl apply, of which the last one takes the folder.
+func (d *delivery) pipeline(flags ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	applied := make(chan struct{})
 	go func() {
@@ -295,10 +296,12 @@ func (d *delivery) pipeline() (stop func()) {
 		tip := ""
 		for ctx.Err() == nil {
 			if now := d.host.repo.Tip("main"); now != tip && strings.Contains(d.host.repo.Git("ls-tree", "--name-only", now), "deploy") {
-				tip = now
 				clone := d.t.TempDir()
 				d.host.repo.Git("clone", "-q", d.host.repo.Dir, clone)
-				_, _ = d.server.kubectl(d.t, "", "apply", "--server-side", "-k", filepath.Join(clone, "deploy")) // again with the next commit
+				args := slices.Concat([]string{"apply", "--server-side"}, flags, []string{filepath.Join(clone, "deploy")})
+				if _, err := d.server.kubectl(d.t, "", args...); err == nil {
+					tip = now // else it is applied again
+				}
 			}
 			select {
 			case <-ctx.Done():

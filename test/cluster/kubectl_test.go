@@ -12,7 +12,7 @@ func TestKubectlApplies(t *testing.T) {
 	d.push("worker:v1")
 	d.bot((*delivery).byKustomize)
 	commands := documented(t, "console", "kubectl apply --server-side -k")
-	t.Cleanup(d.pipeline())
+	t.Cleanup(d.pipeline("-k"))
 	d.ready("v1")
 	require.Contains(t, d.commands(commands), "condition met")
 	d.server.await(t, "v1 True", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status}`)

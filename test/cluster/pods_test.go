@@ -1,14 +1,12 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -189,25 +187,7 @@ func TestPodsInStatus(t *testing.T) {
 	run(t, append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir(), "HOME="+t.TempDir()), r.file, append([]string{"run", "--interval", "250ms"}, reads...)...)
 
 	// What applies the repository knows nothing of the status.
-	ctx, stop := context.WithCancel(t.Context())
-	var applying sync.WaitGroup
-	applying.Go(func() {
-		tip := ""
-		for ctx.Err() == nil {
-			if now := repo.Tip("main"); now != tip && strings.Contains(repo.Git("ls-tree", "--name-only", now), "deploy") {
-				clone := t.TempDir()
-				repo.Git("clone", "-q", repo.Dir, clone)
-				if _, err := s.kubectl(t, "", "apply", "--server-side", "-R", "-l", "temporal.io/build-id", "-f", filepath.Join(clone, "deploy")); err == nil {
-					tip = now // else it is applied again
-				}
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(200 * time.Millisecond):
-			}
-		}
-	})
-	t.Cleanup(func() { stop(); applying.Wait() })
+	t.Cleanup(d.pipeline("-R", "-l", "temporal.io/build-id", "-f"))
 	status := func(want ...string) {
 		t.Helper()
 		eventually(t, func() error {
@@ -241,9 +221,14 @@ func TestPodsInStatus(t *testing.T) {
 		s.Kubectl(t, "", "delete", "-n", "payments", "pods", "-l", "temporal.io/build-id=v2", "--grace-period=0", "--wait=false")
 		s.await(t, "2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.unavailableReplicas}")
 	}
-	said, code = r.run(t, append([]string{"plan"}, reads...)...)
-	require.Zero(t, code, said)
-	require.Contains(t, said, "ImagePullBackOff")
+	eventually(t, func() error { // pods that were just made have nothing to say yet
+		said, code := r.run(t, append([]string{"plan"}, reads...)...)
+		require.Zero(t, code, said)
+		if !strings.Contains(said, "ImagePullBackOff") {
+			return errors.New(said)
+		}
+		return nil
+	})
 	require.Equal(t, tip, repo.Tip("main"), "pods that come and go make no commit")
 
 	s.down(t)

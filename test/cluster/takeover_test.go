@@ -102,7 +102,7 @@ func (d *delivery) differsByAnnotationsAlone(g *guide) {
 // nextVersion pushes a spec with the next image, waits until the bot has rolled it out, and gives its build ID.
 func (d *delivery) nextVersion(g *guide) string {
 	d.t.Helper()
-	stop := d.pipeline()
+	stop := d.pipeline("-k")
 	defer stop()
 	_, code := g.run("git pull -q && sed -i 's/worker:v2/worker:v3/; s/pauseDuration: 30s/pauseDuration: 2s/' workers/payments/checkout.yaml && git commit -qam 'Roll out v3' && until git push -q; do git pull -q --rebase; done")
 	require.Zero(d.t, code)
@@ -145,7 +145,7 @@ func TestPlainDeployment(t *testing.T) {
 	_, code := g.run("rampart crds --install")
 	require.Zero(t, code)
 	d.bot((*delivery).byHelm)
-	stop := d.pipeline()
+	stop := d.pipeline("-k")
 	defer stop()
 	g.follow()                                                                                         // import
 	_, code = g.run("sed -i 's/pauseDuration: 10m/pauseDuration: 1s/' workers/payments/checkout.yaml") // a test does not wait that long

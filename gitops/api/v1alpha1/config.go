@@ -173,6 +173,9 @@ type CD struct {
 	RampHealth RampHealth `json:"rampHealth"`
 }
 
+// ByArgoCD reports whether hints for ArgoCD are rendered.
+func (c CD) ByArgoCD() bool { return c.Tool == ArgoCD || c.Tool == Both }
+
 // CDTool is a continuous delivery tool.
 // +kubebuilder:validation:Enum=ArgoCD;Flux;Both
 type CDTool string
