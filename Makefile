@@ -188,9 +188,11 @@ $(KUBE)/kubectl: test/kubernetes/go.mod
 	$(KUBE_BUILD) k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl
 
 $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.mod
-	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller helm.sh/helm/v4/cmd/helm
+	$(KUBE_BUILD) helm.sh/helm/v3/cmd/helm
+	mv $(KUBE)/helm $(KUBE)/helm3
+	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller github.com/fluxcd/helm-controller helm.sh/helm/v4/cmd/helm
 	mkdir -p $(KUBE)/flux
-	cd test/kubernetes && for m in source kustomize; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
+	cd test/kubernetes && for m in source kustomize helm; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
 	chmod u+w $(KUBE)/flux/* && touch $@
 
 # The repo-server runs a script of the module's for each commit, whether commits are verified or not, and the kustomize in its PATH.
