@@ -275,16 +275,23 @@ func documentedIn(t *testing.T, name string, of block) string {
 // commands runs the commands of a block in a clone of the repository, and gives what they say.
 func (d *delivery) commands(block string) string {
 	d.t.Helper()
+	out, err := d.command(block, "main").CombinedOutput()
+	require.NoError(d.t, err, "%s", out)
+	return string(out)
+}
+
+// command is the commands of a block, to be run in a clone of the repository as it was at a revision.
+func (d *delivery) command(block, revision string) *exec.Cmd {
+	d.t.Helper()
 	clone := d.t.TempDir()
 	d.git("clone", "-q", d.host.authenticated(), clone)
+	d.git("-C", clone, "reset", "-q", "--hard", revision)
 	script := strings.ReplaceAll("\n"+block, "\n$ ", "\n")
 	script = strings.ReplaceAll(script, "https://git.example.com/platform/workers.git", d.host.reads)
 	cmd := exec.CommandContext(d.t.Context(), "sh", "-ec", script)
 	cmd.Dir = clone
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.server.Kubeconfig, "HOME="+d.t.TempDir(), "PATH="+filepath.Dir(program(d.t, "kubectl"))+":"+filepath.Dir(d.file)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	require.NoError(d.t, err, "%s", out)
-	return string(out)
+	return cmd
 }
 
 // pipeline applies the output of each commit until stop is called, with these flags of kubectl apply, of which the last one takes the folder.

@@ -13,7 +13,7 @@ func TestFlux(t *testing.T) {
 	d := deliver(t, gitea(t))
 	d.push("worker:v1")
 	d.bot((*delivery).byHelm)
-	d.server.Flux(t)
+	d.server.Flux(t, "kustomize-controller")
 	d.say("The bot runs from its chart, and Flux applies what it commits to %s", d.host.url)
 	faster := `| sed -e 's/interval: 1m$/interval: 1s/; s/interval: 10m$/interval: 3s/; s/^  prune: true/&\n  postBuild: {substitute: {GREETING: wrong}}/' | kubectl`
 	said := d.commands(strings.Replace(documented(t, "console", "rampart flux --repo"), "| kubectl", faster, 1))
