@@ -33,6 +33,10 @@ type delivery struct {
 	ns     *temporalenv.Namespace
 	client client.Client
 	steps  string // of the ramp
+	// analysis is that of the spec; "": as by default.
+	analysis string
+	// settings are more of the bot's.
+	settings string
 }
 
 // host is a Git server with one repository, and a user who may push to it.
@@ -77,7 +81,7 @@ func prepare(t *testing.T, on host) *delivery {
 	r := build(t)
 	good := workerImage(t, "good")
 	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, map[string]Image{
-		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:bad": workerImage(t, "bad"), "worker:plain": workerImage(t, "plain"),
+		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:bad": workerImage(t, "bad"), "worker:flaky": workerImage(t, "flaky"), "worker:plain": workerImage(t, "plain"),
 		"rampart:test": {Command: []string{r.file}},
 	})}
 	d.client, err = ns.Client(t.Context())
@@ -153,11 +157,12 @@ spec:
   rollout:
     strategy: Progressive
     steps: %s
-    gate: {workflowType: %s}
+    gate: {workflowType: %s}%s
     rollback: {window: 1s}
   sunset: {scaledownDelay: 1s, deleteDelay: 3s}
-  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [{name: GREETING, value: "${GREETING}"}]}]}}
-`, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, image)})
+  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [
+    {name: GREETING, value: "${GREETING}"}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]}}
+`, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, d.analysis, image)})
 }
 
 // bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a Secret.
@@ -185,11 +190,11 @@ func (d *delivery) byHelm() {
 	d.t.Helper()
 	values := filepath.Join(d.t.TempDir(), "values.yaml")
 	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
-settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
+settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms%s}
 secretName: rampart
 image: {repository: rampart, tag: test}
 metrics: {port: %s}
-`, d.host.url, d.host.user, freePort(d.t))), 0o600))
+`, d.host.url, d.host.user, d.settings, freePort(d.t))), 0o600))
 	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
 }
 

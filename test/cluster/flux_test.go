@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 func TestFlux(t *testing.T) {
 	d := deliver(t, gitea(t))
 	d.push("worker:v1")
+	d.settings = fmt.Sprintf(", prometheus-address: %q", d.prometheus())
 	d.bot((*delivery).byHelm)
 	d.server.Flux(t, "kustomize-controller")
 	d.say("The bot runs from its chart, and Flux applies what it commits to %s", d.host.url)
@@ -32,6 +34,13 @@ func TestFlux(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 50", "current v2"}, d.ns.RoutingChanges("payments/checkout"))
 	d.only("v2")
 
+	d.judgeByPrometheus()
+	d.push("worker:flaky")
+	d.busy(func() { d.summary("flaky v2 False RolledBack") })
+	require.Equal(t, []string{"ramp flaky 50", "ramp none"}, d.ns.RoutingChanges("payments/checkout")[3:])
+	require.Contains(t, d.barred(), "activity_errors is 0.")
+	d.say("  its gate passed, and in the ramp Prometheus turned it back: %s", d.barred())
+
 	d.push("worker:bad")
 	d.summary("bad v2 False GateFailed")
 	d.server.await(d.t, "HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers-default", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
@@ -42,4 +51,9 @@ func TestFlux(t *testing.T) {
 	d.server.Kubectl(t, "", "annotate", "--overwrite", "-n", "payments", "twd", "checkout", "rampart.dev/reason=Fine")
 	d.summary("bad v2 False GateFailed")
 	d.say("* a person changes the status in the cluster: Flux puts it right")
+
+	d.server.Kubectl(t, "", "delete", "-n", "flux-system", "kustomization", "workers-default")
+	d.only("v2")
+	require.Equal(t, "v2", d.served())
+	d.say("* a person deletes the Kustomization: the version that is needed stays")
 }
