@@ -41,6 +41,16 @@ demo: ## a real Temporal, a real Git repository, three rollouts: about a minute,
 	cd test && ./build.sh ../$(BIN)/demo ./demo $(NESTED)
 	cd test && ../$(BIN)/demo
 
+# Two tests of test-cluster, which tell what they do.
+.PHONY: demo-cluster
+demo-cluster: ## a real Kubernetes with Flux, Gitea, Temporal and Prometheus, and the bot in a pod: two minutes, and half an hour to build it the first time
+	@echo "The demo runs a whole Kubernetes with Flux, Gitea, Temporal and Prometheus, as processes on loopback and without containers. Building them for"
+	@echo "the first time takes half an hour on two cores. Needed: Go, git, a C compiler, etcd and Prometheus (Debian: etcd-server, prometheus), and"
+	@echo "15 GB of disk."
+	$(MAKE) kubernetes flux gitea
+	cd test && $(TEST) -c $(NESTED) -o ../$(BIN)/demo-cluster ./cluster
+	cd test/cluster && RAMPART_DEMO=1 RAMPART_TEST_ALL=1 ../../$(BIN)/demo-cluster -test.run '^(TestFlux|TestKubectlApplies)$$'
+
 # The tests of the root module, then those of the nested one, on an in-process Temporal: end to end first, the others beside them. -tags faults adds the places at which
 # the bot can be told to die, and their tests, so that each package is compiled once.
 .PHONY: test

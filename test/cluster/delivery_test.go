@@ -37,6 +37,8 @@ type delivery struct {
 	analysis string
 	// settings are more of the bot's.
 	settings string
+	// told is the commit up to which sayCommits has told.
+	told string
 }
 
 // host is a Git server with one repository, and a user who may push to it.
@@ -106,8 +108,30 @@ func deliver(t *testing.T, on host) *delivery {
 // oneStep is a ramp that is over in seconds.
 const oneStep = "[{rampPercentage: 50, pauseDuration: 2s}]"
 
+// demo is the variable with which tests tell what happens on the standard output, without anything else.
+const demo = "RAMPART_DEMO"
+
 // say tells what happens, for those who watch.
-func (d *delivery) say(format string, args ...any) { fmt.Fprintf(d.t.Output(), format+"\n", args...) }
+func (d *delivery) say(format string, args ...any) {
+	out := d.t.Output()
+	if os.Getenv(demo) != "" {
+		out = os.Stdout
+	}
+	fmt.Fprintf(out, format+"\n", args...)
+}
+
+// sayCommits tells what the bot committed since it was called last.
+func (d *delivery) sayCommits() {
+	tip := d.host.repo.Tip("main")
+	since := tip
+	if d.told != "" {
+		since = d.told + ".." + tip
+	}
+	for line := range strings.Lines(d.host.repo.Git("log", "--reverse", "--author=rampart", "--format=%s", since)) {
+		d.say("    the bot commits: %s", strings.TrimSpace(line))
+	}
+	d.told = tip
+}
 
 func (d *delivery) git(args ...string) string {
 	d.t.Helper()
@@ -218,6 +242,10 @@ func (d *delivery) summary(want string) {
 		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
 }
 
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
+}
+
 // comesBack deletes the Deployment of v2, the current version, and waits until its workers are there again.
 func (d *delivery) comesBack() {
 	d.t.Helper()
@@ -239,6 +267,7 @@ func (d *delivery) ready(buildID string) {
 	d.t.Helper()
 	d.summary(buildID + " " + buildID + " True RolloutComplete")
 	require.Equal(d.t, buildID, d.served())
+	d.sayCommits()
 	d.say("  %s is current: a new workflow ran on it", buildID)
 }
 
@@ -280,8 +309,9 @@ func documentedIn(t *testing.T, name string, of block) string {
 // commands runs the commands of a block in a clone of the repository, and gives what they say.
 func (d *delivery) commands(block string) string {
 	d.t.Helper()
-	out, err := d.command(block, "main").CombinedOutput()
+	out, err := d.command(block, "origin/main").CombinedOutput()
 	require.NoError(d.t, err, "%s", out)
+	d.say("%s", indent(strings.TrimSpace(block)+"\n"+string(out), "    "))
 	return string(out)
 }
 

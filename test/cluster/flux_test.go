@@ -8,15 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A spec is pushed to a Gitea; Flux applies what the bot writes, the pods are real workers, and the cluster's status follows. The next version passes its gate, ramps, is
-// promoted, and the one before it drains and goes. A bad build gets no traffic. What a person deletes comes back, and so does a status that a person changes.
+// A spec is pushed to a Gitea; Flux applies what the bot writes, the pods are real workers, and the cluster's status
+// follows. The next version passes its gate, ramps, is promoted, and the one before it drains and goes. Prometheus
+// turns back a build that passes its gate, and a build that fails its gate gets no traffic. What a person deletes
+// comes back, and so does a status that a person changes. Without the Kustomization the current version stays.
 func TestFlux(t *testing.T) {
 	d := deliver(t, gitea(t))
+	d.say("A Kubernetes cluster, Temporal, Prometheus, and a repository on a Gitea: %s", d.host.url)
 	d.push("worker:v1")
 	d.settings = fmt.Sprintf(", prometheus-address: %q", d.prometheus())
 	d.bot((*delivery).byHelm)
 	d.server.Flux(t, "kustomize-controller")
-	d.say("The bot runs from its chart, and Flux applies what it commits to %s", d.host.url)
+	d.say("The bot runs in the cluster, from its chart, and Flux applies what it commits")
 	faster := `| sed -e 's/interval: 1m$/interval: 1s/; s/interval: 10m$/interval: 3s/; s/^  prune: true/&\n  postBuild: {substitute: {GREETING: wrong}}/' | kubectl`
 	said := d.commands(strings.Replace(documented(t, "console", "rampart flux --repo"), "| kubectl", faster, 1))
 	require.Contains(t, said, "kustomization.kustomize.toolkit.fluxcd.io/workers-default serverside-applied")
@@ -39,12 +42,14 @@ func TestFlux(t *testing.T) {
 	d.busy(func() { d.summary("flaky v2 False RolledBack") })
 	require.Equal(t, []string{"ramp flaky 50", "ramp none"}, d.ns.RoutingChanges("payments/checkout")[3:])
 	require.Contains(t, d.barred(), "activity_errors is 0.")
+	d.sayCommits()
 	d.say("  its gate passed, and in the ramp Prometheus turned it back: %s", d.barred())
 
 	d.push("worker:bad")
 	d.summary("bad v2 False GateFailed")
 	d.server.await(d.t, "HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers-default", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 	require.Equal(t, "v2", d.served())
+	d.sayCommits()
 	d.say("  its gate failed: the Kustomization failed, and v2 still gets all new workflows")
 
 	d.comesBack()
@@ -53,7 +58,8 @@ func TestFlux(t *testing.T) {
 	d.say("* a person changes the status in the cluster: Flux puts it right")
 
 	d.server.Kubectl(t, "", "delete", "-n", "flux-system", "kustomization", "workers-default")
-	d.only("v2")
+	d.server.await(t, "", "get", "-n", "payments", "twd", "-o", "name") // Flux has pruned what it may
+	d.server.await(t, "2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
 	require.Equal(t, "v2", d.served())
 	d.say("* a person deletes the Kustomization: the version that is needed stays")
 }

@@ -9,6 +9,7 @@ import (
 // A pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too.
 func TestKubectlApplies(t *testing.T) {
 	d := deliver(t, gitHTTP(t))
+	d.say("Another cluster, without Flux: a pipeline applies each commit of the bot with kubectl")
 	d.push("worker:v1")
 	d.bot((*delivery).byKustomize)
 	commands := documented(t, "console", "kubectl apply --server-side -k")

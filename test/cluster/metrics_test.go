@@ -112,10 +112,6 @@ spec:
 `})
 }
 
-func indent(text, by string) string {
-	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
-}
-
 // busy starts workflows one after the other until a wait is over.
 func (d *delivery) busy(wait func()) {
 	d.t.Helper()
