@@ -23,11 +23,11 @@ NESTED   := -tags disable_grpc_modules
 
 # Tests start hundreds of short processes and a whole Temporal, and a compiler or a linter ends before its memory does: a quarter of their time went to collecting memory that
 # there is enough of.
-test test-all test-root test-nested test-long test-times race soak mutate lint gitea kubernetes flux argocd: export GOGC := 400
+test test-all test-root test-nested test-long test-times race soak mutate lint gitea kubernetes flux argocd demo-cluster: export GOGC := 400
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## the rampart binary, in bin/
@@ -43,10 +43,10 @@ demo: ## a real Temporal, a real Git repository, three rollouts: about a minute,
 
 # Two tests of test-cluster, which tell what they do.
 .PHONY: demo-cluster
-demo-cluster: ## a real Kubernetes with Flux, Gitea, Temporal and Prometheus, and the bot in a pod: two minutes, and half an hour to build it the first time
-	@echo "The demo runs a whole Kubernetes with Flux, Gitea, Temporal and Prometheus, as processes on loopback and without containers. Building them for"
-	@echo "the first time takes half an hour on two cores. Needed: Go, git, a C compiler, etcd and Prometheus (Debian: etcd-server, prometheus), and"
-	@echo "15 GB of disk."
+demo-cluster: ## the same in a real Kubernetes, by Flux and kubectl: two minutes, and half an hour to build it once
+	@echo "The demo runs a whole Kubernetes with Flux, Gitea, Temporal and Prometheus, as processes on loopback and"
+	@echo "without containers. Building them for the first time takes half an hour on two cores. Needed: Go, git,"
+	@echo "a C compiler, etcd and Prometheus (Debian: etcd-server, prometheus), 15 GB of disk."
 	$(MAKE) kubernetes flux gitea
 	cd test && $(TEST) -c $(NESTED) -o ../$(BIN)/demo-cluster ./cluster
 	cd test/cluster && RAMPART_DEMO=1 RAMPART_TEST_ALL=1 ../../$(BIN)/demo-cluster -test.run '^(TestFlux|TestKubectlApplies)$$'
@@ -200,7 +200,8 @@ $(KUBE)/kubectl: test/kubernetes/go.mod
 $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.mod
 	$(KUBE_BUILD) helm.sh/helm/v3/cmd/helm
 	mv $(KUBE)/helm $(KUBE)/helm3
-	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller github.com/fluxcd/helm-controller helm.sh/helm/v4/cmd/helm
+	$(KUBE_BUILD) $(addprefix github.com/fluxcd/,source-controller kustomize-controller helm-controller) \
+	  helm.sh/helm/v4/cmd/helm
 	mkdir -p $(KUBE)/flux
 	cd test/kubernetes && for m in source kustomize helm; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
 	chmod u+w $(KUBE)/flux/* && touch $@

@@ -52,7 +52,8 @@ func StartOn(tb testing.TB, address string) *Server {
 	return s
 }
 
-// StartOnListed runs a Prometheus, as Start does, that scrapes the targets which a URL lists, as Prometheus' HTTP service discovery wants them.
+// StartOnListed runs a Prometheus, as Start does, that scrapes the targets which a URL lists, in the format of
+// Prometheus' HTTP service discovery.
 func StartOnListed(tb testing.TB, url string) *Server {
 	tb.Helper()
 	s := &Server{}

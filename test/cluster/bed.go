@@ -25,7 +25,8 @@ func StartNode(t testing.TB, images map[string]Image) *Server {
 	return s
 }
 
-// Flux runs Flux's source-controller, and the controller that applies what it gives, until the test ends: kustomize-controller or helm-controller.
+// Flux runs Flux's source-controller and the controller that applies what it gives, which is kustomize-controller or
+// helm-controller, until the test ends.
 func (s *Server) Flux(t testing.TB, applies string) {
 	t.Helper()
 	s.Kubectl(t, "", "create", "namespace", "flux-system")

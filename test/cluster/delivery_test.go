@@ -83,7 +83,8 @@ func prepare(t *testing.T, on host) *delivery {
 	r := build(t)
 	good := workerImage(t, "good")
 	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, map[string]Image{
-		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:bad": workerImage(t, "bad"), "worker:flaky": workerImage(t, "flaky"), "worker:plain": workerImage(t, "plain"),
+		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:plain": workerImage(t, "plain"),
+		"worker:bad": workerImage(t, "bad"), "worker:flaky": workerImage(t, "flaky"),
 		"rampart:test": {Command: []string{r.file}},
 	})}
 	d.client, err = ns.Client(t.Context())
@@ -91,6 +92,7 @@ func prepare(t *testing.T, on host) *delivery {
 	t.Cleanup(d.client.Close)
 	d.server.Kubectl(t, "", "create", "namespace", "payments")
 	d.git("clone", "-q", on.authenticated(), d.clone)
+	d.say("A Kubernetes cluster, Temporal, and the repository %s", on.url)
 	return d
 }
 

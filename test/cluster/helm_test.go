@@ -55,7 +55,9 @@ func (d *delivery) jobs(block string) (all *jobs, stop func()) {
 		defer close(over)
 		defer cancel()
 		for {
-			if tip := d.host.repo.Tip("main"); (running == nil || running.commit != tip) && d.host.repo.Git("ls-tree", "--name-only", tip, "chart/output") != "" {
+			tip := d.host.repo.Tip("main")
+			hasOutput := d.host.repo.Git("ls-tree", "--name-only", tip, "chart/output") != ""
+			if hasOutput && (running == nil || running.commit != tip) {
 				cancel()
 				running = &job{commit: tip, cmd: d.command(block, tip), ended: make(chan struct{})}
 				running.cmd.Stdout, running.cmd.Stderr = &running.out, &running.out
@@ -81,7 +83,7 @@ func (d *delivery) jobs(block string) (all *jobs, stop func()) {
 		stop()
 		for _, j := range all.all {
 			if d.t.Failed() {
-				d.t.Logf("job of %s, canceled: %t, error: %v\n%s", d.host.repo.Git("log", "-1", "--format=%h %s", j.commit), j.canceled.Load(), j.err, &j.out)
+				d.t.Logf("job of %s, canceled: %t, error: %v\n%s", j.commit, j.canceled.Load(), j.err, &j.out)
 			}
 		}
 	})
@@ -111,7 +113,8 @@ func (d *delivery) done(all *jobs, stop func()) (canceled int) {
 	d.t.Helper()
 	stop()
 	for _, j := range all.all {
-		switch ready := strings.Contains(d.host.repo.Git("show", j.commit+":chart/output/payments/checkout/status.yaml"), `rampart.dev/ready: "True"`); {
+		status := d.host.repo.Git("show", j.commit+":chart/output/payments/checkout/status.yaml")
+		switch ready := strings.Contains(status, `rampart.dev/ready: "True"`); {
 		case j.canceled.Load():
 			canceled++
 		case ready:
@@ -123,8 +126,8 @@ func (d *delivery) done(all *jobs, stop func()) (canceled int) {
 	return canceled
 }
 
-// A chart holds the output. Helm 3 upgrades the release with each commit and kubectl waits; Helm 4 waits itself; Flux's helm-controller upgrades it and puts drift right. Versions that
-// run stay when the release is uninstalled.
+// A chart holds the output. Helm 3 upgrades the release with each commit and kubectl waits; Helm 4 waits itself; Flux's
+// helm-controller upgrades it and puts drift right. Versions that run stay when the release is uninstalled.
 func TestHelm(t *testing.T) {
 	d := deliver(t, gitHTTP(t))
 	files := map[string]string{}
@@ -158,11 +161,13 @@ func TestHelm(t *testing.T) {
 	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-bad") // no release that succeeded has it
 
 	d.server.Flux(t, "helm-controller")
-	faster := strings.NewReplacer("https://git.example.com/platform/workers.git", d.host.reads, "interval: 1m", "interval: 1s", "interval: 10m", "interval: 3s")
+	faster := strings.NewReplacer("https://git.example.com/platform/workers.git", d.host.reads,
+		"interval: 1m", "interval: 1s", "interval: 10m", "interval: 3s")
 	d.server.Kubectl(t, faster.Replace(documented(t, "yaml", "kind: HelmRelease")), "apply", "--server-side", "-f", "-")
 	d.push("worker:v3")
 	d.ready("v3")
-	d.server.await(t, "v3 True", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status}`)
+	d.server.await(t, "v3 True", "get", "-n", "payments", "twd", "checkout", "-o",
+		`jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status}`)
 	d.only("v3")
 	d.server.Kubectl(t, "", "annotate", "--overwrite", "-n", "payments", "twd", "checkout", "rampart.dev/reason=Fine")
 	d.summary("v3 v3 True RolloutComplete")

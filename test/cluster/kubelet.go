@@ -161,7 +161,8 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	case known == nil && p.DeletionTimestamp == nil:
 		own, cancel := context.WithCancel(ctx)
 		k.addresses++
-		known = &pod{kubelet: k, object: p, cancel: cancel, ip: fmt.Sprintf("127.1.%d.%d", k.addresses/250, k.addresses%250+1)}
+		ip := fmt.Sprintf("127.1.%d.%d", k.addresses/250, k.addresses%250+1)
+		known = &pod{kubelet: k, object: p, cancel: cancel, ip: ip}
 		k.pods[p.UID] = known
 		k.all.Go(func() { known.run(own) })
 	case known == nil: // it never ran here
