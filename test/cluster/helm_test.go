@@ -146,19 +146,22 @@ func TestHelm(t *testing.T) {
 	require.Positive(t, d.done(all, stop))
 
 	all, stop = d.jobs(documented(t, "console", " --wait "))
-	d.push("worker:v2")
-	d.ready("v2")
-	d.only("v2")
 	d.push("worker:bad")
-	d.summary("bad v2 False GateFailed")
+	d.summary("bad v1 False GateFailed")
 	last = d.last(all)
 	require.Error(t, last.err)
 	require.Contains(t, last.out.String(), "gate Checkout failed", "Helm fails at once, and says why")
+	d.push("worker:v2")
+	d.ready("v2")
+	d.server.await(t, "checkout-bad=0 checkout-v2=2", "get", "-n", "payments", "deployments", "-o",
+		"jsonpath={range .items[*]}{.metadata.name}={.spec.replicas} {end}") // what only failed releases had stays
+	last = d.last(all)
+	require.NoError(t, last.err, &last.out)
 	require.Positive(t, d.done(all, stop))
 
 	require.Contains(t, d.commands("helm uninstall workers --namespace payments"), "[Deployment] checkout-v2")
 	require.Equal(t, "v2", d.served())
-	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-bad") // no release that succeeded has it
+	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-bad")
 
 	d.server.Flux(t, "helm-controller")
 	faster := strings.NewReplacer("https://git.example.com/platform/workers.git", d.host.reads,
