@@ -188,7 +188,7 @@ KUBE := $(BIN)/kubernetes-$(KUBERNETES)
 .PHONY: kubernetes flux argocd
 kubernetes: $(KUBE)/kubectl ## the API server, the controllers and the kubectl that tests run, in bin/
 argocd: $(KUBE)/argocd-manifests/argocd-cm.yaml ## the Argo CD that tests run, in bin/
-flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm that tests run, in bin/
+flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm 3 and 4 that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
 KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$(KUBE)/ \
@@ -216,7 +216,7 @@ $(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
 	chmod -R u+w $(@D) && touch $@
 
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux and a real Argo CD; needs etcd and Redis
+test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
 
 .PHONY: race
