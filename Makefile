@@ -24,11 +24,11 @@ NESTED   := -tags disable_grpc_modules
 
 # Tests start hundreds of short processes and a whole Temporal, and a compiler or a linter ends before its memory does: a quarter of their time went to collecting memory that
 # there is enough of.
-test test-all test-root test-nested test-long test-times race soak mutate lint gitea kubernetes flux argocd: export GOGC := 400
+test test-all test-root test-nested test-long test-times race soak mutate lint gitea kubernetes flux argocd demo-cluster: export GOGC := 400
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## the rampart binary, in bin/
@@ -41,6 +41,16 @@ demo: ## a real Temporal, a real Git repository, three rollouts: about a minute,
 	test/build.sh $(BIN)/rampart ./cmd/rampart -trimpath
 	cd test && ./build.sh ../$(BIN)/demo ./demo $(NESTED)
 	cd test && ../$(BIN)/demo
+
+# Two tests of test-cluster, which tell what they do.
+.PHONY: demo-cluster
+demo-cluster: ## the same in a real Kubernetes, by Flux and kubectl: two minutes, and half an hour to build it once
+	@echo "The demo runs a whole Kubernetes with Flux, Gitea, Temporal and Prometheus, as processes on loopback and"
+	@echo "without containers. Building them for the first time takes half an hour on two cores. Needed: Go, git,"
+	@echo "a C compiler, etcd and Prometheus (Debian: etcd-server, prometheus), 15 GB of disk."
+	$(MAKE) kubernetes flux gitea
+	cd test && $(TEST) -c $(NESTED) -o ../$(BIN)/demo-cluster ./cluster
+	cd test/cluster && RAMPART_DEMO=1 RAMPART_TEST_ALL=1 ../../$(BIN)/demo-cluster -test.run '^(TestFlux|TestKubectlApplies)$$'
 
 # The tests of the root module, then those of the nested one, on an in-process Temporal: end to end first, the others beside them. -tags faults adds the places at which
 # the bot can be told to die, and their tests, so that each package is compiled once.
@@ -179,7 +189,7 @@ KUBE := $(BIN)/kubernetes-$(KUBERNETES)
 .PHONY: kubernetes flux argocd
 kubernetes: $(KUBE)/kubectl ## the API server, the controllers and the kubectl that tests run, in bin/
 argocd: $(KUBE)/argocd-manifests/argocd-cm.yaml ## the Argo CD that tests run, in bin/
-flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm that tests run, in bin/
+flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm 3 and 4 that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
 KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$(KUBE)/ \
@@ -189,9 +199,12 @@ $(KUBE)/kubectl: test/kubernetes/go.mod
 	$(KUBE_BUILD) k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl
 
 $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.mod
-	$(KUBE_BUILD) github.com/fluxcd/source-controller github.com/fluxcd/kustomize-controller helm.sh/helm/v4/cmd/helm
+	$(KUBE_BUILD) helm.sh/helm/v3/cmd/helm
+	mv $(KUBE)/helm $(KUBE)/helm3
+	$(KUBE_BUILD) $(addprefix github.com/fluxcd/,source-controller kustomize-controller helm-controller) \
+	  helm.sh/helm/v4/cmd/helm
 	mkdir -p $(KUBE)/flux
-	cd test/kubernetes && for m in source kustomize; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
+	cd test/kubernetes && for m in source kustomize helm; do cp -f "$$($(GO) list -m -f '{{.Dir}}' github.com/fluxcd/$$m-controller)"/config/crd/bases/*.yaml $(CURDIR)/$(KUBE)/flux/; done
 	chmod u+w $(KUBE)/flux/* && touch $@
 
 # The repo-server runs a script of the module's for each commit, whether commits are verified or not, and the kustomize in its PATH.
@@ -204,7 +217,7 @@ $(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
 	chmod -R u+w $(@D) && touch $@
 
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux and a real Argo CD; needs etcd and Redis
+test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
 
 .PHONY: race

@@ -9,15 +9,17 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// What the guards and hints say to ArgoCD and Flux.
+// What the guards and hints say to ArgoCD, Flux and Helm.
 const (
 	argoNoPrune     = "Prune=false"
 	argoNoDelete    = "Delete=false" // nor when the Application is deleted
 	argoNoDryRun    = "SkipDryRunOnMissingResource=true"
-	fluxNoPrune     = "disabled"
 	fluxAsItIs      = "disabled"
 	optionSeparator = ","
 )
+
+// guards are annotations that keep an object from being pruned: by Flux, and by Helm.
+var guards = map[string]string{rollout.AnnotationFluxPrune: "disabled", rollout.AnnotationHelmPolicy: "keep"}
 
 // setGuard guards a Deployment against pruning or lifts the guard. own are the annotations that the user gave the pod
 // template, from which the Deployment's were copied: what they say of the same things survives the lifting.
@@ -33,7 +35,9 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	switch guard {
 	case v1alpha1.GuardOn:
 		annotations[rollout.AnnotationArgoSync] = addOption(addOption(options, argoNoPrune), argoNoDelete)
-		annotations[rollout.AnnotationFluxPrune] = fluxNoPrune
+		for key, value := range guards {
+			annotations[key] = value
+		}
 		return nil
 	case v1alpha1.GuardOff:
 	default:
@@ -46,11 +50,13 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	}
 	_, isOwn := own[rollout.AnnotationArgoSync]
 	putText(annotations, rollout.AnnotationArgoSync, options, isOwn)
-	if annotations[rollout.AnnotationFluxPrune] == fluxNoPrune {
-		prune, isOwn := own[rollout.AnnotationFluxPrune]
-		delete(annotations, rollout.AnnotationFluxPrune)
-		if isOwn {
-			annotations[rollout.AnnotationFluxPrune] = prune
+	for key, value := range guards {
+		if annotations[key] != value {
+			continue
+		}
+		delete(annotations, key)
+		if before, isOwn := own[key]; isOwn {
+			annotations[key] = before
 		}
 	}
 	return nil

@@ -66,6 +66,7 @@ kind: Deployment
 metadata:
   annotations:
     argocd.argoproj.io/sync-options: Replace=true,Prune=false,Delete=false
+    helm.sh/resource-policy: keep
     kustomize.toolkit.fluxcd.io/prune: disabled
   name: checkout-v1-f95c
   namespace: payments
@@ -205,7 +206,8 @@ func TestOwnPathStays(t *testing.T) {
 }
 
 func TestEditWithoutChangeKeepsTheBytes(t *testing.T) {
-	guarded := strings.Replace(takenOver, "Replace=true}", "'Replace=true, Prune=false,Delete=false', kustomize.toolkit.fluxcd.io/prune: disabled}", 1)
+	guarded := strings.Replace(takenOver, "Replace=true}",
+		"'Replace=true, Prune=false,Delete=false', kustomize.toolkit.fluxcd.io/prune: disabled, helm.sh/resource-policy: keep}", 1)
 	got, err := editManifest(guarded, edit{replicas(2), v1alpha1.GuardOn, nil})
 	require.NoError(t, err)
 	require.Equal(t, guarded, got)

@@ -323,7 +323,8 @@ var templateGen = rapid.Custom(func(t *rapid.T) map[string]any {
 	meta := map[string]any{}
 	maybe(t, meta, "labels", rapid.MapOfN(rapid.SampledFrom([]string{"app", "team", rollout.LabelBuildID}), rapid.SampledFrom([]string{"a", "1", "on"}), 0, 3))
 	maybe(t, meta, "annotations", rapid.MapOfN(
-		rapid.SampledFrom([]string{rollout.AnnotationArgoSync, rollout.AnnotationFluxPrune, rollout.AnnotationConnectionHash, "note"}),
+		rapid.SampledFrom([]string{rollout.AnnotationArgoSync, rollout.AnnotationFluxPrune, rollout.AnnotationHelmPolicy,
+			rollout.AnnotationConnectionHash, "note"}),
 		rapid.SampledFrom([]string{"", "Prune=false", "Replace=true, Prune=false", "Replace=true", "Prune=true,Validate=false ", "disabled", "enabled", "a\nb\n"}),
 		0, 4))
 	maybe(t, template, "metadata", rapid.Just(meta))

@@ -52,13 +52,28 @@ func StartOn(tb testing.TB, address string) *Server {
 	return s
 }
 
+// StartOnListed runs a Prometheus, as Start does, that scrapes the targets which a URL lists, in the format of
+// Prometheus' HTTP service discovery.
+func StartOnListed(tb testing.TB, url string) *Server {
+	tb.Helper()
+	s := &Server{}
+	s.configure(tb, fmt.Sprintf("http_sd_configs: [{url: %q, refresh_interval: 1s}]", url))
+	return s
+}
+
 func (s *Server) start(tb testing.TB, target string) {
+	tb.Helper()
+	s.configure(tb, fmt.Sprintf("static_configs: [{targets: [%q]}]", target))
+}
+
+// configure starts a server that finds what it scrapes by this part of its configuration.
+func (s *Server) configure(tb testing.TB, targets string) {
 	tb.Helper()
 	binary := find(tb)
 	dir := tb.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms}\n"+
-		"scrape_configs: [{job_name: test, static_configs: [{targets: [%q]}]}]\n", target)
+		"scrape_configs: [{job_name: test, %s}]\n", targets)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}

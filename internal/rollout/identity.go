@@ -218,6 +218,8 @@ const (
 const (
 	AnnotationArgoSync  = "argocd.argoproj.io/sync-options"
 	AnnotationFluxPrune = "kustomize.toolkit.fluxcd.io/prune"
+	// AnnotationHelmPolicy keeps an object that is no longer in the chart, or whose release is uninstalled.
+	AnnotationHelmPolicy = "helm.sh/resource-policy"
 	// AnnotationArgoIgnoreHealth keeps an object out of the health of ArgoCD's Application.
 	AnnotationArgoIgnoreHealth = "argocd.argoproj.io/ignore-healthcheck"
 	// AnnotationFluxSubstitute has Flux's post-build substitution leave an object as it is.

@@ -25,8 +25,9 @@ func StartNode(t testing.TB, images map[string]Image) *Server {
 	return s
 }
 
-// Flux runs Flux's source-controller and kustomize-controller until the test ends.
-func (s *Server) Flux(t testing.TB) {
+// Flux runs Flux's source-controller and the controller that applies what it gives, which is kustomize-controller or
+// helm-controller, until the test ends.
+func (s *Server) Flux(t testing.TB, applies string) {
 	t.Helper()
 	s.Kubectl(t, "", "create", "namespace", "flux-system")
 	s.Kubectl(t, "", "apply", "--server-side", "-f", filepath.Join(filepath.Dir(program(t, "source-controller")), "flux"))
@@ -39,7 +40,7 @@ func (s *Server) Flux(t testing.TB) {
 	for name, more := range map[string][]string{
 		"source-controller": {"--storage-path", t.TempDir(), "--storage-addr", store, "--storage-adv-addr", store},
 		// Without this gate a health check of one revision waits, up to its time-out, for what only the next revision brings.
-		"kustomize-controller": {"--feature-gates=CancelHealthCheckOnNewRevision=true"},
+		applies: {"--feature-gates=CancelHealthCheckOnNewRevision=true"},
 	} {
 		health := "127.0.0.1:" + freePort(t)
 		run(t, env, program(t, name), append(common(health), more...)...)

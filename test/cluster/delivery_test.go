@@ -33,6 +33,12 @@ type delivery struct {
 	ns     *temporalenv.Namespace
 	client client.Client
 	steps  string // of the ramp
+	// analysis is that of the spec; "": as by default.
+	analysis string
+	// settings are more of the bot's.
+	settings string
+	// told is the commit up to which sayCommits has told.
+	told string
 }
 
 // host is a Git server with one repository, and a user who may push to it.
@@ -77,7 +83,8 @@ func prepare(t *testing.T, on host) *delivery {
 	r := build(t)
 	good := workerImage(t, "good")
 	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, map[string]Image{
-		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:bad": workerImage(t, "bad"), "worker:plain": workerImage(t, "plain"),
+		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:plain": workerImage(t, "plain"),
+		"worker:bad": workerImage(t, "bad"), "worker:flaky": workerImage(t, "flaky"),
 		"rampart:test": {Command: []string{r.file}},
 	})}
 	d.client, err = ns.Client(t.Context())
@@ -85,6 +92,7 @@ func prepare(t *testing.T, on host) *delivery {
 	t.Cleanup(d.client.Close)
 	d.server.Kubectl(t, "", "create", "namespace", "payments")
 	d.git("clone", "-q", on.authenticated(), d.clone)
+	d.say("A Kubernetes cluster, Temporal, and the repository %s", on.url)
 	return d
 }
 
@@ -102,8 +110,30 @@ func deliver(t *testing.T, on host) *delivery {
 // oneStep is a ramp that is over in seconds.
 const oneStep = "[{rampPercentage: 50, pauseDuration: 2s}]"
 
+// demo is the variable with which tests tell what happens on the standard output, without anything else.
+const demo = "RAMPART_DEMO"
+
 // say tells what happens, for those who watch.
-func (d *delivery) say(format string, args ...any) { fmt.Fprintf(d.t.Output(), format+"\n", args...) }
+func (d *delivery) say(format string, args ...any) {
+	out := d.t.Output()
+	if os.Getenv(demo) != "" {
+		out = os.Stdout
+	}
+	fmt.Fprintf(out, format+"\n", args...)
+}
+
+// sayCommits tells what the bot committed since it was called last.
+func (d *delivery) sayCommits() {
+	tip := d.host.repo.Tip("main")
+	since := tip
+	if d.told != "" {
+		since = d.told + ".." + tip
+	}
+	for line := range strings.Lines(d.host.repo.Git("log", "--reverse", "--author=rampart", "--format=%s", since)) {
+		d.say("    the bot commits: %s", strings.TrimSpace(line))
+	}
+	d.told = tip
+}
 
 func (d *delivery) git(args ...string) string {
 	d.t.Helper()
@@ -153,11 +183,12 @@ spec:
   rollout:
     strategy: Progressive
     steps: %s
-    gate: {workflowType: %s}
+    gate: {workflowType: %s}%s
     rollback: {window: 1s}
   sunset: {scaledownDelay: 1s, deleteDelay: 3s}
-  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [{name: GREETING, value: "${GREETING}"}]}]}}
-`, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, image)})
+  template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [
+    {name: GREETING, value: "${GREETING}"}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]}}
+`, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, d.analysis, image)})
 }
 
 // bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a Secret.
@@ -185,11 +216,11 @@ func (d *delivery) byHelm() {
 	d.t.Helper()
 	values := filepath.Join(d.t.TempDir(), "values.yaml")
 	require.NoError(d.t, os.WriteFile(values, []byte(fmt.Sprintf(`
-settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms}
+settings: {repo: %q, git-user: %q, git-token-file: /etc/rampart/secrets/git-token, interval: 250ms%s}
 secretName: rampart
 image: {repository: rampart, tag: test}
 metrics: {port: %s}
-`, d.host.url, d.host.user, freePort(d.t))), 0o600))
+`, d.host.url, d.host.user, d.settings, freePort(d.t))), 0o600))
 	d.server.Helm(d.t, "install", "rampart", filepath.Join("..", "..", "install", "chart"), "--namespace", "rampart", "--values", values, "--wait", "--timeout", "60s")
 }
 
@@ -213,6 +244,10 @@ func (d *delivery) summary(want string) {
 		`jsonpath={.metadata.annotations.rampart\.dev/target} {.metadata.annotations.rampart\.dev/current} {.metadata.annotations.rampart\.dev/ready} {.metadata.annotations.rampart\.dev/reason}`)
 }
 
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
+}
+
 // comesBack deletes the Deployment of v2, the current version, and waits until its workers are there again.
 func (d *delivery) comesBack() {
 	d.t.Helper()
@@ -234,6 +269,7 @@ func (d *delivery) ready(buildID string) {
 	d.t.Helper()
 	d.summary(buildID + " " + buildID + " True RolloutComplete")
 	require.Equal(d.t, buildID, d.served())
+	d.sayCommits()
 	d.say("  %s is current: a new workflow ran on it", buildID)
 }
 
@@ -275,16 +311,24 @@ func documentedIn(t *testing.T, name string, of block) string {
 // commands runs the commands of a block in a clone of the repository, and gives what they say.
 func (d *delivery) commands(block string) string {
 	d.t.Helper()
+	out, err := d.command(block, "origin/main").CombinedOutput()
+	require.NoError(d.t, err, "%s", out)
+	d.say("%s", indent(strings.TrimSpace(block)+"\n"+string(out), "    "))
+	return string(out)
+}
+
+// command is the commands of a block, to be run in a clone of the repository as it was at a revision.
+func (d *delivery) command(block, revision string) *exec.Cmd {
+	d.t.Helper()
 	clone := d.t.TempDir()
 	d.git("clone", "-q", d.host.authenticated(), clone)
+	d.git("-C", clone, "reset", "-q", "--hard", revision)
 	script := strings.ReplaceAll("\n"+block, "\n$ ", "\n")
 	script = strings.ReplaceAll(script, "https://git.example.com/platform/workers.git", d.host.reads)
 	cmd := exec.CommandContext(d.t.Context(), "sh", "-ec", script)
 	cmd.Dir = clone
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.server.Kubeconfig, "HOME="+d.t.TempDir(), "PATH="+filepath.Dir(program(d.t, "kubectl"))+":"+filepath.Dir(d.file)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	require.NoError(d.t, err, "%s", out)
-	return string(out)
+	return cmd
 }
 
 // pipeline applies the output of each commit until stop is called, with these flags of kubectl apply, of which the last one takes the folder.

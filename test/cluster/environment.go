@@ -75,7 +75,7 @@ func (p *pod) environment(ctx context.Context, c corev1.Container) (map[string]s
 		switch from := e.ValueFrom; {
 		case from.FieldRef != nil:
 			env[e.Name] = map[string]string{"metadata.name": p.object.Name, "metadata.namespace": p.object.Namespace, "metadata.uid": string(p.object.UID),
-				"spec.nodeName": nodeName, "status.podIP": "127.0.0.1"}[from.FieldRef.FieldPath]
+				"spec.nodeName": nodeName, "status.podIP": p.ip}[from.FieldRef.FieldPath]
 			continue
 		case from.ConfigMapKeyRef != nil:
 			key, optional = from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional

@@ -1,23 +1,31 @@
 package cluster
 
 import (
-	"strings"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A spec is pushed to a Gitea; Flux applies what the bot writes, the pods are real workers, and the cluster's status follows. The next version passes its gate, ramps, is
-// promoted, and the one before it drains and goes. A bad build gets no traffic. What a person deletes comes back, and so does a status that a person changes.
+// A spec is pushed to a Gitea; Flux applies what the bot writes, the pods are real workers, and the cluster's status
+// follows. The next version passes its gate, ramps, is promoted, and the one before it drains and goes. Prometheus
+// turns back a build that passes its gate, and a build that fails its gate gets no traffic. What a person deletes
+// comes back, and so does a status that a person changes. Without the Kustomization the current version stays.
 func TestFlux(t *testing.T) {
 	d := deliver(t, gitea(t))
 	d.push("worker:v1")
+	d.settings = fmt.Sprintf(", prometheus-address: %q", d.prometheus())
 	d.bot((*delivery).byHelm)
-	d.server.Flux(t)
-	d.say("The bot runs from its chart, and Flux applies what it commits to %s", d.host.url)
-	faster := `| sed -e 's/interval: 1m$/interval: 1s/; s/interval: 10m$/interval: 3s/; s/^  prune: true/&\n  postBuild: {substitute: {GREETING: wrong}}/' | kubectl`
-	said := d.commands(strings.Replace(documented(t, "console", "rampart flux --repo"), "| kubectl", faster, 1))
+	d.server.Flux(t, "kustomize-controller")
+	d.say("The bot runs in the cluster, from its chart, and Flux applies what it commits")
+	said := d.commands(documented(t, "console", "rampart flux --repo"))
 	require.Contains(t, said, "kustomization.kustomize.toolkit.fluxcd.io/workers-default serverside-applied")
+	for object, change := range map[string]string{ // sooner, and with something that would change manifests
+		"gitrepository": `{"spec": {"interval": "1s"}}`,
+		"kustomization": `{"spec": {"interval": "3s", "postBuild": {"substitute": {"GREETING": "wrong"}}}}`,
+	} {
+		d.server.Kubectl(t, "", "patch", "-n", "flux-system", object, "workers-default", "--type=merge", "-p", change)
+	}
 
 	d.ready("v1")
 	d.server.await(d.t, "${GREETING}", "get", "-n", "payments", "deployment", "checkout-v1", "-o",
@@ -32,14 +40,29 @@ func TestFlux(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 50", "current v2"}, d.ns.RoutingChanges("payments/checkout"))
 	d.only("v2")
 
+	d.judgeByPrometheus()
+	d.push("worker:flaky")
+	d.busy(func() { d.summary("flaky v2 False RolledBack") })
+	require.Equal(t, []string{"ramp flaky 50", "ramp none"}, d.ns.RoutingChanges("payments/checkout")[3:])
+	require.Contains(t, d.barred(), "activity_errors is 0.")
+	d.sayCommits()
+	d.say("  its gate passed, and in the ramp Prometheus turned it back: %s", d.barred())
+
 	d.push("worker:bad")
 	d.summary("bad v2 False GateFailed")
 	d.server.await(d.t, "HealthCheckFailed", "get", "-n", "flux-system", "kustomization", "workers-default", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 	require.Equal(t, "v2", d.served())
+	d.sayCommits()
 	d.say("  its gate failed: the Kustomization failed, and v2 still gets all new workflows")
 
 	d.comesBack()
 	d.server.Kubectl(t, "", "annotate", "--overwrite", "-n", "payments", "twd", "checkout", "rampart.dev/reason=Fine")
 	d.summary("bad v2 False GateFailed")
 	d.say("* a person changes the status in the cluster: Flux puts it right")
+
+	d.server.Kubectl(t, "", "delete", "-n", "flux-system", "kustomization", "workers-default")
+	d.server.await(t, "", "get", "-n", "payments", "twd", "-o", "name") // Flux has pruned what it may
+	d.server.await(t, "2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
+	require.Equal(t, "v2", d.served())
+	d.say("* a person deletes the Kustomization: the version that is needed stays")
 }

@@ -58,8 +58,10 @@ type kubelet struct {
 	mu     sync.Mutex
 	images map[string]Image
 	pods   map[types.UID]*pod
-	all    sync.WaitGroup
-	ended  bool
+	// addresses is how many pods got an address.
+	addresses int
+	all       sync.WaitGroup
+	ended     bool
 }
 
 // StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other image is ErrImagePull. logs is the folder with what
@@ -158,7 +160,9 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	case k.ended:
 	case known == nil && p.DeletionTimestamp == nil:
 		own, cancel := context.WithCancel(ctx)
-		known = &pod{kubelet: k, object: p, cancel: cancel}
+		k.addresses++
+		ip := fmt.Sprintf("127.1.%d.%d", k.addresses/250, k.addresses%250+1)
+		known = &pod{kubelet: k, object: p, cancel: cancel, ip: ip}
 		k.pods[p.UID] = known
 		k.all.Go(func() { known.run(own) })
 	case known == nil: // it never ran here
@@ -224,6 +228,7 @@ type pod struct {
 	*kubelet
 	object *corev1.Pod
 	cancel context.CancelFunc
+	ip     string // of its own, on loopback
 
 	mu         sync.Mutex
 	containers []corev1.ContainerStatus
@@ -259,7 +264,7 @@ func (p *pod) set(ctx context.Context, i int, state corev1.ContainerState, ready
 		c.RestartCount++
 	}
 	c.State, c.Ready, c.Started = state, ready, &ready
-	status := corev1.PodStatus{Phase: corev1.PodPending, PodIP: "127.0.0.1", HostIP: "127.0.0.1", ContainerStatuses: p.containers}
+	status := corev1.PodStatus{Phase: corev1.PodPending, PodIP: p.ip, HostIP: "127.0.0.1", ContainerStatuses: p.containers}
 	all := true
 	for _, c := range p.containers {
 		all = all && c.Ready
@@ -393,7 +398,7 @@ func (p *pod) probe(ctx context.Context, c corev1.Container, probe *corev1.Probe
 			port = named.ContainerPort
 		}
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d%s", port, probe.HTTPGet.Path)
+	url := fmt.Sprintf("http://%s:%d%s", p.ip, port, probe.HTTPGet.Path)
 	for failures := int32(0); ; {
 		select {
 		case <-ctx.Done():

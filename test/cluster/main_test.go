@@ -15,7 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// asWorker is the variable with which this program is a worker in place of a test: good; bad, whose workflows fail; or plain, without versions.
+// asWorker is the variable with which this program is a worker in place of a test: good; bad, whose workflows
+// fail; flaky, whose activities fail at first; or plain, without versions.
 const asWorker = "RAMPART_TEST_WORKER"
 
 const taskQueue = "checkout"
@@ -64,6 +65,12 @@ func work(kind string) error {
 		deployment = worker.DeploymentOptions{}
 	}
 	w := worker.New(c, taskQueue, worker.Options{DeploymentOptions: deployment})
-	image.Register(w)
+	metered := &charges{Registry: w, flaky: kind == "flaky"}
+	if ip := os.Getenv("POD_IP"); ip != "" {
+		if err := metered.serve(ip + ":9090"); err != nil {
+			return err
+		}
+	}
+	image.Register(metered)
 	return w.Run(worker.InterruptCh())
 }

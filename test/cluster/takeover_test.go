@@ -95,7 +95,8 @@ func (d *delivery) differsByAnnotationsAlone(g *guide) {
 		if !strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "-") || strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") {
 			continue
 		}
-		require.Contains(d.t, []string{"-  generation: 1", "+  generation: 2", "+    argocd.argoproj.io/sync-options: Prune=false,Delete=false", "+    kustomize.toolkit.fluxcd.io/prune: disabled"}, line, said)
+		require.Contains(d.t, []string{"-  generation: 1", "+  generation: 2", "+    argocd.argoproj.io/sync-options: Prune=false,Delete=false",
+			"+    helm.sh/resource-policy: keep", "+    kustomize.toolkit.fluxcd.io/prune: disabled"}, line, said)
 	}
 }
 

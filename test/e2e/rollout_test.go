@@ -275,6 +275,7 @@ func TestDrainedVersionGoesInTwoCommits(t *testing.T) {
 	w.eventually("scaled down", func() bool { return strings.Contains(w.manifest(v1), "replicas: 0") })
 	require.NotContains(t, w.manifest(v1), "Prune=false", "the guard is lifted in the same commit")
 	require.NotContains(t, w.manifest(v1), "kustomize.toolkit.fluxcd.io/prune")
+	require.NotContains(t, w.manifest(v1), "helm.sh/resource-policy")
 	w.eventually("removed", func() bool { return w.build("app:v1") == "" })
 	w.eventually("pruned by the cluster", func() bool {
 		return slices.ContainsFunc(w.fleet.Events(), func(e temporalenv.Event) bool {

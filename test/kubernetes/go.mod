@@ -10,6 +10,7 @@ tool (
 	github.com/fluxcd/helm-controller
 	github.com/fluxcd/kustomize-controller
 	github.com/fluxcd/source-controller
+	helm.sh/helm/v3/cmd/helm
 	helm.sh/helm/v4/cmd/helm
 	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager
@@ -22,6 +23,7 @@ require (
 	github.com/fluxcd/helm-controller v1.6.0
 	github.com/fluxcd/kustomize-controller v1.9.6
 	github.com/fluxcd/source-controller v1.9.6
+	helm.sh/helm/v3 v3.21.4
 	helm.sh/helm/v4 v4.2.4
 	k8s.io/kubernetes v1.36.3
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1
@@ -161,7 +163,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/cyberphone/json-canonicalization v0.0.0-20241213102144-19d51d7fe467 // indirect
-	github.com/cyphar/filepath-securejoin v0.6.1 // indirect
+	github.com/cyphar/filepath-securejoin v0.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/desertbit/timer v1.0.1 // indirect
 	github.com/digitorus/pkcs7 v0.0.0-20230818184609-3a137a874352 // indirect
