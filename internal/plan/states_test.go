@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/statetable"
 )
 
-// TestStatesAreInTheTable: the table of docs/cd.md has a row for each state that a status can be in, and no other, and each
-// reason is one of its states.
+// TestStatesAreInTheTable: the table of docs/cd.md has a row for each state that a status can be in, and no other. Each
+// reason is in it.
 func TestStatesAreInTheTable(t *testing.T) {
 	rows := map[string]statetable.Row{}
 	reasons := map[rollout.Reason]bool{}
@@ -39,7 +39,8 @@ func TestStatesAreInTheTable(t *testing.T) {
 		require.Equal(t, want, plan.Status.Conditions)
 		told[state] = true
 	}
-	for _, group := range [][]rowCase{inputRows(), retireRows(), retreatRows(), lostRows(), raiseRows(), resourceRows(), besideRows()} {
+	groups := [][]rowCase{inputRows(), retireRows(), retreatRows(), lostRows(), raiseRows(), resourceRows(), besideRows()}
+	for _, group := range groups {
 		for _, c := range group {
 			t.Run(c.row+"/"+c.name, func(t *testing.T) {
 				tell(t, allowed, c.given)

@@ -1,5 +1,5 @@
-// Package statetable reads the table of docs/cd.md that says what tools make of each state of a worker deployment. Tests hold
-// it against the planner, which makes the states, and against the tools.
+// Package statetable reads the table of docs/cd.md that says what tools make of each state of a worker deployment.
+// Tests hold it against the planner, which makes the states, and against the tools.
 package statetable
 
 import (
@@ -84,7 +84,8 @@ func StateOf(status *v1alpha1.WorkerDeploymentStatus) string {
 	if state.Stalled {
 		text += stalled
 	}
-	if d := status.Decision; state.Reason == rollout.PolicyHold && d != nil && d.Verdict == string(rollout.RollbackEffect) {
+	bad := status.Decision != nil && status.Decision.Verdict == string(rollout.RollbackEffect)
+	if bad && state.Reason == rollout.PolicyHold {
 		text += judgedBad
 	}
 	return text
@@ -106,7 +107,8 @@ func (r Row) Status(now v1alpha1.Time) *v1alpha1.WorkerDeploymentStatus {
 		{v1alpha1.ConditionReconciling, !ready && !r.Stalled},
 		{v1alpha1.ConditionStalled, r.Stalled},
 	} {
-		condition := v1alpha1.Condition{Type: c.kind, Status: v1alpha1.False, Reason: string(r.Reason), Message: "why", LastTransitionTime: now}
+		condition := v1alpha1.Condition{Type: c.kind, Status: v1alpha1.False, Reason: string(r.Reason), Message: "why",
+			LastTransitionTime: now}
 		if c.is {
 			condition.Status = v1alpha1.True
 		}
