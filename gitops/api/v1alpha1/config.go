@@ -171,6 +171,10 @@ type CD struct {
 	// goes on during the ramp with Healthy.
 	// +optional
 	RampHealth RampHealth `json:"rampHealth"`
+	// Hydrator writes the commit that asked for what a commit of the bot has, as ArgoCD's source hydrator does: into its message, which
+	// ArgoCD shows beside the commit, and into hydrator.metadata in the output's folder. No commit is made for that.
+	// +optional
+	Hydrator bool `json:"hydrator,omitempty"`
 }
 
 // ByArgoCD reports whether hints for ArgoCD are rendered.
