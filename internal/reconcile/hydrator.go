@@ -134,11 +134,12 @@ func takeReference(text string) (named referencedCommit, rest string) {
 		case kind == "subject":
 			named.Subject = value
 		case kind == "body":
-			var text string
-			if json.Unmarshal([]byte(raw), &text) != nil {
+			var body string
+			if json.Unmarshal([]byte(raw), &body) != nil {
 				left.WriteString(line)
+				break
 			}
-			named.Body = cut(printable.Text(text), maxDryBody)
+			named.Body = cut(printable.Text(body), maxDryBody)
 		case kind == "sha":
 			named.SHA = value
 		case kind == "repourl":

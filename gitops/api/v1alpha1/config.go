@@ -171,8 +171,9 @@ type CD struct {
 	// goes on during the ramp with Healthy.
 	// +optional
 	RampHealth RampHealth `json:"rampHealth"`
-	// Hydrator writes the commit that asked for what a commit of the bot has, as ArgoCD's source hydrator does: into its message, which
-	// ArgoCD shows beside the commit, and into hydrator.metadata in the output's folder. No commit is made for that.
+	// Hydrator names the commit that asked in each commit of the bot, as ArgoCD's source hydrator does: in trailers of its
+	// message, which ArgoCD shows beside the commit, and in hydrator.metadata in the output's folder. No commit is made for
+	// that alone.
 	// +optional
 	Hydrator bool `json:"hydrator,omitempty"`
 }
