@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// hydratorFile is where Argo CD's source hydrator and GitOps Promoter look for the commit that an output was made from.
+	// hydratorFile is where GitOps Promoter looks for the commit that an output was made from, as Argo CD writes it.
 	hydratorFile = "hydrator.metadata"
 	// referenceTrailer begins the trailers that Argo CD shows beside a commit.
 	referenceTrailer = "Argocd-reference-commit-"
@@ -51,7 +51,8 @@ type referencedCommit struct {
 
 // withOrigin adds the commit that asked to the files and the message of a commit, where the environment wants it and it
 // is known. Of several it is the last one.
-func (r *Reconciler) withOrigin(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision, p rollout.CommitPart) rollout.CommitPart {
+func (r *Reconciler) withOrigin(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision,
+	p rollout.CommitPart) rollout.CommitPart {
 	if !env.Environment.CD.Hydrator || len(of) == 0 {
 		return p
 	}
@@ -95,8 +96,10 @@ func (r *Reconciler) lastOrigin(ctx context.Context, of []*Decision) (last rollo
 func dryCommitOf(origin rollout.GitContext, repository string) dryCommit {
 	subject, body, _ := strings.Cut(strings.TrimSpace(origin.Message), "\n")
 	named, body := takeReference(body)
-	dry := dryCommit{RepoURL: repository, SHA: origin.Commit, Author: address(origin.Author), Date: origin.When.UTC().Format(time.RFC3339),
-		Subject: printable.Line(strings.TrimSpace(subject)), Body: cut(printable.Text(strings.TrimSpace(body)), maxDryBody)}
+	dry := dryCommit{
+		RepoURL: repository, SHA: origin.Commit, Author: address(origin.Author), Date: origin.When.UTC().Format(time.RFC3339),
+		Subject: printable.Line(subject), Body: cut(printable.Text(strings.TrimSpace(body)), maxDryBody),
+	}
 	if named != (referencedCommit{}) {
 		dry.References = []reference{{named}}
 	}
@@ -161,8 +164,9 @@ func (c dryCommit) trailers() string {
 	if c.Body != "" {
 		body = strings.TrimSpace(encoded(c.Body, ""))
 	}
-	for _, t := range [][2]string{{"author", c.Author}, {"date", c.Date}, {"subject", c.Subject}, {"body", body}, {"sha", c.SHA},
-		{"repourl", c.RepoURL}} {
+	for _, t := range [][2]string{
+		{"author", c.Author}, {"date", c.Date}, {"subject", c.Subject}, {"body", body}, {"sha", c.SHA}, {"repourl", c.RepoURL},
+	} {
 		if t[1] != "" {
 			fmt.Fprintf(&b, "%s%s: %s\n", referenceTrailer, t[0], t[1])
 		}

@@ -104,7 +104,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			changed = append(changed, part.Decision)
 			commit.Changes = append(commit.Changes, part.Files...)
 			if of := []*Decision{part.Decision}; each {
-				commit.Parts = append(commit.Parts, r.withOrigin(ctx, env, of, rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}))
+				own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
+				commit.Parts = append(commit.Parts, r.withOrigin(ctx, env, of, own))
 			}
 		}
 	}
@@ -114,7 +115,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			commit.Parts[n-1].Changes = append(slices.Clip(commit.Parts[n-1].Changes), *root)
 		}
 	}
-	all := r.withOrigin(ctx, env, changed, rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, changed)})
+	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, changed)}
+	all = r.withOrigin(ctx, env, changed, all)
 	commit.Changes, commit.Message = all.Changes, all.Message
 	return commit, kept, nil
 }
