@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/statetable"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -236,7 +237,7 @@ var goldens = map[string]func(t *testing.T, show show){
 		s.plan.Status = statusOf(s.plan.Spec, "RolloutComplete", v1alpha1.True, 3)
 		show("ready", s.commit())
 		s.plan.Spec = nil
-		s.plan.Status.Conditions[0].Reason = "InvalidSpec"
+		s.plan.Status.Conditions = statetable.Row{Reason: rollout.InvalidSpec, Stalled: true}.Status(at(4)).Conditions
 		show("spec-gone", s.commit())
 	},
 	"empty": func(t *testing.T, show show) {

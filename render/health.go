@@ -9,39 +9,48 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// health is a word that ArgoCD has for the state of an object. The health checks of ArgoCD and Flux read it from an annotation.
-type health string
+// Health is a word of ArgoCD for the state of an object. Health checks read it from an annotation.
+type Health string
 
+// The healths of a worker deployment.
 const (
-	healthy     health = "Healthy"
-	progressing health = "Progressing"
-	// suspended waits for a person.
-	suspended health = "Suspended"
-	degraded  health = "Degraded"
+	// Healthy says that the target is current.
+	Healthy Health = "Healthy"
+	// Progressing says that the rollout goes on by itself.
+	Progressing Health = "Progressing"
+	// Suspended says that the rollout waits on purpose: for a person, or for what a policy asks for, such as the end of a freeze.
+	Suspended Health = "Suspended"
+	// Degraded says that something failed.
+	Degraded Health = "Degraded"
 )
 
-// healthOf judges a worker deployment by its conditions; ramp is the health of one whose target ramps.
-func healthOf(conditions []v1alpha1.Condition, ramp v1alpha1.RampHealth) health {
-	stalled := false
-	for _, c := range conditions {
-		stalled = stalled || c.Type == v1alpha1.ConditionStalled && c.Status == v1alpha1.True
-	}
-	for _, c := range conditions {
-		if c.Type != v1alpha1.ConditionReady {
-			continue
+// HealthOf judges a worker deployment, for health checks and for commit statuses. The verdict is that of the status's
+// decision; ramp is the health while the target ramps.
+func HealthOf(state rollout.State, verdict rollout.Effect, ramp v1alpha1.RampHealth) Health {
+	switch state.Reason {
+	case rollout.AwaitingApproval, rollout.ManualHold:
+		return Suspended
+	case rollout.PolicyHold:
+		if verdict == rollout.RollbackEffect { // a policy found the version bad, and no version before it can take its traffic
+			return Degraded
 		}
-		switch reason := rollout.Reason(c.Reason); {
-		case c.Status == v1alpha1.True:
-			return healthy
-		case reason == rollout.AwaitingApproval || reason == rollout.ManualHold:
-			return suspended
-		case stalled:
-			return degraded
-		case reason == rollout.Ramping && ramp == v1alpha1.RampHealthy:
-			return healthy
-		}
+		return Suspended
 	}
-	return progressing
+	switch {
+	case state.Stalled:
+		return Degraded
+	case state.Reason == rollout.RolloutComplete, state.Reason == rollout.Ramping && ramp == v1alpha1.RampHealthy:
+		return Healthy
+	}
+	return Progressing
+}
+
+// Verdict is that of a status's decision; "" where there is no decision.
+func Verdict(status *v1alpha1.WorkerDeploymentStatus) rollout.Effect {
+	if status == nil || status.Decision == nil {
+		return ""
+	}
+	return rollout.Effect(status.Decision.Verdict)
 }
 
 // ignoreDraining keeps the Deployments of versions that get no new workflows out of the health of ArgoCD's Application: the image of an old one may be gone,

@@ -7,31 +7,24 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/statetable"
 )
 
+// TestHealth: the annotation says for each state what the table of docs/cd.md says, and Healthy for a ramp that counts as such.
 func TestHealth(t *testing.T) {
-	for _, tc := range []struct {
-		ready   v1alpha1.ConditionStatus
-		reason  rollout.Reason
-		stalled v1alpha1.ConditionStatus
-		ramp    v1alpha1.RampHealth
-		want    health
-	}{
-		{v1alpha1.True, rollout.RolloutComplete, v1alpha1.False, v1alpha1.RampProgressing, healthy},
-		{v1alpha1.False, rollout.WaitingForPollers, v1alpha1.False, v1alpha1.RampHealthy, progressing},
-		{v1alpha1.False, rollout.WaitingForPollers, v1alpha1.True, v1alpha1.RampProgressing, degraded},
-		{v1alpha1.False, rollout.Ramping, v1alpha1.False, v1alpha1.RampProgressing, progressing},
-		{v1alpha1.False, rollout.Ramping, v1alpha1.False, v1alpha1.RampHealthy, healthy},
-		{v1alpha1.False, rollout.Ramping, v1alpha1.True, v1alpha1.RampHealthy, degraded},
-		{v1alpha1.False, rollout.AwaitingApproval, v1alpha1.False, v1alpha1.RampProgressing, suspended},
-		{v1alpha1.False, rollout.ManualHold, v1alpha1.True, v1alpha1.RampHealthy, suspended},
-		{v1alpha1.False, rollout.GateHasFailed, v1alpha1.True, v1alpha1.RampHealthy, degraded},
-	} {
-		conditions := []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: tc.ready, Reason: string(tc.reason)},
-			{Type: v1alpha1.ConditionProgressing, Status: v1alpha1.True}, {Type: v1alpha1.ConditionStalled, Status: tc.stalled}}
-		require.Equal(t, tc.want, healthOf(conditions, tc.ramp), "%+v", tc)
+	for _, row := range statetable.Rows(t) {
+		for _, ramp := range []v1alpha1.RampHealth{v1alpha1.RampProgressing, v1alpha1.RampHealthy} {
+			want := row.ArgoCD
+			if row.Reason == rollout.Ramping && ramp == v1alpha1.RampHealthy {
+				want = "Healthy"
+			}
+			s := newScene(t, checkoutSpec, noAuth())
+			s.plan.Environment.CD.RampHealth, s.plan.Status = ramp, row.Status(epoch)
+			s.commit()
+			require.Contains(t, s.record.Files[statusFile].Data, "rampart.dev/health: "+want+"\n", "%s, %s", row.State, ramp)
+		}
 	}
-	require.Equal(t, progressing, healthOf(nil, v1alpha1.RampHealthy))
+	require.Equal(t, Progressing, HealthOf(rollout.State{}, "", v1alpha1.RampHealthy), "no conditions yet")
 }
 
 // The Deployment of a version that only drains does not count for the health of ArgoCD's Application, from the commit on that makes another one the target and current. It

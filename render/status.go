@@ -122,7 +122,8 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	for key, value := range summary(status) {
 		putText(annotations, key, value, false)
 	}
-	annotations[rollout.AnnotationHealth] = string(healthOf(status.Conditions, ramp))
+	state, _ := rollout.StateOf(status.Conditions)
+	annotations[rollout.AnnotationHealth] = string(HealthOf(state, Verdict(&status), ramp))
 	if err := keepPlaceholders(object); err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -93,6 +94,7 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	if err != nil {
 		return nil, errors.Join(err, with.close())
 	}
+	bot.RepositoryURL = pageOf(on, f.repository.url)
 	bot.Proposer = a.proposer(on.forge, f.repository, repo, judges)
 	keeper, err := a.keeper(f, repo, bot)
 	if err != nil {
@@ -110,6 +112,20 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 		keeper.keep()
 		return with.close()
 	}}, nil
+}
+
+// pageOf is the address of a repository for people: its page on a forge, else the URL that it is cloned from without
+// credentials; "" where that is none.
+func pageOf(on located, clone string) string {
+	if on.at.Base != "" {
+		return on.at.URL()
+	}
+	u, err := url.Parse(clone)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	u.User = nil
+	return u.String()
 }
 
 // connected is what a bot works with. pods is nil where no cluster is read.

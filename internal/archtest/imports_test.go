@@ -76,6 +76,7 @@ var rules = map[string]rule{
 	"internal/githubapp":  {ours: []string{"internal/printable", "internal/outgoing"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/outgoing":   {ours: []string{"internal/printable"}, never: []string{"os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/webhook":    {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
+	"internal/statetable": {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/parity":     {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":   {},
 	"internal/mutation":   {never: []string{opa, sdk, git, cobra}},

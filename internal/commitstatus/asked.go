@@ -12,6 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/render"
 )
 
 // standing is where a worker deployment is with what a commit asked for.
@@ -39,10 +40,10 @@ func standingOf(d *reconcile.Decision, commit string, was standing) standing {
 		}
 		return now
 	}
-	switch waits := slices.Contains([]rollout.Reason{rollout.PolicyHold, rollout.AwaitingApproval, rollout.ManualHold}, state.Reason); {
-	case state.Stalled && !waits: // for people, or for what a policy waits for, a rollout waits
+	switch render.HealthOf(state, render.Verdict(d.Plan.Status), v1alpha1.RampProgressing) {
+	case render.Degraded:
 		now.state, now.text = forge.StatusFailure, now.text+": "+state.Message
-	case state.Reason == rollout.RolloutComplete:
+	case render.Healthy:
 		now.state, now.text = forge.StatusSuccess, "rollout complete"
 	default:
 		now.state = forge.StatusPending

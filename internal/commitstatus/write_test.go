@@ -15,6 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/statetable"
 )
 
 func (s *said) SetStatus(ctx context.Context, commit string, st forge.Status) error {
@@ -319,4 +320,18 @@ func TestWithinTheBudget(t *testing.T) {
 		require.Len(t, s.on.news(), 100-60-burst+1)
 		require.Len(t, s.on.asked, 1)
 	})
+}
+
+// TestStatesOfTheTable: a commit has the status that the table of docs/cd.md says for each state.
+func TestStatesOfTheTable(t *testing.T) {
+	for _, row := range statetable.Rows(t) {
+		d := &reconcile.Decision{Plan: rollout.Plan{Status: row.Status(v1alpha1.Time{})}}
+		for _, before := range []forge.StatusState{"", forge.StatusPending, forge.StatusFailure} {
+			want := forge.StatusState(row.Commit)
+			if want == "as before" {
+				want = before
+			}
+			require.Equal(t, want, standingOf(d, "abc", standing{commit: "abc", state: before}).state, row.State)
+		}
+	}
 }

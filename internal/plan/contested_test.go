@@ -58,7 +58,7 @@ func TestContested(t *testing.T) {
 	lowered := decide(t, of(rampsAt(10, time.Minute), barsBuild("v2"), claimed(owner, rollout.Rival{Environment: "stage", ManagerIdentity: owner})), allowed)
 	require.Equal(t, []string{"ClearRamp  0"}, sayCall(lowered.Lower), "traffic is taken back all the same")
 	unread := of(candidate(), claimed("", another), func(g *given) {
-		g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Message: "away"}}
+		g.Observation = rollout.Observation{At: noon, Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "away"}}
 	})
 	require.NotContains(t, condition(decide(t, unread, allowed).Status, v1alpha1.ConditionReady).Message, "both claim", "while Temporal is not read, nobody is told that it is another's")
 }

@@ -413,6 +413,7 @@ func decide(t require.TestingT, s rollout.Snapshot, judge func(rollout.Proposal)
 	plan := Resolve(s, p, judge(p))
 	require.Empty(t, Never(s, plan))
 	require.Subset(t, Rows(), p.Rows())
+	requireTabled(t, plan.Status)
 	return plan
 }
 

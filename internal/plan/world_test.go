@@ -201,6 +201,7 @@ func (w *world) decide(s rollout.Snapshot) rollout.Plan {
 	p := Propose(s)
 	plan := Resolve(s, p, w.judge(p))
 	require.Empty(w.t, Never(s, plan), "row %s", plan.Row)
+	requireTabled(w.t, plan.Status)
 	if w.after != nil {
 		w.after(s, plan)
 	}

@@ -25,6 +25,8 @@ type Reconciler struct {
 	Helper    Helper
 	// Lister lets settled worker deployments be left alone; nil: each of them is described in every cycle.
 	Lister Lister
+	// RepositoryURL is where commits name the commit that asked, for Argo CD; "": without an address.
+	RepositoryURL string
 	// Decisions are kept here; nil: nowhere.
 	Decisions DecisionLog
 	// Patience is how long the repository is waited for before traffic is taken back on what was known of it, and again until it answers;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -112,7 +113,9 @@ func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {
 	for _, f := range c.Changes {
 		name, below := strings.CutPrefix(f.Path, d.Record.Dir+"/")
 		if !below {
-			s.world.Environments[0].RootFile = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
+			if path.Base(f.Path) == "kustomization.yaml" {
+				s.world.Environments[0].RootFile = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}
+			}
 			continue
 		}
 		d.Record.Files[name] = rollout.File{Data: f.Data, Hash: blobHash(f.Data)}

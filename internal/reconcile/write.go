@@ -103,8 +103,9 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 		if len(part.Files) > 0 {
 			changed = append(changed, part.Decision)
 			commit.Changes = append(commit.Changes, part.Files...)
-			if each {
-				commit.Parts = append(commit.Parts, rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, []*Decision{part.Decision})})
+			if of := []*Decision{part.Decision}; each {
+				own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
+				commit.Parts = append(commit.Parts, r.withOrigin(ctx, env, of, own))
 			}
 		}
 	}
@@ -114,6 +115,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			commit.Parts[n-1].Changes = append(slices.Clip(commit.Parts[n-1].Changes), *root)
 		}
 	}
-	commit.Message = message(env.Environment.Name, changed)
+	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, changed)}
+	all = r.withOrigin(ctx, env, changed, all)
+	commit.Changes, commit.Message = all.Changes, all.Message
 	return commit, kept, nil
 }

@@ -192,11 +192,9 @@ func newDeployment(d Decided) Deployment {
 
 // StateOf is what the status will say; where none is written, what the rules say.
 func StateOf(proposal rollout.Proposal, plan rollout.Plan) rollout.State {
-	if st := plan.Status; st != nil {
-		if c := condition(st.Conditions, v1alpha1.ConditionReady); c != nil {
-			stalled := condition(st.Conditions, v1alpha1.ConditionStalled)
-			return rollout.State{Reason: rollout.Reason(c.Reason), Message: c.Message,
-				Stalled: stalled != nil && stalled.Status == v1alpha1.True}
+	if plan.Status != nil {
+		if state, told := rollout.StateOf(plan.Status.Conditions); told {
+			return state
 		}
 	}
 	return proposal.State

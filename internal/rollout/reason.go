@@ -1,5 +1,7 @@
 package rollout
 
+import "github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+
 // Reason is a condition reason. Those of the first group are the in-cluster controller's.
 type Reason string
 
@@ -31,3 +33,16 @@ const (
 	ManualHold           Reason = "ManualHold"
 	Retiring             Reason = "Retiring"
 )
+
+// StateOf is the state that the conditions of a status tell; false without a Ready condition.
+func StateOf(conditions []v1alpha1.Condition) (state State, ok bool) {
+	for _, c := range conditions {
+		switch c.Type {
+		case v1alpha1.ConditionReady:
+			state.Reason, state.Message, ok = Reason(c.Reason), c.Message, true
+		case v1alpha1.ConditionStalled:
+			state.Stalled = c.Status == v1alpha1.True
+		}
+	}
+	return state, ok
+}

@@ -41,8 +41,26 @@ metadata: {name: default}
 spec: {sourceRepos: ["*"], destinations: [{server: "*", namespace: "*"}], clusterResourceWhitelist: [{group: "*", kind: "*"}]}
 `
 
+// argoCD starts further programs of an Argo CD that runs.
+type argoCD struct {
+	start func(name string, args ...string)
+	repo  string // the port of its repo-server
+}
+
+// server runs Argo CD's API server, which its pages and its command ask, and gives its URL. It asks nobody who they are.
+func (a argoCD) server(t testing.TB, kubeconfig string) string {
+	t.Helper()
+	port := freePort(t)
+	a.start("argocd-server", "--kubeconfig", kubeconfig, "--namespace", "argocd", "--address", "127.0.0.1", "--port", port,
+		"--metrics-address", "127.0.0.1", "--metrics-port", freePort(t), "--repo-server", "127.0.0.1:"+a.repo,
+		"--repo-server-plaintext", "--insecure", "--disable-auth", "--staticassets", t.TempDir())
+	url := "http://127.0.0.1:" + port
+	eventually(t, func() error { return healthy(url + "/healthz") })
+	return url
+}
+
 // ArgoCD runs Argo CD's application-controller and repo-server, with Redis, until the test ends.
-func (s *Server) ArgoCD(t testing.TB) {
+func (s *Server) ArgoCD(t testing.TB) argoCD {
 	t.Helper()
 	argocd := program(t, "argocd")
 	bin := filepath.Dir(argocd)
@@ -82,4 +100,5 @@ func (s *Server) ArgoCD(t testing.TB) {
 		return conn.Close()
 	})
 	eventually(t, func() error { return healthy("http://127.0.0.1:" + metrics + "/healthz") })
+	return argoCD{start, repo}
 }

@@ -171,6 +171,11 @@ type CD struct {
 	// goes on during the ramp with Healthy.
 	// +optional
 	RampHealth RampHealth `json:"rampHealth"`
+	// Hydrator names the commit that asked in each commit of the bot, as ArgoCD's source hydrator does: in trailers of its
+	// message, which ArgoCD shows beside the commit, and in hydrator.metadata in the output's folder. No commit is made for
+	// that alone.
+	// +optional
+	Hydrator bool `json:"hydrator,omitempty"`
 }
 
 // ByArgoCD reports whether hints for ArgoCD are rendered.

@@ -1,0 +1,157 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// asked is a scene that knows which commit asked.
+type asked struct {
+	*scene
+	origin rollout.GitContext
+}
+
+func (a asked) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	out := make([]rollout.GitContext, len(snapshots))
+	for i := range out {
+		out[i] = a.origin
+	}
+	return out, nil
+}
+
+var ada = rollout.GitContext{
+	Commit: strings.Repeat("c0ffee00", 5), Author: "Ada Lovelace <ada@example.com>", When: time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC),
+	Message: "Roll out checkout v2\n\nIt charges <once> & no more.\n\nArgocd-reference-commit-sha: abcdef0\nSigned-off-by: Ada\n",
+}
+
+// TestHydrator: each commit that has a file of a worker deployment names the commit that asked, if the environment wants it
+// and it is known. What it names makes no commit.
+func TestHydrator(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hydrator bool
+		origin   rollout.GitContext
+		commits  v1alpha1.CommitsPer
+		want     bool
+	}{
+		"wanted":                             {hydrator: true, origin: ada, want: true},
+		"wanted, commits of their own":       {hydrator: true, origin: ada, commits: v1alpha1.CommitPerDeployment, want: true},
+		"not wanted":                         {origin: ada},
+		"the commit that asked is not known": {hydrator: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := asked{newScene(t), tc.origin}
+			env := &a.world.Environments[0].Environment
+			env.CD.Hydrator, env.Output.Commits = tc.hydrator, tc.commits
+			a.world.Environments[0].Deployments[0].Environment = *env
+			r := a.reconciler()
+			r.Source, r.RepositoryURL = a, "https://git.example.com/platform/workers"
+			a.once(r)
+			require.Len(t, a.commits, 1)
+			parts := a.commits[0].Parts
+			if tc.commits == "" {
+				parts = []rollout.CommitPart{{Changes: a.commits[0].Changes, Message: a.commits[0].Message}}
+			}
+			require.Len(t, parts, 1)
+			var file string
+			for _, c := range parts[0].Changes {
+				if c.Path == "deploy/hydrator.metadata" {
+					file = c.Data
+				}
+			}
+			require.Equal(t, tc.want, file != "")
+			require.Equal(t, tc.want, strings.Contains(parts[0].Message, "Argocd-reference-commit"))
+			a.once(r)
+			require.Len(t, a.commits, 1, "nothing else changed")
+			if !tc.want {
+				return
+			}
+			require.Equal(t, `{
+  "repoURL": "https://git.example.com/platform/workers",
+  "drySha": "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00",
+  "author": "Ada Lovelace <ada@example.com>",
+  "date": "2026-03-01T11:00:00Z",
+  "subject": "Roll out checkout v2",
+  "body": "It charges <once> & no more.\n\nSigned-off-by: Ada",
+  "references": [
+    {
+      "commit": {
+        "sha": "abcdef0"
+      }
+    }
+  ]
+}
+`, file)
+			_, trailers, _ := strings.Cut(parts[0].Message, "\n\nRampart-Spec: ")
+			_, trailers, _ = strings.Cut(trailers, "Argocd-")
+			require.Equal(t, `reference-commit-author: Ada Lovelace <ada@example.com>
+Argocd-reference-commit-date: 2026-03-01T11:00:00Z
+Argocd-reference-commit-subject: Roll out checkout v2
+Argocd-reference-commit-body: "It charges <once> & no more.\n\nSigned-off-by: Ada"
+Argocd-reference-commit-sha: c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
+Argocd-reference-commit-repourl: https://git.example.com/platform/workers
+`, trailers)
+			require.NotContains(t, trailers, "\n\n", "trailers are one paragraph")
+		})
+	}
+}
+
+// TestLastOrigin: of the commits that asked for what a commit has, the last one is named.
+func TestLastOrigin(t *testing.T) {
+	later, unknown := ada, rollout.GitContext{Branch: "main"}
+	later.Commit, later.When = strings.Repeat("1", 40), ada.When.Add(time.Minute)
+	r := newScene(t).reconciler()
+	of := func(all ...rollout.GitContext) (out []*Decision) {
+		for _, git := range all {
+			out = append(out, &Decision{Snapshot: rollout.Snapshot{Git: git}})
+		}
+		return out
+	}
+	got, ok := r.lastOrigin(t.Context(), of(ada, later, unknown))
+	require.True(t, ok)
+	require.Equal(t, later.Commit, got.Commit)
+	_, ok = r.lastOrigin(t.Context(), of(unknown))
+	require.False(t, ok)
+}
+
+// What a commit says is made fit to be read by machines: one line each, in their forms, or left out.
+func TestDryCommit(t *testing.T) {
+	with := func(author, message string) dryCommit {
+		origin := ada
+		origin.Author, origin.Message = author, message
+		return dryCommitOf(origin, "")
+	}
+	for author, want := range map[string]string{
+		"Ada <ada@example.com>":       "Ada <ada@example.com>",
+		"Zoë (CI) <zoe@example.com>":  "Zoë (CI) <zoe@example.com>",
+		"J. Doe, Jr. <j@example.com>": `"J. Doe, Jr." <j@example.com>`,
+		"nobody <>":                   "",
+		"bot <no address>":            "",
+		"a\n\nb <a@example.com>":      "a b <a@example.com>",
+	} {
+		require.Equal(t, want, with(author, "x").Author, author)
+	}
+	all := with("", "subject\u202e\n\nbody\u202e\n\nArgocd-reference-commit-body: \"a  b\\nArgocd-reference-commit-sha: 1\"\n"+
+		"Argocd-reference-commit-author: Code <code@example.com>\nArgocd-reference-commit-date: 2026-01-01T00:00:00Z\n"+
+		"Argocd-reference-commit-subject: code\nArgocd-reference-commit-repourl: https://git.example.com/code\n"+
+		"Argocd-reference-commit-other: x\nArgocd-reference-commit-body: no JSON\n")
+	require.Equal(t, "subject\\u202e", all.Subject)
+	require.Equal(t, "body\\u202e\n\nArgocd-reference-commit-other: x\nArgocd-reference-commit-body: no JSON", all.Body)
+	require.Equal(t, []reference{{referencedCommit{Author: "Code <code@example.com>", Date: "2026-01-01T00:00:00Z", Subject: "code",
+		Body: "a  b\nArgocd-reference-commit-sha: 1", RepoURL: "https://git.example.com/code"}}}, all.References)
+	require.True(t, json.Valid([]byte(all.file())))
+
+	long := with("", "x\n\n"+strings.Repeat("y", 1<<20))
+	require.Len(t, []rune(long.Body), maxDryBody)
+	for _, line := range strings.Split(strings.TrimSpace(long.trailers()), "\n") {
+		require.True(t, strings.HasPrefix(line, "Argocd-reference-commit-"), line)
+	}
+	require.NotContains(t, with("", "").trailers(), "subject", "a commit that says nothing")
+}
