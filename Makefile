@@ -236,7 +236,10 @@ release-snapshot: $(RELEASERS) $(if $(COSIGN_PRIVATE_KEY),$(SIGNER)) ## a releas
 	$(RELEASING) goreleaser release --snapshot --clean $(if $(COSIGN_PRIVATE_KEY),,--skip=sign)
 
 .PHONY: test-release
-test-release: release-snapshot ## looks at what is released: ten minutes, as each platform is built
+test-release: $(SIGNER) ## a release that is not published, signed with a key of its own, and the tests that look at it: ten minutes, as each platform is built
+	rm -rf $(BIN)/signing && mkdir -p $(BIN)/signing
+	cd $(BIN)/signing && export COSIGN_PASSWORD= && ../../$(SIGNER) generate-key-pair && ../../$(SIGNER) signing-config create --out nowhere.json
+	COSIGN_PASSWORD= COSIGN_SIGNING_CONFIG=$(BIN)/signing/nowhere.json COSIGN_PRIVATE_KEY="$$(cat $(BIN)/signing/cosign.key)" $(MAKE) release-snapshot
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 ./release
 
 # IMAGE is where the image goes, with the tag TAG; its name with its digest is written into dist/image.
