@@ -3,6 +3,7 @@ package cluster
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"log"
@@ -191,10 +192,17 @@ func TestImage(t *testing.T) {
 		require.Len(t, layers, 1)
 		text, err := layers[0].Uncompressed()
 		require.NoError(t, err)
-		listed, err := io.ReadAll(text)
-		require.NoError(t, errors.Join(err, text.Close()))
-		require.Contains(t, string(listed), `"SPDX-2.3"`)
-		require.Contains(t, string(listed), "pkg:golang/go.temporal.io/sdk@")
+		var listed struct {
+			SPDXVersion string
+			Packages    []struct{ Name string }
+		}
+		require.NoError(t, errors.Join(json.NewDecoder(text).Decode(&listed), text.Close()))
+		require.Equal(t, "SPDX-2.3", listed.SPDXVersion)
+		var modules []string
+		for _, p := range listed.Packages {
+			modules = append(modules, p.Name)
+		}
+		require.Subset(t, modules, []string{"github.com/rampart-gitops/rampart", "go.temporal.io/sdk", "github.com/open-policy-agent/opa"})
 	}
 	again := publish(t).images()
 	for platform, image := range images {
