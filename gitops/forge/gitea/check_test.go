@@ -59,7 +59,7 @@ func TestLacks(t *testing.T) {
 func TestHooks(t *testing.T) {
 	w := newWorld(t)
 	create := func(url string, active bool, events ...string) {
-		_, _, err := w.repo.Owned(t).CreateRepoHook(w.repo.Owner, w.repo.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: active, Events: events,
+		_, _, err := w.owner.Client(t).CreateRepoHook(w.repo.Owner, w.repo.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: active, Events: events,
 			Config: map[string]string{"url": url, "content_type": "json"}})
 		require.NoError(t, err)
 	}
