@@ -62,7 +62,7 @@ func (s snapshot) documented(t *testing.T, words string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
 	require.NoError(t, err)
-	found := regexp.MustCompile(`(?m)^\$ (` + regexp.QuoteMeta(words) + `.*(?:\\\n.*)*)$`).FindSubmatch(page)
+	found := regexp.MustCompile(`(?m)^\$ (` + regexp.QuoteMeta(words) + `(?:.*\\\n)*.*)$`).FindSubmatch(page)
 	require.NotNil(t, found, words)
 	return strings.ReplaceAll(string(found[1]), "rampart_0.1.0", "rampart_"+s.version)
 }
