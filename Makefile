@@ -207,7 +207,7 @@ $(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
 	chmod -R u+w $(@D) && touch $@
 
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux and a real Argo CD; needs etcd and Redis
+test-cluster: crds-current kubernetes flux argocd $(BIN)/ko-$(KO)/ko ## what reaches a cluster, on a real Kubernetes, by a real Flux and a real Argo CD; needs etcd and Redis
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
 
 .PHONY: race
