@@ -230,7 +230,8 @@ $(BIN)/ko-$(KO)/ko:
 $(SIGNER):
 	$(INSTALL) github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN)
 
-# COSIGN_PRIVATE_KEY, with COSIGN_PASSWORD, signs a snapshot; COSIGN_SIGNING_CONFIG says which public services may hear of it.
+# COSIGN_PRIVATE_KEY, with COSIGN_PASSWORD, signs a snapshot; COSIGN_SIGNING_CONFIG says which public services may hear
+# of it.
 .PHONY: release-snapshot
 release-snapshot: $(RELEASERS) $(if $(COSIGN_PRIVATE_KEY),$(SIGNER)) ## a release in dist/ that is not published, signed only with COSIGN_PRIVATE_KEY
 	$(RELEASING) goreleaser release --snapshot --clean $(if $(COSIGN_PRIVATE_KEY),,--skip=sign)

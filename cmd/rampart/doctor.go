@@ -38,11 +38,13 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
 		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
 its configuration, specs and policies can be used; that commits can be signed; that each Temporal answers, and whether its release lacks something; that
-the forge accepts the token, that this may do what the bot does, and that the branches are protected and take its pushes; with --webhook-url, that a webhook of the repository leads
-there, and that its last delivery arrived; that the clock agrees with the Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker controller beside them. Each
-line says what is so, and what to do where something is wrong. It changes nothing.
+the forge accepts the token, that this may do what the bot does, and that the branches are protected and take its
+pushes; with --webhook-url, that a webhook of the repository leads there, and that its last delivery arrived; that the
+clock agrees with the Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom
+resource definitions, without the in-cluster worker controller beside them. Each line says what is so, and what to do where something is wrong. It changes nothing.
 
-Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1 if a check failed; a warning fails none.`,
+Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1 if
+a check failed; a warning fails none.`,
 		Example: `  rampart doctor --repo https://git.example.com/team/workers.git --git-token-file token
   rampart doctor --config bot.yaml --kubeconfig prod.yaml`,
 		Args:              noArgs,
@@ -68,7 +70,8 @@ Forges tell their webhooks to those who administer the repository, and not all t
 	a.addLimits(cmd, &server)
 	a.addForge(cmd, &on)
 	a.addPolicies(cmd)
-	cmd.Flags().StringVar(&webhook, "webhook-url", "", "address at which the forge reaches the bot's webhooks, such as https://rampart.example.com/webhook")
+	cmd.Flags().StringVar(&webhook, "webhook-url", "",
+		"address at which the forge reaches the bot's webhooks, such as https://rampart.example.com/webhook")
 	k8s.add(cmd, "kubeconfig of the cluster that ArgoCD or Flux applies to")
 	return cmd
 }
@@ -276,7 +279,8 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 	}
 	if at.Kind == forge.KindNone || at.Kind == "" {
 		if d.webhook != "" {
-			d.warn("webhooks", "without a forge nobody can be asked about "+d.webhook, "push a commit: the bot's log has a line for each delivery")
+			d.warn("webhooks", "without a forge nobody can be asked about "+d.webhook,
+				"push a commit: the bot's log has a line for each delivery")
 		}
 		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
 		return
@@ -320,25 +324,32 @@ func (d *doctor) hooks(ctx context.Context, ask forge.Checker) {
 	hooks, err := ask.Hooks(ctx)
 	var refused *forge.RefusedError
 	if errors.As(err, &refused) {
-		d.warn(name, err.Error(), "look at the webhooks in the repository's settings, or run this check with the token of somebody who administers it")
+		d.warn(name, err.Error(),
+			"look at the webhooks in the repository's settings, or run this check with the token of somebody who administers it")
 		return
 	}
 	if err != nil {
 		d.fail(name, err.Error(), "")
 		return
 	}
-	i := slices.IndexFunc(hooks, func(h forge.Hook) bool { return strings.TrimSuffix(h.URL, "/") == strings.TrimSuffix(d.webhook, "/") })
+	i := slices.IndexFunc(hooks, func(h forge.Hook) bool {
+		return strings.TrimSuffix(h.URL, "/") == strings.TrimSuffix(d.webhook, "/")
+	})
 	if i < 0 {
-		d.fail(name, fmt.Sprintf("none of the repository's webhooks (%d) leads to %s", len(hooks), d.webhook), "add one: docs/webhooks.md; one of the organization or the group is not seen here")
+		d.fail(name, fmt.Sprintf("none of the repository's webhooks (%d) leads to %s", len(hooks), d.webhook),
+			"add one: docs/webhooks.md; one of the organization or the group is not seen here")
 		return
 	}
 	switch hook := hooks[i]; {
 	case !hook.Active:
-		d.fail(name, "the webhook to "+d.webhook+" is turned off", "turn it on in the repository's settings, once the bot answers there")
+		d.fail(name, "the webhook to "+d.webhook+" is turned off",
+			"turn it on in the repository's settings, once the bot answers there")
 	case !hook.Pushes:
-		d.fail(name, "the webhook to "+d.webhook+" does not tell of pushes", "docs/webhooks.md lists the events that it needs")
+		d.fail(name, "the webhook to "+d.webhook+" does not tell of pushes",
+			"docs/webhooks.md lists the events that it needs")
 	case hook.Failed:
-		d.fail(name, "the last delivery to "+d.webhook+" failed: "+hook.Last, "with 401 the secrets differ: RAMPART_WEBHOOK_SECRET and the webhook's; else see that the forge reaches that address")
+		d.fail(name, "the last delivery to "+d.webhook+" failed: "+hook.Last,
+			"with 401 the secrets differ, the bot's and the webhook's; else see that the forge reaches that address")
 	case hook.Last == "":
 		d.pass(name, "one leads to %s; the forge does not tell whether deliveries arrive", d.webhook)
 	default:

@@ -36,7 +36,8 @@ func TestDoctorClock(t *testing.T) {
 	}
 }
 
-// doctor tells of each forge that it has an interface for what the token lacks, whether branches take pushes, and whether webhooks arrive.
+// doctor tells of each forge that it has an interface for what the token lacks, whether branches take pushes, and
+// whether webhooks arrive.
 func TestDoctorOnForges(t *testing.T) {
 	const here = "https://rampart.example.com/webhook"
 	events := []string{"push", "pull_request"}
@@ -83,7 +84,9 @@ func TestDoctorOnForges(t *testing.T) {
 			{forgetest.Hook{URL: here, Events: events, Off: true}, "failed   webhooks: the webhook to " + here + " is turned off"},
 			{forgetest.Hook{URL: here, Events: []string{"pull_request"}, Code: 202}, "failed   webhooks: the webhook to " + here + " does not tell of pushes"},
 		} {
-			world.SetRules(func(r *forgetest.Rules) { r.Hooks = []forgetest.Hook{{URL: "https://elsewhere.example.com", Events: events}, c.hook} })
+			world.SetRules(func(r *forgetest.Rules) {
+				r.Hooks = []forgetest.Hook{{URL: "https://elsewhere.example.com", Events: events}, c.hook}
+			})
 			require.Contains(t, look(bot, here), c.want, kind)
 		}
 	}

@@ -45,11 +45,13 @@ type Forge interface {
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
-// Checker tells what the token and its account may do, and changes nothing. It serves diagnosis: the bot's work does not depend on it.
+// Checker tells what the token and its account may do, and changes nothing. It serves diagnosis: the bot's work does
+// not depend on it.
 type Checker interface {
 	// Branch tells about a branch; nil: it is not there.
 	Branch(ctx context.Context, name string) (*Branch, error)
-	// Lacks gives an error for each part of the bot's work that is refused. statuses says that commit statuses are a part of it.
+	// Lacks gives an error for each part of the bot's work that is refused. statuses says that commit statuses are a
+	// part of it.
 	Lacks(ctx context.Context, statuses bool) []error
 	// Hooks lists the webhooks of the repository. Forges tell those who administer it: to others it is a *RefusedError.
 	Hooks(ctx context.Context) ([]Hook, error)

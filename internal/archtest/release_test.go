@@ -20,7 +20,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestOneRelease: the charts, the manifests and the documents are of one release, and name the image and the workflow that it comes from.
+// TestOneRelease: the charts, the manifests and the documents are of one release, and name the image and the workflow
+// that it comes from.
 func TestOneRelease(t *testing.T) {
 	type chart struct{ Version, AppVersion string }
 	var bot, crds chart
@@ -46,7 +47,8 @@ func TestOneRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseWorkflow: the workflow that publishes runs on tags alone, may do nothing but what its one job needs, and pins each action to a commit.
+// TestReleaseWorkflow: the workflow that publishes runs on tags alone, may do nothing but what its one job needs, and
+// pins each action to a commit.
 func TestReleaseWorkflow(t *testing.T) {
 	var workflow struct {
 		On          map[string]struct{ Tags []string }

@@ -28,8 +28,8 @@ func (p *pod) user() (user, group int64) {
 	return user, group
 }
 
-// mounts makes the folders of a container's volumes, and replaces the paths that they are mounted at by them. In an image's root they are at these paths, empty, and the pod's user
-// owns them.
+// mounts makes the folders of a container's volumes, and replaces the paths that they are mounted at by them. In an
+// image's root they are at these paths, empty, and the pod's user owns them.
 func (p *pod) mounts(ctx context.Context, c corev1.Container, root string) (*strings.Replacer, error) {
 	var pairs []string
 	for _, m := range c.VolumeMounts {

@@ -39,8 +39,9 @@ func readGuide(t *testing.T, name string) []step {
 	return out
 }
 
-// follow writes the files that come next, runs the commands of the block after them, and compares what they print with what the block has: each line of it has to come, in that order, and a line "..." stands for any
-// lines. A command fails only where "$ echo $?" comes next; cd counts for all that follow.
+// follow writes the files that come next, runs the commands of the block after them, and compares what they print with
+// what the block has: each line of it has to come, in that order, and a line "..." stands for any lines. A command
+// fails only where "$ echo $?" comes next; cd counts for all that follow.
 func (g *guide) follow() {
 	g.t.Helper()
 	for ; len(g.blocks) > 0 && g.blocks[0].file != ""; g.blocks = g.blocks[1:] {

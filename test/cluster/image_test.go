@@ -40,7 +40,8 @@ type published struct {
 	version string
 }
 
-// publish builds the image and packages the charts as a release does, and pushes them to a registry of the test. The image's base is the test's: certificates, and nothing else.
+// publish builds the image and packages the charts as a release does, and pushes them to a registry of the test. The
+// image's base is the test's: certificates, and nothing else.
 func publish(t *testing.T) published {
 	t.Helper()
 	ko, err := filepath.Glob(filepath.Join("..", "..", "bin", "ko-*", "ko"))
@@ -116,7 +117,8 @@ func (p published) images() map[string]v1.Image {
 	return out
 }
 
-// unpack writes the files of an image into a folder, as root's and not to be written by others, and lists those that are no folders.
+// unpack writes the files of an image into a folder, as root's and not to be written by others, and lists those that
+// are no folders.
 func unpack(t *testing.T, image v1.Image, dir string) (files []string) {
 	t.Helper()
 	layers := mutate.Extract(image)
@@ -142,7 +144,8 @@ func unpack(t *testing.T, image v1.Image, dir string) (files []string) {
 	}
 }
 
-// image is the image of this machine's platform, unpacked for a kubelet to run: nothing but its own files is there, and the pod's user cannot write one of them.
+// image is the image of this machine's platform, unpacked for a kubelet to run: nothing but its own files is there, and
+// the pod's user cannot write one of them.
 func (p published) image() Image {
 	p.t.Helper()
 	if os.Getuid() != 0 {
@@ -157,8 +160,8 @@ func (p published) image() Image {
 	return Image{Command: config.Config.Entrypoint, Env: config.Config.Env, Root: dir}
 }
 
-// The image is of both architectures and of a user that is not root, has the binary and nothing else beside its base, and an SBOM; built again it is the same, to the byte. The charts
-// are beside it, and the bot's names it.
+// The image is of both architectures and of a user that is not root, has the binary and nothing else beside its base,
+// and an SBOM; built again it is the same, to the byte. The charts are beside it, and the bot's names it.
 func TestImage(t *testing.T) {
 	p := publish(t)
 	git := func(args ...string) string {

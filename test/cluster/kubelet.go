@@ -36,8 +36,8 @@ type Image struct {
 	Command []string
 	// Env is in its environment before the container's.
 	Env []string
-	// Root is the folder with the files of the image, for a program that sees those and its volumes alone, and runs as the user that the pod names. "": it is a program of
-	// this machine, as the user of the test.
+	// Root is the folder with the files of the image, for a program that sees those and its volumes alone, and runs as
+	// the user that the pod names. "": it is a program of this machine, as the user of the test.
 	Root string
 }
 
@@ -50,9 +50,11 @@ const (
 // backOff is how long a container that ended waits before it is started again; it doubles, up to 16 times that.
 const backOff = 500 * time.Millisecond
 
-// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A container is a process of this machine: its command, args and environment (values, and fields,
-// ConfigMaps and Secrets that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument names a path that it is mounted
-// at, the process gets the folder's; for an image with files of its own it is there. It asks the probes that are HTTP. There are no limits and no isolation.
+// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A
+// container is a process of this machine: its command, args and environment (values, and fields, ConfigMaps and Secrets
+// that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument
+// names a path that it is mounted at, the process gets the folder's; for an image with files of its own it is there. It
+// asks the probes that are HTTP. There are no limits and no isolation.
 type kubelet struct {
 	t      testing.TB
 	client dynamic.Interface // the typed clients are two hundred packages more to compile and to lint

@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A newcomer follows docs/quickstart.md, from the download to the second version. The bot is the published image by the published chart: its own files alone, as the chart's user, where
-// pods have to be restricted. What the page has of addresses is replaced, and of pauses, which would be minutes.
+// A newcomer follows docs/quickstart.md, from the download to the second version. The bot is the published image by the
+// published chart: its own files alone, as the chart's user, where pods have to be restricted. What the page has of
+// addresses is replaced, and of pauses, which would be minutes.
 func TestQuickstart(t *testing.T) {
 	p := publish(t)
 	worker := workerImage(t, "good")
@@ -52,7 +53,8 @@ func TestQuickstart(t *testing.T) {
 	require.Equal(t, []string{"current " + first, "ramp " + d.served() + " 10", "ramp " + d.served() + " 50", "current " + d.served()}, changes)
 }
 
-// serveRelease serves the archive of a program as GitHub serves that of a release, and gives the address of the repository.
+// serveRelease serves the archive of a program as GitHub serves that of a release, and gives the address of the
+// repository.
 func serveRelease(t *testing.T, program, version string) string {
 	t.Helper()
 	data, err := os.ReadFile(program)

@@ -1,4 +1,5 @@
-// Package release looks at a release as make test-release leaves it in dist/: signed by a key of the test, and not published.
+// Package release looks at a release as make test-release leaves it in dist/: signed by a key of the test, and not
+// published.
 package release
 
 import (
@@ -67,8 +68,8 @@ func (s snapshot) documented(t *testing.T, words string) string {
 	return strings.ReplaceAll(string(found[1]), "rampart_0.1.0", "rampart_"+s.version)
 }
 
-// Each platform has an archive with the binary and what belongs to it, and an SBOM. The checksums are of all of them, and signed: a reader verifies both as SECURITY.md says,
-// but for who signed, and a file that was changed fails.
+// Each platform has an archive with the binary and what belongs to it, and an SBOM. The checksums are of all of them,
+// and signed: a reader verifies both as SECURITY.md says, but for who signed, and a file that was changed fails.
 func TestArchives(t *testing.T) {
 	s := open(t)
 	checksums, err := os.ReadFile(filepath.Join(s.dir, s.file("checksums.txt")))

@@ -1,4 +1,5 @@
-// Package workflows checks the workflow that releases, the example workflows, and those that the guides show, as their platforms would.
+// Package workflows checks the workflow that releases, the example workflows, and those that the guides show, as their
+// platforms would.
 package workflows
 
 import (

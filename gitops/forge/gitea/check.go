@@ -29,8 +29,8 @@ func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) 
 	return nil, f.fail(call{"look at the branch " + name, needRead}, resp, err)
 }
 
-// Lacks implements forge.Checker. It asks for changes of number 0, which no pull request and no label has, so that nothing changes. The scope that changes pull requests sets commit
-// statuses, too.
+// Lacks implements forge.Checker. It asks for changes of number 0, which no pull request and no label has, so that
+// nothing changes. The scope that changes pull requests sets commit statuses, too.
 func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	client, err := f.sdk(ctx)
 	if err != nil {
@@ -69,12 +69,14 @@ func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 	}
 	var out []forge.Hook
 	for page := 1; ; page++ {
-		list, resp, err := client.ListRepoHooks(f.repo.Owner, f.repo.Name, sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page}})
+		list, resp, err := client.ListRepoHooks(f.repo.Owner, f.repo.Name,
+			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page}})
 		if err != nil {
 			return nil, f.fail(call{"list the webhooks", needAdmin}, resp, err)
 		}
 		for _, h := range list {
-			out = append(out, forge.Hook{URL: h.Config["url"], Active: h.Active, Pushes: slices.Contains(h.Events, "push")})
+			out = append(out, forge.Hook{URL: h.Config["url"], Active: h.Active,
+				Pushes: slices.Contains(h.Events, "push")})
 		}
 		if len(list) == 0 || resp.NextPage == 0 {
 			return out, nil

@@ -15,10 +15,14 @@ import (
 var _ forge.Checker = (*Forge)(nil)
 
 const askBranch = `query($owner: String!, $name: String!, $ref: String!) {
-	repository(owner: $owner, name: $name) { viewerPermission ref(qualifiedName: $ref) { refUpdateRule { viewerCanPush } } }
+	repository(owner: $owner, name: $name) {
+		viewerPermission
+		ref(qualifiedName: $ref) { refUpdateRule { viewerCanPush } }
+	}
 }`
 
-// Branch implements forge.Checker. A branch can have a protection, whose verdict GitHub gives in GraphQL, and rulesets, of which it tells whether the account may bypass them.
+// Branch implements forge.Checker. A branch can have a protection, whose verdict GitHub gives in GraphQL, and rulesets,
+// of which it tells whether the account may bypass them.
 func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) {
 	c := call{"look at the branch " + name, needRepo}
 	var answer struct {
@@ -63,7 +67,8 @@ func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) 
 	return b, nil
 }
 
-// isApp says that the token is an App's, whose role in a repository GitHub does not tell: what it may do are the permissions of its installation.
+// isApp says that the token is an App's, whose role in a repository GitHub does not tell: what it may do are the
+// permissions of its installation.
 func (f *Forge) isApp(ctx context.Context) (bool, error) {
 	login, err := f.Login(ctx)
 	return strings.HasSuffix(login, "[bot]"), err
@@ -71,7 +76,8 @@ func (f *Forge) isApp(ctx context.Context) (bool, error) {
 
 // blocking are the rulesets with a rule by which a branch takes no plain push.
 func (f *Forge) blocking(ctx context.Context, branch string) ([]int64, error) {
-	rules, resp, err := f.api.Repositories.ListRulesForBranch(ctx, f.repo.Owner, f.repo.Name, branch, &gh.ListOptions{PerPage: f.page})
+	rules, resp, err := f.api.Repositories.ListRulesForBranch(ctx, f.repo.Owner, f.repo.Name, branch,
+		&gh.ListOptions{PerPage: f.page})
 	if err != nil {
 		return nil, f.fail(call{"read the rules of the branch " + branch, needMeta}, resp, err)
 	}
@@ -95,8 +101,9 @@ func (f *Forge) blocking(ctx context.Context, branch string) ([]int64, error) {
 	return slices.Compact(ids), nil
 }
 
-// Lacks implements forge.Checker. GitHub tells the scopes of classic tokens. Of others it asks for changes of number 0 and of a commit that is not there, so that nothing changes:
-// only a refusal counts, since GitHub may also say that they are not found.
+// Lacks implements forge.Checker. GitHub tells the scopes of classic tokens. Of others it asks for changes of number 0
+// and of a commit that is not there, so that nothing changes: only a refusal counts, since GitHub may also say that
+// they are not found.
 func (f *Forge) Lacks(ctx context.Context, statuses bool) []error {
 	repo, resp, err := f.api.Repositories.Get(ctx, f.repo.Owner, f.repo.Name)
 	if err != nil {
@@ -108,7 +115,8 @@ func (f *Forge) Lacks(ctx context.Context, statuses bool) []error {
 	}
 	var lacks []error
 	if !app && !repo.GetPermissions().GetPush() {
-		lacks = append(lacks, fmt.Errorf("the account may read %s, and not write to it: give it the role Write", f.repo.URL()))
+		lacks = append(lacks, fmt.Errorf("the account may read %s, and not write to it: give it the role Write",
+			f.repo.URL()))
 	}
 	if told, classic := resp.Header["X-Oauth-Scopes"]; classic {
 		scopes := strings.Split(strings.ReplaceAll(strings.Join(told, ","), " ", ""), ",")
@@ -118,7 +126,9 @@ func (f *Forge) Lacks(ctx context.Context, statuses bool) []error {
 		return lacks
 	}
 	try := func(op, need string, ask func() (*gh.Response, error)) {
-		if resp, err := ask(); err != nil && (status(resp) == http.StatusForbidden || status(resp) == http.StatusUnauthorized || resp == nil) {
+		resp, err := ask()
+		refused := resp == nil || slices.Contains([]int{http.StatusForbidden, http.StatusUnauthorized}, status(resp))
+		if err != nil && refused {
 			lacks = append(lacks, f.fail(call{op, need}, resp, err))
 		}
 	}
@@ -127,12 +137,14 @@ func (f *Forge) Lacks(ctx context.Context, statuses bool) []error {
 		return resp, err
 	})
 	try("comment on pull requests, and label them", needIssues, func() (*gh.Response, error) {
-		_, resp, err := f.api.Issues.CreateComment(ctx, f.repo.Owner, f.repo.Name, 0, &gh.IssueComment{Body: gh.Ptr("-")})
+		_, resp, err := f.api.Issues.CreateComment(ctx, f.repo.Owner, f.repo.Name, 0,
+			&gh.IssueComment{Body: gh.Ptr("-")})
 		return resp, err
 	})
 	if statuses {
 		try("set commit statuses", needStatus, func() (*gh.Response, error) {
-			_, resp, err := f.api.Repositories.CreateStatus(ctx, f.repo.Owner, f.repo.Name, strings.Repeat("0", 40), gh.RepoStatus{State: gh.Ptr("pending")})
+			_, resp, err := f.api.Repositories.CreateStatus(ctx, f.repo.Owner, f.repo.Name, strings.Repeat("0", 40),
+				gh.RepoStatus{State: gh.Ptr("pending")})
 			return resp, err
 		})
 	}
@@ -149,7 +161,8 @@ func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 			return nil, f.fail(call{"list the webhooks", needHooks}, resp, err)
 		}
 		for _, h := range list {
-			hook := forge.Hook{URL: h.GetConfig().GetURL(), Active: h.GetActive(), Pushes: slices.Contains(h.Events, "push") || slices.Contains(h.Events, "*")}
+			hook := forge.Hook{URL: h.GetConfig().GetURL(), Active: h.GetActive(),
+				Pushes: slices.Contains(h.Events, "push") || slices.Contains(h.Events, "*")}
 			if code, answered := h.LastResponse["code"].(float64); answered {
 				hook.Last = fmt.Sprintf("HTTP %.0f %v", code, h.LastResponse["message"])
 				hook.Failed = code < 200 || code > 299

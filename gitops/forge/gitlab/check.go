@@ -30,7 +30,8 @@ func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) 
 	return nil, f.fail(call{"look at the branch " + name, needRead}, resp, err)
 }
 
-// Lacks implements forge.Checker. Everything takes the scope api and the role Developer, commit statuses too. GitLab tells the scopes of access tokens, and of others nothing.
+// Lacks implements forge.Checker. Everything takes the scope api and the role Developer, commit statuses too. GitLab
+// tells the scopes of access tokens, and of others nothing.
 func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	project, err := f.settings(ctx, f.repo.Owner+"/"+f.repo.Name)
 	if err != nil {
@@ -38,13 +39,15 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	}
 	var lacks []error
 	if role := roleOf(project); role < gl.DeveloperPermissions {
-		lacks = append(lacks, fmt.Errorf("the account's role in %s is below Developer: give it that role", f.repo.URL()))
+		lacks = append(lacks, fmt.Errorf("the account's role in %s is below Developer: give it that role",
+			f.repo.URL()))
 	}
 	token, resp, err := f.api.PersonalAccessTokens.GetSinglePersonalAccessToken(gl.WithContext(ctx))
 	var refused *gl.ErrorResponse
 	switch {
 	case err == nil && !slices.Contains(token.Scopes, "api"):
-		lacks = append(lacks, fmt.Errorf("the token has the scopes %q, and needs api to open merge requests and to set statuses", token.Scopes))
+		lacks = append(lacks, fmt.Errorf("the token has the scopes %q, and needs api to open merge requests and to set statuses",
+			token.Scopes))
 	case err != nil && !errors.As(err, &refused):
 		lacks = append(lacks, f.fail(call{"look at the token", needUser}, resp, err))
 	}
