@@ -205,7 +205,7 @@ func TestImage(t *testing.T) {
 		for _, p := range listed.Packages {
 			modules = append(modules, p.Name)
 		}
-		require.Subset(t, modules, []string{"github.com/rampart-gitops/rampart", "go.temporal.io/sdk", "github.com/open-policy-agent/opa"})
+		require.Subset(t, modules, []string{"github.com/rampart-gitops/rampart", "go.temporal.io/api", "github.com/open-policy-agent/opa"})
 	}
 	again := publish(t).images()
 	for platform, image := range images {
