@@ -249,8 +249,8 @@ IMAGE := ghcr.io/rampart-gitops/rampart
 image: $(BIN)/ko-$(KO)/ko ## the container image, pushed to IMAGE:TAG
 	mkdir -p dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) KO_DOCKER_REPO=$(IMAGE) $(BIN)/ko-$(KO)/ko build ./cmd/rampart --bare --tags $(TAG) \
-	  --image-user 65532:65532 --image-refs dist/image --image-label org.opencontainers.image.title=rampart,org.opencontainers.image.licenses=Apache-2.0 \
-	  --image-label org.opencontainers.image.source=https://github.com/rampart-gitops/rampart,org.opencontainers.image.revision=$$(git rev-parse HEAD),org.opencontainers.image.version=$(TAG)
+	  --image-user 65532:65532 --image-refs dist/image $(addprefix --image-label org.opencontainers.image.,title=rampart licenses=Apache-2.0 version=$(TAG) \
+	  source=https://github.com/rampart-gitops/rampart revision=$(shell git rev-parse HEAD))
 
 # CHARTS is the OCI registry that both charts go to; HELMFLAGS=--plain-http is for one on this machine.
 CHARTS := oci://ghcr.io/rampart-gitops/charts
@@ -266,6 +266,8 @@ charts: ## both charts, pushed to CHARTS by their version; their names with thei
 # Everything that a tag publishes, signed by the identity of the workflow that runs it: .github/workflows/release.yaml.
 .PHONY: release
 release: $(RELEASERS) $(SIGNER)
+	@version=$$(sed -n 's/^version: //p' install/chart/Chart.yaml); tag=$$(git describe --exact-match --tags); \
+	  [ "$$tag" = "v$$version" ] || { echo "make release: the tag is $$tag, and the charts are of $$version"; exit 1; }
 	$(RELEASING) goreleaser release --clean
 	$(MAKE) image TAG=$$(git describe --exact-match --tags | sed 's/^v//')
 	$(MAKE) charts

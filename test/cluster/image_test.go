@@ -207,6 +207,18 @@ func TestImage(t *testing.T) {
 		}
 		require.Subset(t, modules, []string{"github.com/rampart-gitops/rampart", "go.temporal.io/api", "github.com/open-policy-agent/opa"})
 	}
+	dir, built := t.TempDir(), filepath.Join(t.TempDir(), "rampart")
+	unpack(t, images["linux/"+runtime.GOARCH], dir)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", built, "./cmd/rampart")
+	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	want, err := os.ReadFile(built)
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(dir, "ko-app", "rampart"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got), "it is the archive's binary, which is built so")
+
 	again := publish(t).images()
 	for platform, image := range images {
 		was, err := image.Digest()
