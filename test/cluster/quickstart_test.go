@@ -27,7 +27,7 @@ func TestQuickstart(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(home, "token"), []byte(d.host.token+"\n"), 0o600))
 	downloads := serveRelease(t, d.file, p.version)
 	g := &guide{t: t, name: "quickstart.md", blocks: readGuide(t, "quickstart.md"), dir: home,
-		elsewhere: strings.NewReplacer("git clone --quiet https://git.example.com/platform/workers.git", "git clone --quiet "+d.host.authenticated(),
+		elsewhere: strings.NewReplacer("git clone --quiet https://git.example.com/platform/workers.git", "git clone --quiet "+d.host.authenticated()+" workers",
 			"https://git.example.com/platform/workers.git", d.host.url, "temporal.example.com:7233", d.ns.Server().Address(),
 			"https://github.com/rampart-gitops/rampart", downloads, "oci://ghcr.io/rampart-gitops", "--plain-http oci://"+p.host,
 			"secretName: rampart", "secretName: rampart\nmetrics: {port: "+freePort(t)+"}", "pauseDuration: 1m", "pauseDuration: 2s"),
