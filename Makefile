@@ -8,6 +8,10 @@ GOTESTSUM := v1.13.0
 VULN     := v1.9.0
 KUBERNETES := v1.36.3
 CONTROLLER := v0.23.0
+GORELEASER := v2.16.0
+CYCLONEDX := v1.10.0
+KO       := v0.19.1
+COSIGN   := v3.1.1
 # The oldest Temporal that is supported, as the temporal CLI brings it: server 1.29.1.
 OLDEST   := v1.5.1
 # What GitHub publishes of its API, as npm packages. Their digests are in internal/githubtest/extract.
@@ -217,12 +221,71 @@ $(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
 	chmod -R u+w $(@D) && touch $@
 
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes flux argocd ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
+test-cluster: crds-current kubernetes flux argocd $(BIN)/ko-$(KO)/ko ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
 
 .PHONY: race
 race: # the slowest first
 	$(TEST) -short $(RACE) -tags faults -timeout 30m ./policy $(addprefix ./,$(CONCURRENT))
+
+# What makes a release: each tool by its version, once, some minutes.
+RELEASERS := $(BIN)/goreleaser-$(GORELEASER)/goreleaser $(BIN)/cyclonedx-gomod-$(CYCLONEDX)/cyclonedx-gomod $(BIN)/ko-$(KO)/ko
+SIGNER    := $(BIN)/cosign-$(COSIGN)/cosign
+RELEASING = PATH="$$(printf '$(CURDIR)/%s:' $(dir $(RELEASERS) $(SIGNER)))$$PATH"
+INSTALL   = GOBIN=$(CURDIR)/$(@D) CGO_ENABLED=0 GOGC=400 $(GO) install
+.PHONY: release-tools
+release-tools: $(RELEASERS)
+$(BIN)/goreleaser-$(GORELEASER)/goreleaser:
+	$(INSTALL) github.com/goreleaser/goreleaser/v2@$(GORELEASER)
+$(BIN)/cyclonedx-gomod-$(CYCLONEDX)/cyclonedx-gomod:
+	$(INSTALL) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX)
+$(BIN)/ko-$(KO)/ko:
+	$(INSTALL) github.com/google/ko@$(KO)
+$(SIGNER):
+	$(INSTALL) github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN)
+
+# COSIGN_PRIVATE_KEY, with COSIGN_PASSWORD, signs a snapshot; COSIGN_SIGNING_CONFIG says which public services may hear
+# of it.
+.PHONY: release-snapshot
+release-snapshot: $(RELEASERS) $(if $(COSIGN_PRIVATE_KEY),$(SIGNER)) ## a release in dist/ that is not published, signed only with COSIGN_PRIVATE_KEY
+	$(RELEASING) goreleaser release --snapshot --clean $(if $(COSIGN_PRIVATE_KEY),,--skip=sign)
+
+.PHONY: test-release
+test-release: $(SIGNER) ## a release that is not published, signed with a key of its own, and the tests that look at it: ten minutes, as each platform is built
+	rm -rf $(BIN)/signing && mkdir -p $(BIN)/signing
+	cd $(BIN)/signing && export COSIGN_PASSWORD= && ../../$(SIGNER) generate-key-pair && ../../$(SIGNER) signing-config create --out nowhere.json
+	COSIGN_PASSWORD= COSIGN_SIGNING_CONFIG=$(BIN)/signing/nowhere.json COSIGN_PRIVATE_KEY="$$(cat $(BIN)/signing/cosign.key)" $(MAKE) release-snapshot
+	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 ./release
+
+# IMAGE is where the image goes, with the tag TAG; its name with its digest is written into dist/image.
+IMAGE := ghcr.io/rampart-gitops/rampart
+.PHONY: image
+image: $(BIN)/ko-$(KO)/ko ## the container image, pushed to IMAGE:TAG
+	mkdir -p dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) KO_DOCKER_REPO=$(IMAGE) $(BIN)/ko-$(KO)/ko build ./cmd/rampart --bare --tags $(TAG) \
+	  --image-user 65532:65532 --image-refs dist/image $(addprefix --image-label org.opencontainers.image.,title=rampart licenses=Apache-2.0 version=$(TAG) \
+	  source=https://github.com/rampart-gitops/rampart revision=$(shell git rev-parse HEAD))
+
+# CHARTS is the OCI registry that both charts go to; HELMFLAGS=--plain-http is for one on this machine.
+CHARTS := oci://ghcr.io/rampart-gitops/charts
+HELM   ?= helm
+.PHONY: charts
+charts: ## both charts, pushed to CHARTS by their version; their names with their digests are written into dist/charts/pushed
+	rm -rf dist/charts
+	$(HELM) package install/chart install/chart-crds --destination dist/charts
+	set -e; for chart in dist/charts/*.tgz; do $(HELM) push $$chart $(CHARTS) $(HELMFLAGS) > dist/charts/said 2>&1 || { cat dist/charts/said; exit 1; }; \
+	  awk '/^Pushed: / {sub(/:[^:]*$$/, "", $$2); ref = $$2} /^Digest: / {print ref "@" $$2}' dist/charts/said >> dist/charts/pushed; done
+	cat dist/charts/pushed
+
+# Everything that a tag publishes, signed by the identity of the workflow that runs it: .github/workflows/release.yaml.
+.PHONY: release
+release: $(RELEASERS) $(SIGNER)
+	@version=$$(sed -n 's/^version: //p' install/chart/Chart.yaml); tag=$$(git describe --exact-match --tags); \
+	  [ "$$tag" = "v$$version" ] || { echo "make release: the tag is $$tag, and the charts are of $$version"; exit 1; }
+	$(RELEASING) goreleaser release --clean
+	$(MAKE) image TAG=$$(git describe --exact-match --tags | sed 's/^v//')
+	$(MAKE) charts
+	$(SIGNER) sign --yes --recursive $$(cat dist/image dist/charts/pushed)
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.
@@ -258,7 +321,7 @@ bench: ## whole cycles beside native git, with their targets; then single steps
 
 .PHONY: clean
 clean:
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist
 
 # What the decision log costs on its ref: 1 000 deployments for two days, and a few for a year, with real commits. RUNS says what else, as
 # DEPLOYMENTSxDAYS: RUNS=1000x14 takes half an hour; a month of 1000 some 20 GB of memory. DIR=/some/folder keeps what was played for the next time.

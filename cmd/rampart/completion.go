@@ -47,7 +47,7 @@ var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out", "records", "specs"}
 	// freeFlags take a text that nobody can know.
 	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces", "author", "connection", "context", "decision-mask", "deployment", "email", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "metrics-address", "prometheus-address", "query", "reason", "repo", "run",
-		"show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address", "webhook-path"}
+		"show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address", "webhook-path", "webhook-url"}
 )
 
 // completeRest registers the completion of flags that their commands leave open.

@@ -16,7 +16,6 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/forge"
-	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
 	"github.com/rampart-gitops/rampart/internal/cluster"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
@@ -32,17 +31,20 @@ func (a *app) doctorCommand() *cobra.Command {
 		server     temporalFlags
 		on         forgeFlags
 		k8s        clusterFlags
+		webhook    string
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
 		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
 its configuration, specs and policies can be used; that commits can be signed; that each Temporal answers, and whether its release lacks something; that
-the forge accepts the token, and with Gitea and Forgejo, that it may do what the bot does, and that the branches are protected and take its pushes; that the clock agrees with the
-Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom resource definitions, without the in-cluster worker controller beside them. Each
-line says what is so, and what to do where something is wrong. It changes nothing.
+the forge accepts the token, that this may do what the bot does, and that the branches are protected and take its
+pushes; with --webhook-url, that a webhook of the repository leads there, and that its last delivery arrived; that the
+clock agrees with the Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom
+resource definitions, without the in-cluster worker controller beside them. Each line says what is so, and what to do where something is wrong. It changes nothing.
 
-On other forges what the token may do, and which branches are protected, shows when the bot pushes. Exit code 1 if a check failed; a warning fails none.`,
+Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1 if
+a check failed; a warning fails none.`,
 		Example: `  rampart doctor --repo https://git.example.com/team/workers.git --git-token-file token
   rampart doctor --config bot.yaml --kubeconfig prod.yaml`,
 		Args:              noArgs,
@@ -51,7 +53,7 @@ On other forges what the token may do, and which branches are protected, shows w
 			if repository.url == "" {
 				return errors.New("doctor needs a repository: --repo URL, or RAMPART_REPO")
 			}
-			d := &doctor{app: a, repository: repository, server: server, forge: on}
+			d := &doctor{app: a, repository: repository, server: server, forge: on, webhook: webhook}
 			if err := d.bot(cmd.Context()); err != nil {
 				return err
 			}
@@ -68,6 +70,8 @@ On other forges what the token may do, and which branches are protected, shows w
 	a.addLimits(cmd, &server)
 	a.addForge(cmd, &on)
 	a.addPolicies(cmd)
+	cmd.Flags().StringVar(&webhook, "webhook-url", "",
+		"address at which the forge reaches the bot's webhooks, such as https://rampart.example.com/webhook")
 	k8s.add(cmd, "kubeconfig of the cluster that ArgoCD or Flux applies to")
 	return cmd
 }
@@ -97,6 +101,7 @@ type doctor struct {
 	repository repositoryFlags
 	server     temporalFlags
 	forge      forgeFlags
+	webhook    string
 	checks     []check
 	// applied says that the status of some environment is applied to the cluster.
 	applied bool
@@ -265,16 +270,6 @@ func (d *doctor) temporal(decided []*reconcile.Decision) {
 // inRepository are the reasons that only a change of the repository ends.
 var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
 
-// checker is a forge that tells without a change what the token, and its account, may do.
-type checker interface {
-	// Branch tells about a branch; nil: it is not there.
-	Branch(ctx context.Context, name string) (*forge.Branch, error)
-	// Lacks gives an error for each part of the bot's work that is refused.
-	Lacks(ctx context.Context) []error
-}
-
-var _ checker = (*gitea.Forge)(nil)
-
 // reviews checks the forge, if there is one, and its branches.
 func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 	on, at, err := d.app.forge(d.forge, d.repository) // the adapter itself, which tells more than every forge does
@@ -283,6 +278,10 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 		return
 	}
 	if at.Kind == forge.KindNone || at.Kind == "" {
+		if d.webhook != "" {
+			d.warn("webhooks", "without a forge nobody can be asked about "+d.webhook,
+				"push a commit: the bot's log has a line for each delivery")
+		}
 		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
 		return
 	}
@@ -291,18 +290,25 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
 		return
 	}
-	ask, ok := on.(checker)
+	ask, ok := on.(forge.Checker)
 	if !ok {
 		d.pass("forge", "accepts the token of %s; what the token may do shows when it is used", login)
 		return
 	}
-	if lacks := ask.Lacks(ctx); len(lacks) > 0 {
+	statuses := false
+	for _, env := range world.Environments {
+		statuses = statuses || env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses
+	}
+	if lacks := ask.Lacks(ctx, statuses); len(lacks) > 0 {
 		for _, err := range lacks {
 			d.fail("forge", err.Error(), "docs/forges.md lists what the token may have to do")
 		}
 		return
 	}
 	d.pass("forge", "accepts the token of %s, for all that the bot does there", login)
+	if d.webhook != "" {
+		d.hooks(ctx, ask)
+	}
 	branches := map[string]bool{}
 	for _, env := range world.Environments {
 		branches[cmp.Or(env.Environment.Output.Branch, d.repository.branch)] = true
@@ -312,8 +318,47 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 	}
 }
 
+// hooks checks that a webhook of the repository leads to the bot, and how its last delivery went.
+func (d *doctor) hooks(ctx context.Context, ask forge.Checker) {
+	const name = "webhooks"
+	hooks, err := ask.Hooks(ctx)
+	var refused *forge.RefusedError
+	if errors.As(err, &refused) {
+		d.warn(name, err.Error(),
+			"look at the webhooks in the repository's settings, or run this check with the token of somebody who administers it")
+		return
+	}
+	if err != nil {
+		d.fail(name, err.Error(), "")
+		return
+	}
+	i := slices.IndexFunc(hooks, func(h forge.Hook) bool {
+		return strings.TrimSuffix(h.URL, "/") == strings.TrimSuffix(d.webhook, "/")
+	})
+	if i < 0 {
+		d.fail(name, fmt.Sprintf("none of the repository's webhooks (%d) leads to %s", len(hooks), d.webhook),
+			"add one: docs/webhooks.md; one of the organization or the group is not seen here")
+		return
+	}
+	switch hook := hooks[i]; {
+	case !hook.Active:
+		d.fail(name, "the webhook to "+d.webhook+" is turned off",
+			"turn it on in the repository's settings, once the bot answers there")
+	case !hook.Pushes:
+		d.fail(name, "the webhook to "+d.webhook+" does not tell of pushes",
+			"docs/webhooks.md lists the events that it needs")
+	case hook.Failed:
+		d.fail(name, "the last delivery to "+d.webhook+" failed: "+hook.Last,
+			"with 401 the secrets differ, the bot's and the webhook's; else see that the forge reaches that address")
+	case hook.Last == "":
+		d.pass(name, "one leads to %s; the forge does not tell whether deliveries arrive", d.webhook)
+	default:
+		d.pass(name, "one leads to %s, and the last delivery arrived: %s", d.webhook, hook.Last)
+	}
+}
+
 // branch checks that the forge lets the bot push to a branch.
-func (d *doctor) branch(ctx context.Context, ask checker, branch string) {
+func (d *doctor) branch(ctx context.Context, ask forge.Checker, branch string) {
 	name := "branch " + branch
 	is, err := ask.Branch(ctx, branch)
 	switch {

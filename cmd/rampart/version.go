@@ -77,7 +77,7 @@ func (v version) String() string {
 		out += ", " + v.Platform
 	}
 	if v.Revision != "" {
-		out += ", " + v.Revision
+		out += ", commit " + v.Revision + " of " + v.Time
 	}
 	if v.Modified {
 		out += ", modified"

@@ -45,6 +45,30 @@ type Forge interface {
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
+// Checker tells what the token and its account may do, and changes nothing. It serves diagnosis: the bot's work does
+// not depend on it.
+type Checker interface {
+	// Branch tells about a branch; nil: it is not there.
+	Branch(ctx context.Context, name string) (*Branch, error)
+	// Lacks gives an error for each part of the bot's work that is refused. statuses says that commit statuses are a
+	// part of it.
+	Lacks(ctx context.Context, statuses bool) []error
+	// Hooks lists the webhooks of the repository. Forges tell those who administer it: to others it is a *RefusedError.
+	Hooks(ctx context.Context) ([]Hook, error)
+}
+
+// Hook is a webhook of a repository.
+type Hook struct {
+	URL    string
+	Active bool
+	// Pushes says that it tells of pushes.
+	Pushes bool
+	// Last says how the last delivery went; empty where there was none, or the forge does not tell.
+	Last string
+	// Failed says that the last delivery failed.
+	Failed bool
+}
+
 // Branch is what a forge tells about one of its branches.
 type Branch struct {
 	Protected bool

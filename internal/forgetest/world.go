@@ -17,6 +17,7 @@ type User struct {
 	Login string
 	Token string // which may do all that the user may
 	Write bool   // to the repository; all can read it
+	Admin bool   // of the repository
 	Guest bool   // sees nothing of a private repository
 }
 
@@ -27,6 +28,8 @@ func (u *User) Address() string { return u.Login + "@example.com" }
 type Token struct {
 	User *User
 	Read bool // and nothing else
+	// Scopes that GitHub tells of a classic token.
+	Scopes []string
 }
 
 // Status is a commit status.
@@ -91,9 +94,20 @@ type Rules struct {
 	NoAuto    bool     // no automatic merge
 	Methods   []string // merge, squash, rebase
 	Private   bool
-	MaxPage   int  // what it gives of a list at most
-	Reviewers int  // how many a pull request can have; zero: any number
+	MaxPage   int                 // what it gives of a list at most
+	Reviewers int                 // how many a pull request can have; zero: any number
+	Protected map[string][]string // who may push to a protected branch
+	Ruled     map[string][]string // who bypasses a branch's ruleset, which wants pull requests: GitHub has these
+	Hooks     []Hook
 	Racy      bool // two pull requests of one branch can be opened, as at the same moment
+}
+
+// Hook is a webhook. Code is what the last delivery was answered with; zero: there was none.
+type Hook struct {
+	URL    string
+	Off    bool
+	Events []string // as GitHub calls them
+	Code   int
 }
 
 // World is a repository on a forge, and who uses it.
@@ -144,6 +158,22 @@ func (w *World) ReadToken(u *User) string {
 	token := "read_" + u.Token
 	w.tokens[token] = Token{User: u, Read: true}
 	return token
+}
+
+// ClassicToken is a token of a user that has scopes.
+func (w *World) ClassicToken(u *User, scopes ...string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	token := "classic_" + strings.Join(scopes, "_") + u.Token
+	w.tokens[token] = Token{User: u, Scopes: scopes}
+	return token
+}
+
+// SetAdmin lets a user administer the repository, or not.
+func (w *World) SetAdmin(u *User, admin bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u.Admin = admin
 }
 
 // SetRules changes what the repository asks for.

@@ -44,7 +44,7 @@ func graph(c *forgetest.Call) forgetest.Reply {
 	data := map[string]any{}
 	for _, selection := range operation.SelectionSet {
 		field := selection.(*ast.Field)
-		value, kind, why := resolve(c, field, field.ArgumentMap(variables))
+		value, kind, why := resolve(c, field, variables)
 		if why != "" {
 			return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{
 				"data":   map[string]any{field.Name: nil},
@@ -70,11 +70,14 @@ func only(asked ast.SelectionSet, value any) any {
 	return out
 }
 
-func resolve(c *forgetest.Call, field *ast.Field, arguments map[string]any) (value any, kind, why string) {
+func resolve(c *forgetest.Call, field *ast.Field, variables map[string]any) (value any, kind, why string) {
 	if field.Name == "viewer" {
 		return map[string]any{"login": c.By.Login, "databaseId": c.By.ID}, "", ""
 	}
-	input := arguments["input"].(map[string]any)
+	if field.Name == "repository" {
+		return asked(c, field, variables)
+	}
+	input := field.ArgumentMap(variables)["input"].(map[string]any)
 	i := slices.IndexFunc(c.Pulls(), func(p *forgetest.Pull) bool { return nodeID(p) == input["pullRequestId"] })
 	if i < 0 {
 		return nil, "NOT_FOUND", fmt.Sprintf("Could not resolve to a node with the global id of '%v'.", input["pullRequestId"])
@@ -120,4 +123,35 @@ func order(c *forgetest.Call, p *forgetest.Pull, input map[string]any) (kind, wh
 	}
 	p.Auto = &forgetest.Auto{By: c.By, Method: method}
 	return "", ""
+}
+
+// asked is the repository as its viewer sees it, with one branch.
+func asked(c *forgetest.Call, field *ast.Field, variables map[string]any) (value any, kind, why string) {
+	arguments := field.ArgumentMap(variables)
+	if arguments["owner"] != c.Owner || arguments["name"] != c.Name || c.Rules().Private && c.By.Guest {
+		return nil, "NOT_FOUND", fmt.Sprintf("Could not resolve to a Repository with the name '%v/%v'.", arguments["owner"], arguments["name"])
+	}
+	permission := "READ"
+	if c.By.Write {
+		permission = "WRITE"
+	}
+	body := map[string]any{"viewerPermission": permission, "ref": nil}
+	for _, selection := range field.SelectionSet {
+		if ref := selection.(*ast.Field); ref.Name == "ref" {
+			full, _ := ref.ArgumentMap(variables)["qualifiedName"].(string)
+			body["ref"] = branch(c, strings.TrimPrefix(full, "refs/heads/"))
+		}
+	}
+	return body, "", ""
+}
+
+func branch(c *forgetest.Call, name string) any {
+	if c.Tip(name) == "" {
+		return nil
+	}
+	pushers, protected := c.Rules().Protected[name]
+	if !protected {
+		return map[string]any{"refUpdateRule": nil}
+	}
+	return map[string]any{"refUpdateRule": map[string]any{"viewerCanPush": slices.Contains(pushers, c.By.Login)}}
 }

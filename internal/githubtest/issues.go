@@ -15,7 +15,12 @@ func getRepository(c *forgetest.Call) forgetest.Reply {
 		body["allow_merge_commit"], body["allow_squash_merge"], body["allow_rebase_merge"] = allowed("merge"), allowed("squash"), allowed("rebase")
 		body["allow_auto_merge"] = !c.Rules().NoAuto
 	}
-	return forgetest.Reply{Status: http.StatusOK, Body: body}
+	body["permissions"] = map[string]any{"admin": c.By.Admin, "push": c.By.Write, "pull": true}
+	header := http.Header{}
+	if token, _ := c.Token(strings.TrimPrefix(c.Request.Header.Get("Authorization"), "Bearer ")); token.Scopes != nil {
+		header.Set("X-OAuth-Scopes", strings.Join(token.Scopes, ", "))
+	}
+	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: body}
 }
 
 func getPermission(c *forgetest.Call) forgetest.Reply {
@@ -160,4 +165,49 @@ func getStatuses(c *forgetest.Call) forgetest.Reply {
 	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: map[string]any{
 		"state": "pending", "statuses": list, "sha": commit, "total_count": len(all), "repository": repository(c), "commit_url": at + "/commits/" + commit, "url": at + "/commits/" + commit + "/status",
 	}}
+}
+
+// listHooks tells those who administer the repository. To others they are not there.
+func listHooks(c *forgetest.Call) forgetest.Reply {
+	if !c.By.Admin {
+		return refuse(http.StatusNotFound, notFound)
+	}
+	all := []any{}
+	for i, h := range c.Rules().Hooks {
+		last := map[string]any{"code": nil, "status": "unused", "message": nil}
+		if h.Code != 0 {
+			last = map[string]any{"code": h.Code, "status": "active", "message": http.StatusText(h.Code)}
+		}
+		all = append(all, map[string]any{"id": i + 1, "name": "web", "active": !h.Off, "events": h.Events, "last_response": last,
+			"config": map[string]any{"url": h.URL, "content_type": "json", "insecure_ssl": "0"}})
+	}
+	page, header := forgetest.Page(c, all)
+	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: page}
+}
+
+const rulesetID = 42
+
+// listRules are those of a ruleset that wants pull requests, and of one that forbids nothing which the bot does.
+func listRules(c *forgetest.Call) forgetest.Reply {
+	all := []any{map[string]any{"type": "deletion", "ruleset_source_type": "Organization", "ruleset_source": c.Owner, "ruleset_id": rulesetID + 1}}
+	if _, ruled := c.Rules().Ruled[c.Param("branch")]; ruled {
+		all = append(all, map[string]any{"type": "pull_request", "ruleset_source_type": "Repository", "ruleset_source": c.Owner + "/" + c.Name, "ruleset_id": rulesetID,
+			"parameters": map[string]any{"dismiss_stale_reviews_on_push": true, "require_code_owner_review": false, "require_last_push_approval": false,
+				"required_approving_review_count": 1, "required_review_thread_resolution": false}})
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: all}
+}
+
+func getRuleset(c *forgetest.Call) forgetest.Reply {
+	if c.Number("ruleset_id") != rulesetID {
+		return refuse(http.StatusNotFound, notFound)
+	}
+	bypass := "never"
+	for _, who := range c.Rules().Ruled {
+		if slices.Contains(who, c.By.Login) {
+			bypass = "always"
+		}
+	}
+	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"id": rulesetID, "name": "reviews", "source": c.Owner + "/" + c.Name, "enforcement": "active",
+		"current_user_can_bypass": bypass}}
 }

@@ -46,7 +46,61 @@ func getProject(c *forgetest.Call) forgetest.Reply {
 		"id": projectID, "name": c.Name, "path": c.Name, "path_with_namespace": c.Owner + "/" + c.Name, "default_branch": "main",
 		"visibility": visibility, "web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name, "merge_method": method(c), "squash_option": squashOption(c),
 		"only_allow_merge_if_pipeline_succeeds": len(c.Rules().Checks) > 0, "namespace": map[string]any{"id": 5, "full_path": c.Owner},
+		"permissions": map[string]any{"project_access": map[string]any{"access_level": role(c.By), "notification_level": 3}, "group_access": nil},
 	})
+}
+
+func role(u *forgetest.User) int {
+	switch {
+	case u.Admin:
+		return 40 // Maintainer
+	case u.Write:
+		return 30 // Developer
+	default:
+		return 20 // Reporter
+	}
+}
+
+func getBranch(c *forgetest.Call) forgetest.Reply {
+	name := c.Param("branch")
+	if c.Tip(name) == "" {
+		return refuse(http.StatusNotFound, "404 Branch Not Found")
+	}
+	pushers, protected := c.Rules().Protected[name]
+	return ok(map[string]any{
+		"name": name, "protected": protected, "can_push": c.By.Write && (!protected || slices.Contains(pushers, c.By.Login)),
+		"web_url": c.Server.URL + "/" + c.Owner + "/" + c.Name + "/-/tree/" + name,
+	})
+}
+
+// getToken tells the scopes of the token that asks.
+func getToken(c *forgetest.Call) forgetest.Reply {
+	token, _ := c.Token(strings.TrimPrefix(c.Request.Header.Get("Authorization"), "Bearer "))
+	scope := "api"
+	if token.Read {
+		scope = "read_api"
+	}
+	return ok(map[string]any{"id": 7, "name": "rampart", "user_id": c.By.ID, "scopes": []string{scope}, "active": true, "revoked": false})
+}
+
+// listHooks tells those who administer the project. GitLab turns off what fails.
+func listHooks(c *forgetest.Call) forgetest.Reply {
+	if !c.By.Admin {
+		return refuse(http.StatusForbidden, denied)
+	}
+	all := []any{}
+	for i, h := range c.Rules().Hooks {
+		alert := "executable"
+		if h.Off {
+			alert = "disabled"
+		} else if h.Code >= http.StatusMultipleChoices {
+			alert = "temporarily_disabled"
+		}
+		all = append(all, map[string]any{"id": i + 1, "url": h.URL, "project_id": projectID, "push_events": slices.Contains(h.Events, "push"),
+			"merge_requests_events": slices.Contains(h.Events, "pull_request"), "alert_status": alert})
+	}
+	page, header := forgetest.Page(c, all)
+	return forgetest.Reply{Status: http.StatusOK, Header: header, Body: page}
 }
 
 // imposed is an address that is not the person's, and stands in their name.

@@ -50,6 +50,8 @@ func Start(tb testing.TB) *Server {
 func operations() map[string]forgetest.Operation {
 	all := map[string]forgetest.Operation{
 		"GET /projects/{id}":                                                                         getProject,
+		"GET /projects/{id}/hooks":                                                                   listHooks,
+		"GET /projects/{id}/repository/branches/{branch}":                                            getBranch,
 		"POST /projects/{id}/labels":                                                                 writing(createLabel),
 		"GET /projects/{id}/labels/{label_id}":                                                       getLabel,
 		"POST /projects/{id}/statuses/{sha}":                                                         writing(createStatus),
@@ -67,6 +69,7 @@ func operations() map[string]forgetest.Operation {
 	for pattern, operation := range all {
 		all[pattern] = inProject(operation)
 	}
+	all["GET /personal_access_tokens/self"] = getToken
 	all["GET /user"], all["GET /users"], all["GET /users/{id}"] = getUser, listUsers, getUserByID
 	return all
 }

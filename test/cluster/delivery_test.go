@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,8 +74,8 @@ func (h host) authenticated() string {
 	return strings.Replace(h.url, "://", "://"+h.user+":"+h.token+"@", 1)
 }
 
-// prepare starts a cluster with a namespace, Temporal, and a clone of the repository.
-func prepare(t *testing.T, on host) *delivery {
+// prepare starts a cluster with a namespace, Temporal, and a clone of the repository. more images are on its node.
+func prepare(t *testing.T, on host, more ...map[string]Image) *delivery {
 	t.Helper()
 	testneed.Long(t)
 	temporal := temporalenv.Start(t, temporalenv.Options{})
@@ -82,11 +83,15 @@ func prepare(t *testing.T, on host) *delivery {
 	require.NoError(t, err)
 	r := build(t)
 	good := workerImage(t, "good")
-	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, map[string]Image{
+	images := map[string]Image{
 		"worker:v1": good, "worker:v2": good, "worker:v3": good, "worker:plain": workerImage(t, "plain"),
 		"worker:bad": workerImage(t, "bad"), "worker:flaky": workerImage(t, "flaky"),
 		"rampart:test": {Command: []string{r.file}},
-	})}
+	}
+	for _, m := range more {
+		maps.Copy(images, m)
+	}
+	d := &delivery{t: t, rampart: r, host: on, clone: filepath.Join(t.TempDir(), "workers"), ns: ns, steps: oneStep, server: StartNode(t, images)}
 	d.client, err = ns.Client(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(d.client.Close)

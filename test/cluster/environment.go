@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,16 +17,44 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mounts makes the folders of a container's volumes, and replaces the paths that they are mounted at by them.
-func (p *pod) mounts(ctx context.Context, c corev1.Container) (*strings.Replacer, error) {
+// user is the user, and the group, that the pod's containers run as; root where it names none.
+func (p *pod) user() (user, group int64) {
+	if s := p.object.Spec.SecurityContext; s != nil && s.RunAsUser != nil {
+		user = *s.RunAsUser
+		if s.RunAsGroup != nil {
+			group = *s.RunAsGroup
+		}
+	}
+	return user, group
+}
+
+// mounts makes the folders of a container's volumes, and replaces the paths that they are mounted at by them. In an
+// image's root they are at these paths, empty, and the pod's user owns them.
+func (p *pod) mounts(ctx context.Context, c corev1.Container, root string) (*strings.Replacer, error) {
 	var pairs []string
 	for _, m := range c.VolumeMounts {
 		i := slices.IndexFunc(p.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
-		if i < 0 || m.MountPath == "/tmp" || p.object.Spec.Volumes[i].Projected != nil {
+		if i < 0 || m.MountPath == "/tmp" && root == "" || p.object.Spec.Volumes[i].Projected != nil {
 			continue // a service account's token is of no use to a process here
 		}
 		dir := filepath.Join(p.dir, string(p.object.UID), m.Name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if root != "" {
+			dir = filepath.Join(root, m.MountPath)
+			if err := os.RemoveAll(dir); err != nil {
+				return nil, err
+			}
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		user, group := p.user()
+		own := func(name string) error {
+			if root == "" {
+				return nil
+			}
+			return os.Chown(name, int(user), int(group))
+		}
+		if err := own(dir); err != nil {
 			return nil, err
 		}
 		var data map[string]string
@@ -43,18 +72,23 @@ func (p *pod) mounts(ctx context.Context, c corev1.Container) (*strings.Replacer
 			return nil, err
 		}
 		for name, text := range data {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			if err := errors.Join(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600), own(filepath.Join(dir, name))); err != nil {
 				return nil, err
 			}
 		}
-		pairs = append(pairs, m.MountPath, dir)
+		if root == "" {
+			pairs = append(pairs, m.MountPath, dir)
+		}
 	}
 	return strings.NewReplacer(pairs...), nil
 }
 
-// environment is what the variables of a container come to.
-func (p *pod) environment(ctx context.Context, c corev1.Container) (map[string]string, error) {
-	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": p.dir, "HOSTNAME": p.object.Name}
+// environment is what the variables of a container come to, with this machine's PATH for a program of this machine.
+func (p *pod) environment(ctx context.Context, c corev1.Container, ofMachine bool) (map[string]string, error) {
+	env := map[string]string{"HOSTNAME": p.object.Name}
+	if ofMachine {
+		env["PATH"], env["HOME"] = os.Getenv("PATH"), p.dir
+	}
 	for _, from := range c.EnvFrom {
 		data, err := p.data(ctx, from.ConfigMapRef, from.SecretRef)
 		if err != nil {

@@ -11,37 +11,46 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guide is somebody who follows a guide in docs/guides, block by block, in a folder.
+// guide is somebody who follows a guide in docs, block by block, in a folder.
 type guide struct {
 	t      *testing.T
 	name   string
-	blocks []string
+	blocks []step
 	dir    string
 	env    []string
 	// elsewhere replaces what a guide has by what the test has, such as the repository's address.
 	elsewhere *strings.Replacer
 }
 
-func readGuide(t *testing.T, name string) []string {
+// step is a block of a guide: commands, or with a name a file.
+type step struct{ file, text string }
+
+var steps = regexp.MustCompile("(?s)```(?:console|yaml file=(\\S+))\n(.*?)```")
+
+func readGuide(t *testing.T, name string) []step {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", name))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
-	var out []string
-	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
-		if block[1] == "console" {
-			out = append(out, block[2])
-		}
+	var out []step
+	for _, block := range steps.FindAllStringSubmatch(string(page), -1) {
+		out = append(out, step{block[1], block[2]})
 	}
 	require.NotEmpty(t, out)
 	return out
 }
 
-// follow runs the commands of the next block, and compares what they print with what the block has: each line of it has to come, in that order, and a line "..." stands for any
-// lines. A command fails only where "$ echo $?" comes next.
+// follow writes the files that come next, runs the commands of the block after them, and compares what they print with
+// what the block has: each line of it has to come, in that order, and a line "..." stands for any lines. A command
+// fails only where "$ echo $?" comes next; cd counts for all that follow.
 func (g *guide) follow() {
 	g.t.Helper()
+	for ; len(g.blocks) > 0 && g.blocks[0].file != ""; g.blocks = g.blocks[1:] {
+		file := filepath.Join(g.dir, g.blocks[0].file)
+		require.NoError(g.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(g.t, os.WriteFile(file, []byte(g.elsewhere.Replace(g.blocks[0].text)), 0o600))
+	}
 	require.NotEmpty(g.t, g.blocks, "%s has no more blocks", g.name)
-	block := g.blocks[0]
+	block := g.blocks[0].text
 	g.blocks = g.blocks[1:]
 	code := 0
 	commands := strings.Split("\n"+block, "\n$ ")[1:]
@@ -51,12 +60,16 @@ func (g *guide) follow() {
 			require.Equal(g.t, strings.TrimSpace(want), map[int]string{0: "0", 1: "1", 2: "2"}[code], command)
 			continue
 		}
+		if dir, ok := strings.CutPrefix(command, "cd "); ok {
+			g.dir = filepath.Join(g.dir, dir)
+			continue
+		}
 		var said string
 		said, code = g.run(g.elsewhere.Replace(command))
 		if i+1 == len(commands) || !strings.HasPrefix(commands[i+1], "echo $?") {
 			require.Zero(g.t, code, "%s: %s\n%s", g.name, command, said)
 		}
-		g.compare(command, want, said)
+		g.compare(command, g.elsewhere.Replace(want), said)
 	}
 }
 
@@ -97,7 +110,7 @@ func (g *guide) done() {
 func (d *delivery) guide(name string) *guide {
 	d.t.Helper()
 	home := d.t.TempDir()
-	g := &guide{t: d.t, name: name, blocks: readGuide(d.t, name), dir: filepath.Join(home, "workers"),
+	g := &guide{t: d.t, name: name, blocks: readGuide(d.t, filepath.Join("guides", name)), dir: filepath.Join(home, "workers"),
 		elsewhere: strings.NewReplacer("https://git.example.com/platform/workers.git", d.host.authenticated()),
 		env: append(os.Environ(), "HOME="+home, "KUBECONFIG="+d.server.Kubeconfig, "XDG_CACHE_HOME="+filepath.Join(home, "cache"),
 			"PATH="+filepath.Dir(d.file)+":"+filepath.Dir(program(d.t, "kubectl"))+":"+os.Getenv("PATH"),

@@ -36,6 +36,9 @@ type Image struct {
 	Command []string
 	// Env is in its environment before the container's.
 	Env []string
+	// Root is the folder with the files of the image, for a program that sees those and its volumes alone, and runs as
+	// the user that the pod names. "": it is a program of this machine, as the user of the test.
+	Root string
 }
 
 // nodeName is the one node, and nodeCPU how many of its cores a pod may ask for.
@@ -47,9 +50,11 @@ const (
 // backOff is how long a container that ended waits before it is started again; it doubles, up to 16 times that.
 const backOff = 500 * time.Millisecond
 
-// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A container is a process of this machine: its command, args and environment (values, and fields,
-// ConfigMaps and Secrets that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument names a path that it is mounted
-// at, the process gets the folder's. It asks the probes that are HTTP. There are no limits and no isolation.
+// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A
+// container is a process of this machine: its command, args and environment (values, and fields, ConfigMaps and Secrets
+// that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument
+// names a path that it is mounted at, the process gets the folder's; for an image with files of its own it is there. It
+// asks the probes that are HTTP. There are no limits and no isolation.
 type kubelet struct {
 	t      testing.TB
 	client dynamic.Interface // the typed clients are two hundred packages more to compile and to lint
@@ -324,11 +329,11 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	case c.StartupProbe != nil || len(p.object.Spec.InitContainers) > 0:
 		return 0, &waiting{"CreateContainerConfigError", errors.New("this kubelet has no startup probes and no init containers")}
 	}
-	env, err := p.environment(ctx, c)
+	env, err := p.environment(ctx, c, image.Root == "")
 	if err != nil {
 		return 0, &waiting{"CreateContainerConfigError", err}
 	}
-	mounted, err := p.mounts(ctx, c)
+	mounted, err := p.mounts(ctx, c, image.Root)
 	if err != nil {
 		return 0, &waiting{"CreateContainerConfigError", err}
 	}
@@ -353,6 +358,11 @@ func (p *pod) once(ctx context.Context, i int) (code int, problem *waiting) {
 	cmd.WaitDelay = grace
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if image.Root != "" {
+		user, group := p.user()
+		cmd.Dir = "/"
+		cmd.SysProcAttr.Chroot, cmd.SysProcAttr.Credential = image.Root, &syscall.Credential{Uid: uint32(user), Gid: uint32(group)}
+	}
 	cmd.Env = image.Env
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		cmd.Env = append(cmd.Env, name+"="+mounted.Replace(env[name]))

@@ -1,4 +1,5 @@
-// Package workflows checks the example workflows, and those that the guides show, as their platforms would.
+// Package workflows checks the workflow that releases, the example workflows, and those that the guides show, as their
+// platforms would.
 package workflows
 
 import (
@@ -16,7 +17,7 @@ const root = "../.."
 
 // The workflows of GitHub and Gitea, which has GitHub's syntax, are sound: keys, events, contexts, permissions, shells.
 func TestWorkflowsAreSound(t *testing.T) {
-	for _, pattern := range []string{"examples/ci/*/.github/workflows/*.yml", "examples/ci/*/.gitea/workflows/*.yml"} {
+	for _, pattern := range []string{".github/workflows/*.yaml", "examples/ci/*/.github/workflows/*.yml", "examples/ci/*/.gitea/workflows/*.yml"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// Branch tells whether a branch is protected, and whether the token's account may push to it; nil: it is not there. Errors: those of forge.Forge.
+var _ forge.Checker = (*Forge)(nil)
+
+// Branch implements forge.Checker.
 func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) {
 	client, err := f.sdk(ctx)
 	if err != nil {
@@ -26,9 +29,9 @@ func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) 
 	return nil, f.fail(call{"look at the branch " + name, needRead}, resp, err)
 }
 
-// Lacks says what of the bot's work the token, or its account, may not do: an error for each. It asks for changes of number 0, which no pull request and no label has, so that nothing
-// changes.
-func (f *Forge) Lacks(ctx context.Context) []error {
+// Lacks implements forge.Checker. It asks for changes of number 0, which no pull request and no label has, so that
+// nothing changes. The scope that changes pull requests sets commit statuses, too.
+func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	client, err := f.sdk(ctx)
 	if err != nil {
 		return []error{err}
@@ -56,4 +59,27 @@ func (f *Forge) Lacks(ctx context.Context) []error {
 		return resp, err
 	})
 	return lacks
+}
+
+// Hooks implements forge.Checker. Gitea does not tell how deliveries went.
+func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
+	client, err := f.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []forge.Hook
+	for page := 1; ; page++ {
+		list, resp, err := client.ListRepoHooks(f.repo.Owner, f.repo.Name,
+			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page}})
+		if err != nil {
+			return nil, f.fail(call{"list the webhooks", needAdmin}, resp, err)
+		}
+		for _, h := range list {
+			out = append(out, forge.Hook{URL: h.Config["url"], Active: h.Active,
+				Pushes: slices.Contains(h.Events, "push")})
+		}
+		if len(list) == 0 || resp.NextPage == 0 {
+			return out, nil
+		}
+	}
 }

@@ -32,7 +32,7 @@ func TestBranch(t *testing.T) {
 // What a token lacks is told without a change, by the scope that the documentation names.
 func TestLacks(t *testing.T) {
 	w := newWorld(t)
-	require.Empty(t, w.as(w.minimal()).Lacks(t.Context()))
+	require.Empty(t, w.as(w.minimal()).Lacks(t.Context(), true))
 	for _, c := range []struct {
 		scopes []sdk.AccessTokenScope
 		want   []string
@@ -42,15 +42,34 @@ func TestLacks(t *testing.T) {
 		{[]sdk.AccessTokenScope{"read:repository"}, []string{"scope write:repository", "scope write:issue"}},
 		{[]sdk.AccessTokenScope{"write:issue"}, []string{"scope read:repository"}},
 	} {
-		lacks := w.as(w.bot.NewToken(t, c.scopes...)).Lacks(t.Context())
+		lacks := w.as(w.bot.NewToken(t, c.scopes...)).Lacks(t.Context(), true)
 		require.Len(t, lacks, len(c.want), "%v: %v", c.scopes, errors.Join(lacks...))
 		for i, want := range c.want {
 			require.ErrorContains(t, lacks[i], want)
 		}
 	}
 	w.repo.Collaborator(t, w.bot, sdk.AccessModeRead)
-	require.ErrorContains(t, errors.Join(w.as(w.minimal()).Lacks(t.Context())...), "and not write to it")
+	require.ErrorContains(t, errors.Join(w.as(w.minimal()).Lacks(t.Context(), true)...), "and not write to it")
 	prs, err := w.forge.List(t.Context(), forge.Filter{})
 	require.NoError(t, err)
 	require.Empty(t, prs)
+}
+
+// Webhooks are listed to those who administer the repository.
+func TestHooks(t *testing.T) {
+	w := newWorld(t)
+	create := func(url string, active bool, events ...string) {
+		_, _, err := w.owner.Client(t).CreateRepoHook(w.repo.Owner, w.repo.Name, sdk.CreateHookOption{Type: sdk.HookTypeGitea, Active: active, Events: events,
+			Config: map[string]string{"url": url, "content_type": "json"}})
+		require.NoError(t, err)
+	}
+	create("https://a.example.com/webhook", true, "push", "pull_request")
+	create("https://b.example.com/webhook", false, "issues")
+	var refused *forge.RefusedError
+	_, err := w.forge.Hooks(t.Context())
+	require.ErrorAs(t, err, &refused)
+	w.repo.Collaborator(t, w.bot, sdk.AccessModeAdmin)
+	hooks, err := w.forge.Hooks(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []forge.Hook{{URL: "https://a.example.com/webhook", Active: true, Pushes: true}, {URL: "https://b.example.com/webhook"}}, hooks)
 }

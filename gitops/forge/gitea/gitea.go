@@ -26,6 +26,7 @@ const (
 	needIssue     = "the token needs the scope write:issue, and its account the right to write pull requests"
 	needIssueRead = "the token needs the scope read:issue"
 	needUser      = "the token needs the scope read:user"
+	needAdmin     = "the token needs the scope read:repository, and its account to administer the repository"
 	needMerge     = needWrite + ", and it has to be allowed to merge into the base branch (branch protection: whitelist for merging)"
 )
 

@@ -28,6 +28,7 @@ const (
 	needMerge  = "the token needs Contents, write (App or fine-grained; classic: repo), and its account has to be allowed to merge into the base branch"
 	needStatus = "the token needs Commit statuses, write (App or fine-grained; classic: repo:status)"
 	needRepo   = "the token needs to read the repository (App or fine-grained: Contents, read; classic: repo)"
+	needHooks  = "the token needs Webhooks, read (App or fine-grained; classic: admin:repo_hook), and its account to administer the repository"
 	needMeta   = "the token needs Metadata, read"
 )
 

@@ -25,6 +25,7 @@ const (
 	needRead  = "the token needs the scope api, and its account at least the role Reporter"
 	needWrite = "the token needs the scope api, and its account at least the role Developer"
 	needMerge = "the token needs the scope api, and its account has to be allowed to merge into the target branch (protected branches)"
+	needHooks = "the token needs the scope api or read_api, and its account the role Maintainer"
 	needUser  = "the token needs the scope api or read_user"
 )
 

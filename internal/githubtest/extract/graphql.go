@@ -12,7 +12,10 @@ import (
 
 // fields are what the adapter asks for, by type. What they take is taken whole.
 var fields = map[string][]string{
-	"Query":                              {"viewer"},
+	"Query":                              {"repository", "viewer"},
+	"Repository":                         {"ref", "viewerPermission"},
+	"Ref":                                {"refUpdateRule"},
+	"RefUpdateRule":                      {"viewerCanPush"},
 	"User":                               {"databaseId", "login"},
 	"Mutation":                           {"disablePullRequestAutoMerge", "enablePullRequestAutoMerge"},
 	"DisablePullRequestAutoMergePayload": {"clientMutationId", "pullRequest"},
@@ -23,6 +26,7 @@ var fields = map[string][]string{
 // whole are types that those fields take.
 var whole = []string{
 	"DisablePullRequestAutoMergeInput", "EnablePullRequestAutoMergeInput", "GitObjectID", "PullRequestMergeMethod",
+	"RepositoryPermission",
 }
 
 func trimGraphQL(text []byte) ([]byte, error) {

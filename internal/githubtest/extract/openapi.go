@@ -12,6 +12,7 @@ var operations = map[string][]string{
 	"/repos/{owner}/{repo}/collaborators/{username}/permission":     {"get"},
 	"/repos/{owner}/{repo}/commits/{ref}":                           {"get"},
 	"/repos/{owner}/{repo}/commits/{ref}/status":                    {"get"},
+	"/repos/{owner}/{repo}/hooks":                                   {"get"},
 	"/repos/{owner}/{repo}/issues/{issue_number}":                   {"get"},
 	"/repos/{owner}/{repo}/issues/{issue_number}/comments":          {"post"},
 	"/repos/{owner}/{repo}/issues/{issue_number}/labels":            {"get", "post"},
@@ -23,6 +24,8 @@ var operations = map[string][]string{
 	"/repos/{owner}/{repo}/pulls/{pull_number}/merge":               {"put"},
 	"/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers": {"post"},
 	"/repos/{owner}/{repo}/pulls/{pull_number}/reviews":             {"get"},
+	"/repos/{owner}/{repo}/rules/branches/{branch}":                 {"get"},
+	"/repos/{owner}/{repo}/rulesets/{ruleset_id}":                   {"get"},
 	"/repos/{owner}/{repo}/statuses/{sha}":                          {"post"},
 }
 
