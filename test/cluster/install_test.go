@@ -87,13 +87,44 @@ func TestInstall(t *testing.T) {
 	require.Contains(t, said, "has the custom resource definitions of this release")
 	require.Contains(t, said, "no in-cluster worker controller runs")
 
+	t.Run("a later release", func(t *testing.T) {
+		name := "connections.temporal.io"
+		ours := definition(t, client, name).GetAnnotations()[crds.Release]
+		release := func(version, listKind string) {
+			d := definition(t, client, name)
+			annotations := d.GetAnnotations()
+			annotations[crds.Release] = version
+			d.SetAnnotations(annotations)
+			require.NoError(t, unstructured.SetNestedField(d.Object, listKind, "spec", "names", "listKind"))
+			_, err := client.Resource(definitions).Update(t.Context(), d, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		release("99.0.0", "ConnectionList")
+		said, code := install()
+		require.Equal(t, 0, code, said)
+		require.Contains(t, said, name+" unchanged", "a later release with the same definition")
+		release("99.0.0", "Connections")
+		was := definition(t, client, name).GetResourceVersion()
+		said, code = install()
+		require.Equal(t, 1, code, said)
+		require.Contains(t, said, "has definitions of release 99.0.0, and this binary those of "+ours+": "+name+". Nothing was changed")
+		require.Equal(t, was, definition(t, client, name).GetResourceVersion())
+		said, code = doctor()
+		require.Equal(t, 0, code, said)
+		require.Contains(t, said, "warning  cluster: custom resource definitions are of release 99.0.0, later than this one: "+name)
+		release("0.0.1", "Connections")
+		said, code = install()
+		require.Equal(t, 0, code, said)
+		require.Contains(t, said, name+" replaced")
+		require.Equal(t, ours, definition(t, client, name).GetAnnotations()[crds.Release])
+	})
 	t.Run("another release", func(t *testing.T) {
 		change(t, client, "connections.temporal.io", func(version map[string]any) {
 			require.NoError(t, unstructured.SetNestedField(version, "of another release", "schema", "openAPIV3Schema", "description"))
 		})
 		said, code := doctor()
 		require.Equal(t, 0, code, said)
-		require.Contains(t, said, "warning  cluster: custom resource definitions are of another release: connections.temporal.io")
+		require.Contains(t, said, "warning  cluster: custom resource definitions are not those of this release: connections.temporal.io")
 		said, code = install()
 		require.Equal(t, 0, code, said)
 		require.Contains(t, said, "connections.temporal.io replaced")
