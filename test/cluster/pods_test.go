@@ -216,6 +216,10 @@ func TestPodsInStatus(t *testing.T) {
 	said, code = r.run(t, append([]string{"status"}, reads...)...)
 	require.Zero(t, code, said)
 	require.Contains(t, said, "2 of 2 pods: ImagePullBackOff")
+	s.Kubectl(t, "", "create", "namespace", "other")
+	said, code = r.run(t, "explain", "payments/checkout", "--repo", repo.URL(), "--env", "default", "--kubeconfig", readOnly(t, s, "other"))
+	require.Zero(t, code, said)
+	require.Regexp(t, `Pods are not known: the kubeconfig's user may not (list|watch) deployments in namespace payments of the cluster: let it get, list and watch deployments`, said)
 	tip := repo.Tip("main")
 	for range 10 { // pods that come and go
 		s.Kubectl(t, "", "delete", "-n", "payments", "pods", "-l", "temporal.io/build-id=v2", "--grace-period=0", "--wait=false")

@@ -23,7 +23,7 @@ func chart(template string) map[string]string {
 	return map[string]string{"charts/cart/Chart.yaml": "apiVersion: v2\nname: cart\nversion: 1.0.0\n", "charts/cart/templates/cart.yaml": template}
 }
 
-// In mid-ramp a chart becomes one that expands for ever, and a kustomization one that includes itself: the rollout beside them goes on and can be
+// In mid-ramp a chart does not render, or expands for ever, and a kustomization has a remote base, or includes itself: the rollout beside them goes on and can be
 // rolled back. Their own worker deployments keep their versions and their traffic, say why, and can be rolled back, too.
 func TestBombsBesideARamp(t *testing.T) {
 	images := map[string]temporalenv.Image{}
@@ -55,25 +55,28 @@ func TestBombsBesideARamp(t *testing.T) {
 		return !slices.ContainsFunc(all, func(w *world) bool { return w.reason() != "Ramping" })
 	})
 
-	push("bombs", "v2", "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1h}]%s}", map[string]string{
-		"charts/cart/templates/bomb.yaml": "{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}\n",
-		"stock/kustomization.yaml":        "resources: [stock.yaml, ../again]\n",
-		"again/kustomization.yaml":        "resources: [../stock]\n",
-	})
 	held := []string{"current v1", "ramp v2 10"}
-	w.eventually("the ramp beside them goes on", func() bool { return slices.Contains(w.calls(), "ramp v2 50") })
-	for _, of := range []struct {
-		*world
-		why string
+	for _, bad := range []struct {
+		pushed, template, base, cart, stock string
 	}{
-		{cart, "charts/cart/Chart.yaml: cannot be built: it takes longer than 5s: build less, and nothing that never ends"},
-		{stock, "stock/kustomization.yaml: cannot be built: "},
+		{"a chart that does not render, and a remote base", "{{ if }}\n", "https://example.com/base",
+			"charts/cart/Chart.yaml: cannot be rendered: parse error at (cart/templates/bomb.yaml:1): missing value for if",
+			`stock/kustomization.yaml:1: resources[1]: \"https://example.com/base\" is in another place`},
+		{"bombs", "{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}\n", "../again",
+			"charts/cart/Chart.yaml: cannot be built: it takes longer than 5s: build less, and nothing that never ends", "cycle detected"},
 	} {
-		of.awaitReason("InvalidSpec")
-		require.Contains(t, of.message(), of.why)
-		of.eventually("the log says it, too", func() bool { return strings.Contains(bot.log.String(), of.why) })
+		push(bad.pushed, "v2", "{strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1s}, {rampPercentage: 50, pauseDuration: 1h}]%s}", map[string]string{
+			"charts/cart/templates/bomb.yaml": bad.template,
+			"stock/kustomization.yaml":        "resources: [stock.yaml, \"" + bad.base + "\"]\n",
+			"again/kustomization.yaml":        "resources: [../stock]\n",
+		})
+		w.eventually("the ramp beside them goes on", func() bool { return slices.Contains(w.calls(), "ramp v2 50") })
+		for of, why := range map[*world]string{cart: bad.cart, stock: bad.stock} {
+			of.awaitReason("InvalidSpec")
+			of.eventually("the status says why: "+why, func() bool { return strings.Contains(of.message(), strings.ReplaceAll(why, `\"`, `"`)) })
+			of.eventually("the log says why: "+why, func() bool { return strings.Contains(bot.log.String(), why) })
+		}
 	}
-	require.Contains(t, stock.message(), "cycle detected")
 	w.settle()
 	for _, of := range []*world{cart, stock} {
 		require.Equal(t, held, of.calls(), "everything stays as it is")
