@@ -15,8 +15,9 @@ const (
 	changersLook = 256
 )
 
-// Changers gives the commits of the branch of specs that changed a file at one of the paths, the newest first, among the last changersLook. History that the mirror does not
-// have is fetched. Errors: those of mirror.History; what was found until then is given all the same.
+// Changers gives the commits of the branch of specs that changed a file at one of the paths, the newest first, among
+// the last changersLook. History that the mirror does not have is fetched. Errors: those of mirror.History; what was
+// found until then is given all the same.
 func (r *Repository) Changers(ctx context.Context, paths map[string]bool) ([]string, error) {
 	tip := r.lastTips[r.cfg.Branch]
 	if tip.Commit.IsZero() || len(paths) == 0 {

@@ -14,10 +14,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they have, in
-// the order of the snapshots. Each is looked for once, and then in what is new; that can take history which the mirror does not have,
-// which is fetched, for originTime at most. What could not be found is looked for again after originPause, and not while the
-// server is away. Errors: those of mirror.Introduced; what was found until then is given all the same.
+// Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they
+// have, in the order of the snapshots. Each is looked for once, and then in what is new; that can take history which
+// the mirror does not have, which is fetched, for originTime at most. What could not be found is looked for again after
+// originPause, and not while the server is away. Errors: those of mirror.Introduced; what was found until then is given
+// all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	bounded, cancel := context.WithTimeout(ctx, originTime)
 	defer cancel()
@@ -60,14 +61,15 @@ func specOf(s rollout.Snapshot) []mirror.Wanted {
 	return out
 }
 
-// origin is the commit that gave a file its content, with its place among the first parents of the branch: a later commit's is larger. What commits say of
-// their time anybody can write.
+// origin is the commit that gave a file its content, with its place among the first parents of the branch: a later
+// commit's is larger. What commits say of their time anybody can write.
 type origin struct {
 	rollout.GitContext
 	place int
 }
 
-// lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one. False: it is not known of all.
+// lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one. False: it is
+// not known of all.
 func (r *Repository) lastOrigin(files []mirror.Wanted) (rollout.GitContext, bool) {
 	var last origin
 	for i, w := range files {
@@ -82,8 +84,9 @@ func (r *Repository) lastOrigin(files []mirror.Wanted) (rollout.GitContext, bool
 	return last.GitContext, len(files) > 0
 }
 
-// follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back since, which makes its
-// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known.
+// follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back
+// since, which makes its origin another; one that is not at the tip any more is forgotten. All are, where the way to
+// the tip is not known.
 func (r *Repository) follow(ctx context.Context) error {
 	tip := r.lastTips[r.cfg.Branch]
 	if tip.Commit == r.traced || len(r.origins) == 0 {

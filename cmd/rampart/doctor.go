@@ -221,7 +221,8 @@ func (d *doctor) rules(world rollout.World, judges *judges) {
 	d.pass("policies", "those of each environment can be used")
 }
 
-// temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each connection, with the worst that is known of it.
+// temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each
+// connection, with the worst that is known of it.
 func (d *doctor) temporal(decided []*reconcile.Decision) {
 	found := map[string]check{}
 	var order []string
@@ -373,7 +374,8 @@ func (d *doctor) clock(ctx context.Context) {
 	d.pass("clock", "agrees with that of %s to %s", at.Host, rollout.ClockTolerance)
 }
 
-// cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same objects.
+// cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same
+// objects.
 func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 	const name = "cluster"
 	c, err := f.open()

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// sayUnbuilt reports folders with a kustomization.yaml or a Chart.yaml among paths that were read without a rampart.yaml, which names folders to build. It is an
-// error where their files hold no specs as they are.
+// sayUnbuilt reports folders with a kustomization.yaml or a Chart.yaml among paths that were read without a
+// rampart.yaml, which names folders to build. It is an error where their files hold no specs as they are.
 func (s *specs) sayUnbuilt(paths []string) error {
 	if _, err := os.Stat(filepath.Join(s.base, gitops.ConfigFile)); err == nil && s.text == nil {
 		return nil

@@ -39,7 +39,8 @@ func (c *collection) kustomization(dir string) error {
 
 const noCharts = "charts are not inflated in a kustomization: name the chart's folder in specs, or write what it makes into a file"
 
-// refused are the fields of a kustomization that run something, or change how others are built, in lower case: kustomize takes either.
+// refused are the fields of a kustomization that run something, or change how others are built, in lower case:
+// kustomize takes either.
 var refused = map[string]string{
 	"helmcharts":                  noCharts,
 	"helmchartinflationgenerator": noCharts,

@@ -19,8 +19,9 @@ const (
 	DefaultMemory = 384 << 20
 )
 
-// Process builds folders in a process of its own, which Serve is called in: it gets files by its standard input, and neither variables nor
-// anything else. It begins with the first build, serves one after the other, and is ended where one takes too much.
+// Process builds folders in a process of its own, which Serve is called in: it gets files by its standard input, and
+// neither variables nor anything else. It begins with the first build, serves one after the other, and is ended where
+// one takes too much.
 type Process struct {
 	// Path and Args are the program, and its arguments from its own name on.
 	Path string

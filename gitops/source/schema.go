@@ -11,7 +11,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// checkSchema holds values against the values.schema.json of a chart and of those in charts/. Schemas elsewhere are not read.
+// checkSchema holds values against the values.schema.json of a chart and of those in charts/. Schemas elsewhere are not
+// read.
 func checkSchema(c *chart.Chart, values common.Values) error {
 	if c.Schema != nil {
 		if err := satisfies(c.Schema, values); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Serve builds the folders that come from a Process until there are no more. It is all that its process does: what it changes of the process it
-// does not change back. Errors: those of reading and writing.
+// Serve builds the folders that come from a Process until there are no more. It is all that its process does: what it
+// changes of the process it does not change back. Errors: those of reading and writing.
 func Serve(from io.Reader, to io.Writer) error {
 	if err := confine(DefaultMemory); err != nil {
 		return err

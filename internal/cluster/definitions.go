@@ -31,8 +31,8 @@ const (
 	Different State = "different"
 	// Newer is a definition that differs from ours, and is of a later release.
 	Newer State = "of a later release"
-	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API server drops a status that is applied
-	// with its object.
+	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API server
+	// drops a status that is applied with its object.
 	WithSubresource State = "with a status subresource"
 )
 
@@ -137,7 +137,8 @@ func releaseOf(definition *unstructured.Unstructured) string {
 	return definition.GetAnnotations()[crds.Release]
 }
 
-// earlier reports whether a definition is of an earlier release than another. One that does not say is earlier than all.
+// earlier reports whether a definition is of an earlier release than another. One that does not say is earlier than
+// all.
 func earlier(a, b *unstructured.Unstructured) bool {
 	left, err := version.ParseSemantic(releaseOf(a))
 	right, err2 := version.ParseSemantic(releaseOf(b))
@@ -174,9 +175,10 @@ func hasSubresource(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// Install creates missing definitions, updates those that differ, and waits until the API server serves them. It changes nothing where one is of a later release, or
-// has a status subresource and may not be replaced. told is called with each name and what was done.
-// Errors: *NewerError; *SubresourceError; the API server's, after which it can be called again.
+// Install creates missing definitions, updates those that differ, and waits until the API server serves them. It
+// changes nothing where one is of a later release, or has a status subresource and may not be replaced. told is called
+// with each name and what was done. Errors: *NewerError; *SubresourceError; the API server's, after which it can be
+// called again.
 func (c *Cluster) Install(ctx context.Context, replace bool, told func(name, done string)) error {
 	found, err := c.definitions(ctx)
 	if err != nil {

@@ -28,7 +28,8 @@ type standing struct {
 	since time.Time
 }
 
-// standingOf is where a decision leaves a worker deployment. What cannot be seen just now leaves it where it was, if that was asked by the same commit.
+// standingOf is where a decision leaves a worker deployment. What cannot be seen just now leaves it where it was, if
+// that was asked by the same commit.
 func standingOf(d *reconcile.Decision, commit string, was standing) standing {
 	state := report.StateOf(d.Proposal, d.Plan)
 	now := standing{commit: commit, dir: d.Plan.Dir, text: string(state.Reason), since: sinceOf(d)}

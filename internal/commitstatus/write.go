@@ -25,11 +25,13 @@ const (
 	burst = 10
 	// sayEvery is how often a status that stays what it is follows in words.
 	sayEvery = 5 * time.Minute
-	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit that there ever was.
+	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit that
+	// there ever was.
 	longAgo = 72 * time.Hour
 	// again is when a status is tried again that was refused: a token may get the right to set it.
 	again = 10 * time.Minute
-	// originGrace is how long the commit that asked may be looked for until it is taken for one that history does not have, such as a shallow one.
+	// originGrace is how long the commit that asked may be looked for until it is taken for one that history does not
+	// have, such as a shallow one.
 	originGrace = 15 * time.Minute
 	// callTime bounds one status.
 	callTime = time.Minute
@@ -82,8 +84,8 @@ type Writer struct {
 	// known is what is at the forge, asked are the commits of which that was read.
 	known map[key]*written
 	asked map[string]bool
-	// earlier are commits that changed specs, by the statuses that were to be said first: those are asked about if these are new. looks are those to be asked about: a status that
-	// waits was superseded while no bot ran.
+	// earlier are commits that changed specs, by the statuses that were to be said first: those are asked about if these
+	// are new. looks are those to be asked about: a status that waits was superseded while no bot ran.
 	earlier map[key][]string
 	looks   []key
 	// until is when the forge is asked again, refused when a status is tried again.
@@ -108,7 +110,8 @@ func NewWriter(c WriterConfig) *Writer {
 	return w
 }
 
-// Decided takes what was decided. It asks no forge; the repository it asks which commits gave specs their content, where that is not known.
+// Decided takes what was decided. It asks no forge; the repository it asks which commits gave specs their content,
+// where that is not known.
 func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
 	var missing []rollout.Snapshot
 	var of []*reconcile.Decision
@@ -161,7 +164,8 @@ func (w *Writer) noteSpec(s rollout.Snapshot) {
 	}
 }
 
-// begin finds, once for each environment, the commits that may have asked before the Writer began. What ended its rollout long ago superseded none of them since.
+// begin finds, once for each environment, the commits that may have asked before the Writer began. What ended its
+// rollout long ago superseded none of them since.
 func (w *Writer) begin(env string, targets map[key]wanted) {
 	if w.begun[env] {
 		return
@@ -192,8 +196,8 @@ func (w *Writer) stand(d *reconcile.Decision, s standing) {
 	w.standings[env][d.Plan.Deployment] = s
 }
 
-// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Of an environment of which a worker deployment was
-// never decided about, nothing is said yet.
+// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Of an environment
+// of which a worker deployment was never decided about, nothing is said yet.
 func (w *Writer) Cycle(world rollout.World) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,7 +279,8 @@ func (w *Writer) forget(k key) {
 	delete(w.asked, k.commit)
 }
 
-// Close says what is left to be said, until the context ends or the forge cannot be asked. Nothing may be told afterwards.
+// Close says what is left to be said, until the context ends or the forge cannot be asked. Nothing may be told
+// afterwards.
 func (w *Writer) Close(ctx context.Context) {
 	close(w.closing)
 	select {
@@ -415,7 +420,8 @@ func (w *Writer) read(k key, all []forge.Status, err error) {
 	}
 }
 
-// lookBack has earlier commits asked about where a commit never had the status that is to be said first: it came while no bot ran.
+// lookBack has earlier commits asked about where a commit never had the status that is to be said first: it came while
+// no bot ran.
 func (w *Writer) lookBack(commit string, all []forge.Status) {
 	for k, commits := range w.earlier {
 		if k.commit != commit {

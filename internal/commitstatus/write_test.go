@@ -135,7 +135,8 @@ func TestPendingThenSuccess(t *testing.T) {
 	})
 }
 
-// What is not known, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes that.
+// What is not known, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes
+// that.
 func TestWhatUndoesWhat(t *testing.T) {
 	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
 		require.Equal(t, []string{"c1 rampart/prod pending: shop/a: TemporalStateFetchFailed"}, s.cycle(map[string]rollout.State{"a": away}))
@@ -265,7 +266,8 @@ func TestAfterAStart(t *testing.T) {
 	})
 }
 
-// A commit whose status waits, and that others superseded while no bot ran, is told so once a bot runs again; what is still waited for, or ended, is left alone.
+// A commit whose status waits, and that others superseded while no bot ran, is told so once a bot runs again; what is
+// still waited for, or ended, is left alone.
 func TestSupersededWhileNoBotRan(t *testing.T) {
 	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
 		s.origins["b"], s.changers = "c0", []string{"c1", "c0"}

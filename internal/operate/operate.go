@@ -1,8 +1,8 @@
 // Package operate is what an operator says, as changes of a record: values in, values out.
 //
-// A command changes routing.yaml and nothing else; what follows from that is the bot's to do, by the same rows as ever. So a
-// command works while the bot is away, and two people who say the same thing say it once. The functions may be called
-// concurrently; they change nothing that they are given.
+// A command changes routing.yaml and nothing else; what follows from that is the bot's to do, by the same rows as ever.
+// So a command works while the bot is away, and two people who say the same thing say it once. The functions may be
+// called concurrently; they change nothing that they are given.
 package operate
 
 import (
@@ -47,7 +47,8 @@ func unchanged(rec v1alpha1.RoutingSpec, format string, args ...any) Change {
 	return Change{Record: rec, Notes: []string{fmt.Sprintf(format, args...)}}
 }
 
-// recordOf gives the record that a command changes, its lists copied. It is an error if the bot has written none yet, or if it cannot be read.
+// recordOf gives the record that a command changes, its lists copied. It is an error if the bot has written none yet,
+// or if it cannot be read.
 func recordOf(s rollout.Snapshot) (v1alpha1.RoutingSpec, error) {
 	if p := s.Record.RoutingProblem; p != nil {
 		return v1alpha1.RoutingSpec{}, errors.New(p.Message)
@@ -114,9 +115,10 @@ func barNotes(s rollout.Snapshot, rec v1alpha1.RoutingSpec) []string {
 	return nil
 }
 
-// Retry lets a build that was turned back, or that has no traffic yet, start anew: as another attempt, at its first gate and
-// step. build "" is the one that the spec asks for, which can be newer than the record. Writing down that its last attempt is over also takes back the mark that a rollback left in
-// Temporal's metadata, whether it was recorded or not.
+// Retry lets a build that was turned back, or that has no traffic yet, start anew: as another attempt, at its first
+// gate and step. build "" is the one that the spec asks for, which can be newer than the record. Writing down that its
+// last attempt is over also takes back the mark that a rollback left in Temporal's metadata, whether it was recorded or
+// not.
 func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 	rec, err := recordOf(s)
 	if err != nil {
@@ -167,7 +169,8 @@ func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 	return out, nil
 }
 
-// targetOf is the build that the spec asks for, "" if that was never known. A spec that cannot be used asks for what the record says.
+// targetOf is the build that the spec asks for, "" if that was never known. A spec that cannot be used asks for what
+// the record says.
 func targetOf(s rollout.Snapshot, rec v1alpha1.RoutingSpec) string {
 	if s.Spec != nil && len(s.Problems) == 0 {
 		id, _ := rollout.BuildIDFor(s.Spec.Spec, rec.Versions)

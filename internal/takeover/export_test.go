@@ -37,7 +37,8 @@ func exported(t *testing.T, text string) rollout.Snapshot {
 	}
 }
 
-// What only Rampart has is left out with a warning, and what the controller cannot have is an error: nothing is exported then.
+// What only Rampart has is left out with a warning, and what the controller cannot have is an error: nothing is
+// exported then.
 func TestOwnFields(t *testing.T) {
 	replace := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(spec) }
 	for name, c := range map[string]struct{ text, warning, err string }{

@@ -36,8 +36,8 @@ func readGuide(t *testing.T, name string) []string {
 	return out
 }
 
-// follow runs the commands of the next block, and compares what they print with what the block has: each line of it has to come, in that order, and a line "..." stands for any
-// lines. A command fails only where "$ echo $?" comes next.
+// follow runs the commands of the next block, and compares what they print with what the block has: each line of it has
+// to come, in that order, and a line "..." stands for any lines. A command fails only where "$ echo $?" comes next.
 func (g *guide) follow() {
 	g.t.Helper()
 	require.NotEmpty(g.t, g.blocks, "%s has no more blocks", g.name)

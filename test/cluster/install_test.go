@@ -53,7 +53,8 @@ func (r rampart) run(t *testing.T, args ...string) (said string, code int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// The definitions are installed, again without a change, and brought up to date; the in-cluster worker controller's are replaced only where that is asked for.
+// The definitions are installed, again without a change, and brought up to date; the in-cluster worker controller's are
+// replaced only where that is asked for.
 func TestInstall(t *testing.T) {
 	server := Start(t)
 	config, file := server.Config, server.Kubeconfig
@@ -252,7 +253,8 @@ func applyStatus(t *testing.T, client dynamic.Interface, ready string) {
 	require.NoError(t, err)
 }
 
-// servesStatus waits until the server has the status subresource, or has it no more: it serves a definition that changed a moment later.
+// servesStatus waits until the server has the status subresource, or has it no more: it serves a definition that
+// changed a moment later.
 func servesStatus(t *testing.T, client dynamic.Interface, want bool) {
 	t.Helper()
 	eventually(t, func() error {
@@ -275,7 +277,8 @@ func readyIn(t *testing.T, client dynamic.Interface) any {
 	return conditions[0].(map[string]any)["status"]
 }
 
-// kubectl applies the definitions as they are printed, lists objects with their columns, waits for a condition, and finds nothing to change in what is applied.
+// kubectl applies the definitions as they are printed, lists objects with their columns, waits for a condition, and
+// finds nothing to change in what is applied.
 func TestKubectl(t *testing.T) {
 	server := Start(t)
 	do := func(input string, args ...string) string { return server.Kubectl(t, input, args...) }

@@ -47,9 +47,11 @@ const (
 // backOff is how long a container that ended waits before it is started again; it doubles, up to 16 times that.
 const backOff = 500 * time.Millisecond
 
-// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A container is a process of this machine: its command, args and environment (values, and fields,
-// ConfigMaps and Secrets that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument names a path that it is mounted
-// at, the process gets the folder's. It asks the probes that are HTTP. There are no limits and no isolation.
+// kubelet is a node, and the scheduler that gives it every pod but one that asks for more cores than it has. A
+// container is a process of this machine: its command, args and environment (values, and fields, ConfigMaps and Secrets
+// that they refer to) are the manifest's. A volume is a folder of this machine, and where a variable or an argument
+// names a path that it is mounted at, the process gets the folder's. It asks the probes that are HTTP. There are no
+// limits and no isolation.
 type kubelet struct {
 	t      testing.TB
 	client dynamic.Interface // the typed clients are two hundred packages more to compile and to lint
@@ -62,8 +64,8 @@ type kubelet struct {
 	ended  bool
 }
 
-// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other image is ErrImagePull. logs is the folder with what
-// containers print, in files such as namespace_pod_container.log.
+// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other
+// image is ErrImagePull. logs is the folder with what containers print, in files such as namespace_pod_container.log.
 func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (logs string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
@@ -168,7 +170,8 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// noRoom says, in the words of Kubernetes' own scheduler, why the node does not take a pod; "": it does. Pods that are there take no room.
+// noRoom says, in the words of Kubernetes' own scheduler, why the node does not take a pod; "": it does. Pods that are
+// there take no room.
 func noRoom(p *corev1.Pod) string {
 	cpu := resource.Quantity{}
 	for _, c := range p.Spec.Containers {
@@ -382,7 +385,8 @@ func (p *pod) ready(ctx context.Context, i int, ok bool) {
 	}
 }
 
-// probe asks an HTTP probe until the context ends, and tells each answer that counts: a success, and as many failures in a row as the probe's threshold.
+// probe asks an HTTP probe until the context ends, and tells each answer that counts: a success, and as many failures
+// in a row as the probe's threshold.
 func (p *pod) probe(ctx context.Context, c corev1.Container, probe *corev1.Probe, tell func(ok bool)) {
 	if probe == nil || probe.HTTPGet == nil {
 		return

@@ -15,7 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// asWorker is the variable with which this program is a worker in place of a test: good; bad, whose workflows fail; or plain, without versions.
+// asWorker is the variable with which this program is a worker in place of a test: good; bad, whose workflows fail; or
+// plain, without versions.
 const asWorker = "RAMPART_TEST_WORKER"
 
 const taskQueue = "checkout"
