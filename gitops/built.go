@@ -163,7 +163,7 @@ func (e *environment) buildAnew(t *pathTree, folder source.Folder, markers []*fo
 	}
 	if len(markers) > 1 && source.KindOf(markers[1].path) != folder.Kind {
 		b.stands = []source.At{{Path: folder.Dir()}}
-		return fail("is beside %s, and which of them is meant is not known: give each a folder of its own", path.Base(markers[1].path))
+		return fail("is beside %s: a folder is built by one of them. Give each its own folder", path.Base(markers[1].path))
 	}
 	in, stands, err := source.Collect(t, folder)
 	b.stands = stands

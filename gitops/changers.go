@@ -43,7 +43,7 @@ func (r *Repository) Changers(ctx context.Context, paths map[string]bool) ([]str
 		}
 		return err
 	}
-	looked, after := 0, map[mirror.Hash][]mirror.CommitInfo{} // those of which a commit is the first parent, which History brings after them
+	looked, after := 0, map[mirror.Hash][]mirror.CommitInfo{} // children by their first parent, which History visits later
 	err := r.mirror.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) {
 		for _, child := range after[c.Hash] {
 			if err := note(c.Tree, child); err != nil {

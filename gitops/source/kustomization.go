@@ -32,7 +32,7 @@ func (c *collection) kustomization(dir string) error {
 		}
 	}
 	if of == nil {
-		return nil // who names the folder says so
+		return nil // the build reports it
 	}
 	return c.references(of.Path, of.Data)
 }

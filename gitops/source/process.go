@@ -76,7 +76,7 @@ func (p *Process) Build(in Input) (Output, error) {
 		}
 		p.end()
 		return Output{}, &Error{File: in.Marker, Bounds: true, Message: fmt.Sprintf(
-			"cannot be built: the process that builds it ended, most likely for want of memory, of which it may take %d MiB%s: build less", DefaultMemory>>20, r.said.words())}
+			"cannot be built: the process that builds it ended, most likely because it needed more than %d MiB of memory%s: build less", DefaultMemory>>20, r.said.words())}
 	case <-timer.C:
 		p.end()
 		if err := <-done; err == nil && got.Error != nil { // it came at the last moment

@@ -25,7 +25,7 @@ func Serve(from io.Reader, to io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		alone := time.AfterFunc(4*DefaultTime, func() { os.Exit(1) }) // nobody is left to end it
+		alone := time.AfterFunc(4*DefaultTime, func() { os.Exit(1) }) // in case the bot is gone
 		out, err := Build(in)
 		alone.Stop()
 		a := answer{Output: out}
@@ -38,7 +38,7 @@ func Serve(from io.Reader, to io.Writer) error {
 	}
 }
 
-// refusing asks nobody.
+// refusing is a transport that sends nothing.
 type refusing struct{}
 
 // RoundTrip refuses.

@@ -310,7 +310,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// The process has neither variables nor files of who starts it.
+// The process gets neither variables nor open files of its parent.
 func TestProcessIsAlone(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector
 	t.Setenv("RAMPART_GITHUB_TOKEN", "secret")

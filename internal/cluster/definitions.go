@@ -27,7 +27,7 @@ const (
 	Missing State = "missing"
 	// Same as ours.
 	Same State = "up to date"
-	// Different from ours, without a status subresource: of an earlier release, or changed by somebody.
+	// Different from ours, without a status subresource: of an earlier release, or edited.
 	Different State = "different"
 	// Newer is a definition that differs from ours, and is of a later release.
 	Newer State = "of a later release"

@@ -65,7 +65,7 @@ type namespace struct {
 	stores
 	watches []*watching
 	stop    context.CancelFunc
-	// asked is when somebody asked about it last.
+	// asked is when it was asked about last.
 	asked time.Time
 }
 

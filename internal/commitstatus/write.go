@@ -64,8 +64,8 @@ type WriterConfig struct {
 type Writer struct {
 	WriterConfig
 	standings map[string]map[rollout.Name]standing
-	// nowhere are worker deployments of which the commit that asked is looked for, since when.
-	nowhere map[rollout.Name]time.Time
+	// unknownSince has the worker deployments whose commit that asked is not known, and since when.
+	unknownSince map[rollout.Name]time.Time
 	// specs are the files of the specs of environments of which nothing was said yet; begun are the others.
 	specs   map[string]map[string]bool
 	begun   map[string]bool
@@ -102,7 +102,7 @@ type written struct {
 
 // NewWriter makes a Writer, and starts what writes. Close ends it.
 func NewWriter(c WriterConfig) *Writer {
-	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, nowhere: map[rollout.Name]time.Time{}, specs: map[string]map[string]bool{}, begun: map[string]bool{}, earlier: map[key][]string{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
+	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, unknownSince: map[rollout.Name]time.Time{}, specs: map[string]map[string]bool{}, begun: map[string]bool{}, earlier: map[key][]string{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
 		closing: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1), targets: map[string]map[key]wanted{}, queue: map[key]wanted{},
 		known: map[key]*written{}, asked: map[string]bool{}, refused: map[key]time.Time{}}
 	w.life, w.end = context.WithCancel(context.Background())
@@ -137,14 +137,14 @@ func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
 	for i, d := range of {
 		n := d.Plan.Deployment
 		if i < len(origins) && origins[i].Commit != "" {
-			delete(w.nowhere, n)
+			delete(w.unknownSince, n)
 			w.stand(d, standingOf(d, origins[i].Commit, w.standings[d.Snapshot.Environment.Name][n]))
 			continue
 		}
-		if w.nowhere[n].IsZero() {
-			w.nowhere[n] = w.Now()
+		if w.unknownSince[n].IsZero() {
+			w.unknownSince[n] = w.Now()
 		}
-		if w.Now().Sub(w.nowhere[n]) >= originGrace {
+		if w.Now().Sub(w.unknownSince[n]) >= originGrace {
 			w.stand(d, standing{})
 		}
 	}

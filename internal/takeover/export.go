@@ -135,7 +135,7 @@ func (e *exporter) worker(user v1alpha1.WorkerDeployment) error {
 // is an error.
 func (e *exporter) ownFields(spec *v1alpha1.WorkerDeploymentSpec) error {
 	if len(spec.Pools) > 0 {
-		return fmt.Errorf("the controller has no spec.pools, and nobody would look after their Deployments: roll out a version without pools first")
+		return fmt.Errorf("the controller has no spec.pools and would leave their Deployments alone: roll out a version without pools first")
 	}
 	if len(spec.Strategy) > 0 {
 		spec.Strategy = nil
@@ -243,7 +243,7 @@ func manifestOf(data string) (map[string]any, error) {
 	}
 	object, ok := value.(map[string]any)
 	if _, meta := object["metadata"].(map[string]any); !ok || !meta {
-		return nil, fmt.Errorf("it is no Deployment: %q", cut(bytes.TrimSpace([]byte(data))))
+		return nil, fmt.Errorf("not a Deployment: %q", cut(bytes.TrimSpace([]byte(data))))
 	}
 	return object, nil
 }

@@ -93,7 +93,7 @@ func TestNoExport(t *testing.T) {
 		"has pools, which the controller does not have: wait until it is gone": func(s *rollout.Snapshot) {
 			s.Record.Routing.Spec.Versions[0].Pools = []v1alpha1.RecordedPool{{Name: "a"}}
 		},
-		"deployment.yaml: it is no Deployment": func(*rollout.Snapshot) {},
+		"deployment.yaml: not a Deployment": func(*rollout.Snapshot) {},
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := exported(t, spec)

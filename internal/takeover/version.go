@@ -30,7 +30,7 @@ func (w *worker) version(d *object) {
 	}
 	created, err := time.Parse(time.RFC3339, text(d.value, "metadata", "creationTimestamp"))
 	if err != nil {
-		w.problems = append(w.problems, d.problem("metadata.creationTimestamp", "it is no time: give what kubectl get -o yaml prints"))
+		w.problems = append(w.problems, d.problem("metadata.creationTimestamp", "not a time: give what kubectl get -o yaml prints"))
 		return
 	}
 	manifest, err := json.Marshal(d.manifest())
@@ -58,7 +58,7 @@ func (w *worker) check(d *object, id string) bool {
 	}
 	switch {
 	case rollout.CleanBuildID(id) != id:
-		w.problems = append(w.problems, d.problem("metadata.labels", "its build ID %q is none that the controller gives", id))
+		w.problems = append(w.problems, d.problem("metadata.labels", "the controller gives no build ID such as %q: want letters, digits and inner -, _ or ., at most 63", id))
 	case !same:
 		w.problems = append(w.problems, d.problem("spec.selector", "it does not select the two labels of its version, %s=%s and %s=%s: it is not the controller's",
 			rollout.LabelDeploymentName, want[rollout.LabelDeploymentName], rollout.LabelBuildID, id))
