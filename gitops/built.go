@@ -15,8 +15,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A folder with a kustomization.yaml or a Chart.yaml that a path of specs names is built. What it builds counts as what its kustomization.yaml or
-// Chart.yaml holds: that is the spec's file, with a hash of all files that it was made of. The files in the folder are not specs themselves.
+// A folder with a kustomization.yaml or a Chart.yaml that a path of specs names is built. What it builds counts as what
+// its kustomization.yaml or Chart.yaml holds: that is the spec's file, with a hash of all files that it was made of.
+// The files in the folder are not specs themselves.
 
 // Builder builds such folders. It is used by one goroutine at a time.
 type Builder interface {
@@ -48,7 +49,8 @@ type built struct {
 	problem *source.Error
 }
 
-// manyEnded is how many folders of an environment may take too much in one reading: after them none is built, since each costs its time.
+// manyEnded is how many folders of an environment may take too much in one reading: after them none is built, since
+// each costs its time.
 const manyEnded = 3
 
 // withFolders replaces files of specs that are in folders to be built by one for each of these.
@@ -161,7 +163,7 @@ func (e *environment) buildAnew(t *pathTree, folder source.Folder, markers []*fo
 	}
 	if len(markers) > 1 && source.KindOf(markers[1].path) != folder.Kind {
 		b.stands = []source.At{{Path: folder.Dir()}}
-		return fail("is beside %s, and which of them is meant is not known: give each a folder of its own", path.Base(markers[1].path))
+		return fail("is beside %s: a folder is built by one of them. Give each its own folder", path.Base(markers[1].path))
 	}
 	in, stands, err := source.Collect(t, folder)
 	b.stands = stands

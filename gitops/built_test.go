@@ -75,7 +75,8 @@ func deployment(t *testing.T, w rollout.World, name string) rollout.Snapshot {
 	return rollout.Snapshot{}
 }
 
-// What a folder builds counts, a change of any of its files is a change of the spec, whose commit asked, and what did not move is not built again.
+// What a folder builds counts, a change of any of its files is a change of the spec, whose commit asked, and what did
+// not move is not built again.
 func TestFoldersAreBuilt(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}
 	r.Commit(gittest.Commit{Write: sources()})
@@ -130,7 +131,38 @@ func TestFoldersAreBuilt(t *testing.T) {
 	require.False(t, ok, "a base moved")
 }
 
-// A survey knows a folder that did not move in brief, builds nothing to say what it holds, and what is filled in is what was built.
+// Which of several commits is the last is known without a walk over the history between them.
+func TestOriginOfManyFilesWalksNoHistory(t *testing.T) {
+	const history = 1000
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: sources()})
+	base := r.Commit(gittest.Commit{Write: map[string]string{"base/a.yaml": specYAML("shop", "a", "a:2")}, When: gittest.Epoch.Add(-24 * time.Hour)})
+	others := func(i int) gittest.Commit { return gittest.Commit{Write: map[string]string{"other": fmt.Sprint(i)}} }
+	r.Commits(history, others)
+	repo := open(t, r)
+	repo.whole.reader.options.builder = &counting{}
+	origin := func() string {
+		t.Helper()
+		a := deployment(t, read(t, repo), "a")
+		got, err := repo.Origins(t.Context(), []rollout.Snapshot{a})
+		require.NoError(t, err)
+		require.Less(t, testing.AllocsPerRun(3, func() { _, _ = repo.Origins(t.Context(), []rollout.Snapshot{a}) }), float64(history))
+		return got[0].Commit
+	}
+	require.Equal(t, base, origin())
+	patch := r.Commit(gittest.Commit{Write: map[string]string{"overlays/prod/patch.yaml": "# more\n" + sources()["overlays/prod/patch.yaml"]}})
+	require.Equal(t, patch, origin(), "it came after what is known")
+	r.Commits(10, others)
+	require.Equal(t, patch, origin())
+	again := r.Commit(gittest.Commit{Write: map[string]string{"base/a.yaml": specYAML("shop", "a", "a:3")}})
+	require.Equal(t, again, origin())
+	kustomization := r.Commit(gittest.Commit{Write: map[string]string{"base/kustomization.yaml": "# more\n" + sources()["base/kustomization.yaml"]}})
+	r.Commits(10, others)
+	require.Equal(t, kustomization, origin())
+}
+
+// A survey knows a folder that did not move in brief, builds nothing to say what it holds, and what is filled in is
+// what was built.
 func TestSurveyOfFolders(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}
 	all := sources()
@@ -165,9 +197,9 @@ func TestSignatureCoversWhatAFolderIsBuiltFrom(t *testing.T) {
 	repo := &Repository{cfg: Config{Signers: &signature.Signers{}}}
 	files := repo.besideOf(a)
 	require.Len(t, files, 2)
-	repo.origins = map[mirror.Wanted]rollout.GitContext{files[0]: {Signed: rollout.No}, files[1]: {Signed: rollout.Yes, Signer: "ada"}}
+	repo.origins = map[mirror.Wanted]origin{files[0]: {GitContext: rollout.GitContext{Signed: rollout.No}}, files[1]: {GitContext: rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}}}
 	require.Equal(t, rollout.No, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files).Signed)
-	repo.origins[files[0]] = rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}
+	repo.origins[files[0]] = repo.origins[files[1]]
 	require.Equal(t, rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files))
 }
 

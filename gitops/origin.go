@@ -14,10 +14,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they have, in
-// the order of the snapshots. Each is looked for once, and then in what is new; that can take history which the mirror does not have,
-// which is fetched, for originTime at most. What could not be found is looked for again after originPause, and not while the
-// server is away. Errors: those of mirror.Introduced; what was found until then is given all the same.
+// Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they
+// have, in the order of the snapshots. Each is looked for once, and then in what is new; that can take history which
+// the mirror does not have, which is fetched, for originTime at most. What could not be found is looked for again after
+// originPause, and not while the server is away. Errors: those of mirror.Introduced; what was found until then is given
+// all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	bounded, cancel := context.WithTimeout(ctx, originTime)
 	defer cancel()
@@ -60,36 +61,32 @@ func specOf(s rollout.Snapshot) []mirror.Wanted {
 	return out
 }
 
-// lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one, in the order in which they came to the
-// branch. False: it is not known of all.
+// origin is the commit that gave a file its content, with its place among the first parents of the branch: a later
+// commit's is larger. What commits say of their time anybody can write.
+type origin struct {
+	rollout.GitContext
+	place int
+}
+
+// lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one. False: it is
+// not known of all.
 func (r *Repository) lastOrigin(files []mirror.Wanted) (rollout.GitContext, bool) {
-	commits := map[string]rollout.GitContext{}
-	for _, w := range files {
-		origin, ok := r.origins[w]
+	var last origin
+	for i, w := range files {
+		o, ok := r.origins[w]
 		if !ok {
 			return rollout.GitContext{}, false
 		}
-		commits[origin.Commit] = origin
-	}
-	at := r.lastTips[r.cfg.Branch].Commit
-	for len(commits) > 1 { // what commits say of their time anybody can write
-		if origin, ok := commits[at.String()]; ok {
-			return origin, true
+		if i == 0 || o.place > last.place {
+			last = o
 		}
-		c, err := r.mirror.Commit(at)
-		if err != nil || len(c.Parents) == 0 {
-			return rollout.GitContext{}, false
-		}
-		at = c.Parents[0]
 	}
-	for _, origin := range commits {
-		return origin, true
-	}
-	return rollout.GitContext{}, false
+	return last.GitContext, len(files) > 0
 }
 
-// follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back since, which makes its
-// origin another; one that is not at the tip any more is forgotten. All are, where the way to the tip is not known.
+// follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back
+// since, which makes its origin another; one that is not at the tip any more is forgotten. All are, where the way to
+// the tip is not known.
 func (r *Repository) follow(ctx context.Context) error {
 	tip := r.lastTips[r.cfg.Branch]
 	if tip.Commit == r.traced || len(r.origins) == 0 {
@@ -97,18 +94,19 @@ func (r *Repository) follow(ctx context.Context) error {
 		return nil
 	}
 	was := r.origins
-	r.origins = map[mirror.Wanted]rollout.GitContext{}
-	since, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
+	r.origins = map[mirror.Wanted]origin{}
+	since, back, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
 	r.traced = tip.Commit
 	if err != nil || !known {
 		return err
 	}
-	for w, origin := range was {
+	r.place += back
+	for w, o := range was {
 		if _, again := since[w]; again {
 			continue
 		}
 		if e, ok, err := r.mirror.Lookup(ctx, tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
-			r.origins[w] = origin
+			r.origins[w] = o
 		}
 	}
 	return r.remember(ctx, since)
@@ -127,28 +125,29 @@ func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
 }
 
 // remember makes commits the origins of what they introduced.
-func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirror.CommitInfo) error {
+func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirror.Introduction) error {
 	if r.origins == nil {
-		r.origins = map[mirror.Wanted]rollout.GitContext{}
+		r.origins = map[mirror.Wanted]origin{}
 	}
 	var problems error
-	contexts := map[mirror.Hash]rollout.GitContext{}
+	known := map[mirror.Hash]origin{}
 	for w, c := range found {
-		origin, ok := contexts[c.Hash]
+		o, ok := known[c.Hash]
 		if !ok {
-			var err error
-			if origin, err = r.origin(ctx, c); err != nil {
+			about, err := r.originOf(ctx, c.CommitInfo)
+			if err != nil {
 				problems = errors.Join(problems, err)
 				continue
 			}
-			contexts[c.Hash] = origin
+			o = origin{about, r.place - c.Back}
+			known[c.Hash] = o
 		}
-		r.origins[w] = origin
+		r.origins[w] = o
 	}
 	return problems
 }
 
-func (r *Repository) origin(ctx context.Context, c mirror.CommitInfo) (rollout.GitContext, error) {
+func (r *Repository) originOf(ctx context.Context, c mirror.CommitInfo) (rollout.GitContext, error) {
 	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), Committer: signatureText(c.Committer), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
 	var err error
 	if out.Signed, out.Signer, err = r.signed(c.Hash); err != nil {

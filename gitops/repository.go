@@ -82,9 +82,10 @@ type Repository struct {
 	// made are the branches of proposals that are known to hold what the bot put there.
 	made    map[string]made
 	history history
-	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced.
-	origins map[mirror.Wanted]rollout.GitContext
+	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced, whose place is place.
+	origins map[mirror.Wanted]origin
 	traced  mirror.Hash
+	place   int
 	// later is what the mirror lacks still, and atOnce how much of it comes with one survey.
 	later  later
 	atOnce int

@@ -32,7 +32,9 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 	change := specs{world: world, whole: true, base: a.dir, ruling: base + ":"}
 	for _, s := range []*specs{&head, &change} {
 		s.environments = environmentNames(s.world)
-		if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
+		if s == &change && slices.Contains(head.environments, a.env) && !slices.Contains(s.environments, a.env) {
+			s.world.Environments = nil // it is new with the change
+		} else if s.world, err = onlyEnvironment(s.world, a.env); err != nil {
 			return validation{}, err
 		}
 	}

@@ -36,7 +36,7 @@ func (a *app) crdsCommand() *cobra.Command {
 		Short: "Print the custom resource definitions, or install them",
 		Long: `Crds prints the custom resource definitions of the objects that reach a cluster: worker deployments with their status, connections and
 templates. Install them before ArgoCD or Flux applies what the bot writes. With --install it installs them in the cluster of the kubeconfig itself, and brings those
-of another release up to date.
+of an earlier release up to date. Where the cluster has those of a later release it changes nothing.
 
 They have no status subresource, so that ArgoCD, Flux and kubectl apply the status with the objects. The in-cluster worker controller has definitions of
 the same names, with that subresource: --install does not replace those, unless --replace-controller says that this controller is to be replaced. Stop it

@@ -226,7 +226,8 @@ func (d *doctor) rules(world rollout.World, judges *judges) {
 	d.pass("policies", "those of each environment can be used")
 }
 
-// temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each connection, with the worst that is known of it.
+// temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each
+// connection, with the worst that is known of it.
 func (d *doctor) temporal(decided []*reconcile.Decision) {
 	found := map[string]check{}
 	var order []string
@@ -418,7 +419,8 @@ func (d *doctor) clock(ctx context.Context) {
 	d.pass("clock", "agrees with that of %s to %s", at.Host, rollout.ClockTolerance)
 }
 
-// cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same objects.
+// cluster checks the custom resource definitions, and that the in-cluster worker controller does not work on the same
+// objects.
 func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 	const name = "cluster"
 	c, err := f.open()
@@ -431,9 +433,12 @@ func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 		d.fail(name, err.Error(), "let the kubeconfig's user get customresourcedefinitions")
 		return
 	}
-	of := map[cluster.State][]string{}
+	of, later := map[cluster.State][]string{}, ""
 	for _, f := range found {
 		of[f.State] = append(of[f.State], f.Name)
+		if f.State == cluster.Newer {
+			later = f.Release
+		}
 	}
 	switch {
 	case !d.applied:
@@ -443,8 +448,11 @@ func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 			"stop that controller, then rampart crds --install --replace-controller; or set status: Off in rampart.yaml")
 	case len(of[cluster.Missing]) > 0:
 		d.fail(name, "custom resource definitions are missing: "+joinSome(of[cluster.Missing], len(found)), "rampart crds --install, or status: Off in rampart.yaml")
+	case len(of[cluster.Newer]) > 0:
+		d.warn(name, fmt.Sprintf("custom resource definitions are of release %s, later than this one: %s", later, joinSome(of[cluster.Newer], len(found))),
+			"run rampart "+later+" here")
 	case len(of[cluster.Different]) > 0:
-		d.warn(name, "custom resource definitions are of another release: "+joinSome(of[cluster.Different], len(found)), "rampart crds --install")
+		d.warn(name, "custom resource definitions are not those of this release: "+joinSome(of[cluster.Different], len(found)), "rampart crds --install")
 	default:
 		d.pass(name, "%s has the custom resource definitions of this release", c.Host)
 	}

@@ -53,13 +53,8 @@ func (a *app) newPreviewing(merge *gitops.Merge, ask previewFlags) (r *previewin
 	if len(merge.Before.Environments) == 0 {
 		return nil, fmt.Errorf("%s of %s cannot be used: %w", gitops.ConfigFile, ask.base, firstOf(merge.Before.Problems))
 	}
-	for _, world := range []*rollout.World{&merge.Before, &merge.After} {
-		if *world, err = onlyEnvironment(*world, a.env); err != nil {
-			return nil, err
-		}
-	}
-	if own, err := onlyEnvironment(merge.Own, a.env); err == nil { // the change may have renamed it
-		merge.Own = own
+	if err := r.narrow(a.env); err != nil {
+		return nil, err
 	}
 	if r.judges, err = a.openJudges(); err != nil {
 		return nil, err
@@ -68,6 +63,27 @@ func (a *app) newPreviewing(merge *gitops.Merge, ask previewFlags) (r *previewin
 		r.missing = r.judges.store.Missing()
 	}
 	return r, nil
+}
+
+// narrow leaves one environment, by its name in the base or in the change. The base has none that is new with the change.
+func (r *previewing) narrow(name string) (err error) {
+	m, was := r.merge, name
+	for from, to := range r.renamed() {
+		if to.Environment.Name == name {
+			was = from
+		}
+	}
+	for _, world := range []*rollout.World{&m.Before, &m.After} {
+		if !slices.Contains(r.known, was) && slices.Contains(r.own, name) {
+			world.Environments = nil
+		} else if *world, err = onlyEnvironment(*world, was); err != nil {
+			return err
+		}
+	}
+	if own, err := onlyEnvironment(m.Own, name); err == nil { // the change may have renamed it
+		m.Own = own
+	}
+	return nil
 }
 
 func (r *previewing) close() error {
@@ -284,7 +300,7 @@ func (r *previewing) unjudged() []string {
 		}
 	}
 	for _, name := range sortedKeys(own) {
-		say("%s: the new environment %s", gitops.ConfigFile, name)
+		say("%s: the new environment %s, whose worker deployments are previewed once %s has it", gitops.ConfigFile, name, m.Base.Name)
 	}
 	if n := m.WrittenCount; n > 0 {
 		say("files that the bot writes (%d): %s. The records of %s count here; rampart plan shows what the bot does about an edit", n,

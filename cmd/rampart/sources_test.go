@@ -48,7 +48,7 @@ func TestValidateSaysWhyAFolderCannotBeBuilt(t *testing.T) {
 			"workers/base/kustomization.yaml:1: resources[1]: \"https://example.com/a\" is in another place"},
 		"template": {"helm/charts/checkout/templates/checkout.yaml", "{{ if }}\n", "charts/checkout/Chart.yaml: cannot be rendered: parse error at (checkout/templates/checkout.yaml:1)"},
 		"bomb": {"helm/charts/checkout/templates/checkout.yaml", "{{ range until 4000000000 }}{{ end }}\n",
-			"charts/checkout/Chart.yaml: cannot be built: the process that builds it ended, most likely for want of memory"},
+			"charts/checkout/Chart.yaml: cannot be built: the process that builds it ended, most likely because it needed more than 384 MiB of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

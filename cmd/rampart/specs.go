@@ -56,11 +56,17 @@ func (a *app) loadSpecs(paths []string) (specs, error) {
 	if below, ok := a.insideRepository(paths); ok {
 		return a.partOfRepository(below)
 	}
+	out := specs{base: paths[0]}
+	var err error
 	if len(paths) == 1 && paths[0] != "-" && isFolder(paths[0]) == nil {
-		world, err := gitops.ReadFolder(paths[0], a.reading(gitops.SomeFiles())...)
-		return specs{world: world, base: paths[0]}, err
+		out.world, err = gitops.ReadFolder(paths[0], a.reading(gitops.SomeFiles())...)
+	} else {
+		out, err = a.gatherSpecs(paths)
 	}
-	return a.gatherSpecs(paths)
+	if err != nil {
+		return specs{}, err
+	}
+	return out, out.sayUnbuilt(paths)
 }
 
 func isFolder(dir string) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/printable"
@@ -219,12 +220,37 @@ func around(s specs, d rollout.Snapshot) []v1alpha1.Problem {
 		p.Line, p.Column = s.place(d, field)
 		out = append(out, p)
 	}
+	out = append(out, ownTrust(s, d)...)
 	if n := replicasOf(d); n != nil && *n > 0 {
 		for _, t := range d.Resources {
 			if t.Scales && t.Problem == nil {
 				const field = "spec.replicas"
 				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.show(d.SpecPath), Path: field, Message: fmt.Sprintf(
 					"%s (%s) scales the versions and owns the number: it is left out of their manifests. Remove it here", t.Name, s.show(t.Path))}
+				p.Line, p.Column = s.place(d, field)
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// ownTrust warns of containers that name certificates to trust themselves where their connection does too.
+func ownTrust(s specs, d rollout.Snapshot) []v1alpha1.Problem {
+	if d.Spec == nil || d.Connection == nil || d.Connection.Spec.CACertSecret() == "" {
+		return nil
+	}
+	var template corev1.PodTemplateSpec
+	if json.Unmarshal(d.Spec.Spec.Template.Raw, &template) != nil {
+		return nil // it was said of the spec
+	}
+	var out []v1alpha1.Problem
+	for i, c := range template.Spec.Containers {
+		for j, e := range c.Env {
+			if e.Name == v1alpha1.CAPathEnv {
+				field := fmt.Sprintf("spec.template.spec.containers[%d].env[%d].name", i, j)
+				p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.show(d.SpecPath), Path: field, Message: fmt.Sprintf(
+					"%s counts, and not the Secret %s in tls.caCertSecretRef of its connection (%s): remove one of them", e.Name, d.Connection.Spec.CACertSecret(), s.show(d.ConnectionPath))}
 				p.Line, p.Column = s.place(d, field)
 				out = append(out, p)
 			}

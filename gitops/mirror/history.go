@@ -72,11 +72,17 @@ func (m *Mirror) searchLocal(ctx context.Context, tip Tip, want Wanted) (found F
 	return found, ok, cut, err
 }
 
+// Introduction is a commit that gave a file its content, and how many first parents before the tip it is.
+type Introduction struct {
+	CommitInfo
+	Back int
+}
+
 // Introduced finds, for each file as it is at tip, the commit that gave it its content: along first parents, the last one before
 // which the path had another content or none. So a merge counts as one commit, whatever it brought together. History that the
 // mirror does not have yet is fetched step by step, until all are found. What is not at tip as wanted is not in the answer.
 // Errors: those of FindInHistory.
-func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]CommitInfo, error) {
+func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]Introduction, error) {
 	ctx, give, err := m.take(ctx)
 	if err != nil {
 		return nil, err
@@ -104,19 +110,20 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 }
 
 // IntroducedSince is Introduced for the commits after an earlier one, in the history that the mirror has: of the files that are at tip as
-// wanted and not in the answer, the earlier commit had the same content, and nothing has been between. False: the earlier
-// commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said. A partial mirror asks for trees of it.
-func (m *Mirror) IntroducedSince(ctx context.Context, tip Tip, earlier Hash, files []Wanted) (map[Wanted]CommitInfo, bool, error) {
+// wanted and not in the answer, the earlier commit had the same content, and nothing has been between. back is how many first parents before tip
+// the earlier commit is; less, if it was not needed to go there. False: the earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing
+// can be said. A partial mirror asks for trees of it.
+func (m *Mirror) IntroducedSince(ctx context.Context, tip Tip, earlier Hash, files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
 	t, err := m.newTracing(ctx, m.BringTrees, tip, files)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, false, err
 	}
 	t.until = earlier
 	at, _, err := t.back(ctx, tip.Commit)
 	if err != nil || len(t.missing) > 0 && at != earlier {
-		return nil, false, err
+		return nil, 0, false, err
 	}
-	return t.found, true, nil
+	return t.found, t.steps, true, nil
 }
 
 // tracing looks for the commits that gave files their content.
@@ -126,14 +133,16 @@ type tracing struct {
 	// bring brings trees that are missing.
 	bring   bringer
 	missing map[string]Hash
-	found   map[Wanted]CommitInfo
+	found   map[Wanted]Introduction
+	// steps are how many first parents it went back.
+	steps int
 	// until is a commit that is not looked at any more; zero: none.
 	until Hash
 }
 
 // newTracing looks for those of the files that are at tip as wanted.
 func (m *Mirror) newTracing(ctx context.Context, bring bringer, tip Tip, files []Wanted) (*tracing, error) {
-	t := &tracing{Mirror: m, tip: tip, bring: bring, missing: map[string]Hash{}, found: map[Wanted]CommitInfo{}}
+	t := &tracing{Mirror: m, tip: tip, bring: bring, missing: map[string]Hash{}, found: map[Wanted]Introduction{}}
 	err := m.withTrees(ctx, tip.Tree, bring, func() error {
 		var errs []error // trees that are missing come for all files together
 		for _, w := range files {
@@ -176,7 +185,7 @@ func (t *tracing) backLocal(at Hash) (stopped Hash, cut bool, err error) {
 		}
 		err = t.diff("", parent, c.Tree, func(path string, e Entry) error {
 			if blob, ok := t.missing[path]; ok && e.Hash == blob {
-				t.found[Wanted{path, blob}] = c
+				t.found[Wanted{path, blob}] = Introduction{c, t.steps}
 				delete(t.missing, path)
 			}
 			return nil
@@ -185,6 +194,7 @@ func (t *tracing) backLocal(at Hash) (stopped Hash, cut bool, err error) {
 			return at, false, err
 		}
 		at = c.Parents[0]
+		t.steps++
 	}
 	return at, false, nil
 }

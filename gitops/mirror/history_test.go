@@ -202,7 +202,7 @@ func TestIntroduced(t *testing.T) {
 		}
 		wants := []Wanted{blob("always"), blob("specs/a"), blob("specs/b"), blob("status")}
 		since := func(earlier string) ([]string, bool) {
-			found, known, err := m.IntroducedSince(t.Context(), tip, plumbing.NewHash(earlier), wants)
+			found, _, known, err := m.IntroducedSince(t.Context(), tip, plumbing.NewHash(earlier), wants)
 			require.NoError(t, err)
 			var paths []string
 			for want := range found {

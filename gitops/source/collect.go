@@ -35,8 +35,9 @@ type Tree interface {
 	Read(files []File) error
 }
 
-// Collect gathers all that a build of a folder may look at. stands are the folders and files that this is: as long as each is the same, so is the
-// input; they are there with an *Error, too. Errors: *Error where the folder cannot be built, else those of the tree.
+// Collect gathers all that a build of a folder may look at. stands are the folders and files that this is: as long as
+// each is the same, so is the input; they are there with an *Error, too. Errors: *Error where the folder cannot be
+// built, else those of the tree.
 func Collect(t Tree, f Folder) (in Input, stands []At, err error) {
 	c := &collection{tree: t, folder: f, seen: map[string]bool{}, left: maxFiles}
 	if f.Kind == Helm {

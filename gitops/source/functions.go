@@ -7,7 +7,7 @@ import (
 	"text/template"
 )
 
-// The functions of templates that ask somebody else, or give something else each time.
+// Functions of templates that ask a server, and those that give another result each time.
 var (
 	asking = []string{"lookup", "getHostByName"}
 	moving = []string{"now", "ago", "date", "date_in_zone", "dateInZone", "htmlDate", "htmlDateInZone", "toDate", "mustToDate", "unixEpoch",

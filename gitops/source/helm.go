@@ -167,7 +167,8 @@ func (in Input) used() []string {
 	return out
 }
 
-// capabilities are what templates see of a cluster: always the same, whatever release of Helm's library this is built with.
+// capabilities are what templates see of a cluster: always the same, whatever release of Helm's library this is built
+// with.
 func capabilities() *common.Capabilities {
 	return &common.Capabilities{KubeVersion: common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"},
 		APIVersions: common.VersionSet{"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1", "policy/v1", "rbac.authorization.k8s.io/v1", "temporal.io/v1alpha1"}}

@@ -32,14 +32,15 @@ func (c *collection) kustomization(dir string) error {
 		}
 	}
 	if of == nil {
-		return nil // who names the folder says so
+		return nil // the build reports it
 	}
 	return c.references(of.Path, of.Data)
 }
 
 const noCharts = "charts are not inflated in a kustomization: name the chart's folder in specs, or write what it makes into a file"
 
-// refused are the fields of a kustomization that run something, or change how others are built, in lower case: kustomize takes either.
+// refused are the fields of a kustomization that run something, or change how others are built, in lower case:
+// kustomize takes either.
 var refused = map[string]string{
 	"helmcharts":                  noCharts,
 	"helmchartinflationgenerator": noCharts,

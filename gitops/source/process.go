@@ -19,8 +19,9 @@ const (
 	DefaultMemory = 384 << 20
 )
 
-// Process builds folders in a process of its own, which Serve is called in: it gets files by its standard input, and neither variables nor
-// anything else. It begins with the first build, serves one after the other, and is ended where one takes too much.
+// Process builds folders in a process of its own, which Serve is called in: it gets files by its standard input, and
+// neither variables nor anything else. It begins with the first build, serves one after the other, and is ended where
+// one takes too much.
 type Process struct {
 	// Path and Args are the program, and its arguments from its own name on.
 	Path string
@@ -75,7 +76,7 @@ func (p *Process) Build(in Input) (Output, error) {
 		}
 		p.end()
 		return Output{}, &Error{File: in.Marker, Bounds: true, Message: fmt.Sprintf(
-			"cannot be built: the process that builds it ended, most likely for want of memory, of which it may take %d MiB%s: build less", DefaultMemory>>20, r.said.words())}
+			"cannot be built: the process that builds it ended, most likely because it needed more than %d MiB of memory%s: build less", DefaultMemory>>20, r.said.words())}
 	case <-timer.C:
 		p.end()
 		if err := <-done; err == nil && got.Error != nil { // it came at the last moment

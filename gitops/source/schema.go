@@ -11,7 +11,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// checkSchema holds values against the values.schema.json of a chart and of those in charts/. Schemas elsewhere are not read.
+// checkSchema holds values against the values.schema.json of a chart and of those in charts/. Schemas elsewhere are not
+// read.
 func checkSchema(c *chart.Chart, values common.Values) error {
 	if c.Schema != nil {
 		if err := satisfies(c.Schema, values); err != nil {
@@ -35,7 +36,7 @@ func satisfies(schema []byte, values common.Values) error {
 	}
 	const name = "values.schema.json"
 	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(nowhere{})
+	compiler.UseLoader(noLoader{})
 	if err := compiler.AddResource(name, doc); err != nil {
 		return fmt.Errorf("values.schema.json: %w", err)
 	}
@@ -46,10 +47,10 @@ func satisfies(schema []byte, values common.Values) error {
 	return compiled.Validate(map[string]any(maps.Clone(values)))
 }
 
-// nowhere has no schema but the standard's own, which the library has.
-type nowhere struct{}
+// noLoader refuses schemas outside of values.schema.json. The library has those of the standard itself.
+type noLoader struct{}
 
 // Load refuses.
-func (nowhere) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is in another place, and nothing is fetched: write the schema into values.schema.json", url)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Serve builds the folders that come from a Process until there are no more. It is all that its process does: what it changes of the process it
-// does not change back. Errors: those of reading and writing.
+// Serve builds the folders that come from a Process until there are no more. It is all that its process does: what it
+// changes of the process it does not change back. Errors: those of reading and writing.
 func Serve(from io.Reader, to io.Writer) error {
 	if err := confine(DefaultMemory); err != nil {
 		return err
@@ -25,7 +25,7 @@ func Serve(from io.Reader, to io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		alone := time.AfterFunc(4*DefaultTime, func() { os.Exit(1) }) // nobody is left to end it
+		alone := time.AfterFunc(4*DefaultTime, func() { os.Exit(1) }) // in case the bot is gone
 		out, err := Build(in)
 		alone.Stop()
 		a := answer{Output: out}
@@ -38,7 +38,7 @@ func Serve(from io.Reader, to io.Writer) error {
 	}
 }
 
-// refusing asks nobody.
+// refusing is a transport that sends nothing.
 type refusing struct{}
 
 // RoundTrip refuses.

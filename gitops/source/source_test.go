@@ -122,7 +122,8 @@ spec:
 	require.Equal(t, []string{"workers/base/kustomization.yaml", "workers/base/worker.yaml", "workers/prod/kustomization.yaml", "workers/prod/patch.yaml"}, out.Used)
 }
 
-// A chart is rendered with its values and those that are named, in their order; its charts/ count, NOTES.txt and what .helmignore leaves out do not.
+// A chart is rendered with its values and those that are named, in their order; its charts/ count, NOTES.txt and what
+// .helmignore leaves out do not.
 func TestHelm(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector
 	f := files{
@@ -170,7 +171,8 @@ func chartOf(template string) files {
 	return files{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/values.yaml": "count: 1\n", "c/templates/a.yaml": template}
 }
 
-// What cannot be built says where, what and what to do. Nothing is asked for anywhere, and nothing outside of the tree is read.
+// What cannot be built says where, what and what to do. Nothing is asked for anywhere, and nothing outside of the tree
+// is read.
 func TestErrors(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector
 	secret := t.TempDir() + "/secret.json"
@@ -308,7 +310,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// The process has neither variables nor files of who starts it.
+// The process gets neither variables nor open files of its parent.
 func TestProcessIsAlone(t *testing.T) {
 	testneed.Plain(t) // the process may take too little memory for the race detector
 	t.Setenv("RAMPART_GITHUB_TOKEN", "secret")

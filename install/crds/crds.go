@@ -13,6 +13,9 @@ var files embed.FS
 // Group is the API group of the objects.
 const Group = "temporal.io"
 
+// Release is the annotation of a definition that says which release it is of.
+const Release = "rampart.dev/release"
+
 // head stands before the definitions.
 const head = `# Custom resource definitions of Rampart. They have the names of the in-cluster worker controller's, and no status subresource: where that
 # controller runs, applying them would take the status of its objects away.

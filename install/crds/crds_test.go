@@ -2,6 +2,7 @@ package crds
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,8 @@ import (
 
 // definition is the part of a custom resource definition that tests look at.
 type definition struct {
+	Metadata struct{ Annotations map[string]string } `json:"metadata"`
+
 	Spec struct {
 		Group    string                                        `json:"group"`
 		Scope    string                                        `json:"scope"`
@@ -21,10 +24,15 @@ type definition struct {
 // What applies Git applies the status too: no definition has the subresource that would keep it out.
 func TestAll(t *testing.T) {
 	kinds := map[string]string{}
+	var chart struct{ AppVersion string }
+	text, err := os.ReadFile("../chart-crds/Chart.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &chart))
 	for _, doc := range bytes.Split(All(), []byte("\n---\n"))[1:] {
 		var d definition
 		require.NoError(t, yaml.Unmarshal(doc, &d))
 		require.Equal(t, "temporal.io", d.Spec.Group)
+		require.Equal(t, chart.AppVersion, d.Metadata.Annotations[Release], "the release: in types.go as in the chart")
 		scope := "Namespaced"
 		if d.Spec.Names.Kind == "ClusterConnection" {
 			scope = "Cluster"

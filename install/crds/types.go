@@ -2,6 +2,8 @@
 // gitops/api/v1alpha1. They have no status subresource: what applies Git applies the status too. The chart install/chart-crds installs the same files; with the
 // definitions Kubernetes would delete every object of theirs, so Helm keeps them when the chart goes.
 //
+// The annotation rampart.dev/release is the release that a definition is of, by which rampart crds --install never goes back to an earlier one.
+//
 // +groupName=temporal.io
 // +versionName=v1alpha1
 package crds
@@ -13,7 +15,7 @@ import (
 )
 
 // WorkerDeployment is what one worker deployment is to run and how new versions take over.
-// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:shortName=wd,categories=temporal
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.metadata.annotations.rampart\.dev/target`
 // +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.metadata.annotations.rampart\.dev/current`
@@ -31,7 +33,7 @@ type WorkerDeployment struct {
 }
 
 // TemporalWorkerDeployment is a WorkerDeployment under its earlier name.
-// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:shortName=twd,categories=temporal
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.metadata.annotations.rampart\.dev/target`
 // +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.metadata.annotations.rampart\.dev/current`
@@ -49,7 +51,7 @@ type TemporalWorkerDeployment struct {
 }
 
 // Connection is where Temporal is and which Secret the pods use.
-// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:categories=temporal
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -61,7 +63,7 @@ type Connection struct {
 }
 
 // ClusterConnection is a Connection that the worker deployments of every namespace may name. Its Secrets are in the namespace of each.
-// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:scope=Cluster,categories=temporal
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -73,7 +75,7 @@ type ClusterConnection struct {
 }
 
 // TemporalConnection is a Connection under its earlier name.
-// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:shortName=tconn,categories=temporal
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -85,7 +87,7 @@ type TemporalConnection struct {
 }
 
 // WorkerResourceTemplate is an object rendered once for every version: an autoscaler, a disruption budget.
-// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:shortName=wrt,categories=temporal
 // +kubebuilder:printcolumn:name="Worker",type=string,JSONPath=`.spec.workerDeploymentRef.name`
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.template.kind`

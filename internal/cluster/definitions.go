@@ -2,15 +2,18 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rampart-gitops/rampart/install/crds"
@@ -24,10 +27,12 @@ const (
 	Missing State = "missing"
 	// Same as ours.
 	Same State = "up to date"
-	// Different from ours, without a status subresource: of another release.
+	// Different from ours, without a status subresource: of an earlier release, or edited.
 	Different State = "different"
-	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API server drops a status that is applied
-	// with its object.
+	// Newer is a definition that differs from ours, and is of a later release.
+	Newer State = "of a later release"
+	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API server
+	// drops a status that is applied with its object.
 	WithSubresource State = "with a status subresource"
 )
 
@@ -36,6 +41,21 @@ type Definition struct {
 	// Name such as workerdeployments.temporal.io.
 	Name  string
 	State State
+	// Release that the one in the cluster is of; "" where it does not say.
+	Release string
+}
+
+// NewerError says that definitions in the cluster are of a later release than ours.
+type NewerError struct {
+	Names []string
+	Host  string
+	// Theirs is the release of the first of them.
+	Theirs, Ours string
+}
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("%s has definitions of release %s, and this binary those of %s: %s. Nothing was changed, since an earlier definition can drop fields that objects have: "+
+		"use rampart %s, or go back with rampart crds | kubectl apply --server-side --force-conflicts -f -", e.Host, e.Theirs, e.Ours, strings.Join(e.Names, ", "), e.Theirs)
 }
 
 // SubresourceError says that definitions in the cluster have a status subresource.
@@ -58,7 +78,7 @@ func (c *Cluster) Definitions(ctx context.Context) ([]Definition, error) {
 	}
 	out := make([]Definition, len(found))
 	for i, f := range found {
-		out[i] = Definition{f.ours.GetName(), f.state}
+		out[i] = Definition{f.ours.GetName(), f.state, releaseOf(f.there)}
 	}
 	return out, nil
 }
@@ -101,10 +121,37 @@ func stateOf(ours, there *unstructured.Unstructured) State {
 		return Missing
 	case hasSubresource(there):
 		return WithSubresource
-	case sameJSON(versionsOf(ours), versionsOf(there)):
+	case !earlier(there, ours) && sameJSON(specOf(ours), specOf(there)):
 		return Same
+	case earlier(ours, there):
+		return Newer
 	}
 	return Different
+}
+
+// releaseOf is the release that a definition is of; "" where it does not say.
+func releaseOf(definition *unstructured.Unstructured) string {
+	if definition == nil {
+		return ""
+	}
+	return definition.GetAnnotations()[crds.Release]
+}
+
+// earlier reports whether a definition is of an earlier release than another. One that does not say is earlier than
+// all.
+func earlier(a, b *unstructured.Unstructured) bool {
+	left, err := version.ParseSemantic(releaseOf(a))
+	right, err2 := version.ParseSemantic(releaseOf(b))
+	return err2 == nil && (err != nil || left.LessThan(right))
+}
+
+// specOf is the spec of a definition without what the API server fills in.
+func specOf(definition *unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedMap(definition.Object, "spec")
+	if strategy, _, _ := unstructured.NestedString(spec, "conversion", "strategy"); strategy == "None" {
+		delete(spec, "conversion")
+	}
+	return spec
 }
 
 // sameJSON compares two values as they are written: numbers of a file are of another type than those of a server.
@@ -128,24 +175,17 @@ func hasSubresource(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// Install creates the definitions that are missing, brings those of another release up to date, and waits until the API server serves them. Where one has a status
-// subresource it changes nothing, unless it may replace them. told is called with each name and what was done.
-// Errors: *SubresourceError; the API server's, after which it can be called again.
+// Install creates missing definitions, updates those that differ, and waits until the API server serves them. It
+// changes nothing where one is of a later release, or has a status subresource and may not be replaced. told is called
+// with each name and what was done. Errors: *NewerError; *SubresourceError; the API server's, after which it can be
+// called again.
 func (c *Cluster) Install(ctx context.Context, replace bool, told func(name, done string)) error {
 	found, err := c.definitions(ctx)
 	if err != nil {
 		return err
 	}
-	if !replace {
-		refused := &SubresourceError{Host: c.Host}
-		for _, f := range found {
-			if f.state == WithSubresource {
-				refused.Names = append(refused.Names, f.ours.GetName())
-			}
-		}
-		if refused.Names != nil {
-			return refused
-		}
+	if err := c.mayInstall(found, replace); err != nil {
+		return err
 	}
 	for _, f := range found {
 		done, err := c.put(ctx, f)
@@ -164,6 +204,26 @@ func (c *Cluster) Install(ctx context.Context, replace bool, told func(name, don
 	return nil
 }
 
+func (c *Cluster) mayInstall(found []installed, replace bool) error {
+	newer, subresource := &NewerError{Host: c.Host}, &SubresourceError{Host: c.Host}
+	for _, f := range found {
+		switch f.state {
+		case Newer:
+			newer.Names = append(newer.Names, f.ours.GetName())
+			newer.Theirs, newer.Ours = cmp.Or(newer.Theirs, releaseOf(f.there)), releaseOf(f.ours)
+		case WithSubresource:
+			subresource.Names = append(subresource.Names, f.ours.GetName())
+		}
+	}
+	switch {
+	case newer.Names != nil:
+		return newer
+	case subresource.Names != nil && !replace:
+		return subresource
+	}
+	return nil
+}
+
 // put makes the definition in the cluster ours. Labels and annotations of others stay.
 func (c *Cluster) put(ctx context.Context, f installed) (done string, err error) {
 	client := c.client.Resource(definitionResource)
@@ -176,6 +236,12 @@ func (c *Cluster) put(ctx context.Context, f installed) (done string, err error)
 	}
 	to := f.there.DeepCopy() // with its resourceVersion: what changes meanwhile is a conflict
 	to.Object["spec"] = f.ours.Object["spec"]
+	annotations := to.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, f.ours.GetAnnotations())
+	to.SetAnnotations(annotations)
 	_, err = client.Update(ctx, to, metav1.UpdateOptions{FieldManager: "rampart"})
 	return "replaced", err
 }

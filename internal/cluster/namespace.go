@@ -65,7 +65,7 @@ type namespace struct {
 	stores
 	watches []*watching
 	stop    context.CancelFunc
-	// asked is when somebody asked about it last.
+	// asked is when it was asked about last.
 	asked time.Time
 }
 
@@ -227,7 +227,8 @@ func (w *watching) silent() string {
 	return fmt.Sprintf("the cluster gave no answer within %s", patience)
 }
 
-// words say what went wrong, in the same words as long as the same is wrong, and without addresses, since they get into Git. "" for nothing, and for what was cut off.
+// words say what went wrong, in the same words as long as the same is wrong, and without addresses, since they get into
+// Git. "" for nothing, and for what was cut off.
 func (w *watching) words(verb string, err error) string {
 	resource := w.selection.resource.Resource
 	var answered apierrors.APIStatus

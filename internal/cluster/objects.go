@@ -127,7 +127,8 @@ func (r *Reader) replicaSet(o *appsv1.ReplicaSet) *replicaSet {
 	return s
 }
 
-// withoutPod leaves out the name of a pod that was not made, which is another each time: pods "checkout-v2-x7d5k" is forbidden.
+// withoutPod leaves out the name of a pod that was not made, which is another each time: pods "checkout-v2-x7d5k" is
+// forbidden.
 func withoutPod(message string) string {
 	if rest, ok := strings.CutPrefix(message, `pods "`); ok {
 		if _, rest, ok = strings.Cut(rest, `" `); ok {
@@ -195,7 +196,8 @@ func (r *Reader) container(p *pod, c *corev1.ContainerStatus) {
 	}
 }
 
-// waitingFor is the reason by the name that it keeps: a kubelet alternates between that of a failure and that of the pause after it. "": it starts.
+// waitingFor is the reason by the name that it keeps: a kubelet alternates between that of a failure and that of the
+// pause after it. "": it starts.
 func waitingFor(reason string) rollout.PodReason {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":

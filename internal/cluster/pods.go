@@ -10,7 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// restless is how long a container that was started again counts as one that crashes: a kubelet forgets its back-off when it has run for as long.
+// restless is how long a container that was started again counts as one that crashes: a kubelet forgets its back-off
+// when it has run for as long.
 const restless = 10 * time.Minute
 
 // pods are those of a version, by what is known of the namespace.

@@ -17,7 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// keepWatching is how long a namespace is watched after the last question about it: longer than any worker deployment is left alone.
+// keepWatching is how long a namespace is watched after the last question about it: longer than any worker deployment
+// is left alone.
 const keepWatching = 15 * time.Minute
 
 // maxText bounds what is kept of a text of the cluster.
@@ -37,7 +38,7 @@ type Reader struct {
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
-	// cleared is when it was looked for namespaces that nobody asks about any more.
+	// cleared is when unused namespaces were looked for last.
 	cleared time.Time
 }
 
@@ -90,8 +91,9 @@ func (r *Reader) Err(namespace string) error {
 	return nil
 }
 
-// Read says of each question, in their order, what is known now. It asks the cluster nothing that it does not watch already. A namespace that it is asked about for the first time
-// is waited for, at most for patience, all of them together; zero: it is not known yet.
+// Read says of each question, in their order, what is known now. It asks the cluster nothing that it does not watch
+// already. A namespace that it is asked about for the first time is waited for, at most for patience, all of them
+// together; zero: it is not known yet.
 func (r *Reader) Read(ctx context.Context, asks []rollout.ClusterAsk, patience time.Duration) []rollout.Cluster {
 	watched := r.watch(asks)
 	if patience > 0 {
@@ -121,7 +123,8 @@ func (r *Reader) Read(ctx context.Context, asks []rollout.ClusterAsk, patience t
 	return out
 }
 
-// watch gives the namespaces that are asked about, watches those that are new, and ends the watches of those that nobody asked about for long.
+// watch gives the namespaces that are asked about, watches those that are new, and ends the watches of those
+// that were not asked about for long.
 func (r *Reader) watch(asks []rollout.ClusterAsk) map[string]*namespace {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,8 @@ type standing struct {
 	since time.Time
 }
 
-// standingOf is where a decision leaves a worker deployment. What cannot be seen just now leaves it where it was, if that was asked by the same commit.
+// standingOf is where a decision leaves a worker deployment. What cannot be seen just now leaves it where it was, if
+// that was asked by the same commit.
 func standingOf(d *reconcile.Decision, commit string, was standing) standing {
 	state := report.StateOf(d.Proposal, d.Plan)
 	now := standing{commit: commit, dir: d.Plan.Dir, text: string(state.Reason), since: sinceOf(d)}
@@ -139,7 +140,7 @@ func together(names []rollout.Name, all map[rollout.Name]standing) (w wanted) {
 
 // graver orders states by what has to be told first. What is not known is less than what is.
 func graver(s forge.StatusState) int {
-	return slices.Index([]forge.StatusState{forge.StatusSuccess, "", forge.StatusPending, forge.StatusFailure}, s)
+	return slices.Index([]forge.StatusState{forge.StatusSuccess, "", forge.StatusPending, forge.StatusError, forge.StatusFailure}, s)
 }
 
 // changes reports whether a status says something else than what is at the forge; was is nil where nothing is.
@@ -153,6 +154,11 @@ func (w wanted) changes(was *written, now time.Time) bool {
 		return true
 	}
 	return was.Description != w.Description && now.Sub(was.at) >= sayEvery
+}
+
+// longAgo reports whether it came to that so long ago that it was surely said.
+func (w wanted) longAgo(now time.Time) bool {
+	return !w.since.IsZero() && now.Sub(w.since) > longAgo
 }
 
 // superseded is what a commit is told that waits, when nothing asks for what it wanted any more.

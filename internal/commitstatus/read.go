@@ -106,8 +106,8 @@ func NewReader(c ReaderConfig) *Reader {
 // Close ends what is under way.
 func (r *Reader) Close() { r.end() }
 
-// Read gives the facts about a question. It waits for the forge for Patience at most, where commits were never asked about, and does not wait for one
-// that took longer the last time.
+// Read gives the facts about a question. It waits for the forge for Patience at most, where commits were never asked
+// about, and does not wait for one that took longer the last time.
 func (r *Reader) Read(ctx context.Context, q reconcile.StatusQuestion) []map[string]rollout.Fact {
 	var paths []string
 	for _, v := range q.Versions {
@@ -142,7 +142,8 @@ func (r *Reader) Read(ctx context.Context, q reconcile.StatusQuestion) []map[str
 	return out
 }
 
-// wait gives what is known of the commits of a question, after a look where some were never asked about and that does not take long.
+// wait gives what is known of the commits of a question, after a look where some were never asked about and that does
+// not take long.
 func (r *Reader) wait(ctx context.Context, env string, q look) look {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +188,8 @@ func (r *Reader) lacks(l look) (unknown, old bool) {
 
 func (r *Reader) old(a answer) bool { return r.Now().Sub(a.at) >= r.LookEvery }
 
-// look asks about the commits of a question, the newest first, until each version has a status of each context, or no commit is left.
+// look asks about the commits of a question, the newest first, until each version has a status of each context, or no
+// commit is left.
 func (r *Reader) look(l *look, q look) {
 	ctx, cancel := context.WithTimeout(r.life, lookTime)
 	defer cancel()
@@ -263,14 +265,15 @@ func until(err error, now time.Time, soon time.Duration) time.Time {
 	return now.Add(rest)
 }
 
-// about is a status that is asked for: its context, and the version by its folder and its index among those that commits hold.
+// about is a status that is asked for: its context, and the version by its folder and its index among those that
+// commits hold.
 type about struct {
 	context, version string
 	at               int
 }
 
-// fill fills in what the newest commit says that holds the version and has the status. A commit that was not asked about, and is newer than one that
-// was, may have one.
+// fill fills in what the newest commit says that holds the version and has the status. A commit that was not asked
+// about, and is newer than one that was, may have one.
 func (r *Reader) fill(fact *rollout.Fact, l look, of about) {
 	looked := 0
 	for _, h := range l.holders {

@@ -25,11 +25,13 @@ const (
 	burst = 10
 	// sayEvery is how often a status that stays what it is follows in words.
 	sayEvery = 5 * time.Minute
-	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit that there ever was.
+	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit that
+	// there ever was.
 	longAgo = 72 * time.Hour
 	// again is when a status is tried again that was refused: a token may get the right to set it.
 	again = 10 * time.Minute
-	// originGrace is how long the commit that asked may be looked for until it is taken for one that history does not have, such as a shallow one.
+	// originGrace is how long the commit that asked may be looked for until it is taken for one that history does not
+	// have, such as a shallow one.
 	originGrace = 15 * time.Minute
 	// callTime bounds one status.
 	callTime = time.Minute
@@ -44,6 +46,8 @@ type StatusWriter interface {
 // Origins knows the commits that gave specs their content; see gitops.Repository.
 type Origins interface {
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
+	// Changers are recent commits that changed a file at one of the paths, the newest first.
+	Changers(ctx context.Context, paths map[string]bool) ([]string, error)
 }
 
 // WriterConfig is what a Writer works with.
@@ -60,8 +64,11 @@ type WriterConfig struct {
 type Writer struct {
 	WriterConfig
 	standings map[string]map[rollout.Name]standing
-	// nowhere are worker deployments of which the commit that asked is looked for, since when.
-	nowhere map[rollout.Name]time.Time
+	// unknownSince has the worker deployments whose commit that asked is not known, and since when.
+	unknownSince map[rollout.Name]time.Time
+	// specs are the files of the specs of environments of which nothing was said yet; begun are the others.
+	specs   map[string]map[string]bool
+	begun   map[string]bool
 	limiter *rate.Limiter
 
 	life    context.Context
@@ -77,6 +84,10 @@ type Writer struct {
 	// known is what is at the forge, asked are the commits of which that was read.
 	known map[key]*written
 	asked map[string]bool
+	// earlier are commits that changed specs, by the statuses that were to be said first: those are asked about if these
+	// are new. looks are those to be asked about: a status that waits was superseded while no bot ran.
+	earlier map[key][]string
+	looks   []key
 	// until is when the forge is asked again, refused when a status is tried again.
 	until   time.Time
 	refused map[key]time.Time
@@ -91,7 +102,7 @@ type written struct {
 
 // NewWriter makes a Writer, and starts what writes. Close ends it.
 func NewWriter(c WriterConfig) *Writer {
-	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, nowhere: map[rollout.Name]time.Time{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
+	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, unknownSince: map[rollout.Name]time.Time{}, specs: map[string]map[string]bool{}, begun: map[string]bool{}, earlier: map[key][]string{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
 		closing: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1), targets: map[string]map[key]wanted{}, queue: map[key]wanted{},
 		known: map[key]*written{}, asked: map[string]bool{}, refused: map[key]time.Time{}}
 	w.life, w.end = context.WithCancel(context.Background())
@@ -99,11 +110,13 @@ func NewWriter(c WriterConfig) *Writer {
 	return w
 }
 
-// Decided takes what was decided. It asks no forge; the repository it asks which commits gave specs their content, where that is not known.
+// Decided takes what was decided. It asks no forge; the repository it asks which commits gave specs their content,
+// where that is not known.
 func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
 	var missing []rollout.Snapshot
 	var of []*reconcile.Decision
 	for _, d := range decisions {
+		w.noteSpec(d.Snapshot)
 		switch env := d.Snapshot.Environment; {
 		case env.CommitStatuses == v1alpha1.NoCommitStatuses:
 		case d.Snapshot.SpecPath == "":
@@ -124,16 +137,53 @@ func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
 	for i, d := range of {
 		n := d.Plan.Deployment
 		if i < len(origins) && origins[i].Commit != "" {
-			delete(w.nowhere, n)
+			delete(w.unknownSince, n)
 			w.stand(d, standingOf(d, origins[i].Commit, w.standings[d.Snapshot.Environment.Name][n]))
 			continue
 		}
-		if w.nowhere[n].IsZero() {
-			w.nowhere[n] = w.Now()
+		if w.unknownSince[n].IsZero() {
+			w.unknownSince[n] = w.Now()
 		}
-		if w.Now().Sub(w.nowhere[n]) >= originGrace {
+		if w.Now().Sub(w.unknownSince[n]) >= originGrace {
 			w.stand(d, standing{})
 		}
+	}
+}
+
+// noteSpec keeps the files of a spec until its environment is complete for the first time.
+func (w *Writer) noteSpec(s rollout.Snapshot) {
+	env := s.Environment.Name
+	if w.begun[env] || s.Environment.CommitStatuses == v1alpha1.NoCommitStatuses {
+		return
+	}
+	if w.specs[env] == nil {
+		w.specs[env] = map[string]bool{}
+	}
+	for _, f := range s.SpecFiles() {
+		w.specs[env][f.Path] = true
+	}
+}
+
+// begin finds, once for each environment, the commits that may have asked before the Writer began. What ended its
+// rollout long ago superseded none of them since.
+func (w *Writer) begin(env string, targets map[key]wanted) {
+	if w.begun[env] {
+		return
+	}
+	w.begun[env] = true
+	specs := w.specs[env]
+	delete(w.specs, env)
+	recent := maps.Clone(targets)
+	maps.DeleteFunc(recent, func(_ key, want wanted) bool { return want.longAgo(w.Now()) })
+	if len(recent) == 0 {
+		return
+	}
+	commits, err := w.Origins.Changers(w.life, specs)
+	if err != nil {
+		w.Log.Debug("earlier commits are not all known: a status of theirs may stay pending", "environment", env, "error", err)
+	}
+	for k := range recent {
+		w.earlier[k] = commits
 	}
 }
 
@@ -146,8 +196,8 @@ func (w *Writer) stand(d *reconcile.Decision, s standing) {
 	w.standings[env][d.Plan.Deployment] = s
 }
 
-// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Of an environment of which a worker deployment was
-// never decided about, nothing is said yet.
+// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Of an environment
+// of which a worker deployment was never decided about, nothing is said yet.
 func (w *Writer) Cycle(world rollout.World) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,6 +212,7 @@ func (w *Writer) Cycle(world rollout.World) {
 		targets := map[key]wanted{}
 		if env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses {
 			targets = wantedOf(env.Environment, all, w.Link)
+			w.begin(name, targets)
 		}
 		w.leave(w.targets[name], targets)
 		w.targets[name] = targets
@@ -191,7 +242,7 @@ func complete(env rollout.EnvironmentWorld, all map[rollout.Name]standing) bool 
 // want puts a status into the queue if it says something new.
 func (w *Writer) want(k key, want wanted) {
 	now := w.Now()
-	if w.known[k] == nil && !want.since.IsZero() && now.Sub(want.since) > longAgo {
+	if w.known[k] == nil && want.longAgo(now) {
 		w.known[k] = &written{want.Status, now}
 	}
 	if want.changes(w.known[k], now) {
@@ -228,7 +279,8 @@ func (w *Writer) forget(k key) {
 	delete(w.asked, k.commit)
 }
 
-// Close says what is left to be said, until the context ends or the forge cannot be asked. Nothing may be told afterwards.
+// Close says what is left to be said, until the context ends or the forge cannot be asked. Nothing may be told
+// afterwards.
 func (w *Writer) Close(ctx context.Context) {
 	close(w.closing)
 	select {
@@ -273,11 +325,14 @@ func (w *Writer) next() (key, wanted, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, wait := w.Now(), idle
-	if w.life.Err() != nil || len(w.queue) == 0 {
+	if w.life.Err() != nil || len(w.queue) == 0 && len(w.looks) == 0 {
 		return key{}, wanted{}, wait
 	}
 	if w.until.After(now) {
 		return key{}, wanted{}, w.until.Sub(now)
+	}
+	if len(w.looks) > 0 {
+		return w.looks[0], wanted{}, 0
 	}
 	order := slices.SortedFunc(maps.Keys(w.queue), func(a, b key) int {
 		if x, y := graver(w.queue[a].State), graver(w.queue[b].State); x != y {
@@ -299,6 +354,11 @@ func (w *Writer) next() (key, wanted, time.Duration) {
 func (w *Writer) say(k key, want wanted) {
 	ctx, cancel := context.WithTimeout(w.life, callTime)
 	defer cancel()
+	if want.State == "" {
+		all, err := w.Forge.Statuses(ctx, k.commit)
+		w.lookAt(k, all, err)
+		return
+	}
 	if !w.knows(k.commit) {
 		all, err := w.Forge.Statuses(ctx, k.commit)
 		w.read(k, all, err)
@@ -346,6 +406,7 @@ func (w *Writer) read(k key, all []forge.Status, err error) {
 		return
 	}
 	w.asked[k.commit] = true
+	w.lookBack(k.commit, all)
 	for _, s := range all {
 		at := key{k.commit, s.Context}
 		if _, waits := w.queue[at]; waits || w.wants(at) {
@@ -355,6 +416,45 @@ func (w *Writer) read(k key, all []forge.Status, err error) {
 	for waits, want := range w.queue {
 		if waits.commit == k.commit && !want.changes(w.known[waits], w.Now()) {
 			delete(w.queue, waits)
+		}
+	}
+}
+
+// lookBack has earlier commits asked about where a commit never had the status that is to be said first: it came while
+// no bot ran.
+func (w *Writer) lookBack(commit string, all []forge.Status) {
+	for k, commits := range w.earlier {
+		if k.commit != commit {
+			continue
+		}
+		delete(w.earlier, k)
+		if slices.ContainsFunc(all, func(s forge.Status) bool { return s.Context == k.context }) {
+			continue
+		}
+		for _, c := range commits {
+			if at := (key{c, k.context}); c != commit && !slices.Contains(w.looks, at) {
+				w.looks = append(w.looks, at)
+			}
+		}
+	}
+}
+
+// lookAt ends the status of an earlier commit that waits, and that nothing asks for.
+func (w *Writer) lookAt(k key, all []forge.Status, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var refused *forge.RefusedError
+	if err != nil {
+		w.failed(k, err)
+		if !errors.As(err, &refused) {
+			return
+		}
+	}
+	w.looks = slices.DeleteFunc(w.looks, func(l key) bool { return l == k })
+	delete(w.refused, k)
+	for _, s := range all {
+		if s.Context == k.context && s.State == forge.StatusPending && !w.wants(k) {
+			w.asked[k.commit], w.known[k], w.queue[k] = true, &written{s, w.Now()}, superseded(k.context)
 		}
 	}
 }

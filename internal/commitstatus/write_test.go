@@ -49,7 +49,9 @@ type scene struct {
 	env     v1alpha1.Environment
 	names   []string
 	origins map[string]string
-	err     error
+	// changers are the commits that changed the specs, the newest first.
+	changers []string
+	err      error
 }
 
 func (s *scene) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
@@ -59,6 +61,8 @@ func (s *scene) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]roll
 	}
 	return out, s.err
 }
+
+func (s *scene) Changers(context.Context, map[string]bool) ([]string, error) { return s.changers, nil }
 
 // start begins a Writer anew on the same forge.
 func (s *scene) start() {
@@ -132,7 +136,8 @@ func TestPendingThenSuccess(t *testing.T) {
 	})
 }
 
-// What is not known, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes that.
+// What is not known, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes
+// that.
 func TestWhatUndoesWhat(t *testing.T) {
 	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
 		require.Equal(t, []string{"c1 rampart/prod pending: shop/a: TemporalStateFetchFailed"}, s.cycle(map[string]rollout.State{"a": away}))
@@ -259,6 +264,29 @@ func TestAfterAStart(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, s.on.news())
 		require.Len(t, s.on.asked, asked)
+	})
+}
+
+// A commit whose status waits, and that others superseded while no bot ran, is told so once a bot runs again; what is
+// still waited for, or ended, is left alone.
+func TestSupersededWhileNoBotRan(t *testing.T) {
+	inScene(t, []string{"a", "b"}, func(t *testing.T, s *scene) {
+		s.origins["b"], s.changers = "c0", []string{"c1", "c0"}
+		require.Len(t, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}), 2)
+		s.stop()
+
+		s.origins["a"], s.changers = "c3", []string{"c3", "c2", "c1", "c0"}
+		s.start()
+		require.Equal(t, []string{"c1 rampart/prod error: superseded: what this commit asked for is not waited for any more", "c3 rampart/prod pending: shop/a: Ramping"},
+			s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}), "not c0, which b still waits for, and not c2, which never had a status")
+		s.stop()
+
+		asked := len(s.on.asked)
+		s.start()
+		require.Empty(t, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}))
+		require.Len(t, s.on.asked, asked+2, "nothing is looked for where the commits that ask have a status")
+		s.origins["a"], s.changers = "c4", []string{"c4", "c3", "c2", "c1", "c0"}
+		require.Len(t, s.cycle(map[string]rollout.State{"a": atComplete}), 2)
 	})
 }
 

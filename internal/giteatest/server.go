@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -157,7 +156,7 @@ func start(binary string) (*Server, error) {
 
 // begin makes the database and its administrator, and runs the server.
 func (s *Server) begin(binary string) error {
-	port, err := freePort()
+	port, err := testneed.FreePort()
 	if err != nil {
 		return err
 	}
@@ -182,25 +181,13 @@ func (s *Server) begin(binary string) error {
 		if err = s.run(binary); err == nil {
 			return nil
 		}
-		if port, portErr := freePort(); portErr != nil {
+		if port, portErr := testneed.FreePort(); portErr != nil {
 			return portErr
 		} else if confErr := s.configure(port); confErr != nil {
 			return confErr
 		}
 	}
 	return err
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.New("no TCP address")
-	}
-	return address.Port, listener.Close()
 }
 
 // configuration leaves out everything that asks somebody else, sends something, or works in the background.

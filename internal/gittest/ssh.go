@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,12 +181,11 @@ func (s *SSHServer) EncryptKey(tb testing.TB, passphrase string) string {
 func (s *SSHServer) Forward(tb testing.TB) string {
 	tb.Helper()
 	for range 5 {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
+		free, err := testneed.FreePort() // one that is taken meanwhile ends ssh
 		if err != nil {
 			tb.Fatal(err)
 		}
-		at := free.Addr().String()
-		_ = free.Close() // ssh takes no port of its own choice; one that is taken meanwhile ends it
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
 		host, port, _ := strings.Cut(s.Addr, ":")
 		cmd := exec.Command("ssh", "-N", "-F", "none", "-D", at, "-p", port, "-i", s.KeyFile, "-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes",
 			"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+s.KnownHostsFile, "-o", "StrictHostKeyChecking=yes", s.User+"@"+host)

@@ -16,13 +16,13 @@ type Which struct {
 	Build string
 	// Stage of an evacuation; "": any, and a raise.
 	Stage v1alpha1.EvacuationStage
-	// To is the percentage that a raise goes to, 100 for a promotion; nil: any, and a stage. Who looked at one proposal does not answer
-	// another one that came in its place.
+	// To is the percentage that a raise goes to, 100 for a promotion; nil: any, and a stage. Who looked at one proposal
+	// does not answer another one that came in its place.
 	To *float64
 }
 
-// Approve lets what waits for approval go on: the raise that is proposed, or a stage of an evacuation. It is decided again before
-// anything is done.
+// Approve lets what waits for approval go on: the raise that is proposed, or a stage of an evacuation. It is decided
+// again before anything is done.
 func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	rec, w, err := waiting(s, which)
 	if err != nil {
@@ -51,8 +51,8 @@ func Approve(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	return Change{Record: rec, Did: "approve: " + w.what(), Notes: notes}, nil
 }
 
-// Reject holds the worker deployment where it is, until it is resumed or the spec asks for another build; a stage of an evacuation is
-// declined for good.
+// Reject holds the worker deployment where it is, until it is resumed or the spec asks for another build; a stage of an
+// evacuation is declined for good.
 func Reject(s rollout.Snapshot, p Person, which Which) (Change, error) {
 	rec, w, err := waiting(s, which)
 	if err != nil {
@@ -102,7 +102,8 @@ func (w Which) is(a awaiting) bool {
 	return true
 }
 
-// waiting finds the one thing that waits for approval, in a copy of the record. It is an error if there is none, or more than one.
+// waiting finds the one thing that waits for approval, in a copy of the record. It is an error if there is none, or
+// more than one.
 func waiting(s rollout.Snapshot, which Which) (v1alpha1.RoutingSpec, awaiting, error) {
 	rec, err := recordOf(s)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package operate is what an operator says, as changes of a record: values in, values out.
 //
-// A command changes routing.yaml and nothing else; what follows from that is the bot's to do, by the same rows as ever. So a
-// command works while the bot is away, and two people who say the same thing say it once. The functions may be called
-// concurrently; they change nothing that they are given.
+// A command changes routing.yaml and nothing else; what follows from that is the bot's to do, by the same rows as ever.
+// So a command works while the bot is away, and two people who say the same thing say it once. The functions may be
+// called concurrently; they change nothing that they are given.
 package operate
 
 import (
@@ -47,7 +47,8 @@ func unchanged(rec v1alpha1.RoutingSpec, format string, args ...any) Change {
 	return Change{Record: rec, Notes: []string{fmt.Sprintf(format, args...)}}
 }
 
-// recordOf gives the record that a command changes, its lists copied. It is an error if the bot has written none yet, or if it cannot be read.
+// recordOf gives the record that a command changes, its lists copied. It is an error if the bot has written none yet,
+// or if it cannot be read.
 func recordOf(s rollout.Snapshot) (v1alpha1.RoutingSpec, error) {
 	if p := s.Record.RoutingProblem; p != nil {
 		return v1alpha1.RoutingSpec{}, errors.New(p.Message)
@@ -114,21 +115,21 @@ func barNotes(s rollout.Snapshot, rec v1alpha1.RoutingSpec) []string {
 	return nil
 }
 
-// Retry lets a build that was turned back, or that has no traffic yet, start anew: as another attempt, at its first gate and
-// step. build "" is the target. Writing down that its last attempt is over also takes back the mark that a rollback left in
-// Temporal's metadata, whether it was recorded or not.
+// Retry lets a build that was turned back, or that has no traffic yet, start anew: as another attempt, at its first
+// gate and step. build "" is the one that the spec asks for, which can be newer than the record. Writing down that its
+// last attempt is over also takes back the mark that a rollback left in Temporal's metadata, whether it was recorded or
+// not.
 func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 	rec, err := recordOf(s)
 	if err != nil {
 		return Change{}, err
 	}
-	target := rec.Target
-	if build == "" {
-		if target == nil {
-			return Change{}, fmt.Errorf("%s has no target: its spec could not be used so far", s.Deployment)
-		}
-		build = target.BuildID
+	target := targetOf(s, rec)
+	if build == "" && target == "" {
+		return Change{}, fmt.Errorf("%s has no target: its spec could not be used so far", s.Deployment)
 	}
+	given := build != ""
+	build = cmp.Or(build, target)
 	var lifted []string
 	rec.Bars = slices.DeleteFunc(rec.Bars, func(b v1alpha1.Bar) bool {
 		if b.BuildID == build {
@@ -138,6 +139,12 @@ func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 	})
 	ver := versionOf(rec, build)
 	switch {
+	case ver == nil && len(lifted) == 0 && !given:
+		out := unchanged(rec, "the spec asks for %s, which the bot has not seen yet: it starts at its first gate and step without a retry", build)
+		if rec.Target != nil {
+			out.Notes = append(out.Notes, fmt.Sprintf("to try again what it asked for before: rampart retry %s --build %s", s.Deployment, rec.Target.BuildID))
+		}
+		return out, nil
 	case ver == nil && len(lifted) == 0:
 		return Change{}, unknownBuild(s, rec, build)
 	case len(lifted) == 0 && routed(rec, build):
@@ -153,13 +160,26 @@ func Retry(s rollout.Snapshot, _ Person, build string) (Change, error) {
 	if len(lifted) > 0 {
 		out.Did += "; barred before " + strings.Join(lifted, " and ")
 	}
-	if target == nil || target.BuildID != build {
+	if target != build {
 		out.Notes = append(out.Notes, fmt.Sprintf("the spec does not ask for %s now", build))
 	}
 	if h := rec.Hold; h != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("still held by %s (%s): rampart resume %s", h.By, h.Reason, s.Deployment))
 	}
 	return out, nil
+}
+
+// targetOf is the build that the spec asks for, "" if that was never known. A spec that cannot be used asks for what
+// the record says.
+func targetOf(s rollout.Snapshot, rec v1alpha1.RoutingSpec) string {
+	if s.Spec != nil && len(s.Problems) == 0 {
+		id, _ := rollout.BuildIDFor(s.Spec.Spec, rec.Versions)
+		return id
+	}
+	if rec.Target == nil {
+		return ""
+	}
+	return rec.Target.BuildID
 }
 
 // lastAttempt is the number of the last attempt at a version.

@@ -28,7 +28,7 @@ func of(changes ...change) rollout.Snapshot {
 	desired := v1alpha1.DesiredRouting{Current: "v1", Ramping: &v1alpha1.DesiredRamp{BuildID: "v2", Percentage: 10}}
 	s := rollout.Snapshot{
 		Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, SpecPath: "workers/checkout.yaml",
-		Environment: v1alpha1.Environment{Name: "prod", ManagerIdentity: "rampart/prod"}, Spec: &v1alpha1.WorkerDeployment{},
+		Environment: v1alpha1.Environment{Name: "prod", ManagerIdentity: "rampart/prod"}, Spec: asking("v2"),
 		Record: rollout.Record{Dir: "deploy/payments/checkout", Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{
 			Desired: desired, Decided: &desired, Basis: &v1alpha1.RoutingBasis{Current: "v1"},
 			Target:   &v1alpha1.RoutingTarget{BuildID: "v2", TemplateHash: "hash-v2", Attempt: 2},
@@ -41,6 +41,15 @@ func of(changes ...change) rollout.Snapshot {
 		c(&s, &s.Record.Routing.Spec)
 	}
 	return s
+}
+
+func asking(build string) *v1alpha1.WorkerDeployment {
+	return &v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{WorkerOptions: v1alpha1.WorkerOptions{UnsafeCustomBuildID: build}}}
+}
+
+// asks is a spec that was pushed after the bot wrote the record.
+func asks(build string) change {
+	return func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Spec = asking(build) }
 }
 
 func held(kind v1alpha1.HoldKind) change {
@@ -165,8 +174,15 @@ func TestCommands(t *testing.T) {
 		}, did: "v7 starts anew"},
 		{name: "retry what has traffic", run: retry(""), note: "v2 is not barred, and has traffic; to start it over, take that back first: rampart rollback payments/checkout --build v2"},
 		{name: "retry twice", given: []change{settled, func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Versions[2].TurnedBack = 2 }}, run: retry(""), note: "starts anew already"},
+		{name: "retry what a newer spec asks for", given: []change{barred("v0"), barred("v2"), asks("v0")}, run: retry(""), want: func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) {
+			r.Bars, r.Versions[0].TurnedBack = r.Bars[1:], 1
+		}, did: "v0 starts anew"},
+		{name: "retry what the bot has not seen", given: []change{barred("v2"), asks("v9")}, run: retry(""), note: "the spec asks for v9, which the bot has not seen yet: it starts at its first gate and step without a retry"},
+		{name: "retry what the record has while the spec is broken", given: []change{barred("v2"), asks("v9"), func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) {
+			s.Problems = []rollout.Problem{{Reason: rollout.InvalidSpec}}
+		}}, run: retry(""), want: lifted(2), did: "v2 starts anew"},
 		{name: "retry an unknown one", run: retry("v9"), err: `no version "v9" in Git; it has: v0, v1, v2`},
-		{name: "retry without a target", given: []change{func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Target = nil }}, run: retry(""), err: "has no target"},
+		{name: "retry without a target", given: []change{func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Target = nil }, func(s *rollout.Snapshot, _ *v1alpha1.RoutingSpec) { s.Spec = nil }}, run: retry(""), err: "has no target"},
 		{name: "approve a step", given: []change{proposed(50, nil)}, run: approve(""), want: func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Proposal.Approved = said },
 			did: "approve: v2 goes from 10% to 50% of new workflows", note: "decided again"},
 		{name: "approve a promotion", given: []change{proposed(100, nil)}, run: approve("v2"), want: func(_ *rollout.Snapshot, r *v1alpha1.RoutingSpec) { r.Proposal.Approved = said },

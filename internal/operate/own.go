@@ -11,7 +11,8 @@ import (
 // Owner says whose the routing is to be after a command; Change.Record goes into Git before Temporal is asked for it.
 type Owner struct {
 	Change
-	// From is who has it now, as it was read; To is who shall have it, "" for nobody. If both are the same, Temporal is not asked.
+	// From is who has it now, as it was read; To is who shall have it, "" for nobody. If both are the same, Temporal is
+	// not asked.
 	From, To string
 }
 

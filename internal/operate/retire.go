@@ -8,8 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Retire ends a worker deployment: no new version comes, and what it has goes on the same proof as ever. current says what
-// becomes of the version that new workflows go to. Asking again can ask for more, and never takes anything back.
+// Retire ends a worker deployment: no new version comes, and what it has goes on the same proof as ever. current says
+// what becomes of the version that new workflows go to. Asking again can ask for more, and never takes anything back.
 func Retire(s rollout.Snapshot, p Person, current v1alpha1.RetireCurrent) (Change, error) {
 	rec, err := recordOf(s)
 	if err != nil {
@@ -79,8 +79,8 @@ func Unretire(s rollout.Snapshot, _ Person) (Change, error) {
 	return out, nil
 }
 
-// RetireVersion ends one version, without the delays of its sunset. One that is asked for, or has traffic, is refused; one that
-// drains, or that workflows are pinned to, goes when they are done.
+// RetireVersion ends one version, without the delays of its sunset. One that is asked for, or has traffic, is refused;
+// one that drains, or that workflows are pinned to, goes when they are done.
 func RetireVersion(s rollout.Snapshot, p Person, build string) (Change, error) {
 	rec, err := recordOf(s)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,14 +100,11 @@ func find(tb testing.TB) string {
 // run starts the server once, and waits until it is ready.
 func (s *Server) run(tb testing.TB, binary, config, data string) error {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testneed.FreePort()
 	if err != nil {
 		return err
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return err
-	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	var log output
 	cmd := exec.Command(binary, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address, "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &log, &log

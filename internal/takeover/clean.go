@@ -12,7 +12,8 @@ const (
 	annotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// source is what a person wrote of an object: without its status, and without what a server, the controller and other tools add.
+// source is what a person wrote of an object: without its status, and without what a server, the controller and other
+// tools add.
 func (o *object) source() map[string]any {
 	meta := map[string]any{"name": o.name.Name}
 	if o.name.Namespace != "" {
@@ -56,7 +57,8 @@ func withoutCreation(template map[string]any) map[string]any {
 	return template
 }
 
-// manifest is a live Deployment as a file has it: its spec as it is, and of its metadata what is not a server's or kubectl's. There are no owner references.
+// manifest is a live Deployment as a file has it: its spec as it is, and of its metadata what is not a server's or
+// kubectl's. There are no owner references.
 func (o *object) manifest() map[string]any {
 	meta := map[string]any{"name": o.name.Name, "namespace": o.name.Namespace}
 	if labels, ok := at(o.value, "metadata", "labels").(map[string]any); ok {

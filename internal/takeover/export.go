@@ -29,12 +29,13 @@ type Export struct {
 // shortestPause is the least that the controller takes for a step.
 const shortestPause = 30 * time.Second
 
-// ToController gives the objects of a worker deployment as the in-cluster controller wants them: its connection, its templates, its spec; and with its live object
-// among the texts of owners, its Deployments, owned by that. Without the owner's UID there are none: the garbage collector of the cluster would delete
-// Deployments whose owner does not exist.
+// ToController gives the objects of a worker deployment as the in-cluster controller wants them: its connection, its
+// templates, its spec; and with its live object among the texts of owners, its Deployments, owned by that. Without the
+// owner's UID there are none: the garbage collector of the cluster would delete Deployments whose owner does not exist.
 //
-// A version that the controller would give another build ID is named by unsafeCustomBuildID, so that it goes on with the pods that run. Errors: what the
-// controller cannot have, a spec or connection that cannot be used, a version that the spec asks for and that has no files yet.
+// A version that the controller would give another build ID is named by unsafeCustomBuildID, so that it goes on with
+// the pods that run. Errors: what the controller cannot have, a spec or connection that cannot be used, a version that
+// the spec asks for and that has no files yet.
 func ToController(s rollout.Snapshot, owners []rollout.TextFile) (Export, error) {
 	e := &exporter{s: s}
 	if err := e.spec(); err != nil {
@@ -130,10 +131,11 @@ func (e *exporter) worker(user v1alpha1.WorkerDeployment) error {
 	return e.add(user.Kind, user.Metadata.Name, object)
 }
 
-// ownFields takes out of a spec what only Rampart has. What would change how the workers run, or when they get traffic, is an error.
+// ownFields takes out of a spec what only Rampart has. What would change how the workers run, or when they get traffic,
+// is an error.
 func (e *exporter) ownFields(spec *v1alpha1.WorkerDeploymentSpec) error {
 	if len(spec.Pools) > 0 {
-		return fmt.Errorf("the controller has no spec.pools, and nobody would look after their Deployments: roll out a version without pools first")
+		return fmt.Errorf("the controller has no spec.pools and would leave their Deployments alone: roll out a version without pools first")
 	}
 	if len(spec.Strategy) > 0 {
 		spec.Strategy = nil
@@ -241,14 +243,15 @@ func manifestOf(data string) (map[string]any, error) {
 	}
 	object, ok := value.(map[string]any)
 	if _, meta := object["metadata"].(map[string]any); !ok || !meta {
-		return nil, fmt.Errorf("it is no Deployment: %q", cut(bytes.TrimSpace([]byte(data))))
+		return nil, fmt.Errorf("not a Deployment: %q", cut(bytes.TrimSpace([]byte(data))))
 	}
 	return object, nil
 }
 
 func cut(b []byte) string { return string(b[:min(len(b), 40)]) }
 
-// Objects are the objects of all exports, sorted by what has to be there first, each one once: several worker deployments may name one connection.
+// Objects are the objects of all exports, sorted by what has to be there first, each one once: several worker
+// deployments may name one connection.
 func Objects(all []Export) []rollout.TextFile {
 	var out []rollout.TextFile
 	for _, e := range all {

@@ -37,7 +37,8 @@ func exported(t *testing.T, text string) rollout.Snapshot {
 	}
 }
 
-// What only Rampart has is left out with a warning, and what the controller cannot have is an error: nothing is exported then.
+// What only Rampart has is left out with a warning, and what the controller cannot have is an error: nothing is
+// exported then.
 func TestOwnFields(t *testing.T) {
 	replace := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(spec) }
 	for name, c := range map[string]struct{ text, warning, err string }{
@@ -92,7 +93,7 @@ func TestNoExport(t *testing.T) {
 		"has pools, which the controller does not have: wait until it is gone": func(s *rollout.Snapshot) {
 			s.Record.Routing.Spec.Versions[0].Pools = []v1alpha1.RecordedPool{{Name: "a"}}
 		},
-		"deployment.yaml: it is no Deployment": func(*rollout.Snapshot) {},
+		"deployment.yaml: not a Deployment": func(*rollout.Snapshot) {},
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := exported(t, spec)

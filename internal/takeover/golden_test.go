@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden imports what is in an archive: live objects in live.yaml, files of the repository below repo/, Deployments without versions in plain, one a line. What
-// comes of it follows: problems; the files below out/; and what these files are to the controller, in export.yaml, with owners.yaml as the cluster's objects.
+// TestGolden imports what is in an archive: live objects in live.yaml, files of the repository below repo/, Deployments
+// without versions in plain, one a line. What comes of it follows: problems; the files below out/; and what these files
+// are to the controller, in export.yaml, with owners.yaml as the cluster's objects.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
@@ -94,7 +95,8 @@ func play(t *testing.T, given *txtar.Archive) *txtar.Archive {
 
 const config = "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec: {environments: [{name: prod, specs: ['workers/**'], output: {path: deploy/prod}}]}\n"
 
-// export reads the files as the bot does, where nothing may be wrong with them, and gives what they are to the controller.
+// export reads the files as the bot does, where nothing may be wrong with them, and gives what they are to the
+// controller.
 func export(t *testing.T, files map[string]string, owners []rollout.TextFile) (text, warnings string) {
 	var all []rollout.TextFile
 	for name, data := range files {

@@ -132,7 +132,8 @@ func nameIn(env v1alpha1.Environment, d v1alpha1.Document) rollout.Name {
 	return n
 }
 
-// sort puts the live objects in their places. Of the two kinds of one name the newer counts, once the controller went on with it.
+// sort puts the live objects in their places. Of the two kinds of one name the newer counts, once the controller went
+// on with it.
 func (i *importer) sort(live []*object) {
 	for _, o := range live {
 		isOurs := o.apiVersion == v1alpha1.TemporalAPIVersion
@@ -233,7 +234,8 @@ func same(a, b any) bool {
 	return false
 }
 
-// sameSpec compares two specs. Templates are the same if they are to the controller, which sees them with its definition's defaults.
+// sameSpec compares two specs. Templates are the same if they are to the controller, which sees them with its
+// definition's defaults.
 func sameSpec(a, b v1alpha1.WorkerDeployment) bool {
 	if !bytes.Equal(a.Spec.Template.ControllerJSON(), b.Spec.Template.ControllerJSON()) {
 		return false

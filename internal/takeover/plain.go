@@ -10,7 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// plain makes a spec of a Deployment without versions, which stays as it is: its workers serve until those of the first version do.
+// plain makes a spec of a Deployment without versions, which stays as it is: its workers serve until those of the first
+// version do.
 func (i *importer) plain(p Plain) {
 	d := i.findPlain(p.Deployment)
 	if d == nil {
@@ -62,7 +63,8 @@ func (i *importer) findPlain(name rollout.Name) *object {
 	return nil
 }
 
-// plainSpec is the spec that a Deployment leads to, but for its worker options, and what its containers' variables say that Rampart sets itself.
+// plainSpec is the spec that a Deployment leads to, but for its worker options, and what its containers' variables say
+// that Rampart sets itself.
 func plainSpec(d *object) (spec map[string]any, env map[string]string) {
 	live, _ := d.value["spec"].(map[string]any)
 	template, _ := live["template"].(map[string]any)
@@ -83,7 +85,8 @@ func plainSpec(d *object) (spec map[string]any, env map[string]string) {
 	return spec, env
 }
 
-// plainTemplate is a live pod template as a person would write it: without defaults of the API server, keys of other tools, and the variables that Rampart sets.
+// plainTemplate is a live pod template as a person would write it: without defaults of the API server, keys of other
+// tools, and the variables that Rampart sets.
 func plainTemplate(template map[string]any) (out map[string]any, env map[string]string) {
 	out = withoutCreation(maps.Clone(template))
 	if meta, ok := out["metadata"].(map[string]any); ok {
@@ -155,7 +158,8 @@ func takeEnv(c map[string]any, env map[string]string) {
 	}
 }
 
-// plainConnection finds the connection of a spec that was made of a Deployment. Where there is none, and the containers say no more than an address, it is written.
+// plainConnection finds the connection of a spec that was made of a Deployment. Where there is none, and the containers
+// say no more than an address, it is written.
 func (i *importer) plainConnection(o *object, address string) bool {
 	name := text(o.value, "spec", "workerOptions", "connectionRef", "name")
 	as := named{v1alpha1.KindConnection, rollout.Name{Namespace: o.name.Namespace, Name: name}}
@@ -174,7 +178,8 @@ func (i *importer) plainConnection(o *object, address string) bool {
 	return !v1alpha1.HasErrors(i.problems[before:])
 }
 
-// others reports versions of worker deployments that are not among the objects, and counts the Deployments that are of no concern.
+// others reports versions of worker deployments that are not among the objects, and counts the Deployments that are of
+// no concern.
 func (i *importer) others() {
 	for _, d := range i.deployments {
 		label := text(d.value, "metadata", "labels", rollout.LabelDeploymentName)

@@ -79,7 +79,7 @@ func read(files []rollout.TextFile) (out []*object, problems []v1alpha1.Problem)
 				break
 			}
 			if err != nil {
-				problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: f.Path, Message: fmt.Sprintf("it is no YAML and no JSON: %v", err)})
+				problems = append(problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: f.Path, Message: fmt.Sprintf("neither YAML nor JSON: %v", err)})
 				break
 			}
 			for _, n := range items(doc.Content[0]) {
@@ -123,7 +123,7 @@ func newObject(file string, n *yamlv3.Node) (*object, error) {
 	}
 	value, ok := decoded.(map[string]any)
 	if !ok {
-		return nil, errors.New("it is no object: give what kubectl get -o yaml prints")
+		return nil, errors.New("not an object: give what kubectl get -o yaml prints")
 	}
 	o := &object{file: file, node: n, value: value, apiVersion: text(value, "apiVersion"), kind: text(value, "kind"),
 		name: rollout.Name{Namespace: text(value, "metadata", "namespace"), Name: text(value, "metadata", "name")}}

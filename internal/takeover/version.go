@@ -30,7 +30,7 @@ func (w *worker) version(d *object) {
 	}
 	created, err := time.Parse(time.RFC3339, text(d.value, "metadata", "creationTimestamp"))
 	if err != nil {
-		w.problems = append(w.problems, d.problem("metadata.creationTimestamp", "it is no time: give what kubectl get -o yaml prints"))
+		w.problems = append(w.problems, d.problem("metadata.creationTimestamp", "not a time: give what kubectl get -o yaml prints"))
 		return
 	}
 	manifest, err := json.Marshal(d.manifest())
@@ -58,7 +58,7 @@ func (w *worker) check(d *object, id string) bool {
 	}
 	switch {
 	case rollout.CleanBuildID(id) != id:
-		w.problems = append(w.problems, d.problem("metadata.labels", "its build ID %q is none that the controller gives", id))
+		w.problems = append(w.problems, d.problem("metadata.labels", "the controller gives no build ID such as %q: want letters, digits and inner -, _ or ., at most 63", id))
 	case !same:
 		w.problems = append(w.problems, d.problem("spec.selector", "it does not select the two labels of its version, %s=%s and %s=%s: it is not the controller's",
 			rollout.LabelDeploymentName, want[rollout.LabelDeploymentName], rollout.LabelBuildID, id))
@@ -74,7 +74,8 @@ func (w *worker) check(d *object, id string) bool {
 	return !v1alpha1.HasErrors(w.problems[before:])
 }
 
-// checkEnv compares what the containers are told of Temporal with the worker deployment, which it has to be of, and the connection.
+// checkEnv compares what the containers are told of Temporal with the worker deployment, which it has to be of, and the
+// connection.
 func (w *worker) checkEnv(d *object, id string) {
 	env := map[string]string{}
 	containers := objects(d.value, "spec", "template", "spec", "containers")
@@ -119,7 +120,8 @@ func (w *worker) checkEnv(d *object, id string) {
 	}
 }
 
-// replicasOf are the replicas in the manifest, and the guard. What an autoscaler owns is left out, and a version at 0 is scaled down.
+// replicasOf are the replicas in the manifest, and the guard. What an autoscaler owns is left out, and a version at 0
+// is scaled down.
 func (w *worker) replicasOf(d *object) (*int32, v1alpha1.Guard) {
 	n := int32(1)
 	if live, ok := number(d.value, "spec", "replicas"); ok {
@@ -134,8 +136,9 @@ func (w *worker) replicasOf(d *object) (*int32, v1alpha1.Guard) {
 	return &n, v1alpha1.GuardOn
 }
 
-// templateHash is that of the template which a Deployment was made from, as far as it can be told from its pods: the real one is known of the target alone. A spec
-// that asks for an old template again gets another build ID then, which is safe.
+// templateHash is that of the template which a Deployment was made from, as far as it can be told from its pods: the
+// real one is known of the target alone. A spec that asks for an old template again gets another build ID then, which
+// is safe.
 func (w *worker) templateHash(d *object) string {
 	raw, err := json.Marshal(at(d.value, "spec", "template"))
 	if err != nil {

@@ -97,7 +97,8 @@ func (w *worker) owns(d *object) bool {
 	return d.name.Namespace == w.name.Namespace && text(d.value, "metadata", "labels", rollout.LabelDeploymentName) == label
 }
 
-// target is the build ID of the version that the spec asks for; "": the controller did not make it yet, which is an error.
+// target is the build ID of the version that the spec asks for; "": the controller did not make it yet, which is an
+// error.
 func (w *worker) target() string {
 	id := rollout.CleanBuildID(w.spec.Spec.WorkerOptions.UnsafeCustomBuildID)
 	custom := id != ""
@@ -141,7 +142,8 @@ func (w *worker) find(buildID string) *version {
 	return &w.versions[at]
 }
 
-// allThere reports versions that the status names and that have no Deployment among the objects: nobody would look after them.
+// allThere reports versions that the status names and that have no Deployment among the objects: nobody would look
+// after them.
 func (w *worker) allThere() {
 	missing := func(of map[string]any, field string) {
 		if id := text(of, "buildID"); id != "" && w.find(id) == nil {

@@ -11,10 +11,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// maxSeries is how many worker deployments that are not ready have a series of their own: those that are so for longest.
+// maxSeries is how many worker deployments that are not ready have a series of their own: those that are so for
+// longest.
 const maxSeries = 1000
 
-// unseen is the reason of worker deployments that nothing was decided about since the bot started: an earlier run left nothing to do there.
+// unseen is the reason of worker deployments that nothing was decided about since the bot started: an earlier run left
+// nothing to do there.
 const unseen rollout.Reason = "Unseen"
 
 // State is what was decided last about a worker deployment.

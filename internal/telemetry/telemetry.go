@@ -1,5 +1,6 @@
-// Package telemetry keeps the metrics of a bot, and shows them as Prometheus reads them. Labels have few values, but for the names of the worker
-// deployments that are not ready, of which it shows at most maxSeries. It is safe for concurrent use.
+// Package telemetry keeps the metrics of a bot, and shows them as Prometheus reads them. Labels have few values, but
+// for the names of the worker deployments that are not ready, of which it shows at most maxSeries. It is safe for
+// concurrent use.
 package telemetry
 
 import (
@@ -85,7 +86,8 @@ func (m *Metrics) Cycle(result Result, took time.Duration) {
 // Succeeded notes the end of a cycle that read Git and Temporal.
 func (m *Metrics) Succeeded(at time.Time) { m.success.Set(float64(at.UnixMilli()) / 1000) }
 
-// Request counts a request to Temporal: the name of its method, one of those that the program calls, and the gRPC status code by name.
+// Request counts a request to Temporal: the name of its method, one of those that the program calls, and the gRPC
+// status code by name.
 func (m *Metrics) Request(method, code string, took time.Duration) {
 	m.requests.WithLabelValues(method, code).Observe(took.Seconds())
 }

@@ -77,7 +77,8 @@ const headStates = `# HELP rampart_worker_deployments Worker deployments, by the
 # TYPE rampart_worker_deployments gauge
 `
 
-// Worker deployments are counted by state as long as they are there; those that are not ready have a series of their own.
+// Worker deployments are counted by state as long as they are there; those that are not ready have a series of their
+// own.
 func TestStates(t *testing.T) {
 	m := New("")
 	name := func(n int) rollout.Name { return rollout.Name{Namespace: "shop", Name: fmt.Sprintf("w%04d", n)} }

@@ -3,6 +3,9 @@
 package testneed
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"testing"
 )
@@ -34,6 +37,19 @@ func Plain(tb testing.TB) {
 	if underRace {
 		tb.Skip("it runs without the race detector alone: make test-long")
 	}
+}
+
+// FreePort gives a TCP port on 127.0.0.1 at which nothing listens now, for a program that takes no port of its own choice.
+func FreePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, errors.Join(fmt.Errorf("find a free port: %v is no TCP address", l.Addr()), l.Close())
+	}
+	return address.Port, l.Close()
 }
 
 // Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and at least once.

@@ -21,11 +21,12 @@ import (
 	"github.com/rampart-gitops/rampart/install/crds"
 )
 
-// controllerIdentity is the controller's manager identity in Temporal: its release and namespace, and that namespace's UID.
+// controllerIdentity is the controller's manager identity in Temporal: its release and namespace, and that namespace's
+// UID.
 const controllerIdentity = "temporal-worker-controller/temporal-system/5b1f0f6e-3f0d-4f5e-9a43-1d1f5f1f0007"
 
-// controllerDefinitions are custom resource definitions as the controller's are: with a status subresource, a status of its own, and the default that Kubernetes' type of a pod template
-// has for the protocol of a port.
+// controllerDefinitions are custom resource definitions as the controller's are: with a status subresource, a status of
+// its own, and the default that Kubernetes' type of a pod template has for the protocol of a port.
 func controllerDefinitions(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -58,8 +59,9 @@ func open(field string, schema map[string]any) map[string]any {
 
 func list(of map[string]any) map[string]any { return map[string]any{"type": "array", "items": of} }
 
-// controllerBuildID is the build ID of a template whose first container's image has a tag, and controllerTemplateHash the hash that the pods carry, both by the description of
-// the controller, over the template as the API server gives it.
+// controllerBuildID is the build ID of a template whose first container's image has a tag, and controllerTemplateHash
+// the hash that the pods carry, both by the description of the controller, over the template as the API server gives
+// it.
 func controllerBuildID(template corev1.PodTemplateSpec) string {
 	h := fnv.New32a()
 	h.Write(encoded(template))
@@ -112,7 +114,8 @@ func (d *delivery) filled(file string, values map[string]string) string {
 	})
 }
 
-// controllerLeaves makes what a controller leaves that rolled out two versions: its objects, and the routing in Temporal. It gives the build ID of the current version.
+// controllerLeaves makes what a controller leaves that rolled out two versions: its objects, and the routing in
+// Temporal. It gives the build ID of the current version.
 func (d *delivery) controllerLeaves() (current string) {
 	d.t.Helper()
 	s, t := d.server, d.t

@@ -43,8 +43,8 @@ type difference struct {
 	Why string `json:"why"`
 }
 
-// Every object of the decoder's own tests, good and bad, is given to an API server that has the CRDs: what validate refuses it refuses too, but for what is
-// listed with a reason.
+// Every object of the decoder's own tests, good and bad, is given to an API server that has the CRDs: what validate
+// refuses it refuses too, but for what is listed with a reason.
 func TestCRDsRefuseWhatValidateRefuses(t *testing.T) {
 	client := apply(t)
 	got := map[string]difference{}

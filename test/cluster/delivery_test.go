@@ -196,7 +196,8 @@ spec:
 `, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, d.analysis, image)})
 }
 
-// bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a Secret.
+// bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a
+// Secret.
 func (d *delivery) bot(install func(*delivery)) {
 	d.t.Helper()
 	d.server.Kubectl(d.t, "", "create", "namespace", "rampart")
@@ -336,7 +337,8 @@ func (d *delivery) command(block, revision string) *exec.Cmd {
 	return cmd
 }
 
-// pipeline applies the output of each commit until stop is called, with these flags of kubectl apply, of which the last one takes the folder.
+// pipeline applies the output of each commit until stop is called, with these flags of kubectl apply, of which the last
+// one takes the folder.
 func (d *delivery) pipeline(flags ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	applied := make(chan struct{})

@@ -58,12 +58,15 @@ func (p *pod) mounts(ctx context.Context, c corev1.Container, root string) (*str
 			return nil, err
 		}
 		var data map[string]string
+		var items []corev1.KeyToPath
 		var err error
 		switch v := p.object.Spec.Volumes[i]; {
 		case v.EmptyDir != nil:
 		case v.ConfigMap != nil:
+			items = v.ConfigMap.Items
 			data, err = p.data(ctx, &corev1.ConfigMapEnvSource{LocalObjectReference: v.ConfigMap.LocalObjectReference, Optional: v.ConfigMap.Optional}, nil)
 		case v.Secret != nil:
+			items = v.Secret.Items
 			data, err = p.data(ctx, nil, &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Optional: v.Secret.Optional})
 		default:
 			err = fmt.Errorf("volume %s: this kubelet does not know its source", v.Name)
@@ -71,8 +74,20 @@ func (p *pod) mounts(ctx context.Context, c corev1.Container, root string) (*str
 		if err != nil {
 			return nil, err
 		}
-		for name, text := range data {
-			if err := errors.Join(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600), own(filepath.Join(dir, name))); err != nil {
+		if data == nil { // it is optional, or an emptyDir
+			items = nil
+		} else if items == nil {
+			for key := range data {
+				items = append(items, corev1.KeyToPath{Key: key, Path: key})
+			}
+		}
+		for _, item := range items {
+			text, there := data[item.Key]
+			if !there {
+				return nil, fmt.Errorf("volume %s: references non-existent key %s", m.Name, item.Key)
+			}
+			file := filepath.Join(dir, item.Path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600), own(file)); err != nil {
 				return nil, err
 			}
 		}

@@ -53,7 +53,8 @@ func (r rampart) run(t *testing.T, args ...string) (said string, code int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// The definitions are installed, again without a change, and brought up to date; the in-cluster worker controller's are replaced only where that is asked for.
+// The definitions are installed, again without a change, and brought up to date; the in-cluster worker controller's are
+// replaced only where that is asked for.
 func TestInstall(t *testing.T) {
 	server := Start(t)
 	config, file := server.Config, server.Kubeconfig
@@ -87,13 +88,44 @@ func TestInstall(t *testing.T) {
 	require.Contains(t, said, "has the custom resource definitions of this release")
 	require.Contains(t, said, "no in-cluster worker controller runs")
 
+	t.Run("a later release", func(t *testing.T) {
+		name := "connections.temporal.io"
+		ours := definition(t, client, name).GetAnnotations()[crds.Release]
+		release := func(version, listKind string) {
+			d := definition(t, client, name)
+			annotations := d.GetAnnotations()
+			annotations[crds.Release] = version
+			d.SetAnnotations(annotations)
+			require.NoError(t, unstructured.SetNestedField(d.Object, listKind, "spec", "names", "listKind"))
+			_, err := client.Resource(definitions).Update(t.Context(), d, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		release("99.0.0", "ConnectionList")
+		said, code := install()
+		require.Equal(t, 0, code, said)
+		require.Contains(t, said, name+" unchanged", "a later release with the same definition")
+		release("99.0.0", "Connections")
+		was := definition(t, client, name).GetResourceVersion()
+		said, code = install()
+		require.Equal(t, 1, code, said)
+		require.Contains(t, said, "has definitions of release 99.0.0, and this binary those of "+ours+": "+name+". Nothing was changed")
+		require.Equal(t, was, definition(t, client, name).GetResourceVersion())
+		said, code = doctor()
+		require.Equal(t, 0, code, said)
+		require.Contains(t, said, "warning  cluster: custom resource definitions are of release 99.0.0, later than this one: "+name)
+		release("0.0.1", "Connections")
+		said, code = install()
+		require.Equal(t, 0, code, said)
+		require.Contains(t, said, name+" replaced")
+		require.Equal(t, ours, definition(t, client, name).GetAnnotations()[crds.Release])
+	})
 	t.Run("another release", func(t *testing.T) {
 		change(t, client, "connections.temporal.io", func(version map[string]any) {
 			require.NoError(t, unstructured.SetNestedField(version, "of another release", "schema", "openAPIV3Schema", "description"))
 		})
 		said, code := doctor()
 		require.Equal(t, 0, code, said)
-		require.Contains(t, said, "warning  cluster: custom resource definitions are of another release: connections.temporal.io")
+		require.Contains(t, said, "warning  cluster: custom resource definitions are not those of this release: connections.temporal.io")
 		said, code = install()
 		require.Equal(t, 0, code, said)
 		require.Contains(t, said, "connections.temporal.io replaced")
@@ -221,7 +253,8 @@ func applyStatus(t *testing.T, client dynamic.Interface, ready string) {
 	require.NoError(t, err)
 }
 
-// servesStatus waits until the server has the status subresource, or has it no more: it serves a definition that changed a moment later.
+// servesStatus waits until the server has the status subresource, or has it no more: it serves a definition that
+// changed a moment later.
 func servesStatus(t *testing.T, client dynamic.Interface, want bool) {
 	t.Helper()
 	eventually(t, func() error {
@@ -244,7 +277,8 @@ func readyIn(t *testing.T, client dynamic.Interface) any {
 	return conditions[0].(map[string]any)["status"]
 }
 
-// kubectl applies the definitions as they are printed, lists objects with their columns, waits for a condition, and finds nothing to change in what is applied.
+// kubectl applies the definitions as they are printed, lists objects with their columns, waits for a condition, and
+// finds nothing to change in what is applied.
 func TestKubectl(t *testing.T) {
 	server := Start(t)
 	do := func(input string, args ...string) string { return server.Kubectl(t, input, args...) }

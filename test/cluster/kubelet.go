@@ -69,8 +69,8 @@ type kubelet struct {
 	ended     bool
 }
 
-// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other image is ErrImagePull. logs is the folder with what
-// containers print, in files such as namespace_pod_container.log.
+// StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other
+// image is ErrImagePull. logs is the folder with what containers print, in files such as namespace_pod_container.log.
 func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (logs string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
@@ -177,7 +177,8 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// noRoom says, in the words of Kubernetes' own scheduler, why the node does not take a pod; "": it does. Pods that are there take no room.
+// noRoom says, in the words of Kubernetes' own scheduler, why the node does not take a pod; "": it does. Pods that are
+// there take no room.
 func noRoom(p *corev1.Pod) string {
 	cpu := resource.Quantity{}
 	for _, c := range p.Spec.Containers {
@@ -397,7 +398,8 @@ func (p *pod) ready(ctx context.Context, i int, ok bool) {
 	}
 }
 
-// probe asks an HTTP probe until the context ends, and tells each answer that counts: a success, and as many failures in a row as the probe's threshold.
+// probe asks an HTTP probe until the context ends, and tells each answer that counts: a success, and as many failures
+// in a row as the probe's threshold.
 func (p *pod) probe(ctx context.Context, c corev1.Container, probe *corev1.Probe, tell func(ok bool)) {
 	if probe == nil || probe.HTTPGet == nil {
 		return

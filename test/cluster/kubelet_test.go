@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Containers are processes with the manifest's environment; an image that is not there, a container that fails and a variable without a source are what a cluster calls them; and
-// what is deleted ends.
+// Containers are processes with the manifest's environment; an image that is not there, a container that fails and a
+// variable without a source are what a cluster calls them; and what is deleted ends.
 func TestKubelet(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "said")
 	s := StartNode(t, map[string]Image{
@@ -23,7 +23,7 @@ func TestKubelet(t *testing.T) {
 	}
 	s.Kubectl(t, "", "create", "namespace", "shop")
 	s.Kubectl(t, "", "create", "-n", "shop", "configmap", "plain", "--from-literal=city=Oslo")
-	s.Kubectl(t, "", "create", "-n", "shop", "secret", "generic", "hidden", "--from-literal=key=s3cret")
+	s.Kubectl(t, "", "create", "-n", "shop", "secret", "generic", "hidden", "--from-literal=key=s3cret", "--from-literal=other=s3cret")
 	s.Kubectl(t, `
 apiVersion: apps/v1
 kind: Deployment
@@ -37,12 +37,15 @@ spec:
       containers:
       - name: worker
         image: shell:v1
-        args: ["trap 'echo ended >> `+out+`; exit 0' TERM; echo $CITY $KEY $(NAME) $IN >> `+out+`; while :; do sleep 0.1; done"]
+        args: ["trap 'echo ended >> `+out+`; exit 0' TERM; echo $CITY $KEY $(NAME) $IN $(ls -R /etc/hidden | grep -v :) $(cat /etc/hidden/in/token) >> `+out+`; while :; do sleep 0.1; done"]
         env:
         - {name: NAME, value: worker}
         - {name: CITY, valueFrom: {configMapKeyRef: {name: plain, key: city}}}
         - {name: KEY, valueFrom: {secretKeyRef: {name: hidden, key: key}}}
         - {name: IN, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        volumeMounts: [{name: hidden, mountPath: /etc/hidden}]
+      volumes:
+      - {name: hidden, secret: {secretName: hidden, items: [{key: key, path: in/token}]}}
 ---
 apiVersion: v1
 kind: Pod
@@ -75,5 +78,5 @@ spec: {containers: [{name: worker, image: "shell:v1", env: [{name: KEY, valueFro
 	get("fails lacks unknown", "pods", "-o", "jsonpath={.items[*].metadata.name}")
 	text, err := os.ReadFile(out)
 	require.NoError(t, err)
-	require.Equal(t, "Oslo s3cret worker shop\nOslo s3cret worker shop\nended\nended\n", string(text))
+	require.Equal(t, "Oslo s3cret worker shop in token s3cret\nOslo s3cret worker shop in token s3cret\nended\nended\n", string(text))
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/install/crds"
 )
 
-// overlay is a folder with the overlay of docs/install.md on the base of this checkout, changed by pairs of old and new text.
+// overlay is a folder with the overlay of docs/install.md on the base of this checkout, changed by pairs of old and new
+// text.
 func overlay(t *testing.T, oldNew ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -36,8 +37,8 @@ func overlay(t *testing.T, oldNew ...string) string {
 	return dir
 }
 
-// The Kustomize base is what the chart renders by default, and the overlay of the page what it renders with the values of the page. An API server takes it where pods have to be
-// restricted; TestKubectlApplies runs it.
+// The Kustomize base is what the chart renders by default, and the overlay of the page what it renders with the values
+// of the page. An API server takes it where pods have to be restricted; TestKubectlApplies runs it.
 func TestKustomize(t *testing.T) {
 	s := Start(t)
 	chart := func(values string) map[string]any {
@@ -61,7 +62,8 @@ func TestKustomize(t *testing.T) {
 	require.NotContains(t, applied, "Warning", "of pod security, or of a field that is not known")
 }
 
-// comparable are the objects of a stream, by kind and name, without what Helm adds, the namespace and the repository, and with lists that are by name in the order of the names.
+// comparable are the objects of a stream, by kind and name, without what Helm adds, the namespace and the repository,
+// and with lists that are by name in the order of the names.
 func comparable(t *testing.T, stream []byte) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -107,8 +109,8 @@ func inOrder(value any) any {
 	return value
 }
 
-// The chart of the definitions renders the same files, byte by byte. Helm installs them, changes them with an upgrade, and keeps them, and so every object of theirs, when it goes; the
-// in-cluster worker controller's are not taken over.
+// The chart of the definitions renders the same files, byte by byte. Helm installs them, changes them with an upgrade,
+// and keeps them, and so every object of theirs, when it goes; the in-cluster worker controller's are not taken over.
 func TestDefinitionsChart(t *testing.T) {
 	s := Start(t)
 	chart := filepath.Join("..", "..", "install", "chart-crds")

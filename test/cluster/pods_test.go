@@ -83,7 +83,8 @@ func says(t *testing.T, r *cluster.Reader, asks []rollout.ClusterAsk, want strin
 	})
 }
 
-// Why pods do not start is what the API server, its controllers and a kubelet say, to a user who may read these and nothing else.
+// Why pods do not start is what the API server, its controllers and a kubelet say, to a user who may read these and
+// nothing else.
 func TestPods(t *testing.T) {
 	s := StartNode(t, map[string]Image{"shell:v1": {Command: []string{"sh", "-c"}}, "shell:fails": {Command: []string{"sh", "-c", "exit 3"}}})
 	for _, namespace := range []string{"shop", "tight", "hidden"} {
@@ -168,7 +169,8 @@ func kubectlAs(t *testing.T, kubeconfig string, args ...string) (said string, co
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// The bot says in Git why pods of the next version do not start, once. It goes on while the cluster is away, and workers that come make it go on.
+// The bot says in Git why pods of the next version do not start, once. It goes on while the cluster is away, and
+// workers that come make it go on.
 func TestPodsInStatus(t *testing.T) {
 	testneed.Long(t)
 	temporal := temporalenv.Start(t, temporalenv.Options{})
@@ -216,6 +218,10 @@ func TestPodsInStatus(t *testing.T) {
 	said, code = r.run(t, append([]string{"status"}, reads...)...)
 	require.Zero(t, code, said)
 	require.Contains(t, said, "2 of 2 pods: ImagePullBackOff")
+	s.Kubectl(t, "", "create", "namespace", "other")
+	said, code = r.run(t, "explain", "payments/checkout", "--repo", repo.URL(), "--env", "default", "--kubeconfig", readOnly(t, s, "other"))
+	require.Zero(t, code, said)
+	require.Regexp(t, `Pods are not known: the kubeconfig's user may not (list|watch) deployments in namespace payments of the cluster: let it get, list and watch deployments`, said)
 	tip := repo.Tip("main")
 	for range 10 { // pods that come and go
 		s.Kubectl(t, "", "delete", "-n", "payments", "pods", "-l", "temporal.io/build-id=v2", "--grace-period=0", "--wait=false")

@@ -1,5 +1,6 @@
-// Package cluster runs a real Kubernetes for tests, on loopback and without containers: etcd, which Debian has as etcd-server, and the API server, the controllers and
-// Flux, which make kubernetes builds. A kubelet of its own starts each container as a process. Tests are skipped where a program is missing.
+// Package cluster runs a real Kubernetes for tests, on loopback and without containers: etcd, which Debian has as
+// etcd-server, and the API server, the controllers and Flux, which make kubernetes builds. A kubelet of its own starts
+// each container as a process. Tests are skipped where a program is missing.
 package cluster
 
 import (
@@ -9,10 +10,10 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -161,12 +162,9 @@ func eventually(t testing.TB, check func() error) {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testneed.FreePort()
 	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	return port
+	return strconv.Itoa(port)
 }
 
 // run starts a program that ends with the test; what it said is shown if the test failed.

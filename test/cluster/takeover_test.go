@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// running is what must stay the same when somebody else takes over: each Deployment with its whole spec and the revision of its pods, its ReplicaSets with their generation, the pods with
-// the restarts of their containers, and the objects of templates. (The generation of a Deployment moves with its annotations too.)
+// running is what must stay the same when somebody else takes over: each Deployment with its whole spec and the
+// revision of its pods, its ReplicaSets with their generation, the pods with the restarts of their containers, and the
+// objects of templates. (The generation of a Deployment moves with its annotations too.)
 func (d *delivery) running(selector string) string {
 	d.t.Helper()
 	out := ""
@@ -28,8 +29,8 @@ func (d *delivery) running(selector string) string {
 	return strings.Join(lines, "\n")
 }
 
-// What the in-cluster controller left in the cluster and in Temporal is taken over by following the guide, and given back by following the other one. No pod restarts on either
-// way. In between the bot rolls out the next version.
+// What the in-cluster controller left in the cluster and in Temporal is taken over by following the guide, and given
+// back by following the other one. No pod restarts on either way. In between the bot rolls out the next version.
 func TestTakeover(t *testing.T) {
 	d := prepare(t, gitHTTP(t))
 	current := d.controllerLeaves()
@@ -114,8 +115,9 @@ func (d *delivery) nextVersion(g *guide) string {
 	return strings.TrimSpace(d.server.Kubectl(d.t, "", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.metadata.annotations.rampart\.dev/current}`))
 }
 
-// controllerSees looks at the objects as the controller would, by its description: it finds the Deployments by their owner, knows the spec's version among them, and finds neither
-// the template nor the connection changed, each of which would restart pods.
+// controllerSees looks at the objects as the controller would, by its description: it finds the Deployments by their
+// owner, knows the spec's version among them, and finds neither the template nor the connection changed, each of which
+// would restart pods.
 func (d *delivery) controllerSees(target string) {
 	d.t.Helper()
 	live := d.worker()
@@ -136,7 +138,8 @@ func (d *delivery) controllerSees(target string) {
 		get("deployments", `{range .items[*]}{.spec.template.metadata.annotations.temporal\.io/connection-spec-hash};{end}`), "no drift of the connection")
 }
 
-// A Deployment without versions becomes a worker deployment by following the guide: its pods stay until the first version has taken over.
+// A Deployment without versions becomes a worker deployment by following the guide: its pods stay until the first
+// version has taken over.
 func TestPlainDeployment(t *testing.T) {
 	d := prepare(t, gitHTTP(t))
 	d.server.Kubectl(t, plainDeployment(d), "apply", "-f", "-")

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // cliServer is a development server of the temporal CLI.
@@ -19,7 +21,7 @@ type cliServer struct {
 
 // startCLI starts one with the settings that settings gives to a server in this process, as far as another release has them.
 func startCLI(opts Options) (*cliServer, error) {
-	port, err := freePort()
+	port, err := testneed.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +57,4 @@ func (c *cliServer) stop() error {
 	}
 	_ = c.cmd.Wait() // by a signal
 	return nil
-}
-
-// freePort is one that nobody listens at now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

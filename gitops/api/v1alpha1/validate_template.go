@@ -69,8 +69,6 @@ func (v *validator) env(all []*node) {
 			v.errorf(name, "%s is set by Rampart: remove it here", name.str())
 		case isLegacyEnv(name.str()):
 			v.warnf(name, "%s is set by Rampart too in an environment with workerEnv: %s", name.str(), EnvWithLegacyNames)
-		case name.str() == CAPathEnv:
-			v.warnf(name, "%s is set by Rampart too where the connection has tls.caCertSecretRef; what is written here counts", CAPathEnv)
 		case first != nil:
 			// Kubernetes takes the last one; tools that merge lists by name fail.
 			v.warnf(name, "%s is there already, on line %d; the last one counts", quote(name.str()), first.line)
