@@ -36,13 +36,13 @@ help: ## this list
 
 .PHONY: build
 build: ## the rampart binary, in bin/
-	$(GO) build -trimpath -o $(BIN)/rampart ./cmd/rampart
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rampart ./cmd/rampart
 
 .PHONY: demo
 demo: ## a real Temporal, a real Git repository, three rollouts: about a minute, and some minutes to build it the first time
 	@echo "The demo starts a whole Temporal server in its own process. Building that for the first time takes six minutes on two cores,"
 	@echo "most of them for what the server can store its data in: AWS, Google Cloud, Cassandra, SQL. Needed: Go, git, 3 GB of disk."
-	test/build.sh $(BIN)/rampart ./cmd/rampart -trimpath
+	CGO_ENABLED=0 test/build.sh $(BIN)/rampart ./cmd/rampart -trimpath
 	cd test && ./build.sh ../$(BIN)/demo ./demo $(NESTED)
 	cd test && ../$(BIN)/demo
 
@@ -222,7 +222,7 @@ $(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
 
 .PHONY: test-cluster
 test-cluster: crds-current kubernetes flux argocd $(BIN)/ko-$(KO)/ko ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
-	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m ./cluster
+	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m -parallel 4 ./cluster
 
 .PHONY: race
 race: # the slowest first
@@ -251,11 +251,12 @@ release-snapshot: $(RELEASERS) $(if $(COSIGN_PRIVATE_KEY),$(SIGNER)) ## a releas
 	$(RELEASING) goreleaser release --snapshot --clean $(if $(COSIGN_PRIVATE_KEY),,--skip=sign)
 
 .PHONY: test-release
-test-release: $(SIGNER) ## a release that is not published, signed with a key of its own, and the tests that look at it: ten minutes, as each platform is built
+test-release: $(SIGNER) flux ## a release that is not published, signed with a key of its own, and the tests that look at it: ten minutes, as each platform is built
 	rm -rf $(BIN)/signing && mkdir -p $(BIN)/signing
 	cd $(BIN)/signing && export COSIGN_PASSWORD= && ../../$(SIGNER) generate-key-pair && ../../$(SIGNER) signing-config create --out nowhere.json
 	COSIGN_PASSWORD= COSIGN_SIGNING_CONFIG=$(BIN)/signing/nowhere.json COSIGN_PRIVATE_KEY="$$(cat $(BIN)/signing/cosign.key)" $(MAKE) release-snapshot
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 ./release
+	cd test && RAMPART_TEST_ALL=1 RAMPART_TEST_PLATFORMS=linux/amd64,linux/arm64 $(TEST) $(NESTED) -count 1 -run '^TestImage$$' ./cluster
 
 # IMAGE is where the image goes, with the tag TAG; its name with its digest is written into dist/image.
 IMAGE := ghcr.io/rampart-gitops/rampart

@@ -33,7 +33,7 @@ func build(t *testing.T) rampart {
 	dir := t.TempDir()
 	r := rampart{filepath.Join(dir, "rampart"), dir}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", r.file, "./cmd/rampart")
-	cmd.Dir = filepath.Join("..", "..")
+	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	return r

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ const (
 	nodeCPU  = "64"
 )
 
+// addresses is how many pods of all nodes got an address.
+var addresses atomic.Int32
+
 // backOff is how long a container that ended waits before it is started again; it doubles, up to 16 times that.
 const backOff = 500 * time.Millisecond
 
@@ -63,10 +67,8 @@ type kubelet struct {
 	mu     sync.Mutex
 	images map[string]Image
 	pods   map[types.UID]*pod
-	// addresses is how many pods got an address.
-	addresses int
-	all       sync.WaitGroup
-	ended     bool
+	all    sync.WaitGroup
+	ended  bool
 }
 
 // StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other
@@ -165,8 +167,8 @@ func (k *kubelet) changed(ctx context.Context, p *corev1.Pod) {
 	case k.ended:
 	case known == nil && p.DeletionTimestamp == nil:
 		own, cancel := context.WithCancel(ctx)
-		k.addresses++
-		ip := fmt.Sprintf("127.1.%d.%d", k.addresses/250, k.addresses%250+1)
+		n := addresses.Add(1)
+		ip := fmt.Sprintf("127.1.%d.%d", n/250, n%250+1)
 		known = &pod{kubelet: k, object: p, cancel: cancel, ip: ip}
 		k.pods[p.UID] = known
 		k.all.Go(func() { known.run(own) })

@@ -14,8 +14,8 @@ import (
 )
 
 // A newcomer follows docs/quickstart.md, from the download to the second version. The bot is the published image by the
-// published chart: its own files alone, as the chart's user, where pods have to be restricted. What the page has of
-// addresses is replaced, and of pauses, which would be minutes.
+// published chart: its own files alone, as the chart's user. Addresses of the page are replaced, and
+// pauses, which would be minutes.
 func TestQuickstart(t *testing.T) {
 	p := publish(t)
 	worker := workerImage(t, "good")
