@@ -53,8 +53,9 @@ func Verdict(status *v1alpha1.WorkerDeploymentStatus) rollout.Effect {
 	return rollout.Effect(status.Decision.Verdict)
 }
 
-// ignoreDraining keeps the Deployments of versions that get no new workflows out of the health of ArgoCD's Application: the image of an old one may be gone,
-// which would show the rollout of a new one as degraded. It goes with the commit that moves the traffic.
+// ignoreDraining keeps the objects of versions that get no new workflows out of the health of ArgoCD's Application:
+// the image of an old one may be gone, and with its pods the metrics of its autoscaler, which would show the rollout
+// of a new one as degraded. It goes with the commit that moves the traffic.
 func (f *filer) ignoreDraining() error {
 	changed := HealthChanges(f.plan, f.record)
 	for i, v := range f.versions {
@@ -64,6 +65,9 @@ func (f *filer) ignoreDraining() error {
 		files := []string{deploymentFile}
 		for _, p := range v.Pools {
 			files = append(files, rollout.PoolFile(p.Name))
+		}
+		for _, r := range v.Resources {
+			files = append(files, rollout.ResourceFile(r.Template))
 		}
 		for _, name := range files {
 			data, ours := f.content(v, name)
@@ -83,8 +87,8 @@ func (f *filer) ignoreDraining() error {
 	return nil
 }
 
-// HealthChanges gives the build IDs of recorded versions whose Deployments begin to count for the health of ArgoCD's Application with a plan, or cease to, in the order of
-// the record. Their manifests are edited.
+// HealthChanges gives the build IDs of recorded versions whose objects begin to count for the health of ArgoCD's
+// Application with a plan, or cease to, in the order of the record. Their manifests are edited.
 func HealthChanges(plan rollout.Plan, record rollout.Record) []string {
 	if record.Routing == nil || plan.Record == nil || !plan.Environment.CD.ByArgoCD() {
 		return nil
@@ -131,12 +135,10 @@ func ignoreHealth(manifest string, ignore bool) (string, error) {
 		annotations[rollout.AnnotationArgoIgnoreHealth] = "true"
 		return yamlText(d)
 	}
-	template, err := objectAt(d, "spec", "template")
-	if err != nil {
-		return "", err
-	}
-	if _, own := podAnnotations(template)[rollout.AnnotationArgoIgnoreHealth]; own {
-		return manifest, nil
+	if template, err := objectAt(d, "spec", "template"); err == nil { // an autoscaler has none
+		if _, own := podAnnotations(template)[rollout.AnnotationArgoIgnoreHealth]; own {
+			return manifest, nil
+		}
 	}
 	delete(annotations, rollout.AnnotationArgoIgnoreHealth)
 	return yamlText(d)

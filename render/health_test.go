@@ -27,8 +27,9 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, Progressing, HealthOf(rollout.State{}, "", v1alpha1.RampHealthy), "no conditions yet")
 }
 
-// The Deployment of a version that only drains does not count for the health of ArgoCD's Application, from the commit on that makes another one the target and current. It
-// counts again once traffic comes back. Nothing is written for that alone, and a manifest that a person edited is left as it is.
+// The objects of a version that only drains do not count for the health of ArgoCD's Application, from the commit on
+// that makes another one the target and current. They count again once traffic comes back. Nothing is written for
+// that alone, and a manifest that a person edited is left as it is.
 func TestDrainingVersionsDoNotCount(t *testing.T) {
 	s := newScene(t, with(checkoutSpec, "checkout:v2.3.0", "checkout:v1"), noAuth())
 	first := s.target()
@@ -65,4 +66,36 @@ func TestDrainingVersionsDoNotCount(t *testing.T) {
 	s.commit()
 	s.plan.Record.Desired.Current = s.target()
 	require.NotContains(t, paths(s, s.commit()), file, "Flux has no such annotation")
+}
+
+// So do objects of its templates, be they written before or after: an autoscaler without metrics of pods that are
+// gone is Degraded for ArgoCD.
+func TestScalersOfDrainingVersionsDoNotCount(t *testing.T) {
+	s := newScene(t, with(checkoutSpec, "checkout:v2.3.0", "checkout:v1"), noAuth())
+	first := s.target()
+	hpa, pdb := versionDir(first)+"hpa.yaml", versionDir(first)+"pdb.yaml"
+	s.plan.Environment.CD.Tool = v1alpha1.ArgoCD
+	s.plan.Record.Desired.Current = first
+	s.change(s.plan.Versions[0], templateWrite(t, "hpa"))
+	s.commit()
+	plain := s.record.Files[hpa].Data
+	require.NotContains(t, plain, rollout.AnnotationArgoIgnoreHealth)
+
+	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2"))
+	s.commit()
+	s.plan.Record.Desired.Current = s.target()
+	s.commit()
+	ignored := s.record.Files[hpa].Data
+	require.Contains(t, ignored, "argocd.argoproj.io/ignore-healthcheck: \"true\"")
+	require.Equal(t, s.record.Files[hpa].Hash, s.record.Routing.Spec.Versions[0].Files["hpa.yaml"])
+
+	s.change(rollout.VersionWrite{BuildID: first, Op: rollout.WriteResources, Guard: v1alpha1.GuardOn},
+		templateWrite(t, "hpa"), templateWrite(t, "pdb"))
+	s.commit()
+	require.Equal(t, ignored, s.record.Files[hpa].Data)
+	require.Contains(t, s.record.Files[pdb].Data, rollout.AnnotationArgoIgnoreHealth)
+
+	s.plan.Record.Desired.Current = first
+	s.commit()
+	require.Equal(t, plain, s.record.Files[hpa].Data)
 }

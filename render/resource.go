@@ -16,6 +16,7 @@ type resource struct {
 	buildID           string
 	deployment        string // the Deployment's name
 	temporalNamespace string
+	ignoreHealth      bool // ArgoCD's Application does not go by it
 }
 
 // The labels by which an external metric is selected, and what a KEDA trigger of Temporal is told, for one version.
@@ -59,6 +60,13 @@ func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 	}
 	for k, v := range rollout.SelectorLabels(r.name.Name, r.buildID) {
 		labels[k] = v
+	}
+	if r.ignoreHealth {
+		annotations, err := objectIn(meta, "annotations")
+		if err != nil {
+			return "", fmt.Errorf("metadata.%w", err)
+		}
+		annotations[rollout.AnnotationArgoIgnoreHealth] = "true"
 	}
 	meta["name"], meta["namespace"] = rollout.ResourceName(r.name.Name, w.Template, r.buildID), r.name.Namespace
 	if spec, ok := object["spec"].(map[string]any); ok {
@@ -135,7 +143,9 @@ func objects(v any) []map[string]any {
 
 // writeResources changes a version's objects and their hashes. Nothing else of the version is touched.
 func (f *filer) writeResources(w rollout.VersionWrite, deployment string, hashes map[string]string) error {
-	r := resource{name: f.plan.Deployment, buildID: w.BuildID, deployment: deployment, temporalNamespace: f.plan.Record.TemporalNamespace}
+	r := resource{name: f.plan.Deployment, buildID: w.BuildID, deployment: deployment,
+		temporalNamespace: f.plan.Record.TemporalNamespace,
+		ignoreHealth:      f.plan.Environment.CD.ByArgoCD() && !routed(f.plan.Record, w.BuildID)}
 	for _, x := range w.Resources {
 		file := rollout.ResourceFile(x.Template)
 		if !fs.ValidPath(file) || strings.Contains(file, "/") || file == deploymentFile || file == kustomizationFile {

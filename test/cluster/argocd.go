@@ -59,7 +59,8 @@ func (a argoCD) server(t testing.TB, kubeconfig string) string {
 	return url
 }
 
-// ArgoCD runs Argo CD's application-controller and repo-server, with Redis, until the test ends.
+// ArgoCD runs Argo CD's application-controller, applicationset-controller and repo-server, with Redis, until the test
+// ends.
 func (s *Server) ArgoCD(t testing.TB) argoCD {
 	t.Helper()
 	argocd := program(t, "argocd")
@@ -86,12 +87,17 @@ func (s *Server) ArgoCD(t testing.TB) argoCD {
 	cache, repo, repoMetrics, metrics := freePort(t), freePort(t), freePort(t), freePort(t)
 	run(t, nil, redis, "--bind", "127.0.0.1", "--port", cache, "--save", "", "--appendonly", "no", "--dir", dir)
 	start := func(name string, args ...string) {
-		run(t, append(env, "ARGOCD_BINARY_NAME="+name), argocd, append(args, "--loglevel", "info", "--logformat", "text", "--redis", "127.0.0.1:"+cache)...)
+		run(t, append(env, "ARGOCD_BINARY_NAME="+name), argocd, append(args, "--loglevel", "info", "--logformat", "text")...)
 	}
-	start("argocd-repo-server", "--address", "127.0.0.1", "--port", repo, "--metrics-address", "127.0.0.1", "--metrics-port", repoMetrics, "--disable-tls", "--client-ca-path", "",
+	start("argocd-repo-server", "--redis", "127.0.0.1:"+cache, "--address", "127.0.0.1", "--port", repo,
+		"--metrics-address", "127.0.0.1", "--metrics-port", repoMetrics, "--disable-tls", "--client-ca-path", "",
 		"--revision-cache-expiration", "1s")
-	start("argocd-application-controller", "--kubeconfig", s.Kubeconfig, "--namespace", "argocd", "--repo-server", "127.0.0.1:"+repo, "--repo-server-plaintext",
-		"--metrics-port", metrics, "--app-resync", "3", "--app-resync-jitter", "0")
+	start("argocd-application-controller", "--redis", "127.0.0.1:"+cache, "--kubeconfig", s.Kubeconfig,
+		"--namespace", "argocd", "--repo-server", "127.0.0.1:"+repo, "--repo-server-plaintext",
+		"--metrics-port", metrics, "--app-resync", "1", "--app-resync-jitter", "0")
+	start("argocd-applicationset-controller", "--kubeconfig", s.Kubeconfig, "--namespace", "argocd",
+		"--argocd-repo-server", "127.0.0.1:"+repo, "--repo-server-plaintext",
+		"--metrics-addr", "127.0.0.1:"+freePort(t), "--webhook-addr", "127.0.0.1:"+freePort(t), "--probe-addr", "127.0.0.1:"+freePort(t))
 	eventually(t, func() error {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+repo) //nolint:noctx // of a process beside the test
 		if err != nil {

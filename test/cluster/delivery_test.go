@@ -107,9 +107,13 @@ func deliver(t *testing.T, on host) *delivery {
 	d := prepare(t, on)
 	d.server.Kubectl(t, string(crds.All()), "apply", "--server-side", "-f", "-")
 	d.server.established(t)
-	d.commit("connect to Temporal", map[string]string{"workers/connection.yaml": fmt.Sprintf(
-		"apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", d.ns.Server().Address())})
+	d.commit("connect to Temporal", map[string]string{"workers/connection.yaml": d.connection()})
 	return d
+}
+
+// connection leads the workers to Temporal.
+func (d *delivery) connection() string {
+	return fmt.Sprintf("apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal, namespace: payments}\nspec: {hostPort: %q}\n", d.ns.Server().Address())
 }
 
 // oneStep is a ramp that is over in seconds.
@@ -254,19 +258,21 @@ func indent(text, by string) string {
 	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
 }
 
-// comesBack deletes the Deployment of v2, the current version, and waits until its workers are there again.
-func (d *delivery) comesBack() {
+// comesBack deletes the Deployment of the current version, and waits until its workers are there again.
+func (d *delivery) comesBack(buildID string) {
 	d.t.Helper()
-	d.server.Kubectl(d.t, "", "delete", "-n", "payments", "deployment", "checkout-v2")
-	d.server.await(d.t, "2", "get", "-n", "payments", "deployment", "checkout-v2", "-o", "jsonpath={.status.readyReplicas}")
-	require.Equal(d.t, "v2", d.served())
-	d.say("* a person deletes the Deployment of v2: it comes back")
+	d.server.Kubectl(d.t, "", "delete", "-n", "payments", "deployment", "checkout-"+buildID)
+	d.server.await(d.t, "2", "get", "-n", "payments", "deployment", "checkout-"+buildID, "-o",
+		"jsonpath={.status.readyReplicas}")
+	require.Equal(d.t, buildID, d.served())
+	d.say("* a person deletes the Deployment of %s: it comes back", buildID)
 }
 
-// only waits until a version's Deployment is the only one.
-func (d *delivery) only(buildID string) {
+// only waits until no version but these has a Deployment.
+func (d *delivery) only(buildIDs ...string) {
 	d.t.Helper()
-	d.server.await(d.t, "checkout-"+buildID, "get", "-n", "payments", "deployments", "-o", "jsonpath={.items[*].metadata.name}")
+	d.server.await(d.t, "checkout-"+strings.Join(buildIDs, " checkout-"), "get", "-n", "payments", "deployments", "-o",
+		"jsonpath={.items[*].metadata.name}")
 	d.say("  the version before it drained, and its Deployment was pruned")
 }
 

@@ -55,7 +55,7 @@ func TestFlux(t *testing.T) {
 	d.sayCommits()
 	d.say("  its gate failed: the Kustomization failed, and v2 still gets all new workflows")
 
-	d.comesBack()
+	d.comesBack("v2")
 	d.server.Kubectl(t, "", "annotate", "--overwrite", "-n", "payments", "twd", "checkout", "rampart.dev/reason=Fine")
 	d.summary("bad v2 False GateFailed")
 	d.say("* a person changes the status in the cluster: Flux puts it right")

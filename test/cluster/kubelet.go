@@ -73,11 +73,13 @@ type kubelet struct {
 
 // StartKubelet runs a node until the test ends. Images are by the names that manifests give them; a pod of any other
 // image is ErrImagePull. logs is the folder with what containers print, in files such as namespace_pod_container.log.
-func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (logs string) {
+// removeImage takes an image away from containers that start later.
+func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (logs string,
+	removeImage func(name string)) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	k := &kubelet{t: t, client: client, dir: t.TempDir(), images: images, pods: map[types.UID]*pod{}}
+	k := &kubelet{t: t, client: client, dir: t.TempDir(), images: maps.Clone(images), pods: map[types.UID]*pod{}}
 	k.register(t.Context())
 	ctx, cancel := context.WithCancel(context.Background())
 	pods := k.in("pods", "")
@@ -111,7 +113,11 @@ func StartKubelet(t testing.TB, config *rest.Config, images map[string]Image) (l
 		cancel()
 		watching.Wait()
 	})
-	return k.dir
+	return k.dir, func(name string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.images, name)
+	}
 }
 
 func (k *kubelet) register(ctx context.Context) {

@@ -47,6 +47,8 @@ type Server struct {
 	Kubeconfig string
 	// Logs is the folder with what containers print; "" without a kubelet.
 	Logs string
+	// RemoveImage takes an image away from containers that start later; nil without a kubelet.
+	RemoveImage func(name string)
 	// signing is the file with the key of service accounts.
 	signing string
 	// begin starts the API server, and is how it starts again after it was stopped.
