@@ -176,18 +176,7 @@ func (s *Server) begin(binary string) error {
 		return fmt.Errorf("no token in: %s", out)
 	}
 	s.admin, _, _ = strings.Cut(after, "\n")
-	// Somebody else may take the port between finding it and listening on it.
-	for range 5 {
-		if err = s.run(binary); err == nil {
-			return nil
-		}
-		if port, portErr := testneed.FreePort(); portErr != nil {
-			return portErr
-		} else if confErr := s.configure(port); confErr != nil {
-			return confErr
-		}
-	}
-	return err
+	return s.run(binary)
 }
 
 // configuration leaves out everything that asks somebody else, sends something, or works in the background.

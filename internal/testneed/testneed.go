@@ -3,10 +3,12 @@
 package testneed
 
 import (
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
 )
 
@@ -39,23 +41,27 @@ func Plain(tb testing.TB) {
 	}
 }
 
-// FreePort gives a TCP port on 127.0.0.1 at which nothing listens now, for a program that takes no port of its own choice.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	address, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.Join(fmt.Errorf("find a free port: %v is no TCP address", l.Addr()), l.Close())
-	}
-	return address.Port, l.Close()
-}
+// Ports below those that systems give to connections that leave (32768 and later on Linux): one of these would take the port
+// between finding it and listening at it.
+const (
+	firstPort = 10_000
+	ports     = 22_000
+)
 
-// Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and at least once.
-func Repeats(all int) int {
-	if testing.Short() {
-		return max(1, all/5)
+var nextPort atomic.Uint32
+
+func init() { nextPort.Store(rand.Uint32N(ports)) } // another place for each process
+
+// FreePort gives a TCP port on 127.0.0.1 at which nothing listens now, for a program that takes no port of its own choice.
+// A process gets each port once, until it had them all.
+func FreePort() (int, error) {
+	var err error
+	for range ports {
+		port := firstPort + int(nextPort.Add(1)%ports)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
 	}
-	return all
+	return 0, fmt.Errorf("find a free port: %w", err)
 }

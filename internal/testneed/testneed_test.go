@@ -1,7 +1,9 @@
 package testneed
 
 import (
+	"net"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,5 +32,20 @@ func TestMissing(t *testing.T) {
 		go func() { defer close(done); Missing(r, "no sshd") }()
 		<-done
 		require.Equal(t, want, r.ended)
+	}
+}
+
+// A program that is told a port listens at it later: no connection that leaves meanwhile may have it.
+func TestFreePort(t *testing.T) {
+	seen := map[int]bool{}
+	for range 100 {
+		port, err := FreePort()
+		require.NoError(t, err)
+		require.False(t, seen[port])
+		require.Less(t, port, 32_768)
+		seen[port] = true
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
 	}
 }

@@ -82,6 +82,7 @@ func (d *delivery) scaled(buildID, replicas string) {
 // old version cannot start any more, and after a gate that failed. An autoscaler owns the replicas. What is still
 // needed outlives its files, the Application and the ApplicationSet.
 func TestArgoCD(t *testing.T) {
+	t.Parallel()
 	d := deliver(t, gitHTTP(t))
 	d.configure("one environment", environment("prod", "workers/*.yaml"))
 	scaler := documentedIn(t, "objects.md", block{"yaml", "name: hpa"})

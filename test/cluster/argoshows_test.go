@@ -27,6 +27,7 @@ import (
 // TestArgoCDShows asks Argo CD's API server, as its pages do: for the health of an object in each state, and for the
 // commit that asked for what a commit of the bot has.
 func TestArgoCDShows(t *testing.T) {
+	t.Parallel()
 	testneed.Long(t)
 	s := Start(t)
 	s.Kubectl(t, string(crds.All()), "apply", "--server-side", "-f", "-")

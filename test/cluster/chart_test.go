@@ -15,6 +15,7 @@ import (
 // The chart refuses values that are misspelt or missing, and all that it can render an API server takes where pods have
 // to be restricted. Running it is part of each delivery.
 func TestChart(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	template := func(values string) (string, error) {
 		file := filepath.Join(t.TempDir(), "values.yaml")

@@ -46,6 +46,7 @@ type difference struct {
 // Every object of the decoder's own tests, good and bad, is given to an API server that has the CRDs: what validate
 // refuses it refuses too, but for what is listed with a reason.
 func TestCRDsRefuseWhatValidateRefuses(t *testing.T) {
+	t.Parallel()
 	client := apply(t)
 	got := map[string]difference{}
 	seen := 0

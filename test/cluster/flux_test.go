@@ -12,6 +12,7 @@ import (
 // turns back a build that passes its gate, and a build that fails its gate gets no traffic. What a person deletes
 // comes back, and so does a status that a person changes. Without the Kustomization the current version stays.
 func TestFlux(t *testing.T) {
+	t.Parallel()
 	d := deliver(t, gitea(t))
 	d.push("worker:v1")
 	d.settings = fmt.Sprintf(", prometheus-address: %q", d.prometheus())

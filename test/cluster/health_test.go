@@ -34,6 +34,7 @@ type judgment struct{ Kubectl, Helm, ArgoCD, Guide, Flux string }
 // command with the guide's script and with ours, the evaluator of Flux's kustomize-controller with the expressions that
 // we ship, and kstatus, by which Helm waits. The planner's tests make sure that the table has every state.
 func TestHealthOfEveryState(t *testing.T) {
+	t.Parallel()
 	judges := newJudges(t)
 	for _, row := range statetable.Rows(t) {
 		t.Run(row.State, func(t *testing.T) {
@@ -50,6 +51,7 @@ func TestHealthOfEveryState(t *testing.T) {
 
 // TestHealthOfGoldenStatuses: of each status in our test data and documents the tools say what the table has.
 func TestHealthOfGoldenStatuses(t *testing.T) {
+	t.Parallel()
 	judges := newJudges(t)
 	rows := map[string]statetable.Row{}
 	for _, row := range statetable.Rows(t) {

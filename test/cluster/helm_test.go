@@ -129,6 +129,7 @@ func (d *delivery) done(all *jobs, stop func()) (canceled int) {
 // A chart holds the output. Helm 3 upgrades the release with each commit and kubectl waits; Helm 4 waits itself; Flux's
 // helm-controller upgrades it and puts drift right. Versions that run stay when the release is uninstalled.
 func TestHelm(t *testing.T) {
+	t.Parallel()
 	d := deliver(t, gitHTTP(t))
 	files := map[string]string{}
 	for _, name := range []string{"rampart.yaml", "chart/Chart.yaml", "chart/templates/output.yaml"} {

@@ -185,6 +185,7 @@ func (p published) image() Image {
 // The image is of all architectures that are asked for, and of a user that is not root, has the binary and nothing else beside its base,
 // and an SBOM; built again it is the same, to the byte. The charts are beside it, and the bot's names it.
 func TestImage(t *testing.T) {
+	t.Parallel()
 	p := publish(t)
 	git := func(args ...string) string {
 		out, err := exec.CommandContext(t.Context(), "git", args...).Output()

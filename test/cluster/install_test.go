@@ -56,6 +56,7 @@ func (r rampart) run(t *testing.T, args ...string) (said string, code int) {
 // The definitions are installed, again without a change, and brought up to date; the in-cluster worker controller's are
 // replaced only where that is asked for.
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	server := Start(t)
 	config, file := server.Config, server.Kubeconfig
 	client, err := dynamic.NewForConfig(config)
@@ -280,6 +281,7 @@ func readyIn(t *testing.T, client dynamic.Interface) any {
 // kubectl applies the definitions as they are printed, lists objects with their columns, waits for a condition, and
 // finds nothing to change in what is applied.
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	server := Start(t)
 	do := func(input string, args ...string) string { return server.Kubectl(t, input, args...) }
 	run := func(input string, args ...string) (string, error) { return server.kubectl(t, input, args...) }

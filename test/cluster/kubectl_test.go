@@ -10,6 +10,7 @@ import (
 // A pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too. One
 // that has no cluster waits in Git.
 func TestKubectlApplies(t *testing.T) {
+	t.Parallel()
 	d := deliver(t, gitHTTP(t))
 	d.say("A pipeline applies each commit of the bot with kubectl")
 	d.push("worker:v1")

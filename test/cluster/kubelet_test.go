@@ -13,6 +13,7 @@ import (
 // Containers are processes with the manifest's environment; an image that is not there, a container that fails and a
 // variable without a source are what a cluster calls them; and what is deleted ends.
 func TestKubelet(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "said")
 	s := StartNode(t, map[string]Image{
 		"shell:v1": {Command: []string{"sh", "-c"}}, "shell:fails": {Command: []string{"sh", "-c", "exit 3"}},

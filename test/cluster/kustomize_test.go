@@ -40,6 +40,7 @@ func overlay(t *testing.T, oldNew ...string) string {
 // The Kustomize base is what the chart renders by default, and the overlay of the page what it renders with the values
 // of the page. An API server takes it where pods have to be restricted; TestKubectlApplies runs it.
 func TestKustomize(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	chart := func(values string) map[string]any {
 		cmd := exec.CommandContext(t.Context(), program(t, "helm"), "template", "rampart", filepath.Join("..", "..", "install", "chart"), "-n", "rampart", "--values", "-")
@@ -112,6 +113,7 @@ func inOrder(value any) any {
 // The chart of the definitions renders the same files, byte by byte. Helm installs them, changes them with an upgrade,
 // and keeps them, and so every object of theirs, when it goes; the in-cluster worker controller's are not taken over.
 func TestDefinitionsChart(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	chart := filepath.Join("..", "..", "install", "chart-crds")
 	rendered := s.Helm(t, "template", "rampart-crds", chart)

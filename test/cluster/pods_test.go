@@ -86,6 +86,7 @@ func says(t *testing.T, r *cluster.Reader, asks []rollout.ClusterAsk, want strin
 // Why pods do not start is what the API server, its controllers and a kubelet say, to a user who may read these and
 // nothing else.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	s := StartNode(t, map[string]Image{"shell:v1": {Command: []string{"sh", "-c"}}, "shell:fails": {Command: []string{"sh", "-c", "exit 3"}}})
 	for _, namespace := range []string{"shop", "tight", "hidden"} {
 		s.Kubectl(t, "", "create", "namespace", namespace)
@@ -172,6 +173,7 @@ func kubectlAs(t *testing.T, kubeconfig string, args ...string) (said string, co
 // The bot says in Git why pods of the next version do not start, once. It goes on while the cluster is away, and
 // workers that come make it go on.
 func TestPodsInStatus(t *testing.T) {
+	t.Parallel()
 	testneed.Long(t)
 	temporal := temporalenv.Start(t, temporalenv.Options{})
 	_, err := temporal.Namespace(t.Context(), "orders")

@@ -17,6 +17,7 @@ import (
 // published chart: its own files alone, as the chart's user. Addresses of the page are replaced, and
 // pauses, which would be minutes.
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	p := publish(t)
 	worker := workerImage(t, "good")
 	d := prepare(t, gitea(t), map[string]Image{

@@ -32,6 +32,7 @@ func (d *delivery) running(selector string) string {
 // What the in-cluster controller left in the cluster and in Temporal is taken over by following the guide, and given
 // back by following the other one. No pod restarts on either way. In between the bot rolls out the next version.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	d := prepare(t, gitHTTP(t))
 	current := d.controllerLeaves()
 	const all = "temporal.io/deployment-name=checkout"
@@ -141,6 +142,7 @@ func (d *delivery) controllerSees(target string) {
 // A Deployment without versions becomes a worker deployment by following the guide: its pods stay until the first
 // version has taken over.
 func TestPlainDeployment(t *testing.T) {
+	t.Parallel()
 	d := prepare(t, gitHTTP(t))
 	d.server.Kubectl(t, plainDeployment(d), "apply", "-f", "-")
 	d.server.await(t, "2", "get", "-n", "payments", "deployment", "checkout", "-o", "jsonpath={.status.readyReplicas}")
