@@ -45,6 +45,7 @@ spec: {sourceRepos: ["*"], destinations: [{server: "*", namespace: "*"}], cluste
 type argoCD struct {
 	start func(name string, args ...string)
 	repo  string // the port of its repo-server
+	redis string // and that of its Redis
 }
 
 // server runs Argo CD's API server, which its pages and its command ask, and gives its URL. It asks nobody who they are.
@@ -53,6 +54,7 @@ func (a argoCD) server(t testing.TB, kubeconfig string) string {
 	port := freePort(t)
 	a.start("argocd-server", "--kubeconfig", kubeconfig, "--namespace", "argocd", "--address", "127.0.0.1", "--port", port,
 		"--metrics-address", "127.0.0.1", "--metrics-port", freePort(t), "--repo-server", "127.0.0.1:"+a.repo,
+		"--redis", "127.0.0.1:"+a.redis,
 		"--repo-server-plaintext", "--insecure", "--disable-auth", "--staticassets", t.TempDir())
 	url := "http://127.0.0.1:" + port
 	eventually(t, func() error { return healthy(url + "/healthz") })
@@ -106,5 +108,5 @@ func (s *Server) ArgoCD(t testing.TB) argoCD {
 		return conn.Close()
 	})
 	eventually(t, func() error { return healthy("http://127.0.0.1:" + metrics + "/healthz") })
-	return argoCD{start, repo}
+	return argoCD{start, repo, cache}
 }
