@@ -221,7 +221,7 @@ $(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
 	chmod -R u+w $(@D) && touch $@
 
 .PHONY: test-cluster
-test-cluster: crds-current kubernetes flux argocd $(BIN)/ko-$(KO)/ko ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
+test-cluster: crds-current kubernetes flux argocd ko ## what reaches a cluster, on a real Kubernetes, by a real Flux, Argo CD and Helm; needs etcd, Redis, Prometheus
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m -parallel 4 ./cluster
 
 .PHONY: race
@@ -233,8 +233,9 @@ RELEASERS := $(BIN)/goreleaser-$(GORELEASER)/goreleaser $(BIN)/cyclonedx-gomod-$
 SIGNER    := $(BIN)/cosign-$(COSIGN)/cosign
 RELEASING = PATH="$$(printf '$(CURDIR)/%s:' $(dir $(RELEASERS) $(SIGNER)))$$PATH"
 INSTALL   = GOBIN=$(CURDIR)/$(@D) CGO_ENABLED=0 GOGC=400 $(GO) install
-.PHONY: release-tools
+.PHONY: release-tools ko
 release-tools: $(RELEASERS)
+ko: $(BIN)/ko-$(KO)/ko
 $(BIN)/goreleaser-$(GORELEASER)/goreleaser:
 	$(INSTALL) github.com/goreleaser/goreleaser/v2@$(GORELEASER)
 $(BIN)/cyclonedx-gomod-$(CYCLONEDX)/cyclonedx-gomod:

@@ -48,20 +48,29 @@ const (
 	ports     = 22_000
 )
 
-var nextPort atomic.Uint32
-
-func init() { nextPort.Store(rand.Uint32N(ports)) } // another place for each process
+var (
+	start = rand.Uint32N(ports) // another place for each process
+	given atomic.Uint32
+)
 
 // FreePort gives a TCP port on 127.0.0.1 at which nothing listens now, for a program that takes no port of its own choice.
 // A process gets each port once, until it had them all.
 func FreePort() (int, error) {
 	var err error
 	for range ports {
-		port := firstPort + int(nextPort.Add(1)%ports)
+		port := firstPort + int((start+given.Add(1))%ports)
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return port, l.Close()
 		}
 	}
 	return 0, fmt.Errorf("find a free port: %w", err)
+}
+
+// Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and at least once.
+func Repeats(all int) int {
+	if testing.Short() {
+		return max(1, all/5)
+	}
+	return all
 }
