@@ -118,9 +118,9 @@ func (f *filer) content(v v1alpha1.RecordedVersion, name string) (string, bool) 
 	return old.Data, old.Data != "" && old.Hash == v.Files[name]
 }
 
-// ignoreHealth sets or takes away the annotation for ArgoCD. One that the pod template has, from which the Deployment's was copied, stays.
+// ignoreHealth sets or takes away the annotation for ArgoCD. What a person wrote stays.
 func ignoreHealth(manifest string, ignore bool) (string, error) {
-	if ignore == strings.Contains(manifest, rollout.AnnotationArgoIgnoreHealth) {
+	if ignore == strings.Contains(manifest, rollout.AnnotationIgnoresHealth) {
 		return manifest, nil
 	}
 	d, err := parseManifest(manifest)
@@ -132,14 +132,22 @@ func ignoreHealth(manifest string, ignore bool) (string, error) {
 		return "", err
 	}
 	if ignore {
-		annotations[rollout.AnnotationArgoIgnoreHealth] = "true"
-		return yamlText(d)
-	}
-	if template, err := objectAt(d, "spec", "template"); err == nil { // an autoscaler has none
-		if _, own := podAnnotations(template)[rollout.AnnotationArgoIgnoreHealth]; own {
+		if !leaveOutOfHealth(annotations) {
 			return manifest, nil
 		}
+	} else {
+		delete(annotations, rollout.AnnotationArgoIgnoreHealth)
+		delete(annotations, rollout.AnnotationIgnoresHealth)
 	}
-	delete(annotations, rollout.AnnotationArgoIgnoreHealth)
 	return yamlText(d)
+}
+
+// leaveOutOfHealth adds the annotation for ArgoCD, and notes that the bot did; false: a person wrote it.
+func leaveOutOfHealth(annotations map[string]any) bool {
+	if _, own := annotations[rollout.AnnotationArgoIgnoreHealth]; own {
+		return false
+	}
+	annotations[rollout.AnnotationArgoIgnoreHealth] = "true"
+	annotations[rollout.AnnotationIgnoresHealth] = "true"
+	return true
 }

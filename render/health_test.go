@@ -89,8 +89,10 @@ func TestScalersOfDrainingVersionsDoNotCount(t *testing.T) {
 	require.Contains(t, ignored, "argocd.argoproj.io/ignore-healthcheck: \"true\"")
 	require.Equal(t, s.record.Files[hpa].Hash, s.record.Routing.Spec.Versions[0].Files["hpa.yaml"])
 
+	own := templateWrite(t, "pdb")
+	own.Object = append([]byte(`{"metadata":{"annotations":{"argocd.argoproj.io/ignore-healthcheck":"true"}},`), own.Object[1:]...)
 	s.change(rollout.VersionWrite{BuildID: first, Op: rollout.WriteResources, Guard: v1alpha1.GuardOn},
-		templateWrite(t, "hpa"), templateWrite(t, "pdb"))
+		templateWrite(t, "hpa"), own)
 	s.commit()
 	require.Equal(t, ignored, s.record.Files[hpa].Data)
 	require.Contains(t, s.record.Files[pdb].Data, rollout.AnnotationArgoIgnoreHealth)
@@ -98,4 +100,5 @@ func TestScalersOfDrainingVersionsDoNotCount(t *testing.T) {
 	s.plan.Record.Desired.Current = first
 	s.commit()
 	require.Equal(t, plain, s.record.Files[hpa].Data)
+	require.Contains(t, s.record.Files[pdb].Data, rollout.AnnotationArgoIgnoreHealth, "the template has it")
 }

@@ -66,7 +66,7 @@ func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("metadata.%w", err)
 		}
-		annotations[rollout.AnnotationArgoIgnoreHealth] = "true"
+		leaveOutOfHealth(annotations)
 	}
 	meta["name"], meta["namespace"] = rollout.ResourceName(r.name.Name, w.Template, r.buildID), r.name.Namespace
 	if spec, ok := object["spec"].(map[string]any); ok {

@@ -222,6 +222,8 @@ const (
 	AnnotationHelmPolicy = "helm.sh/resource-policy"
 	// AnnotationArgoIgnoreHealth keeps an object out of the health of ArgoCD's Application.
 	AnnotationArgoIgnoreHealth = "argocd.argoproj.io/ignore-healthcheck"
+	// AnnotationIgnoresHealth says that the bot added that one, and takes it away again.
+	AnnotationIgnoresHealth = "rampart.dev/ignores-health"
 	// AnnotationFluxSubstitute has Flux's post-build substitution leave an object as it is.
 	AnnotationFluxSubstitute = "kustomize.toolkit.fluxcd.io/substitute"
 	AnnotationStatusHash     = "rampart.dev/status-hash"
