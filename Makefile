@@ -279,15 +279,17 @@ charts: ## both charts, pushed to CHARTS by their version; their names with thei
 	  awk '/^Pushed: / {sub(/:[^:]*$$/, "", $$2); ref = $$2} /^Digest: / {print ref "@" $$2}' dist/charts/said >> dist/charts/pushed; done
 	cat dist/charts/pushed
 
-# Everything that a tag publishes, signed by the identity of the workflow that runs it: .github/workflows/release.yaml.
+# Everything that a tag publishes, signed by the identity of the workflow that runs it (.github/workflows/release.yaml). The
+# release's page is made last, since it names the rest: what failed can be run again.
 .PHONY: release
 release: $(RELEASERS) $(SIGNER)
 	@version=$$(sed -n 's/^version: //p' install/chart/Chart.yaml); tag=$$(git describe --exact-match --tags); \
 	  [ "$$tag" = "v$$version" ] || { echo "make release: the tag is $$tag, and the charts are of $$version"; exit 1; }
-	$(RELEASING) goreleaser release --clean
+	@git merge-base --is-ancestor HEAD origin/main || { echo "make release: the tag is not on main"; exit 1; }
 	$(MAKE) image TAG=$$(git describe --exact-match --tags | sed 's/^v//')
 	$(MAKE) charts
 	$(SIGNER) sign --yes --recursive $$(cat dist/image dist/charts/pushed)
+	$(RELEASING) goreleaser release --clean
 
 # The seeds and the corpora of the fuzz targets run with every test. This looks further: make fuzz FUZZTIME=1m
 # What is interesting is not made smaller for long, which else takes a minute each, and most of the time of slow targets.

@@ -280,7 +280,7 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 	}
 	if at.Kind == forge.KindNone || at.Kind == "" {
 		if d.webhook != "" {
-			d.warn("webhooks", "without a forge nobody can be asked about "+d.webhook,
+			d.warn("webhooks", "no forge is configured: webhooks to "+d.webhook+" cannot be checked",
 				"push a commit: the bot's log has a line for each delivery")
 		}
 		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
@@ -326,7 +326,7 @@ func (d *doctor) hooks(ctx context.Context, ask forge.Checker) {
 	var refused *forge.RefusedError
 	if errors.As(err, &refused) {
 		d.warn(name, err.Error(),
-			"look at the webhooks in the repository's settings, or run this check with the token of somebody who administers it")
+			"look at the webhooks in the repository's settings, or run this check with an administrator's token")
 		return
 	}
 	if err != nil {
@@ -352,9 +352,9 @@ func (d *doctor) hooks(ctx context.Context, ask forge.Checker) {
 		d.fail(name, "the last delivery to "+d.webhook+" failed: "+hook.Last,
 			"with 401 the secrets differ, the bot's and the webhook's; else see that the forge reaches that address")
 	case hook.Last == "":
-		d.pass(name, "one leads to %s; the forge does not tell whether deliveries arrive", d.webhook)
+		d.pass(name, "a webhook leads to %s; the forge does not tell whether deliveries arrive", d.webhook)
 	default:
-		d.pass(name, "one leads to %s, and the last delivery arrived: %s", d.webhook, hook.Last)
+		d.pass(name, "a webhook leads to %s, and the last delivery arrived: %s", d.webhook, hook.Last)
 	}
 }
 

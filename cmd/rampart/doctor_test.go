@@ -78,7 +78,7 @@ func TestDoctorOnForges(t *testing.T) {
 			hook forgetest.Hook
 			want string
 		}{
-			{forgetest.Hook{URL: here + "/", Events: events, Code: 202}, "ok       webhooks: one leads to " + here},
+			{forgetest.Hook{URL: here + "/", Events: events, Code: 202}, "ok       webhooks: a webhook leads to " + here},
 			{forgetest.Hook{URL: here, Events: events}, "the forge does not tell whether deliveries arrive"},
 			{forgetest.Hook{URL: here, Events: events, Code: 401}, "failed   webhooks: the last delivery to " + here + " failed: "},
 			{forgetest.Hook{URL: here, Events: events, Off: true}, "failed   webhooks: the webhook to " + here + " is turned off"},

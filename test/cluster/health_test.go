@@ -126,7 +126,7 @@ func goldenStatuses(t *testing.T) map[string][]*unstructured.Unstructured {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "bin"):
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "bin" || entry.Name() == "dist"):
 			return filepath.SkipDir
 		case entry.IsDir() || filepath.Ext(name) != ".txtar" && filepath.Ext(name) != ".yaml" && filepath.Ext(name) != ".md":
 			return nil

@@ -38,7 +38,7 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 		return []error{err}
 	}
 	var lacks []error
-	if role := roleOf(project); role < gl.DeveloperPermissions {
+	if role, told := roleOf(project); told && role < gl.DeveloperPermissions {
 		lacks = append(lacks, fmt.Errorf("the account's role in %s is below Developer: give it that role",
 			f.repo.URL()))
 	}
@@ -54,18 +54,20 @@ func (f *Forge) Lacks(ctx context.Context, _ bool) []error {
 	return lacks
 }
 
-// roleOf is the higher of the roles that an account has in a project and by its group.
-func roleOf(project *gl.Project) gl.AccessLevelValue {
-	role := gl.NoPermissions
-	if p := project.Permissions; p != nil {
-		if p.ProjectAccess != nil {
-			role = p.ProjectAccess.AccessLevel
-		}
-		if p.GroupAccess != nil {
-			role = max(role, p.GroupAccess.AccessLevel)
-		}
+// roleOf is the higher of the roles that an account has in a project and by its group. GitLab tells neither of an
+// administrator, nor of an account whose group the project is shared with.
+func roleOf(project *gl.Project) (role gl.AccessLevelValue, told bool) {
+	p := project.Permissions
+	if p == nil || p.ProjectAccess == nil && p.GroupAccess == nil {
+		return gl.NoPermissions, false
 	}
-	return role
+	if p.ProjectAccess != nil {
+		role = p.ProjectAccess.AccessLevel
+	}
+	if p.GroupAccess != nil {
+		role = max(role, p.GroupAccess.AccessLevel)
+	}
+	return role, true
 }
 
 // Hooks implements forge.Checker. GitLab turns a webhook off, for a time or for good, when deliveries fail.
