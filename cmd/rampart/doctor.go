@@ -250,8 +250,10 @@ func (d *doctor) temporal(decided []*reconcile.Decision) {
 		switch o := s.Observation; {
 		case o.Problem != nil:
 			now.Verdict, now.Found = checkFailed, s.Deployment.String()+": "+o.Problem.Message
+			now.Do = "check the connection's address, credentials and namespace, and that this machine reaches it: docs/temporal.md"
 		case one.Plan.Status != nil && one.Plan.Status.OlderServer != "":
 			now.Verdict, now.Found = checkWarning, one.Plan.Status.OlderServer
+			now.Do = "docs/compatibility.md says what each release of Temporal lacks"
 		case o.ServerVersion != "":
 			now.Found = "answers, release " + o.ServerVersion
 		}
@@ -275,7 +277,7 @@ var inRepository = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfigur
 func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 	on, at, err := d.app.forge(d.forge, d.repository) // the adapter itself, which tells more than every forge does
 	if err != nil {
-		d.fail("forge", err.Error(), "")
+		d.fail("forge", err.Error(), "check --forge and --forge-url: docs/forges.md")
 		return
 	}
 	if at.Kind == forge.KindNone || at.Kind == "" {
@@ -330,7 +332,7 @@ func (d *doctor) hooks(ctx context.Context, ask forge.Checker) {
 		return
 	}
 	if err != nil {
-		d.fail(name, err.Error(), "")
+		d.fail(name, err.Error(), "run doctor again once the forge answers")
 		return
 	}
 	i := slices.IndexFunc(hooks, func(h forge.Hook) bool {
@@ -364,7 +366,7 @@ func (d *doctor) branch(ctx context.Context, ask forge.Checker, branch string) {
 	is, err := ask.Branch(ctx, branch)
 	switch {
 	case err != nil:
-		d.warn(name, err.Error(), "")
+		d.warn(name, err.Error(), "see that the token may read the branch: docs/forges.md")
 	case is == nil:
 		d.pass(name, "is not there yet: the first push makes it")
 	case !is.MayPush && is.Protected:
@@ -425,7 +427,7 @@ func (d *doctor) cluster(ctx context.Context, f clusterFlags) {
 	const name = "cluster"
 	c, err := f.open()
 	if err != nil {
-		d.fail(name, err.Error(), "")
+		d.fail(name, err.Error(), "check --kubeconfig and --context")
 		return
 	}
 	found, err := c.Definitions(ctx)

@@ -53,6 +53,9 @@ func TestDoctorOnForges(t *testing.T) {
 				repository: repositoryFlags{url: url + "/" + world.Owner + "/" + world.Name + ".git", branch: "main"}, forge: forgeFlags{kind: kind, url: url}}
 			d.reviews(t.Context(), rollout.World{Environments: []rollout.EnvironmentWorld{env}})
 			_ = d.tell(t.Context(), formatText) // it counts what failed
+			for _, c := range d.checks {
+				require.Equal(t, c.Verdict == checkPassed, c.Do == "", "what to do is said of what is wrong: %v", c)
+			}
 			return out.String()
 		}
 		bot := world.Bot.Token

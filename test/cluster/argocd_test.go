@@ -99,6 +99,8 @@ func TestArgoCD(t *testing.T) {
 	})
 	d.server.ArgoCD(t)
 	d.commands(documented(t, "console", "rampart argocd --repo"))
+	require.NotEmpty(t, d.server.Kubectl(t, "", "get", "-n", "argocd", "configmap", "argocd-cm", "-o",
+		`jsonpath={.data.resource\.customizations\.ignoreResourceUpdates\.all}`), "the rest of ArgoCD's configuration stays")
 
 	d.ready("v1")
 	d.status("v1 True RolloutComplete")

@@ -35,6 +35,7 @@ func TestFlux(t *testing.T) {
 	require.Contains(t, said, "condition met")
 	require.Regexp(t, `checkout +v1 +v1 +True +RolloutComplete`, said)
 	d.server.Kubectl(t, "", "wait", "-n", "flux-system", "kustomization/workers-default", "--for=condition=Ready", "--timeout=60s")
+	d.server.await(d.t, "", "get", "-n", "payments", "twd", "checkout", "-o", "jsonpath={.status}") // Flux applies none
 
 	d.push("worker:v2")
 	d.ready("v2")
@@ -43,6 +44,10 @@ func TestFlux(t *testing.T) {
 
 	d.judgeByPrometheus()
 	d.push("worker:flaky")
+	d.summary("flaky v2 False Ramping")
+	d.server.await(d.t, "Unknown", "get", "-n", "flux-system", "kustomization", "workers-default", "-o",
+		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	d.say("  while it ramps, the Kustomization waits")
 	d.busy(func() { d.summary("flaky v2 False RolledBack") })
 	require.Equal(t, []string{"ramp flaky 50", "ramp none"}, d.ns.RoutingChanges("payments/checkout")[3:])
 	require.Contains(t, d.barred(), "activity_errors is 0.")

@@ -223,6 +223,9 @@ func (j judges) health(t *testing.T, file, config string) string {
 	cmd.Stderr = &log
 	out, err := cmd.Output()
 	require.NoError(t, err, log.String())
-	said, _, _ := strings.Cut(strings.TrimPrefix(string(out), "STATUS: "), "\n")
+	said, message, _ := strings.Cut(strings.TrimPrefix(string(out), "STATUS: "), "\n")
+	if config == j.ours {
+		require.Regexp(t, `^MESSAGE: [A-Z]\w+: \S`, message, "reason and message of the condition")
+	}
 	return said
 }
