@@ -9,29 +9,33 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/mirror"
 )
 
-// Bounds of a look for commits that changed something.
+// Bounds of a search for commits that changed something: how long it takes, how many commits it visits and finds.
 const (
 	changersTime = 2 * time.Second
 	changersLook = 256
+	changersMost = 20
 )
 
-// Changers gives the commits of the branch of specs that changed a file at one of the paths, the newest first, among
-// the last changersLook. History that the mirror does not have is fetched. Errors: those of mirror.History; what was
-// found until then is given all the same.
-func (r *Repository) Changers(ctx context.Context, paths map[string]bool) ([]string, error) {
+// Changers prepares a search for the newest changersMost commits of the branch of specs that changed a file at one of
+// the paths. It is nil before the first read and while the server is away. The search uses only the mirror: it may run
+// in any goroutine until Close. It fetches history that the mirror does not have. Errors: those of mirror.History; it
+// returns what it found until then all the same.
+func (r *Repository) Changers(paths map[string]bool) func(context.Context) ([]string, error) {
 	tip := r.lastTips[r.cfg.Branch]
-	if tip.Commit.IsZero() || len(paths) == 0 {
-		return nil, nil
+	if tip.Commit.IsZero() || r.away {
+		return nil
 	}
-	if r.away {
-		return nil, errors.New("the repository is away")
-	}
+	from := r.mirror
+	return func(ctx context.Context) ([]string, error) { return changers(ctx, from, tip, paths) }
+}
+
+func changers(ctx context.Context, from *mirror.Mirror, tip mirror.Tip, paths map[string]bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, changersTime)
 	defer cancel()
 	var out []string
 	enough := errors.New("enough")
 	note := func(before mirror.Hash, c mirror.CommitInfo) error {
-		err := r.mirror.Diff(ctx, before, c.Tree, func(path string, _ mirror.Entry) error {
+		err := from.Diff(ctx, before, c.Tree, func(path string, _ mirror.Entry) error {
 			if !paths[path] {
 				return nil
 			}
@@ -44,7 +48,7 @@ func (r *Repository) Changers(ctx context.Context, paths map[string]bool) ([]str
 		return err
 	}
 	looked, after := 0, map[mirror.Hash][]mirror.CommitInfo{} // children by their first parent, which History visits later
-	err := r.mirror.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) {
+	err := from.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) {
 		for _, child := range after[c.Hash] {
 			if err := note(c.Tree, child); err != nil {
 				return false, err
@@ -56,8 +60,9 @@ func (r *Repository) Changers(ctx context.Context, paths map[string]bool) ([]str
 		}
 		after[c.Parents[0]] = append(after[c.Parents[0]], c)
 		looked++
-		return looked <= changersLook, nil
+		return looked <= changersLook && len(out) < changersMost, nil
 	})
+	out = out[:min(len(out), changersMost)]
 	if err != nil {
 		return out, fmt.Errorf("look back from %s: %w", tip.Commit, err)
 	}

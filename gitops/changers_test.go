@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,16 +21,25 @@ func TestChangers(t *testing.T) {
 	second := write("workers/b.yaml", specYAML("shop", "b", "b:1"))
 	r.Commits(changersLook-2, func(int) gittest.Commit { return gittest.Commit{Write: map[string]string{"other": "2"}} })
 	repo := open(t, r)
-	got, err := repo.Changers(t.Context(), paths)
-	require.NoError(t, err)
-	require.Empty(t, got, "nothing was read yet")
-	read(t, repo)
-	got, err = repo.Changers(t.Context(), paths)
-	require.NoError(t, err)
-	require.Equal(t, []string{second, first}, got)
+	require.Nil(t, repo.Changers(paths), "nothing was read yet")
+	changers := func() []string {
+		read(t, repo)
+		got, err := repo.Changers(paths)(t.Context())
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, []string{second, first}, changers())
+	search, found := repo.Changers(paths), make(chan []string)
+	go func() {
+		got, _ := search(t.Context())
+		found <- got
+	}()
 	gone := r.Commit(gittest.Commit{Delete: []string{"workers/a.yaml"}})
-	read(t, repo)
-	got, err = repo.Changers(t.Context(), paths)
-	require.NoError(t, err)
-	require.Equal(t, []string{gone, second}, got, "the first one is too long ago")
+	require.Equal(t, []string{gone, second}, changers(), "the first one is too long ago")
+	require.Equal(t, []string{second, first}, <-found, "as of the read before, beside another")
+	r.Commits(changersMost, func(i int) gittest.Commit {
+		return gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", fmt.Sprintf("a:%d", i))}}
+	})
+	require.Len(t, changers(), changersMost)
+	require.NotContains(t, changers(), gone)
 }

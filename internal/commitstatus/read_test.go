@@ -1,6 +1,7 @@
 package commitstatus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,8 @@ type said struct {
 	written  []string
 	err      error
 	takes    time.Duration
+	// broken are commits that cannot be asked about.
+	broken map[string]error
 }
 
 // fails and slow say how it answers from now on.
@@ -66,7 +69,7 @@ func (s *said) Statuses(ctx context.Context, commit string) ([]forge.Status, err
 	err := s.answer(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.statuses[commit], err
+	return s.statuses[commit], cmp.Or(err, s.broken[commit])
 }
 
 // question asks about the statuses of one version.

@@ -46,8 +46,9 @@ type StatusWriter interface {
 // Origins knows the commits that gave specs their content; see gitops.Repository.
 type Origins interface {
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
-	// Changers are recent commits that changed a file at one of the paths, the newest first.
-	Changers(ctx context.Context, paths map[string]bool) ([]string, error)
+	// Changers prepares a search for recent commits that changed a file at one of the paths, the newest first; nil where
+	// it cannot be made now. The search runs in another goroutine.
+	Changers(paths map[string]bool) func(context.Context) ([]string, error)
 }
 
 // WriterConfig is what a Writer works with.
@@ -66,16 +67,18 @@ type Writer struct {
 	standings map[string]map[rollout.Name]standing
 	// unknownSince has the worker deployments whose commit that asked is not known, and since when.
 	unknownSince map[rollout.Name]time.Time
-	// specs are the files of the specs of environments of which nothing was said yet; begun are the others.
-	specs   map[string]map[string]bool
-	begun   map[string]bool
+	// specs are the files of the specs that the search for earlier commits is about; nil after that was prepared.
+	specs   map[string]bool
 	limiter *rate.Limiter
 
-	life    context.Context
-	end     context.CancelFunc
-	closing chan struct{}
-	done    chan struct{}
-	wake    chan struct{}
+	life context.Context
+	end  context.CancelFunc
+	// looking ends with Close: earlier commits are not asked about any more.
+	looking  context.Context
+	stopLook context.CancelFunc
+	closing  chan struct{}
+	done     chan struct{}
+	wake     chan struct{}
 
 	mu sync.Mutex
 	// targets are those of the last cycle, by environment, and queue what of them is still to be said.
@@ -84,10 +87,10 @@ type Writer struct {
 	// known is what is at the forge, asked are the commits of which that was read.
 	known map[key]*written
 	asked map[string]bool
-	// earlier are commits that changed specs, by the statuses that were to be said first: those are asked about if these
-	// are new. looks are those to be asked about: a status that waits was superseded while no bot ran.
-	earlier map[key][]string
-	looks   []key
+	// search finds earlier commits that changed specs, and looks are those that the forge is asked about, once after a
+	// start: a status of theirs that waits may have been superseded while no bot ran.
+	search func(context.Context) ([]string, error)
+	looks  []string
 	// until is when the forge is asked again, refused when a status is tried again.
 	until   time.Time
 	refused map[key]time.Time
@@ -102,10 +105,12 @@ type written struct {
 
 // NewWriter makes a Writer, and starts what writes. Close ends it.
 func NewWriter(c WriterConfig) *Writer {
-	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, unknownSince: map[rollout.Name]time.Time{}, specs: map[string]map[string]bool{}, begun: map[string]bool{}, earlier: map[key][]string{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
+	w := &Writer{WriterConfig: c, standings: map[string]map[rollout.Name]standing{}, unknownSince: map[rollout.Name]time.Time{},
+		specs: map[string]bool{}, limiter: rate.NewLimiter(rate.Every(time.Second), burst),
 		closing: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1), targets: map[string]map[key]wanted{}, queue: map[key]wanted{},
 		known: map[key]*written{}, asked: map[string]bool{}, refused: map[key]time.Time{}}
 	w.life, w.end = context.WithCancel(context.Background())
+	w.looking, w.stopLook = context.WithCancel(w.life)
 	go w.run()
 	return w
 }
@@ -150,40 +155,13 @@ func (w *Writer) Decided(ctx context.Context, decisions []*reconcile.Decision) {
 	}
 }
 
-// noteSpec keeps the files of a spec until its environment is complete for the first time.
+// noteSpec keeps the files of a spec until the search for earlier commits is prepared.
 func (w *Writer) noteSpec(s rollout.Snapshot) {
-	env := s.Environment.Name
-	if w.begun[env] || s.Environment.CommitStatuses == v1alpha1.NoCommitStatuses {
+	if w.specs == nil || s.Environment.CommitStatuses == v1alpha1.NoCommitStatuses {
 		return
-	}
-	if w.specs[env] == nil {
-		w.specs[env] = map[string]bool{}
 	}
 	for _, f := range s.SpecFiles() {
-		w.specs[env][f.Path] = true
-	}
-}
-
-// begin finds, once for each environment, the commits that may have asked before the Writer began. What ended its
-// rollout long ago superseded none of them since.
-func (w *Writer) begin(env string, targets map[key]wanted) {
-	if w.begun[env] {
-		return
-	}
-	w.begun[env] = true
-	specs := w.specs[env]
-	delete(w.specs, env)
-	recent := maps.Clone(targets)
-	maps.DeleteFunc(recent, func(_ key, want wanted) bool { return want.longAgo(w.Now()) })
-	if len(recent) == 0 {
-		return
-	}
-	commits, err := w.Origins.Changers(w.life, specs)
-	if err != nil {
-		w.Log.Debug("earlier commits are not all known: a status of theirs may stay pending", "environment", env, "error", err)
-	}
-	for k := range recent {
-		w.earlier[k] = commits
+		w.specs[f.Path] = true
 	}
 }
 
@@ -201,23 +179,29 @@ func (w *Writer) stand(d *reconcile.Decision, s standing) {
 func (w *Writer) Cycle(world rollout.World) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ready := len(world.Environments) > 0
 	for _, env := range world.Environments {
 		if env.Unusable != nil || env.Unrecorded {
 			continue
 		}
 		name, all := env.Environment.Name, w.standings[env.Environment.Name]
 		if !complete(env, all) && env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses {
+			ready = false
 			continue
 		}
 		targets := map[key]wanted{}
 		if env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses {
 			targets = wantedOf(env.Environment, all, w.Link)
-			w.begin(name, targets)
 		}
 		w.leave(w.targets[name], targets)
 		w.targets[name] = targets
 		for k, want := range targets {
 			w.want(k, want)
+		}
+	}
+	if ready && len(w.specs) > 0 {
+		if w.search = w.Origins.Changers(w.specs); w.search != nil {
+			w.specs = nil
 		}
 	}
 	select {
@@ -279,9 +263,10 @@ func (w *Writer) forget(k key) {
 	delete(w.asked, k.commit)
 }
 
-// Close says what is left to be said, until the context ends or the forge cannot be asked. Nothing may be told
-// afterwards.
+// Close says what is left to be said, until the context ends or the forge cannot be asked. It asks about no earlier
+// commits. Nothing may be told afterwards.
 func (w *Writer) Close(ctx context.Context) {
+	w.stopLook()
 	close(w.closing)
 	select {
 	case <-w.done:
@@ -291,16 +276,16 @@ func (w *Writer) Close(ctx context.Context) {
 	<-w.done
 }
 
-// run says what is in the queue.
+// run says what is in the queue, then asks about earlier commits.
 func (w *Writer) run() {
 	defer close(w.done)
 	for {
-		k, want, wait := w.next()
-		if wait == 0 {
+		do, wait := w.next()
+		if do != nil {
 			if w.limiter.Wait(w.life) != nil {
 				return
 			}
-			w.say(k, want)
+			do()
 			continue
 		}
 		timer := time.NewTimer(wait)
@@ -309,7 +294,7 @@ func (w *Writer) run() {
 		case <-timer.C:
 		case <-w.closing:
 			timer.Stop()
-			if _, _, wait := w.next(); wait != 0 {
+			if do, _ := w.next(); do == nil {
 				return
 			}
 		}
@@ -320,19 +305,17 @@ func (w *Writer) run() {
 // idle is how long nothing is looked for where nothing waits.
 const idle = time.Hour
 
-// next is the status that is said next, or how long there is none: what is not complete goes first.
-func (w *Writer) next() (key, wanted, time.Duration) {
+// next gives the next thing to do, or nil and how long to wait. What is not complete is said first, and earlier commits
+// come last.
+func (w *Writer) next() (do func(), wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, wait := w.Now(), idle
-	if w.life.Err() != nil || len(w.queue) == 0 && len(w.looks) == 0 {
-		return key{}, wanted{}, wait
+	if w.life.Err() != nil {
+		return nil, wait
 	}
 	if w.until.After(now) {
-		return key{}, wanted{}, w.until.Sub(now)
-	}
-	if len(w.looks) > 0 {
-		return w.looks[0], wanted{}, 0
+		return nil, w.until.Sub(now)
 	}
 	order := slices.SortedFunc(maps.Keys(w.queue), func(a, b key) int {
 		if x, y := graver(w.queue[a].State), graver(w.queue[b].State); x != y {
@@ -345,23 +328,32 @@ func (w *Writer) next() (key, wanted, time.Duration) {
 			wait = min(wait, at.Sub(now))
 			continue
 		}
-		return k, w.queue[k], 0
+		want := w.queue[k]
+		return func() { w.say(k, want) }, 0
 	}
-	return key{}, wanted{}, wait
+	switch {
+	case w.looking.Err() != nil:
+	case w.search != nil:
+		return w.findEarlier, 0
+	case len(w.looks) > 0:
+		return w.lookAtEarlier, 0
+	}
+	return nil, wait
 }
 
 // say reads what a commit says, if that is not known, and sets a status if it says something else.
 func (w *Writer) say(k key, want wanted) {
 	ctx, cancel := context.WithTimeout(w.life, callTime)
 	defer cancel()
-	if want.State == "" {
-		all, err := w.Forge.Statuses(ctx, k.commit)
-		w.lookAt(k, all, err)
-		return
-	}
 	if !w.knows(k.commit) {
 		all, err := w.Forge.Statuses(ctx, k.commit)
-		w.read(k, all, err)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err != nil {
+			w.failed(k, err)
+			return
+		}
+		w.read(k.commit, all)
 		return // what is left to be said now is looked at again
 	}
 	err := w.Forge.SetStatus(ctx, k.commit, want.Status)
@@ -398,65 +390,73 @@ func (w *Writer) knows(commit string) bool {
 }
 
 // read takes what a commit says at the forge.
-func (w *Writer) read(k key, all []forge.Status, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err != nil {
-		w.failed(k, err)
-		return
-	}
-	w.asked[k.commit] = true
-	w.lookBack(k.commit, all)
+func (w *Writer) read(commit string, all []forge.Status) {
+	w.asked[commit] = true
 	for _, s := range all {
-		at := key{k.commit, s.Context}
+		at := key{commit, s.Context}
 		if _, waits := w.queue[at]; waits || w.wants(at) {
 			w.known[at] = &written{s, w.Now()}
 		}
 	}
 	for waits, want := range w.queue {
-		if waits.commit == k.commit && !want.changes(w.known[waits], w.Now()) {
+		if waits.commit == commit && !want.changes(w.known[waits], w.Now()) {
 			delete(w.queue, waits)
 		}
 	}
 }
 
-// lookBack has earlier commits asked about where a commit never had the status that is to be said first: it came while
-// no bot ran.
-func (w *Writer) lookBack(commit string, all []forge.Status) {
-	for k, commits := range w.earlier {
-		if k.commit != commit {
-			continue
+// findEarlier searches for the earlier commits that lookAtEarlier asks about.
+func (w *Writer) findEarlier() {
+	w.mu.Lock()
+	search := w.search
+	w.search = nil
+	w.mu.Unlock()
+	commits, err := search(w.looking)
+	if err != nil && w.looking.Err() == nil {
+		w.Log.Info("not all earlier commits are known: a superseded status may stay pending", "error", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looks = commits
+}
+
+// lookAtEarlier asks about an earlier commit, and ends its statuses that wait although nothing asks for them.
+func (w *Writer) lookAtEarlier() {
+	w.mu.Lock()
+	commit := w.looks[0]
+	w.looks = w.looks[1:]
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(w.looking, callTime)
+	defer cancel()
+	all, err := w.Forge.Statuses(ctx, commit)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		if w.looking.Err() == nil {
+			w.until = until(err, w.Now(), 0)
+			w.Log.Info("earlier commit not asked about: a superseded status may stay pending", "commit", commit, "error", err)
 		}
-		delete(w.earlier, k)
-		if slices.ContainsFunc(all, func(s forge.Status) bool { return s.Context == k.context }) {
-			continue
+		return
+	}
+	some := false
+	for _, s := range all {
+		if k := (key{commit, s.Context}); s.State == forge.StatusPending && w.sets(s.Context) && !w.wants(k) {
+			w.queue[k], some = superseded(s.Context), true
 		}
-		for _, c := range commits {
-			if at := (key{c, k.context}); c != commit && !slices.Contains(w.looks, at) {
-				w.looks = append(w.looks, at)
-			}
-		}
+	}
+	if some {
+		w.read(commit, all)
 	}
 }
 
-// lookAt ends the status of an earlier commit that waits, and that nothing asks for.
-func (w *Writer) lookAt(k key, all []forge.Status, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var refused *forge.RefusedError
-	if err != nil {
-		w.failed(k, err)
-		if !errors.As(err, &refused) {
-			return
+// sets reports whether a context is of an environment whose statuses are all known.
+func (w *Writer) sets(context string) bool {
+	for env, targets := range w.targets {
+		if len(targets) > 0 && strings.HasPrefix(context+"/", Own+env+"/") {
+			return true
 		}
 	}
-	w.looks = slices.DeleteFunc(w.looks, func(l key) bool { return l == k })
-	delete(w.refused, k)
-	for _, s := range all {
-		if s.Context == k.context && s.State == forge.StatusPending && !w.wants(k) {
-			w.asked[k.commit], w.known[k], w.queue[k] = true, &written{s, w.Now()}, superseded(k.context)
-		}
-	}
+	return false
 }
 
 // failed leaves a status for later.

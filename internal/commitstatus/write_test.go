@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,13 @@ func (s *said) news() []string {
 	return out
 }
 
+// questions are the commits that were asked about.
+func (s *said) questions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
 // scene is an environment whose worker deployments were decided about.
 type scene struct {
 	*Writer
@@ -62,7 +70,10 @@ func (s *scene) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]roll
 	return out, s.err
 }
 
-func (s *scene) Changers(context.Context, map[string]bool) ([]string, error) { return s.changers, nil }
+func (s *scene) Changers(map[string]bool) func(context.Context) ([]string, error) {
+	found := s.changers
+	return func(context.Context) ([]string, error) { return found, nil }
+}
 
 // start begins a Writer anew on the same forge.
 func (s *scene) start() {
@@ -277,16 +288,95 @@ func TestSupersededWhileNoBotRan(t *testing.T) {
 
 		s.origins["a"], s.changers = "c3", []string{"c3", "c2", "c1", "c0"}
 		s.start()
-		require.Equal(t, []string{"c1 rampart/prod error: superseded: what this commit asked for is not waited for any more", "c3 rampart/prod pending: shop/a: Ramping"},
+		require.Equal(t, []string{"c3 rampart/prod pending: shop/a: Ramping",
+			"c1 rampart/prod error: superseded: what this commit asked for is not waited for any more"},
 			s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}), "not c0, which b still waits for, and not c2, which never had a status")
-		s.stop()
-
-		asked := len(s.on.asked)
-		s.start()
-		require.Empty(t, s.cycle(map[string]rollout.State{"a": ramping, "b": ramping}))
-		require.Len(t, s.on.asked, asked+2, "nothing is looked for where the commits that ask have a status")
 		s.origins["a"], s.changers = "c4", []string{"c4", "c3", "c2", "c1", "c0"}
+		asked := len(s.on.questions())
+		time.Sleep(time.Minute)
 		require.Len(t, s.cycle(map[string]rollout.State{"a": atComplete}), 2)
+		require.Len(t, s.on.questions(), asked+1, "earlier commits are asked about once after a start")
+	})
+}
+
+// Earlier commits are asked about when all that is new was said, each of them once whatever contexts it has. Statuses
+// of others are left alone.
+func TestEarlierCommitsComeLast(t *testing.T) {
+	var names []string
+	for i := range 15 {
+		names = append(names, fmt.Sprintf("w%02d", i))
+	}
+	inScene(t, names, func(t *testing.T, s *scene) {
+		s.env.CommitStatuses = v1alpha1.StatusPerWorkerDeployment
+		at := map[string]rollout.State{}
+		for _, n := range names {
+			at[n] = ramping
+		}
+		s.changers = []string{"c1", "c0"}
+		s.on.statuses = map[string][]forge.Status{}
+		const own = "rampart/prod/shop/"
+		for _, c := range []string{own + "w00", own + "w01", own + "gone", "rampart/production", "ci"} {
+			s.on.statuses["c0"] = append(s.on.statuses["c0"], forge.Status{Context: c, State: forge.StatusPending})
+		}
+		require.Len(t, s.cycle(at), burst-1)
+		require.Equal(t, []string{"c1"}, s.on.questions(), "what is new comes first")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		said := s.on.news()
+		require.Len(t, said, len(names)-burst+1+3)
+		for i, name := range []string{"gone", "w00", "w01"} {
+			require.True(t, strings.HasPrefix(said[len(said)-3+i], "c0 "+own+name+" error: superseded"), "%s", said)
+		}
+		require.Equal(t, []string{"c1", "c1", "c0"}, s.on.questions())
+	})
+}
+
+// A commit that the forge cannot be asked about is passed over.
+func TestEarlierCommitsThatFail(t *testing.T) {
+	for name, broken := range map[string]error{
+		"refused":     &forge.RefusedError{Op: "read", Where: "git.example.com", Reason: forge.ReasonForbidden},
+		"unavailable": &forge.UnavailableError{Op: "read", Where: "git.example.com", Said: "HTTP 500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
+				s.changers, s.on.broken = []string{"c0", "b2", "b1"}, map[string]error{"c0": broken}
+				s.on.statuses = map[string][]forge.Status{"b1": {{Context: "rampart/prod", State: forge.StatusPending}}}
+				require.NotEmpty(t, s.cycle(map[string]rollout.State{"a": ramping}))
+				s.cycleNow(map[string]rollout.State{"a": atComplete})
+				time.Sleep(rest)
+				synctest.Wait()
+				s.on.mu.Lock()
+				defer s.on.mu.Unlock()
+				require.Contains(t, s.on.statuses["c1"][0].Description, "complete", "others are said")
+				require.Equal(t, forge.StatusError, s.on.statuses["b1"][0].State)
+				require.Equal(t, []string{"c1", "c0", "b2", "b1"}, s.on.asked)
+			})
+		})
+	}
+}
+
+// The time that Close has is not spent on earlier commits.
+func TestCloseLeavesEarlierCommits(t *testing.T) {
+	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {
+		s.changers = []string{"c0", "b2", "b1"}
+		s.on.slow(3 * time.Second)
+		s.cycleNow(map[string]rollout.State{"a": ramping})
+		began := time.Now()
+		s.Close(t.Context())
+		took := time.Since(began)
+		s.start()
+		require.Equal(t, 6*time.Second, took, "one question and one status")
+		require.Len(t, s.on.news(), 1)
+		require.Equal(t, []string{"c1"}, s.on.questions())
+
+		s.cycleNow(map[string]rollout.State{"a": ramping})
+		time.Sleep(4 * time.Second)
+		began = time.Now()
+		s.Close(t.Context())
+		took = time.Since(began)
+		s.start()
+		require.Zero(t, took, "the question under way ends")
+		require.Equal(t, []string{"c1", "c1", "c0"}, s.on.questions())
 	})
 }
 
