@@ -62,9 +62,14 @@ func (r *Reconciler) withOrigin(ctx context.Context, env rollout.EnvironmentWorl
 	}
 	dry := dryCommitOf(origin, r.RepositoryURL)
 	p.Changes = append(p.Changes[:len(p.Changes):len(p.Changes)],
-		rollout.FileChange{Path: path.Join(env.Environment.Output.Path, hydratorFile), Data: dry.file()})
+		rollout.FileChange{Path: hydratorPath(env), Data: dry.file()})
 	p.Message += dry.trailers()
 	return p
+}
+
+// hydratorPath is where hydrator.metadata of an environment is, from the root of the repository.
+func hydratorPath(env rollout.EnvironmentWorld) string {
+	return path.Join(env.Environment.Output.Path, hydratorFile)
 }
 
 // lastOrigin is the last of the commits that asked for what was decided; false: none is known.

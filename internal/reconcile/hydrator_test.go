@@ -1,15 +1,19 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -99,6 +103,41 @@ Argocd-reference-commit-sha: c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
 Argocd-reference-commit-repourl: https://git.example.com/platform/workers
 `, trailers)
 			require.NotContains(t, trailers, "\n\n", "trailers are one paragraph")
+		})
+	}
+}
+
+// TestHydratorFileBlocked: what somebody puts at the path of hydrator.metadata keeps nothing else from its commit.
+func TestHydratorFileBlocked(t *testing.T) {
+	config := "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n" +
+		"  - {name: prod, specs: [workers/**], output: {path: deploy}, cd: {hydrator: true}}\n"
+	for name, blocked := range map[string]bool{"the path is free": false, "a folder is there": true} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{gitops.ConfigFile: config, "workers/spec.yaml": specText}
+			if blocked {
+				files["deploy/hydrator.metadata/x"] = ""
+			}
+			r := gittest.NewBareRepo(t)
+			r.Commit(gittest.Commit{Write: files})
+			var logged bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&logged, nil))
+			repo, err := gitops.Open(gitops.Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(), Author: "rampart",
+				Email: "rampart@example.com", Log: log, Now: time.Now})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, repo.Close()) })
+			s := newScene(t)
+			bot := s.reconciler()
+			bot.Source, bot.Committer, bot.Log = repo, repo, log
+
+			report := s.once(bot)
+			require.Empty(t, report.Failures)
+			require.Len(t, report.Commits, 1)
+			written := r.Files("main")
+			require.Contains(t, written, "deploy/shop/checkout/routing.yaml")
+			_, named := written["deploy/hydrator.metadata"]
+			require.Equal(t, !blocked, named)
+			require.Equal(t, !blocked, strings.Contains(r.Git("log", "-1", "--format=%B", "main"), "Argocd-reference-commit-sha"))
+			require.Equal(t, blocked, strings.Contains(logged.String(), "file=deploy/hydrator.metadata"), logged.String())
 		})
 	}
 }

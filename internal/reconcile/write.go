@@ -32,7 +32,15 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 			return out, nil
 		}
 		left := r.withoutUnwritable(ctx, parts, err, report)
-		if len(left) == len(parts) {
+		blocked := env.Environment.CD.Hydrator && slices.ContainsFunc(rollout.Unwritable(err), func(u *rollout.UnwritableError) bool {
+			return u.Path == hydratorPath(env)
+		})
+		if blocked {
+			r.Log.WarnContext(ctx, "commits do not name the commit that asked: remove what is in the way of the file",
+				"file", hydratorPath(env), "error", err)
+			env.Environment.CD.Hydrator = false
+		}
+		if len(left) == len(parts) && !blocked {
 			if !errors.Is(err, rollout.ErrMoved) { // what moved is decided again
 				r.madeOnly(report, out.decisions)
 			}
