@@ -159,18 +159,24 @@ func takeReference(text string) (named referencedCommit, rest string) {
 	return named, left.String()
 }
 
-// file is hydrator.metadata.
-func (c dryCommit) file() string { return encoded(c, "  ") }
+// file is hydrator.metadata, as people read it: <, > and & stay.
+func (c dryCommit) file() string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(c); err != nil { // strings only
+		return ""
+	}
+	return b.String()
+}
 
-// trailers end a commit's message. They belong to the last paragraph.
+// trailers end a commit's message. They belong to the last paragraph. Without the body, which is in the file: forges look
+// for commands and references in all of a message, and each of the bot's commits would repeat them.
 func (c dryCommit) trailers() string {
 	var b strings.Builder
-	body := ""
-	if c.Body != "" {
-		body = strings.TrimSpace(encoded(c.Body, ""))
-	}
 	for _, t := range [][2]string{
-		{"author", c.Author}, {"date", c.Date}, {"subject", c.Subject}, {"body", body}, {"sha", c.SHA}, {"repourl", c.RepoURL},
+		{"author", inertAuthor(c.Author)}, {"date", c.Date}, {"subject", printable.Inert(c.Subject)}, {"sha", c.SHA}, {"repourl", c.RepoURL},
 	} {
 		if t[1] != "" {
 			fmt.Fprintf(&b, "%s%s: %s\n", referenceTrailer, t[0], t[1])
@@ -179,14 +185,15 @@ func (c dryCommit) trailers() string {
 	return b.String()
 }
 
-// encoded is JSON as people read it: <, > and & stay.
-func encoded(v any, indent string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil { // strings only
+// inertAuthor is an author in which only the @ of the address stays; "" where forges take that for a mention.
+func inertAuthor(author string) string {
+	at := strings.LastIndexByte(author, '@')
+	if at < 1 || !isWord(author[at-1]) {
 		return ""
 	}
-	return b.String()
+	return printable.Inert(author[:at]) + "@" + printable.Inert(author[at+1:])
+}
+
+func isWord(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || c == '_'
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/mail"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,6 @@ func TestHydrator(t *testing.T) {
 			require.Equal(t, `reference-commit-author: Ada Lovelace <ada@example.com>
 Argocd-reference-commit-date: 2026-03-01T11:00:00Z
 Argocd-reference-commit-subject: Roll out checkout v2
-Argocd-reference-commit-body: "It charges <once> & no more.\n\nSigned-off-by: Ada"
 Argocd-reference-commit-sha: c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
 Argocd-reference-commit-repourl: https://git.example.com/platform/workers
 `, trailers)
@@ -193,4 +193,26 @@ func TestDryCommit(t *testing.T) {
 		require.True(t, strings.HasPrefix(line, "Argocd-reference-commit-"), line)
 	}
 	require.NotContains(t, with("", "").trailers(), "subject", "a commit that says nothing")
+}
+
+// Forges look for commands, mentions and references in messages: none of them is repeated in a commit of the bot.
+func TestTrailersAreInert(t *testing.T) {
+	origin := ada
+	origin.Author = "Ada @team [skip ci] <ada@example.com>"
+	origin.Message = "Roll out v2 [skip ci] ***NO_CI*** for @team, closes #12\n\n[ci skip] closes #13\n"
+	dry := dryCommitOf(origin, "https://git.example.com/workers")
+	require.Equal(t, `Argocd-reference-commit-author: "Ada ＠team [ skip ci]" <ada@example.com>
+Argocd-reference-commit-date: 2026-03-01T11:00:00Z
+Argocd-reference-commit-subject: Roll out v2 [ skip ci] * * *NO_CI* * * for ＠team, closes ＃12
+Argocd-reference-commit-sha: c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
+Argocd-reference-commit-repourl: https://git.example.com/workers
+`, dry.trailers())
+	_, err := mail.ParseAddress(inertAuthor(dry.Author))
+	require.NoError(t, err, "Argo CD reads it")
+	require.Equal(t, "[ci skip] closes #13", dry.Body, "the file has it as it is")
+	for _, author := range []string{`"x "@team`, "'@team", `"[skip ci]"@example.com`} {
+		origin.Author = "Ada <" + author + ">"
+		require.NotEmpty(t, dryCommitOf(origin, "").Author)
+		require.NotContains(t, dryCommitOf(origin, "").trailers(), "author", "its address would be a mention")
+	}
 }
