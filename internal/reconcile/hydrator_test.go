@@ -142,22 +142,65 @@ func TestHydratorFileBlocked(t *testing.T) {
 	}
 }
 
-// TestLastOrigin: of the commits that asked for what a commit has, the last one is named.
-func TestLastOrigin(t *testing.T) {
-	later, unknown := ada, rollout.GitContext{Branch: "main"}
-	later.Commit, later.When = strings.Repeat("1", 40), ada.When.Add(time.Minute)
-	r := newScene(t).reconciler()
-	of := func(all ...rollout.GitContext) (out []*Decision) {
-		for _, git := range all {
-			out = append(out, &Decision{Snapshot: rollout.Snapshot{Git: git}})
-		}
-		return out
+// history knows the commits that asked, by worker deployment, and counts how often it is asked.
+type history struct {
+	*scene
+	origins map[string]rollout.GitContext
+	asked   int
+}
+
+func (h *history) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	h.asked++
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, s := range snapshots {
+		out[i] = h.origins[s.Deployment.Name]
 	}
-	got, ok := r.lastOrigin(t.Context(), of(ada, later, unknown))
-	require.True(t, ok)
-	require.Equal(t, later.Commit, got.Commit)
-	_, ok = r.lastOrigin(t.Context(), of(unknown))
-	require.False(t, ok)
+	return out, nil
+}
+
+// TestLastOrigin: of the commits that asked, the one that came to the branch last is named, whatever they say of their time.
+// Commits for each worker deployment name their own, and the file at the end of the push is the same.
+func TestLastOrigin(t *testing.T) {
+	first, last := ada, ada
+	first.Commit, first.Place, first.When = strings.Repeat("1", 40), -2, ada.When.Add(time.Hour)
+	last.Commit, last.Place = strings.Repeat("2", 40), -1
+	for _, commits := range []v1alpha1.CommitsPer{"", v1alpha1.CommitPerDeployment} {
+		t.Run(string(commits), func(t *testing.T) {
+			h := &history{scene: newScene(t), origins: map[string]rollout.GitContext{"a": first, "b": last, "c": first, "d": {}}}
+			env := &h.world.Environments[0]
+			env.Environment.CD.Hydrator, env.Environment.Output.Commits = true, commits
+			one := env.Deployments[0]
+			env.Deployments = nil
+			for _, name := range []string{"a", "b", "c", "d"} {
+				spec, d := *one.Spec, one
+				spec.Metadata.Name = name
+				d.Deployment.Name, d.Spec, d.Record.Dir = name, &spec, "deploy/shop/"+name
+				env.Deployments = append(env.Deployments, d)
+			}
+			r := h.reconciler()
+			r.Source = h
+			h.once(r)
+			require.Equal(t, 1, h.asked, "once for all")
+			require.Len(t, h.commits, 1)
+			parts, want := h.commits[0].Parts, []string{"1 1", "2 2", "2 1", "2 "}
+			if commits == "" {
+				parts, want = []rollout.CommitPart{{Changes: h.commits[0].Changes, Message: h.commits[0].Message}}, []string{"2 2"}
+			}
+			var got []string
+			for _, p := range parts {
+				named := ""
+				for _, f := range p.Changes {
+					if f.Path == "deploy/hydrator.metadata" {
+						_, sha, _ := strings.Cut(f.Data, `"drySha": "`)
+						named = sha[:1]
+					}
+				}
+				_, sha, _ := strings.Cut(p.Message, "Argocd-reference-commit-sha: ")
+				got = append(got, named+" "+sha[:min(1, len(sha))])
+			}
+			require.Equal(t, want, got)
+		})
+	}
 }
 
 // What a commit says is made fit to be read by machines: one line each, in their forms, or left out.

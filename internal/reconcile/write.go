@@ -96,9 +96,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 	if pass != nil {
 		pass.quiet = len(decisions) == 0 && root == nil
 	}
-	var kept []Part
-	var changed []*Decision
-	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
+	var kept, changed []Part
 	for _, part := range parts {
 		if part.Refused != "" {
 			r.drop(ctx, part.Decision, part.Refused, report)
@@ -109,12 +107,18 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 		}
 		kept = append(kept, part)
 		if len(part.Files) > 0 {
-			changed = append(changed, part.Decision)
+			changed = append(changed, part)
 			commit.Changes = append(commit.Changes, part.Files...)
-			if of := []*Decision{part.Decision}; each {
-				own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
-				commit.Parts = append(commit.Parts, r.withOrigin(ctx, env, of, own))
-			}
+		}
+	}
+	origins := r.originsOf(ctx, env, decisionsOf(changed))
+	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
+	var last rollout.GitContext
+	for i, part := range changed {
+		last = laterOrigin(last, origins[i])
+		if each {
+			own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, []*Decision{part.Decision})}
+			commit.Parts = append(commit.Parts, r.withOrigin(env, own, origins[i], last))
 		}
 	}
 	if root != nil {
@@ -123,8 +127,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			commit.Parts[n-1].Changes = append(slices.Clip(commit.Parts[n-1].Changes), *root)
 		}
 	}
-	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, changed)}
-	all = r.withOrigin(ctx, env, changed, all)
+	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, decisionsOf(changed))}
+	all = r.withOrigin(env, all, last, last)
 	commit.Changes, commit.Message = all.Changes, all.Message
 	return commit, kept, nil
 }
