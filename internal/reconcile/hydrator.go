@@ -52,7 +52,8 @@ type referencedCommit struct {
 
 // withOrigin adds the commit that asked to a message, and the last one of the push up to there to the files, where they
 // are known.
-func (r *Reconciler) withOrigin(env rollout.EnvironmentWorld, p rollout.CommitPart, asked, last rollout.GitContext) rollout.CommitPart {
+func (r *Reconciler) withOrigin(env rollout.EnvironmentWorld, p rollout.CommitPart,
+	asked, last rollout.GitContext) rollout.CommitPart {
 	if last.Commit != "" {
 		file := rollout.FileChange{Path: hydratorPath(env), Data: dryCommitOf(last, r.RepositoryURL).file()}
 		p.Changes = append(slices.Clip(p.Changes), file)
@@ -68,8 +69,8 @@ func hydratorPath(env rollout.EnvironmentWorld) string {
 	return path.Join(env.Environment.Output.Path, hydratorFile)
 }
 
-// originsOf are the commits that asked for what was decided, in that order, where the environment wants them. What is not
-// known has no commit.
+// originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. What is
+// not known has no commit.
 func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision) []rollout.GitContext {
 	historian, has := r.Source.(Historian)
 	if !env.Environment.CD.Hydrator || !has || len(of) == 0 {
@@ -167,12 +168,13 @@ func (c dryCommit) file() string {
 	return b.String()
 }
 
-// trailers end a commit's message. They belong to the last paragraph. Without the body, which is in the file: forges look
-// for commands and references in all of a message, and each of the bot's commits would repeat them.
+// trailers end a commit's message. They belong to the last paragraph. The body is in the file only: forges look for
+// commands and references in all of a message, and each of the bot's commits would repeat them.
 func (c dryCommit) trailers() string {
 	var b strings.Builder
 	for _, t := range [][2]string{
-		{"author", inertAuthor(c.Author)}, {"date", c.Date}, {"subject", printable.Inert(c.Subject)}, {"sha", c.SHA}, {"repourl", c.RepoURL},
+		{"author", inertAuthor(c.Author)}, {"date", c.Date}, {"subject", printable.Inert(c.Subject)},
+		{"sha", c.SHA}, {"repourl", c.RepoURL},
 	} {
 		if t[1] != "" {
 			fmt.Fprintf(&b, "%s%s: %s\n", referenceTrailer, t[0], t[1])

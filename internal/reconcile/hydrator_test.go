@@ -136,7 +136,8 @@ func TestHydratorFileBlocked(t *testing.T) {
 			require.Contains(t, written, "deploy/shop/checkout/routing.yaml")
 			_, named := written["deploy/hydrator.metadata"]
 			require.Equal(t, !blocked, named)
-			require.Equal(t, !blocked, strings.Contains(r.Git("log", "-1", "--format=%B", "main"), "Argocd-reference-commit-sha"))
+			message := r.Git("log", "-1", "--format=%B", "main")
+			require.Equal(t, !blocked, strings.Contains(message, "Argocd-reference-commit-sha"))
 			require.Equal(t, blocked, strings.Contains(logged.String(), "file=deploy/hydrator.metadata"), logged.String())
 		})
 	}
@@ -158,15 +159,16 @@ func (h *history) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]ro
 	return out, nil
 }
 
-// TestLastOrigin: of the commits that asked, the one that came to the branch last is named, whatever they say of their time.
-// Commits for each worker deployment name their own, and the file at the end of the push is the same.
+// TestLastOrigin: of the commits that asked, the one that came to the branch last is named, whatever they say of their
+// time. Commits for each worker deployment name their own, and the file at the end of the push is the same.
 func TestLastOrigin(t *testing.T) {
 	first, last := ada, ada
 	first.Commit, first.Place, first.When = strings.Repeat("1", 40), -2, ada.When.Add(time.Hour)
 	last.Commit, last.Place = strings.Repeat("2", 40), -1
 	for _, commits := range []v1alpha1.CommitsPer{"", v1alpha1.CommitPerDeployment} {
 		t.Run(string(commits), func(t *testing.T) {
-			h := &history{scene: newScene(t), origins: map[string]rollout.GitContext{"a": first, "b": last, "c": first, "d": {}}}
+			origins := map[string]rollout.GitContext{"a": first, "b": last, "c": first, "d": {}}
+			h := &history{scene: newScene(t), origins: origins}
 			env := &h.world.Environments[0]
 			env.Environment.CD.Hydrator, env.Environment.Output.Commits = true, commits
 			one := env.Deployments[0]
@@ -182,9 +184,10 @@ func TestLastOrigin(t *testing.T) {
 			h.once(r)
 			require.Equal(t, 1, h.asked, "once for all")
 			require.Len(t, h.commits, 1)
-			parts, want := h.commits[0].Parts, []string{"1 1", "2 2", "2 1", "2 "}
+			c := h.commits[0]
+			parts, want := c.Parts, []string{"1 1", "2 2", "2 1", "2 "}
 			if commits == "" {
-				parts, want = []rollout.CommitPart{{Changes: h.commits[0].Changes, Message: h.commits[0].Message}}, []string{"2 2"}
+				parts, want = []rollout.CommitPart{{Changes: c.Changes, Message: c.Message}}, []string{"2 2"}
 			}
 			var got []string
 			for _, p := range parts {

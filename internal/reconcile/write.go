@@ -32,9 +32,8 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 			return out, nil
 		}
 		left := r.withoutUnwritable(ctx, parts, err, report)
-		blocked := env.Environment.CD.Hydrator && slices.ContainsFunc(rollout.Unwritable(err), func(u *rollout.UnwritableError) bool {
-			return u.Path == hydratorPath(env)
-		})
+		isHydrator := func(u *rollout.UnwritableError) bool { return u.Path == hydratorPath(env) }
+		blocked := env.Environment.CD.Hydrator && slices.ContainsFunc(rollout.Unwritable(err), isHydrator)
 		if blocked {
 			r.Log.WarnContext(ctx, "commits do not name the commit that asked: remove what is in the way of the file",
 				"file", hydratorPath(env), "error", err)
@@ -117,7 +116,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 	for i, part := range changed {
 		last = laterOrigin(last, origins[i])
 		if each {
-			own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, []*Decision{part.Decision})}
+			of := []*Decision{part.Decision}
+			own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
 			commit.Parts = append(commit.Parts, r.withOrigin(env, own, origins[i], last))
 		}
 	}
