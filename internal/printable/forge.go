@@ -9,12 +9,12 @@ import (
 var (
 	closingWord = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|` +
 		`implement(?:s|ed|ing)?)\b:?\s`)
-	trackerKey  = regexp.MustCompile(`([A-Z]\w*)-(\d)`) // an issue of another tracker, after a word that closes it
-	issueKey    = regexp.MustCompile(`(?i)\b(gh)-(\d)`) // an issue, as GitHub knows it
-	numbered    = regexp.MustCompile(`[!&~$%]\d`)       // GitLab: merge requests, epics, labels, snippets, milestones
-	skipping    = regexp.MustCompile(`(?i)\[(skip|ci|no|actions)\b`)
-	lookalike   = strings.NewReplacer("@", "＠", "#", "＃", "://", ": //", "***", "* * *")
-	wide        = strings.NewReplacer("!", "！", "&", "＆", "~", "～", "$", "＄", "%", "％")
+	trackerKey = regexp.MustCompile(`([A-Z]\w*)-(\d)`) // an issue of another tracker, after a word that closes it
+	issueKey   = regexp.MustCompile(`(?i)\b(gh)-(\d)`) // an issue, as GitHub knows it
+	numbered   = regexp.MustCompile(`[!&~$%]\d`)       // GitLab: merge requests, epics, labels, snippets, milestones
+	skipping   = regexp.MustCompile(`(?i)\[(skip|ci|no|actions)\b`)
+	lookalike  = strings.NewReplacer("@", "＠", "#", "＃", "://", ": //", "***", "* * *")
+	wide       = strings.NewReplacer("!", "！", "&", "＆", "~", "～", "$", "＄", "%", "％")
 )
 
 // Inert is text in which a forge finds no mention, reference, link or command, such as to skip its pipelines. A sign is
