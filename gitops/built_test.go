@@ -197,7 +197,7 @@ func TestSignatureCoversWhatAFolderIsBuiltFrom(t *testing.T) {
 	repo := &Repository{cfg: Config{Signers: &signature.Signers{}}}
 	files := repo.besideOf(a)
 	require.Len(t, files, 2)
-	repo.origins = map[mirror.Wanted]origin{files[0]: {GitContext: rollout.GitContext{Signed: rollout.No}}, files[1]: {GitContext: rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}}}
+	repo.origins = map[mirror.Wanted]rollout.GitContext{files[0]: {Signed: rollout.No}, files[1]: {Signed: rollout.Yes, Signer: "ada"}}
 	require.Equal(t, rollout.No, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files).Signed)
 	repo.origins[files[0]] = repo.origins[files[1]]
 	require.Equal(t, rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files))

@@ -61,27 +61,20 @@ func specOf(s rollout.Snapshot) []mirror.Wanted {
 	return out
 }
 
-// origin is the commit that gave a file its content, with its place among the first parents of the branch: a later
-// commit's is larger. What commits say of their time anybody can write.
-type origin struct {
-	rollout.GitContext
-	place int
-}
-
 // lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one. False: it is
 // not known of all.
 func (r *Repository) lastOrigin(files []mirror.Wanted) (rollout.GitContext, bool) {
-	var last origin
+	var last rollout.GitContext
 	for i, w := range files {
 		o, ok := r.origins[w]
 		if !ok {
 			return rollout.GitContext{}, false
 		}
-		if i == 0 || o.place > last.place {
+		if i == 0 || o.Place > last.Place {
 			last = o
 		}
 	}
-	return last.GitContext, len(files) > 0
+	return last, len(files) > 0
 }
 
 // follow brings the origins that are remembered to the tip that was read last. A spec can have gone and come back
@@ -94,7 +87,7 @@ func (r *Repository) follow(ctx context.Context) error {
 		return nil
 	}
 	was := r.origins
-	r.origins = map[mirror.Wanted]origin{}
+	r.origins = map[mirror.Wanted]rollout.GitContext{}
 	since, back, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
 	r.traced = tip.Commit
 	if err != nil || !known {
@@ -127,19 +120,19 @@ func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
 // remember makes commits the origins of what they introduced.
 func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirror.Introduction) error {
 	if r.origins == nil {
-		r.origins = map[mirror.Wanted]origin{}
+		r.origins = map[mirror.Wanted]rollout.GitContext{}
 	}
 	var problems error
-	known := map[mirror.Hash]origin{}
+	known := map[mirror.Hash]rollout.GitContext{}
 	for w, c := range found {
 		o, ok := known[c.Hash]
 		if !ok {
-			about, err := r.originOf(ctx, c.CommitInfo)
-			if err != nil {
+			var err error
+			if o, err = r.originOf(ctx, c.CommitInfo); err != nil {
 				problems = errors.Join(problems, err)
 				continue
 			}
-			o = origin{about, r.place - c.Back}
+			o.Place = r.place - c.Back
 			known[c.Hash] = o
 		}
 		r.origins[w] = o

@@ -83,7 +83,7 @@ type Repository struct {
 	made    map[string]made
 	history history
 	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced, whose place is place.
-	origins map[mirror.Wanted]origin
+	origins map[mirror.Wanted]rollout.GitContext
 	traced  mirror.Hash
 	place   int
 	// later is what the mirror lacks still, and atOnce how much of it comes with one survey.

@@ -115,7 +115,7 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 }
 
 // pageOf is the address of a repository for people: its page on a forge, else the URL that it is cloned from without
-// credentials; "" where that is none.
+// what may hold credentials; "" where that is none.
 func pageOf(on located, clone string) string {
 	if on.at.Base != "" {
 		return on.at.URL()
@@ -124,7 +124,7 @@ func pageOf(on located, clone string) string {
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	u.User = nil
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
 	return u.String()
 }
 

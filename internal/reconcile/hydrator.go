@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/mail"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,48 +50,49 @@ type referencedCommit struct {
 	RepoURL string `json:"repoURL,omitempty"`
 }
 
-// withOrigin adds the commit that asked to the files and the message of a commit, where the environment wants it and it
-// is known. Of several it is the last one.
-func (r *Reconciler) withOrigin(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision,
-	p rollout.CommitPart) rollout.CommitPart {
-	if !env.Environment.CD.Hydrator || len(of) == 0 {
-		return p
+// withOrigin adds the commit that asked to a message, and the last one of the push up to there to the files, where they
+// are known.
+func (r *Reconciler) withOrigin(env rollout.EnvironmentWorld, p rollout.CommitPart,
+	asked, last rollout.GitContext) rollout.CommitPart {
+	if last.Commit != "" {
+		file := rollout.FileChange{Path: hydratorPath(env), Data: dryCommitOf(last, r.RepositoryURL).file()}
+		p.Changes = append(slices.Clip(p.Changes), file)
 	}
-	origin, ok := r.lastOrigin(ctx, of)
-	if !ok {
-		return p
+	if asked.Commit != "" {
+		p.Message += dryCommitOf(asked, r.RepositoryURL).trailers()
 	}
-	dry := dryCommitOf(origin, r.RepositoryURL)
-	p.Changes = append(p.Changes[:len(p.Changes):len(p.Changes)],
-		rollout.FileChange{Path: path.Join(env.Environment.Output.Path, hydratorFile), Data: dry.file()})
-	p.Message += dry.trailers()
 	return p
 }
 
-// lastOrigin is the last of the commits that asked for what was decided; false: none is known.
-func (r *Reconciler) lastOrigin(ctx context.Context, of []*Decision) (last rollout.GitContext, ok bool) {
-	var unknown []rollout.Snapshot
-	origins := make([]rollout.GitContext, 0, len(of))
-	for _, d := range of {
-		if d.Snapshot.Git.Commit != "" {
-			origins = append(origins, d.Snapshot.Git)
-		} else {
-			unknown = append(unknown, d.Snapshot)
-		}
+// hydratorPath is where hydrator.metadata of an environment is, from the root of the repository.
+func hydratorPath(env rollout.EnvironmentWorld) string {
+	return path.Join(env.Environment.Output.Path, hydratorFile)
+}
+
+// originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. What is
+// not known has no commit.
+func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision) []rollout.GitContext {
+	historian, has := r.Source.(Historian)
+	if !env.Environment.CD.Hydrator || !has || len(of) == 0 {
+		return make([]rollout.GitContext, len(of))
 	}
-	if historian, has := r.Source.(Historian); has && len(unknown) > 0 {
-		found, err := historian.Origins(ctx, unknown)
-		if err != nil {
-			r.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
-		}
-		origins = append(origins, found...)
+	snapshots := make([]rollout.Snapshot, len(of))
+	for i, d := range of {
+		snapshots[i] = d.Snapshot
 	}
-	for _, o := range origins {
-		if o.Commit != "" && (!ok || o.When.After(last.When)) {
-			last, ok = o, true
-		}
+	origins, err := historian.Origins(ctx, snapshots)
+	if err != nil {
+		r.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
 	}
-	return last, ok
+	return origins
+}
+
+// laterOrigin is the one of two commits that came to the branch later, of those that are known.
+func laterOrigin(a, b rollout.GitContext) rollout.GitContext {
+	if b.Commit != "" && (a.Commit == "" || b.Place > a.Place) {
+		return b
+	}
+	return a
 }
 
 func dryCommitOf(origin rollout.GitContext, repository string) dryCommit {
@@ -154,18 +156,25 @@ func takeReference(text string) (named referencedCommit, rest string) {
 	return named, left.String()
 }
 
-// file is hydrator.metadata.
-func (c dryCommit) file() string { return encoded(c, "  ") }
+// file is hydrator.metadata, as people read it: <, > and & stay.
+func (c dryCommit) file() string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(c); err != nil { // strings only
+		return ""
+	}
+	return b.String()
+}
 
-// trailers end a commit's message. They belong to the last paragraph.
+// trailers end a commit's message. They belong to the last paragraph. The body is in the file only: forges look for
+// commands and references in all of a message, and each of the bot's commits would repeat them.
 func (c dryCommit) trailers() string {
 	var b strings.Builder
-	body := ""
-	if c.Body != "" {
-		body = strings.TrimSpace(encoded(c.Body, ""))
-	}
 	for _, t := range [][2]string{
-		{"author", c.Author}, {"date", c.Date}, {"subject", c.Subject}, {"body", body}, {"sha", c.SHA}, {"repourl", c.RepoURL},
+		{"author", inertAuthor(c.Author)}, {"date", c.Date}, {"subject", printable.Inert(c.Subject)},
+		{"sha", c.SHA}, {"repourl", c.RepoURL},
 	} {
 		if t[1] != "" {
 			fmt.Fprintf(&b, "%s%s: %s\n", referenceTrailer, t[0], t[1])
@@ -174,14 +183,15 @@ func (c dryCommit) trailers() string {
 	return b.String()
 }
 
-// encoded is JSON as people read it: <, > and & stay.
-func encoded(v any, indent string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil { // strings only
+// inertAuthor is an author in which only the @ of the address stays; "" where forges take that for a mention.
+func inertAuthor(author string) string {
+	at := strings.LastIndexByte(author, '@')
+	if at < 1 || !isWord(author[at-1]) {
 		return ""
 	}
-	return b.String()
+	return printable.Inert(author[:at]) + "@" + printable.Inert(author[at+1:])
+}
+
+func isWord(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || c == '_'
 }

@@ -1,15 +1,20 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
+	"net/mail"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -94,7 +99,6 @@ func TestHydrator(t *testing.T) {
 			require.Equal(t, `reference-commit-author: Ada Lovelace <ada@example.com>
 Argocd-reference-commit-date: 2026-03-01T11:00:00Z
 Argocd-reference-commit-subject: Roll out checkout v2
-Argocd-reference-commit-body: "It charges <once> & no more.\n\nSigned-off-by: Ada"
 Argocd-reference-commit-sha: c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
 Argocd-reference-commit-repourl: https://git.example.com/platform/workers
 `, trailers)
@@ -103,22 +107,103 @@ Argocd-reference-commit-repourl: https://git.example.com/platform/workers
 	}
 }
 
-// TestLastOrigin: of the commits that asked for what a commit has, the last one is named.
-func TestLastOrigin(t *testing.T) {
-	later, unknown := ada, rollout.GitContext{Branch: "main"}
-	later.Commit, later.When = strings.Repeat("1", 40), ada.When.Add(time.Minute)
-	r := newScene(t).reconciler()
-	of := func(all ...rollout.GitContext) (out []*Decision) {
-		for _, git := range all {
-			out = append(out, &Decision{Snapshot: rollout.Snapshot{Git: git}})
-		}
-		return out
+// TestHydratorFileBlocked: what somebody puts at the path of hydrator.metadata keeps nothing else from its commit.
+func TestHydratorFileBlocked(t *testing.T) {
+	config := "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n" +
+		"  - {name: prod, specs: [workers/**], output: {path: deploy}, cd: {hydrator: true}}\n"
+	for name, blocked := range map[string]bool{"the path is free": false, "a folder is there": true} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{gitops.ConfigFile: config, "workers/spec.yaml": specText}
+			if blocked {
+				files["deploy/hydrator.metadata/x"] = ""
+			}
+			r := gittest.NewBareRepo(t)
+			r.Commit(gittest.Commit{Write: files})
+			var logged bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&logged, nil))
+			repo, err := gitops.Open(gitops.Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(), Author: "rampart",
+				Email: "rampart@example.com", Log: log, Now: time.Now})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, repo.Close()) })
+			s := newScene(t)
+			bot := s.reconciler()
+			bot.Source, bot.Committer, bot.Log = repo, repo, log
+
+			report := s.once(bot)
+			require.Empty(t, report.Failures)
+			require.Len(t, report.Commits, 1)
+			written := r.Files("main")
+			require.Contains(t, written, "deploy/shop/checkout/routing.yaml")
+			_, named := written["deploy/hydrator.metadata"]
+			require.Equal(t, !blocked, named)
+			message := r.Git("log", "-1", "--format=%B", "main")
+			require.Equal(t, !blocked, strings.Contains(message, "Argocd-reference-commit-sha"))
+			require.Equal(t, blocked, strings.Contains(logged.String(), "file=deploy/hydrator.metadata"), logged.String())
+		})
 	}
-	got, ok := r.lastOrigin(t.Context(), of(ada, later, unknown))
-	require.True(t, ok)
-	require.Equal(t, later.Commit, got.Commit)
-	_, ok = r.lastOrigin(t.Context(), of(unknown))
-	require.False(t, ok)
+}
+
+// history knows the commits that asked, by worker deployment, and counts how often it is asked.
+type history struct {
+	*scene
+	origins map[string]rollout.GitContext
+	asked   int
+}
+
+func (h *history) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	h.asked++
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, s := range snapshots {
+		out[i] = h.origins[s.Deployment.Name]
+	}
+	return out, nil
+}
+
+// TestLastOrigin: of the commits that asked, the one that came to the branch last is named, whatever they say of their
+// time. Commits for each worker deployment name their own, and the file at the end of the push is the same.
+func TestLastOrigin(t *testing.T) {
+	first, last := ada, ada
+	first.Commit, first.Place, first.When = strings.Repeat("1", 40), -2, ada.When.Add(time.Hour)
+	last.Commit, last.Place = strings.Repeat("2", 40), -1
+	for _, commits := range []v1alpha1.CommitsPer{"", v1alpha1.CommitPerDeployment} {
+		t.Run(string(commits), func(t *testing.T) {
+			origins := map[string]rollout.GitContext{"a": first, "b": last, "c": first, "d": {}}
+			h := &history{scene: newScene(t), origins: origins}
+			env := &h.world.Environments[0]
+			env.Environment.CD.Hydrator, env.Environment.Output.Commits = true, commits
+			one := env.Deployments[0]
+			env.Deployments = nil
+			for _, name := range []string{"a", "b", "c", "d"} {
+				spec, d := *one.Spec, one
+				spec.Metadata.Name = name
+				d.Deployment.Name, d.Spec, d.Record.Dir = name, &spec, "deploy/shop/"+name
+				env.Deployments = append(env.Deployments, d)
+			}
+			r := h.reconciler()
+			r.Source = h
+			h.once(r)
+			require.Equal(t, 1, h.asked, "once for all")
+			require.Len(t, h.commits, 1)
+			c := h.commits[0]
+			parts, want := c.Parts, []string{"1 1", "2 2", "2 1", "2 "}
+			if commits == "" {
+				parts, want = []rollout.CommitPart{{Changes: c.Changes, Message: c.Message}}, []string{"2 2"}
+			}
+			var got []string
+			for _, p := range parts {
+				named := ""
+				for _, f := range p.Changes {
+					if f.Path == "deploy/hydrator.metadata" {
+						_, sha, _ := strings.Cut(f.Data, `"drySha": "`)
+						named = sha[:1]
+					}
+				}
+				_, sha, _ := strings.Cut(p.Message, "Argocd-reference-commit-sha: ")
+				got = append(got, named+" "+sha[:min(1, len(sha))])
+			}
+			require.Equal(t, want, got)
+		})
+	}
 }
 
 // What a commit says is made fit to be read by machines: one line each, in their forms, or left out.
@@ -154,4 +239,26 @@ func TestDryCommit(t *testing.T) {
 		require.True(t, strings.HasPrefix(line, "Argocd-reference-commit-"), line)
 	}
 	require.NotContains(t, with("", "").trailers(), "subject", "a commit that says nothing")
+}
+
+// Forges look for commands, mentions and references in messages: none of them is repeated in a commit of the bot.
+func TestTrailersAreInert(t *testing.T) {
+	origin := ada
+	origin.Author = "Ada @team [skip ci] <ada@example.com>"
+	origin.Message = "Roll out v2 [skip ci] ***NO_CI*** for @team, closes #12\n\n[ci skip] closes #13\n"
+	dry := dryCommitOf(origin, "https://git.example.com/workers")
+	require.Equal(t, `Argocd-reference-commit-author: "Ada ＠team [ skip ci]" <ada@example.com>
+Argocd-reference-commit-date: 2026-03-01T11:00:00Z
+Argocd-reference-commit-subject: Roll out v2 [ skip ci] * * *NO_CI* * * for ＠team, closes ＃12
+Argocd-reference-commit-sha: c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
+Argocd-reference-commit-repourl: https://git.example.com/workers
+`, dry.trailers())
+	_, err := mail.ParseAddress(inertAuthor(dry.Author))
+	require.NoError(t, err, "Argo CD reads it")
+	require.Equal(t, "[ci skip] closes #13", dry.Body, "the file has it as it is")
+	for _, author := range []string{`"x "@team`, "'@team", `"[skip ci]"@example.com`} {
+		origin.Author = "Ada <" + author + ">"
+		require.NotEmpty(t, dryCommitOf(origin, "").Author)
+		require.NotContains(t, dryCommitOf(origin, "").trailers(), "author", "its address would be a mention")
+	}
 }

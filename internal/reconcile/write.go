@@ -32,7 +32,14 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 			return out, nil
 		}
 		left := r.withoutUnwritable(ctx, parts, err, report)
-		if len(left) == len(parts) {
+		isHydrator := func(u *rollout.UnwritableError) bool { return u.Path == hydratorPath(env) }
+		blocked := env.Environment.CD.Hydrator && slices.ContainsFunc(rollout.Unwritable(err), isHydrator)
+		if blocked {
+			r.Log.WarnContext(ctx, "commits do not name the commit that asked: remove what is in the way of the file",
+				"file", hydratorPath(env), "error", err)
+			env.Environment.CD.Hydrator = false
+		}
+		if len(left) == len(parts) && !blocked {
 			if !errors.Is(err, rollout.ErrMoved) { // what moved is decided again
 				r.madeOnly(report, out.decisions)
 			}
@@ -88,9 +95,7 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 	if pass != nil {
 		pass.quiet = len(decisions) == 0 && root == nil
 	}
-	var kept []Part
-	var changed []*Decision
-	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
+	var kept, changed []Part
 	for _, part := range parts {
 		if part.Refused != "" {
 			r.drop(ctx, part.Decision, part.Refused, report)
@@ -101,12 +106,19 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 		}
 		kept = append(kept, part)
 		if len(part.Files) > 0 {
-			changed = append(changed, part.Decision)
+			changed = append(changed, part)
 			commit.Changes = append(commit.Changes, part.Files...)
-			if of := []*Decision{part.Decision}; each {
-				own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
-				commit.Parts = append(commit.Parts, r.withOrigin(ctx, env, of, own))
-			}
+		}
+	}
+	origins := r.originsOf(ctx, env, decisionsOf(changed))
+	each := env.Environment.Output.Commits == v1alpha1.CommitPerDeployment
+	var last rollout.GitContext
+	for i, part := range changed {
+		last = laterOrigin(last, origins[i])
+		if each {
+			of := []*Decision{part.Decision}
+			own := rollout.CommitPart{Changes: part.Files, Message: message(env.Environment.Name, of)}
+			commit.Parts = append(commit.Parts, r.withOrigin(env, own, origins[i], last))
 		}
 	}
 	if root != nil {
@@ -115,8 +127,8 @@ func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, 
 			commit.Parts[n-1].Changes = append(slices.Clip(commit.Parts[n-1].Changes), *root)
 		}
 	}
-	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, changed)}
-	all = r.withOrigin(ctx, env, changed, all)
+	all := rollout.CommitPart{Changes: commit.Changes, Message: message(env.Environment.Name, decisionsOf(changed))}
+	all = r.withOrigin(env, all, last, last)
 	commit.Changes, commit.Message = all.Changes, all.Message
 	return commit, kept, nil
 }

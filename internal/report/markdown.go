@@ -2,10 +2,10 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -36,27 +36,13 @@ func quotedBuild(id string) string {
 	return quotedName(id)
 }
 
-// What means something in a commit message.
-var (
-	closingWord = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?\s`)
-	trackerKey  = regexp.MustCompile(`([A-Z]\w*)-(\d)`) // an issue of another tracker, after a word that closes it
-	issueKey    = regexp.MustCompile(`(?i)\b(gh)-(\d)`) // an issue, as GitHub knows it
-	numbered    = regexp.MustCompile(`[!&~$%]\d`)       // merge requests, epics, labels, snippets and milestones, as GitLab knows them
-	skipping    = regexp.MustCompile(`(?i)\[(skip|ci|no|actions)\b`)
-	lookalike   = strings.NewReplacer("`", "'", "|", "¦", "@", "＠", "#", "＃", "://", ": //", "***", "* * *")
-	wide        = strings.NewReplacer("!", "！", "&", "＆", "~", "～", "$", "＄", "%", "％")
-)
+// inCode are signs that end code or a cell of a table.
+var inCode = strings.NewReplacer("`", "'", "|", "¦")
 
 // tame makes text of others one line with what cannot be seen escaped, which cannot end code or a cell of a table, and in
 // which nothing is a mention, a reference, a link, or a command of a forge. A sign is replaced by one that looks like it.
 func tame(s string) string {
-	s = lookalike.Replace(visible(cut(s, readRunes)))
-	if closingWord.MatchString(s) {
-		s = trackerKey.ReplaceAllString(s, "$1\u2011$2")
-	}
-	s = issueKey.ReplaceAllString(s, "$1\u2011$2")
-	s = numbered.ReplaceAllStringFunc(s, wide.Replace)
-	return skipping.ReplaceAllString(s, "[ $1")
+	return printable.Inert(inCode.Replace(visible(cut(s, readRunes))))
 }
 
 // visible is oneLine without what piles up: more than two marks on a letter.

@@ -140,6 +140,9 @@ type GitContext struct {
 	Branch string `json:"branch,omitempty"`
 	// Commit is empty where it is not known, and the fields up to Paths with it.
 	Commit string `json:"commit,omitempty"`
+	// Place of the commit among the first parents of the branch: a later commit's is larger. It compares commits that one
+	// source gave; what they say of their time anybody can write.
+	Place  int    `json:"-"`
 	Author string `json:"author,omitempty"` // name <e-mail address>, as the commit claims
 	// Committer as the commit claims, like Author.
 	Committer string    `json:"committer,omitempty"`
