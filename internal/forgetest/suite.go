@@ -49,6 +49,14 @@ func (s *Site) As(token string) forge.Forge {
 	return f
 }
 
+// Checker is the adapter with a token, as doctor uses it.
+func (s *Site) Checker(token string) forge.Checker {
+	s.Helper()
+	f, ok := s.As(token).(forge.Checker)
+	require.True(s, ok)
+	return f
+}
+
 // Located is the repository, by what Git clones from.
 func (s *Site) Located() forge.Repository {
 	s.Helper()

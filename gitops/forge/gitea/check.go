@@ -68,9 +68,9 @@ func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 		return nil, err
 	}
 	var out []forge.Hook
-	for page := 1; ; page++ {
+	for page := 1; page <= f.pages; page++ {
 		list, resp, err := client.ListRepoHooks(f.repo.Owner, f.repo.Name,
-			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page}})
+			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
 		if err != nil {
 			return nil, f.fail(call{"list the webhooks", needAdmin}, resp, err)
 		}
@@ -79,7 +79,8 @@ func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 				Pushes: slices.Contains(h.Events, "push")})
 		}
 		if len(list) == 0 || resp.NextPage == 0 {
-			return out, nil
+			break
 		}
 	}
+	return out, nil
 }

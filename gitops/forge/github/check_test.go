@@ -10,18 +10,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/forgetest"
 )
 
-func checker(t *testing.T, s *forgetest.Site, token string) *Forge {
-	t.Helper()
-	f, ok := s.As(token).(*Forge)
-	require.True(t, ok)
-	return f
-}
-
 // A branch tells who may push to it, by its protection and by its rulesets.
 func TestBranch(t *testing.T) {
 	s := site(t)
 	is := func(name string) *forge.Branch {
-		b, err := checker(t, s, s.Bot.Token).Branch(t.Context(), name)
+		b, err := s.Checker(s.Bot.Token).Branch(t.Context(), name)
 		require.NoError(t, err)
 		return b
 	}
@@ -41,10 +34,10 @@ func TestBranch(t *testing.T) {
 		require.Equal(t, &c.want, is("main"), "%+v", c.rules)
 	}
 	s.SetRules(func(r *forgetest.Rules) { r.Protected, r.Ruled = nil, nil })
-	b, err := checker(t, s, s.Reader.Token).Branch(t.Context(), "main")
+	b, err := s.Checker(s.Reader.Token).Branch(t.Context(), "main")
 	require.NoError(t, err)
 	require.Equal(t, &forge.Branch{}, b)
-	_, err = checker(t, s, "wrong").Branch(t.Context(), "main")
+	_, err = s.Checker("wrong").Branch(t.Context(), "main")
 	require.Error(t, err)
 }
 
@@ -52,7 +45,7 @@ func TestBranch(t *testing.T) {
 func TestLacks(t *testing.T) {
 	s := site(t)
 	lacks := func(token string, statuses bool) string {
-		err := errors.Join(checker(t, s, token).Lacks(t.Context(), statuses)...)
+		err := errors.Join(s.Checker(token).Lacks(t.Context(), statuses)...)
 		if err == nil {
 			return ""
 		}
@@ -85,10 +78,10 @@ func TestHooks(t *testing.T) {
 			{URL: "https://c.example.com", Events: []string{"issues"}, Off: true}}
 	})
 	var refused *forge.RefusedError
-	_, err := checker(t, s, s.Bot.Token).Hooks(t.Context())
+	_, err := s.Checker(s.Bot.Token).Hooks(t.Context())
 	require.ErrorAs(t, err, &refused)
 	s.World.SetAdmin(s.Bot, true)
-	hooks, err := checker(t, s, s.Bot.Token).Hooks(t.Context())
+	hooks, err := s.Checker(s.Bot.Token).Hooks(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []forge.Hook{{URL: "https://a.example.com", Active: true, Pushes: true, Last: "HTTP 202 Accepted"},
 		{URL: "https://b.example.com", Active: true, Pushes: true, Last: "HTTP 401 Unauthorized", Failed: true}, {URL: "https://c.example.com"}}, hooks)

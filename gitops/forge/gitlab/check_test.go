@@ -10,18 +10,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/forgetest"
 )
 
-func checker(t *testing.T, s *forgetest.Site, token string) *Forge {
-	t.Helper()
-	f, ok := s.As(token).(*Forge)
-	require.True(t, ok)
-	return f
-}
-
 // A branch tells who may push to it.
 func TestBranch(t *testing.T) {
 	s := site(t)
 	is := func(token, name string) *forge.Branch {
-		b, err := checker(t, s, token).Branch(t.Context(), name)
+		b, err := s.Checker(token).Branch(t.Context(), name)
 		require.NoError(t, err)
 		return b
 	}
@@ -31,7 +24,7 @@ func TestBranch(t *testing.T) {
 	s.SetRules(func(r *forgetest.Rules) { r.Protected = map[string][]string{"main": {s.Person.Login}} })
 	require.Equal(t, &forge.Branch{Protected: true}, is(s.Bot.Token, "main"))
 	require.Equal(t, &forge.Branch{Protected: true, MayPush: true}, is(s.Person.Token, "main"))
-	_, err := checker(t, s, "wrong").Branch(t.Context(), "main")
+	_, err := s.Checker("wrong").Branch(t.Context(), "main")
 	require.Error(t, err)
 }
 
@@ -39,7 +32,7 @@ func TestBranch(t *testing.T) {
 func TestLacks(t *testing.T) {
 	s := site(t)
 	lacks := func(token string) string {
-		err := errors.Join(checker(t, s, token).Lacks(t.Context(), true)...)
+		err := errors.Join(s.Checker(token).Lacks(t.Context(), true)...)
 		if err == nil {
 			return ""
 		}
@@ -60,10 +53,10 @@ func TestHooks(t *testing.T) {
 			{URL: "https://c.example.com", Off: true}}
 	})
 	var refused *forge.RefusedError
-	_, err := checker(t, s, s.Bot.Token).Hooks(t.Context())
+	_, err := s.Checker(s.Bot.Token).Hooks(t.Context())
 	require.ErrorAs(t, err, &refused)
 	s.World.SetAdmin(s.Bot, true)
-	hooks, err := checker(t, s, s.Bot.Token).Hooks(t.Context())
+	hooks, err := s.Checker(s.Bot.Token).Hooks(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []forge.Hook{{URL: "https://a.example.com", Active: true, Pushes: true},
 		{URL: "https://b.example.com", Active: true, Pushes: true, Failed: true, Last: "GitLab has turned it off for a while, since deliveries fail"}, {URL: "https://c.example.com"}}, hooks)
