@@ -180,30 +180,26 @@ func (s *SSHServer) EncryptKey(tb testing.TB, passphrase string) string {
 // Forward runs "ssh -D", a SOCKS5 proxy whose connections leave from the server, until the test ends, and gives its host:port.
 func (s *SSHServer) Forward(tb testing.TB) string {
 	tb.Helper()
-	for range 5 {
-		free, err := testneed.FreePort() // one that is taken meanwhile ends ssh
-		if err != nil {
-			tb.Fatal(err)
-		}
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
-		host, port, _ := strings.Cut(s.Addr, ":")
-		cmd := exec.Command("ssh", "-N", "-F", "none", "-D", at, "-p", port, "-i", s.KeyFile, "-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes",
-			"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+s.KnownHostsFile, "-o", "StrictHostKeyChecking=yes", s.User+"@"+host)
-		said := &strings.Builder{}
-		cmd.Stderr = said
-		if err := cmd.Start(); err != nil {
-			tb.Fatal(err)
-		}
-		ended := make(chan struct{})
-		go func() { _ = cmd.Wait(); close(ended) }()
-		if listens(at, ended) {
-			tb.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-			return at
-		}
-		tb.Logf("ssh -D %s: %s", at, said)
+	free, err := testneed.FreePort()
+	if err != nil {
+		tb.Fatal(err)
 	}
-	tb.Fatal("ssh -D found no port")
-	return ""
+	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
+	host, port, _ := strings.Cut(s.Addr, ":")
+	cmd := exec.Command("ssh", "-N", "-F", "none", "-D", at, "-p", port, "-i", s.KeyFile, "-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes",
+		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+s.KnownHostsFile, "-o", "StrictHostKeyChecking=yes", s.User+"@"+host)
+	said := &strings.Builder{}
+	cmd.Stderr = said
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	tb.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	if !listens(at, ended) {
+		tb.Fatalf("ssh -D %s: %s", at, said)
+	}
+	return at
 }
 
 // listens waits until somebody listens, or it ended.
