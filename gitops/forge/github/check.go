@@ -21,8 +21,8 @@ const askBranch = `query($owner: String!, $name: String!, $ref: String!) {
 	}
 }`
 
-// Branch implements forge.Checker. A branch can have a protection, whose verdict GitHub gives in GraphQL, and rulesets,
-// of which it tells whether the account may bypass them.
+// Branch implements forge.Checker. It asks GraphQL whether the branch protection lets the account push, and each ruleset
+// whether the account may bypass it.
 func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) {
 	c := call{"look at the branch " + name, needRepo}
 	var answer struct {
@@ -101,9 +101,8 @@ func (f *Forge) blocking(ctx context.Context, branch string) ([]int64, error) {
 	return slices.Compact(ids), nil
 }
 
-// Lacks implements forge.Checker. GitHub tells the scopes of classic tokens. Of others it asks for changes of number 0
-// and of a commit that is not there, so that nothing changes: only a refusal counts, since GitHub may also say that
-// they are not found.
+// Lacks implements forge.Checker. GitHub tells the scopes of classic tokens. With another token it tries to change pull
+// request 0 and a commit that does not exist, so that nothing changes: 401 and 403 count, 404 does not.
 func (f *Forge) Lacks(ctx context.Context, statuses bool) []error {
 	repo, resp, err := f.api.Repositories.Get(ctx, f.repo.Owner, f.repo.Name)
 	if err != nil {

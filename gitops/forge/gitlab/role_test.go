@@ -7,7 +7,7 @@ import (
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// Of an administrator GitLab tells no role in a project: that is no lack of one.
+// GitLab tells no role of an administrator, who needs none.
 func TestRoleOf(t *testing.T) {
 	developer := &gl.ProjectAccess{AccessLevel: gl.DeveloperPermissions}
 	owner := &gl.GroupAccess{AccessLevel: gl.OwnerPermissions}
