@@ -140,7 +140,7 @@ func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (e
 		return err
 	}
 	defer judges.close()
-	planner, err := d.planner(ends{d.only(repo), pool, judges, nil}, d.server)
+	planner, err := d.planner(ends{d.onlyOf(repo), pool, judges, nil}, d.server)
 	if err != nil {
 		return err
 	}

@@ -193,21 +193,3 @@ func TestEditsShareWhatIsStuck(t *testing.T) {
 	require.NotNil(t, before.Stuck)
 	require.Same(t, before.Stuck, after.Stuck)
 }
-
-// historian knows where specs come from.
-type historian struct{ folder }
-
-func (historian) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	return make([]rollout.GitContext, len(snapshots)), nil
-}
-
-// A source that is read together with the policies keeps its history.
-func TestJudgedSourceHasAHistory(t *testing.T) {
-	s := []rollout.Snapshot{{Git: rollout.GitContext{Commit: "c"}}}
-	got, err := judged{historian{}, &judges{}}.Origins(t.Context(), s)
-	require.NoError(t, err)
-	require.Equal(t, []rollout.GitContext{{}}, got)
-	got, err = judged{folder{}, &judges{}}.Origins(t.Context(), s)
-	require.NoError(t, err)
-	require.Equal(t, []rollout.GitContext{s[0].Git}, got)
-}

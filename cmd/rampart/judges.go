@@ -81,31 +81,20 @@ func (j *judges) facts() map[string]rollout.Fact {
 	return j.floor.Facts
 }
 
-// judged is a Source with which the policies are read anew too, whether or not the repository can be read.
+// judged takes over the bot's own policies each time that the repository is read, whether or not that works.
 type judged struct {
-	reconcile.Source
+	readable
 	judges *judges
 }
 
 func (s judged) Read(ctx context.Context) (rollout.World, error) {
 	s.judges.pin()
-	return s.Source.Read(ctx)
+	return s.readable.Read(ctx)
 }
 
-// Survey is Read of the source behind, no more of it than has to be.
 func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
 	s.judges.pin()
-	return surveyOf(ctx, s.Source)
-}
-
-// Origins asks the source behind, if that has a history.
-func (s judged) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	return originsOf(ctx, s.Source, snapshots)
-}
-
-// Recorded asks the source behind, if that has a history.
-func (s judged) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
-	return recordedOf(ctx, s.Source, env, lost)
+	return s.readable.Survey(ctx)
 }
 
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.

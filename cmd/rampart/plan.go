@@ -108,6 +108,7 @@ func (a *app) decideLive(ctx context.Context, f liveFlags) (world rollout.World,
 	if err != nil {
 		return world, nil, err
 	}
+	asksPool(planner, pool)
 	return patiently(ctx, planner, time.Second)
 }
 

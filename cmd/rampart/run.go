@@ -148,8 +148,6 @@ const (
 	grace = 10 * time.Second
 	// soonest is the least time between two cycles, unless --interval is shorter.
 	soonest = time.Second
-	// maxBackoff bounds the time between cycles that fail.
-	maxBackoff = time.Minute
 )
 
 // loop runs cycles.
@@ -161,7 +159,6 @@ type loop struct {
 	bell *webhook.Bell
 	// branches are those that the last cycle looked at, nil before the first one.
 	branches atomic.Pointer[[]string]
-	failed   int
 	// told are the states that were logged last.
 	told map[rollout.Name]rollout.State
 	// looked says that a cycle ended before this one.
@@ -177,10 +174,11 @@ type loop struct {
 // run runs cycles until the context ends. The error says that the repository is not the bot's own any more.
 func (l *loop) run(ctx context.Context) error {
 	l.log.InfoContext(ctx, "started", "interval", l.interval.String())
+	cycles, end := outlive(ctx) // work that a cycle did not wait for goes on after it
+	defer l.bot.Close()
+	defer end()
 	for ctx.Err() == nil {
-		cycle, done := outlive(ctx)
-		r, err := l.cycle(cycle)
-		done()
+		r, err := l.cycle(cycles)
 		if ctx.Err() != nil {
 			break
 		}
@@ -311,8 +309,7 @@ func (l *loop) once(ctx context.Context) error {
 func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	start := l.now()
 	l.unread, l.total = 0, 0
-	l.bot.Decided = l.decided
-	r, err := l.bot.Once(ctx)
+	r, err := l.bot.Cycle(ctx)
 	l.bot.keeper.afterCycle(r)
 	took := l.now().Sub(start).Round(time.Millisecond)
 	l.tell(ctx, r)
@@ -402,21 +399,20 @@ func stateFor(state rollout.State, plan rollout.Plan) telemetry.State {
 	return out
 }
 
-// pause is how long to wait for the next cycle: the interval, less where a step is due before, more after errors. The
-// jitter keeps several bots from meeting.
+// pause is how long to wait for the next cycle: the interval, less where a step is due before. Errors make it no longer:
+// the Reconciler pauses by itself, and goes on to lower traffic. The jitter keeps several bots from meeting.
 func (l *loop) pause(r reconcile.Report, err error) time.Duration {
 	if err != nil {
-		l.failed++
-		wait := min(max(l.interval, soonest)<<min(l.failed-1, 10), max(maxBackoff, l.interval))
-		wait += jitter(wait)
-		attributes := []any{"error", err, "again_in", wait.Round(time.Millisecond).String()}
+		attributes := []any{"error", err}
 		if h := hint(err); h != "" {
 			attributes = append(attributes, "hint", h)
 		}
 		l.log.Error("cycle failed", attributes...)
-		return wait
+		return max(l.interval, soonest) + jitter(l.interval)
 	}
-	l.failed = 0
+	if r.More {
+		return 0
+	}
 	wait := l.interval
 	if !r.NextDue.IsZero() {
 		wait = min(wait, max(r.NextDue.Sub(l.now()), 0))

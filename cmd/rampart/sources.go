@@ -10,19 +10,32 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// readable is what a planner reads specs and records from.
+type readable interface {
+	reconcile.Source
+	reconcile.Surveyor
+	reconcile.CommitHistory
+	reconcile.RecordHistory
+}
+
+var (
+	_ readable = (*gitops.Repository)(nil)
+	_ readable = folder{}
+)
+
 // source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
-func (a *app) source(f repositoryFlags) (source reconcile.Source, close func() error, err error) {
+func (a *app) source(f repositoryFlags) (source readable, close func() error, err error) {
 	if f.url == "" {
 		if err := isFolder(a.dir); err != nil {
 			return nil, nil, err
 		}
-		return a.only(folder{a.dir, a.reading()}), func() error { return nil }, nil
+		return a.onlyOf(folder{a.dir, a.reading()}), func() error { return nil }, nil
 	}
 	repo, closeRepo, err := a.shortLived(f, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.only(repo), closeRepo, nil
+	return a.onlyOf(repo), closeRepo, nil
 }
 
 // folder is a Source that reads a folder as it is on disk.
@@ -35,13 +48,32 @@ func (f folder) Read(context.Context) (rollout.World, error) {
 	return gitops.ReadFolder(f.dir, f.options...)
 }
 
-// only is a source for --env.
-func (a *app) only(s reconcile.Source) reconcile.Source {
-	if a.env == "" {
-		return s
-	}
-	return oneEnvironment{s, a.env}
+// Survey reads the folder as a whole.
+func (f folder) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	world, err := f.Read(ctx)
+	survey, load := reconcile.Surveyed(world)
+	return survey, load, err
 }
+
+// Origins gives what the snapshots have: a folder has no history.
+func (folder) Origins(_ context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
+	out := make([]rollout.GitContext, len(snapshots))
+	for i, d := range snapshots {
+		out[i] = d.Git
+	}
+	return out, nil
+}
+
+// Recorded finds nothing: a folder has no history.
+func (folder) Recorded(context.Context, v1alpha1.Environment, []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
+	return nil, nil
+}
+
+// only is a source for --env.
+func (a *app) only(s reconcile.Source) reconcile.Source { return oneEnvironment{s, a.env} }
+
+// onlyOf is what a planner reads for --env.
+func (a *app) onlyOf(s readable) readable { return oneSurveyed{s, a.env} }
 
 type oneEnvironment struct {
 	reconcile.Source
@@ -56,52 +88,22 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 	return onlyEnvironment(world, s.name)
 }
 
-// Survey is Read of the source behind, no more of it than has to be.
-func (s oneEnvironment) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
-	survey, fill, err := surveyOf(ctx, s.Source)
+type oneSurveyed struct {
+	readable
+	name string
+}
+
+func (s oneSurveyed) Read(ctx context.Context) (rollout.World, error) {
+	return oneEnvironment{s.readable, s.name}.Read(ctx)
+}
+
+func (s oneSurveyed) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	survey, load, err := s.readable.Survey(ctx)
 	if err != nil {
-		return survey, fill, err
+		return survey, load, err
 	}
 	survey.World, err = onlyEnvironment(survey.World, s.name)
-	return survey, fill, err
-}
-
-// surveyOf reads a source, no more of it than has to be if it can do so.
-func surveyOf(ctx context.Context, source reconcile.Source) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
-	if s, ok := source.(reconcile.Surveyor); ok {
-		return s.Survey(ctx)
-	}
-	world, err := source.Read(ctx)
-	survey, fill := reconcile.Surveyed(world)
-	return survey, fill, err
-}
-
-// Origins asks the source behind, if that has a history.
-func (s oneEnvironment) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	return originsOf(ctx, s.Source, snapshots)
-}
-
-// Recorded asks the source behind, if that has a history.
-func (s oneEnvironment) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
-	return recordedOf(ctx, s.Source, env, lost)
-}
-
-func recordedOf(ctx context.Context, source reconcile.Source, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
-	if archivist, ok := source.(reconcile.Archivist); ok {
-		return archivist.Recorded(ctx, env, lost)
-	}
-	return nil, nil
-}
-
-func originsOf(ctx context.Context, source reconcile.Source, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
-	if historian, ok := source.(reconcile.Historian); ok {
-		return historian.Origins(ctx, snapshots)
-	}
-	out := make([]rollout.GitContext, len(snapshots))
-	for i, d := range snapshots {
-		out[i] = d.Git
-	}
-	return out, nil
+	return survey, load, err
 }
 
 // onlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its

@@ -120,10 +120,11 @@ func (w *twins) open(t require.TestingT, i int, j *judges) {
 	repo, err := gitops.Open(gitops.Config{URL: b.git.URL(), Branch: "main", CacheDir: b.cache, Author: "rampart", Email: "rampart@example.com", Log: log, Now: now})
 	require.NoError(t, err)
 	b.repo = repo
+	source := judged{repo, j}
 	b.bot = &reconcile.Reconciler{
-		Planner: &reconcile.Planner{Source: judged{repo, j}, Observer: b.temporal, Limits: rollout.DefaultLimits(), Now: now, Log: log, Parallel: 2,
+		Planner: &reconcile.Planner{Source: source, Surveyor: source, History: source, Records: source, Observer: b.temporal, Limits: rollout.DefaultLimits(), Now: now, Log: log, Parallel: 2,
 			JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return j.engine(env) }},
-		Committer: repo, Router: b.temporal, Helper: b.temporal,
+		Committer: repo, Router: b.temporal, Versions: b.temporal,
 		Proposer: review.New(review.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: j.proposalBody, Now: now, Log: log}),
 	}
 	if i == 0 {
@@ -154,7 +155,7 @@ func (w *twins) cycle(rt *rapid.T) {
 	for i, b := range w.bots {
 		var err error
 		b.temporal.calls = nil
-		reports[i], err = b.bot.Once(context.Background())
+		reports[i], err = b.bot.Cycle(context.Background())
 		said := ""
 		if err != nil {
 			said = "error"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"net/url"
 	"time"
 
@@ -22,7 +23,7 @@ const parallel = 16
 
 // ends are what a planner reads from and asks.
 type ends struct {
-	source   reconcile.Source
+	source   readable
 	observer reconcile.Observer
 	judges   *judges
 	// pods is nil where no cluster is read.
@@ -40,9 +41,16 @@ func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 			return nil, err
 		}
 	}
-	return &reconcile.Planner{Inputs: inputs, Metrics: store, Cluster: e.pods.port(), ClusterPatience: podsPatience, Source: judged{e.source, e.judges}, Observer: e.observer,
+	source := judged{e.source, e.judges}
+	return &reconcile.Planner{Source: source, Surveyor: source, History: source, Records: source, Observer: e.observer,
+		Inputs: inputs, Metrics: store, Cluster: e.pods.port(), ClusterPatience: podsPatience,
 		Limits: f.limits(), Now: a.now, Log: a.log, Parallel: parallel, Own: e.judges.facts,
 		JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return e.judges.engine(env) }}, nil
+}
+
+// asksPool lets a planner ask Temporal for more than observations.
+func asksPool(planner *reconcile.Planner, pool *temporal.Pool) {
+	planner.Slots, planner.Namespaces, planner.Secrets = pool, pool, pool
 }
 
 // botFlags say what a bot works on, and on what. settings names them all.
@@ -144,20 +152,25 @@ func (c *connected) close() error {
 
 // reconciler is a planner with what it writes with.
 func (a *app) reconciler(f botFlags, with *connected) (*reconcile.Reconciler, error) {
-	planner, err := a.planner(ends{a.only(with.repo), with.pool, with.judges, with.pods}, f.temporal)
+	planner, err := a.planner(ends{a.onlyOf(with.repo), with.pool, with.judges, with.pods}, f.temporal)
 	if err != nil {
 		return nil, err
 	}
+	asksPool(planner, with.pool)
 	inputs, err := f.temporal.gateInputs()
 	if err != nil {
 		return nil, err
 	}
-	if !f.once { // after it no cycle comes in which those without a slot are first, and the cluster was read
-		planner.SlotPatience, planner.ClusterPatience = reconcile.DefaultSlotPatience, 0
-	}
 	port := temporalPort{with.pool, inputs, a.log}
-	return &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics}, Router: countedRouter{port, f.metrics}, Helper: port, Lister: with.pool,
-		Completer: with.repo}, nil
+	bot := &reconcile.Reconciler{Planner: planner, Committer: countedCommitter{with.repo, f.metrics}, Router: countedRouter{port, f.metrics},
+		Versions: port, Lister: with.pool, Prefetcher: with.repo}
+	if f.once { // no cycle follows that could do the rest
+		bot.BatchSize = math.MaxInt
+	} else {
+		planner.SlotPatience, planner.ClusterPatience = reconcile.DefaultSlotPatience, 0
+		bot.Groups = reconcile.DefaultGroupLimits()
+	}
+	return bot, nil
 }
 
 // countedCommitter counts pushes.
@@ -203,22 +216,14 @@ type writeHooks struct {
 }
 
 var (
-	_ reconcile.Source      = (*gitops.Repository)(nil)
-	_ reconcile.Historian   = (*gitops.Repository)(nil)
-	_ reconcile.Surveyor    = (*gitops.Repository)(nil)
-	_ reconcile.Surveyor    = oneEnvironment{}
-	_ reconcile.Surveyor    = judged{}
-	_ reconcile.Historian   = oneEnvironment{}
-	_ reconcile.Historian   = judged{}
 	_ reconcile.Committer   = (*gitops.Repository)(nil)
-	_ reconcile.Completer   = (*gitops.Repository)(nil)
+	_ reconcile.Prefetcher  = (*gitops.Repository)(nil)
 	_ reconcile.Judge       = (*policy.Engine)(nil)
-	_ reconcile.StatusAsker = (*policy.Engine)(nil)
 	_ reconcile.Observer    = (*temporal.Pool)(nil)
 	_ reconcile.Slots       = (*temporal.Pool)(nil)
 	_ reconcile.Namespaces  = (*temporal.Pool)(nil)
 	_ reconcile.SecretTaker = (*temporal.Pool)(nil)
 	_ reconcile.Lister      = (*temporal.Pool)(nil)
 	_ reconcile.Router      = temporalPort{}
-	_ reconcile.Helper      = temporalPort{}
+	_ reconcile.VersionAPI  = temporalPort{}
 )

@@ -11,7 +11,8 @@ import (
 // only for what a row will look at: counts are dear.
 func Ask(s rollout.Snapshot) rollout.Ask {
 	v := newView(&s)
-	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s), NamespaceID: v.rec.TemporalNamespaceID == ""}
+	a := rollout.Ask{Deployment: s.Deployment, TemporalNamespace: TemporalNamespace(s),
+		NamespaceID: v.rec.TemporalNamespaceID == "", Second: s.FirstRead != nil}
 	if !v.readable() || v.foreign() {
 		return a
 	}

@@ -29,7 +29,8 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		a.ID, a.Approved = actionID(*a), a.Approved || v.approves(*a)
+		a.ID = actionID(*a)
+		a.Approved = a.Approved || v.approves(*a) || slices.Contains(s.Approved, a.ID)
 	}
 	return p
 }

@@ -27,7 +27,7 @@ func Admit(ctx context.Context, judge Judge, decisions []*Decision) []*Decision 
 		if _, ok := d.starts(); !ok {
 			continue
 		}
-		if len(admitted) > 0 {
+		if len(admitted) > 0 && !d.acted {
 			s := d.Snapshot
 			s.Rollouts = together(s.Rollouts, admitted)
 			d = Decide(ctx, judge, s)

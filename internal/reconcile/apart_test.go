@@ -49,7 +49,7 @@ func (s *slow) LooksAt(string) bool { return s.hang }
 func TestSlowRepositoryHoldsNoLoweringUp(t *testing.T) {
 	s := &slow{scene: newScene(t), lowers: make(chan struct{})}
 	r := s.reconciler()
-	r.Source, r.Router, r.Patience = s, s, 10*time.Millisecond
+	r.Source, r.History, r.Router, r.Patience = s, s, s, 10*time.Millisecond
 	r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return s }
 	s.once(r)
 	s.ready()
@@ -59,7 +59,8 @@ func TestSlowRepositoryHoldsNoLoweringUp(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := r.read(ctx, &Report{Failures: map[string]string{}})
+		report := newReport()
+		_, err := r.waitForTip(ctx, &report)
 		done <- err
 	}()
 	require.NoError(t, <-done, "it was waited for until it came")
@@ -94,7 +95,7 @@ func TestRefusedEnvironmentHoldsNoOtherUp(t *testing.T) {
 	protected := errors.New("the branch is protected")
 	c := &refusing{Committer: s, environment: s.world.Environments[0].Environment.Name, err: protected}
 	r.Committer = c
-	report, err := r.Once(t.Context())
+	report, err := r.Cycle(t.Context())
 	require.ErrorIs(t, err, protected)
 	require.ErrorContains(t, err, "environment "+c.environment)
 	require.Equal(t, []string{"second"}, c.took)
@@ -134,9 +135,9 @@ func TestUnreadHoldsNoOtherUp(t *testing.T) {
 	s.world.Environments[0].Deployments = append(s.world.Environments[0].Deployments, other)
 	p := &partly{scene: s, unread: errors.New("its blobs do not come")}
 	r := s.reconciler()
-	r.Source, r.Lister = p, lister{}
+	r.Source, r.Surveyor, r.Lister = p, p, lister{}
 	r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return s }
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.ErrorIs(t, err, p.unread)
 	require.Len(t, s.commits, 1)
 	require.Contains(t, s.commits[0].Message, "shop/checkout")
@@ -144,7 +145,7 @@ func TestUnreadHoldsNoOtherUp(t *testing.T) {
 	s.ready()
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
 	s.readErr, p.ended = errors.New("the repository is away"), nil
-	_, err = r.Once(t.Context())
+	_, err = r.Cycle(t.Context())
 	require.ErrorIs(t, err, p.unread)
 	require.ErrorIs(t, err, s.readErr)
 	require.Equal(t, []string{"lower"}, s.calls)

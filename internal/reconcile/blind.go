@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -19,8 +20,9 @@ const blindAge = 10 * time.Minute
 // DefaultRefusedGrace is how long the repository may refuse the bot unless the Reconciler says otherwise.
 const DefaultRefusedGrace = time.Hour
 
-// absence is what a Reconciler remembers for when the repository cannot be read.
+// absence is what a Reconciler remembers for when the repository cannot be read. Several groups may use it.
 type absence struct {
+	mu sync.Mutex
 	// seen is the routing of worker deployments as it was read or set last while the repository could be read.
 	seen map[steadyKey]seenRouting
 	// refusedSince is when the repository began to refuse the bot; zero: it does not.
@@ -35,47 +37,50 @@ type seenRouting struct {
 	tried *rollout.RoutingConfig
 }
 
-func newAbsence() *absence { return &absence{seen: map[steadyKey]seenRouting{}} }
-
 // noteRead notes how a reading of the repository ended.
-func (r *Reconciler) noteRead(err error) {
+func (a *absence) noteRead(now time.Time, err error) {
 	switch {
-	case r.absence == nil:
-		r.absence = newAbsence()
-		r.noteRead(err)
 	case err == nil:
-		r.absence.refusedSince = time.Time{}
-	case errors.Is(err, rollout.ErrRefused) && r.absence.refusedSince.IsZero():
-		r.absence.refusedSince = r.Now()
+		a.refusedSince = time.Time{}
+	case errors.Is(err, rollout.ErrRefused) && a.refusedSince.IsZero():
+		a.refusedSince = now
 	}
 }
 
-// notOurs says that the repository refused the bot for too long; nil: it did not. A bot that was removed must not work against its successor.
+// notOurs says that the repository refused the bot for too long; nil: it did not. A bot that was removed must not work
+// against its successor.
 func (r *Reconciler) notOurs() error {
-	grace := cmp.Or(r.RefusedGrace, DefaultRefusedGrace)
-	if r.absence == nil || r.absence.refusedSince.IsZero() || r.Now().Sub(r.absence.refusedSince) < grace {
+	grace, since := cmp.Or(r.RefusedGrace, DefaultRefusedGrace), r.absence.refusedSince
+	if since.IsZero() || r.Now().Sub(since) < grace {
 		return nil
 	}
 	return fmt.Errorf("%w: it has refused the bot since %s, for more than %s, so nothing is touched", rollout.ErrNotOurs,
-		r.absence.refusedSince.UTC().Format(time.RFC3339), grace)
+		since.UTC().Format(time.RFC3339), grace)
 }
 
-// noteSeen notes what was read of routings, with the repository at hand.
-func (r *Reconciler) noteSeen(decisions []*Decision) {
-	if r.absence == nil || r.blind {
-		return
+// noteSeen notes routings that were read while the repository could be read.
+func (a *absence) noteSeen(decisions []*Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen == nil {
+		a.seen = map[steadyKey]seenRouting{}
 	}
 	for _, d := range decisions {
-		if o := d.Snapshot.Observation; o.Problem == nil && o.Exists != "" {
-			r.absence.seen[keyOf(d)] = seenRouting{routing: o.Routing}
+		if o := &d.Snapshot.Observation; o.Problem == nil && o.Exists != "" {
+			a.seen[keyOf(d)] = seenRouting{routing: o.Routing}
 		}
 	}
 }
 
 // noteSet notes what a call set, or with an error may have set all the same.
-func (r *Reconciler) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
-	if r.absence == nil || errors.Is(failed, rollout.ErrStale) {
+func (a *absence) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
+	if errors.Is(failed, rollout.ErrStale) {
 		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen == nil {
+		a.seen = map[steadyKey]seenRouting{}
 	}
 	now := d.Snapshot.Observation.Routing
 	for _, step := range call.Steps {
@@ -89,78 +94,67 @@ func (r *Reconciler) noteSet(d *Decision, call rollout.RoutingCall, failed error
 		}
 	}
 	if failed != nil {
-		r.absence.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing, tried: &now}
+		a.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing, tried: &now}
 		return
 	}
-	r.absence.seen[keyOf(d)] = seenRouting{routing: now, set: true}
+	a.seen[keyOf(d)] = seenRouting{routing: now, set: true}
 }
 
-func keyOf(d *Decision) steadyKey {
-	return steadyKey{d.Snapshot.Environment.Name, d.Snapshot.Deployment}
-}
+func keyOf(d *Decision) steadyKey { return keyOfSnapshot(d.Snapshot) }
 
 // allowedBlind leaves out the decisions that lower traffic on what may not be true any more: somebody else may have the repository, and move
 // traffic by what it says now. Anything counts by a reading that is young; a verdict or a gate also for as long as the whole routing is what the
 // bot read or set last.
-func (r *Reconciler) allowedBlind(ctx context.Context, decisions []*Decision) []*Decision {
+func (r *Reconciler) allowedBlind(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	return slices.DeleteFunc(slices.Clone(decisions), func(d *Decision) bool {
 		if d.Plan.Lower == nil {
 			return false
 		}
-		why := r.refuseBlind(d)
+		why := r.refuseBlind(g, d)
 		if why != "" {
-			r.Log.WarnContext(ctx, "traffic is not taken back while the repository cannot be read", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row, "reason", why)
+			r.Log.WarnContext(ctx, "traffic is not taken back while the repository cannot be read",
+				"deployment", d.Plan.Deployment.String(), "row", d.Plan.Row, "reason", why)
 		}
 		return why != ""
 	})
 }
 
 // refuseBlind says why a decision may not lower traffic without the repository; "": it may.
-func (r *Reconciler) refuseBlind(d *Decision) string {
+func (r *Reconciler) refuseBlind(g *group, d *Decision) string {
 	judged := slices.ContainsFunc(d.Plan.Actions, func(a rollout.Action) bool {
 		return a.Lowers() && (a.Cause == rollout.CauseVerdict || a.Cause == rollout.CauseGate)
 	})
 	switch {
-	case judged && r.isAsSeen(d):
+	case judged && r.absence.isAsSeen(d):
 		return ""
-	case r.blindSince.IsZero():
+	case g.since.IsZero():
 		return "what it is taken back by cannot be read any more"
-	case r.Now().Sub(r.blindSince) <= blindAge:
+	case r.Now().Sub(g.since) <= blindAge:
 		return ""
 	case judged:
 		return "somebody moved it since the bot read or set it last"
 	}
-	return fmt.Sprintf("the repository was read last at %s, more than %s ago", r.blindSince.UTC().Format(time.RFC3339), blindAge)
+	return fmt.Sprintf("the repository was read last at %s, more than %s ago", g.since.UTC().Format(time.RFC3339), blindAge)
 }
 
-// isAsSeen reports whether the routing is what it was when it was read or set last; of what this run did not see yet, what its record knows.
-func (r *Reconciler) isAsSeen(d *Decision) bool {
-	if r.absence == nil {
-		return plan.Knows(d.Snapshot)
-	}
+// isAsSeen reports whether the routing is what it was when it was read or set last. Of a routing that this run did not see
+// yet, the record has to know it.
+func (a *absence) isAsSeen(d *Decision) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	now := d.Snapshot.Observation.Routing
-	was, ok := r.absence.seen[keyOf(d)]
+	was, ok := a.seen[keyOf(d)]
 	switch {
 	case !ok:
 		return plan.Knows(d.Snapshot)
 	case was.set && was.routing.SameTraffic(now), was.tried != nil && was.tried.SameTraffic(now):
-		r.absence.seen[keyOf(d)] = seenRouting{routing: now} // its times are known by now
+		a.seen[keyOf(d)] = seenRouting{routing: now} // its times are known by now
 		return true
 	}
 	return !was.set && was.routing.Same(now)
 }
 
-// aside is a Reconciler that leaves the repository alone, for the time that somebody else reads it.
-func (r *Reconciler) aside() *Reconciler {
-	if r.failures == nil {
-		r.failures = map[rollout.Name]*rollout.Problem{}
-	}
-	planner := *r.Planner
-	planner.Source = nil
-	return &Reconciler{Planner: &planner, Router: r.Router, Decisions: r.Decisions, failures: r.failures, last: r.last, absence: r.absence, RefusedGrace: r.RefusedGrace}
-}
-
-// lowerBlind takes traffic back while the repository is away, as the last snapshot says. It is recorded when Git is back.
+// lowerBlind lowers traffic while the repository is away, by what was read last. It is recorded when Git is back.
 func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -168,18 +162,25 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	if r.last == nil || r.notOurs() != nil {
 		return nil
 	}
-	r.blind, r.blindSince = true, r.last.at
-	defer func() { r.blind = false }()
 	var errs []error
 	here, giveUp := context.WithCancel(ctx) // the server that is waited for is not asked for what is not here
 	giveUp()
 	for _, env := range r.last.World.Environments {
 		env = r.last.withCommitted(env)
-		for part := range slices.Chunk(env.Known, cmp.Or(r.AtOnce, DefaultAtOnce)) {
-			snapshots, err := r.last.fill(here, r.last.Brief(env.Environment.Name, part)) // one that cannot be read keeps no other's traffic where it is
+		for part := range slices.Chunk(env.Known, cmp.Or(r.BatchSize, DefaultBatchSize)) {
+			// One that cannot be read keeps no other's traffic where it is.
+			snapshots, err := r.last.load(here, r.last.Brief(env.Environment.Name, part))
 			errs = append(errs, err)
-			if _, err := r.decideAndLower(ctx, env, snapshots, report); err != nil {
-				return errors.Join(append(errs, err)...)
+			groups := r.group(env, snapshots)
+			for _, g := range groups {
+				g.blind, g.since = true, r.last.at
+			}
+			r.start(ctx, groups)
+			for _, g := range groups {
+				<-g.done
+				delete(r.running.groups, g.groupKey)
+				r.served(g)
+				report.merge(batch{groups: []*group{g}})
 			}
 		}
 	}

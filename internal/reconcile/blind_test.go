@@ -43,7 +43,7 @@ func TestBlindLowering(t *testing.T) {
 			f.events, f.readErr = nil, errors.New("away")
 			f.now = f.now.Add(c.later)
 			c.meanwhile(f)
-			_, err := r.Once(t.Context())
+			_, err := r.Cycle(t.Context())
 			require.ErrorContains(t, err, "away")
 			require.Equal(t, c.lowered, contains(f.events, "lower w000"), "%v", f.events)
 		})
@@ -69,12 +69,12 @@ func TestBlindAfterOwnCall(t *testing.T) {
 			d := &Decision{Snapshot: f.world.Environments[0].Deployments[0]}
 			d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: f.now}
 			r.absence.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing}
-			r.noteSet(d, rollout.RoutingCall{Steps: []rollout.RoutingStep{{Kind: rollout.ClearRamp}, {Kind: rollout.SetRamp, BuildID: "new", Percentage: 5}}}, failed)
-			require.Equal(t, failed != nil, r.isAsSeen(d), "as it was")
+			r.absence.noteSet(d, rollout.RoutingCall{Steps: []rollout.RoutingStep{{Kind: rollout.ClearRamp}, {Kind: rollout.SetRamp, BuildID: "new", Percentage: 5}}}, failed)
+			require.Equal(t, failed != nil, r.absence.isAsSeen(d), "as it was")
 			d.Snapshot.Observation.Routing = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "new", Percentage: 5, PercentageChangedAt: f.now.Add(time.Second)}
-			require.Equal(t, !errors.Is(failed, rollout.ErrStale), r.isAsSeen(d))
+			require.Equal(t, !errors.Is(failed, rollout.ErrStale), r.absence.isAsSeen(d))
 			d.Snapshot.Observation.Routing.PercentageChangedAt = f.now.Add(time.Minute)
-			require.False(t, r.isAsSeen(d), "set again by somebody")
+			require.False(t, r.absence.isAsSeen(d), "set again by somebody")
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 	cycle := func(later time.Duration, fails error) (lowered bool, err error) {
 		f.now, f.events, f.readErr = f.now.Add(later), nil, fails
 		f.verdicts[f.name(0)] = rollback("rollout.canary")
-		_, err = r.Once(t.Context())
+		_, err = r.Cycle(t.Context())
 		return contains(f.events, "lower w000"), err
 	}
 	lowered, err := cycle(time.Minute, refused)
@@ -154,8 +154,9 @@ func TestBlindAfterDays(t *testing.T) {
 			r.absence.seen[keyOf(d)] = seenRouting{routing: d.Snapshot.Observation.Routing}
 			d.Plan.Actions = []rollout.Action{{Kind: rollout.Rollback, BuildID: "old", From: 10, To: 0, Cause: cause}}
 			require.True(t, d.Plan.Actions[0].Lowers())
-			r.blindSince, f.now = f.now, f.now.Add(72*time.Hour)
-			require.Equal(t, may, r.refuseBlind(d) == "", r.refuseBlind(d))
+			g := &group{blind: true, since: f.now}
+			f.now = f.now.Add(72 * time.Hour)
+			require.Equal(t, may, r.refuseBlind(g, d) == "", r.refuseBlind(g, d))
 		})
 	}
 }

@@ -94,7 +94,7 @@ type roots struct {
 }
 
 // root is rootOf, without rendering what is known to be as it should be.
-func (s *steadiness) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
+func (t *resync) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
 	if env.Unusable != nil {
 		return nil, nil
 	}
@@ -102,15 +102,15 @@ func (s *steadiness) root(env rollout.EnvironmentWorld, parts []Part) (*rollout.
 		return p.Refused == "" && p.Plan.Record != nil && (p.Plan.Remove || p.Snapshot.Record.Tree == "")
 	})
 	name := env.Environment.Name
-	if was, ok := s.roots[name]; ok && same && was.file == env.RootFile.Hash && slices.Equal(was.dirs, env.Roots) {
+	if was, ok := t.roots[name]; ok && same && was.file == env.RootFile.Hash && slices.Equal(was.dirs, env.Roots) {
 		return nil, nil
 	}
 	root, err := rootOf(env, parts)
-	if s.roots == nil {
-		s.roots = map[string]roots{}
+	if t.roots == nil {
+		t.roots = map[string]roots{}
 	}
-	if delete(s.roots, name); err == nil && root == nil && same {
-		s.roots[name] = roots{env.RootFile.Hash, env.Roots}
+	if delete(t.roots, name); err == nil && root == nil && same {
+		t.roots[name] = roots{env.RootFile.Hash, env.Roots}
 	}
 	return root, err
 }

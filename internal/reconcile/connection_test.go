@@ -50,7 +50,7 @@ func TestLookElsewhere(t *testing.T) {
 			Versions:   []v1alpha1.RecordedVersion{{BuildID: "v1"}}}}}}
 	for id, asked := range map[string]string{"the-id": "new:7233", "another": "old:7233", "": "old:7233"} {
 		at := &servers{namespaces: map[string]string{"new:7233": id}, refuses: errors.New("no TLS")}
-		p := Planner{Observer: at, Inputs: at, Now: time.Now, Limits: rollout.DefaultLimits()}
+		p := Planner{Observer: at, Namespaces: at, Secrets: at, Inputs: at, Now: time.Now, Limits: rollout.DefaultLimits()}
 		seen := p.look(t.Context(), p.Observer, s)
 		require.Equal(t, &rollout.NamespaceThere{HostPort: "new:7233", TemporalNamespace: "prod", ID: id}, seen.NamespaceThere)
 		require.Contains(t, at.observed, asked)
@@ -63,5 +63,5 @@ func TestLookElsewhere(t *testing.T) {
 	}
 	s.Connection = &v1alpha1.Connection{Metadata: v1alpha1.ObjectMeta{Name: "main"}, Spec: v1alpha1.ConnectionSpec{HostPort: "old:7233"}}
 	at := &servers{}
-	require.Nil(t, (&Planner{Observer: at, Inputs: at, Now: time.Now}).look(t.Context(), at, s).NamespaceThere, "nobody is asked while the address stays")
+	require.Nil(t, (&Planner{Observer: at, Namespaces: at, Inputs: at, Now: time.Now}).look(t.Context(), at, s).NamespaceThere, "nobody is asked while the address stays")
 }

@@ -91,7 +91,7 @@ func TestFiftyChangeBesideABusyWriter(t *testing.T) {
 	// How often the other one pushes goes by what a try takes here by itself, which the race detector makes ten times as long.
 	_, alone := botOn(&far{})
 	start := time.Now()
-	_, err := alone.Once(t.Context())
+	_, err := alone.Cycle(t.Context())
 	require.NoError(t, err)
 	period := max(200*time.Millisecond, 3*time.Since(start))
 	temporal := &far{delay: 5 * period / many}
@@ -112,7 +112,7 @@ func TestFiftyChangeBesideABusyWriter(t *testing.T) {
 		}
 		done <- pushed
 	}()
-	report, err := bot.Once(t.Context())
+	report, err := bot.Cycle(t.Context())
 	cancel()
 	pushed := <-done
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func (r *Reconciler) startBatches(ctx context.Context, d *Decision, report *Repo
 	}
 	for _, b := range d.Plan.Batches {
 		log := r.Log.With("deployment", d.Plan.Deployment.String(), "buildID", b.BuildID, "job", b.Job.JobID)
-		switch err := r.Helper.StartBatch(ctx, SubjectOf(d.Snapshot), b); {
+		switch err := r.Versions.StartBatch(ctx, SubjectOf(d.Snapshot), b); {
 		case err == nil:
 			out.started = true
 			log.InfoContext(ctx, "started batch job", "stage", string(b.Job.Stage), "workflows", b.Job.Open)

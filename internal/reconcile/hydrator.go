@@ -72,15 +72,14 @@ func hydratorPath(env rollout.EnvironmentWorld) string {
 // originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. What is
 // not known has no commit.
 func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision) []rollout.GitContext {
-	historian, has := r.Source.(Historian)
-	if !env.Environment.CD.Hydrator || !has || len(of) == 0 {
+	if !env.Environment.CD.Hydrator || r.History == nil || len(of) == 0 {
 		return make([]rollout.GitContext, len(of))
 	}
 	snapshots := make([]rollout.Snapshot, len(of))
 	for i, d := range of {
 		snapshots[i] = d.Snapshot
 	}
-	origins, err := historian.Origins(ctx, snapshots)
+	origins, err := r.History.Origins(ctx, snapshots)
 	if err != nil {
 		r.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
 	}

@@ -57,7 +57,7 @@ func TestHydrator(t *testing.T) {
 			env.CD.Hydrator, env.Output.Commits = tc.hydrator, tc.commits
 			a.world.Environments[0].Deployments[0].Environment = *env
 			r := a.reconciler()
-			r.Source, r.RepositoryURL = a, "https://git.example.com/platform/workers"
+			r.Source, r.History, r.RepositoryURL = a, a, "https://git.example.com/platform/workers"
 			a.once(r)
 			require.Len(t, a.commits, 1)
 			parts := a.commits[0].Parts
@@ -180,7 +180,7 @@ func TestLastOrigin(t *testing.T) {
 				env.Deployments = append(env.Deployments, d)
 			}
 			r := h.reconciler()
-			r.Source = h
+			r.Source, r.History = h, h
 			h.once(r)
 			require.Equal(t, 1, h.asked, "once for all")
 			require.Len(t, h.commits, 1)

@@ -11,10 +11,9 @@ import (
 
 // withLost adds to snapshots the versions that Temporal has a use for and Git lost, as far as history has them, and observes those again. What
 // cannot be looked for is not known: nothing is done about it, and it is told.
-func (p *Planner) withLost(ctx context.Context, env rollout.EnvironmentWorld, seen []rollout.Snapshot) ([]rollout.Snapshot, error) {
-	archivist, ok := p.Source.(Archivist)
-	if !ok {
-		return seen, nil
+func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapshot) []rollout.Snapshot {
+	if p.Records == nil {
+		return seen
 	}
 	var lost []rollout.LostVersions
 	var of []int
@@ -27,11 +26,16 @@ func (p *Planner) withLost(ctx context.Context, env rollout.EnvironmentWorld, se
 		}
 	}
 	if len(lost) == 0 {
-		return seen, nil
+		return seen
 	}
-	found, err := archivist.Recorded(ctx, env.Environment, lost)
+	release, err := p.repository.take(ctx)
 	if err != nil {
-		p.Log.WarnContext(ctx, "versions that Git lost could not be looked for", "environment", env.Environment.Name, "error", err)
+		return seen
+	}
+	found, err := p.Records.Recorded(ctx, g.env.Environment, lost)
+	release()
+	if err != nil {
+		p.Log.WarnContext(ctx, "versions that Git lost could not be looked for", "environment", g.env.Environment.Name, "error", err)
 	}
 	var again []rollout.Snapshot
 	of = slices.DeleteFunc(of, func(i int) bool { return len(found[seen[i].Deployment]) == 0 })
@@ -43,14 +47,12 @@ func (p *Planner) withLost(ctx context.Context, env rollout.EnvironmentWorld, se
 		}
 		again = append(again, s)
 	}
-	if again, err = p.observe(ctx, again); err != nil {
-		return nil, err
-	}
+	again = p.observe(ctx, g, again)
 	out := slices.Clone(seen)
 	for k, i := range of {
 		out[i] = again[k]
 	}
-	return out, nil
+	return out
 }
 
 // allRecorded reports whether a record has all versions that Temporal lists.

@@ -50,13 +50,13 @@ func TestLostVersionsComeBack(t *testing.T) {
 			s.obs = rollout.Observation{Exists: rollout.Yes, Versions: []rollout.VersionObservation{{BuildID: "v0", Drainage: c.drainage}}}
 			c.archive.scene = s
 			r := s.reconciler()
-			r.Source = &c.archive
+			r.Source, r.Records = &c.archive, &c.archive
 			var changes []rollout.FileChange
 			r.Committer = commits(func(_ context.Context, c rollout.Commit) (string, error) {
 				changes = append(changes, c.Changes...)
 				return "abc", nil
 			})
-			report, err := r.Once(t.Context())
+			report, err := r.Cycle(t.Context())
 			require.NoError(t, err)
 			require.Empty(t, report.Failures)
 			require.Len(t, c.archive.asks, c.asked)

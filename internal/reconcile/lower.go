@@ -8,67 +8,64 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// lower takes traffic back, before anything is committed. A plan whose lowering did not work is dropped: it is not true.
+// lower lowers traffic, before anything is committed. A plan whose lowering failed is dropped: it is not true.
 //
-// What is raised is safe from another bot's or a person's commit in between: the push compares the branch first. What is lowered goes to
-// Temporal before that. So where the routing is one that the record does not know, which may be since somebody else committed it and
-// carried it out after the record was read, the record is looked at again first.
-func (r *Reconciler) lower(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
-	if r.blind {
-		decisions = r.allowedBlind(ctx, decisions)
+// A raise is safe from another bot's or a person's commit in between, since the push compares the branch first. Lowering
+// goes to Temporal before that. So where the record does not know the routing, perhaps since somebody else committed and
+// carried out another one after the record was read, the record is read again first.
+func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision) []*Decision {
+	if g.blind {
+		decisions = r.allowedBlind(ctx, g, decisions)
+	} else {
+		r.absence.noteSeen(decisions)
 	}
 	var out, known, unknown []*Decision
 	for _, d := range decisions {
 		switch {
 		case d.Plan.Lower == nil:
 			out = append(out, d)
-		case plan.Knows(d.Snapshot) || plan.TurnsBack(d.Plan):
+		case g.blind || plan.Knows(d.Snapshot) || plan.TurnsBack(d.Plan):
 			known = append(known, d)
 		default:
 			unknown = append(unknown, d)
 		}
 	}
-	out = append(out, r.takeBack(ctx, known, report)...)
-	return append(out, r.takeBack(ctx, r.unchanged(ctx, unknown), report)...)
+	out = append(out, r.lowerEach(ctx, g, known)...)
+	return append(out, r.lowerEach(ctx, g, r.unchanged(ctx, unknown))...)
 }
 
-// takeBack makes the calls that lower, and gives the decisions whose calls were made.
-func (r *Reconciler) takeBack(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
+// lowerEach makes the calls that lower, and gives the decisions whose calls succeeded.
+func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	var out []*Decision
 	for _, d := range decisions {
-		r.forget(d)
 		err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower)
-		if r.noteSet(d, *d.Plan.Lower, err); err != nil {
-			r.notDone(ctx, d, report, fmt.Errorf("take traffic back: %w", err))
+		if r.absence.noteSet(d, *d.Plan.Lower, err); err != nil {
+			r.notDone(ctx, d, &g.report, fmt.Errorf("take traffic back: %w", err))
 			continue
 		}
 		r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
-		r.made(report, Made{Decision: d, Done: true}) // whatever becomes of the commit
+		d.acted = true
+		g.report.did(d) // whatever becomes of the commit
 		out = append(out, d)
 	}
 	return out
 }
 
-// unchanged are the decisions whose specs and records are still what they were made on, now that Temporal was read. The others are decided
-// again in the next try, or cycle. A repository that is away holds nothing up.
+// unchanged gives the decisions whose specs and records are still those of the tip. The others are decided again in the next
+// cycle. A repository that is away stops no lowering.
 func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*Decision {
-	if len(decisions) == 0 || r.Source == nil {
+	if len(decisions) == 0 {
 		return decisions
 	}
-	read, err := r.survey(ctx)
+	tip, err := r.tip(ctx)
 	if err != nil {
-		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is taken back on what was known of it", "error", err)
+		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is lowered by what was read before", "error", err)
 		return decisions
 	}
-	hash, now := connectionHash(), map[string][]*rollout.Known{}
-	for _, env := range read.World.Environments {
-		now[env.Environment.Name] = env.Known
-	}
+	hash := connectionHash()
 	var out []*Decision
 	for _, d := range decisions {
-		known := now[d.Snapshot.Environment.Name]
-		at, ok := rollout.KnownAt(known, d.Snapshot.Deployment)
-		if !ok || inputsOfKnown(known[at], sharedInputs{}, hash) != inputsOf(&d.Snapshot, sharedInputs{}, hash) {
+		if row := tip.row(keyOf(d)); row == nil || inputsOfKnown(row, sharedInputs{}, hash) != inputsOf(&d.Snapshot, sharedInputs{}, hash) {
 			r.Log.InfoContext(ctx, "the repository moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String())
 			continue
 		}

@@ -47,7 +47,7 @@ func TestAnotherBotsRaiseIsNoDrift(t *testing.T) {
 				s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
 				c.meanwhile(s.scene, &s.world.Environments[0].Deployments[0])
 			}}
-			_, err := r.Once(t.Context())
+			_, err := r.Cycle(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, c.calls, s.calls)
 		})

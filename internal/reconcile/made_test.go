@@ -68,7 +68,7 @@ func TestDecisionsOfAMovingBranch(t *testing.T) {
 	s.moved = MaxTries + 1
 	r = s.reconciler()
 	m = logged(s, r)
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.Error(t, err)
 	require.Empty(t, m.cycles, "nothing came of it")
 }
@@ -82,7 +82,7 @@ func TestBlindLoweringIsHandedOver(t *testing.T) {
 	s.ready()
 	s.readErr = errors.New("away")
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.Error(t, err)
 	require.Equal(t, []string{"lower"}, s.calls)
 	require.Len(t, m.cycles, 2)
@@ -110,7 +110,7 @@ func TestDecisionsOfARefusedPush(t *testing.T) {
 	r := s.reconciler()
 	m := logged(s, r)
 	s.commitErr = errors.New("the branch is protected")
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.ErrorIs(t, err, s.commitErr)
 	require.Len(t, m.cycles, 1)
 	require.Equal(t, []string{"WaitingForPollers false"}, m.last())
@@ -130,11 +130,11 @@ func TestRefusedPlansAreHandedOver(t *testing.T) {
 	d := &wrong
 	require.NotNil(t, d.Plan.Raise)
 	d.Plan.Lower = d.Plan.Raise // no lowering
-	report := Report{Failures: map[string]string{}}
+	report := newReport()
 	require.Empty(t, r.check(t.Context(), []*Decision{d}, &report))
 	require.Equal(t, []Made{{Decision: d}}, report.made)
 
-	report = Report{Failures: map[string]string{}}
+	report = newReport()
 	commit, kept, err := r.compose(t.Context(), s.world.Environments[0], []*Decision{d}, &report)
 	require.NoError(t, err)
 	require.Empty(t, kept)

@@ -24,7 +24,7 @@ func withManifests(ctx context.Context, of reading, decisions []*Decision) (out,
 	if len(wanting) == 0 {
 		return decisions, nil, nil
 	}
-	filled, err := of.fill(ctx, wanting)
+	filled, err := of.load(ctx, wanting)
 	out = make([]*Decision, 0, len(decisions))
 	for _, d := range decisions {
 		if len(wanting) > 0 && wanting[0].Deployment == d.Snapshot.Deployment {

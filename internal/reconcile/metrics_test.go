@@ -138,7 +138,7 @@ func TestBlindLoweringWaitsForNoMetrics(t *testing.T) {
 	f.once(r)
 	f.events, f.readErr = nil, context.DeadlineExceeded
 	f.observed[f.name(1)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: f.now}
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.Error(t, err)
 	require.Equal(t, []string{"lower w001", "metrics of 1"}, f.events)
 }

@@ -47,7 +47,7 @@ func TestOrigins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &historian{scene: newScene(t), looks: tc.looks, err: tc.err}
-			p := &Planner{Source: h, Observer: h, JudgeFor: func(rollout.EnvironmentWorld) Judge { return h },
+			p := &Planner{Source: h, History: h, Observer: h, JudgeFor: func(rollout.EnvironmentWorld) Judge { return h },
 				Limits: rollout.DefaultLimits(), Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler)}
 			_, decisions, err := p.Plan(t.Context())
 			require.NoError(t, err)

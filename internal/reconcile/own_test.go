@@ -47,6 +47,6 @@ func TestOwnFactsAreInputs(t *testing.T) {
 	require.Empty(t, s.once(r).Decisions)
 	fact.Value, fact.Error = nil, "no answer"
 	require.Len(t, s.once(r).Decisions, 1)
-	_, err := r.Once(context.Background())
+	_, err := r.Cycle(context.Background())
 	require.NoError(t, err)
 }

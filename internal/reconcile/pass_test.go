@@ -94,7 +94,7 @@ func TestRootIsPutRight(t *testing.T) {
 	right, err := render.Root(env.Environment, env.Roots)
 	require.NoError(t, err)
 	env.RootFile = rollout.File{Hash: "right", Data: right.Data}
-	var s steadiness
+	var s resync
 	root := func(parts ...Part) *rollout.FileChange {
 		file, err := s.root(env, parts)
 		require.NoError(t, err)

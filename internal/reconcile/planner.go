@@ -20,6 +20,18 @@ import (
 type Planner struct {
 	Source   Source
 	Observer Observer
+	// Surveyor reads the repository in brief; nil: Source reads all of it each time.
+	Surveyor Surveyor
+	// History is nil where it is not known where specs come from.
+	History CommitHistory
+	// Records is nil where versions that Git lost are not looked for.
+	Records RecordHistory
+	// Slots is nil where Temporal takes all calls.
+	Slots Slots
+	// Namespaces is nil where a connection is not followed to another address.
+	Namespaces Namespaces
+	// Secrets is nil where Secrets may be sent by all connections.
+	Secrets SecretTaker
 	// Metrics is nil where the bot reads no metrics.
 	Metrics Metrics
 	// Statuses is nil where the bot reads no commit statuses.
@@ -44,10 +56,7 @@ type Planner struct {
 	// Those that get none are read first the next time. Zero: they wait as long as it takes.
 	SlotPatience time.Duration
 
-	// memory is between an environment's tries and the Observer; nil: it is asked directly.
-	memory *recall
-	// waiting are the worker deployments that got no slot, since when.
-	waiting map[steadyKey]time.Time
+	repository lock
 }
 
 // Decision is what was decided for one worker deployment, and on what.
@@ -55,6 +64,9 @@ type Decision struct {
 	Snapshot rollout.Snapshot `json:"snapshot"`
 	Proposal rollout.Proposal `json:"proposal"`
 	Plan     rollout.Plan     `json:"plan"`
+
+	// acted says that something was carried out before the commit: traffic was lowered, or a version deleted.
+	acted bool
 }
 
 // Observe reads the world and Temporal: one snapshot for each worker deployment, by environment.
@@ -63,20 +75,16 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	if err != nil {
 		return rollout.World{}, err
 	}
-	out := world
-	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))
-	for i, env := range world.Environments {
-		snapshots, err := p.observeIn(ctx, env, env.Deployments)
-		if err != nil {
-			return rollout.World{}, err
-		}
-		env.Deployments, _ = p.measure(ctx, snapshots)
-		out.Environments[i] = env
+	world.Environments = slices.Clone(world.Environments)
+	for i := range world.Environments {
+		env := &world.Environments[i]
+		seen := p.observeIn(ctx, &group{env: *env, snapshots: p.withOrigins(ctx, *env, env.Deployments)})
+		env.Deployments, _ = p.measure(ctx, seen)
 	}
-	return out, nil
+	return world, ctx.Err()
 }
 
-// Plan reads the world and decides for every environment.
+// Plan reads the world and decides for every environment, in their order. It changes nothing.
 func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error) {
 	world, err := p.Source.Read(ctx)
 	if err != nil {
@@ -84,59 +92,51 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error
 	}
 	out := make([][]*Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		urgent, rest, err := p.decideEarly(ctx, env, env.Deployments)
-		if err != nil {
-			return world, nil, err
-		}
-		if rest, err = p.decideLate(ctx, env, rest); err != nil {
-			return world, nil, err
-		}
-		out[i] = inOrder(urgent, rest)
+		g := &group{env: env, judge: p.JudgeFor(env), snapshots: p.withOrigins(ctx, env, env.Deployments)}
+		out[i] = p.decide(ctx, g, func(decisions []*Decision) []*Decision { return decisions })
 	}
-	return world, out, nil
+	return world, out, ctx.Err()
 }
 
-// observeIn observes snapshots of an environment, with what its history says of them.
-func (p *Planner) observeIn(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
-	seen, err := p.observe(ctx, p.withOrigins(ctx, env, snapshots))
-	if err != nil {
-		return nil, err
-	}
-	seen, err = p.withLost(ctx, env, seen)
-	if err != nil {
-		return nil, err
-	}
-	return p.withPods(ctx, env, seen), nil
+// observeIn observes a group's worker deployments, with what history and the cluster say of them.
+func (p *Planner) observeIn(ctx context.Context, g *group) []rollout.Snapshot {
+	seen := p.observe(ctx, g, g.snapshots)
+	seen = p.withLost(ctx, g, seen)
+	return p.withPods(ctx, g.env, seen)
 }
 
-// observe reads Temporal for each snapshot.
-func (p *Planner) observe(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
+// observe reads Temporal for each snapshot. Those that Temporal has no time for are noted in the group.
+func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	out, from := make([]rollout.Snapshot, len(snapshots)), make([]*slotted, len(snapshots))
 	var until time.Time // by the clock of the machine, as deadlines are
 	if p.SlotPatience > 0 {
 		until = time.Now().Add(p.SlotPatience)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(p.Parallel, 1))
-	for _, i := range p.inNeed(snapshots) {
-		g.Go(func() error {
-			from[i] = &slotted{next: p.Observer, until: until, now: p.Now}
+	var all errgroup.Group
+	all.SetLimit(max(p.Parallel, 1))
+	for i := range snapshots {
+		all.Go(func() error {
+			from[i] = &slotted{next: p.Observer, slots: p.Slots, until: until, now: p.Now}
 			defer from[i].end()
 			out[i] = p.look(ctx, from[i], snapshots[i])
-			return ctx.Err()
+			return nil
 		})
 	}
-	err := g.Wait()
-	p.noteWaiting(out, from)
-	return out, err
+	_ = all.Wait()
+	for i, f := range from {
+		if f.refused {
+			g.waiting = append(g.waiting, snapshots[i].Deployment)
+		}
+	}
+	return out
 }
 
-// look fills in the time and what Temporal says: first what one describe gives, then what the rows will look at.
+// look fills in the time and what Temporal says: first what one describe gives, then what the rules will look at.
 func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) rollout.Snapshot {
 	s.Limits, s.Now, s.Facts = p.Limits, p.Now(), p.withOwn(s.Facts)
-	if namespaces, ok := p.Observer.(Namespaces); ok {
+	if p.Namespaces != nil {
 		if conn, namespace := plan.AskNamespace(s); conn != nil {
-			there := namespaces.NamespaceAt(ctx, *conn, namespace)
+			there := p.Namespaces.NamespaceAt(ctx, *conn, namespace)
 			s.NamespaceThere = &there
 		}
 	}
@@ -145,34 +145,23 @@ func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) r
 		return s
 	}
 	s.GateInputs = p.gateInputs(plan.Judged(s), *conn)
-	s = p.ask(ctx, from, s, question{*conn, plan.Ask(s), s.Record.Tree})
-	if ask := plan.Ask(s); wants(ask) {
-		s = p.ask(ctx, from, s, question{*conn, ask, s.Record.Tree})
-	}
-	return s
-}
-
-// ask fills in an answer, and the time of it.
-func (p *Planner) ask(ctx context.Context, from Observer, s rollout.Snapshot, q question) rollout.Snapshot {
-	if p.memory != nil {
-		a := p.memory.observe(ctx, from, s, q)
-		s.Observation, s.Now = a.said, a.at
-		return s
-	}
-	s.Observation = from.Observe(ctx, q.connection, q.ask)
+	s.Observation = from.Observe(ctx, *conn, plan.Ask(s))
 	s.Now = p.Now()
+	if ask := plan.Ask(s); wants(ask) {
+		s.Observation = from.Observe(ctx, *conn, ask)
+		s.Now = p.Now()
+	}
 	return s
 }
 
 // withOrigins adds where the specs come from, if policies look at it, or who asked may not approve: to find that can take much of the history. Where it can't be
 // found it is not known, which is for the policies to judge.
 func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
-	historian, ok := p.Source.(Historian)
 	looks := env.ByOther || p.JudgeFor != nil && p.JudgeFor(env).LooksAt("git")
-	if !ok || len(snapshots) == 0 || !looks {
+	if p.History == nil || len(snapshots) == 0 || !looks {
 		return snapshots
 	}
-	origins, err := historian.Origins(ctx, snapshots)
+	origins, err := p.History.Origins(ctx, snapshots)
 	if err != nil {
 		p.Log.WarnContext(ctx, "where specs come from could not be read", "error", err)
 	}
@@ -256,8 +245,8 @@ func (p *Planner) gateInputs(s rollout.Snapshot, conn v1alpha1.Connection) map[s
 
 // gateInput is what is known of one input: nothing, where it may not be sent.
 func (p *Planner) gateInput(in rollout.GateInputRef, conn v1alpha1.Connection) rollout.GateInput {
-	if taker, ok := p.Observer.(SecretTaker); ok && in.Kind == rollout.InputSecret {
-		if err := taker.TakesSecrets(conn); err != nil {
+	if p.Secrets != nil && in.Kind == rollout.InputSecret {
+		if err := p.Secrets.TakesSecrets(conn); err != nil {
 			return rollout.GateInput{Problem: fmt.Sprintf("%s: %v", in, err)}
 		}
 	}
@@ -272,23 +261,25 @@ func wants(a rollout.Ask) bool {
 	return len(a.Queues) > 0 || len(a.OpenPinned) > 0 || len(a.InUse) > 0 || len(a.Closed) > 0 || a.Stuck != nil || a.Gate != nil || a.Missing != nil || len(a.Batches) > 0
 }
 
-// decideEarly observes, and decides without metrics. What takes traffic back on that is urgent: it need not wait for anything.
-// The rest goes through decideLate.
-func (p *Planner) decideEarly(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (urgent, rest []*Decision, err error) {
-	judge := p.JudgeFor(env)
-	seen, err := p.observeIn(ctx, env, snapshots)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, d := range decideEach(ctx, judge, seen) {
-		if p.urgent(judge, d) {
+// decide observes and decides a group. lower is given decisions as soon as nothing can change them any more, and gives
+// those that hold: what lowers traffic does not wait for metrics.
+func (p *Planner) decide(ctx context.Context, g *group, lower func([]*Decision) []*Decision) []*Decision {
+	var urgent, rest []*Decision
+	for _, d := range decideEach(ctx, g.judge, p.observeIn(ctx, g)) {
+		if p.urgent(g.judge, d) {
 			p.tell(ctx, d)
 			urgent = append(urgent, d)
 		} else {
 			rest = append(rest, d)
 		}
 	}
-	return urgent, rest, ctx.Err()
+	urgent = lower(urgent)
+	rest = p.withStatuses(ctx, g, p.withMetrics(ctx, g.judge, rest))
+	rest = Admit(ctx, g.judge, p.readTwice(ctx, g, rest))
+	for _, d := range rest {
+		p.tell(ctx, d)
+	}
+	return inOrder(urgent, lower(rest))
 }
 
 // canaryRule is the rule of the library that judges a candidate by its workflows, and looks at no metric.
@@ -301,30 +292,15 @@ func (p *Planner) urgent(judge Judge, d *Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:
 		return false
-	case p.metricsOf(d.Snapshot) == nil && len(statusesOf(judge)) == 0:
+	case p.metricsOf(d.Snapshot) == nil && len(judge.Statuses()) == 0:
 		return true
 	}
 	move := d.Plan.Actions[slices.IndexFunc(d.Plan.Actions, rollout.Action.Lowers)]
 	return move.Bar == canaryRule || slices.ContainsFunc(d.Proposal.Actions, func(a rollout.Action) bool { return a.ID == move.ID })
 }
 
-// decideLate decides again what metrics, commit statuses and second reads bear on, and lets rollouts start one after the other.
-func (p *Planner) decideLate(ctx context.Context, env rollout.EnvironmentWorld, rest []*Decision) ([]*Decision, error) {
-	judge := p.JudgeFor(env)
-	out := p.withStatuses(ctx, env, p.withMetrics(ctx, judge, rest))
-	var err error
-	if out, err = p.readTwice(ctx, judge, out); err != nil {
-		return nil, err
-	}
-	out = Admit(ctx, judge, out)
-	for _, d := range out {
-		p.tell(ctx, d)
-	}
-	return out, ctx.Err()
-}
-
 // readTwice decides again, on a second read, what takes two.
-func (p *Planner) readTwice(ctx context.Context, judge Judge, decisions []*Decision) ([]*Decision, error) {
+func (p *Planner) readTwice(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	var twice []int
 	var snapshots []rollout.Snapshot
 	for i, d := range decisions {
@@ -334,20 +310,17 @@ func (p *Planner) readTwice(ctx context.Context, judge Judge, decisions []*Decis
 			twice, snapshots = append(twice, i), append(snapshots, again)
 		}
 	}
-	seen, err := p.observe(ctx, snapshots)
-	if err != nil {
-		return nil, err
-	}
+	seen := p.observe(ctx, g, snapshots)
 	out := slices.Clone(decisions)
 	for k, i := range twice {
-		out[i] = Decide(ctx, judge, seen[k])
+		out[i] = Decide(ctx, g.judge, seen[k])
 	}
-	return out, nil
+	return out
 }
 
 // inOrder puts decisions together in the order of names.
-func inOrder(a, b []*Decision) []*Decision {
-	out := slices.Concat(a, b)
+func inOrder(lists ...[]*Decision) []*Decision {
+	out := slices.Concat(lists...)
 	slices.SortFunc(out, func(a, b *Decision) int { return a.Plan.Deployment.Compare(b.Plan.Deployment) })
 	return out
 }

@@ -86,7 +86,7 @@ func TestPodsAreInputs(t *testing.T) {
 		r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return looker{w, []string{parts}} }
 		again := func() int { return len(s.once(r).Decisions) }
 		s.world.Environments[0].Waivers = nil
-		r.steady = steadiness{} // decided before there was a cluster
+		r.resync = resync{} // decided before there was a cluster
 		require.Equal(t, 1, again())
 		require.Zero(t, again(), "it is settled")
 		s.now = s.now.Add(time.Second)
@@ -95,9 +95,12 @@ func TestPodsAreInputs(t *testing.T) {
 		c.say(s.now, 1)
 		require.Equal(t, looked, again(), parts)
 		require.Zero(t, again())
-		reading, err := r.read(t.Context(), &Report{})
+		tip, err := r.tip(t.Context())
 		require.NoError(t, err)
-		due := func() int { return len(r.steady.due(t.Context(), r, reading.World.Environments[0])) }
+		due := func() int {
+			_, resting := r.split(tip.World.Environments[0])
+			return len(r.moved(t.Context(), tip.World.Environments[0], resting))
+		}
 		require.Zero(t, due())
 		c.says = rollout.Cluster{Problem: "no answer"}
 		require.Zero(t, due(), "nothing is compared while the cluster did not change")

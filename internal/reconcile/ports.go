@@ -14,17 +14,17 @@ type Source interface {
 	Read(ctx context.Context) (rollout.World, error)
 }
 
-// Completer has something to do before a cycle, and between two.
-type Completer interface {
-	// Begin says that a cycle begins, so that what only the last one needed can go.
+// Prefetcher downloads objects between cycles that surveys left on the server.
+type Prefetcher interface {
+	// Begin says that a cycle begins: what only the last one needed can go.
 	Begin()
-	// Complete gets what surveys left on the server, bit by bit, so that it is here when the server is away.
+	// Complete downloads objects, in small parts, so that they are here when the server is away.
 	Complete(ctx context.Context)
-	// Forget gives up what is kept of much that was read, and can be read again.
+	// Forget drops caches of much that was read.
 	Forget()
 }
 
-// Surveyor is a Source that says which worker deployments there are without looking at all that their files say.
+// Surveyor says which worker deployments there are without reading all files.
 type Surveyor interface {
 	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey, in their order, or reads
 	// the files that are Wanted of complete ones; with an error it leaves out those that it could not. It may be called while the Source is
@@ -38,19 +38,19 @@ type Observer interface {
 	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
 }
 
-// Slots is an Observer that lets few worker deployments be read at a time where Temporal allows few calls, so that each gets all that it asks for.
+// Slots let few worker deployments be read at a time where Temporal allows few calls, so that each gets all that it asks for.
 type Slots interface {
 	// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. free gives the slot back.
 	Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error)
 }
 
-// Namespaces is an Observer that knows what a Temporal namespace is at the address of a connection.
+// Namespaces knows what a Temporal namespace is at the address of a connection.
 type Namespaces interface {
 	// NamespaceAt gives the ID of the namespace at the connection's own address, or why it is not known.
 	NamespaceAt(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) rollout.NamespaceThere
 }
 
-// SecretTaker is an Observer that knows by which connections Secrets may be sent.
+// SecretTaker knows by which connections Secrets may be sent.
 type SecretTaker interface {
 	// TakesSecrets says why no Secret may be sent by a connection, nil if one may.
 	TakesSecrets(conn v1alpha1.Connection) error
@@ -63,17 +63,19 @@ type Judge interface {
 	Digest() string
 	// LooksAt reports whether policies may look at a part of their input, such as git.
 	LooksAt(part string) bool
+	// Statuses are the contexts of commit statuses that policies may look at, sorted.
+	Statuses() []string
 }
 
-// Historian is a Source that knows where specs come from.
-type Historian interface {
+// CommitHistory knows where specs come from.
+type CommitHistory interface {
 	// Origins gives the commits that gave the snapshots' specs their content, in the order of the snapshots. What is not known has
 	// no commit. With an error it gives what it found until then.
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
 }
 
-// Archivist is a Source that knows what records had.
-type Archivist interface {
+// RecordHistory knows what records had.
+type RecordHistory interface {
 	// Recorded gives versions that records of an environment had and lost, by worker deployment, as far as they are found in recent history. With an
 	// error it gives what it found until then.
 	Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error)
@@ -101,8 +103,8 @@ type Router interface {
 	Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error
 }
 
-// Helper does in Temporal what is no routing. Calls end with rollout.ErrBusy as those of a Router do.
-type Helper interface {
+// VersionAPI starts gates and batch jobs, and deletes versions. Calls end with rollout.ErrBusy as those of a Router do.
+type VersionAPI interface {
 	StartGate(ctx context.Context, on Subject, gate rollout.GateStart) error
 	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
 	// StartBatch starts a batch job; one that was started before is no error. It ends with rollout.ErrBatchBusy while the

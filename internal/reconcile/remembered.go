@@ -23,8 +23,8 @@ type rememberedSettled struct {
 func (r *Reconciler) Remember() any {
 	var out remembered
 	now := r.Now()
-	for key, s := range r.steady.settled {
-		if r.failures[key.Name] != nil || now.After(s.until.Add(resync)) { // what is that old is there no more
+	for key, s := range r.resync.rows {
+		if r.failures[key.Name] != nil || now.After(s.until.Add(resyncInterval)) { // what is that old is there no more
 			continue
 		}
 		out.Settled = append(out.Settled, rememberedSettled{Key: key, Inputs: s.inputs[:], Until: s.until, Due: s.due, Routing: s.routing,
@@ -41,22 +41,22 @@ func (r *Reconciler) Recall(decode func(into any) error) error {
 	if err := decode(&known); err != nil {
 		return err
 	}
-	all := make(map[steadyKey]*settled, len(known.Settled))
+	all := make(map[steadyKey]*entry, len(known.Settled))
 	now := r.Now()
 	slices.SortFunc(known.Settled, func(a, b rememberedSettled) int { return a.Until.Compare(b.Until) })
 	for i, s := range known.Settled {
 		if len(s.Inputs) != len(inputs{}) {
 			return fmt.Errorf("%s: its inputs are %d bytes", s.Key.Name, len(s.Inputs))
 		}
-		inTurn := now.Add(resync * time.Duration(i) / time.Duration(len(known.Settled)))
+		inTurn := now.Add(resyncInterval * time.Duration(i) / time.Duration(len(known.Settled)))
 		until := earlier(s.Due, later(s.Until, inTurn))
-		if most := now.Add(resync); until.After(most) { // the clock went back
+		if most := now.Add(resyncInterval); until.After(most) { // the clock went back
 			until = most
 		}
-		all[s.Key] = &settled{inputs: inputs(s.Inputs), listed: s.Key.Name.String(), until: until, due: s.Due, routing: s.Routing,
+		all[s.Key] = &entry{inputs: inputs(s.Inputs), listed: s.Key.Name.String(), until: until, due: s.Due, routing: s.Routing,
 			temporalNamespace: s.TemporalNamespace}
 	}
-	r.steady.settled = all
+	r.resync.rows = all
 	return nil
 }
 

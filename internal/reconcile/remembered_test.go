@@ -18,7 +18,7 @@ func recalled(t *testing.T, from *Reconciler) *Reconciler {
 	t.Helper()
 	var kept bytes.Buffer
 	require.NoError(t, gob.NewEncoder(&kept).Encode(from.Remember()))
-	to := &Reconciler{Planner: from.Planner, Committer: from.Committer, Router: from.Router, Helper: from.Helper, Lister: from.Lister}
+	to := &Reconciler{Planner: from.Planner, Committer: from.Committer, Router: from.Router, Versions: from.Versions, Lister: from.Lister}
 	require.NoError(t, to.Recall(gob.NewDecoder(&kept).Decode))
 	return to
 }

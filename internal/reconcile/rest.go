@@ -15,13 +15,13 @@ const firstCycles = 3
 // it is away. Then the system gets the memory back that the first cycles took, or one that looked at many: the next ones need a fraction of it,
 // and the runtime would keep the rest for minutes.
 func (r *Reconciler) Rest(ctx context.Context, done Report) {
-	if r.Completer != nil {
-		r.Completer.Complete(ctx)
+	if r.Prefetcher != nil {
+		r.Prefetcher.Complete(ctx)
 	}
 	if r.rested < firstCycles || done.LookedAt >= manyDecisions {
 		r.rested++
-		if r.Completer != nil {
-			r.Completer.Forget()
+		if r.Prefetcher != nil {
+			r.Prefetcher.Forget()
 		}
 		debug.FreeOSMemory()
 	}

@@ -24,7 +24,7 @@ func (c *completer) Forget()                  { c.forgot, c.last = c.forgot+1, "
 // Memory is given back after the first cycles and after large ones, and not in between: each time costs a collection.
 func TestRest(t *testing.T) {
 	var c completer
-	r := Reconciler{Completer: &c}
+	r := Reconciler{Prefetcher: &c}
 	collections := func(done Report) uint32 {
 		var before, after runtime.MemStats
 		was := c
@@ -52,9 +52,9 @@ func (gone) Read(context.Context) (rollout.World, error) { return rollout.World{
 // Each cycle begins, also one after a cycle that could do nothing, after which nobody rests.
 func TestCyclesBegin(t *testing.T) {
 	var c completer
-	r := Reconciler{Planner: &Planner{Source: gone{}, Log: slog.New(slog.DiscardHandler)}, Completer: &c}
+	r := Reconciler{Planner: &Planner{Source: gone{}, Log: slog.New(slog.DiscardHandler)}, Prefetcher: &c}
 	for i := range 3 {
-		_, err := r.Once(t.Context())
+		_, err := r.Cycle(t.Context())
 		require.ErrorContains(t, err, "away")
 		require.Equal(t, i+1, c.began)
 	}

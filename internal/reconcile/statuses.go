@@ -26,31 +26,17 @@ type StatusQuestion struct {
 	Versions []string
 }
 
-// StatusAsker is a Judge whose policies may look at commit statuses.
-type StatusAsker interface {
-	// Statuses are the contexts that they look at, sorted.
-	Statuses() []string
-}
-
-// statusesOf are the contexts of commit statuses that a Judge looks at.
-func statusesOf(judge Judge) []string {
-	if asker, ok := judge.(StatusAsker); ok {
-		return asker.Statuses()
-	}
-	return nil
-}
-
 // nobodyAsks says why a status is not known where there is nobody to ask.
 const nobodyAsks = "the forge is not asked here: rampart run reads statuses, with --forge"
 
 // withStatuses decides again what commit statuses bear on.
-func (p *Planner) withStatuses(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) []*Decision {
-	judge := p.JudgeFor(env)
-	contexts := statusesOf(judge)
+func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*Decision) []*Decision {
+	judge := g.judge
+	contexts := judge.Statuses()
 	if len(contexts) == 0 || len(decisions) == 0 {
 		return decisions
 	}
-	q := StatusQuestion{Environment: env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
+	q := StatusQuestion{Environment: g.env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
 	for i, d := range decisions {
 		if t := d.Proposal.Target; t != nil {
 			q.Versions[i] = render.VersionFolder(d.Snapshot.Record.Dir, t.BuildID)
@@ -58,7 +44,12 @@ func (p *Planner) withStatuses(ctx context.Context, env rollout.EnvironmentWorld
 	}
 	var facts []map[string]rollout.Fact
 	if p.Statuses != nil {
+		release, err := p.repository.take(ctx) // it reads which commits hold the versions
+		if err != nil {
+			return decisions
+		}
 		facts = p.Statuses.Read(ctx, q)
+		release()
 	} else {
 		facts = slices.Repeat([]map[string]rollout.Fact{unasked(contexts)}, len(decisions))
 	}

@@ -45,19 +45,23 @@ func (n *narrow) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.A
 	return rollout.Observation{Exists: rollout.No}
 }
 
-// pass observes worker deployments with so many slots, and gives which were read.
-func (n *narrow) pass(t *testing.T, p *Planner, slots int, names ...string) []string {
+// pass lets a group observe worker deployments with so many slots, and gives which were read.
+func (n *narrow) pass(t *testing.T, r *Reconciler, slots int, names ...string) []string {
 	t.Helper()
 	n.slots, n.read = slots, nil
-	base := newScene(t).world.Environments[0].Deployments[0]
-	var snapshots []rollout.Snapshot
+	env := newScene(t).world.Environments[0]
+	var rows []*rollout.Known
 	for _, name := range names {
-		s := base
+		s := env.Deployments[0]
 		s.Deployment.Name = name
-		snapshots = append(snapshots, s)
+		rows = append(rows, &rollout.Known{Deployment: s.Deployment, Full: &s})
 	}
-	seen, err := p.observe(t.Context(), snapshots)
-	require.NoError(t, err)
+	g := &group{env: env}
+	for _, k := range r.batchOf(env, rows, &Report{}) {
+		g.snapshots = append(g.snapshots, *k.Full)
+	}
+	seen := r.observe(t.Context(), g, g.snapshots)
+	r.served(g)
 	require.Zero(t, n.open, "each slot was given back")
 	for _, s := range seen {
 		read := slices.Contains(n.read, s.Deployment.Name) && !n.busy[s.Deployment.Name]
@@ -67,67 +71,51 @@ func (n *narrow) pass(t *testing.T, p *Planner, slots int, names ...string) []st
 	return slices.Compact(n.read)
 }
 
-func narrowPlanner(t *testing.T) (*narrow, *Planner) {
+func narrowReconciler(t *testing.T) (*narrow, *Reconciler) {
 	n, s := &narrow{}, newScene(t)
-	p := s.reconciler().Planner
-	p.Observer, p.SlotPatience, p.Parallel = n, time.Minute, 1
-	p.Now = func() time.Time { s.now = s.now.Add(time.Second); return s.now }
-	return n, p
+	r := s.reconciler()
+	r.Observer, r.Slots, r.SlotPatience, r.Parallel = n, n, time.Minute, 1
+	r.Now = func() time.Time { s.now = s.now.Add(time.Second); return s.now }
+	return n, r
 }
 
 // Where Temporal has time for one in a cycle, ten worker deployments are read in turn.
 func TestEachIsReadInTurn(t *testing.T) {
-	n, p := narrowPlanner(t)
+	n, r := narrowReconciler(t)
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprintf("w%d", i))
 	}
 	for round := range 3 {
 		for i := range 10 {
-			require.Equal(t, []string{names[i]}, n.pass(t, p, 1, names...), "round %d", round)
+			require.Equal(t, []string{names[i]}, n.pass(t, r, 1, names...), "round %d", round)
 		}
 	}
 }
 
 func TestWhoWaitsLongestIsReadFirst(t *testing.T) {
-	n, p := narrowPlanner(t)
-	require.Equal(t, []string{"a", "b"}, n.pass(t, p, 2, "a", "b", "c", "d"))
-	require.Equal(t, []string{"d"}, n.pass(t, p, 1, "d", "e"), "c is settled meanwhile")
-	require.Equal(t, []string{"c", "e"}, n.pass(t, p, 2, "a", "b", "c", "d", "e"))
+	n, r := narrowReconciler(t)
+	require.Equal(t, []string{"a", "b"}, n.pass(t, r, 2, "a", "b", "c", "d"))
+	require.Equal(t, []string{"d"}, n.pass(t, r, 1, "d", "e"), "c is settled meanwhile")
+	require.Equal(t, []string{"c", "e"}, n.pass(t, r, 2, "a", "b", "c", "d", "e"))
 	n.busy = map[string]bool{"a": true}
-	require.Equal(t, []string{"a", "b", "d", "c"}, n.pass(t, p, 4, "a", "b", "c", "d", "e"))
-	require.Equal(t, []string{"e", "a"}, n.pass(t, p, 2, "a", "b", "c", "d", "e"), "a had a slot, and no answer")
+	require.Equal(t, []string{"a", "b", "d", "c"}, n.pass(t, r, 4, "a", "b", "c", "d", "e"))
+	require.Equal(t, []string{"e", "a"}, n.pass(t, r, 2, "a", "b", "c", "d", "e"), "a had a slot, and no answer")
 	n.busy = nil
-	require.Equal(t, []string{"b", "c"}, n.pass(t, p, 2, "a", "b", "c"))
+	require.Equal(t, []string{"b", "c"}, n.pass(t, r, 2, "a", "b", "c"))
 
-	p.SlotPatience = 0
-	require.Len(t, n.pass(t, p, 0, "a", "b", "c", "d", "e"), 5, "as long as it takes")
-}
-
-// What Temporal was too busy for is not asked again in the tries of the same cycle, and waits for no slot in them.
-func TestTriesDoNotWaitAgain(t *testing.T) {
-	n, p := narrowPlanner(t)
-	p.memory = newRecall(p.Now, time.Minute)
-	require.Equal(t, []string{"a"}, n.pass(t, p, 1, "a", "b"))
-	p.memory.again()
-	snapshots := newScene(t).world.Environments[0].Deployments
-	snapshots[0].Deployment.Name = "b"
-	n.slots, n.read = 5, nil
-	seen, err := p.observe(t.Context(), snapshots)
-	require.NoError(t, err)
-	require.True(t, seen[0].Observation.Problem.Busy)
-	require.Empty(t, n.read)
-	require.Equal(t, 5, n.slots)
+	r.SlotPatience = 0
+	require.Len(t, n.pass(t, r, 0, "a", "b", "c", "d", "e"), 5, "as long as it takes")
 }
 
 func TestWhoIsGoneDoesNotWait(t *testing.T) {
-	n, p := narrowPlanner(t)
-	n.pass(t, p, 0, "a", "b")
-	require.Len(t, p.waiting, 2)
+	n, r := narrowReconciler(t)
+	n.pass(t, r, 0, "a", "b")
+	require.Len(t, r.resync.waiting, 2)
 	env := newScene(t).world.Environments[0]
-	env.Known = knownBy("b")
-	p.forgetGone(rollout.World{Environments: []rollout.EnvironmentWorld{env}})
-	require.Len(t, p.waiting, 1)
-	p.forgetGone(rollout.World{})
-	require.Empty(t, p.waiting)
+	env.Known = []*rollout.Known{{Deployment: rollout.Name{Namespace: "shop", Name: "b"}}}
+	r.resync.forgetGone(rollout.World{Environments: []rollout.EnvironmentWorld{env}})
+	require.Len(t, r.resync.waiting, 1)
+	r.resync.forgetGone(rollout.World{})
+	require.Empty(t, r.resync.waiting)
 }

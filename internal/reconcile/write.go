@@ -19,8 +19,8 @@ type written struct {
 	decisions []*Decision
 }
 
-// write commits what decisions come to. What cannot be written for one worker deployment, since something is in the way, keeps no other's
-// from its commit.
+// write commits what decisions come to. Where something is in the way of one worker deployment's files, the others are
+// committed without it.
 func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (written, error) {
 	for {
 		commit, parts, err := r.compose(ctx, env, decisions, report)
@@ -28,7 +28,7 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 		if err != nil || len(commit.Changes) == 0 {
 			return out, err
 		}
-		if out.hash, err = r.commit(ctx, commit); err == nil {
+		if out.hash, err = r.push(ctx, commit); err == nil {
 			return out, nil
 		}
 		left := r.withoutUnwritable(ctx, parts, err, report)
@@ -41,7 +41,7 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 		}
 		if len(left) == len(parts) && !blocked {
 			if !errors.Is(err, rollout.ErrMoved) { // what moved is decided again
-				r.madeOnly(report, out.decisions)
+				report.note(out.decisions...)
 			}
 			return out, err
 		}
@@ -49,13 +49,15 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 	}
 }
 
-// withoutUnwritable drops the decisions whose files are at a path that a commit could not write, or below it.
+// withoutUnwritable drops the decisions whose files are at or below a path that the commit could not write.
 func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, err error, report *Report) []Part {
 	unwritable := rollout.Unwritable(err)
 	var left []Part
 	for _, part := range parts {
 		at := slices.IndexFunc(unwritable, func(u *rollout.UnwritableError) bool {
-			return slices.ContainsFunc(part.Files, func(f rollout.FileChange) bool { return f.Path == u.Path || strings.HasPrefix(f.Path, u.Path+"/") })
+			return slices.ContainsFunc(part.Files, func(f rollout.FileChange) bool {
+				return f.Path == u.Path || strings.HasPrefix(f.Path, u.Path+"/")
+			})
 		})
 		if at < 0 {
 			left = append(left, part)
@@ -69,7 +71,7 @@ func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, err er
 // drop leaves a decision out of the commit, and out of what follows it.
 func (r *Reconciler) drop(ctx context.Context, d *Decision, why string, report *Report) {
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: why})
-	r.madeOnly(report, []*Decision{d})
+	report.note(d)
 }
 
 func decisionsOf(parts []Part) []*Decision {
@@ -80,20 +82,14 @@ func decisionsOf(parts []Part) []*Decision {
 	return out
 }
 
-// compose makes one commit of all decisions, and gives the parts of it. One that cannot be rendered is dropped, and the others go on.
-func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) (rollout.Commit, []Part, error) {
+// compose makes one commit of all decisions, and gives its parts. It drops those that cannot be rendered.
+func (r *Reconciler) compose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision,
+	report *Report) (rollout.Commit, []Part, error) {
 	commit := rollout.Commit{Environment: env.Environment, Base: env.Base}
-	pass := r.steady.passes[env.Environment.Name]
-	if pass != nil && pass.quiet && len(decisions) == 0 {
-		return commit, nil, nil
-	}
 	parts := renderEach(decisions)
-	root, err := r.steady.root(env, parts)
+	root, err := r.resync.root(env, parts)
 	if err != nil {
 		return commit, nil, err
-	}
-	if pass != nil {
-		pass.quiet = len(decisions) == 0 && root == nil
 	}
 	var kept, changed []Part
 	for _, part := range parts {

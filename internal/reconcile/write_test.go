@@ -57,7 +57,7 @@ func TestManyAreUnwritable(t *testing.T) {
 		}
 		return s.Commit(ctx, c)
 	})
-	report, err := r.Once(t.Context())
+	report, err := r.Cycle(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, tries)
 	require.Equal(t, map[string]string{"shop/a": "it is nowhere", "shop/c": "it is nowhere"}, report.Failures)
@@ -89,7 +89,7 @@ func TestObstructedCommit(t *testing.T) {
 			o := &obstructed{scene: s, path: c.path}
 			r := s.reconciler()
 			r.Committer = o
-			report, err := r.Once(t.Context())
+			report, err := r.Cycle(t.Context())
 			require.Equal(t, c.failed == nil && c.committed == nil, err != nil, "%v", err)
 			require.Equal(t, c.tries, o.tries)
 			var failed []string

@@ -334,6 +334,8 @@ type Ask struct {
 	TemporalNamespace string `json:"temporalNamespace"`
 	// NamespaceID asks for the ID of the Temporal namespace.
 	NamespaceID bool `json:"namespaceID,omitempty"`
+	// Second says that this is the second of two reads that are compared.
+	Second bool `json:"second,omitempty"`
 	// Queues lists build IDs whose task queues and pollers matter.
 	Queues []string `json:"queues,omitempty"`
 	// Workers lists Kubernetes Deployments whose pods' polls matter, of whichever of these versions.

@@ -87,6 +87,8 @@ type Snapshot struct {
 	Failure *Problem `json:"failure,omitempty"`
 	// Review is what became of the record's proposal where people review it; nil: not known.
 	Review *Review `json:"review,omitempty"`
+	// Approved are the IDs of actions that were approved and that no record shows, as in simulations.
+	Approved []string `json:"approved,omitempty"`
 	// ByOther says that who approves a raise has to be somebody else than who asked for it.
 	ByOther bool `json:"byOther,omitempty"`
 	// Approver is who approved what the record proposes, where that was asked for; nil: not known yet.

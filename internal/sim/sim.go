@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -90,21 +91,26 @@ func (s *simulation) play(ctx context.Context, next func(context.Context, time.T
 	return s.table, ctx.Err()
 }
 
-// simulation is one run.
+// simulation is one run: a bot on a repository and a Temporal that it makes up.
 type simulation struct {
-	judge      Judge
+	bot        *reconcile.Reconciler
 	script     v1alpha1.SimulationSpec
 	start, end time.Time
 	// snapshot is what is in Git.
 	snapshot rollout.Snapshot
 	temporal *temporal
-	pushes   []push
+	// root is the output's own kustomization.yaml.
+	root   rollout.File
+	pushes []push
 	// asked are when people approve actions that wait for it, by the action's ID.
 	asked map[string]approval
 	// seen is until when the events of the world were told.
 	seen  time.Time
 	last  decision
 	table rollout.Timetable
+	// now is the time of the cycle. acted and committed say that the cycle did something, and committed it.
+	now              time.Time
+	acted, committed bool
 }
 
 // push is a change of the spec. One without a time comes when the rollout before it is complete.
@@ -119,12 +125,10 @@ type approval struct {
 }
 
 func newSimulation(in Input) *simulation {
-	s := &simulation{judge: in.Judge, script: in.World, start: in.World.At.Time, end: in.World.At.Add(in.World.For.Duration), snapshot: in.Snapshot,
+	s := &simulation{script: in.World, start: in.World.At.Time, end: in.World.At.Add(in.World.For.Duration), snapshot: in.Snapshot,
 		temporal: newTemporal(in), asked: map[string]approval{}}
 	s.seen = s.start.Add(-1)
-	if s.snapshot.Limits == (rollout.Limits{}) {
-		s.snapshot.Limits = rollout.DefaultLimits()
-	}
+	s.bot = s.newBot(in)
 	s.table = rollout.Timetable{Deployment: in.Snapshot.Deployment, Environment: in.Snapshot.Environment.Name, Start: s.start, Interval: s.script.Interval}
 	s.temporal.candidate = s.target()
 	for _, p := range in.World.Pushes {
@@ -173,71 +177,20 @@ type decision struct {
 	acted bool
 }
 
-// secondRead is how long after the first read of a cycle the second one is made.
-const secondRead = time.Second
-
-// decide is the pure part of a cycle at t. It changes nothing, so cycles to come can be tried.
+// decide is what a cycle at t would decide. It changes nothing, so cycles to come can be tried.
 func (s *simulation) decide(ctx context.Context, t time.Time) decision {
-	d := s.resolve(ctx, s.look(t))
-	if d.plan.SecondRead {
-		first := d.snapshot.Observation
-		again := s.look(t.Add(secondRead))
-		again.FirstRead = &first
-		d = s.resolve(ctx, again)
+	s.now = t
+	_, all, err := s.bot.Plan(ctx)
+	if err != nil || len(all[0]) == 0 {
+		return decision{}
 	}
-	return d
+	return decided(all[0][0])
 }
 
-// look is what a cycle sees: what one describe gives, then what the rows will look at.
-func (s *simulation) look(t time.Time) rollout.Snapshot {
-	seen := s.snapshot
-	seen.Now = t
-	if seen.Spec != nil {
-		seen.GateInputs = inputs(seen)
-	}
-	seen.Facts = s.facts(t, nil)
-	seen.Observation = s.temporal.observe(t, plan.Ask(seen))
-	if seen.Observation.Problem == nil {
-		ask := plan.Ask(seen)
-		seen.Observation = s.temporal.observe(t, ask)
-		seen.Facts = s.facts(t, ask.Metrics)
-	}
-	return seen
-}
-
-// facts are those of the metrics store, and beside them what the bot knows by itself, which it goes on knowing.
-func (s *simulation) facts(t time.Time, metrics *rollout.MetricsAsk) map[string]rollout.Fact {
-	out := s.temporal.facts(t, metrics)
-	for name, f := range s.snapshot.Facts {
-		if out == nil {
-			out = map[string]rollout.Fact{}
-		}
-		if len(f.Value) > 0 {
-			f.ObservedAt = t
-		}
-		out[name] = f
-	}
-	return out
-}
-
-// inputs of gates from outside are there: the script says how the gates end.
-func inputs(s rollout.Snapshot) map[string]rollout.GateInput {
-	out := map[string]rollout.GateInput{}
-	for _, in := range rollout.GateInputs(s.Deployment.Namespace, s.Spec.Spec.Rollout) {
-		out[in.String()] = rollout.GateInput{Digest: "simulated"}
-	}
-	return out
-}
-
-func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decision {
-	p := plan.Propose(seen)
-	for i := range p.Actions {
-		if a, ok := s.asked[p.Actions[i].ID]; ok && a.action.Evacuation == nil && !seen.Now.Before(a.at) {
-			p.Actions[i].Approved = true
-		}
-	}
-	d := decision{snapshot: seen, plan: plan.Resolve(seen, p, s.judge.Judge(ctx, plan.Judged(seen), p)), state: p.State}
-	d.counts = len(plan.Ask(seen).Closed) > 0
+// decided is a decision of the bot as the timetable needs it.
+func decided(made *reconcile.Decision) decision {
+	d := decision{snapshot: made.Snapshot, plan: made.Plan, state: made.Proposal.State}
+	d.counts = len(plan.Ask(made.Snapshot).Closed) > 0
 	if st := d.plan.Status; st != nil {
 		for _, c := range st.Conditions {
 			switch c.Type {
@@ -251,65 +204,34 @@ func (s *simulation) resolve(ctx context.Context, seen rollout.Snapshot) decisio
 	return d
 }
 
-// cycle is one cycle of the bot: decide, lower, delete, commit, start gates, raise, start batch jobs.
+// cycle is one cycle of the bot at t.
 func (s *simulation) cycle(ctx context.Context, t time.Time) (decision, error) {
 	events, err := s.happen(t)
 	if err != nil {
 		return decision{}, err
 	}
-	d := s.decide(ctx, t)
-	if err := ctx.Err(); err != nil {
-		return d, err
+	s.now, s.acted, s.committed = t, false, false
+	report, err := s.bot.Cycle(ctx)
+	if err == nil {
+		err = ctx.Err()
 	}
-	if never := plan.Never(d.snapshot, d.plan); len(never) > 0 {
-		return d, fmt.Errorf("the plan was refused, which is a defect of Rampart: %s", never[0])
-	}
-	if d.plan.Lower != nil {
-		d.acted = s.temporal.call(t, *d.plan.Lower) == nil
-	}
-	for _, id := range d.plan.Deletions {
-		d.acted = true
-		d.snapshot.Deletions = append(d.snapshot.Deletions, rollout.Deletion{BuildID: id, Refused: s.temporal.remove(t, id)})
-	}
-	if len(d.snapshot.Deletions) > 0 {
-		d = s.resolve(ctx, d.snapshot)
-		d.acted = true
-	}
-	committed, err := s.commit(t, d)
 	if err != nil {
-		return d, err
+		return s.last, err
 	}
-	for _, g := range d.plan.Gates {
-		s.temporal.startGate(t, g)
+	for _, why := range report.Failures {
+		return s.last, fmt.Errorf("the plan was not carried out, which is a defect of Rampart: %s", why)
 	}
-	if d.plan.Raise != nil {
-		_ = s.temporal.call(t, *d.plan.Raise) // one that is refused is decided again
+	d := s.last
+	if len(report.Decisions) > 0 {
+		d = decided(report.Decisions[0])
 	}
-	for _, b := range d.plan.Batches {
-		s.temporal.startBatch(t, b)
-	}
-	d.acted = d.acted || committed || len(d.plan.Gates) > 0 || d.plan.Raise != nil || len(d.plan.Batches) > 0
+	d.acted = s.acted
 	s.ask(t, d)
 	if len(s.pushes) > 0 && s.pushes[0].at.IsZero() && d.state.Reason == rollout.RolloutComplete && !d.acted {
 		s.pushes[0].at = s.after(t, t)
 	}
-	s.tell(t, d, events, committed)
+	s.tell(t, d, events, s.committed)
 	return d, nil
-}
-
-// commit writes what the plan leads to.
-func (s *simulation) commit(t time.Time, d decision) (bool, error) {
-	changes, err := render.Files(d.plan, s.snapshot.Record)
-	if err != nil || len(changes) == 0 {
-		return false, err
-	}
-	if s.snapshot.Record, err = commit(s.snapshot.Record, changes); err != nil {
-		return false, err
-	}
-	if r := s.snapshot.Record.Routing; r != nil {
-		s.temporal.apply(t, r.Spec.Versions)
-	}
-	return true, nil
 }
 
 // statesTold reports whether a commit only tells of states that versions came to.

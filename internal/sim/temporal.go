@@ -244,10 +244,12 @@ func (g gateRun) at(id, queue string, t time.Time) rollout.GateRun {
 	return run
 }
 
-// refusedError is a call that Temporal turns down: the next cycle decides again.
+// refusedError is a call that Temporal refuses: the next cycle decides again.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return e.why }
+
+func (e *refusedError) Unwrap() error { return rollout.ErrStale }
 
 // call makes a routing call at t, as the server takes it.
 func (m *temporal) call(t time.Time, c rollout.RoutingCall) error {

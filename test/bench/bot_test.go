@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -186,9 +187,9 @@ func (p *botProcess) open() error {
 	}
 	p.repo = repo
 	p.bot = &reconcile.Reconciler{
-		Planner: &reconcile.Planner{Source: repo, Observer: p.temporal, Limits: rollout.DefaultLimits(), Now: p.now, Log: log, Parallel: 16,
+		Planner: &reconcile.Planner{Source: repo, Surveyor: repo, History: repo, Records: repo, Observer: p.temporal, Limits: rollout.DefaultLimits(), Now: p.now, Log: log, Parallel: 16,
 			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return p.engine }},
-		Committer: repo, Router: p.temporal, Helper: p.temporal, Lister: p.temporal, Completer: repo,
+		Committer: repo, Router: p.temporal, Versions: p.temporal, Lister: p.temporal, Prefetcher: repo,
 	}
 	p.known = remember.File{Path: filepath.Join(p.config.Cache, "remembered"), Key: "bench", Parts: []remember.Part{repo, p.bot}}
 	return p.known.Load()
@@ -198,13 +199,15 @@ func (p *botProcess) cycle(a *botAnswer) error {
 	reads := p.temporal.reads
 	wall, cpu := time.Now(), ownCPU()
 	err := p.open()
-	var report reconcile.Report
-	if err == nil {
-		report, err = p.bot.Once(context.Background())
+	report := reconcile.Report{More: true}
+	a.Failures = map[string]string{}
+	for report.More && err == nil {
+		report, err = p.bot.Cycle(context.Background())
+		a.Commits, a.Decided = append(a.Commits, report.Commits...), a.Decided+report.LookedAt
+		maps.Copy(a.Failures, report.Failures)
 	}
 	a.Done = time.Now()
-	a.Wall, a.CPU = a.Done.Sub(wall), ownCPU()-cpu
-	a.Commits, a.Decided, a.Described, a.Failures = report.Commits, report.LookedAt, p.temporal.reads-reads, report.Failures
+	a.Wall, a.CPU, a.Described = a.Done.Sub(wall), ownCPU()-cpu, p.temporal.reads-reads
 	if p.bot != nil {
 		p.bot.Rest(context.Background(), report)
 	}

@@ -51,10 +51,10 @@ func newBench(b *testing.B, n int) *bench {
 	x.url = gittest.ServeHTTP(b, x.repo, gittest.HTTPConfig{}).URL
 	r := x.bot(b)
 	for range 6 {
-		_, err := r.Once(b.Context())
+		_, err := r.Cycle(b.Context())
 		require.NoError(b, err)
 	}
-	report, err := r.Once(b.Context())
+	report, err := r.Cycle(b.Context())
 	require.NoError(b, err)
 	require.Empty(b, report.Commits, "all is settled")
 	return x
@@ -68,9 +68,9 @@ func (x *bench) bot(b *testing.B) *reconcile.Reconciler {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, repo.Close()) })
 	return &reconcile.Reconciler{
-		Planner: &reconcile.Planner{Source: repo, Observer: x.temporal, Limits: rollout.DefaultLimits(), Now: time.Now, Log: log, Parallel: 8,
+		Planner: &reconcile.Planner{Source: repo, Surveyor: repo, History: repo, Records: repo, Observer: x.temporal, Limits: rollout.DefaultLimits(), Now: time.Now, Log: log, Parallel: 8,
 			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return x.engine }},
-		Committer: repo, Router: x.temporal, Helper: x.temporal, Lister: x.temporal,
+		Committer: repo, Router: x.temporal, Versions: x.temporal, Lister: x.temporal,
 	}
 }
 
@@ -78,12 +78,12 @@ func (x *bench) bot(b *testing.B) *reconcile.Reconciler {
 func BenchmarkCycleNoChange1000(b *testing.B) {
 	x := newBench(b, deployments)
 	r := x.bot(b)
-	_, err := r.Once(b.Context())
+	_, err := r.Cycle(b.Context())
 	require.NoError(b, err)
 	reads := x.temporal.reads
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := r.Once(b.Context())
+		_, err := r.Cycle(b.Context())
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(x.temporal.reads-reads)/float64(b.N), "describes/op")
@@ -106,14 +106,14 @@ func BenchmarkCycleNoChange1000Recorded(b *testing.B) {
 		}})
 	require.NoError(b, err)
 	r.Decisions = log
-	_, err = r.Once(b.Context())
+	_, err = r.Cycle(b.Context())
 	require.NoError(b, err)
 	for lines.Load() < deployments { // each is recorded once, beside the cycle
 		time.Sleep(time.Millisecond)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := r.Once(b.Context())
+		_, err := r.Cycle(b.Context())
 		require.NoError(b, err)
 	}
 	require.NoError(b, log.Close(b.Context()))
@@ -131,7 +131,7 @@ func (c countLines) Write(p []byte) (int, error) {
 func BenchmarkCycleOneChange1000(b *testing.B) {
 	x := newBench(b, deployments)
 	r := x.bot(b)
-	_, err := r.Once(b.Context())
+	_, err := r.Cycle(b.Context())
 	require.NoError(b, err)
 	i := 0
 	b.ReportAllocs()
@@ -140,7 +140,7 @@ func BenchmarkCycleOneChange1000(b *testing.B) {
 		i++
 		x.repo.Commit(gittest.Commit{Write: map[string]string{specAt(i % deployments): spec(i%deployments, i)}})
 		b.StartTimer()
-		report, err := r.Once(b.Context())
+		report, err := r.Cycle(b.Context())
 		require.NoError(b, err)
 		require.Len(b, report.Commits, 1)
 	}
@@ -151,7 +151,7 @@ func BenchmarkColdStart1000(b *testing.B) {
 	x := newBench(b, deployments)
 	b.ReportAllocs()
 	for b.Loop() {
-		report, err := x.bot(b).Once(b.Context())
+		report, err := x.bot(b).Cycle(b.Context())
 		require.NoError(b, err)
 		require.Empty(b, report.Commits)
 	}

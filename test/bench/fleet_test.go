@@ -186,7 +186,7 @@ func (f fleet) bringUp(ctx context.Context, engine *policy.Engine, from, to int)
 	bot := &reconcile.Reconciler{
 		Planner: &reconcile.Planner{Source: shelf, Observer: temporal, Limits: rollout.DefaultLimits(), Now: clock, Log: log, Parallel: 1,
 			JudgeFor: func(rollout.EnvironmentWorld) reconcile.Judge { return engine }},
-		Committer: shelf, Router: temporal, Helper: temporal,
+		Committer: shelf, Router: temporal, Versions: temporal,
 	}
 	for v := range versions + 1 {
 		rollout := allAtOnce
@@ -200,7 +200,7 @@ func (f fleet) bringUp(ctx context.Context, engine *policy.Engine, from, to int)
 		for range 2 { // it gets all traffic; the one before is scaled down
 			if err := untilQuiet(func() (bool, error) {
 				now = now.Add(2 * time.Minute)
-				report, err := bot.Once(ctx)
+				report, err := bot.Cycle(ctx)
 				if len(report.Failures) > 0 {
 					return false, fmt.Errorf("failures: %v", report.Failures)
 				}

@@ -41,10 +41,10 @@ type build struct {
 }
 
 var (
-	_ reconcile.Observer = (*memory)(nil)
-	_ reconcile.Router   = (*memory)(nil)
-	_ reconcile.Helper   = (*memory)(nil)
-	_ reconcile.Lister   = (*memory)(nil)
+	_ reconcile.Observer   = (*memory)(nil)
+	_ reconcile.Router     = (*memory)(nil)
+	_ reconcile.VersionAPI = (*memory)(nil)
+	_ reconcile.Lister     = (*memory)(nil)
 )
 
 func (m *memory) at(name string) *deployment {

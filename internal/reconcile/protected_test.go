@@ -56,7 +56,7 @@ func TestCommitToAProtectedBranch(t *testing.T) {
 			s.commitErr = c.refused
 			r := s.reconciler()
 			r.Proposer = d
-			report, err := r.Once(t.Context())
+			report, err := r.Cycle(t.Context())
 			for _, want := range c.wantErrors {
 				require.ErrorIs(t, err, want)
 			}
@@ -84,7 +84,7 @@ func TestRefusedCommitIsNotPushedAgain(t *testing.T) {
 	pushed, proposed := 0, 0
 	cycle := func(pushes int, why string) {
 		t.Helper()
-		_, err := r.Once(t.Context())
+		_, err := r.Cycle(t.Context())
 		require.Equal(t, proposed == len(d.commits), err != nil, "proposed or told: %v", err)
 		require.Equal(t, pushes, s.pushes-pushed, why)
 		pushed, proposed = s.pushes, len(d.commits)
@@ -111,7 +111,7 @@ func TestRefusedCommitIsNotPushedAgain(t *testing.T) {
 	cycle(1, "nothing is remembered of before")
 	s.now = s.now.Add(refusedFor)
 	s.commitErr = nil
-	report, err := r.Once(t.Context())
+	report, err := r.Cycle(t.Context())
 	require.NoError(t, err)
 	require.Len(t, report.Commits, 1, "the protection is gone")
 	require.Empty(t, r.refused)
@@ -133,7 +133,7 @@ func TestCommitForEachDeployment(t *testing.T) {
 			d.Spec, d.Environment = &spec, env.Environment
 			env.Deployments = append(env.Deployments, d)
 		}
-		_, err := s.reconciler().Once(t.Context())
+		_, err := s.reconciler().Cycle(t.Context())
 		require.NoError(t, err)
 		require.Len(t, s.commits, 1)
 		return s.commits[0]

@@ -94,6 +94,8 @@ func (s *scene) Digest() string { return "policies" }
 
 func (s *scene) LooksAt(string) bool { return false }
 
+func (s *scene) Statuses() []string { return nil }
+
 // Commit keeps what it is given as the record of the next read.
 func (s *scene) Commit(_ context.Context, c rollout.Commit) (string, error) {
 	if s.moved > 0 {
@@ -163,7 +165,7 @@ func (s *scene) DeleteVersion(context.Context, Subject, string) (rollout.Deletio
 func (s *scene) reconciler() *Reconciler {
 	return &Reconciler{Planner: &Planner{Source: s, Observer: s, JudgeFor: func(rollout.EnvironmentWorld) Judge { return s },
 		Limits: rollout.DefaultLimits(), Now: func() time.Time { return s.now }, Log: slog.New(slog.DiscardHandler)},
-		Committer: s, Router: s, Helper: s}
+		Committer: s, Router: s, Versions: s}
 }
 
 // ready lets the version's worker poll.
@@ -264,7 +266,7 @@ func TestMovingBranch(t *testing.T) {
 
 	s = newScene(t)
 	s.moved = MaxTries + 1
-	_, err := s.reconciler().Once(t.Context())
+	_, err := s.reconciler().Cycle(t.Context())
 	require.ErrorIs(t, err, rollout.ErrMoved)
 	require.Empty(t, s.commits)
 
@@ -276,7 +278,7 @@ func TestMovingBranch(t *testing.T) {
 		s.world.Environments[0].Base = fmt.Sprint("theirs-", tries/2)
 		return "", rollout.ErrMoved
 	})
-	_, err = r.Once(t.Context())
+	_, err = r.Cycle(t.Context())
 	require.ErrorContains(t, err, "gave up after 8 tries, in which others had it at theirs-0, theirs-1, theirs-2, theirs-3: ")
 }
 
@@ -287,12 +289,12 @@ func TestRepositoryAway(t *testing.T) {
 	s.once(r)
 	s.ready()
 	s.readErr = errors.New("away")
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.ErrorContains(t, err, "away")
 	require.Empty(t, s.calls)
 	// A ramp to something that the spec does not ask for.
 	s.obs.Routing = rollout.RoutingConfig{HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: s.now}
-	_, err = r.Once(t.Context())
+	_, err = r.Cycle(t.Context())
 	require.ErrorContains(t, err, "away")
 	require.Equal(t, []string{"lower"}, s.calls)
 }

@@ -56,7 +56,7 @@ func TestOwnRaiseIsNoDriftWhileGitIsAway(t *testing.T) {
 	require.Equal(t, []string{"raise SetRamp"}, s.calls)
 	ramping(s.obs.Versions[0].BuildID, 10)
 	s.readErr = errors.New("away")
-	_, err := r.Once(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.ErrorIs(t, err, s.readErr)
 	require.Equal(t, []string{"raise SetRamp"}, s.calls, "nothing is taken back")
 }

@@ -23,8 +23,8 @@ type refusal struct {
 	until  time.Time
 }
 
-// commit pushes a commit, unless it is to be proposed and was refused a short while ago: that is remembered as a refusal of now.
-func (r *Reconciler) commit(ctx context.Context, commit rollout.Commit) (string, error) {
+// push pushes a commit, unless a protected branch refused the same a short while ago.
+func (r *Reconciler) push(ctx context.Context, commit rollout.Commit) (string, error) {
 	env := commit.Environment.Name
 	if !r.proposes(commit) {
 		delete(r.refused, env)
@@ -66,8 +66,9 @@ func identityOf(commit rollout.Commit) ([sha256.Size]byte, error) {
 	return sha256.Sum256(b), nil
 }
 
-// elsewhere proposes a commit that its branch does not take, where the environment asks for that. What is in it waits: nothing is raised.
-func (r *Reconciler) elsewhere(ctx context.Context, commit rollout.Commit, refused error) error {
+// proposeInstead proposes a commit that its protected branch refused, where the environment asks for that. Nothing is raised
+// until it is merged.
+func (r *Reconciler) proposeInstead(ctx context.Context, commit rollout.Commit, refused error) error {
 	if !r.proposes(commit) || !errors.Is(refused, rollout.ErrProtected) {
 		return refused
 	}

@@ -1,0 +1,225 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// GroupLimits bound the work of groups, so that one Temporal namespace does not hold up the others.
+type GroupLimits struct {
+	// Wait is how long a cycle waits for its groups, all together. Zero: until they are done.
+	Wait time.Duration
+	// Time bounds the work of one group. Zero: no bound.
+	Time time.Duration
+	// Done is called when a group is done that its cycle did not wait for; nil: nobody is told.
+	Done func()
+}
+
+// DefaultGroupLimits are the bounds that a running bot has.
+func DefaultGroupLimits() GroupLimits {
+	return GroupLimits{Wait: 5 * time.Second, Time: 20 * time.Second}
+}
+
+// groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it.
+type groupKey struct{ environment, connection, namespace string }
+
+// group is the due worker deployments of an environment in one Temporal namespace, and what was decided about them.
+type group struct {
+	groupKey
+	env       rollout.EnvironmentWorld
+	judge     Judge
+	snapshots []rollout.Snapshot
+	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is known.
+	blind bool
+	since time.Time
+
+	// begun is when its work began, and cycle which one began it.
+	begun time.Time
+	cycle int
+	// done is closed at the end of its work. What follows is read after that.
+	done chan struct{}
+	// late says that its cycle did not wait for it.
+	late      atomic.Bool
+	took      time.Duration
+	decisions []*Decision
+	// waiting are the worker deployments that it had no time for.
+	waiting []rollout.Name
+	report  Report
+}
+
+// batch is what is committed for one environment: what its groups decided.
+type batch struct {
+	environment string
+	groups      []*group
+	decisions   []*Decision
+	// old says that some was decided on an earlier tip.
+	old bool
+	// tips are those of the tries to commit it.
+	tips []string
+}
+
+func (b *batch) tipsSeen() string { return strings.Join(slices.Compact(b.tips), ", ") }
+
+// running are the groups that are at work.
+type running struct {
+	cycle  int
+	groups map[groupKey]*group
+	// members are the worker deployments in groups.
+	members map[steadyKey]bool
+	// slow are those whose last group its cycle did not wait for until it was done: no cycle waits for the next one.
+	slow map[groupKey]bool
+	all  sync.WaitGroup
+}
+
+// Close waits for groups that are at work. They end with the context of their cycle.
+func (r *Reconciler) Close() { r.running.all.Wait() }
+
+// assess lets the groups work, beside each other, and gives for each environment what is decided when the wait is over.
+// A group that takes longer goes on, and a later cycle gives what it decided; from then on no cycle waits for its
+// namespace, until a group of it is done in time.
+func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[batch] {
+	return func(yield func(batch) bool) {
+		r.start(ctx, groups)
+		over := make(<-chan time.Time)
+		if r.Groups.Wait > 0 {
+			timer := time.NewTimer(r.Groups.Wait)
+			defer timer.Stop()
+			over = timer.C
+		}
+		isOver := false
+		for _, env := range tip.World.Environments {
+			for _, g := range groups {
+				if g.environment != env.Environment.Name || r.running.slow[g.groupKey] || isOver {
+					continue
+				}
+				select {
+				case <-g.done:
+				case <-over:
+					isOver = true
+				}
+			}
+			if !yield(r.collect(env.Environment.Name)) {
+				return
+			}
+		}
+	}
+}
+
+// start begins the work of groups.
+func (r *Reconciler) start(ctx context.Context, groups []*group) {
+	r.running.cycle++
+	for _, g := range groups {
+		if r.running.groups == nil {
+			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{}, map[steadyKey]bool{}
+		}
+		for _, s := range g.snapshots {
+			r.running.members[keyOfSnapshot(s)] = true
+		}
+		g.begun, g.cycle, g.done = time.Now(), r.running.cycle, make(chan struct{})
+		r.running.groups[g.groupKey] = g
+		r.running.all.Go(func() { r.work(ctx, g) })
+	}
+}
+
+// work observes, decides, lowers and deletes for one group.
+func (r *Reconciler) work(ctx context.Context, g *group) {
+	if r.Groups.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Groups.Time)
+		defer cancel()
+	}
+	lower := func(decisions []*Decision) []*Decision { return r.lower(ctx, g, r.check(ctx, decisions, &g.report)) }
+	g.decisions = r.decide(ctx, g, lower)
+	if !g.blind {
+		r.delete(ctx, g)
+	}
+	g.took = time.Since(g.begun)
+	close(g.done)
+	if g.late.Load() && r.Groups.Done != nil {
+		r.Groups.Done()
+	}
+}
+
+// collect gives what the groups of an environment decided that are done.
+func (r *Reconciler) collect(environment string) batch {
+	b := batch{environment: environment}
+	for key, g := range r.running.groups {
+		if key.environment != environment {
+			continue
+		}
+		g.late.Store(true)
+		select {
+		case <-g.done:
+		default:
+			r.running.slow[key] = true
+			continue
+		}
+		delete(r.running.groups, key)
+		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
+		b.groups = append(b.groups, g)
+		b.old = b.old || g.cycle != r.running.cycle
+		b.decisions = append(b.decisions, g.decisions...)
+		r.served(g)
+	}
+	b.decisions = inOrder(b.decisions)
+	return b
+}
+
+// served notes which worker deployments of a group that is done it had time for.
+func (r *Reconciler) served(g *group) {
+	for _, s := range g.snapshots {
+		delete(r.running.members, keyOfSnapshot(s))
+		if slices.Contains(g.waiting, s.Deployment) {
+			r.resync.wait(keyOfSnapshot(s), r.Now())
+		} else {
+			delete(r.resync.waiting, keyOfSnapshot(s))
+		}
+	}
+}
+
+// check drops plans that would do what must never happen. Such a plan is a defect of ours: it is reported loudly, and
+// nothing of it is carried out.
+func (r *Reconciler) check(ctx context.Context, decisions []*Decision, report *Report) []*Decision {
+	var out []*Decision
+	for _, d := range decisions {
+		if never := plan.Never(d.Snapshot, d.Plan); len(never) > 0 {
+			r.drop(ctx, d, "the plan was refused: "+never[0], report)
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// delete asks the server to delete versions whose scale-down is in Git, and decides again where it refused.
+func (r *Reconciler) delete(ctx context.Context, g *group) {
+	for i, d := range g.decisions {
+		var answers []rollout.Deletion
+		for _, id := range d.Plan.Deletions {
+			done, err := r.Versions.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
+			if err != nil {
+				r.notDone(ctx, d, &g.report, fmt.Errorf("delete version %s: %w", id, err))
+				continue
+			}
+			r.Log.InfoContext(ctx, "asked to delete version", "deployment", d.Plan.Deployment.String(), "buildID", id, "refused", done.Refused)
+			answers = append(answers, done)
+		}
+		if len(answers) > 0 {
+			g.report.did(d)
+			s := d.Snapshot
+			s.Deletions = slices.Concat(s.Deletions, answers)
+			g.decisions[i] = Decide(ctx, g.judge, s)
+			g.decisions[i].acted = true
+			r.tell(ctx, g.decisions[i])
+		}
+	}
+}

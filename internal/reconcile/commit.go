@@ -1,0 +1,145 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// commit writes what was decided for an environment with one commit, and gives the decisions that it is about. Where the
+// branch is protected, the commit is proposed instead, if the environment asks for that.
+func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) ([]*Decision, error) {
+	if env.Unrecorded { // its records cannot be read: nothing is written on top of them
+		return decisions, nil
+	}
+	decisions = Admit(ctx, r.JudgeFor(env), decisions)
+	release, err := r.repository.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	decisions, dropped, unread := withManifests(ctx, tip, decisions)
+	report.note(dropped...)
+	wrote, err := r.write(ctx, env, decisions, report)
+	if err != nil {
+		err = r.proposeInstead(ctx, wrote.commit, err)
+	}
+	release()
+	if err != nil {
+		return nil, err
+	}
+	if wrote.hash != "" {
+		report.Commits = append(report.Commits, wrote.hash)
+		r.Log.InfoContext(ctx, "committed", "environment", env.Environment.Name, "commit", wrote.hash, "files", len(wrote.commit.Changes))
+		r.last = withRecords(r.last, env.Environment.Name, wrote.decisions)
+	}
+	if wrote.hash == "" && raises(wrote.decisions) && !r.unmoved(ctx, env) {
+		return nil, fmt.Errorf("the branch moved since the last commit: traffic not raised: %w", rollout.ErrMoved)
+	}
+	if unread != nil { // it keeps no other's traffic where it is
+		r.Log.WarnContext(ctx, "manifests could not be read", "environment", env.Environment.Name, "error", unread)
+		report.more(r.Now())
+	}
+	return wrote.decisions, nil
+}
+
+// unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person committed
+// meanwhile counts.
+func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) bool {
+	tip, err := r.tip(ctx)
+	if err != nil {
+		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is not raised", "error", err)
+		return false
+	}
+	now, ok := tip.environment(env.Environment.Name)
+	return ok && now.Base == env.Base
+}
+
+// stillHold gives the decisions that hold on another tip than they were made on. Those whose spec, policies or neighbors
+// moved are made again on the same observation; those whose record moved, or of which something was carried out, are left
+// to the next cycle, which observes them anew.
+func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report *Report) batch {
+	env, ok := tip.environment(b.environment)
+	if !ok {
+		report.note(b.decisions...)
+		b.decisions = nil
+		return b
+	}
+	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
+	var kept, moved []*Decision
+	for _, d := range b.decisions {
+		row := tip.row(keyOf(d))
+		switch {
+		case row == nil, recordOf(row) != d.Snapshot.Record.Tree:
+			r.leave(ctx, d, report)
+		case inputsOfKnown(row, *shared, hash) == inputsOf(&d.Snapshot, *shared, hash) && !d.newcomer():
+			kept = append(kept, d)
+		case d.acted:
+			r.leave(ctx, d, report)
+		default:
+			moved = append(moved, d)
+		}
+	}
+	b.decisions = inOrder(kept, r.decideAgain(ctx, tip, env, moved, report))
+	return b
+}
+
+// newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names Deployments.
+func (d *Decision) newcomer() bool {
+	_, starts := d.starts()
+	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool { return w.Op == rollout.CreateVersion })
+}
+
+// decideAgain makes decisions again on another tip, on the same observations. Where another question would have to be
+// asked, and where traffic would be lowered, the next cycle does it.
+func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.EnvironmentWorld, moved []*Decision, report *Report) []*Decision {
+	var rows []*rollout.Known
+	for _, d := range moved {
+		rows = append(rows, tip.row(keyOf(d)))
+	}
+	loaded, err := r.load(ctx, tip, env, rows)
+	if err != nil {
+		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name, "error", err)
+	}
+	judge := r.JudgeFor(env)
+	var out []*Decision
+	for _, d := range moved {
+		at := slices.IndexFunc(loaded, func(s rollout.Snapshot) bool { return s.Deployment == d.Snapshot.Deployment })
+		if at < 0 {
+			r.leave(ctx, d, report)
+			continue
+		}
+		s := withObservation(loaded[at], d.Snapshot)
+		again := Decide(ctx, judge, s)
+		if !reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot)) || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
+			r.leave(ctx, d, report)
+			continue
+		}
+		out = append(out, again)
+	}
+	return out
+}
+
+// leave leaves a worker deployment to the next cycle.
+func (r *Reconciler) leave(ctx context.Context, d *Decision, report *Report) {
+	r.Log.DebugContext(ctx, "the repository moved: decided again in the next cycle", "deployment", d.Plan.Deployment.String())
+	delete(r.resync.rows, keyOf(d))
+	report.more(r.Now())
+}
+
+// withObservation is a snapshot of the repository with what another one knows from elsewhere.
+func withObservation(s, seen rollout.Snapshot) rollout.Snapshot {
+	s.Now, s.Limits, s.Facts, s.Cluster, s.GateInputs = seen.Now, seen.Limits, seen.Facts, seen.Cluster, seen.GateInputs
+	s.Observation, s.FirstRead, s.NamespaceThere, s.Lost = seen.Observation, seen.FirstRead, seen.NamespaceThere, seen.Lost
+	return s
+}
+
+func recordOf(k *rollout.Known) string {
+	if k.Full != nil {
+		return k.Full.Record.Tree
+	}
+	return k.Tree
+}

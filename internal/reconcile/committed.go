@@ -1,0 +1,58 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// withRecords is a reading with what was just committed on top of it: while the repository is away, what the bot did itself is no drift.
+func withRecords(was *reading, environment string, decisions []*Decision) *reading {
+	if was == nil {
+		return nil
+	}
+	env, ok := was.environment(environment)
+	if !ok {
+		return was
+	}
+	known, since := env.Known, slices.Clip(was.committed[environment])
+	for _, d := range decisions {
+		if at, ok := rollout.KnownAt(known, d.Plan.Deployment); ok && d.Plan.Record != nil {
+			s := asRead(d.Snapshot) // what fills a brief one in has the record of before
+			if full := known[at].Full; full != nil {
+				s = *full
+			}
+			s.Record.Routing = &v1alpha1.Routing{Spec: *d.Plan.Record}
+			since = append(since, &rollout.Known{Deployment: s.Deployment, Full: &s})
+		}
+	}
+	out := *was
+	out.committed = maps.Clone(was.committed)
+	if out.committed == nil {
+		out.committed = map[string][]*rollout.Known{}
+	}
+	out.committed[environment] = since
+	return &out
+}
+
+// withCommitted is an environment that was read last, with what was committed since.
+func (of *reading) withCommitted(env rollout.EnvironmentWorld) rollout.EnvironmentWorld {
+	if since := of.committed[env.Environment.Name]; len(since) > 0 {
+		env.Known = slices.Clone(env.Known)
+		for _, k := range since {
+			if at, ok := rollout.KnownAt(env.Known, k.Deployment); ok {
+				env.Known[at] = k
+			}
+		}
+	}
+	return env
+}
+
+// asRead is a snapshot as it came from the repository.
+func asRead(s rollout.Snapshot) rollout.Snapshot {
+	s.Observation, s.FirstRead, s.Deletions, s.Facts, s.GateInputs = rollout.Observation{}, nil, nil, nil, nil
+	s.Failure, s.Review, s.Approver, s.Cluster = nil, nil, nil, nil
+	return s
+}

@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// DefaultBatchSize is how many worker deployments of an environment one cycle decides unless the Reconciler says otherwise.
+// Temporal describes some 50 in a second, and traffic is not raised on facts that are a minute old.
+const DefaultBatchSize = 1000
+
+// due finds the worker deployments that need a look, loads them, and groups them by environment and Temporal namespace.
+// What cannot be loaded is in the error, and due again in the next cycle.
+func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*group, error) {
+	r.resync.forgetGone(tip.World)
+	resting := make([][]*entry, len(tip.World.Environments))
+	due := make([][]*rollout.Known, len(tip.World.Environments))
+	for i, env := range tip.World.Environments {
+		due[i], resting[i] = r.split(env)
+	}
+	r.resync.askLists(ctx, r.Lister, r.Log)
+	var groups []*group
+	var errs []error
+	for i, env := range tip.World.Environments {
+		rows := append(due[i], r.moved(ctx, env, resting[i])...)
+		snapshots, err := r.load(ctx, tip, env, r.batchOf(env, rows, report))
+		errs = append(errs, err)
+		groups = append(groups, r.group(env, snapshots)...)
+	}
+	return groups, errors.Join(errs...)
+}
+
+// split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest until
+// Temporal or the cluster says that they moved. Those in a group that still runs are neither.
+func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*entry) {
+	name, now := env.Environment.Name, r.Now()
+	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
+	for _, k := range env.Known {
+		key := steadyKey{name, k.Deployment}
+		if r.running.members[key] {
+			continue
+		}
+		e := r.resync.rows[key]
+		if e == nil || r.Lister == nil || !e.same(k, shared, hash) || !now.Before(e.until) || r.failures[k.Deployment] != nil {
+			due = append(due, k)
+			continue
+		}
+		if e.list == nil {
+			e.list = r.resync.list(connectionOf(k), hash, e.temporalNamespace)
+		}
+		e.list.used = true
+		resting = append(resting, e)
+	}
+	return due, resting
+}
+
+// moved gives the resting worker deployments whose traffic or pods moved.
+func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld, resting []*entry) (moved []*rollout.Known) {
+	pods := r.looksAtPods(env) && r.resync.podsMoved(env.Environment.Name, r.Cluster.Changes())
+	for _, e := range resting {
+		e.podsMoved = e.podsMoved || pods && e.pods.moved(ctx, r.Cluster)
+		if e.trafficMoved() || e.podsMoved {
+			moved = append(moved, e.row)
+		}
+	}
+	return moved
+}
+
+// batchOf gives the rows that this cycle decides, at most BatchSize: those that waited longest first, then those that have
+// a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
+func (r *Reconciler) batchOf(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
+	most := cmp.Or(r.BatchSize, DefaultBatchSize)
+	if r.proposes(rollout.Commit{Environment: env.Environment}) {
+		most = math.MaxInt
+	}
+	since := func(k *rollout.Known) time.Time {
+		return r.resync.waiting[steadyKey{env.Environment.Name, k.Deployment}]
+	}
+	slices.SortFunc(rows, func(a, b *rollout.Known) int {
+		return cmp.Or(first(!since(a).IsZero(), !since(b).IsZero()), since(a).Compare(since(b)),
+			first(recorded(a), recorded(b)), a.Deployment.Compare(b.Deployment))
+	})
+	if len(rows) <= most {
+		return rows
+	}
+	for _, k := range rows[most:] {
+		r.resync.wait(steadyKey{env.Environment.Name, k.Deployment}, r.Now())
+	}
+	report.more(r.Now())
+	return rows[:most]
+}
+
+// first puts true before false.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func recorded(k *rollout.Known) bool {
+	return k.Tree != "" || k.Full != nil && k.Full.Record.Tree != ""
+}
+
+// load reads what files say of worker deployments, and adds what else is known of them beside Temporal.
+func (r *Reconciler) load(ctx context.Context, tip reading, env rollout.EnvironmentWorld, rows []*rollout.Known) ([]rollout.Snapshot, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	release, err := r.repository.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	snapshots, err := tip.load(ctx, tip.Brief(env.Environment.Name, rows))
+	for i := range snapshots {
+		snapshots[i].Failure = r.failures[snapshots[i].Deployment]
+	}
+	r.review(env, snapshots)
+	return r.withOrigins(ctx, env, snapshots), err
+}
+
+// review fills in what became of proposals.
+func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) {
+	if r.Proposer == nil {
+		return
+	}
+	reviews, approvers := r.Proposer.Reviews(env.Environment.Name), r.Proposer.Approvers(env.Environment.Name)
+	for i := range snapshots {
+		if is, ok := reviews[snapshots[i].Deployment]; ok {
+			snapshots[i].Review = &is
+		}
+		if is, ok := approvers[snapshots[i].Deployment]; ok && env.ByOther {
+			snapshots[i].Approver = &is
+		}
+	}
+}
+
+// group divides an environment's snapshots by the Temporal namespaces that they are read from. Those whose namespace still
+// has a group at work wait for it.
+func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
+	hash := connectionHash()
+	for _, s := range snapshots {
+		key := groupKey{environment: env.Environment.Name}
+		if conn := plan.ConnectionOf(s); conn != nil {
+			key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
+		}
+		if r.running.groups[key] != nil {
+			r.resync.wait(keyOfSnapshot(s), r.Now())
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
+		if at < 0 {
+			at, groups = len(groups), append(groups, &group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded, report: newReport()})
+		}
+		groups[at].snapshots = append(groups[at].snapshots, s)
+	}
+	return groups
+}
+
+func connectionOf(k *rollout.Known) *v1alpha1.Connection {
+	if k.Full != nil {
+		return k.Full.Connection
+	}
+	return k.Connection
+}
+
+func keyOfSnapshot(s rollout.Snapshot) steadyKey { return steadyKey{s.Environment.Name, s.Deployment} }

@@ -1,0 +1,269 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// never is a delay of a Temporal namespace that does not answer.
+const never = time.Hour
+
+// spread is a fleet whose worker deployments are in Temporal namespaces that answer after a delay.
+type spread struct {
+	*fleet
+	mu     sync.Mutex
+	delays map[string]time.Duration
+}
+
+// newSpread makes a worker deployment in each of the namespaces, which may be the same. All ramp, and are healthy.
+func newSpread(t *testing.T, namespaces ...string) *spread {
+	s := &spread{fleet: newFleet(t, len(namespaces)), delays: map[string]time.Duration{}}
+	for i, namespace := range namespaces {
+		s.world.Environments[0].Deployments[i].Spec.Spec.WorkerOptions.TemporalNamespace = namespace
+	}
+	s.now = time.Now()
+	return s
+}
+
+func (s *spread) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	s.mu.Lock()
+	delay := s.delays[ask.TemporalNamespace]
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return rollout.Observation{At: time.Now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "no answer"}}
+	case <-time.After(delay):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.fleet.Observe(ctx, conn, ask)
+	o.At = time.Now()
+	return o
+}
+
+func (s *spread) Judge(ctx context.Context, snapshot rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fleet.Judge(ctx, snapshot, p)
+}
+
+func (s *spread) Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fleet.Lower(ctx, on, call)
+}
+
+func (s *spread) reconciler() *Reconciler {
+	r := s.fleet.reconciler()
+	r.Observer, r.Router, r.Metrics, r.Parallel, r.Now = s, s, nil, 16, time.Now
+	r.JudgeFor = func(rollout.EnvironmentWorld) Judge { return s }
+	r.Groups = DefaultGroupLimits()
+	return r
+}
+
+// committed are the worker deployments that a commit is about, by their names.
+func committed(c rollout.Commit) string {
+	names := map[string]bool{}
+	var out []string
+	for _, f := range c.Changes {
+		name, _, _ := strings.Cut(strings.TrimPrefix(f.Path, "deploy/shop/"), "/")
+		if strings.HasPrefix(name, "w") && !names[name] {
+			names[name], out = true, append(out, name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// A Temporal namespace that does not answer costs those of other namespaces neither a rollback nor a commit, and time only
+// once. When it answers again, its worker deployments are committed by the next cycle, which is rung for.
+func TestHangingNamespaceHoldsNoOtherUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "well", "hung", "well")
+		s.delays["hung"] = never
+		s.verdicts[s.name(2)] = rollback("rollout.canary")
+		r := s.reconciler()
+		var rung atomic.Int32
+		r.Groups.Done = func() { rung.Add(1) }
+		cycle := func() time.Duration {
+			begin := time.Now()
+			_, err := r.Cycle(t.Context())
+			require.NoError(t, err)
+			return time.Since(begin)
+		}
+		require.Equal(t, r.Groups.Wait, cycle(), "it is waited for once")
+		require.Equal(t, []string{"lower w002"}, s.events)
+		require.Len(t, s.commits, 1)
+		require.Equal(t, "w000 w002", committed(s.commits[0]))
+		require.Zero(t, cycle(), "and not again")
+
+		time.Sleep(r.Groups.Time)
+		synctest.Wait()
+		require.EqualValues(t, 1, rung.Load())
+		s.delays["hung"] = time.Second
+		require.Zero(t, cycle(), "what it could not read is decided, and it is asked again")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 2, rung.Load())
+		before := len(s.commits)
+		require.Zero(t, cycle())
+		require.Contains(t, committed(s.commits[before]), "w001")
+		require.Equal(t, 2*time.Second, cycle(), "it is waited for again, since it is quick")
+		r.Close()
+	})
+}
+
+// A late group lowers at once, whatever the cycles do meanwhile.
+func TestLateGroupLowersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "well", "slow")
+		s.delays["slow"] = 4 * time.Second // for each of two questions
+		s.verdicts[s.name(1)] = rollback("rollout.canary")
+		r := s.reconciler()
+		_, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, s.events)
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"lower w001"}, s.events)
+		_, err = r.Cycle(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "w001", committed(s.commits[1]))
+		require.Contains(t, s.commits[1].Message, "lower", "what it did is recorded")
+		r.Close()
+	})
+}
+
+// Ten namespaces take the time of the slowest, not the sum.
+func TestNamespacesAreReadBesideEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var namespaces []string
+		for i := range 10 {
+			namespaces = append(namespaces, fmt.Sprint("n", i))
+		}
+		s := newSpread(t, namespaces...)
+		for i, n := range namespaces {
+			s.delays[n] = time.Duration(i) * 200 * time.Millisecond
+		}
+		begin := time.Now()
+		report, err := s.reconciler().Cycle(t.Context())
+		require.NoError(t, err)
+		require.Len(t, report.Decisions, 10)
+		require.Equal(t, 2*1800*time.Millisecond, time.Since(begin), "two questions of the slowest")
+	})
+}
+
+// slowLister is a Lister of which one namespace does not answer.
+type slowLister struct{ hung string }
+
+func (l slowLister) List(ctx context.Context, _ v1alpha1.Connection, namespace string) (*rollout.Listing, error) {
+	if namespace == l.hung {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &rollout.Listing{}, nil
+}
+
+// A list that does not come is waited for once, for a short time.
+func TestListThatDoesNotComeHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := resync{}
+		hash := connectionHash()
+		ask := func() time.Duration {
+			for _, n := range []string{"hung", "well"} {
+				table.list(&v1alpha1.Connection{}, hash, n).used = true
+			}
+			begin := time.Now()
+			table.askLists(t.Context(), slowLister{"hung"}, discard)
+			return time.Since(begin)
+		}
+		require.Equal(t, listPatience, ask())
+		require.Zero(t, ask())
+		require.Nil(t, table.lists[0].now)
+		require.NotNil(t, table.lists[1].now)
+		time.Sleep(listTime)
+		synctest.Wait()
+		require.Zero(t, ask())
+		time.Sleep(listTime)
+	})
+}
+
+// budget is a Temporal whose counts take a second, of which so many are allowed in one.
+type budget struct {
+	*spread
+	limiter *rate.Limiter
+	slots   chan struct{}
+	reads   map[string]int
+}
+
+func (b *budget) Slot(ctx context.Context, _ v1alpha1.Connection, _ string) (func(), error) {
+	select {
+	case b.slots <- struct{}{}:
+		return func() { <-b.slots }, nil
+	case <-ctx.Done():
+		return nil, errors.New("no slot")
+	}
+}
+
+func (b *budget) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	if len(ask.Queues) > 0 || len(ask.OpenPinned) > 0 || len(ask.InUse) > 0 {
+		if err := b.limiter.Wait(ctx); err != nil {
+			return rollout.Observation{At: time.Now(), Problem: &rollout.Problem{Busy: true, Message: err.Error()}}
+		}
+	}
+	o := b.spread.Observe(ctx, conn, ask)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o.Problem == nil {
+		b.reads[ask.Deployment.Name]++
+	}
+	return o
+}
+
+// With 150 worker deployments in motion in a namespace that has time for few, all are decided in turn: after three times
+// the time that one look at each takes, each was looked at, and none much more often than the others.
+func TestEachOfManyHasItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, each = 150, 4 // per second
+		s := newSpread(t, strings.Fields(strings.Repeat("busy ", many))...)
+		b := &budget{spread: s, limiter: rate.NewLimiter(each, each), slots: make(chan struct{}, each), reads: map[string]int{}}
+		s.delays["busy"] = time.Second
+		r := s.reconciler()
+		r.Observer, r.Slots, r.SlotPatience = b, b, DefaultSlotPatience
+		begin := time.Now()
+		decided := map[string]int{}
+		for time.Since(begin) < 3*many/each*2*time.Second { // two questions each
+			report, err := r.Cycle(t.Context())
+			require.NoError(t, err)
+			for _, d := range report.Decisions {
+				if d.Snapshot.Observation.Problem == nil {
+					decided[d.Snapshot.Deployment.Name]++
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		require.Len(t, decided, many)
+		least, most := many, 0
+		for _, n := range decided {
+			least, most = min(least, n), max(most, n)
+		}
+		require.LessOrEqual(t, most-least, 1, "each has its turn before any has another one")
+		require.GreaterOrEqual(t, least, 2)
+		r.Close()
+	})
+}

@@ -1,0 +1,155 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal.
+func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) error {
+	if env.Unrecorded { // traffic was lowered, and its record cannot be read
+		report.note(decisions...)
+	} else {
+		if !r.confirmed(ctx, env, decisions) {
+			return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
+		}
+		for _, d := range decisions {
+			report.made = append(report.made, Made{Decision: d, Done: r.carryOut(ctx, d, report)})
+		}
+	}
+	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
+	return nil
+}
+
+// carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
+func (r *Reconciler) carryOut(ctx context.Context, d *Decision, report *Report) (done bool) {
+	failed := false
+	for _, g := range d.Plan.Gates {
+		if err := r.Versions.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
+			r.notDone(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
+			failed = true
+		} else {
+			done = true
+		}
+	}
+	if d.Plan.Raise != nil && r.tooOld(d) {
+		// It is decided again in the next cycle, on facts of then.
+		r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
+		report.more(r.Now())
+		r.resync.wait(keyOf(d), r.Now())
+		return done
+	}
+	if d.Plan.Raise != nil {
+		err := r.Router.Raise(ctx, SubjectOf(d.Snapshot), *d.Plan.Raise)
+		if r.absence.noteSet(d, *d.Plan.Raise, err); err != nil {
+			r.notDone(ctx, d, report, fmt.Errorf("raise traffic: %w", err))
+			failed = true
+		} else {
+			r.Log.InfoContext(ctx, "raised traffic", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
+			done = true
+		}
+	}
+	batches := r.startBatches(ctx, d, report)
+	if !failed && !batches.failed && d.Plan.Row != "" {
+		delete(r.failures, d.Plan.Deployment)
+		delete(report.problems, d.Plan.Deployment)
+	}
+	return done || batches.started
+}
+
+// tooOld reports whether what a decision was made on is too old by now to raise on it.
+func (r *Reconciler) tooOld(d *Decision) bool {
+	return r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge
+}
+
+// raises reports whether something is to be raised, or moved to another version.
+func raises(decisions []*Decision) bool {
+	return slices.ContainsFunc(decisions, func(d *Decision) bool { return d.Plan.Raise != nil || len(d.Plan.Batches) > 0 })
+}
+
+// confirmed reads the specs' branch again where the output is on another one: the push did not compare it.
+func (r *Reconciler) confirmed(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) bool {
+	if env.Environment.Output.Branch == "" {
+		return true
+	}
+	specs := map[string]string{}
+	for _, d := range decisions {
+		if d.Plan.Raise != nil || len(d.Plan.Batches) > 0 {
+			for _, f := range d.Snapshot.SpecFiles() {
+				specs[f.Path] = f.Blob
+			}
+		}
+	}
+	if len(specs) == 0 {
+		return true
+	}
+	release, err := r.repository.take(ctx)
+	if err != nil {
+		return false
+	}
+	defer release()
+	ok, err := r.Committer.Confirm(ctx, specs)
+	if err != nil {
+		r.Log.WarnContext(ctx, "the specs' branch could not be read again: traffic is not raised", "error", err)
+	}
+	return ok && err == nil
+}
+
+// SubjectOf is the worker deployment of a snapshot that was observed, as calls to Temporal name it.
+func SubjectOf(s rollout.Snapshot) Subject {
+	return Subject{Connection: *plan.ConnectionOf(s), Deployment: s.Deployment, TemporalNamespace: plan.TemporalNamespace(s),
+		Identity: s.Environment.ManagerIdentity}
+}
+
+// coarse is an error whose words are for the log alone: Git gets what kind of failure it is.
+type coarse interface {
+	error
+	Coarse() string
+}
+
+// notDone notes that a call failed. One that came too late, or that Temporal was too busy for, is no failure: the next cycle
+// decides again.
+func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) {
+	if errors.Is(err, rollout.ErrStale) {
+		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
+		return
+	}
+	if errors.Is(err, rollout.ErrBusy) {
+		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment", d.Plan.Deployment.String(), "error", err)
+		return
+	}
+	message := err.Error()
+	var hidden coarse
+	if errors.As(err, &hidden) {
+		message = hidden.Coarse()
+		r.Log.ErrorContext(ctx, "call to Temporal failed", "deployment", d.Plan.Deployment.String(), "error", err)
+	}
+	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: message})
+}
+
+// fail notes that a plan was not carried out, for the report and the next status.
+func (r *Reconciler) fail(ctx context.Context, d *Decision, report *Report, p rollout.Problem) {
+	report.problems[d.Plan.Deployment] = &p
+	report.Failures[d.Plan.Deployment.String()] = p.Message
+	r.Log.ErrorContext(ctx, "plan not carried out", "deployment", d.Plan.Deployment.String(), "reason", string(p.Reason), "error", p.Message)
+}
+
+// propose brings what is proposed to people in line with what was decided.
+func (r *Reconciler) propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) {
+	if r.Proposer == nil {
+		return
+	}
+	release, err := r.repository.take(ctx)
+	if err != nil {
+		return
+	}
+	defer release()
+	if r.Proposer.Propose(ctx, env, decisions) {
+		report.Again, report.NextDue = true, earlier(report.NextDue, r.Now())
+	}
+}

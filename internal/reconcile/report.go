@@ -1,0 +1,79 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Report says what a cycle did.
+type Report struct {
+	World rollout.World `json:"-"`
+	// Commits that were pushed.
+	Commits []string `json:"commits,omitempty"`
+	// Decisions by environment, in the order of the world.
+	Decisions []*Decision `json:"decisions,omitempty"`
+	// LookedAt is how many worker deployments were decided.
+	LookedAt int `json:"lookedAt"`
+	// Failures of single worker deployments; the others went on.
+	Failures map[string]string `json:"failures,omitempty"`
+	// NextDue is when a decision changes by itself; zero: never.
+	NextDue time.Time `json:"nextDue,omitzero"`
+	// Again says that people answered, or were told, something that the next cycle should know at once.
+	Again bool `json:"again,omitempty"`
+	// More says that worker deployments are due that this cycle did not decide, so the next one should follow at once.
+	More bool `json:"more,omitempty"`
+
+	made     []Made
+	problems map[rollout.Name]*rollout.Problem
+}
+
+func newReport() Report {
+	return Report{Failures: map[string]string{}, problems: map[rollout.Name]*rollout.Problem{}}
+}
+
+// merge takes over what groups reported.
+func (report *Report) merge(b batch) {
+	for _, g := range b.groups {
+		report.made = append(report.made, g.report.made...)
+		maps.Copy(report.Failures, g.report.Failures)
+		maps.Copy(report.problems, g.report.problems)
+	}
+}
+
+// more asks for another cycle at once.
+func (report *Report) more(now time.Time) {
+	report.More, report.NextDue = true, earlier(report.NextDue, now)
+}
+
+// note keeps decisions for the decision log. Nothing was carried out of them, or nothing is known of it.
+func (report *Report) note(decisions ...*Decision) {
+	for _, d := range decisions {
+		report.made = append(report.made, Made{Decision: d})
+	}
+}
+
+// did keeps a decision for the decision log of which something was carried out.
+func (report *Report) did(d *Decision) {
+	report.made = append(report.made, Made{Decision: d, Done: true})
+}
+
+// end hands the decisions of a cycle to the decision log, and keeps its failures for the next statuses.
+func (r *Reconciler) end(ctx context.Context, report *Report) {
+	if r.Decisions != nil && len(report.made) > 0 {
+		r.Decisions.Record(ctx, report.made)
+	}
+	if r.failures == nil {
+		r.failures = map[rollout.Name]*rollout.Problem{}
+	}
+	maps.Copy(r.failures, report.problems)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,177 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// DefaultPatience is how long a cycle waits for the repository unless the Reconciler says otherwise.
+const DefaultPatience = 15 * time.Second
+
+// reading is the repository at one moment, and what loads its worker deployments. It stays usable while the repository is
+// read again.
+type reading struct {
+	rollout.Survey
+	// load completes snapshots, in their order. With an error it leaves out those that it could not read.
+	load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)
+	// at is when it was read.
+	at time.Time
+	// committed are the worker deployments that the bot wrote since, as it wrote them, by environment.
+	committed map[string][]*rollout.Known
+}
+
+// environment finds an environment by its name.
+func (of *reading) environment(name string) (rollout.EnvironmentWorld, bool) {
+	at := slices.IndexFunc(of.World.Environments, func(e rollout.EnvironmentWorld) bool { return e.Environment.Name == name })
+	if at < 0 {
+		return rollout.EnvironmentWorld{}, false
+	}
+	return of.World.Environments[at], true
+}
+
+// survey reads the branch's tip. While the repository is away it lowers traffic by what was read last.
+func (r *Reconciler) survey(ctx context.Context, report *Report) (reading, error) {
+	if r.Prefetcher != nil {
+		r.Prefetcher.Begin()
+	}
+	var tip reading
+	err := r.pauses.pausing("", r.Now())
+	if err == nil {
+		tip, err = r.waitForTip(ctx, report)
+		r.absence.noteRead(r.Now(), err)
+		r.pauses.note("", r.Now(), err)
+	}
+	if gone := r.notOurs(); err != nil && gone != nil {
+		return tip, fmt.Errorf("%w: %w", gone, err)
+	}
+	if err != nil {
+		return tip, errors.Join(err, r.lowerBlind(ctx, report))
+	}
+	return r.keep(tip), nil
+}
+
+// surveyAgain reads the tip once more in a cycle, before a try, from 0.
+func (r *Reconciler) surveyAgain(ctx context.Context, try int) (reading, error) {
+	if try > 0 {
+		if err := sleep(ctx, Backoff(try)); err != nil {
+			return reading{}, err
+		}
+	}
+	tip, err := r.tip(ctx)
+	if err != nil {
+		return tip, err
+	}
+	return r.keep(tip), nil
+}
+
+// waitForTip reads the tip. A repository that does not answer, or answers slowly, does not keep broken builds their traffic.
+func (r *Reconciler) waitForTip(ctx context.Context, report *Report) (reading, error) {
+	if r.last == nil {
+		return r.tip(ctx)
+	}
+	type answer struct {
+		tip reading
+		err error
+	}
+	came := make(chan answer, 1)
+	go func() {
+		tip, err := r.tip(ctx)
+		came <- answer{tip, err}
+	}()
+	patience := time.NewTicker(cmp.Or(r.Patience, DefaultPatience))
+	defer patience.Stop()
+	for {
+		select {
+		case a := <-came:
+			return a.tip, a.err
+		case <-patience.C:
+			r.Log.WarnContext(ctx, "the repository does not answer yet: traffic is lowered by what was read last")
+			if err := r.lowerBlind(ctx, report); err != nil && ctx.Err() == nil {
+				r.Log.ErrorContext(ctx, "traffic could not be lowered while the repository is away", "error", err)
+			}
+		}
+	}
+}
+
+// tip reads the branch: all of it where each worker deployment is observed in every cycle, else in brief.
+func (r *Reconciler) tip(ctx context.Context) (reading, error) {
+	release, err := r.repository.take(ctx)
+	if err != nil {
+		return reading{}, err
+	}
+	defer release()
+	if r.Surveyor != nil && r.Lister != nil {
+		survey, load, err := r.Surveyor.Survey(ctx)
+		return reading{Survey: survey, load: load}, err
+	}
+	world, err := r.Source.Read(ctx)
+	survey, load := Surveyed(world)
+	return reading{Survey: survey, load: load}, err
+}
+
+// keep keeps a reading for when the repository is away.
+func (r *Reconciler) keep(tip reading) reading {
+	tip.at = r.Now()
+	r.last = &tip
+	return tip
+}
+
+// Surveyed gives a world that was read as a whole as a survey.
+func Surveyed(world rollout.World) (survey rollout.Survey, load func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error)) {
+	world.Environments = slices.Clone(world.Environments)
+	for i := range world.Environments {
+		env := &world.Environments[i]
+		env.Known = make([]*rollout.Known, len(env.Deployments))
+		for k := range env.Deployments {
+			env.Known[k] = &rollout.Known{Deployment: env.Deployments[k].Deployment, Full: &env.Deployments[k]}
+		}
+		if len(env.Deployments) > 0 {
+			env.Waivers = env.Deployments[0].Waivers
+		}
+	}
+	brief := func(_ string, known []*rollout.Known) []rollout.Snapshot {
+		out := make([]rollout.Snapshot, len(known))
+		for i, k := range known {
+			out[i] = *k.Full
+		}
+		return out
+	}
+	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context, s []rollout.Snapshot) ([]rollout.Snapshot, error) { return s, nil }
+}
+
+// Backoff is the pause before a try, from 1. It doubles from 50 ms, with jitter so that two writers do not keep meeting.
+func Backoff(try int) time.Duration {
+	d := 50 * time.Millisecond << try
+	return d/2 + rand.N(d/2)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// row finds a worker deployment; nil: it is not there.
+func (of *reading) row(key steadyKey) *rollout.Known {
+	env, ok := of.environment(key.Env)
+	if !ok {
+		return nil
+	}
+	at, ok := rollout.KnownAt(env.Known, key.Name)
+	if !ok {
+		return nil
+	}
+	return env.Known[at]
+}
