@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/bundles"
-	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
@@ -83,18 +81,18 @@ func (j *judges) facts() map[string]rollout.Fact {
 
 // judged takes over the bot's own policies each time that the repository is read, whether or not that works.
 type judged struct {
-	readable
+	specSource
 	judges *judges
 }
 
 func (s judged) Read(ctx context.Context) (rollout.World, error) {
 	s.judges.pin()
-	return s.readable.Read(ctx)
+	return s.specSource.Read(ctx)
 }
 
 func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
 	s.judges.pin()
-	return s.readable.Survey(ctx)
+	return s.specSource.Survey(ctx)
 }
 
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.

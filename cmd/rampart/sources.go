@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// readable is what a planner reads specs and records from.
-type readable interface {
+// specSource is what a planner reads specs and records from.
+type specSource interface {
 	reconcile.Source
 	reconcile.Surveyor
 	reconcile.CommitHistory
@@ -19,12 +19,12 @@ type readable interface {
 }
 
 var (
-	_ readable = (*gitops.Repository)(nil)
-	_ readable = folder{}
+	_ specSource = (*gitops.Repository)(nil)
+	_ specSource = folder{}
 )
 
 // source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
-func (a *app) source(f repositoryFlags) (source readable, close func() error, err error) {
+func (a *app) source(f repositoryFlags) (source specSource, close func() error, err error) {
 	if f.url == "" {
 		if err := isFolder(a.dir); err != nil {
 			return nil, nil, err
@@ -73,7 +73,7 @@ func (folder) Recorded(context.Context, v1alpha1.Environment, []rollout.LostVers
 func (a *app) only(s reconcile.Source) reconcile.Source { return oneEnvironment{s, a.env} }
 
 // onlyOf is what a planner reads for --env.
-func (a *app) onlyOf(s readable) readable { return oneSurveyed{s, a.env} }
+func (a *app) onlyOf(s specSource) specSource { return oneSurveyed{s, a.env} }
 
 type oneEnvironment struct {
 	reconcile.Source
@@ -89,16 +89,16 @@ func (s oneEnvironment) Read(ctx context.Context) (rollout.World, error) {
 }
 
 type oneSurveyed struct {
-	readable
+	specSource
 	name string
 }
 
 func (s oneSurveyed) Read(ctx context.Context) (rollout.World, error) {
-	return oneEnvironment{s.readable, s.name}.Read(ctx)
+	return oneEnvironment{s.specSource, s.name}.Read(ctx)
 }
 
 func (s oneSurveyed) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
-	survey, load, err := s.readable.Survey(ctx)
+	survey, load, err := s.specSource.Survey(ctx)
 	if err != nil {
 		return survey, load, err
 	}

@@ -23,7 +23,7 @@ const parallel = 16
 
 // ends are what a planner reads from and asks.
 type ends struct {
-	source   readable
+	source   specSource
 	observer reconcile.Observer
 	judges   *judges
 	// pods is nil where no cluster is read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -52,8 +53,15 @@ type group struct {
 	took      time.Duration
 	decisions []*Decision
 	// waiting are the worker deployments that it had no time for.
-	waiting []rollout.Name
+	waiting map[rollout.Name]bool
 	report  Report
+}
+
+func (g *group) wait(n rollout.Name) {
+	if g.waiting == nil {
+		g.waiting = map[rollout.Name]bool{}
+	}
+	g.waiting[n] = true
 }
 
 // batch is what is committed for one environment: what its groups decided.
@@ -61,6 +69,8 @@ type batch struct {
 	environment string
 	groups      []*group
 	decisions   []*Decision
+	// waiting are the worker deployments that there was no time for.
+	waiting map[rollout.Name]bool
 	// old says that some was decided on an earlier tip.
 	old bool
 	// tips are those of the tries to commit it.
@@ -151,7 +161,7 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 
 // collect gives what the groups of an environment decided that are done.
 func (r *Reconciler) collect(environment string) batch {
-	b := batch{environment: environment}
+	b := batch{environment: environment, waiting: map[rollout.Name]bool{}}
 	for key, g := range r.running.groups {
 		if key.environment != environment {
 			continue
@@ -163,26 +173,25 @@ func (r *Reconciler) collect(environment string) batch {
 			r.running.slow[key] = true
 			continue
 		}
-		delete(r.running.groups, key)
+		r.dissolve(g)
 		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
 		b.groups = append(b.groups, g)
 		b.old = b.old || g.cycle != r.running.cycle
 		b.decisions = append(b.decisions, g.decisions...)
-		r.served(g)
+		maps.Copy(b.waiting, g.waiting)
 	}
 	b.decisions = inOrder(b.decisions)
 	return b
 }
 
-// served notes which worker deployments of a group that is done it had time for.
-func (r *Reconciler) served(g *group) {
+// dissolve ends a group that is done, and notes the worker deployments that it had no time for.
+func (r *Reconciler) dissolve(g *group) {
+	delete(r.running.groups, g.groupKey)
 	for _, s := range g.snapshots {
 		delete(r.running.members, keyOfSnapshot(s))
-		if slices.Contains(g.waiting, s.Deployment) {
-			r.resync.wait(keyOfSnapshot(s), r.Now())
-		} else {
-			delete(r.resync.waiting, keyOfSnapshot(s))
-		}
+	}
+	for n := range g.waiting {
+		r.resync.wait(steadyKey{g.environment, n}, r.Now())
 	}
 }
 

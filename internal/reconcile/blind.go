@@ -178,8 +178,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 			r.start(ctx, groups)
 			for _, g := range groups {
 				<-g.done
-				delete(r.running.groups, g.groupKey)
-				r.served(g)
+				r.dissolve(g)
 				report.merge(batch{groups: []*group{g}})
 			}
 		}

@@ -75,7 +75,7 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 		switch {
 		case row == nil, recordOf(row) != d.Snapshot.Record.Tree:
 			r.leave(ctx, d, report)
-		case inputsOfKnown(row, *shared, hash) == inputsOf(&d.Snapshot, *shared, hash) && !d.newcomer():
+		case inputsOfKnown(row, *shared, hash) == inputsOf(&d.Snapshot, *shared, hash) && (d.acted || !d.newcomer()):
 			kept = append(kept, d)
 		case d.acted:
 			r.leave(ctx, d, report)
@@ -90,7 +90,7 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 // newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names Deployments.
 func (d *Decision) newcomer() bool {
 	_, starts := d.starts()
-	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool { return w.Op == rollout.CreateVersion })
+	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool { return w.Op == rollout.RenderVersion })
 }
 
 // decideAgain makes decisions again on another tip, on the same observations. Where another question would have to be

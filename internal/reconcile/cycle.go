@@ -115,8 +115,11 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, r
 			err = r.raise(ctx, env, done, report)
 		}
 		if err == nil {
-			r.settle(env, done, report)
+			r.settle(env, done, b.waiting, report)
 			r.propose(ctx, env, done, report)
+			return tip, nil
+		}
+		if errors.Is(err, errProposed) {
 			return tip, nil
 		}
 		if !errors.Is(err, rollout.ErrMoved) {

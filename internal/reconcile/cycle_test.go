@@ -178,7 +178,7 @@ func (s *scene) ready() {
 
 func (s *scene) once(r *Reconciler) Report {
 	s.t.Helper()
-	report, err := r.Once(s.t.Context())
+	report, err := r.Cycle(s.t.Context())
 	require.NoError(s.t, err)
 	return report
 }
@@ -222,7 +222,7 @@ func TestRaiseWithoutAPushLooksAgain(t *testing.T) {
 			routing := *env.Deployments[0].Record.Routing
 			routing.Spec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, By: "sam", Reason: "incident", At: v1alpha1.NewTime(s.now)}
 			env.Deployments = slices.Clone(env.Deployments)
-			env.Deployments[0].Record.Routing = &routing
+			env.Deployments[0].Record.Routing, env.Deployments[0].Record.Tree = &routing, "held"
 		}, nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestMovingBranch(t *testing.T) {
 		return "", rollout.ErrMoved
 	})
 	_, err = r.Cycle(t.Context())
-	require.ErrorContains(t, err, "gave up after 8 tries, in which others had it at theirs-0, theirs-1, theirs-2, theirs-3: ")
+	require.ErrorContains(t, err, "gave up after 8 attempts: the branch kept moving (tips seen: base, theirs-0, theirs-1, theirs-2, theirs-3): ")
 }
 
 // With the repository away, what raises waits and what lowers does not.

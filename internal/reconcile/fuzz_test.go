@@ -49,6 +49,8 @@ func (agrees) Digest() string { return "" }
 
 func (agrees) LooksAt(string) bool { return false }
 
+func (agrees) Statuses() []string { return nil }
+
 // said is one of the things that Temporal may say beside a record.
 func said(kind byte, now time.Time, s rollout.Snapshot) rollout.Observation {
 	o := rollout.Observation{At: now, Exists: rollout.Yes}

@@ -127,7 +127,7 @@ func TestHydratorFileBlocked(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, repo.Close()) })
 			s := newScene(t)
 			bot := s.reconciler()
-			bot.Source, bot.Committer, bot.Log = repo, repo, log
+			bot.Source, bot.History, bot.Committer, bot.Log = repo, repo, repo, log
 
 			report := s.once(bot)
 			require.Empty(t, report.Failures)

@@ -116,7 +116,8 @@ func TestHangingNamespaceHoldsNoOtherUp(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, rung.Load())
 		s.delays["hung"] = time.Second
-		require.Zero(t, cycle(), "what it could not read is decided, and it is asked again")
+		require.Zero(t, cycle(), "what it could not read is decided")
+		require.Zero(t, cycle(), "and asked again")
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		require.EqualValues(t, 2, rung.Load())
@@ -143,8 +144,7 @@ func TestLateGroupLowersAtOnce(t *testing.T) {
 		require.Equal(t, []string{"lower w001"}, s.events)
 		_, err = r.Cycle(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "w001", committed(s.commits[1]))
-		require.Contains(t, s.commits[1].Message, "lower", "what it did is recorded")
+		require.Contains(t, committed(s.commits[1]), "w001", "what it did is recorded")
 		r.Close()
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
-	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // lower lowers traffic, before anything is committed. A plan whose lowering failed is dropped: it is not true.

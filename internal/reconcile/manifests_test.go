@@ -33,7 +33,7 @@ func TestWithManifests(t *testing.T) {
 		decision("f", asks(rollout.Ramp)), decision("g", asks(rollout.Promote))}
 	asked := map[string][]string{}
 	reads := func(lost ...string) reading {
-		return reading{fill: func(_ context.Context, s []rollout.Snapshot) (out []rollout.Snapshot, err error) {
+		return reading{load: func(_ context.Context, s []rollout.Snapshot) (out []rollout.Snapshot, err error) {
 			for _, s := range s {
 				name := s.Deployment.Name
 				if asked[name] = s.Wanted; slices.Contains(lost, name) {

@@ -125,7 +125,7 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 	_ = all.Wait()
 	for i, f := range from {
 		if f.refused {
-			g.waiting = append(g.waiting, snapshots[i].Deployment)
+			g.wait(snapshots[i].Deployment)
 		}
 	}
 	return out

@@ -66,8 +66,11 @@ func identityOf(commit rollout.Commit) ([sha256.Size]byte, error) {
 	return sha256.Sum256(b), nil
 }
 
-// proposeInstead proposes a commit that its protected branch refused, where the environment asks for that. Nothing is raised
-// until it is merged.
+// errProposed is what a commit ends with that was proposed in place of pushed: what is in it waits until it is merged.
+var errProposed = errors.New("the commit was proposed")
+
+// proposeInstead proposes a commit that its protected branch refused, where the environment asks for that. It gives
+// errProposed then, else what the branch said.
 func (r *Reconciler) proposeInstead(ctx context.Context, commit rollout.Commit, refused error) error {
 	if !r.proposes(commit) || !errors.Is(refused, rollout.ErrProtected) {
 		return refused
@@ -75,5 +78,5 @@ func (r *Reconciler) proposeInstead(ctx context.Context, commit rollout.Commit, 
 	if err := r.Proposer.ProposeCommit(ctx, commit); err != nil {
 		return errors.Join(refused, err)
 	}
-	return nil
+	return errProposed
 }

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 

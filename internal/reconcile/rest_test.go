@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,7 +53,7 @@ func (gone) Read(context.Context) (rollout.World, error) { return rollout.World{
 // Each cycle begins, also one after a cycle that could do nothing, after which nobody rests.
 func TestCyclesBegin(t *testing.T) {
 	var c completer
-	r := Reconciler{Planner: &Planner{Source: gone{}, Log: slog.New(slog.DiscardHandler)}, Prefetcher: &c}
+	r := Reconciler{Planner: &Planner{Source: gone{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, Prefetcher: &c}
 	for i := range 3 {
 		_, err := r.Cycle(t.Context())
 		require.ErrorContains(t, err, "away")

@@ -147,12 +147,15 @@ func (t *resync) shared(env rollout.EnvironmentWorld, of func(rollout.Environmen
 
 // settle notes which worker deployments need no look for a while. After a commit their records have another hash, so they
 // get one more look.
-func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, report *Report) {
+func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool, report *Report) {
 	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 		key := keyOf(d)
 		delete(r.resync.rows, key)
+		if !waiting[d.Snapshot.Deployment] {
+			delete(r.resync.waiting, key)
+		}
 		if !d.Plan.Settled || d.Snapshot.Record.Tree == "" || d.Snapshot.Connection == nil || d.Snapshot.Spec == nil || inReview(d) {
 			continue
 		}

@@ -20,7 +20,7 @@ type slotted struct {
 	now   func() time.Time
 	// free gives the slot back; nil: it has none.
 	free func()
-	// refused says that it got none.
+	// refused says that it got none, or that the time was over before the answer.
 	refused bool
 }
 
@@ -33,7 +33,9 @@ func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rol
 				Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
 		}
 	}
-	return t.next.Observe(ctx, conn, ask)
+	o := t.next.Observe(ctx, conn, ask)
+	t.refused = t.refused || o.Problem != nil && ctx.Err() != nil // the group's time is over
+	return o
 }
 
 func (t *slotted) begin(ctx context.Context, conn v1alpha1.Connection, namespace string) (err error) {

@@ -46,28 +46,28 @@ func (a *asks) Propose(_ context.Context, _ rollout.EnvironmentWorld, decisions 
 	return false
 }
 
-// Where many have to be looked at, it is done in parts, each with a commit. Who keeps proposals is told at the end.
-func TestManyAreLookedAtInTurn(t *testing.T) {
+// Where many are due, each cycle decides a batch, and asks for the next one at once. Those that waited come first.
+func TestManyAreDecidedInBatches(t *testing.T) {
 	c, desk := newCrowd(t, "a", "b", "c", "d", "e"), &asks{desk: &desk{}}
 	c.most = 5
 	r := c.reconciler()
 	r.BatchSize, r.Proposer = 2, desk
-	var earlier [][]string
-	r.Decided = func(_ context.Context, decisions []*Decision) { earlier = append(earlier, namesDecided(decisions)) }
 	m := logged(c.scene, r)
-	report := c.once(r)
-	require.Len(t, report.Commits, 3)
-	require.Equal(t, 5, report.LookedAt)
-	require.Equal(t, [][]string{{"a", "b"}, {"c", "d"}}, earlier)
-	require.Equal(t, []string{"e"}, namesDecided(report.Decisions))
-	require.Equal(t, [][]string{{"e"}}, desk.about, "of the others nobody asks anything")
-	require.Len(t, m.cycles, 3, "each part is recorded at its end")
+	var decided [][]string
+	for range 3 {
+		c.now = c.now.Add(time.Second)
+		report := c.once(r)
+		require.Len(t, report.Commits, 1)
+		require.Equal(t, 2, report.LookedAt)
+		require.True(t, report.More)
+		decided = append(decided, namesDecided(report.Decisions))
+	}
+	require.Equal(t, [][]string{{"a", "b"}, {"c", "d"}, {"a", "e"}}, decided, "one that waited, then one that has a record")
+	require.Equal(t, decided, desk.about)
+	require.Len(t, m.cycles, 3, "each batch is recorded")
 	for _, d := range c.world.Environments[0].Deployments {
 		require.NotNil(t, d.Record.Routing, d.Deployment)
 	}
-	c.world.Environments[0].Deployments[1].Record.Routing.Spec.Proposal = &v1alpha1.RecordedProposal{BuildID: c.target(), To: 10}
-	c.once(r)
-	require.Equal(t, []string{"b", "e"}, desk.about[1], "one that proposes something, and those of the last part")
 }
 
 func namesDecided(decisions []*Decision) (names []string) {
@@ -107,11 +107,15 @@ func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
 		}
 		return c.Commit(ctx, commit)
 	})
-	report, err := r.Cycle(t.Context())
+	_, err := r.Cycle(t.Context())
 	require.EqualError(t, err, "environment default: refused")
-	require.Len(t, report.Commits, 1)
-	require.Equal(t, "c", report.Decisions[0].Plan.Deployment.Name)
 	require.Empty(t, desk.about)
+	c.now = c.now.Add(time.Millisecond)
+	require.Empty(t, c.once(r).Commits, "after a failure commits pause")
+	c.now = c.now.Add(2 * firstPause)
+	report := c.once(r)
+	require.Len(t, report.Commits, 1)
+	require.Equal(t, []string{"c", "d"}, namesDecided(report.Decisions))
 }
 
 // moving is a Committer of another branch than that of the specs, which moved when it is asked for the first time.
@@ -158,10 +162,10 @@ func (a *away) Read(ctx context.Context) (rollout.World, error) {
 	return a.fleet.Read(ctx)
 }
 
-// A repository that goes away after the first part does not keep the traffic of the others where it is.
-func TestTrafficOfLaterPartsIsTakenBackWithoutTheRepository(t *testing.T) {
+// A repository that goes away after the first batch does not keep the traffic of the others where it is.
+func TestTrafficOfLaterBatchesIsLoweredWithoutTheRepository(t *testing.T) {
 	f := newFleet(t, 3)
-	source := &away{fleet: f, reads: 2}
+	source := &away{fleet: f, reads: 1}
 	r := f.reconciler()
 	r.BatchSize, r.Source, r.Metrics = 2, source, nil
 	for i := range 3 {
@@ -169,7 +173,7 @@ func TestTrafficOfLaterPartsIsTakenBackWithoutTheRepository(t *testing.T) {
 	}
 	_, err := r.Cycle(t.Context())
 	require.NoError(t, err)
-	source.reads = 1
+	source.reads = 0
 	delete(f.observed, f.name(2)) // it ramps
 	f.verdicts[f.name(2)] = rollback("org.errors")
 	f.events = nil

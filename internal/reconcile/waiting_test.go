@@ -61,7 +61,13 @@ func (n *narrow) pass(t *testing.T, r *Reconciler, slots int, names ...string) [
 		g.snapshots = append(g.snapshots, *k.Full)
 	}
 	seen := r.observe(t.Context(), g, g.snapshots)
-	r.served(g)
+	for _, s := range seen {
+		if key := keyOfSnapshot(s); g.waiting[s.Deployment] {
+			r.resync.wait(key, r.Now())
+		} else {
+			delete(r.resync.waiting, key)
+		}
+	}
 	require.Zero(t, n.open, "each slot was given back")
 	for _, s := range seen {
 		read := slices.Contains(n.read, s.Deployment.Name) && !n.busy[s.Deployment.Name]

@@ -43,7 +43,12 @@ func (s *simulation) newBot(in Input) *reconcile.Reconciler {
 }
 
 // judge is a Judge as the bot wants it. Where specs come from is not simulated.
-type judge struct{ Judge }
+type judge struct{ of Judge }
+
+// Judge implements reconcile.Judge.
+func (j judge) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	return j.of.Judge(ctx, s, p)
+}
 
 // Digest implements reconcile.Judge.
 func (judge) Digest() string { return "" }
