@@ -43,7 +43,7 @@ Temporal's routing; then again, every --interval or when the next step is due. I
 next run work, in the cache folder, which may be deleted at any time. It may be killed at any moment: the next run goes on from
 what Git and Temporal say.
 
-Errors are logged and tried again, less and less often; they do not end the loop, but for one: a repository that refuses the bot's
+Errors are logged and tried again after a pause; they do not end the loop, but for one: a repository that refuses the bot's
 credentials, or is gone, for --refused-grace is not the bot's own any more, so it touches nothing and exits with code 1. SIGINT and SIGTERM let the cycle under
 way finish, for up to 10 seconds, and end the loop with exit code 0; a second signal ends it at once. With --once one
 cycle is run: exit code 0 if all of it worked, 1 if not, 130 or 143 if it was interrupted.
@@ -282,7 +282,7 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 // once runs one cycle, and fails where a part of it did.
 func (l *loop) once(ctx context.Context) error {
 	r, err := l.cycle(ctx)
-	if err == nil && r.Again && ctx.Err() == nil { // nobody comes back to what people said
+	for try := 1; err == nil && ctx.Err() == nil && (r.More || r.Again && try == 1) && try < reconcile.MaxTries; try++ { // no other run does the rest
 		r, err = l.cycle(ctx)
 	}
 	switch unread, total := l.unread, l.total; {

@@ -99,27 +99,35 @@ func (r *Reconciler) Close() { r.running.all.Wait() }
 func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		r.start(ctx, groups)
-		over := make(<-chan time.Time)
-		if r.Groups.Wait > 0 {
-			timer := time.NewTimer(r.Groups.Wait)
-			defer timer.Stop()
-			over = timer.C
-		}
-		isOver := false
+		over, end := r.Groups.waiting()
+		defer end()
 		for _, env := range tip.World.Environments {
-			for _, g := range groups {
-				if g.environment != env.Environment.Name || r.running.slow[g.groupKey] || isOver {
-					continue
-				}
-				select {
-				case <-g.done:
-				case <-over:
-					isOver = true
-				}
-			}
-			if !yield(r.collect(env.Environment.Name)) {
+			name := env.Environment.Name
+			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))
+			if !yield(r.collect(name)) {
 				return
 			}
+		}
+	}
+}
+
+// waiting gives a context that ends when groups are not waited for any more.
+func (l GroupLimits) waiting() (over context.Context, end context.CancelFunc) {
+	if l.Wait == 0 {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), l.Wait)
+}
+
+// wait waits for groups, but not for those of slow namespaces.
+func (r *Reconciler) wait(over context.Context, groups []*group) {
+	for _, g := range groups {
+		if r.running.slow[g.groupKey] {
+			continue
+		}
+		select {
+		case <-g.done:
+		case <-over.Done():
 		}
 	}
 }

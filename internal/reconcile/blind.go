@@ -167,6 +167,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	giveUp()
 	for _, env := range r.last.World.Environments {
 		env = r.last.withCommitted(env)
+		r.drain(env.Environment.Name, report) // what cannot be committed now is decided again
 		for part := range slices.Chunk(env.Known, cmp.Or(r.BatchSize, DefaultBatchSize)) {
 			// One that cannot be read keeps no other's traffic where it is.
 			snapshots, err := r.last.load(here, r.last.Brief(env.Environment.Name, part))
@@ -176,12 +177,16 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 				g.blind, g.since = true, r.last.at
 			}
 			r.start(ctx, groups)
-			for _, g := range groups {
-				<-g.done
-				r.dissolve(g)
-				report.merge(batch{groups: []*group{g}})
-			}
+			over, end := r.Groups.waiting()
+			r.wait(over, groups)
+			end()
+			r.drain(env.Environment.Name, report)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// drain ends the groups of an environment that are done. Nothing of what they decided is committed.
+func (r *Reconciler) drain(environment string, report *Report) {
+	report.merge(r.collect(environment))
 }

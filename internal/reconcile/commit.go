@@ -41,7 +41,6 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 	}
 	if unread != nil { // it keeps no other's traffic where it is
 		r.Log.WarnContext(ctx, "manifests could not be read", "environment", env.Environment.Name, "error", unread)
-		report.more(r.Now())
 	}
 	return wrote.decisions, nil
 }

@@ -208,10 +208,12 @@ type budget struct {
 	*spread
 	limiter *rate.Limiter
 	slots   chan struct{}
-	reads   map[string]int
 }
 
 func (b *budget) Slot(ctx context.Context, _ v1alpha1.Connection, _ string) (func(), error) {
+	if ctx.Err() != nil {
+		return nil, errors.New("no slot")
+	}
 	select {
 	case b.slots <- struct{}{}:
 		return func() { <-b.slots }, nil
@@ -222,17 +224,9 @@ func (b *budget) Slot(ctx context.Context, _ v1alpha1.Connection, _ string) (fun
 
 func (b *budget) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	if len(ask.Queues) > 0 || len(ask.OpenPinned) > 0 || len(ask.InUse) > 0 {
-		if err := b.limiter.Wait(ctx); err != nil {
-			return rollout.Observation{At: time.Now(), Problem: &rollout.Problem{Busy: true, Message: err.Error()}}
-		}
+		_ = b.limiter.Wait(context.WithoutCancel(ctx))
 	}
-	o := b.spread.Observe(ctx, conn, ask)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if o.Problem == nil {
-		b.reads[ask.Deployment.Name]++
-	}
-	return o
+	return b.spread.Observe(ctx, conn, ask)
 }
 
 // With 150 worker deployments in motion in a namespace that has time for few, all are decided in turn: after three times
@@ -241,7 +235,7 @@ func TestEachOfManyHasItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, each = 150, 4 // per second
 		s := newSpread(t, strings.Fields(strings.Repeat("busy ", many))...)
-		b := &budget{spread: s, limiter: rate.NewLimiter(each, each), slots: make(chan struct{}, each), reads: map[string]int{}}
+		b := &budget{spread: s, limiter: rate.NewLimiter(each, each), slots: make(chan struct{}, each)}
 		s.delays["busy"] = time.Second
 		r := s.reconciler()
 		r.Observer, r.Slots, r.SlotPatience = b, b, DefaultSlotPatience
@@ -264,6 +258,32 @@ func TestEachOfManyHasItsTurn(t *testing.T) {
 		}
 		require.LessOrEqual(t, most-least, 1, "each has its turn before any has another one")
 		require.GreaterOrEqual(t, least, 2)
+		r.Close()
+	})
+}
+
+// While the repository is away, a namespace that hangs costs the others no rollback, and its own traffic is lowered once it
+// answers.
+func TestHangingNamespaceWithoutTheRepository(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "hung", "well")
+		r := s.reconciler()
+		_, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		s.delays["hung"], s.readErr, s.events = never, errors.New("away"), nil
+		s.verdicts[s.name(0)], s.verdicts[s.name(1)] = rollback("rollout.canary"), rollback("rollout.canary")
+		_, err = r.Cycle(t.Context())
+		require.ErrorContains(t, err, "away")
+		require.Equal(t, []string{"lower w001"}, s.events)
+		time.Sleep(r.Groups.Time)
+		s.delays["hung"] = 0
+		for range 3 {
+			time.Sleep(time.Second)
+			_, err = r.Cycle(t.Context())
+			require.ErrorContains(t, err, "away")
+			synctest.Wait()
+		}
+		require.Contains(t, s.events, "lower w000")
 		r.Close()
 	})
 }
