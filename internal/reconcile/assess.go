@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -32,6 +33,10 @@ func DefaultGroupLimits() GroupLimits {
 
 // groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it.
 type groupKey struct{ environment, connection, namespace string }
+
+func (k groupKey) compare(o groupKey) int {
+	return cmp.Or(strings.Compare(k.environment, o.environment), strings.Compare(k.namespace, o.namespace), strings.Compare(k.connection, o.connection))
+}
 
 // group is the due worker deployments of an environment in one Temporal namespace, and what was decided about them.
 type group struct {
@@ -71,8 +76,8 @@ type batch struct {
 	decisions   []*Decision
 	// waiting are the worker deployments that there was no time for.
 	waiting map[rollout.Name]bool
-	// old says that some was decided on an earlier tip.
-	old bool
+	// late says that some was decided by a late group, on an earlier reading.
+	late bool
 	// tips are those of the tries to commit it.
 	tips []string
 }
@@ -170,7 +175,8 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 // collect gives what the groups of an environment decided that are done.
 func (r *Reconciler) collect(environment string) batch {
 	b := batch{environment: environment, waiting: map[rollout.Name]bool{}}
-	for key, g := range r.running.groups {
+	for _, key := range slices.SortedFunc(maps.Keys(r.running.groups), groupKey.compare) {
+		g := r.running.groups[key]
 		if key.environment != environment {
 			continue
 		}
@@ -184,7 +190,7 @@ func (r *Reconciler) collect(environment string) batch {
 		r.dissolve(g)
 		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
 		b.groups = append(b.groups, g)
-		b.old = b.old || g.cycle != r.running.cycle
+		b.late = b.late || g.cycle != r.running.cycle
 		b.decisions = append(b.decisions, g.decisions...)
 		maps.Copy(b.waiting, g.waiting)
 	}

@@ -21,7 +21,7 @@ func (e *EnvironmentError) Error() string {
 func (e *EnvironmentError) Unwrap() error { return e.Err }
 
 // backoffs are pauses after failures, longer after each one: of an environment's commits by its name, and of reading the
-// repository by "". Others go on meanwhile, and so does lowering.
+// repository. Others go on meanwhile, and so does lowering.
 type backoffs map[string]*pause
 
 // pause is a pause after failures.
@@ -31,6 +31,9 @@ type pause struct {
 	// err is the last failure.
 	err error
 }
+
+// repositoryPause is the name of the pause before the repository is read again. No environment has it.
+const repositoryPause = ""
 
 // Bounds of pauses.
 const (
@@ -56,10 +59,8 @@ func (b *backoffs) note(name string, now time.Time, err error) {
 	p.until, p.err = now.Add(p.NextBackOff()), err
 }
 
-// pausing gives the last failure while a pause lasts; nil: there is none.
-func (b backoffs) pausing(name string, now time.Time) error {
-	if p := b[name]; p != nil && now.Before(p.until) {
-		return p.err
-	}
-	return nil
+// has reports whether a pause lasts.
+func (b backoffs) has(name string, now time.Time) bool {
+	p := b[name]
+	return p != nil && now.Before(p.until)
 }

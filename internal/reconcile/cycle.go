@@ -9,65 +9,92 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Reconciler runs cycles: it reads and decides as its Planner does, and writes to Git and Temporal.
+// Reconciler runs cycles. Its Planner reads and decides, and has nothing to write with: the command plan uses that alone.
 type Reconciler struct {
 	*Planner
+	// Committer pushes commits to Git, Router sets traffic in Temporal, and Versions starts gates and batch jobs there and
+	// deletes versions.
 	Committer Committer
 	Router    Router
 	Versions  VersionAPI
-	// Lister finds settled worker deployments that moved in Temporal; nil: each one is observed in every cycle.
+	// Lister lists the traffic of all worker deployments in a Temporal namespace with one call, so that those that did not
+	// move need not be described; nil: each one is described in every cycle.
 	Lister Lister
-	// Prefetcher is told when a cycle begins and ends; nil: nobody is.
+	// Prefetcher downloads Git objects between cycles; nil: nobody does.
 	Prefetcher Prefetcher
-	// Proposer is told what waits for approval; nil: the record alone says it.
+	// Proposer opens and closes pull requests for what waits for approval; nil: only the record in Git shows it.
 	Proposer Proposer
 	// Decisions is the decision log; nil: decisions are not kept.
 	Decisions DecisionLog
-	// RepositoryURL is the address of the repository in commits, for Argo CD; "": commits have none.
+	// RepositoryURL is the address of the repository in commit messages, which Argo CD shows; "": messages have none.
 	RepositoryURL string
 	// Patience is how long a cycle waits for the repository before it lowers traffic by what it read last.
 	// Zero: DefaultPatience.
 	Patience time.Duration
-	// RefusedGrace is how long the repository may refuse the bot before the bot stops. Zero: DefaultRefusedGrace.
+	// RefusedGrace is how long the repository may reject the bot's credentials before the bot exits.
+	// Zero: DefaultRefusedGrace.
 	RefusedGrace time.Duration
-	// BatchSize bounds the worker deployments of an environment in one cycle. Zero: DefaultBatchSize.
+	// BatchSize is how many worker deployments of an environment one cycle decides at most; the next cycle follows at once
+	// with the others. Zero: DefaultBatchSize.
 	BatchSize int
 	// Groups bound the work in one Temporal namespace. The zero value sets no bounds: a cycle waits for everything.
 	Groups GroupLimits
 
-	resync  resync
+	// resync has the worker deployments that are at rest, and those that wait for their turn.
+	resync resync
+	// running are the groups that are still at work.
 	running running
+	// absence is what lowering without the repository needs to know.
 	absence absence
 	// last is what was read last, for when the repository is away; nil before the first reading.
 	last *reading
-	// failures are why plans were not carried out, for the status. No decision depends on them.
+	// failures are why calls and commits failed, for the next status. No decision depends on them.
 	failures map[rollout.Name]*rollout.Problem
-	// refused are the commits that protected branches refused last, by environment.
+	// refused are the commits that protected branches rejected last, by environment: the same is not pushed again soon.
 	refused map[string]refusal
-	pauses  backoffs
-	rested  int
+	// pauses are those of environments whose commits failed, and of the repository where it could not be read.
+	pauses backoffs
+	// rested is how often memory was given back to the system.
+	rested int
 }
 
 // MaxTries bounds how often a cycle starts over while others push to the branch.
 const MaxTries = 8
 
-// Cycle runs one cycle in five stages. Each has a file of its own:
+// Cycle runs one cycle. The bot runs one every --interval, when a webhook arrives, and when a decision is due.
+//
+// A *worker deployment* is Temporal's: the versions of one worker, each with its Kubernetes Deployment. Its spec, the
+// record of what the bot decided (routing.yaml), its manifests and status are in Git. An *environment* is a set of specs
+// and the folder of a branch that the bot writes them to. To *lower* is a rollback, or any other step that takes new
+// traffic away from a version; to *raise* is a ramp or a promotion.
+//
+// The five stages, each in a file of its name:
 //
 //   - survey reads the branch: which worker deployments there are, and by which files.
-//   - due finds those that need a look: they moved in Git or in Temporal, their time came, or they are in motion.
-//   - assess observes and decides them, each Temporal namespace beside the others, and lowers traffic at once. Lowering
-//     is safe without a commit, and a broken build must not keep its traffic while Git is slow.
-//   - commit writes manifests, records and status, with one commit for each environment.
-//   - raise moves traffic up. It follows the commit, so that Temporal sends no traffic that Git does not show, and skips
-//     what was decided on facts that are too old by now.
+//   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time came, or
+//     they are in the middle of a rollout. It groups them by environment and Temporal namespace.
+//   - assess observes Temporal, metrics and pods, and decides, each group beside the others. It lowers traffic at once.
+//   - commit writes record, manifests and status, with one commit for each environment.
+//   - raise moves traffic up.
 //
-// A Temporal namespace that hangs costs the others nothing: a cycle waits for its groups for a bounded time, and a later
-// cycle commits what a late group decided. To add a fact that decisions see, look at assess.
+// Lowering comes before the commit: traffic goes back to a version that had it before, which Git still runs, and a broken
+// build must not keep its traffic while Git is slow. Raising comes after the commit, so that no version gets more traffic
+// than Git shows. Where a raise does not follow its commit, because a call failed or the facts grew too old, Git is ahead,
+// and the next cycle decides it again.
+//
+// A cycle waits a bounded time for its groups. A group whose Temporal namespace hangs goes on without it: it lowers traffic
+// by itself, and a later cycle commits and raises what it decided. Calls that raise have time-outs of their own.
+//
+// While the repository is away, survey lowers traffic by what was read last, and fails.
+//
+// A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot. A condition for a raise belongs
+// into the decision, before the commit: into internal/plan, or a policy. Raise itself only asks whether what was decided
+// is still fresh.
 //
 // The error is about the repository or whole environments; failures of single worker deployments are in the Report.
 func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 	report := newReport()
-	defer func() { r.end(ctx, &report) }()
+	defer func() { r.end(ctx, &report) }() // the decision log, and failures for the next statuses
 
 	tip, err := r.survey(ctx, &report)
 	if err != nil {
@@ -75,10 +102,10 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 	}
 	report.World = tip.World
 
-	due, err := r.due(ctx, tip, &report)
-	errs := []error{err}
+	groups, err := r.due(ctx, tip, &report)
+	errs := []error{err} // about files that could not be read: the others go on
 
-	for batch := range r.assess(ctx, tip, due) {
+	for batch := range r.assess(ctx, tip, groups) { // one for each environment
 		if tip, err = r.commitAndRaise(ctx, tip, batch, &report); err != nil {
 			errs = append(errs, &EnvironmentError{batch.environment, err})
 		}
@@ -86,11 +113,14 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// commitAndRaise commits what was decided for an environment, then raises traffic. When the branch moved meanwhile, it
-// reads the branch again, and goes on with the decisions that still hold.
-func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (now reading, err error) {
+// commitAndRaise commits what was decided for an environment, then raises traffic. It gives the newest reading.
+//
+// The decisions may be older than the branch: somebody pushed meanwhile, the bot itself committed for another environment
+// on the same branch, or a late group made them in an earlier cycle. Then the branch is read again, and those that still
+// hold go on; the others are made again in the next cycle.
+func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
 	report.merge(b)
-	if r.pauses.pausing(b.environment, r.Now()) != nil {
+	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, and the rest waits
 		report.note(b.decisions...)
 		return tip, nil
 	}
@@ -99,7 +129,7 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, r
 		if ctx.Err() != nil {
 			return tip, ctx.Err()
 		}
-		if try > 0 || b.old || len(report.Commits) > 0 { // the tip is not the one of the decisions
+		if try > 0 || b.late || len(report.Commits) > 0 {
 			next, err := r.surveyAgain(ctx, try)
 			if err != nil {
 				return tip, err
@@ -108,21 +138,20 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, r
 		}
 		env, ok := tip.environment(b.environment)
 		if !ok {
-			return tip, nil
+			return tip, nil // it is not in the configuration any more
 		}
-		done, err := r.commit(ctx, tip, env, b.decisions, report)
+		committed, err := r.commit(ctx, tip, env, b.decisions, report)
 		if err == nil {
-			err = r.raise(ctx, env, done, report)
+			err = r.raise(ctx, env, committed, report)
 		}
-		if err == nil {
-			r.settle(env, done, b.waiting, report)
-			r.propose(ctx, env, done, report)
+		switch {
+		case err == nil:
+			r.settle(env, committed, b.waiting, report)
+			r.propose(ctx, env, committed, report)
 			return tip, nil
-		}
-		if errors.Is(err, errProposed) {
+		case errors.Is(err, errProposed): // a pull request in place of the commit: all waits for that
 			return tip, nil
-		}
-		if !errors.Is(err, rollout.ErrMoved) {
+		case !errors.Is(err, rollout.ErrMoved):
 			return tip, err
 		}
 		b.tips = append(b.tips, env.Base)

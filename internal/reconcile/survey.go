@@ -42,11 +42,13 @@ func (r *Reconciler) survey(ctx context.Context, report *Report) (reading, error
 		r.Prefetcher.Begin()
 	}
 	var tip reading
-	err := r.pauses.pausing("", r.Now())
-	if err == nil {
+	var err error
+	if r.pauses.has(repositoryPause, r.Now()) {
+		err = r.pauses[repositoryPause].err
+	} else {
 		tip, err = r.waitForTip(ctx, report)
 		r.absence.noteRead(r.Now(), err)
-		r.pauses.note("", r.Now(), err)
+		r.pauses.note(repositoryPause, r.Now(), err)
 	}
 	if gone := r.notOurs(); err != nil && gone != nil {
 		return tip, fmt.Errorf("%w: %w", gone, err)
