@@ -5,9 +5,11 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// lower lowers traffic, before anything is committed. A plan whose lowering failed is dropped: it is not true.
+// lower lowers traffic, before anything is committed. A plan whose lowering failed is not
+// true: in its place is one that changes nothing, and says why.
 //
 // A raise is safe from another bot's or a person's commit in between, since the push compares the branch first. Lowering
 // goes to Temporal before that. So where the record does not know the routing, perhaps since somebody else committed and
@@ -33,13 +35,15 @@ func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision)
 	return append(out, r.lowerEach(ctx, g, r.unchanged(ctx, unknown))...)
 }
 
-// lowerEach makes the calls that lower, and gives the decisions whose calls succeeded.
+// lowerEach makes the calls that lower, and gives the decisions whose calls succeeded, and what stands for the others.
 func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	var out []*Decision
 	for _, d := range decisions {
 		err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower)
 		if r.absence.noteSet(d, *d.Plan.Lower, err); err != nil {
-			r.notDone(ctx, d, &g.report, fmt.Errorf("take traffic back: %w", err))
+			if r.notDone(ctx, d, &g.report, fmt.Errorf("take traffic back: %w", err)) && !g.blind {
+				out = append(out, r.notLowered(ctx, g, d))
+			}
 			continue
 		}
 		r.Log.InfoContext(ctx, "took traffic back", "deployment", d.Plan.Deployment.String(), "row", d.Plan.Row)
@@ -48,6 +52,17 @@ func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decis
 		out = append(out, d)
 	}
 	return out
+}
+
+// notLowered decides again for a worker deployment whose traffic could not be lowered, as if it could not be read: all
+// stays as it is, and the status says why.
+func (r *Reconciler) notLowered(ctx context.Context, g *group, d *Decision) *Decision {
+	s := d.Snapshot
+	s.Failure = nil
+	s.Observation = rollout.Observation{At: s.Observation.At, Problem: g.report.problems[d.Plan.Deployment]}
+	again := Decide(ctx, g.judge, s)
+	r.tell(ctx, again)
+	return again
 }
 
 // unchanged gives the decisions whose specs and records are still those of the tip. The others are decided again in the next

@@ -112,16 +112,16 @@ type coarse interface {
 	Coarse() string
 }
 
-// notDone notes that a call failed. One that came too late, or that Temporal was too busy for, is no failure: the next cycle
-// decides again.
-func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) {
+// notDone notes that a call failed, and reports whether that is a failure. One that came too late, or that Temporal was too
+// busy for, is none: the next cycle decides again.
+func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) (failed bool) {
 	if errors.Is(err, rollout.ErrStale) {
 		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
-		return
+		return false
 	}
 	if errors.Is(err, rollout.ErrBusy) {
 		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment", d.Plan.Deployment.String(), "error", err)
-		return
+		return false
 	}
 	message := err.Error()
 	var hidden coarse
@@ -130,6 +130,7 @@ func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, e
 		r.Log.ErrorContext(ctx, "call to Temporal failed", "deployment", d.Plan.Deployment.String(), "error", err)
 	}
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: message})
+	return true
 }
 
 // fail notes that a plan was not carried out, for the report and the next status.
