@@ -48,6 +48,8 @@ type group struct {
 	blind bool
 	since time.Time
 
+	// raises says that it carries decisions out, after their commit.
+	raises bool
 	// begun is when its work began, and cycle which one began it.
 	begun time.Time
 	cycle int
@@ -60,6 +62,22 @@ type group struct {
 	// waiting are the worker deployments that it had no time for.
 	waiting map[rollout.Name]bool
 	report  Report
+}
+
+// members are the worker deployments in it.
+func (g *group) members() iter.Seq[steadyKey] {
+	return func(yield func(steadyKey) bool) {
+		for _, s := range g.snapshots {
+			if !yield(keyOfSnapshot(s)) {
+				return
+			}
+		}
+		for _, d := range g.decisions {
+			if g.raises && !yield(keyOf(d)) {
+				return
+			}
+		}
+	}
 }
 
 func (g *group) wait(n rollout.Name) {
@@ -103,13 +121,14 @@ func (r *Reconciler) Close() { r.running.all.Wait() }
 // namespace, until a group of it is done in time.
 func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
+		r.running.cycle++
 		r.start(ctx, groups)
 		over, end := r.Groups.waiting()
 		defer end()
 		for _, env := range tip.World.Environments {
 			name := env.Environment.Name
 			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))
-			if !yield(r.collect(name)) {
+			if !yield(r.collect(name, false)) {
 				return
 			}
 		}
@@ -139,13 +158,12 @@ func (r *Reconciler) wait(over context.Context, groups []*group) {
 
 // start begins the work of groups.
 func (r *Reconciler) start(ctx context.Context, groups []*group) {
-	r.running.cycle++
 	for _, g := range groups {
 		if r.running.groups == nil {
 			r.running.groups, r.running.slow, r.running.members = map[groupKey]*group{}, map[groupKey]bool{}, map[steadyKey]bool{}
 		}
-		for _, s := range g.snapshots {
-			r.running.members[keyOfSnapshot(s)] = true
+		for key := range g.members() {
+			r.running.members[key] = true
 		}
 		g.begun, g.cycle, g.done = time.Now(), r.running.cycle, make(chan struct{})
 		r.running.groups[g.groupKey] = g
@@ -153,17 +171,23 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 	}
 }
 
-// work observes, decides, lowers and deletes for one group.
+// work observes, decides, lowers and deletes for one group, or carries out what was committed.
 func (r *Reconciler) work(ctx context.Context, g *group) {
 	if r.Groups.Time > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Groups.Time)
 		defer cancel()
 	}
-	lower := func(decisions []*Decision) []*Decision { return r.lower(ctx, g, r.check(ctx, decisions, &g.report)) }
-	g.decisions = r.decide(ctx, g, lower)
-	if !g.blind {
-		r.delete(ctx, g)
+	if g.raises {
+		for _, d := range g.decisions {
+			g.report.made = append(g.report.made, Made{Decision: d, Done: r.carryOut(ctx, g, d)})
+		}
+	} else {
+		lower := func(decisions []*Decision) []*Decision { return r.lower(ctx, g, r.check(ctx, decisions, &g.report)) }
+		g.decisions = r.decide(ctx, g, lower)
+		if !g.blind {
+			r.delete(ctx, g)
+		}
 	}
 	g.took = time.Since(g.begun)
 	close(g.done)
@@ -172,12 +196,12 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 	}
 }
 
-// collect gives what the groups of an environment decided that are done.
-func (r *Reconciler) collect(environment string) batch {
+// collect ends the groups of an environment that are done, or only those that raise, and gives what they decided.
+func (r *Reconciler) collect(environment string, raises bool) batch {
 	b := batch{environment: environment, waiting: map[rollout.Name]bool{}}
 	for _, key := range slices.SortedFunc(maps.Keys(r.running.groups), groupKey.compare) {
 		g := r.running.groups[key]
-		if key.environment != environment {
+		if key.environment != environment || raises && !g.raises {
 			continue
 		}
 		g.late.Store(true)
@@ -188,8 +212,11 @@ func (r *Reconciler) collect(environment string) batch {
 			continue
 		}
 		r.dissolve(g)
-		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
 		b.groups = append(b.groups, g)
+		if g.raises {
+			continue
+		}
+		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
 		b.late = b.late || g.cycle != r.running.cycle
 		b.decisions = append(b.decisions, g.decisions...)
 		maps.Copy(b.waiting, g.waiting)
@@ -201,8 +228,8 @@ func (r *Reconciler) collect(environment string) batch {
 // dissolve ends a group that is done, and notes the worker deployments that it had no time for.
 func (r *Reconciler) dissolve(g *group) {
 	delete(r.running.groups, g.groupKey)
-	for _, s := range g.snapshots {
-		delete(r.running.members, keyOfSnapshot(s))
+	for key := range g.members() {
+		delete(r.running.members, key)
 	}
 	for n := range g.waiting {
 		r.resync.wait(steadyKey{g.environment, n}, r.Now())

@@ -188,5 +188,5 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 
 // drain ends the groups of an environment that are done. Nothing of what they decided is committed.
 func (r *Reconciler) drain(environment string, report *Report) {
-	report.merge(r.collect(environment))
+	report.merge(r.collect(environment, false), r)
 }

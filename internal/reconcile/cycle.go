@@ -83,7 +83,7 @@ const MaxTries = 8
 // and the next cycle decides it again.
 //
 // A cycle waits a bounded time for its groups. A group whose Temporal namespace hangs goes on without it: it lowers traffic
-// by itself, and a later cycle commits and raises what it decided. Calls that raise have time-outs of their own.
+// by itself, and a later cycle commits and raises what it decided. Raises are waited for in the same way.
 //
 // While the repository is away, survey lowers traffic by what was read last, and fails.
 //
@@ -119,7 +119,7 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 // on the same branch, or a late group made them in an earlier cycle. Then the branch is read again, and those that still
 // hold go on; the others are made again in the next cycle.
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
-	report.merge(b)
+	report.merge(b, r)
 	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, and the rest waits
 		report.note(b.decisions...)
 		return tip, nil
@@ -142,11 +142,10 @@ func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, r
 		}
 		committed, err := r.commit(ctx, tip, env, b.decisions, report)
 		if err == nil {
-			err = r.raise(ctx, env, committed, report)
+			err = r.raise(ctx, env, committed, b.waiting, report)
 		}
 		switch {
 		case err == nil:
-			r.settle(env, committed, b.waiting, report)
 			r.propose(ctx, env, committed, report)
 			return tip, nil
 		case errors.Is(err, errProposed): // a pull request in place of the commit: all waits for that

@@ -152,10 +152,7 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
 	hash := connectionHash()
 	for _, s := range snapshots {
-		key := groupKey{environment: env.Environment.Name}
-		if conn := plan.ConnectionOf(s); conn != nil {
-			key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
-		}
+		key := keyOfGroup(s, hash)
 		if r.running.groups[key] != nil {
 			r.resync.wait(keyOfSnapshot(s), r.Now())
 			continue
@@ -167,6 +164,15 @@ func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Sna
 		groups[at].snapshots = append(groups[at].snapshots, s)
 	}
 	return groups
+}
+
+// keyOfGroup is the group that a worker deployment is in.
+func keyOfGroup(s rollout.Snapshot, hash func(*v1alpha1.Connection) string) groupKey {
+	key := groupKey{environment: s.Environment.Name}
+	if conn := plan.ConnectionOf(s); conn != nil {
+		key.connection, key.namespace = hash(conn), plan.TemporalNamespace(s)
+	}
+	return key
 }
 
 func connectionOf(k *rollout.Known) *v1alpha1.Connection {

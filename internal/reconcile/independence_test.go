@@ -287,3 +287,42 @@ func TestHangingNamespaceWithoutTheRepository(t *testing.T) {
 		r.Close()
 	})
 }
+
+// stuckRaise is a Router that does not raise in one Temporal namespace until the context ends.
+type stuckRaise struct {
+	Router
+	namespace string
+}
+
+func (s stuckRaise) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	if on.TemporalNamespace == s.namespace {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Router.Raise(ctx, on, call)
+}
+
+// A namespace in which a raise hangs holds up neither the raises of others nor the next cycle for long.
+func TestHangingRaiseHoldsNoOtherUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, "a", "b")
+		c.most, c.now = 2, time.Now()
+		for i, namespace := range []string{"hung", "well"} {
+			c.world.Environments[0].Deployments[i].Spec.Spec.WorkerOptions.TemporalNamespace = namespace
+		}
+		r := c.reconciler()
+		r.Groups, r.Router = DefaultGroupLimits(), stuckRaise{r.Router, "hung"}
+		begin := time.Now()
+		for range 4 {
+			c.now = c.now.Add(time.Minute)
+			c.once(r)
+		}
+		require.Less(t, time.Since(begin), 2*r.Groups.Wait)
+		require.Contains(t, c.calls, "b SetRamp")
+		time.Sleep(2 * r.Groups.Time)
+		synctest.Wait()
+		report := c.once(r)
+		require.Contains(t, report.Failures["shop/a"], "raise traffic")
+		r.Close()
+	})
+}

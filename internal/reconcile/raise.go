@@ -10,25 +10,49 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal.
-func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) error {
-	if env.Unrecorded { // traffic was lowered, and its record cannot be read
-		report.note(decisions...)
-	} else {
-		if !r.confirmed(ctx, env, decisions) {
-			return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
-		}
-		for _, d := range decisions {
-			report.made = append(report.made, Made{Decision: d, Done: r.carryOut(ctx, d, report)})
-		}
+// raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal. Each Temporal namespace
+// does it beside the others; a cycle waits for them as it does in assess. waiting are those that assess had no time for.
+func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
+	report *Report) error {
+	if !env.Unrecorded && !r.confirmed(ctx, env, decisions) {
+		return fmt.Errorf("the specs changed while %s was pushed: %w", env.Environment.Output.Branch, rollout.ErrMoved)
 	}
 	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
+	if env.Unrecorded { // traffic was lowered, and its record cannot be read
+		report.note(decisions...)
+		r.settle(env, decisions, waiting, report)
+		return nil
+	}
+	groups := r.raising(env, decisions, waiting)
+	r.start(ctx, groups)
+	over, end := r.Groups.waiting()
+	defer end()
+	r.wait(over, groups)
+	report.merge(r.collect(env.Environment.Name, true), r)
 	return nil
 }
 
+// raising divides decisions by the Temporal namespaces in which they are carried out.
+func (r *Reconciler) raising(env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool) (groups []*group) {
+	hash := connectionHash()
+	for _, d := range decisions {
+		key := keyOfGroup(d.Snapshot, hash)
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
+		if at < 0 {
+			g := &group{groupKey: key, env: env, raises: true, waiting: map[rollout.Name]bool{}, report: newReport()}
+			at, groups = len(groups), append(groups, g)
+		}
+		groups[at].decisions = append(groups[at].decisions, d)
+		if waiting[d.Snapshot.Deployment] {
+			groups[at].wait(d.Snapshot.Deployment)
+		}
+	}
+	return groups
+}
+
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
-func (r *Reconciler) carryOut(ctx context.Context, d *Decision, report *Report) (done bool) {
-	failed := false
+func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done bool) {
+	failed, report := false, &g.report
 	for _, g := range d.Plan.Gates {
 		if err := r.Versions.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))
@@ -41,7 +65,7 @@ func (r *Reconciler) carryOut(ctx context.Context, d *Decision, report *Report) 
 		// It is decided again in the next cycle, on facts of then.
 		r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
 		report.more(r.Now())
-		r.resync.wait(keyOf(d), r.Now())
+		g.wait(d.Snapshot.Deployment)
 		return done
 	}
 	if d.Plan.Raise != nil {
@@ -56,8 +80,7 @@ func (r *Reconciler) carryOut(ctx context.Context, d *Decision, report *Report) 
 	}
 	batches := r.startBatches(ctx, d, report)
 	if !failed && !batches.failed && d.Plan.Row != "" {
-		delete(r.failures, d.Plan.Deployment)
-		delete(report.problems, d.Plan.Deployment)
+		report.healed = append(report.healed, d.Plan.Deployment)
 	}
 	return done || batches.started
 }

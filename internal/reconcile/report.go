@@ -28,18 +28,30 @@ type Report struct {
 
 	made     []Made
 	problems map[rollout.Name]*rollout.Problem
+	// healed are those of which all was carried out.
+	healed []rollout.Name
 }
 
 func newReport() Report {
 	return Report{Failures: map[string]string{}, problems: map[rollout.Name]*rollout.Problem{}}
 }
 
-// merge takes over what groups reported.
-func (report *Report) merge(b batch) {
+// merge takes over what groups reported, and settles those of which all was carried out.
+func (report *Report) merge(b batch, r *Reconciler) {
 	for _, g := range b.groups {
 		report.made = append(report.made, g.report.made...)
 		maps.Copy(report.Failures, g.report.Failures)
 		maps.Copy(report.problems, g.report.problems)
+		for _, n := range g.report.healed {
+			delete(r.failures, n)
+			delete(report.problems, n)
+		}
+		if g.report.More {
+			report.more(r.Now())
+		}
+		if g.raises {
+			r.settle(g.env, g.decisions, g.waiting, report)
+		}
 	}
 }
 
