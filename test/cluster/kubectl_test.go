@@ -8,7 +8,7 @@ import (
 )
 
 // A pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too: right
-// after a push for that of the new spec. One that has no cluster waits in Git.
+// after a push for that of the new spec. One that has no cluster waits in Git. An autoscaler comes with the next version.
 func TestKubectlApplies(t *testing.T) {
 	t.Parallel()
 	d := deliver(t, gitHTTP(t))
@@ -24,6 +24,14 @@ func TestKubectlApplies(t *testing.T) {
 	d.server.await(t, "v1 True", "get", "-n", "payments", "twd", "checkout", "-o", `jsonpath={.status.currentVersion.buildID} {.status.conditions[?(@.type=="Ready")].status}`)
 	require.Empty(t, d.commands("$ kubectl diff --server-side -k deploy"), "nothing differs from what Git says")
 
+	d.commit("an autoscaler and a budget", map[string]string{"workers/objects.yaml": scalerAndBudget})
+	d.server.await(t, "1", "get", "-n", "payments", "pdb", "-l", "temporal.io/build-id=v1", "-o", "jsonpath={.items[*].spec.maxUnavailable}")
+	replicas := func(buildID string) []string {
+		return []string{"get", "-n", "payments", "deployment", "checkout-" + buildID, "-o", "jsonpath={.spec.replicas}"}
+	}
+	require.Equal(t, "2", d.server.Kubectl(t, "", replicas("v1")...), "v1 runs, and keeps its number")
+	require.Empty(t, d.server.Kubectl(t, "", "get", "-n", "payments", "hpa", "-o", "name"))
+
 	stop() // until the status of v1, which is ready, was seen not to count
 	waits := documented(t, "console", "spec-digest")
 	d.push("worker:v2")
@@ -38,6 +46,8 @@ func TestKubectlApplies(t *testing.T) {
 	require.Contains(t, d.commands(withoutCluster), "v2 is the current version")
 	d.ready("v2")
 	require.Contains(t, d.commands(commands), "condition met")
+	d.server.await(t, "3", replicas("v2")...) // by the autoscaler, at least
+	require.NotContains(t, d.host.repo.Files("main")["deploy/payments/checkout/versions/v2/deployment.yaml"], "replicas:")
 
 	d.push("worker:bad")
 	cmd := d.command(withoutCluster, "origin/main")
@@ -46,3 +56,25 @@ func TestKubectlApplies(t *testing.T) {
 	require.Contains(t, string(said), "gate Checkout failed")
 	d.say("%s", indent(withoutCluster+string(said), "    "))
 }
+
+// scalerAndBudget are objects of each version.
+const scalerAndBudget = `apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: hpa, namespace: payments}
+spec:
+  workerDeploymentRef: {name: checkout}
+  template:
+    apiVersion: autoscaling/v2
+    kind: HorizontalPodAutoscaler
+    spec: {scaleTargetRef: {}, minReplicas: 3, maxReplicas: 4}
+---
+apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: pdb, namespace: payments}
+spec:
+  workerDeploymentRef: {name: checkout}
+  template:
+    apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    spec: {maxUnavailable: 1, selector: {matchLabels: {}}}
+`

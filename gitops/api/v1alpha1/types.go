@@ -459,4 +459,8 @@ type WorkerResourceTemplateSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +listType=set
 	Versions []VersionState `json:"versions,omitempty"`
+	// ApplyTo says which versions get an object that scales them. NewVersions: a version that runs with a number of
+	// replicas keeps it, and gets no such object. AllVersions: it gets the object, and the number leaves its manifest;
+	// Kubernetes may start over from 1 replica until the object acts.
+	ApplyTo ApplyTo `json:"applyTo,omitempty"`
 }
