@@ -18,6 +18,11 @@ OLDEST   := v1.5.1
 OPENAPI  := octokit-openapi-23.0.2.tgz
 GRAPHQL  := octokit-graphql-schema-15.26.1.tgz
 PACKAGES := ./...
+
+# The linter, the tests and the programs that they start are compiled in one way, so that each package is compiled once: from nothing, that is most of the time.
+# Only the race detector and Gitea's SQLite need cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
 # make lint runs go vet's analyzers. go test would run some of them again over every dependency: longer than it takes to compile Temporal.
 # Without debug information a test binary links in half the time.
 TEST     := $(GO) test -vet=off -ldflags=-w
@@ -36,13 +41,13 @@ help: ## this list
 
 .PHONY: build
 build: ## the rampart binary, in bin/
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rampart ./cmd/rampart
+	$(GO) build -o $(BIN)/rampart ./cmd/rampart
 
 .PHONY: demo
 demo: ## a real Temporal, a real Git repository, three rollouts: about a minute, and some minutes to build it the first time
 	@echo "The demo starts a whole Temporal server in its own process. Building that for the first time takes six minutes on two cores,"
 	@echo "most of them for what the server can store its data in: AWS, Google Cloud, Cassandra, SQL. Needed: Go, git, 3 GB of disk."
-	CGO_ENABLED=0 test/build.sh $(BIN)/rampart ./cmd/rampart -trimpath
+	test/build.sh $(BIN)/rampart ./cmd/rampart
 	cd test && ./build.sh ../$(BIN)/demo ./demo $(NESTED)
 	cd test && ../$(BIN)/demo
 
@@ -95,7 +100,7 @@ test-compatibility: $(BIN)/temporal-$(OLDEST) ## end-to-end tests on the oldest 
 	cd test && RAMPART_TEST_TEMPORAL_CLI=$(CURDIR)/$(BIN)/temporal-$(OLDEST) $(TEST) $(NESTED) -count 1 -timeout 40m -parallel 3 -run "^($$(echo '$(COMPATIBLE)' | tr -d ' '))$$" ./e2e
 
 $(BIN)/temporal-$(OLDEST):
-	GOBIN=$(CURDIR)/$(BIN) CGO_ENABLED=0 $(GO) install $(NESTED) github.com/temporalio/cli/cmd/temporal@$(OLDEST)
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install $(NESTED) github.com/temporalio/cli/cmd/temporal@$(OLDEST)
 	mv $(BIN)/temporal $@
 
 # make test-times SLOWER=10s TESTFLAGS= lists the tests of make test-all that take longer than ten seconds.
@@ -135,7 +140,7 @@ gitea: $(BIN)/gitea-$(GITEA) ## the Gitea that tests of forges run, in bin/
 $(BIN)/gitea-$(GITEA): test/gitea/go.mod
 	mkdir -p $(BIN)
 	cd test/gitea && $(GO) mod download code.gitea.io/gitea
-	cd test/gitea && CGO_ENABLED=1 CGO_CFLAGS=-O0 $(GO) build -trimpath -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
+	cd test/gitea && CGO_ENABLED=1 CGO_CFLAGS=-O0 $(GO) build -tags 'sqlite sqlite_unlock_notify' -o $(CURDIR)/$@ \
 	  -ldflags "-X main.Version=$(GITEA:v%=%) -X code.gitea.io/gitea/modules/setting.StaticRootPath=$$($(GO) list -m -f '{{.Dir}}' code.gitea.io/gitea)" \
 	  code.gitea.io/gitea
 
@@ -197,7 +202,7 @@ argocd: $(KUBE)/argocd-manifests/argocd-cm.yaml ## the Argo CD that tests run, i
 flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm 3 and 4 that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
-KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && CGO_ENABLED=0 $(GO) build -trimpath -o $(CURDIR)/$(KUBE)/ \
+KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && $(GO) build -o $(CURDIR)/$(KUBE)/ \
   -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES)"
 
 $(KUBE)/kubectl: test/kubernetes/go.mod
@@ -226,6 +231,7 @@ test-cluster: crds-current kubernetes flux argocd ko ## what reaches a cluster, 
 	cd test && RAMPART_TEST_ALL=1 $(TEST) $(NESTED) -count 1 -timeout 20m -parallel 4 ./cluster
 
 .PHONY: race
+race: export CGO_ENABLED := 1
 race: # the slowest first
 	$(TEST) -short $(RACE) -tags faults -timeout 30m ./policy $(addprefix ./,$(CONCURRENT))
 
@@ -233,7 +239,7 @@ race: # the slowest first
 RELEASERS := $(BIN)/goreleaser-$(GORELEASER)/goreleaser $(BIN)/cyclonedx-gomod-$(CYCLONEDX)/cyclonedx-gomod $(BIN)/ko-$(KO)/ko
 SIGNER    := $(BIN)/cosign-$(COSIGN)/cosign
 RELEASING = PATH="$$(printf '$(CURDIR)/%s:' $(dir $(RELEASERS) $(SIGNER)))$$PATH"
-INSTALL   = GOBIN=$(CURDIR)/$(@D) CGO_ENABLED=0 GOGC=400 $(GO) install
+INSTALL   = GOBIN=$(CURDIR)/$(@D) GOGC=400 $(GO) install
 .PHONY: release-tools ko
 release-tools: $(RELEASERS)
 ko: $(BIN)/ko-$(KO)/ko
