@@ -146,6 +146,8 @@ HTTP proxies are those of the usual variables (HTTPS_PROXY, NO_PROXY).`,
 const (
 	// grace is how long a cycle may take to finish once the loop is to end. A cycle that is cut off does no harm.
 	grace = 10 * time.Second
+	// breath is the time between two cycles while there is more to do.
+	breath = 100 * time.Millisecond
 	// soonest is the least time between two cycles, unless --interval is shorter.
 	soonest = time.Second
 )
@@ -175,8 +177,10 @@ type loop struct {
 func (l *loop) run(ctx context.Context) error {
 	l.log.InfoContext(ctx, "started", "interval", l.interval.String())
 	cycles, end := outlive(ctx) // work that a cycle did not wait for goes on after it
-	defer l.bot.Close()
 	defer end()
+	defer l.bot.Close()
+	var late atomic.Bool
+	l.bot.Groups.Done = func() { late.Store(true); l.bell.Ring() }
 	for ctx.Err() == nil {
 		r, err := l.cycle(cycles)
 		if ctx.Err() != nil {
@@ -194,7 +198,7 @@ func (l *loop) run(ctx context.Context) error {
 		if err != nil {
 			break
 		}
-		if desk, ok := l.bot.Proposer.(*review.Desk); ok && rung {
+		if desk, ok := l.bot.Proposer.(*review.Desk); ok && rung && !late.Swap(false) {
 			desk.LookAgain()
 		}
 	}
@@ -290,6 +294,8 @@ func (l *loop) once(ctx context.Context) error {
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case r.More:
+		return errors.New("not all that is due could be decided: run it again")
 	case len(r.Failures) > 0:
 		return fmt.Errorf("the plans of %d worker deployments were not carried out", len(r.Failures))
 	case unread > 0:
@@ -310,7 +316,7 @@ func (l *loop) cycle(ctx context.Context) (reconcile.Report, error) {
 	start := l.now()
 	l.unread, l.total = 0, 0
 	r, err := l.bot.Cycle(ctx)
-	l.bot.keeper.afterCycle(r)
+	l.bot.Alone(ctx, func() { l.bot.keeper.afterCycle(r) })
 	took := l.now().Sub(start).Round(time.Millisecond)
 	l.tell(ctx, r)
 	if l.bot.says != nil {
@@ -408,10 +414,12 @@ func (l *loop) pause(r reconcile.Report, err error) time.Duration {
 			attributes = append(attributes, "hint", h)
 		}
 		l.log.Error("cycle failed", attributes...)
+	}
+	if err != nil && len(r.World.Environments) == 0 {
 		return max(l.interval, soonest) + jitter(l.interval)
 	}
 	if r.More {
-		return 0
+		return min(breath, l.interval)
 	}
 	wait := l.interval
 	if !r.NextDue.IsZero() {

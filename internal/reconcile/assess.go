@@ -20,7 +20,7 @@ import (
 type GroupLimits struct {
 	// Wait is how long a cycle waits for its groups, all together. Zero: until they are done.
 	Wait time.Duration
-	// Time bounds the work of one group. Zero: no bound.
+	// Time bounds observing and deciding of one group, then lowering, then raising. Zero: no bound.
 	Time time.Duration
 	// Done is called when a group is done that its cycle did not wait for; nil: nobody is told.
 	Done func()
@@ -31,8 +31,12 @@ func DefaultGroupLimits() GroupLimits {
 	return GroupLimits{Wait: 5 * time.Second, Time: 20 * time.Second}
 }
 
-// groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it.
-type groupKey struct{ environment, connection, namespace string }
+// groupKey is a Temporal namespace, by the hash of its connection and its name, as an environment uses it: once for
+// assessing, and once for raising.
+type groupKey struct {
+	environment, connection, namespace string
+	raises                             bool
+}
 
 func (k groupKey) compare(o groupKey) int {
 	return cmp.Or(strings.Compare(k.environment, o.environment), strings.Compare(k.namespace, o.namespace), strings.Compare(k.connection, o.connection))
@@ -44,12 +48,12 @@ type group struct {
 	env       rollout.EnvironmentWorld
 	judge     Judge
 	snapshots []rollout.Snapshot
+	// inputs of the snapshots.
+	inputs map[rollout.Name]inputs
 	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is known.
 	blind bool
 	since time.Time
 
-	// raises says that it carries decisions out, after their commit.
-	raises bool
 	// begun is when its work began, and cycle which one began it.
 	begun time.Time
 	cycle int
@@ -126,7 +130,10 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 		over, end := r.Groups.waiting()
 		defer end()
 		for _, env := range tip.World.Environments {
-			name := env.Environment.Name
+			name, over := env.Environment.Name, over
+			if r.proposes(rollout.Commit{Environment: env.Environment}) { // such a commit is not divided
+				over = ctx
+			}
 			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))
 			if !yield(r.collect(name, false)) {
 				return
@@ -141,6 +148,14 @@ func (l GroupLimits) waiting() (over context.Context, end context.CancelFunc) {
 		return context.WithCancel(context.Background())
 	}
 	return context.WithTimeout(context.Background(), l.Wait)
+}
+
+// timed gives a context for the work of a group.
+func (l GroupLimits) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Time == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, l.Time)
 }
 
 // wait waits for groups, but not for those of slow namespaces.
@@ -171,22 +186,37 @@ func (r *Reconciler) start(ctx context.Context, groups []*group) {
 	}
 }
 
+// busy reports whether a group of a namespace is at work.
+func (r *running) busy(key groupKey) bool {
+	key.raises = false
+	assesses := r.groups[key] != nil
+	key.raises = true
+	return assesses || r.groups[key] != nil
+}
+
 // work observes, decides, lowers and deletes for one group, or carries out what was committed.
 func (r *Reconciler) work(ctx context.Context, g *group) {
-	if r.Groups.Time > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Groups.Time)
-		defer cancel()
-	}
+	timed, cancel := r.Groups.timed(ctx)
+	defer cancel()
 	if g.raises {
 		for _, d := range g.decisions {
-			g.report.made = append(g.report.made, Made{Decision: d, Done: r.carryOut(ctx, g, d)})
+			g.report.made = append(g.report.made, Made{Decision: d, Done: r.carryOut(timed, g, d)})
 		}
 	} else {
-		lower := func(decisions []*Decision) []*Decision { return r.lower(ctx, g, r.check(ctx, decisions, &g.report)) }
-		g.decisions = r.decide(ctx, g, lower)
+		// What observing and asking took is not taken from the time to lower.
+		lower := func(decisions []*Decision) []*Decision {
+			ctx, cancel := r.Groups.timed(ctx)
+			defer cancel()
+			return r.lower(ctx, g, r.check(ctx, decisions, &g.report))
+		}
+		g.decisions = r.decide(timed, g, lower)
 		if !g.blind {
+			ctx, cancel := r.Groups.timed(ctx)
+			defer cancel()
 			r.delete(ctx, g)
+		}
+		for _, d := range g.decisions {
+			d.inputs = g.inputs[d.Snapshot.Deployment]
 		}
 	}
 	g.took = time.Since(g.begun)
@@ -217,9 +247,13 @@ func (r *Reconciler) collect(environment string, raises bool) batch {
 			continue
 		}
 		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
+		maps.Copy(b.waiting, g.waiting)
+		if g.blind && !g.env.Unrecorded { // decided without the repository: it lowered, and the rest is decided again
+			g.report.more(r.Now())
+			continue
+		}
 		b.late = b.late || g.cycle != r.running.cycle
 		b.decisions = append(b.decisions, g.decisions...)
-		maps.Copy(b.waiting, g.waiting)
 	}
 	b.decisions = inOrder(b.decisions)
 	return b

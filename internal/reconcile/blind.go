@@ -167,10 +167,16 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 	giveUp()
 	for _, env := range r.last.World.Environments {
 		env = r.last.withCommitted(env)
-		r.drain(env.Environment.Name, report) // what cannot be committed now is decided again
-		for part := range slices.Chunk(env.Known, cmp.Or(r.BatchSize, DefaultBatchSize)) {
+		name := env.Environment.Name
+		r.drain(name, report)            // what cannot be committed now is decided again
+		known := slices.Clone(env.Known) // those that waited come first
+		slices.SortStableFunc(known, func(a, b *rollout.Known) int {
+			since, other := r.resync.waiting[steadyKey{name, a.Deployment}], r.resync.waiting[steadyKey{name, b.Deployment}]
+			return cmp.Or(first(!since.IsZero(), !other.IsZero()), since.Compare(other))
+		})
+		for part := range slices.Chunk(known, cmp.Or(r.BatchSize, DefaultBatchSize)) {
 			// One that cannot be read keeps no other's traffic where it is.
-			snapshots, err := r.last.load(here, r.last.Brief(env.Environment.Name, part))
+			snapshots, err := r.last.load(here, r.last.Brief(name, part))
 			errs = append(errs, err)
 			groups := r.group(env, snapshots)
 			for _, g := range groups {
@@ -180,7 +186,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 			over, end := r.Groups.waiting()
 			r.wait(over, groups)
 			end()
-			r.drain(env.Environment.Name, report)
+			r.drain(name, report)
 		}
 	}
 	return errors.Join(errs...)
@@ -188,5 +194,13 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 
 // drain ends the groups of an environment that are done. Nothing of what they decided is committed.
 func (r *Reconciler) drain(environment string, report *Report) {
-	report.merge(r.collect(environment, false), r)
+	b := r.collect(environment, false)
+	for _, g := range b.groups {
+		for _, s := range g.snapshots {
+			if !g.waiting[s.Deployment] {
+				delete(r.resync.waiting, keyOfSnapshot(s))
+			}
+		}
+	}
+	report.merge(b, r)
 }

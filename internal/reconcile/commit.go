@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -16,7 +17,7 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 	if env.Unrecorded { // its records cannot be read: nothing is written on top of them
 		return decisions, nil
 	}
-	decisions = Admit(ctx, r.JudgeFor(env), decisions)
+	decisions = r.admit(ctx, env, decisions, report)
 	release, err := r.repository.take(ctx)
 	if err != nil {
 		return nil, err
@@ -43,6 +44,20 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 		r.Log.WarnContext(ctx, "manifests could not be read", "environment", env.Environment.Name, "error", unread)
 	}
 	return wrote.decisions, nil
+}
+
+// admit lets rollouts of all groups start one after the other. Where a decision that is made again would lower traffic, the
+// next cycle does it.
+func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) []*Decision {
+	var out []*Decision
+	for i, d := range Admit(ctx, r.JudgeFor(env), decisions) {
+		if d.inputs = decisions[i].inputs; d.Plan.Lower != nil && !d.acted {
+			r.leave(ctx, d, report)
+			continue
+		}
+		out = append(out, d)
+	}
+	return r.check(ctx, out, report)
 }
 
 // unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person committed
@@ -72,9 +87,9 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 	for _, d := range b.decisions {
 		row := tip.row(keyOf(d))
 		switch {
-		case row == nil, recordOf(row) != d.Snapshot.Record.Tree:
+		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.olderThan(d, oldest) && !d.acted:
 			r.leave(ctx, d, report)
-		case inputsOfKnown(row, *shared, hash) == inputsOf(&d.Snapshot, *shared, hash) && (d.acted || !d.newcomer()):
+		case inputsOfKnown(row, *shared, hash) == d.inputs && (d.acted || !d.newcomer()):
 			kept = append(kept, d)
 		case d.acted:
 			r.leave(ctx, d, report)
@@ -85,6 +100,10 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 	b.decisions = inOrder(kept, r.decideAgain(ctx, tip, env, moved, report))
 	return b
 }
+
+// oldest is how old the facts of a decision may be that is committed. It is far older than a group takes: its environment
+// was out of the configuration meanwhile.
+const oldest = 10 * time.Minute
 
 // newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names Deployments.
 func (d *Decision) newcomer() bool {
@@ -103,7 +122,7 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 	if err != nil {
 		r.Log.WarnContext(ctx, "worker deployments could not be read again", "environment", env.Environment.Name, "error", err)
 	}
-	judge := r.JudgeFor(env)
+	judge, shared, hash := r.JudgeFor(env), r.resync.shared(env, r.sharedOf), connectionHash()
 	var out []*Decision
 	for _, d := range moved {
 		at := slices.IndexFunc(loaded, func(s rollout.Snapshot) bool { return s.Deployment == d.Snapshot.Deployment })
@@ -112,8 +131,10 @@ func (r *Reconciler) decideAgain(ctx context.Context, tip reading, env rollout.E
 			continue
 		}
 		s := withObservation(loaded[at], d.Snapshot)
+		same := keyOfGroup(s, hash) == keyOfGroup(d.Snapshot, hash) && reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot))
 		again := Decide(ctx, judge, s)
-		if !reflect.DeepEqual(plan.Ask(s), plan.Ask(d.Snapshot)) || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
+		again.inputs = inputsOf(&loaded[at], *shared, hash)
+		if !same || again.Plan.Lower != nil || len(again.Plan.Deletions) > 0 || again.Plan.SecondRead {
 			r.leave(ctx, d, report)
 			continue
 		}

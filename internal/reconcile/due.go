@@ -39,13 +39,13 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 }
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest until
-// Temporal or the cluster says that they moved. Those in a group that still runs are neither.
+// Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
 func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*entry) {
 	name, now := env.Environment.Name, r.Now()
 	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
 	for _, k := range env.Known {
 		key := steadyKey{name, k.Deployment}
-		if r.running.members[key] {
+		if of, ok := r.resync.keys[key]; r.running.members[key] || ok && r.running.busy(of) {
 			continue
 		}
 		e := r.resync.rows[key]
@@ -53,7 +53,7 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, 
 			due = append(due, k)
 			continue
 		}
-		if e.list == nil {
+		if e.list == nil || e.list.dropped {
 			e.list = r.resync.list(connectionOf(k), hash, e.temporalNamespace)
 		}
 		e.list.used = true
@@ -94,7 +94,9 @@ func (r *Reconciler) batchOf(env rollout.EnvironmentWorld, rows []*rollout.Known
 	for _, k := range rows[most:] {
 		r.resync.wait(steadyKey{env.Environment.Name, k.Deployment}, r.Now())
 	}
-	report.more(r.Now())
+	if !r.pauses.has(env.Environment.Name, r.Now()) {
+		report.more(r.Now())
+	}
 	return rows[:most]
 }
 
@@ -150,18 +152,21 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 // group divides an environment's snapshots by the Temporal namespaces that they are read from. Those whose namespace still
 // has a group at work wait for it.
 func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
-	hash := connectionHash()
+	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
 	for _, s := range snapshots {
 		key := keyOfGroup(s, hash)
-		if r.running.groups[key] != nil {
+		r.resync.noteKey(keyOfSnapshot(s), key)
+		if r.running.busy(key) {
 			r.resync.wait(keyOfSnapshot(s), r.Now())
 			continue
 		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
-			at, groups = len(groups), append(groups, &group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded, report: newReport()})
+			at, groups = len(groups), append(groups, &group{groupKey: key, env: env, judge: r.JudgeFor(env), blind: env.Unrecorded,
+				inputs: map[rollout.Name]inputs{}, report: newReport()})
 		}
 		groups[at].snapshots = append(groups[at].snapshots, s)
+		groups[at].inputs[s.Deployment] = inputsOf(&s, *shared, hash)
 	}
 	return groups
 }

@@ -21,3 +21,11 @@ func (l *lock) take(ctx context.Context) (release func(), err error) {
 		return nil, ctx.Err()
 	}
 }
+
+// Alone does something with the repository while no group uses it, unless the context ends before that.
+func (r *Reconciler) Alone(ctx context.Context, do func()) {
+	if release, err := r.repository.take(ctx); err == nil {
+		defer release()
+		do()
+	}
+}

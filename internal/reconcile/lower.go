@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -32,7 +33,11 @@ func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision)
 		}
 	}
 	out = append(out, r.lowerEach(ctx, g, known)...)
-	return append(out, r.lowerEach(ctx, g, r.unchanged(ctx, unknown))...)
+	same := r.unchanged(ctx, unknown)
+	if len(same) < len(unknown) {
+		g.report.more(r.Now())
+	}
+	return append(out, r.lowerEach(ctx, g, same)...)
 }
 
 // lowerEach makes the calls that lower, and gives the decisions whose calls succeeded, and what stands for the others.
@@ -65,13 +70,18 @@ func (r *Reconciler) notLowered(ctx context.Context, g *group, d *Decision) *Dec
 	return again
 }
 
+// lockPatience is how long lowering waits for the repository that others use.
+const lockPatience = 5 * time.Second
+
 // unchanged gives the decisions whose specs and records are still those of the tip. The others are decided again in the next
 // cycle. A repository that is away stops no lowering.
 func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*Decision {
 	if len(decisions) == 0 {
 		return decisions
 	}
-	tip, err := r.tip(ctx)
+	soon, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	tip, err := r.tip(soon)
 	if err != nil {
 		r.Log.WarnContext(ctx, "the repository could not be read again: traffic is lowered by what was read before", "error", err)
 		return decisions

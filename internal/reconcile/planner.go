@@ -67,6 +67,8 @@ type Decision struct {
 
 	// acted says that something was carried out before the commit: traffic was lowered, or a version deleted.
 	acted bool
+	// inputs are those that it was made on.
+	inputs inputs
 }
 
 // Observe reads the world and Temporal: one snapshot for each worker deployment, by environment.

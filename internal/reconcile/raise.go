@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -20,10 +21,9 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 	report.Decisions, report.LookedAt = append(report.Decisions, decisions...), report.LookedAt+len(decisions)
 	if env.Unrecorded { // traffic was lowered, and its record cannot be read
 		report.note(decisions...)
-		r.settle(env, decisions, waiting, report)
 		return nil
 	}
-	groups := r.raising(env, decisions, waiting)
+	groups := r.raising(ctx, env, decisions, waiting, report)
 	r.start(ctx, groups)
 	over, end := r.Groups.waiting()
 	defer end()
@@ -33,13 +33,19 @@ func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, de
 }
 
 // raising divides decisions by the Temporal namespaces in which they are carried out.
-func (r *Reconciler) raising(env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool) (groups []*group) {
+func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
+	report *Report) (groups []*group) {
 	hash := connectionHash()
 	for _, d := range decisions {
 		key := keyOfGroup(d.Snapshot, hash)
+		key.raises = true
+		if r.running.groups[key] != nil { // an earlier raise hangs: it is decided again in the next cycle
+			r.leave(ctx, d, report)
+			continue
+		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.groupKey == key })
 		if at < 0 {
-			g := &group{groupKey: key, env: env, raises: true, waiting: map[rollout.Name]bool{}, report: newReport()}
+			g := &group{groupKey: key, env: env, waiting: map[rollout.Name]bool{}, report: newReport()}
 			at, groups = len(groups), append(groups, g)
 		}
 		groups[at].decisions = append(groups[at].decisions, d)
@@ -53,6 +59,11 @@ func (r *Reconciler) raising(env rollout.EnvironmentWorld, decisions []*Decision
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
 func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done bool) {
 	failed, report := false, &g.report
+	if ctx.Err() != nil { // the time of the group is over: it is decided again in the next cycle
+		g.wait(d.Snapshot.Deployment)
+		report.more(r.Now())
+		return false
+	}
 	for _, g := range d.Plan.Gates {
 		if err := r.Versions.StartGate(ctx, SubjectOf(d.Snapshot), g); err != nil {
 			r.notDone(ctx, d, report, fmt.Errorf("start gate %s on %s: %w", g.Gate.WorkflowType, g.TaskQueue, err))

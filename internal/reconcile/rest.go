@@ -15,6 +15,11 @@ const firstCycles = 3
 // it is away. Then the system gets the memory back that the first cycles took, or one that looked at many: the next ones need a fraction of it,
 // and the runtime would keep the rest for minutes.
 func (r *Reconciler) Rest(ctx context.Context, done Report) {
+	release, err := r.repository.take(ctx)
+	if err != nil {
+		return
+	}
+	defer release()
 	if r.Prefetcher != nil {
 		r.Prefetcher.Complete(ctx)
 	}

@@ -32,6 +32,8 @@ type resync struct {
 	rows map[steadyKey]*entry
 	// waiting are the worker deployments that a cycle had no time for, since when: the next one begins with them.
 	waiting map[steadyKey]time.Time
+	// keys are the groups that worker deployments were in last.
+	keys map[steadyKey]groupKey
 	// lists are those of the Temporal namespaces that rows are in.
 	lists []*listing
 	// inputs are those that all worker deployments of an environment share, as they were last.
@@ -104,6 +106,14 @@ func (t *resync) wait(key steadyKey, now time.Time) {
 	}
 }
 
+// noteKey notes the group that a worker deployment is in.
+func (t *resync) noteKey(key steadyKey, of groupKey) {
+	if t.keys == nil {
+		t.keys = map[steadyKey]groupKey{}
+	}
+	t.keys[key] = of
+}
+
 // forgetGone drops worker deployments that are not in the world any more.
 func (t *resync) forgetGone(world rollout.World) {
 	of, there := reading{Survey: rollout.Survey{World: world}}, 0
@@ -120,6 +130,9 @@ func (t *resync) forgetGone(world rollout.World) {
 	maps.DeleteFunc(t.waiting, func(key steadyKey, _ time.Time) bool { return gone(key) })
 	if len(t.rows) > there { // else it is not worth a look at all
 		maps.DeleteFunc(t.rows, func(key steadyKey, _ *entry) bool { return gone(key) })
+	}
+	if len(t.keys) > there {
+		maps.DeleteFunc(t.keys, func(key steadyKey, _ groupKey) bool { return gone(key) })
 	}
 }
 
@@ -148,7 +161,6 @@ func (t *resync) shared(env rollout.EnvironmentWorld, of func(rollout.Environmen
 // settle notes which worker deployments need no look for a while. After a commit their records have another hash, so they
 // get one more look.
 func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool, report *Report) {
-	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
 		key := keyOf(d)
@@ -166,7 +178,7 @@ func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision,
 		if r.resync.rows == nil {
 			r.resync.rows = map[steadyKey]*entry{}
 		}
-		r.resync.rows[key] = &entry{inputs: inputsOf(&d.Snapshot, *shared, hash), until: until, due: d.Plan.NextDue,
+		r.resync.rows[key] = &entry{inputs: d.inputs, until: until, due: d.Plan.NextDue,
 			routing: d.Snapshot.Observation.Routing, listed: d.Plan.Deployment.String(), pods: r.podsSeen(env, &d.Snapshot),
 			temporalNamespace: strings.Clone(d.Snapshot.Spec.Spec.WorkerOptions.TemporalNamespace)}
 	}
@@ -199,8 +211,8 @@ type listing struct {
 	coming chan *rollout.Listing
 	// late says that the answer did not come in time, so that no cycle waits for it.
 	late bool
-	// used says that a worker deployment of this cycle is in it.
-	used bool
+	// used says that a worker deployment of this cycle is in it, dropped that none was.
+	used, dropped bool
 }
 
 // list gives the list that a worker deployment is in.
@@ -219,7 +231,10 @@ func (t *resync) list(connection *v1alpha1.Connection, hash func(*v1alpha1.Conne
 // askLists asks all namespaces beside each other. What does not come in time comes in a later cycle: until then the list
 // before counts, and nothing but time makes its worker deployments due.
 func (t *resync) askLists(ctx context.Context, from Lister, log *slog.Logger) {
-	t.lists = slices.DeleteFunc(t.lists, func(l *listing) bool { return !l.used })
+	t.lists = slices.DeleteFunc(t.lists, func(l *listing) bool {
+		l.dropped = !l.used
+		return l.dropped
+	})
 	for _, l := range t.lists {
 		l.used = false
 		if l.coming == nil {

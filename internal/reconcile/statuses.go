@@ -42,17 +42,7 @@ func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*Decis
 			q.Versions[i] = render.VersionFolder(d.Snapshot.Record.Dir, t.BuildID)
 		}
 	}
-	var facts []map[string]rollout.Fact
-	if p.Statuses != nil {
-		release, err := p.repository.take(ctx) // it reads which commits hold the versions
-		if err != nil {
-			return decisions
-		}
-		facts = p.Statuses.Read(ctx, q)
-		release()
-	} else {
-		facts = slices.Repeat([]map[string]rollout.Fact{unasked(contexts)}, len(decisions))
-	}
+	facts := p.readStatuses(ctx, g, q)
 	out := make([]*Decision, len(decisions))
 	for i, d := range decisions {
 		s := d.Snapshot
@@ -66,10 +56,22 @@ func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*Decis
 	return out
 }
 
-func unasked(contexts []string) map[string]rollout.Fact {
-	out := map[string]rollout.Fact{}
-	for _, c := range contexts {
-		out[rollout.StatusFacts+c] = rollout.Fact{Source: "status " + c, Error: nobodyAsks}
+// readStatuses reads commit statuses. It uses the repository, which knows the commits that hold a version.
+func (p *Planner) readStatuses(ctx context.Context, g *group, q StatusQuestion) []map[string]rollout.Fact {
+	why := nobodyAsks
+	if p.Statuses != nil && g.blind {
+		why = "the repository is away"
+	} else if p.Statuses != nil {
+		release, err := p.repository.take(ctx)
+		if err == nil {
+			defer release()
+			return p.Statuses.Read(ctx, q)
+		}
+		why = "the repository was in use for too long: " + err.Error()
 	}
-	return out
+	unknown := map[string]rollout.Fact{}
+	for _, c := range q.Contexts {
+		unknown[rollout.StatusFacts+c] = rollout.Fact{Source: "status " + c, Error: why}
+	}
+	return slices.Repeat([]map[string]rollout.Fact{unknown}, len(q.Versions))
 }

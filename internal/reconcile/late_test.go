@@ -1,0 +1,164 @@
+package reconcile
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// frozen is a policy whose answer another one takes the place of while a group is late.
+type frozen struct {
+	*spread
+	digest string
+	hold   bool
+}
+
+func (f *frozen) Digest() string { return f.digest }
+
+func (f *frozen) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	v := f.spread.Judge(ctx, s, p)
+	for _, a := range p.Actions {
+		if f.hold && a.Raises() {
+			v.Actions[a.ID] = rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "acme", Rule: "acme.freeze",
+				Effect: rollout.HoldEffect, Message: "frozen"}}}
+		}
+	}
+	return v
+}
+
+// raised are the routing calls that raise.
+type raised struct {
+	Router
+	calls []string
+}
+
+func (r *raised) Raise(_ context.Context, on Subject, _ rollout.RoutingCall) error {
+	r.calls = append(r.calls, on.Deployment.Name)
+	return nil
+}
+
+// What a late group decided is judged by the policies of when it is committed: a freeze that came meanwhile holds it.
+func TestFreezeThatComesWhileAGroupIsLate(t *testing.T) {
+	for _, freeze := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSpread(t, "slow")
+			s.delays["slow"] = 4 * time.Second
+			s.observed[s.name(0)] = rollout.RoutingConfig{} // a first version, whose workers poll
+			f := &frozen{spread: s, digest: "before"}
+			r := s.reconciler()
+			calls := &raised{Router: r.Router}
+			r.Router, r.JudgeFor = calls, func(rollout.EnvironmentWorld) Judge { return f }
+			r.Observer = polled{s}
+			_, err := r.Cycle(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, calls.calls)
+			if freeze {
+				f.digest, f.hold = "after", true
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			_, err = r.Cycle(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, !freeze, len(calls.calls) > 0)
+			r.Close()
+		})
+	}
+}
+
+// polled is a spread in which the target has workers.
+type polled struct{ *spread }
+
+func (p polled) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	o := p.spread.Observe(ctx, conn, ask)
+	o.Versions = []rollout.VersionObservation{{BuildID: p.target(), QueuesKnown: rollout.Yes, Queues: []rollout.TaskQueue{{Name: "q",
+		Type: rollout.QueueWorkflow, Unversioned: rollout.No, Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: time.Now()}}}}}
+	return o
+}
+
+// What takes traffic back has time of its own, however long it took to observe.
+func TestObservingTakesNoTimeFromLowering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "half", "half")
+		s.verdicts[s.name(1)] = rollback("rollout.canary")
+		r := s.reconciler()
+		hung := s.name(0)
+		r.Observer = halfHung{s, hung}
+		router := &needsTime{Router: s}
+		r.Router = router
+		_, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		time.Sleep(2 * r.Groups.Time)
+		synctest.Wait()
+		require.Equal(t, []string{"lower w001"}, s.events)
+		r.Close()
+	})
+}
+
+// halfHung does not answer about one worker deployment.
+type halfHung struct {
+	*spread
+	hung rollout.Name
+}
+
+func (h halfHung) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	if ask.Deployment == h.hung {
+		<-ctx.Done()
+		return rollout.Observation{At: time.Now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "no answer"}}
+	}
+	return h.spread.Observe(ctx, conn, ask)
+}
+
+// needsTime is a Router whose calls take a second.
+type needsTime struct{ Router }
+
+func (n *needsTime) Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+		return n.Router.Lower(ctx, on, call)
+	}
+}
+
+// A raise that hangs does not take the place of a look at its namespace, nor the other way round.
+func TestRaisesAndLooksDoNotTakeEachOthersPlace(t *testing.T) {
+	r := &running{groups: map[groupKey]*group{}}
+	key := groupKey{environment: "prod", namespace: "shop"}
+	require.False(t, r.busy(key))
+	for _, raises := range []bool{false, true} {
+		is := key
+		is.raises = raises
+		r.groups = map[groupKey]*group{is: {}}
+		require.True(t, r.busy(key))
+		require.True(t, r.busy(is))
+	}
+}
+
+// What a group decided without the repository lowered, and is not committed.
+func TestBlindDecisionsAreNotCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "slow")
+		r := s.reconciler()
+		_, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		before := len(s.commits)
+		s.readErr, s.delays["slow"] = context.DeadlineExceeded, 4*time.Second
+		_, err = r.Cycle(t.Context())
+		require.Error(t, err)
+		s.readErr = nil
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		report, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, report.Decisions)
+		require.Len(t, s.commits, before)
+		require.True(t, report.More, "it is decided again")
+		r.Close()
+	})
+}
