@@ -87,7 +87,7 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 	for _, d := range b.decisions {
 		row := tip.row(keyOf(d))
 		switch {
-		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.olderThan(d, oldest) && !d.acted:
+		case row == nil, recordOf(row) != d.Snapshot.Record.Tree, r.isOld(d) && !d.acted:
 			r.leave(ctx, d, report)
 		case inputsOfKnown(row, *shared, hash) == d.inputs && (d.acted || !d.newcomer()):
 			kept = append(kept, d)
@@ -104,6 +104,12 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 // oldest is how old the facts of a decision may be that is committed. It is far older than a group takes: its environment
 // was out of the configuration meanwhile.
 const oldest = 10 * time.Minute
+
+// isOld reports whether a decision is too old to be committed. One without an observation has no age.
+func (r *Reconciler) isOld(d *Decision) bool {
+	at := d.Snapshot.Observation.At
+	return !at.IsZero() && r.Now().Sub(at) > oldest
+}
 
 // newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names Deployments.
 func (d *Decision) newcomer() bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -97,12 +96,8 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done 
 }
 
 // tooOld reports whether what a decision was made on is too old by now to raise on it.
-func (r *Reconciler) tooOld(d *Decision) bool { return r.olderThan(d, r.Limits.FactMaxAge) }
-
-// olderThan reports whether what a decision was made on is older than that.
-func (r *Reconciler) olderThan(d *Decision, most time.Duration) bool {
-	at := d.Snapshot.Observation.At
-	return !at.IsZero() && r.Now().Sub(at) > most
+func (r *Reconciler) tooOld(d *Decision) bool {
+	return r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge
 }
 
 // raises reports whether something is to be raised, or moved to another version.
