@@ -182,9 +182,10 @@ github-api: octokit ## the part of GitHub's API that tests are held to, made ane
 # The custom resource definitions, and those that the schemas of other kinds are made of, by controller-gen from the Go types.
 CRDS = $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
 .PHONY: crds
-crds: ## the custom resource definitions and schemas, made anew from the Go types
+crds: ## the custom resource definitions, the schemas and docs/reference.md, made anew from the Go types
 	$(CRDS) paths=./install/crds output:crd:dir=install/crds
 	$(CRDS) paths=./install/schemas output:crd:dir=install/schemas
+	$(TEST) -run '^TestReference$$' ./install/schemas -update
 
 .PHONY: crds-current
 crds-current: # fails if they are not what the types make

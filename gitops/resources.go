@@ -225,7 +225,7 @@ func addResource(s *rollout.Snapshot, t *templateAt) {
 	r := rollout.ResourceTemplate{Name: t.name.Name, Path: t.doc.File, Copied: t.copied}
 	if t.spec != nil {
 		r.Object, r.Versions = t.spec.Template, t.spec.Versions
-		r.Hash, r.Scales = t.resource.Hash, t.resource.Scales
+		r.Hash, r.Scales, r.ApplyTo = t.resource.Hash, t.resource.Scales, t.spec.ApplyTo
 	}
 	if t.problem != nil {
 		r.Problem = &rollout.Problem{Reason: rollout.InvalidSpec, Message: t.problem.String()}

@@ -153,7 +153,7 @@ func TestReadTemplate(t *testing.T) {
 	require.NoError(t, err)
 	got := w.Environments[0].Deployments[0].Resources
 	want := []rollout.ResourceTemplate{
-		{Name: "a", Path: "t.yaml", Versions: []v1alpha1.VersionState{v1alpha1.StateCurrent}, Hash: got[0].Hash,
+		{Name: "a", Path: "t.yaml", Versions: []v1alpha1.VersionState{v1alpha1.StateCurrent}, Hash: got[0].Hash, ApplyTo: v1alpha1.NewVersions,
 			Object: []byte(`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"maxUnavailable":1,"selector":{"matchLabels":{}}}}`)},
 		{Name: "b", Path: "u.yaml", Problem: &rollout.Problem{Reason: rollout.InvalidSpec,
 			Message: `u.yaml:6: spec.versions[0]: "Currentt" is none of Target, Current, Ramping, Draining, Drained, Inactive, NotRegistered (did you mean Current?)`}},

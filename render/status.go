@@ -133,11 +133,15 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 // summary is what annotations say of a status: Flux applies no object's status, so its health checks and the columns of kubectl look at these. One without a
 // value is left out.
 func summary(status v1alpha1.WorkerDeploymentStatus) map[string]string {
-	out := map[string]string{rollout.AnnotationTarget: "", rollout.AnnotationCurrent: "", rollout.AnnotationRamp: ""}
+	out := map[string]string{rollout.AnnotationTarget: "", rollout.AnnotationCurrent: "", rollout.AnnotationRamp: "",
+		rollout.AnnotationSpecDigest: ""}
 	for _, c := range status.Conditions {
 		if c.Type == v1alpha1.ConditionReady {
 			out[rollout.AnnotationReady], out[rollout.AnnotationReason] = string(c.Status), c.Reason
 		}
+	}
+	if d := status.Decision; d != nil {
+		out[rollout.AnnotationSpecDigest] = d.SpecDigest
 	}
 	if c := status.CurrentVersion; c != nil {
 		out[rollout.AnnotationCurrent] = c.BuildID

@@ -221,6 +221,8 @@ func around(s specs, d rollout.Snapshot) []v1alpha1.Problem {
 		out = append(out, p)
 	}
 	out = append(out, ownTrust(s, d)...)
+	out = append(out, waitingScalers(s, d)...)
+	out = append(out, syncWaves(s, d)...)
 	if n := replicasOf(d); n != nil && *n > 0 {
 		for _, t := range d.Resources {
 			if t.Scales && t.Problem == nil {

@@ -490,6 +490,16 @@ func (o *oracle) evacuates() {
 	}
 }
 
+func scales(r v1alpha1.RecordedResource) bool { return r.Scales }
+
+// toAllVersions: each template that scales is for versions that run, too.
+func (o *oracle) toAllVersions(list []v1alpha1.RecordedResource) bool {
+	return !slices.ContainsFunc(list, func(r v1alpha1.RecordedResource) bool {
+		at := slices.IndexFunc(o.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == r.Template })
+		return r.Scales && (at < 0 || o.s.Resources[at].ApplyTo != v1alpha1.AllVersions)
+	})
+}
+
 // objects: a version that is scaled down has none, so that nothing scales it up again; one whose replicas are a number has no
 // scaler that was there before; and none is lost that may be there still.
 func (o *oracle) objects() {
@@ -508,6 +518,9 @@ func (o *oracle) objects() {
 		if was == nil || down {
 			continue
 		}
+		keeps := was.Replicas != nil && *was.Replicas > 0 && !slices.ContainsFunc(was.Resources, scales)
+		o.check(!keeps || v.Replicas != nil, "%s loses its number of replicas", v.BuildID)
+		o.check(!keeps || o.toAllVersions(v.Resources), "%s gets a scaler while it runs", v.BuildID)
 		for _, r := range was.Resources {
 			kept := slices.ContainsFunc(v.Resources, func(x v1alpha1.RecordedResource) bool { return x.Template == r.Template })
 			at := slices.IndexFunc(o.s.Resources, func(t rollout.ResourceTemplate) bool { return t.Name == r.Template })

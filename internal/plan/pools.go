@@ -51,7 +51,7 @@ func (v *view) wantedPools(r *v1alpha1.RecordedVersion) []v1alpha1.RecordedPool 
 	out := slices.Clone(r.Pools)
 	for i := range out {
 		if p := v.specPool(out[i].Name); p != nil && v.followsSpec(r.BuildID) {
-			out[i].Replicas = p.Replicas
+			out[i].Replicas = rollout.ReplicasFor(p.Replicas, out[i].Replicas)
 		}
 	}
 	return out

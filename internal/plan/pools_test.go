@@ -125,3 +125,13 @@ func TestPoolsAreScaled(t *testing.T) {
 	}), allowed)
 	require.Equal(t, replicas(4), other.Record.Versions[1].Pools[0].Replicas)
 }
+
+// A pool that runs with a number of replicas keeps it where the spec has none any more.
+func TestPoolsKeepTheirNumber(t *testing.T) {
+	none := func(g *given) { g.Spec.Spec.Pools[0].Replicas = nil }
+	require.Empty(t, decide(t, of(pooled(), none), allowed).Versions)
+	p := decide(t, of(pooled(), none, func(g *given) {
+		g.Spec.Spec.WorkerOptions.UnsafeCustomBuildID, g.Spec.Spec.Template = g.rec.Target.BuildID, template("v3")
+	}), allowed)
+	require.Equal(t, replicas(4), p.Versions[0].Pools[0].Replicas, "updated in place")
+}

@@ -51,7 +51,8 @@ func (v *view) resourceWrites(r *v1alpha1.RecordedVersion) []rollout.ResourceWri
 
 // resourceSubject is a recorded version as templates see it, when it is not scaled down.
 func (v *view) resourceSubject(r *v1alpha1.RecordedVersion) rollout.ResourceSubject {
-	of := rollout.ResourceSubject{Have: r.Resources, States: v.states(r.BuildID), Pods: rollout.PodsWanted}
+	of := rollout.ResourceSubject{Have: r.Resources, States: v.states(r.BuildID), Pods: rollout.PodsWanted,
+		Replicas: r.Replicas}
 	if v.spec != nil && isZero(v.spec.Spec.Replicas) && (v.followsSpec(r.BuildID) || isZero(r.Replicas)) {
 		of.Pods = rollout.PodsUnscaled
 	}
@@ -97,7 +98,7 @@ func replicasWith(n *int32, have []v1alpha1.RecordedResource) *int32 {
 // wantedReplicas is the number that a version's manifest has to have. An object counts once it is recorded.
 func (v *view) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 	if v.followsSpec(r.BuildID) {
-		return replicasWith(v.spec.Spec.Replicas, r.Resources)
+		return replicasWith(rollout.ReplicasFor(v.spec.Spec.Replicas, r.Replicas), r.Resources)
 	}
 	if retired(r) {
 		return r.Replicas

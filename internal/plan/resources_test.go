@@ -24,6 +24,16 @@ func tmpl(name string, states ...v1alpha1.VersionState) rollout.ResourceTemplate
 		Hash: "hash-" + name, Versions: states, Scales: strings.HasPrefix(name, "hpa")}
 }
 
+// toAll is a template whose object versions that run get, too.
+func toAll(name string) rollout.ResourceTemplate {
+	t := tmpl(name)
+	t.ApplyTo = v1alpha1.AllVersions
+	return t
+}
+
+// numbered: a version runs with a number of replicas.
+func numbered(tag string) change { return func(g *given) { g.version(tag).Replicas = replicas(2) } }
+
 // templates are all that the repository has.
 func templates(list ...rollout.ResourceTemplate) change {
 	return func(g *given) { g.Resources = slices.Clone(list) }
@@ -82,7 +92,18 @@ func TestResources(t *testing.T) {
 		given change
 		want  []string
 	}{
-		{"a new template", templates(tmpl("hpa"), tmpl("pdb")), []string{"UpdateResources v1 +hpa +pdb"}},
+		{"a new template", templates(toAll("hpa"), tmpl("pdb")), []string{"UpdateResources v1 +hpa +pdb"}},
+		{"a scaler waits for the next version", templates(tmpl("hpa"), tmpl("pdb")), []string{"UpdateResources v1 +pdb"}},
+		{"a scaler waits, and the spec has no number any more", all(templates(tmpl("hpa")), askedFor(nil)), nil},
+		{"a scaler waits, and the version runs in place of the next", all(custom("v1"), asks("v2"), templates(tmpl("hpa"))), []string{"UpdateVersion v1 Template x2"}},
+		{"a scaler comes to the target, which is new", all(asks("v2"), templates(tmpl("hpa"))), []string{"CreateVersion v2 +hpa"}},
+		{"a scaler comes to a version without a number", all(templates(tmpl("hpa")), askedFor(nil), func(g *given) { g.version("v1").Replicas = nil }), []string{"UpdateResources v1 +hpa"}},
+		{"a template comes to scale", all(templates(tmpl("hpa")), carries("v1", "hpa"), numbered("v1"), func(g *given) {
+			g.version("v1").Resources[0].Scales, g.version("v1").Resources[0].Hash = false, "old"
+		}), nil},
+		{"a scaler that a version has is changed", all(templates(tmpl("hpa")), carries("v1", "hpa"), func(g *given) { g.version("v1").Resources[0].Hash = "old" }), []string{"UpdateResources v1 +hpa"}},
+		{"the spec has no number any more", askedFor(nil), nil},
+		{"the spec has no number any more, with a scaler for all", all(templates(toAll("hpa")), carries("v1", "hpa"), numbered("v1"), askedFor(nil)), []string{"ScaleVersion v1"}},
 		{"the same", all(templates(tmpl("pdb")), carries("v1", "pdb")), nil},
 		{"changed", all(templates(tmpl("pdb")), carries("v1", "pdb"), func(g *given) { g.version("v1").Resources[0].Hash = "old" }), []string{"UpdateResources v1 +pdb"}},
 		{"gone", carries("v1", "pdb"), []string{"UpdateResources v1 -pdb"}},
@@ -113,7 +134,8 @@ func TestResources(t *testing.T) {
 		{"not known: it gets nothing new", all(only(draining), promoted(100*time.Hour), unlisted("v1")), nil},
 		{"not known, for all versions", all(templates(tmpl("pdb")), promoted(100*time.Hour), unlisted("v1"), carries("v2", "pdb")), []string{"UpdateResources v1 +pdb"}},
 		{"a draining one keeps its number", all(promoted(100*time.Hour), func(g *given) { g.version("v1").Replicas = nil }), nil},
-		{"a draining one gets a scaler", all(templates(tmpl("hpa")), promoted(100*time.Hour), carries("v2", "hpa")), []string{"UpdateResources v1 +hpa"}},
+		{"a draining one gets a scaler", all(templates(toAll("hpa")), promoted(100*time.Hour), carries("v2", "hpa")), []string{"UpdateResources v1 +hpa"}},
+		{"a draining one gets no scaler", all(templates(tmpl("hpa")), promoted(100*time.Hour), carries("v2", "hpa")), nil},
 		{"a draining one has a scaler", all(templates(tmpl("hpa")), promoted(100*time.Hour), carries("v1", "hpa"), carries("v2", "hpa"), func(g *given) { g.version("v1").Replicas = replicas(2) }), []string{"ScaleVersion v1"}},
 		{"scaled down", all(old, templates(tmpl("hpa"), tmpl("pdb")), carries("v1", "hpa", "pdb"), carries("v2", "hpa", "pdb")), []string{"ScaleDown v1 x0 -hpa -pdb"}},
 		{"scaled down, while its template is gone", all(old, carries("v1", "pdb")), []string{"ScaleDown v1 x0 -pdb", "UpdateResources v1 -pdb"}},
@@ -264,12 +286,35 @@ func TestObjectsThroughARollout(t *testing.T) {
 	w.quiet(20, time.Hour)
 }
 
+// TestScalerComesWithTheNextVersion: what runs keeps its number while a scaler takes over from the spec.
+func TestScalerComesWithTheNextVersion(t *testing.T) {
+	w := newWorld(t)
+	w.startV1()
+	manifest := func(tag string) string { return w.files[dir+"/versions/"+id(tag)+"/deployment.yaml"] }
+	templates(tmpl("hpa"))(w.given)
+	w.quiet(20, time.Hour)
+	w.spec().Replicas = nil
+	w.run(time.Minute)
+	require.Len(t, w.commits, 1, "the status is about the new spec")
+	require.Contains(t, manifest("v1"), "replicas: 1")
+
+	w.commits = nil
+	w.push("v2")
+	w.run(2 * 24 * time.Hour)
+	require.Equal(t, []string{"create v2", "ramp v2 at 10%", "ramp v2 at 50%", "promote v2", "RolloutComplete: v2 is the current version",
+		"scale down v1", "remove v1"}, w.commits)
+	require.NotContains(t, manifest("v2"), "replicas")
+	require.NotEmpty(t, w.files[dir+"/versions/"+id("v2")+"/hpa.yaml"])
+	w.quiet(20, time.Hour)
+}
+
 // changeTemplates is what people do to templates, and what becomes of their files.
 func changeTemplates(t *rapid.T, w *world) {
 	some := []v1alpha1.VersionState{v1alpha1.StateTarget, v1alpha1.StateCurrent, v1alpha1.StateRamping, v1alpha1.StateDraining}
 	var list []rollout.ResourceTemplate
 	for _, name := range []string{"hpa", "pdb"} {
 		one := tmpl(name, rapid.SliceOfNDistinct(rapid.SampledFrom(some), 0, 2, rapid.ID[v1alpha1.VersionState]).Draw(t, "states")...)
+		one.ApplyTo = rapid.SampledFrom([]v1alpha1.ApplyTo{v1alpha1.NewVersions, v1alpha1.AllVersions}).Draw(t, "applyTo")
 		switch rapid.SampledFrom([]string{"there", "gone", "changed", "unusable"}).Draw(t, name) {
 		case "there":
 			list = append(list, one)

@@ -208,7 +208,7 @@ func TestUnusableKeeps(t *testing.T) {
 		"remove":          twiceRead(all(promoted(100*time.Hour), unlisted("v1"), counted("v1", 0), scaledDown("v1", 98*time.Hour))),
 		"evacuate":        stays(3),
 		"a proposal":      proposed,
-		"objects":         all(rampsAt(10, time.Minute), templates(tmpl("hpa"))),
+		"objects":         all(rampsAt(10, time.Minute), templates(toAll("hpa"))),
 		"unroute":         all(retires(v1alpha1.UnrouteAnyway, time.Hour), used("v1", 0)),
 		"end":             ended(),
 		"end, spec gone":  all(ended(), specGone),
@@ -277,7 +277,7 @@ func TestUnusableKeepsNeeded(t *testing.T) {
 			p := decide(t, of(rampsAt(10, time.Minute), lost, b.change), allowed)
 			require.Equal(t, []rollout.WriteOp{rollout.RestoreFiles}, ops(p))
 			down := func(g *given) { g.version("v2").Replicas = replicas(0) }
-			p = decide(t, of(rampsAt(10, time.Minute), templates(tmpl("hpa")), down, b.change), allowed)
+			p = decide(t, of(rampsAt(10, time.Minute), templates(toAll("hpa")), down, b.change), allowed)
 			require.Equal(t, []rollout.WriteOp{rollout.EditVersion}, ops(p))
 			require.Equal(t, replicas(2), p.Versions[0].Replicas)
 			require.Empty(t, p.Versions[0].Resources)

@@ -29,8 +29,9 @@ func TestVersionsInTheRecord(t *testing.T) {
 			r.Replicas, r.Guard, r.RetiredAt = replicas(2), v1alpha1.GuardOn, v1alpha1.Time{}
 		}, rollout.EditVersion},
 		{"scaled", "v1", func(g *given) { g.Spec.Spec.Replicas = replicas(5) }, func(r *v1alpha1.RecordedVersion) { r.Replicas = replicas(5) }, rollout.EditVersion},
-		{"scaled, though barred", "v2", all(candidate(), barsBuild("v2"), func(g *given) { g.Spec.Spec.Replicas = nil }),
-			func(r *v1alpha1.RecordedVersion) { r.Replicas = nil }, rollout.EditVersion},
+		{"scaled, though barred", "v2", all(candidate(), barsBuild("v2"), func(g *given) { g.Spec.Spec.Replicas = replicas(3) }),
+			func(r *v1alpha1.RecordedVersion) { r.Replicas = replicas(3) }, rollout.EditVersion},
+		{"not scaled: the spec has no number", "v1", func(g *given) { g.Spec.Spec.Replicas = nil }, func(*v1alpha1.RecordedVersion) {}, ""},
 		{"not scaled: the spec is refused", "v1", func(g *given) {
 			g.Spec.Spec.Replicas, g.Connection = replicas(5), nil
 		}, func(*v1alpha1.RecordedVersion) {}, ""},

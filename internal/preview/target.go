@@ -79,7 +79,7 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	}
 	id, from := rollout.BuildIDFor(spec, versions)
 	hash := rollout.TemplateHash(spec)
-	write := rollout.VersionWrite{BuildID: id, Op: rollout.EditVersion, Replicas: spec.Replicas, Guard: v1alpha1.GuardOn}
+	write := rollout.VersionWrite{BuildID: id, Op: rollout.EditVersion, Guard: v1alpha1.GuardOn}
 	taken := slices.Concat(s.TakenNames, rollout.TakenBy(versions))
 	at := slices.IndexFunc(versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id })
 	switch {
@@ -94,6 +94,7 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 	case versions[at].ConnectionHash != s.Connection.Spec.Hash():
 		write.Op = rollout.ReconnectVersion
 	}
+	write.Replicas = rollout.ReplicasFor(spec.Replicas, versions[at].Replicas)
 	write.Pools = rollout.PoolSubject{Deployment: s.Deployment.Name, BuildID: id, Have: versions[at].Pools, Taken: taken}.Pools(spec.Pools)
 	versions[at].Pools = write.Pools
 	write.Resources = targetResources(&s, record, versions[at])
@@ -109,7 +110,8 @@ func targetPlan(s rollout.Snapshot) rollout.Plan {
 // targetResources are the changes of the target's objects made from templates. What it is beside the target is what the
 // record desires.
 func targetResources(s *rollout.Snapshot, record v1alpha1.RoutingSpec, target v1alpha1.RecordedVersion) []rollout.ResourceWrite {
-	of := rollout.ResourceSubject{Have: target.Resources, States: []v1alpha1.VersionState{v1alpha1.StateTarget}, Pods: rollout.PodsWanted}
+	of := rollout.ResourceSubject{Have: target.Resources, States: []v1alpha1.VersionState{v1alpha1.StateTarget},
+		Pods: rollout.PodsWanted, Replicas: target.Replicas}
 	if record.Desired.Current == target.BuildID {
 		of.States = append(of.States, v1alpha1.StateCurrent)
 	}

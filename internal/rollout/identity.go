@@ -234,4 +234,6 @@ const (
 	AnnotationTarget         = "rampart.dev/target"
 	AnnotationCurrent        = "rampart.dev/current"
 	AnnotationRamp           = "rampart.dev/ramp"
+	// AnnotationSpecDigest is the digest of the spec that a status is about.
+	AnnotationSpecDigest = "rampart.dev/spec-digest"
 )

@@ -25,7 +25,7 @@ func (s PoolSubject) Pools(spec []v1alpha1.Pool) []v1alpha1.RecordedPool {
 		pool := v1alpha1.RecordedPool{Name: p.Name, Replicas: p.Replicas}
 		had := slices.IndexFunc(s.Have, func(h v1alpha1.RecordedPool) bool { return h.Name == p.Name })
 		if had >= 0 {
-			pool.Deployment = s.Have[had].Deployment
+			pool.Deployment, pool.Replicas = s.Have[had].Deployment, ReplicasFor(p.Replicas, s.Have[had].Replicas)
 		} else {
 			pool.Deployment = PoolDeploymentName(s.Deployment, s.BuildID, p.Name, taken)
 		}

@@ -32,6 +32,8 @@ type ResourceTemplate struct {
 	Versions []v1alpha1.VersionState `json:"versions,omitempty"`
 	// Scales says that the object scales the version's Deployment.
 	Scales bool `json:"scales,omitempty"`
+	// ApplyTo says which versions get an object that scales them; "" is NewVersions.
+	ApplyTo v1alpha1.ApplyTo `json:"applyTo,omitempty"`
 	// Problem says why it cannot be used. What was made from it stays as it is.
 	Problem *Problem `json:"problem,omitempty"`
 }
@@ -87,6 +89,8 @@ type ResourceSubject struct {
 	States []v1alpha1.VersionState
 	// Pods says whether it has pods, or is scaled down.
 	Pods Pods
+	// Replicas in its manifest; nil: left out, or it is new.
+	Replicas *int32
 }
 
 // Pods says whether a version has pods.
@@ -120,7 +124,7 @@ func (s *Snapshot) ResourceWrites(of ResourceSubject) []ResourceWrite {
 		switch {
 		case t == nil && s.ResourcesProblem != nil, t != nil && (t.Problem != nil || len(t.Object) == 0):
 		case t != nil && t.selects(of, had.Template != ""):
-			if had.Hash != t.Hash {
+			if had.Hash != t.Hash && (had.Scales || !t.WaitsForNew(of.Replicas)) {
 				out = append(out, ResourceWrite{Template: name, Object: t.Object, Hash: t.Hash, Scales: t.Scales})
 			}
 		case had.Template != "":
@@ -142,6 +146,24 @@ func (t *ResourceTemplate) selects(of ResourceSubject, had bool) bool {
 	}
 	return slices.ContainsFunc(of.States, func(state v1alpha1.VersionState) bool { return slices.Contains(t.Versions, state) })
 }
+
+// WaitsForNew reports whether a version that runs with a number of replicas does not get the object: its number would
+// leave its manifest, and Kubernetes would make it 1.
+func (t *ResourceTemplate) WaitsForNew(replicas *int32) bool {
+	return t.Scales && t.ApplyTo != v1alpha1.AllVersions && runs(replicas)
+}
+
+// ReplicasFor is the number of a version's manifest, where the spec asks for one, or for none. Where it asks for none a
+// version that runs with a number keeps it, since Kubernetes would make it 1.
+func ReplicasFor(spec, have *int32) *int32 {
+	if spec == nil && runs(have) {
+		return have
+	}
+	return spec
+}
+
+// runs reports whether a manifest has a number of replicas above 0.
+func runs(replicas *int32) bool { return replicas != nil && *replicas > 0 }
 
 // RemoveResources are the changes that take all objects from a version.
 func RemoveResources(have []v1alpha1.RecordedResource) []ResourceWrite {

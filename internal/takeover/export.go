@@ -174,6 +174,12 @@ func (e *exporter) template(t rollout.ResourceTemplate) error {
 	if len(t.Versions) > 0 {
 		e.warn("the controller has no spec.versions of WorkerResourceTemplate %s: each version gets the object", t.Name)
 	}
+	for _, r := range e.s.Record.Routing.Spec.Versions {
+		if !rollout.Scaled(r.Resources) && t.WaitsForNew(r.Replicas) {
+			e.warn("the controller has no spec.applyTo of WorkerResourceTemplate %s: version %s gets the object too", t.Name,
+				r.BuildID)
+		}
+	}
 	ref := "workerDeploymentRef"
 	if e.s.Spec.Kind == v1alpha1.KindTemporalWorkerDeployment {
 		ref = "temporalWorkerDeploymentRef"

@@ -108,3 +108,18 @@ func TestNoExport(t *testing.T) {
 		})
 	}
 }
+
+// The controller gives an object to every version, also a scaler to one that runs with a number of replicas.
+func TestScalerOfRunningVersions(t *testing.T) {
+	warnings := func(applyTo v1alpha1.ApplyTo) string {
+		s := exported(t, spec)
+		replicas := int32(2)
+		s.Record.Routing.Spec.Versions[0].Replicas = &replicas
+		s.Resources = []rollout.ResourceTemplate{{Name: "hpa", Object: []byte("{}"), Scales: true, ApplyTo: applyTo}}
+		e, err := takeover.ToController(s, nil)
+		require.NoError(t, err)
+		return strings.Join(e.Warnings, "\n")
+	}
+	require.Contains(t, warnings(v1alpha1.NewVersions), "no spec.applyTo of WorkerResourceTemplate hpa: version v1-")
+	require.NotContains(t, warnings(v1alpha1.AllVersions), "spec.applyTo")
+}

@@ -20,7 +20,8 @@ func StartNode(t testing.TB, images map[string]Image) *Server {
 	run(t, nil, program(t, "kube-controller-manager"), "--kubeconfig", s.Kubeconfig, "--authentication-kubeconfig", s.Kubeconfig, "--authorization-kubeconfig", s.Kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", freePort(t), "--cert-dir", t.TempDir(), "--leader-elect=false", "--service-account-private-key-file", s.signing,
 		"--concurrent-deployment-syncs", "2", "--controllers", "deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,"+
-			"resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,horizontal-pod-autoscaler-controller",
+			"resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,"+
+			"horizontal-pod-autoscaler-controller,disruption-controller",
 		"--horizontal-pod-autoscaler-sync-period", "1s")
 	s.Logs, s.RemoveImage = StartKubelet(t, s.Config, images)
 	return s

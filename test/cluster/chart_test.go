@@ -17,14 +17,6 @@ import (
 func TestChart(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
-	template := func(values string) (string, error) {
-		file := filepath.Join(t.TempDir(), "values.yaml")
-		require.NoError(t, os.WriteFile(file, []byte(values), 0o600))
-		cmd := exec.CommandContext(t.Context(), program(t, "helm"), "template", "rampart", filepath.Join("..", "..", "install", "chart"), "-n", "rampart", "--values", file)
-		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
 	for values, want := range map[string]string{
 		"{}":                             "repo",
 		"settings: {repo: ''}":           "repo",
@@ -38,7 +30,7 @@ func TestChart(t *testing.T) {
 		"{settings: {repo: a}, webhook: {enabled: true}}":                                      "webhook.enabled needs RAMPART_WEBHOOK_SECRET",
 		"{settings: {repo: a, git-user: b}, secretEnv: {RAMPART_GIT_USER: {name: c, key: d}}}": "git-user is in settings and in secretEnv",
 	} {
-		out, err := template(values)
+		out, err := chart(t, values)
 		require.Error(t, err, values)
 		require.Contains(t, out, want, values)
 	}
@@ -58,8 +50,9 @@ env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
 nodeSelector: {kubernetes.io/os: linux}
 tolerations: [{key: a, operator: Exists}]
 affinity: {nodeAffinity: {}}
+podDisruptionBudget: {enabled: true}
 `} {
-		out, err := template(values)
+		out, err := chart(t, values)
 		require.NoError(t, err, out)
 		if monitor := documentOf(t, out, "ServiceMonitor"); monitor != nil { // its definition is the operator's; its type says the same
 			require.NoError(t, yaml.UnmarshalStrict(monitor, &monitoring.ServiceMonitor{}))
@@ -75,8 +68,36 @@ affinity: {nodeAffinity: {}}
 			require.Contains(t, out, `value: "\"prod=payments\",\"prod={orders,stock}\""`)
 			require.Contains(t, out, `value: "20000000"`)
 			require.Contains(t, applied, "service/rampart serverside-applied")
+			require.Contains(t, applied, "poddisruptionbudget.policy/rampart serverside-applied")
 		}
 	}
+}
+
+// chart is what the chart renders with some values.
+func chart(t *testing.T, values string) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(values), 0o600))
+	cmd := exec.CommandContext(t.Context(), program(t, "helm"), "template", "rampart", filepath.Join("..", "..", "install", "chart"),
+		"-n", "rampart", "--values", file)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// A node can be drained with the chart's budget, also while the bot, of which there is one, is not ready.
+func TestBudgetOfTheChart(t *testing.T) {
+	t.Parallel()
+	s := StartNode(t, map[string]Image{"rampart:test": {Command: []string{"sh", "-c", "while :; do sleep 0.1; done"}}})
+	s.Kubectl(t, "", "create", "namespace", "rampart")
+	rendered, err := chart(t, "{settings: {repo: a}, image: {repository: rampart, tag: test}, metrics: {port: "+freePort(t)+"}, "+
+		"podDisruptionBudget: {enabled: true}}")
+	require.NoError(t, err, rendered)
+	s.Kubectl(t, rendered, "apply", "--server-side", "-f", "-")
+	s.await(t, "Running false", "get", "-n", "rampart", "pods", "-o", "jsonpath={.items[*].status.phase} {.items[*].status.containerStatuses[*].ready}")
+	s.await(t, "1 0", "get", "-n", "rampart", "pdb", "rampart", "-o", "jsonpath={.status.expectedPods} {.status.disruptionsAllowed}")
+	said := s.Kubectl(t, "", "drain", nodeName, "--delete-emptydir-data", "--pod-selector=app.kubernetes.io/name=rampart", "--timeout=30s")
+	require.Contains(t, said, " evicted")
 }
 
 // documentOf is the document of a kind in a stream of YAML; nil: there is none.

@@ -127,3 +127,35 @@ func TestObjectsOfTemplates(t *testing.T) {
 	require.Equal(t, []string{"v2/deployment.yaml", "v2/pdb.yaml"}, w.versionFiles("main"))
 	w.repo.Fsck()
 }
+
+// A scaler that is added while a version runs comes with the next one: what runs keeps its number of replicas, also
+// after the spec has none. AllVersions gives it to what runs, too.
+func TestScalerComesWithTheNextVersion(t *testing.T) {
+	w := newWorld(t)
+	b := w.start()
+	w.pushSpec("add checkout", specText{image: "app:v1"})
+	v1 := w.awaitReady("app:v1")
+	w.push("templates", map[string]string{templatesFile: templatesText(5)})
+	w.eventually("the budget", func() bool { return len(w.versionFiles("main")) == 2 })
+	require.Equal(t, []string{"v1/deployment.yaml", "v1/pdb.yaml"}, w.versionFiles("main"))
+	require.Contains(t, w.manifest(v1), "replicas: 1")
+
+	w.pushSpec("v2", specText{image: "app:v2"})
+	w.awaitReady("app:v2")
+	created := w.commitOf("create v2")
+	require.Equal(t, []string{"v1/deployment.yaml", "v1/pdb.yaml", "v2/deployment.yaml", "v2/hpa.yaml"}, w.versionFiles(created))
+	require.Contains(t, w.repo.Files(created)[recordDir+"/versions/"+v1+"/deployment.yaml"], "replicas: 1")
+	v2 := w.build("app:v2")
+	require.NotContains(t, w.manifest(v2), "replicas:")
+	w.eventually("v1 removed", func() bool { return w.build("app:v1") == "" })
+
+	head, tail, _ := strings.Cut(templatesText(5), "---\n")
+	w.push("no scaler", map[string]string{templatesFile: tail})
+	w.eventually("the number is back", func() bool { return strings.Contains(w.manifest(v2), "replicas: 1") })
+	w.push("a scaler for all", map[string]string{templatesFile: strings.Replace(head, "spec:\n", "spec:\n  applyTo: AllVersions\n", 1) + "---\n" + tail})
+	w.eventually("the scaler owns the number", func() bool { return !strings.Contains(w.manifest(v2), "replicas:") })
+	require.Equal(t, []string{"v2/deployment.yaml", "v2/hpa.yaml", "v2/pdb.yaml"}, w.versionFiles("main"))
+	b.stop()
+	require.Empty(t, w.fleet.Orphans())
+	w.repo.Fsck()
+}

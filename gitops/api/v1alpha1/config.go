@@ -29,7 +29,8 @@ type Environment struct {
 	// +kubebuilder:validation:MinItems=1
 	Specs []string `json:"specs"`
 	// Helm says how charts among the specs are rendered.
-	Helm   Helm   `json:"helm,omitzero"`
+	Helm Helm `json:"helm,omitzero"`
+	// Output is where the environment's manifests are written.
 	Output Output `json:"output"`
 	// Namespace is the Kubernetes namespace of specs that name none; "" makes that an error.
 	Namespace string `json:"namespace,omitempty"`
@@ -41,23 +42,24 @@ type Environment struct {
 	// CommitStatuses says what the commit that asked for something gets a status for at the forge: Environment (default), one for all that it asked for
 	// there; WorkerDeployment, one for each; Off, none.
 	CommitStatuses CommitStatuses `json:"commitStatuses,omitempty"`
-	// Policies and Data are path globs of Rego and data files.
+	// Policies are path globs of Rego files.
 	Policies []string `json:"policies,omitempty"`
-	Data     []string `json:"data,omitempty"`
+	// Data are path globs of data files that policies read.
+	Data []string `json:"data,omitempty"`
 	// CD is what applies the output, and how it shows a rollout.
 	// +optional
 	CD CD `json:"cd"`
 	// ManagerIdentity owns the routing in Temporal; by default rampart/<environment>.
 	// +optional
 	ManagerIdentity string `json:"managerIdentity"`
-	// WorkerEnv says under which names the pods get their environment.
+	// WorkerEnv says under which names the pods get their environment: Current by default.
 	// +optional
 	WorkerEnv WorkerEnv `json:"workerEnv"`
-	// Status says whether status.yaml is applied to the cluster.
+	// Status says whether status.yaml is applied to the cluster: On by default.
 	// +optional
 	Status StatusMode `json:"status"`
-	// ResourceKinds narrows the kinds that a WorkerResourceTemplate may make to those of the list, each a Kind or Kind.group; nil:
-	// all that the bot's own configuration allows, which no list goes beyond.
+	// ResourceKinds narrows the kinds that a WorkerResourceTemplate may make to those of the list, each a Kind or
+	// Kind.group. Left out: all that the bot's own configuration allows, which no list goes beyond.
 	ResourceKinds []string `json:"resourceKinds,omitzero"`
 }
 
@@ -111,10 +113,10 @@ const (
 
 // Approval of raises in an environment. Policy can ask for approval in Direct mode too.
 type Approval struct {
-	// Mode defaults to Direct.
+	// Mode is Direct, what policy allows is done, or PullRequest, each raise of traffic waits for a person.
 	// +optional
 	Mode ApprovalMode `json:"mode"`
-	// Scope defaults to Step.
+	// Scope of one approval: a step, or the whole rollout.
 	// +optional
 	Scope ApprovalScope `json:"scope"`
 }
@@ -123,9 +125,10 @@ type Approval struct {
 type PullRequests struct {
 	// Labels that they get; those that do not exist are created.
 	Labels []string `json:"labels,omitempty"`
-	// Reviewers are asked by their logins, Teams by their names in the organization that owns the repository.
+	// Reviewers are asked by their logins.
 	Reviewers []string `json:"reviewers,omitempty"`
-	Teams     []string `json:"teams,omitempty"`
+	// Teams are asked by their names in the organization that owns the repository.
+	Teams []string `json:"teams,omitempty"`
 	// AutoMerge lets the forge merge them in this way as soon as its rules (checks, approvals) allow it; "": people do.
 	AutoMerge MergeMethod `json:"autoMerge,omitempty"`
 	// OnProtectedBranch says what becomes of commits that a rule of the output's branch keeps the bot from pushing: with Propose they are
@@ -233,19 +236,23 @@ type Waiver struct {
 // WaiverSpec of a Waiver.
 type WaiverSpec struct {
 	// Rule that is waived, such as rollout.freeze.
-	Rule   string      `json:"rule"`
-	Scope  WaiverScope `json:"scope,omitempty"`
-	Reason string      `json:"reason"`
+	Rule string `json:"rule"`
+	// Scope narrows the waiver. Left out: it is for every worker deployment.
+	Scope WaiverScope `json:"scope,omitempty"`
+	// Reason that is shown wherever the waiver has an effect.
+	Reason string `json:"reason"`
 	// Approver is who answers for the waiver.
 	Approver string `json:"approver"`
-	// ExpiresAt is RFC 3339.
+	// ExpiresAt is when the waiver ends, in RFC 3339.
 	ExpiresAt Time `json:"expiresAt"`
 }
 
 // WaiverScope narrows a waiver; an empty field matches everything.
 type WaiverScope struct {
+	// Environment that it is for.
 	Environment string `json:"environment,omitempty"`
-	// Deployment is namespace/name.
+	// Deployment that it is for, as namespace/name.
 	Deployment string `json:"deployment,omitempty"`
-	BuildID    string `json:"buildID,omitempty"`
+	// BuildID that it is for.
+	BuildID string `json:"buildID,omitempty"`
 }

@@ -52,6 +52,8 @@ func presetOf(t reflect.Type) func(reflect.Value) {
 		return preset(func(m *Metric) { m.MaxAge = Duration{DefaultMetricMaxAge} })
 	case reflect.TypeFor[SunsetStrategy]():
 		return preset(presetSunset)
+	case reflect.TypeFor[WorkerResourceTemplateSpec]():
+		return preset(func(s *WorkerResourceTemplateSpec) { s.ApplyTo = NewVersions })
 	case reflect.TypeFor[Environment]():
 		return preset(presetEnvironment)
 	case reflect.TypeFor[Approval]():

@@ -28,6 +28,7 @@ const (
 
 // RecordedEvacuation is one stage of freeing one version of its workflows. A person may edit its state.
 type RecordedEvacuation struct {
+	// Stage is the way to free the version.
 	Stage EvacuationStage `json:"stage"`
 	// Attempt counts how often the version lost its traffic and was then evacuated, from 1.
 	Attempt int `json:"attempt"`
@@ -38,18 +39,24 @@ type RecordedEvacuation struct {
 	// Signal is what workflows are sent, with Signal.
 	Signal string `json:"signal,omitempty"`
 	// JobID of the batch job in Temporal.
-	JobID string          `json:"jobID"`
+	JobID string `json:"jobID"`
+	// State of the stage. A person may set Approved or Declined in place of Proposed.
 	State EvacuationState `json:"state"`
-	// ProposedAt is when approval was asked for, ApprovedAt when the bot saw it.
+	// ProposedAt is when approval was asked for.
 	ProposedAt Time `json:"proposedAt,omitzero"`
+	// ApprovedAt is when the bot saw the approval.
 	ApprovedAt Time `json:"approvedAt,omitzero"`
 	// PullRequest is where people review it; "" where there is none.
 	PullRequest string `json:"pullRequest,omitempty"`
-	StartedAt   Time   `json:"startedAt,omitzero"`
-	EndedAt     Time   `json:"endedAt,omitzero"`
-	// Total, Done and Failed are how many workflows the job was about, reached, and did not reach: known once it ended.
-	Total  int64 `json:"total,omitempty"`
-	Done   int64 `json:"done,omitempty"`
+	// StartedAt is when the job began.
+	StartedAt Time `json:"startedAt,omitzero"`
+	// EndedAt is when it ended.
+	EndedAt Time `json:"endedAt,omitzero"`
+	// Total is how many workflows the job was about: known once it ended, as the next two.
+	Total int64 `json:"total,omitempty"`
+	// Done is how many it reached.
+	Done int64 `json:"done,omitempty"`
+	// Failed is how many it did not reach.
 	Failed int64 `json:"failed,omitempty"`
 	// Message says why it failed.
 	Message string `json:"message,omitempty"`
@@ -62,16 +69,24 @@ func (e RecordedEvacuation) Ended() bool {
 
 // EvacuationStatus is one stage in a status.
 type EvacuationStatus struct {
+	// Stage is the way to free the version.
 	Stage EvacuationStage `json:"stage"`
 	// State is that of the record; Held while policy holds the stage, Waiting while something else does.
-	State     string `json:"state"`
-	Target    string `json:"target,omitempty"`
-	JobID     string `json:"jobID,omitempty"`
-	StartedAt Time   `json:"startedAt,omitzero"`
-	EndedAt   Time   `json:"endedAt,omitzero"`
-	Total     int64  `json:"total,omitempty"`
-	Done      int64  `json:"done,omitempty"`
-	Failed    int64  `json:"failed,omitempty"`
+	State string `json:"state"`
+	// Target is the build ID that workflows are moved to.
+	Target string `json:"target,omitempty"`
+	// JobID of the batch job in Temporal.
+	JobID string `json:"jobID,omitempty"`
+	// StartedAt is when the job began.
+	StartedAt Time `json:"startedAt,omitzero"`
+	// EndedAt is when it ended.
+	EndedAt Time `json:"endedAt,omitzero"`
+	// Total is how many workflows the job was about: known once it ended, as the next two.
+	Total int64 `json:"total,omitempty"`
+	// Done is how many it reached.
+	Done int64 `json:"done,omitempty"`
+	// Failed is how many it did not reach.
+	Failed int64 `json:"failed,omitempty"`
 	// Message says what it waits for, and what a person can do.
 	Message string `json:"message,omitempty"`
 }

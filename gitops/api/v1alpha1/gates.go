@@ -8,14 +8,19 @@ import (
 // RecordedGate is the outcome of one gate on one task queue.
 type RecordedGate struct {
 	// Point is "first", or "step-1", "step-2" and so on.
-	Point        string `json:"point"`
-	TaskQueue    string `json:"taskQueue"`
+	Point string `json:"point"`
+	// TaskQueue that it ran on.
+	TaskQueue string `json:"taskQueue"`
+	// WorkflowType of the test workflow.
 	WorkflowType string `json:"workflowType"`
 	// WorkflowID names the gate: build, point, task queue and attempt, and a hash of template, workflow type and input.
-	WorkflowID string      `json:"workflowID"`
-	RunID      string      `json:"runID,omitempty"`
-	Outcome    GateOutcome `json:"outcome"`
-	ClosedAt   Time        `json:"closedAt,omitzero"`
+	WorkflowID string `json:"workflowID"`
+	// RunID of the run that ended.
+	RunID string `json:"runID,omitempty"`
+	// Outcome of the test workflow.
+	Outcome GateOutcome `json:"outcome"`
+	// ClosedAt is when it ended.
+	ClosedAt Time `json:"closedAt,omitzero"`
 }
 
 // CanBeRecorded reports whether a record with the outcome can be read again. A worker may serve a task queue of any name.

@@ -18,7 +18,9 @@ const (
 
 // RecordedQueue is one task queue of a version.
 type RecordedQueue struct {
-	Name string    `json:"name"`
+	// Name of the task queue.
+	Name string `json:"name"`
+	// Type of its tasks.
 	Type QueueType `json:"type"`
 }
 

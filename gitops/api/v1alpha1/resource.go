@@ -22,6 +22,16 @@ const (
 	StateNotRegistered VersionState = "NotRegistered"
 )
 
+// ApplyTo says which versions get an object that scales them.
+// +kubebuilder:validation:Enum=NewVersions;AllVersions
+type ApplyTo string
+
+// The versions that get an object that scales them.
+const (
+	NewVersions ApplyTo = "NewVersions"
+	AllVersions ApplyTo = "AllVersions"
+)
+
 // RecordedResource is one object of a version that was made from a WorkerResourceTemplate.
 type RecordedResource struct {
 	// Template is the WorkerResourceTemplate's name; the object's file is <template>.yaml.

@@ -23,28 +23,30 @@ type RoutingSpec struct {
 	// which it could raise what is not to be raised. 0: every release.
 	MinReader int `json:"minReader,omitempty"`
 	// WorkerDeployment is the name in Temporal, <namespace>/<name>.
-	WorkerDeployment  string `json:"workerDeployment"`
+	WorkerDeployment string `json:"workerDeployment"`
+	// TemporalNamespace that it is in.
 	TemporalNamespace string `json:"temporalNamespace"`
-	// Environment that the worker deployment is in, and ManagerIdentity of that in Temporal: with them traffic can be taken back by the record
-	// alone, while rampart.yaml cannot be used. "": not known.
-	Environment     string `json:"environment,omitempty"`
+	// Environment that the worker deployment is in. With it traffic can be taken back by the record alone, while
+	// rampart.yaml cannot be used. "": not known.
+	Environment string `json:"environment,omitempty"`
+	// ManagerIdentity of the environment in Temporal, for the same; "": not known.
 	ManagerIdentity string `json:"managerIdentity,omitempty"`
 	// TemporalNamespaceID is the ID that the server has for it, by which the same namespace is known at another address; "": not known.
 	TemporalNamespaceID string `json:"temporalNamespaceID,omitempty"`
 	// SpecPath is where the spec was last seen.
 	SpecPath string `json:"specPath"`
-	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Nil: not known.
+	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Left out: not known.
 	Connection *RecordedConnection `json:"connection,omitempty"`
 	// Desired routing. A person may edit it.
 	Desired DesiredRouting `json:"desired"`
 	// Decided is Desired as the bot decided it last: where the two differ, a person edited Desired and it was not answered
-	// yet. Nil before the first routing.
+	// yet. Left out before the first routing.
 	Decided *DesiredRouting `json:"decided,omitempty"`
-	// Basis is the whole routing configuration that the decision for Desired was made on; nil before the first routing.
+	// Basis is the whole routing configuration that the decision for Desired was made on; left out before the first routing.
 	Basis *RoutingBasis `json:"basis,omitempty"`
 	// Target is the version that the spec asks for.
 	Target *RoutingTarget `json:"target,omitempty"`
-	// Proposal is the raise that waits for a person's approval; nil: none does.
+	// Proposal is the raise that waits for a person's approval; left out: none does.
 	Proposal *RecordedProposal `json:"proposal,omitempty"`
 	// Versions whose files are beside this file, in the order of their creation.
 	Versions []RecordedVersion `json:"versions,omitempty"`
@@ -56,7 +58,7 @@ type RoutingSpec struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// SetAside are versions that the server refuses to delete.
 	SetAside []SetAside `json:"setAside,omitempty"`
-	// Retire asks for the end of the worker deployment; nil: nobody does.
+	// Retire asks for the end of the worker deployment; left out: nobody does.
 	Retire *Retire `json:"retire,omitempty"`
 }
 
@@ -64,7 +66,9 @@ type RoutingSpec struct {
 type RecordedConnection struct {
 	// Kind is ClusterConnection, or "" for a connection in the worker deployment's namespace.
 	Kind ConnectionKind `json:"kind,omitempty"`
-	Name string         `json:"name"`
+	// Name of the connection.
+	Name string `json:"name"`
+	// Spec of the connection.
 	Spec ConnectionSpec `json:"spec"`
 	// Path of the file that it was in, from the repository's root; "": not known. Of several connections with this name the one there counts.
 	// It is compared, and never opened.
@@ -78,7 +82,7 @@ func (c *RecordedConnection) Ref() ConnectionRef { return ConnectionRef{Kind: c.
 type DesiredRouting struct {
 	// Current build ID; "" means unversioned workers, or none.
 	Current string `json:"current"`
-	// Ramping build; nil: no ramp.
+	// Ramping build; left out: no ramp.
 	Ramping *DesiredRamp `json:"ramping,omitempty"`
 	// TemplateHash of the version that a proposal asks for, so that what is merged late is not taken for the same step of another template
 	// under the same build ID. Only a proposal has it: what the bot decides and what a person writes have none.
@@ -87,35 +91,45 @@ type DesiredRouting struct {
 
 // DesiredRamp is a ramp to a build ID; "" means to unversioned workers.
 type DesiredRamp struct {
-	BuildID    string  `json:"buildID"`
+	// BuildID that ramps; "" means unversioned workers.
+	BuildID string `json:"buildID"`
+	// Percentage of new workflows that start on it.
 	Percentage float64 `json:"percentage"`
 }
 
 // RoutingBasis is Temporal's routing configuration as it was read.
 type RoutingBasis struct {
-	Current             string       `json:"current"`
-	Ramping             *DesiredRamp `json:"ramping,omitempty"`
-	CurrentChangedAt    Time         `json:"currentChangedAt,omitzero"`
-	RampingChangedAt    Time         `json:"rampingChangedAt,omitzero"`
-	PercentageChangedAt Time         `json:"percentageChangedAt,omitzero"`
-	Revision            int64        `json:"revision,omitempty"`
+	// Current build ID; "" means unversioned workers, or none.
+	Current string `json:"current"`
+	// Ramping build; left out: no ramp.
+	Ramping *DesiredRamp `json:"ramping,omitempty"`
+	// CurrentChangedAt is when Current changed last.
+	CurrentChangedAt Time `json:"currentChangedAt,omitzero"`
+	// RampingChangedAt is when Ramping changed last.
+	RampingChangedAt Time `json:"rampingChangedAt,omitzero"`
+	// PercentageChangedAt is when the ramp's percentage changed last.
+	PercentageChangedAt Time `json:"percentageChangedAt,omitzero"`
+	// Revision is Temporal's number of the routing configuration.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // RoutingTarget is the version a spec asked for when the file was written.
 type RoutingTarget struct {
-	BuildID      string `json:"buildID"`
+	// BuildID of the version.
+	BuildID string `json:"buildID"`
+	// TemplateHash of the spec's pod template.
 	TemplateHash string `json:"templateHash"`
 	// Attempt counts how often this build became the target, from 1: each begins at its first gate and step.
 	Attempt int `json:"attempt"`
 	// Since is when it became the target.
 	Since Time `json:"since"`
-	// StuckBefore is how many workflows had reported problems before it got any traffic; nil: not known.
+	// StuckBefore is how many workflows had reported problems before it got any traffic; left out: not known.
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
 	// Gates are the outcomes of this attempt's test workflows, in the order in which they were seen: none runs again because its run is gone.
 	Gates []RecordedGate `json:"gates,omitempty"`
 	// LeavesBehind are task queues of the version before that may be in use, and that raises of this attempt leave behind since a person approved it.
 	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
-	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; nil: there is none.
+	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; left out: there is none.
 	Approved *Asked `json:"approved,omitempty"`
 	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.
 	ApprovedSteps string `json:"approvedSteps,omitempty"`
@@ -126,9 +140,11 @@ type RoutingTarget struct {
 
 // AskingCommit is a commit by which people asked for something.
 type AskingCommit struct {
+	// Commit is its hash.
 	Commit string `json:"commit"`
-	// Author and Committer as the commit names them: name <e-mail address>.
-	Author    string `json:"author"`
+	// Author as the commit names them: name <e-mail address>.
+	Author string `json:"author"`
+	// Committer, where that is another one.
 	Committer string `json:"committer,omitempty"`
 }
 
@@ -136,12 +152,15 @@ type AskingCommit struct {
 // for as long as these are, whatever becomes of the facts.
 type RecordedProposal struct {
 	// Kind says what is proposed; "": a raise of the version's share.
-	Kind         ProposalKind `json:"kind,omitempty"`
-	BuildID      string       `json:"buildID"`
-	TemplateHash string       `json:"templateHash"`
-	// From and To are the version's shares of new workflows before and after, in percent; To is 100 for the promotion.
+	Kind ProposalKind `json:"kind,omitempty"`
+	// BuildID of the version.
+	BuildID string `json:"buildID"`
+	// TemplateHash of its pod template.
+	TemplateHash string `json:"templateHash"`
+	// From is the version's share of new workflows before, in percent.
 	From float64 `json:"from"`
-	To   float64 `json:"to"`
+	// To is its share after, in percent: 100 for the promotion.
+	To float64 `json:"to"`
 	// LeavesBehind are task queues of the current version that may be in use and that the raise leaves behind: who approves it approves that.
 	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
 	// Since is when it was first proposed.
@@ -150,9 +169,9 @@ type RecordedProposal struct {
 	PullRequest string `json:"pullRequest,omitempty"`
 	// Withdrawn says that it does not wait any more, without an approval: a merge of it comes too late.
 	Withdrawn bool `json:"withdrawn,omitempty"`
-	// Approved is a person's approval by a command; nil: there is none. A merge approves by what it makes of Desired.
+	// Approved is a person's approval by a command; left out: there is none. A merge approves by what it makes of Desired.
 	Approved *Asked `json:"approved,omitempty"`
-	// Refused is the last approval that did not count, whose it was and why; nil: there was none.
+	// Refused is the last approval that did not count, whose it was and why; left out: there was none.
 	Refused *Asked `json:"refused,omitempty"`
 }
 
@@ -166,6 +185,7 @@ const ProposeUpdate ProposalKind = "Update"
 
 // RecordedVersion is one version with files in Git.
 type RecordedVersion struct {
+	// BuildID of the version.
 	BuildID string `json:"buildID"`
 	// BuildIDFrom says whether the user chose the build ID or it came from the template.
 	BuildIDFrom BuildIDSource `json:"buildIDFrom"`
@@ -175,8 +195,9 @@ type RecordedVersion struct {
 	ConnectionHash string `json:"connectionHash"`
 	// Deployment is the Kubernetes Deployment's name.
 	Deployment string `json:"deployment"`
-	CreatedAt  Time   `json:"createdAt"`
-	// Replicas in the manifest; nil: left out.
+	// CreatedAt is when its files were made.
+	CreatedAt Time `json:"createdAt"`
+	// Replicas in the manifest, if it has a number.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Pools are its further Deployments, sorted by name. Their files are among Files.
 	Pools []RecordedPool `json:"pools,omitempty"`
@@ -186,13 +207,13 @@ type RecordedVersion struct {
 	Attempts int `json:"attempts,omitempty"`
 	// TurnedBack is the attempt that was turned back and barred last; 0: none. With the bar gone, the build is tried anew.
 	TurnedBack int `json:"turnedBack,omitempty"`
-	// RoutedAt is when traffic was first desired for it; zero: never.
+	// RoutedAt is when traffic was first desired for it; left out: never.
 	RoutedAt Time `json:"routedAt,omitzero"`
-	// RetiredAt is when it was scaled down; zero: not.
+	// RetiredAt is when it was scaled down; left out: not.
 	RetiredAt Time `json:"retiredAt,omitzero"`
 	// Resources are its objects made from WorkerResourceTemplates, sorted by template. Their files are among Files.
 	Resources []RecordedResource `json:"resources,omitempty"`
-	// Retire asks for the end of this version, without the delays of its sunset; nil: nobody does.
+	// Retire asks for the end of this version, without the delays of its sunset; left out: nobody does.
 	Retire *Asked `json:"retire,omitempty"`
 	// Evacuations are the stages of freeing it of the workflows that stay on it, in the order of their beginning.
 	Evacuations []RecordedEvacuation `json:"evacuations,omitempty"`
@@ -206,7 +227,7 @@ type RecordedPool struct {
 	Name string `json:"name"`
 	// Deployment is the Kubernetes Deployment's name.
 	Deployment string `json:"deployment"`
-	// Replicas in the manifest; nil: left out.
+	// Replicas in the manifest, if it has a number.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
@@ -232,9 +253,11 @@ const (
 
 // Promotion is one entry of the promotion order.
 type Promotion struct {
+	// BuildID that became current.
 	BuildID string `json:"buildID"`
-	At      Time   `json:"at"`
-	// LeftAt is when it stopped being current; zero: it has not.
+	// At is when it did.
+	At Time `json:"at"`
+	// LeftAt is when it stopped being current; left out: it has not.
 	LeftAt Time `json:"leftAt,omitzero"`
 	// LeftBy says how it stopped being current.
 	LeftBy LeftBy `json:"leftBy,omitempty"`
@@ -253,12 +276,16 @@ const (
 
 // Bar keeps a build that was turned back from being raised again.
 type Bar struct {
-	BuildID      string `json:"buildID"`
+	// BuildID that was turned back.
+	BuildID string `json:"buildID"`
+	// TemplateHash of its pod template: another template is not barred.
 	TemplateHash string `json:"templateHash"`
 	// By is the rule, gate or person that turned it back.
-	By     string `json:"by"`
+	By string `json:"by"`
+	// Reason why.
 	Reason string `json:"reason"`
-	At     Time   `json:"at"`
+	// At is when.
+	At Time `json:"at"`
 }
 
 // HoldKind says what ends a hold.
@@ -277,28 +304,38 @@ const (
 
 // Hold stops every raise until a person resumes.
 type Hold struct {
+	// Kind says what ends the hold.
 	Kind HoldKind `json:"kind"`
 	// BuildID is the target at the time.
 	BuildID string `json:"buildID,omitempty"`
-	By      string `json:"by"`
-	Reason  string `json:"reason"`
-	At      Time   `json:"at"`
+	// By is who holds it.
+	By string `json:"by"`
+	// Reason why.
+	Reason string `json:"reason"`
+	// At is when.
+	At Time `json:"at"`
 }
 
 // SetAside is a version that the server refuses to delete.
 type SetAside struct {
+	// BuildID of the version.
 	BuildID string `json:"buildID"`
-	Reason  string `json:"reason"`
-	At      Time   `json:"at"`
+	// Reason that the server gave.
+	Reason string `json:"reason"`
+	// At is when it refused last.
+	At Time `json:"at"`
 	// Times counts the refusals: each time it is left alone for longer.
 	Times int `json:"times,omitempty"`
 }
 
 // Asked is what a person asked for: who, why and when.
 type Asked struct {
-	By     string `json:"by"`
+	// By is who asked.
+	By string `json:"by"`
+	// Reason why.
 	Reason string `json:"reason,omitempty"`
-	At     Time   `json:"at"`
+	// At is when.
+	At Time `json:"at"`
 }
 
 // RetireCurrent says what becomes of the current version of a worker deployment that is retired.
@@ -315,8 +352,12 @@ const (
 
 // Retire is the wish that a worker deployment ends.
 type Retire struct {
+	// Current says what becomes of the current version.
 	Current RetireCurrent `json:"current"`
-	By      string        `json:"by"`
-	Reason  string        `json:"reason,omitempty"`
-	At      Time          `json:"at"`
+	// By is who asked.
+	By string `json:"by"`
+	// Reason why.
+	Reason string `json:"reason,omitempty"`
+	// At is when.
+	At Time `json:"at"`
 }

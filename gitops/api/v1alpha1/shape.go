@@ -175,6 +175,8 @@ func enumOf(t reflect.Type) []string {
 		return values(ProposeUpdate)
 	case reflect.TypeFor[VersionState]():
 		return values(StateTarget, StateCurrent, StateRamping, StateDraining, StateDrained, StateInactive, StateNotRegistered)
+	case reflect.TypeFor[ApplyTo]():
+		return values(NewVersions, AllVersions)
 	case reflect.TypeFor[RetireCurrent]():
 		return values(KeepCurrent, UnrouteProven, UnrouteAnyway)
 	case reflect.TypeFor[LeftBy]():

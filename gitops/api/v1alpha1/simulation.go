@@ -13,22 +13,31 @@ type Simulation struct {
 
 // SimulationSpec is the script. Durations that say when something happens count from its beginning.
 type SimulationSpec struct {
-	// At is when the simulation begins, on its own clock; zero: now.
+	// At is when the simulation begins, on its own clock. Left out: now.
 	At Time `json:"at,omitzero"`
 	// For is how long it lasts at most. Defaults to two weeks.
 	For Duration `json:"for,omitempty"`
 	// Interval between two cycles of the bot. Defaults to 10s.
 	Interval Duration `json:"interval,omitempty"`
 	// PollersAfter is how long after the commit of a version's files its workers begin to poll. Defaults to 20s.
-	PollersAfter Duration              `json:"pollersAfter,omitempty"`
-	Traffic      SimulatedTraffic      `json:"traffic,omitempty"`
-	Approvals    SimulatedApprovals    `json:"approvals,omitempty"`
-	Gates        []SimulatedGate       `json:"gates,omitempty"`
-	Failures     []SimulatedFailures   `json:"failures,omitempty"`
-	Metrics      []SimulatedMetric     `json:"metrics,omitempty"`
-	Evacuations  []SimulatedEvacuation `json:"evacuations,omitempty"`
-	Outages      []SimulatedOutage     `json:"outages,omitempty"`
-	Pushes       []SimulatedPush       `json:"pushes,omitempty"`
+	PollersAfter Duration `json:"pollersAfter,omitempty"`
+	// Traffic is a steady stream of new workflows.
+	Traffic SimulatedTraffic `json:"traffic,omitempty"`
+	// Approvals say what people do about actions that wait for approval.
+	Approvals SimulatedApprovals `json:"approvals,omitempty"`
+	// Gates say how test workflows end. The first one that fits counts; without any they complete.
+	Gates []SimulatedGate `json:"gates,omitempty"`
+	// Failures are workflows that fail. Where several fit, the last one counts.
+	Failures []SimulatedFailures `json:"failures,omitempty"`
+	// Metrics are what metrics of the spec's analysis say. Where several fit, the last one counts; without any it is 0.
+	Metrics []SimulatedMetric `json:"metrics,omitempty"`
+	// Evacuations say what becomes of batch jobs that free a version. The first one that fits counts; without any they
+	// free it of all workflows.
+	Evacuations []SimulatedEvacuation `json:"evacuations,omitempty"`
+	// Outages are times in which the bot cannot read Temporal.
+	Outages []SimulatedOutage `json:"outages,omitempty"`
+	// Pushes are commits that change the image of the spec's first container.
+	Pushes []SimulatedPush `json:"pushes,omitempty"`
 }
 
 // SimulatedTraffic is a steady stream of new workflows, all pinned to the version that they start on.
@@ -54,7 +63,7 @@ const (
 
 // SimulatedApprovals say what people do about actions that wait for approval.
 type SimulatedApprovals struct {
-	// Answer defaults to Approve.
+	// Answer that people give. Default Approve.
 	Answer ApprovalAnswer `json:"answer,omitempty"`
 	// After is how long they take. Defaults to 10m.
 	After Duration `json:"after,omitempty"`
@@ -81,7 +90,7 @@ type SimulatedGate struct {
 	BuildID string `json:"buildID,omitempty"`
 	// Takes is how long they run. Defaults to 1m.
 	Takes Duration `json:"takes,omitempty"`
-	// Outcome defaults to Completed.
+	// Outcome of the test workflows. Default Completed.
 	Outcome GateOutcome `json:"outcome,omitempty"`
 }
 
@@ -93,19 +102,22 @@ type SimulatedFailures struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percentage float64 `json:"percentage"`
-	// From and To are when it begins and ends; To zero: never.
+	// From is when it begins.
 	From Duration `json:"from,omitzero"`
-	To   Duration `json:"to,omitzero"`
+	// To is when it ends. Left out: never.
+	To Duration `json:"to,omitzero"`
 }
 
 // SimulatedMetric is what a metric of the spec's analysis says. Where several fit, the last one counts; without any it is 0.
 type SimulatedMetric struct {
+	// Name of the metric.
 	Name string `json:"name"`
 	// Value that is read; left out: it cannot be read.
 	Value *float64 `json:"value,omitempty"`
-	// From and To are when it begins and ends; To zero: never.
+	// From is when it begins.
 	From Duration `json:"from,omitzero"`
-	To   Duration `json:"to,omitzero"`
+	// To is when it ends. Left out: never.
+	To Duration `json:"to,omitzero"`
 }
 
 // EvacuationOutcome is how a batch job ends.
@@ -132,21 +144,24 @@ type SimulatedEvacuation struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Frees float64 `json:"frees"`
-	// Outcome defaults to Completed.
+	// Outcome of the job. Default Completed.
 	Outcome EvacuationOutcome `json:"outcome,omitempty"`
 }
 
 // SimulatedOutage is a time in which the bot cannot read Temporal. The workers go on.
 type SimulatedOutage struct {
+	// From is when it begins.
 	From Duration `json:"from,omitzero"`
-	// To zero: it does not end.
+	// To is when it ends. Left out: never.
 	To Duration `json:"to,omitzero"`
 }
 
 // SimulatedPush is a commit that changes the image of the spec's first container.
 type SimulatedPush struct {
+	// After is when it is pushed.
 	After Duration `json:"after,omitempty"`
-	Image string   `json:"image"`
+	// Image of the spec's first container from then on.
+	Image string `json:"image"`
 }
 
 // The defaults and the bounds of a simulation.

@@ -3,8 +3,11 @@ package v1alpha1
 // WorkerDeploymentStatus is what the bot knows of a worker deployment, in the shape that the in-cluster controller
 // gives it. It is written on transitions only and holds no counter and no clock that moves by itself.
 type WorkerDeploymentStatus struct {
-	TargetVersion      *VersionStatus  `json:"targetVersion,omitempty"`
-	CurrentVersion     *VersionStatus  `json:"currentVersion,omitempty"`
+	// TargetVersion is the version that the spec asks for.
+	TargetVersion *VersionStatus `json:"targetVersion,omitempty"`
+	// CurrentVersion is the version that new workflows start on.
+	CurrentVersion *VersionStatus `json:"currentVersion,omitempty"`
+	// DeprecatedVersions are those beside them that still have files.
 	DeprecatedVersions []VersionStatus `json:"deprecatedVersions,omitempty"`
 	// UnrecordedVersions are build IDs that Temporal knows and Git has no files of, sorted: nobody here looks after them.
 	UnrecordedVersions []string `json:"unrecordedVersions,omitempty"`
@@ -13,12 +16,15 @@ type WorkerDeploymentStatus struct {
 	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for nothing.
 	OlderServer string `json:"olderServer,omitempty"`
 	// Pods is why the target's pods do not run, while its workers are waited for and the bot reads the cluster.
-	Pods            *PodsStatus `json:"pods,omitempty"`
-	ManagerIdentity string      `json:"managerIdentity,omitempty"`
+	Pods *PodsStatus `json:"pods,omitempty"`
+	// ManagerIdentity that owns the routing in Temporal.
+	ManagerIdentity string `json:"managerIdentity,omitempty"`
 	// ObservedConnectionRef is the connection that the versions were made with, or are changed to.
 	ObservedConnectionRef *ConnectionRef `json:"observedConnectionRef,omitempty"`
-	Conditions            []Condition    `json:"conditions"`
-	Decision              *Decision      `json:"decision,omitempty"`
+	// Conditions Ready, Progressing, Reconciling and Stalled, all with one reason.
+	Conditions []Condition `json:"conditions"`
+	// Decision explains the state.
+	Decision *Decision `json:"decision,omitempty"`
 }
 
 // PodsStatus is why pods do not run. How many they are changes all the time, and is in the message of the conditions as of when this changed last.
@@ -32,45 +38,65 @@ type PodsStatus struct {
 // TemplateProblem is why a WorkerResourceTemplate cannot be used.
 type TemplateProblem struct {
 	// Name of the template; "" for a file that could not be read, and may hold one.
-	Name    string `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Message says why it cannot be used.
 	Message string `json:"message"`
 }
 
 // VersionStatus is one version in a status.
 type VersionStatus struct {
-	BuildID      string       `json:"buildID"`
-	Status       string       `json:"status"`
-	Deployment   *ObjectRef   `json:"deployment,omitempty"`
-	TaskQueues   []NameRef    `json:"taskQueues,omitempty"`
-	RampPercent  *float64     `json:"rampPercentage,omitempty"`
-	RampingSince *Time        `json:"rampingSince,omitempty"`
-	RampLastAt   *Time        `json:"rampLastModifiedAt,omitempty"`
-	DrainedSince *Time        `json:"drainedSince,omitempty"`
-	Gates        []GateStatus `json:"testWorkflows,omitempty"`
-	Eligible     *bool        `json:"eligibleForDeletion,omitempty"`
+	// BuildID of the version.
+	BuildID string `json:"buildID"`
+	// Status is its state: NotRegistered, Created, Inactive, Ramping, Current, Draining, Drained, Gone or Unknown.
+	Status string `json:"status"`
+	// Deployment that runs it.
+	Deployment *ObjectRef `json:"deployment,omitempty"`
+	// TaskQueues that its workers poll.
+	TaskQueues []NameRef `json:"taskQueues,omitempty"`
+	// RampPercent is its share of new workflows while it ramps.
+	RampPercent *float64 `json:"rampPercentage,omitempty"`
+	// RampingSince is when it began to ramp.
+	RampingSince *Time `json:"rampingSince,omitempty"`
+	// RampLastAt is when its share changed last.
+	RampLastAt *Time `json:"rampLastModifiedAt,omitempty"`
+	// DrainedSince is when it became drained.
+	DrainedSince *Time `json:"drainedSince,omitempty"`
+	// Gates are its test workflows.
+	Gates []GateStatus `json:"testWorkflows,omitempty"`
+	// Eligible says that it is scaled down.
+	Eligible *bool `json:"eligibleForDeletion,omitempty"`
 	// Evacuation are the stages of freeing the version of the workflows that stay on it.
 	Evacuation []EvacuationStatus `json:"evacuation,omitempty"`
 }
 
 // ObjectRef names an object in the worker deployment's namespace.
 type ObjectRef struct {
+	// APIVersion of the object.
 	APIVersion string `json:"apiVersion,omitempty"`
-	Kind       string `json:"kind,omitempty"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
+	// Kind of the object.
+	Kind string `json:"kind,omitempty"`
+	// Namespace of the object.
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `json:"name"`
 }
 
 // NameRef is a name.
 type NameRef struct {
+	// Name of what it refers to.
 	Name string `json:"name"`
 }
 
 // GateStatus is one test workflow in a status.
 type GateStatus struct {
+	// WorkflowID of the test workflow.
 	WorkflowID string `json:"workflowID"`
-	RunID      string `json:"runID,omitempty"`
-	Status     string `json:"status"`
-	TaskQueue  string `json:"taskQueue"`
+	// RunID of the test workflow.
+	RunID string `json:"runID,omitempty"`
+	// Status of the test workflow.
+	Status string `json:"status"`
+	// TaskQueue that it runs on.
+	TaskQueue string `json:"taskQueue"`
 }
 
 // ConditionStatus is True, False or Unknown.
@@ -94,19 +120,27 @@ const (
 
 // Condition of a status. LastTransitionTime moves only when Status does.
 type Condition struct {
-	Type               string          `json:"type"`
-	Status             ConditionStatus `json:"status"`
-	Reason             string          `json:"reason"`
-	Message            string          `json:"message"`
-	LastTransitionTime Time            `json:"lastTransitionTime"`
+	// Type of the condition.
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	Status ConditionStatus `json:"status"`
+	// Reason in one word, the same in all conditions.
+	Reason string `json:"reason"`
+	// Message says the same in words.
+	Message string `json:"message"`
+	// LastTransitionTime is when Status changed last.
+	LastTransitionTime Time `json:"lastTransitionTime"`
 }
 
 // Decision explains the state: what is proposed, what policy says of it, and when something may happen next.
 type Decision struct {
 	// Action that is proposed, "" if none.
-	Action  string `json:"action,omitempty"`
-	From    string `json:"from,omitempty"`
-	To      string `json:"to,omitempty"`
+	Action string `json:"action,omitempty"`
+	// From is the target's share of new workflows before, in percent.
+	From string `json:"from,omitempty"`
+	// To is its share after, in percent, or current.
+	To string `json:"to,omitempty"`
+	// Verdict of policy on it.
 	Verdict string `json:"verdict,omitempty"`
 	// Rules that decided, sorted.
 	Rules []string `json:"rules,omitempty"`
@@ -114,11 +148,12 @@ type Decision struct {
 	Reasons []string `json:"reasons,omitempty"`
 	// Meanwhile is what else happens while the spec cannot be used, "" for nothing.
 	Meanwhile string `json:"meanwhile,omitempty"`
-	// SpecDigest is the digest of the decoded spec that this is about.
+	// SpecDigest is the digest of the decoded spec that this is about. The annotation rampart.dev/spec-digest has it too.
 	SpecDigest string `json:"specDigest"`
 	// NextStepAt is when the next step is due by itself.
 	NextStepAt *Time `json:"nextStepAt,omitempty"`
 	// Since is from when on this is decided, and the conditions give their reason.
-	Since       *Time  `json:"since,omitempty"`
+	Since *Time `json:"since,omitempty"`
+	// PullRequest that asks for the approval.
 	PullRequest string `json:"pullRequest,omitempty"`
 }

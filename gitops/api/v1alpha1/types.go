@@ -47,7 +47,7 @@ type WorkerDeployment struct {
 
 // WorkerDeploymentSpec is what the user asks for. Defaults are filled in by decoding.
 type WorkerDeploymentSpec struct {
-	// Replicas of the current and the target version; nil: an autoscaler owns the number.
+	// Replicas of the current and the target version. Left out: new versions have none, for an autoscaler to own it.
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Template is the pod template exactly as the user wrote it.
@@ -58,15 +58,18 @@ type WorkerDeploymentSpec struct {
 	// ProgressDeadlineSeconds is passed to the Deployment, and after it a version without pollers counts as stalled.
 	// Defaults to 600.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// Strategy is Kubernetes' deployment strategy, passed to the Deployment as written; nil: Kubernetes' default.
+	// Strategy is Kubernetes' deployment strategy, passed to the Deployment as written. Left out: Kubernetes' default.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Strategy json.RawMessage `json:"strategy,omitempty"`
-	Rollout  RolloutStrategy `json:"rollout"`
+	// Rollout says how a new version takes over.
+	Rollout RolloutStrategy `json:"rollout"`
+	// Sunset says when a version that is no longer needed goes.
 	// +optional
 	Sunset SunsetStrategy `json:"sunset"`
 
+	// WorkerOptions ties the workers to Temporal.
 	WorkerOptions WorkerOptions `json:"workerOptions"`
 	// Pools are further Deployments that share the version.
 	// +listType=map
@@ -98,15 +101,19 @@ const (
 // RolloutStrategy says how a new version takes over.
 // +kubebuilder:validation:XValidation:rule="self.strategy != 'Progressive' || has(self.steps) && size(self.steps) > 0",message="strategy Progressive needs steps"
 type RolloutStrategy struct {
+	// Strategy is AllAtOnce, Progressive by its steps, or Manual: a person moves the traffic.
 	Strategy RolloutKind `json:"strategy"`
 	// Steps of Progressive: each above the one before. The promotion follows the last one by itself.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule="self.map(s, s.rampPercentage).isSorted() && self.all(s, self.exists_one(t, t.rampPercentage == s.rampPercentage))",message="each step's rampPercentage has to be above that of the step before"
 	Steps []RolloutStep `json:"steps,omitempty"`
-	Gate  *Gate         `json:"gate,omitempty"`
+	// Gate that has to pass before the candidate gets any traffic.
+	Gate *Gate `json:"gate,omitempty"`
+	// Rollback says how long after a promotion the version before may come back at once.
 	// +optional
 	Rollback RollbackPolicy `json:"rollback"`
-	Analysis *Analysis      `json:"analysis,omitempty"`
+	// Analysis configures the facts that policies judge a candidate by.
+	Analysis *Analysis `json:"analysis,omitempty"`
 }
 
 // RolloutStep is one step of a progressive rollout.
@@ -136,14 +143,16 @@ const (
 
 // Gate is a test workflow that has to complete on the candidate before traffic is raised.
 type Gate struct {
+	// WorkflowType of the test workflow, which the candidate's workers run.
 	// +kubebuilder:validation:MinLength=1
 	WorkflowType string `json:"workflowType"`
-	// Input is one JSON argument; exclusive with InputFrom.
+	// Input is one JSON argument; exclusive with inputFrom.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
-	Input     json.RawMessage  `json:"input,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	// InputFrom names the key of a ConfigMap or a Secret that has the argument, as JSON.
 	InputFrom *GateInputSource `json:"inputFrom,omitempty"`
-	// OnFailure defaults to Hold for the first gate and Rollback for a step's gate.
+	// OnFailure says what a failed gate leads to: by default Hold for the first gate, and Rollback for a step's.
 	OnFailure OnGateFailure `json:"onFailure,omitempty"`
 	// Timeout of the test workflow, by default one hour.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="has to be above 0"
@@ -153,13 +162,15 @@ type Gate struct {
 // GateInputSource names one key of a ConfigMap or a Secret.
 // +kubebuilder:validation:XValidation:rule="has(self.configMapKeyRef) != has(self.secretKeyRef)",message="exactly one of configMapKeyRef and secretKeyRef is needed"
 type GateInputSource struct {
+	// ConfigMapKeyRef names a key of a ConfigMap, by its name and key.
 	ConfigMapKeyRef *corev1.ConfigMapKeySelector `json:"configMapKeyRef,omitempty"`
-	SecretKeyRef    *corev1.SecretKeySelector    `json:"secretKeyRef,omitempty"`
+	// SecretKeyRef names a key of a Secret, by its name and key.
+	SecretKeyRef *corev1.SecretKeySelector `json:"secretKeyRef,omitempty"`
 }
 
 // RollbackPolicy says how long after a promotion the version before may come back at once.
 type RollbackPolicy struct {
-	// Window defaults to one hour, counted from when the version stopped being current.
+	// Window is counted from when the version stopped being current. Default 1h.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	Window Duration `json:"window"`
@@ -185,7 +196,8 @@ type Analysis struct {
 	MinSamples int `json:"minSamples,omitempty"`
 	// MaxWait for MinSamples, counted from the last ramp change. Default 2h.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="is not above 0"
-	MaxWait         Duration      `json:"maxWait,omitempty"`
+	MaxWait Duration `json:"maxWait,omitempty"`
+	// OnTooFewSamples says what happens when maxWait passes without enough samples. Default Hold.
 	OnTooFewSamples TooFewSamples `json:"onTooFewSamples,omitempty"`
 	// Alpha is the chance of turning a healthy candidate back over the whole rollout. Default 0.01.
 	// +kubebuilder:validation:Minimum=0
@@ -212,6 +224,7 @@ type Analysis struct {
 	// Bake is for how long a promoted version is judged before the rollout is complete. Default 0s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	Bake Duration `json:"bake,omitempty"`
+	// Metrics that policies see as facts, by their names.
 	// +listType=map
 	// +listMapKey=name
 	Metrics []Metric `json:"metrics,omitempty"`
@@ -234,16 +247,20 @@ func DefaultFailures() []FailedEnd { return []FailedEnd{EndFailed, EndTimedOut} 
 
 // Metric is a named fact read from a metrics store.
 type Metric struct {
+	// Name of the fact.
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]{0,62}$`
 	Name string `json:"name"`
+	// Prometheus is the query that gives its value.
 	// +required
 	Prometheus *PrometheusQuery `json:"prometheus,omitempty"`
+	// MaxAge of a value that still counts. Default 2m.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="is not above 0"
 	MaxAge Duration `json:"maxAge,omitempty"`
 }
 
 // PrometheusQuery is an instant query; {{ .BuildID }} and its like are filled in (see ParseQuery).
 type PrometheusQuery struct {
+	// Query in PromQL that gives one value. {{ .BuildID }} and its like are filled in.
 	// +kubebuilder:validation:MinLength=1
 	Query string `json:"query"`
 }
@@ -251,32 +268,39 @@ type PrometheusQuery struct {
 // SunsetStrategy says when a version that is no longer needed goes. Both delays count from the moment
 // the version became drained.
 type SunsetStrategy struct {
-	// ScaledownDelay defaults to 1h.
+	// ScaledownDelay is how long after it drained a version is scaled down. Default 1h.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	ScaledownDelay Duration `json:"scaledownDelay"`
-	// DeleteDelay defaults to 24h.
+	// DeleteDelay is how long after it drained a version's files are removed. Default 24h.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
-	DeleteDelay Duration    `json:"deleteDelay"`
-	Evacuate    *Evacuation `json:"evacuate,omitempty"`
+	DeleteDelay Duration `json:"deleteDelay"`
+	// Evacuate says what to do with workflows that stay on old versions. Left out: nothing.
+	Evacuate *Evacuation `json:"evacuate,omitempty"`
 }
 
 // Evacuation says what to do with workflows that stay on old versions.
 // +kubebuilder:validation:XValidation:rule="!has(self.cancelAfter) || !has(self.terminateAfter) || duration(self.terminateAfter) == duration('0s') || duration(self.terminateAfter) >= duration(self.cancelAfter)",message="terminateAfter is shorter than cancelAfter"
 type Evacuation struct {
+	// ContinueAsNewSignal asks workflows to continue as new.
 	ContinueAsNewSignal *EvacuationSignal `json:"continueAsNewSignal,omitempty"`
-	MoveTo              *EvacuationMove   `json:"moveTo,omitempty"`
+	// MoveTo proposes to move workflows to another version.
+	MoveTo *EvacuationMove `json:"moveTo,omitempty"`
+	// CancelAfter is how long after the version lost its traffic the rest is canceled.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	CancelAfter Duration `json:"cancelAfter,omitempty"`
+	// TerminateAfter is how long after the version lost its traffic the rest is terminated.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	TerminateAfter Duration `json:"terminateAfter,omitempty"`
 }
 
 // EvacuationSignal asks workflows to continue as new.
 type EvacuationSignal struct {
+	// Name of the signal.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
+	// After is how long after the version lost its traffic they are signaled.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	After Duration `json:"after"`
 }
@@ -286,13 +310,16 @@ type EvacuationMove struct {
 	// Target is Current or a build ID.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$`
 	Target string `json:"target"`
+	// After is how long after the version lost its traffic the move is proposed.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="is negative"
 	After Duration `json:"after"`
 }
 
 // WorkerOptions ties the workers to Temporal.
 type WorkerOptions struct {
+	// ConnectionRef names a Connection in the same namespace, or a ClusterConnection, which is in none.
 	ConnectionRef ConnectionRef `json:"connectionRef"`
+	// TemporalNamespace that the workers poll.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	TemporalNamespace string `json:"temporalNamespace"`
@@ -308,8 +335,9 @@ type ConnectionKind string
 
 // ConnectionRef names a Connection in the same namespace, or a ClusterConnection, which is in none.
 type ConnectionRef struct {
-	// Kind defaults to Connection.
+	// Kind of the connection: Connection by default.
 	Kind ConnectionKind `json:"kind,omitempty"`
+	// Name of the connection.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -333,6 +361,7 @@ func (r ConnectionRef) In(namespace string) string {
 
 // WorkerDeploymentRef names a worker deployment in the same namespace.
 type WorkerDeploymentRef struct {
+	// Name of the worker deployment.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -340,12 +369,15 @@ type WorkerDeploymentRef struct {
 
 // Pool is a further Deployment that shares the spec's version.
 type Pool struct {
+	// Name of the pool, which ends its Deployment's name and its pods' names.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self != 'deployment' && self != 'kustomization'",message="is taken by another file beside it: choose another name"
 	Name string `json:"name"`
+	// Replicas of the pool, as those of the spec.
 	// +kubebuilder:validation:Minimum=0
-	Replicas *int32      `json:"replicas,omitempty"`
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Template is the pool's pod template.
 	Template PodTemplate `json:"template"`
 	// TaskQueues that the pool's workers poll. Without them a pool counts as there once a worker polls whose identity has the
 	// name of one of its pods, which is what the SDKs give it unless its code says otherwise.
@@ -377,14 +409,18 @@ type ConnectionSpec struct {
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|\[[0-9a-fA-F:.]+\]):[1-9][0-9]{0,4}$`
 	// +kubebuilder:validation:MaxLength=300
 	// +kubebuilder:validation:XValidation:rule="int(self.substring(self.lastIndexOf(':') + 1)) < 65536",message="the port is not a number from 1 to 65535"
-	HostPort           string                    `json:"hostPort"`
-	TLS                *ConnectionTLS            `json:"tls,omitempty"`
-	MutualTLSSecretRef *SecretReference          `json:"mutualTLSSecretRef,omitempty"`
-	APIKeySecretRef    *corev1.SecretKeySelector `json:"apiKeySecretRef,omitempty"`
+	HostPort string `json:"hostPort"`
+	// TLS settings of the pods.
+	TLS *ConnectionTLS `json:"tls,omitempty"`
+	// MutualTLSSecretRef names a Secret with tls.crt and tls.key, by which the pods log in.
+	MutualTLSSecretRef *SecretReference `json:"mutualTLSSecretRef,omitempty"`
+	// APIKeySecretRef names the key of a Secret that has an API key, with which the pods log in.
+	APIKeySecretRef *corev1.SecretKeySelector `json:"apiKeySecretRef,omitempty"`
 }
 
 // ConnectionTLS of a connection.
 type ConnectionTLS struct {
+	// ServerName that the pods expect in the server's certificate. Left out: the host of hostPort.
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)?$`
 	ServerName string `json:"serverName,omitempty"`
 	// CACertSecretRef names a Secret whose key ca.crt has the certificates that the pods trust in place of the system's.
@@ -393,6 +429,7 @@ type ConnectionTLS struct {
 
 // SecretReference names a Secret in the same namespace.
 type SecretReference struct {
+	// Name of the Secret.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -409,15 +446,21 @@ type WorkerResourceTemplate struct {
 // WorkerResourceTemplateSpec of a WorkerResourceTemplate. Exactly one of the references is set.
 // +kubebuilder:validation:XValidation:rule="has(self.workerDeploymentRef) != has(self.temporalWorkerDeploymentRef)",message="exactly one of workerDeploymentRef and temporalWorkerDeploymentRef is needed"
 type WorkerResourceTemplateSpec struct {
-	WorkerDeploymentRef         *WorkerDeploymentRef `json:"workerDeploymentRef,omitempty"`
+	// WorkerDeploymentRef names the worker deployment, which is in the same namespace.
+	WorkerDeploymentRef *WorkerDeploymentRef `json:"workerDeploymentRef,omitempty"`
+	// TemporalWorkerDeploymentRef is the same under its earlier name.
 	TemporalWorkerDeploymentRef *WorkerDeploymentRef `json:"temporalWorkerDeploymentRef,omitempty"`
 	// Template is the object, without a name.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Template json.RawMessage `json:"template"`
-	// Versions are the states in which a version gets the object; none: each version, until it is scaled down.
+	// Versions are the states in which a version gets the object. Left out: each version, until it is scaled down.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=set
 	Versions []VersionState `json:"versions,omitempty"`
+	// ApplyTo says which versions get an object that scales them. NewVersions: a version that runs with a number of
+	// replicas keeps it, and gets no such object. AllVersions: it gets the object, and the number leaves its manifest;
+	// Kubernetes may start over from 1 replica until the object acts.
+	ApplyTo ApplyTo `json:"applyTo,omitempty"`
 }

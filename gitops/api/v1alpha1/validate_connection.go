@@ -71,7 +71,7 @@ func isBracketed(host string) bool {
 }
 
 // resourceTemplate checks what can be known of a template here. Which kinds are allowed is the bot's configuration.
-func (v *validator) resourceTemplate(n *node, _ *WorkerResourceTemplate) {
+func (v *validator) resourceTemplate(n *node, t *WorkerResourceTemplate) {
 	if name := v.text(v.metadata(n), "name"); name != nil && v.subdomain(name, "a name") {
 		v.taken(name)
 	}
@@ -104,6 +104,9 @@ func (v *validator) resourceTemplate(n *node, _ *WorkerResourceTemplate) {
 	}
 	v.injected(template.get("spec"))
 	v.resourceHints(template)
+	if f := spec.get("applyTo"); f.present() && !t.Spec.Resource().Scales {
+		v.warnf(f, "has no effect on an object that scales no version: every version gets it. Remove it")
+	}
 }
 
 // injected checks the places of a template that are filled in for every version: they are marked by an empty value, and
