@@ -100,6 +100,9 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 		if err != nil {
 			return world, fmt.Errorf("environment %s: %w", is.Name, err)
 		}
+		if err := r.locate(e.tree, &e.world); err != nil {
+			return world, fmt.Errorf("environment %s: %w", is.Name, err)
+		}
 		world.Environments = append(world.Environments, e.world)
 		adrift.add(e)
 		rivals.envs = append(rivals.envs, e)

@@ -51,7 +51,9 @@ type Config struct {
 	Addresses []AddressRule
 	// Builder builds folders of specs with a kustomization.yaml or a Chart.yaml; nil: none is.
 	Builder Builder
-	Log     *slog.Logger
+	// Locate picks the worker deployments whose references Read locates; nil: none.
+	Locate Locating
+	Log    *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
 	// OnWrite is told before and after each push; nil: nobody.
@@ -135,7 +137,7 @@ func Open(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces, addresses: cfg.Addresses, builder: cfg.Builder}, &lastUsable{}
+	o, last := options{kinds: cfg.ResourceKinds, approval: cfg.Approval, namespaces: cfg.Namespaces, addresses: cfg.Addresses, builder: cfg.Builder, locate: cfg.Locate}, &lastUsable{}
 	return &Repository{cfg: cfg, mirror: m, atOnce: laterAtOnce, made: map[string]made{}, last: last, whole: reading{reader: Reader{options: o, last: last}},
 		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }

@@ -25,6 +25,8 @@ type options struct {
 	addresses []AddressRule
 	// builder builds folders of specs; nil: none is.
 	builder Builder
+	// locate picks the worker deployments whose references are located; nil: none.
+	locate Locating
 }
 
 // Option changes how files are read.

@@ -151,9 +151,9 @@ func (c inputUse) reference(t *ast.Term) {
 	if !ref[0].Equal(ast.InputRootDocument) || len(ref) < 2 {
 		return
 	}
-	if first, ok := ref[1].Value.(ast.String); ok && c.pkg == packageSpec && !slices.Contains(subjectKeys(), string(first)) {
+	if first, ok := ref[1].Value.(ast.String); ok && c.pkg == packageSpec && !slices.Contains(specKeys(), string(first)) {
 		if _, known := c.document.root.member(first); known {
-			c.add(CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref, strings.Join(subjectKeys(), ", "))
+			c.add(CheckInput, t.Location, "%s: a spec is judged by itself: rampart.spec sees %s", ref, strings.Join(specKeys(), ", "))
 			return
 		}
 	}

@@ -158,10 +158,10 @@ func TestCheck(t *testing.T) {
 			`policies/p_test.rego:5: input.versions[0].drainage is never "drained" (did you mean Drained?) [input]`,
 		}},
 		{name: "a spec is judged by itself", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.kind == \"Ramp\"\n", want: []string{
-			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, connection, git, waivers [input]",
+			"policies/p.rego:3: input.action.kind: a spec is judged by itself: rampart.spec sees now, environment, deployment, connection, git, waivers, references [input]",
 		}},
 		{name: "rollouts are nothing of a spec", policy: "package rampart.spec\n\nwarn contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if {\n\tinput.rollouts.count > 1\n\tinput.environment.name\n}\n", want: []string{
-			"policies/p.rego:4: input.rollouts.count: a spec is judged by itself: rampart.spec sees now, environment, deployment, connection, git, waivers [input]",
+			"policies/p.rego:4: input.rollouts.count: a spec is judged by itself: rampart.spec sees now, environment, deployment, connection, git, waivers, references [input]",
 		}},
 		{name: "a test's input", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
 	count(deny) == 1 with input as {"git": {"authr": "ada"}}
@@ -182,7 +182,7 @@ at(author) := {"git": {"author": author}, "at": 3}
 			"policies/p_test.rego:8: input.versions[0].buildId: input.versions[0] has no buildId (did you mean buildID?) [input]",
 			"policies/p_test.rego:9: input.plann: input has no plann (did you mean plan?) [input]",
 			"policies/p_test.rego:13: input.git.who: input.git has no who (there is author, branch, commit, message, paths, reverts, signed, signer, when) [input]",
-			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, cluster, connection, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, rollouts, routing, versions, waivers) [input]",
+			"policies/p_test.rego:15: input.at: input has no at (there is action, canary, cluster, connection, deployment, environment, facts, firstRead, gate, git, limits, now, plan, record, references, rollouts, routing, versions, waivers) [input]",
 		}},
 		{name: "a test's input that is right", policy: rule(`input.git.author == "ada"`), test: head + `test_deny if {
 	count(deny) == 1 with input as {"git": {"author": "ada"}, "facts": {"any": {"value": 1}}}

@@ -124,7 +124,7 @@ func DecodeDocument(data []byte) (*Document, error) {
 	d := &Document{now: head.Now, environment: head.Environment.Name, deployment: head.Deployment, waivers: head.Waivers}
 	for _, pair := range pairs(whole, keyActions) {
 		f := field{string(pair[0].Value.(ast.String)), pair[1].Value}
-		if slices.Contains(subjectKeys(), f.key) {
+		if slices.Contains(specKeys(), f.key) {
 			d.subject = append(d.subject, f)
 		} else {
 			d.world = append(d.world, f)

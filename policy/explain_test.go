@@ -232,7 +232,7 @@ warn contains {"rule": "acme.text", "msg": "no"} if {
 	text == "x"
 }
 `)}, "")
-	require.Len(t, x.Rules, 7)
+	require.Len(t, x.Rules, 8)
 	all := ""
 	for _, r := range x.Rules {
 		all += treeText(r)

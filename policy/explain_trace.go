@@ -318,7 +318,7 @@ func (w *watcher) about(expr *ast.Expr) aspects {
 		switch {
 		case len(r) > 1 && r[0].Equal(ast.InputRootDocument):
 			key, _ := r[1].Value.(ast.String)
-			out.changes = out.changes || !slices.Contains([]string{keyAction, "environment", "deployment", "connection", "git", "waivers", "limits", "record"}, string(key))
+			out.changes = out.changes || !slices.Contains([]string{keyAction, "environment", "deployment", "connection", "git", "waivers", "limits", "record", References}, string(key))
 		case r.String() == ast.NowNanos.Name:
 			out.changes = true
 		}

@@ -40,6 +40,9 @@ import (
 //	canary       candidate and the version that it is compared with (current): raw counts and rates, the stuck workflows, and
 //	             what follows: phase, enough, worse, aboveCeiling, evidence, bound
 //	gate         runs of the gate
+//	references   where a change is judged before it is merged, and rules look at them: the recorded versions, each with
+//	             its buildID, state, scaledDown, and the objects that its pod templates name (kind, name, optional),
+//	             with the files that hold them, or held them before the change (removed)
 //	git          branch; and where the policies look at git and it is known, the commit that gave the spec its content: commit, author,
 //	             when, message, reverts, paths; signed and signer where the bot knows signers that it trusts
 //	plan         row, reason, message, target (since says how long it has been asked for), actions
@@ -54,7 +57,10 @@ func Input(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value,
 	return d.about(&m), nil
 }
 
-// subjectKeys are what rampart.spec sees.
+// specKeys are what rampart.spec may see: the subject, and what there is only where a change is judged.
+func specKeys() []string { return append(subjectKeys(), References) }
+
+// subjectKeys are what rampart.spec always sees.
 func subjectKeys() []string {
 	return []string{"now", "environment", "deployment", "connection", "git", "waivers"}
 }
@@ -68,13 +74,17 @@ func newSpecDocument(s *rollout.Snapshot, terms termMaker) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Document{
+	d := &Document{
 		now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers,
 		subject: []field{
 			{"now", ast.String(instant(s.Now))}, {"environment", environmentOf(s.Environment)}, {"deployment", deployment},
 			{"connection", connectionOf(s)}, {"git", gitOf(s.Git)}, {"waivers", waivers},
 		},
-	}, nil
+	}
+	if len(s.References) > 0 {
+		d.subject = append(d.subject, field{References, referencesOf(s.References)})
+	}
+	return d, nil
 }
 
 func waiversOf(waivers []v1alpha1.Waiver) (ast.Value, error) {

@@ -12,11 +12,20 @@ func (e *Engine) LooksAt(part string) bool {
 	return slices.ContainsFunc(e.books, func(b *rulebook) bool { return b.looksAll || b.looks[part] })
 }
 
-// lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any does.
-func (b *rulebook) lookBehind() {
+// lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any
+// does. The library's own rule about references counts where it is configured.
+func (b *rulebook) lookBehind(configured map[string]bool) {
 	c := b.all.compiler
 	if c == nil || c.Failed() {
 		return
+	}
+	b.looks[References] = configured[ruleReferences]
+	for pkg := range contract() {
+		others := slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg)))
+		others = slices.DeleteFunc(others, func(r *ast.Rule) bool { return r.Location != nil && b.ours[r.Location.File] })
+		if anyBehind(c, others, func(r *ast.Rule) bool { return ruleLooksAt(r, References) }) {
+			b.looks[References] = true
+		}
 	}
 	b.looks[keyCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(contract())), func(pkg string) bool {
 		return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool { return ruleLooksAt(r, keyCluster) })

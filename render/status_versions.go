@@ -14,8 +14,9 @@ import (
 var stages = []rollout.VersionStatus{rollout.StatusNotRegistered, rollout.StatusCreated, rollout.StatusInactive, rollout.StatusRamping, rollout.StatusCurrent, rollout.StatusDraining,
 	rollout.StatusDrained, rollout.StatusGone}
 
-// versionsMoved reports whether a version came to a later stage than the status before has it: once for each stage, so that a state which
-// comes and goes makes no commit of each time. One whose state was not known is told of again once it drains, or has drained.
+// versionsMoved reports whether a version came to a later stage than the status before has it: once for each stage,
+// so that a state which comes and goes makes no commit of each time. One whose state was not known is told of again
+// once it drains, or has drained. So is one that was left behind, which it was not before.
 func versionsMoved(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 	was := statesOf(before)
 	for id, is := range statesOf(now) {
@@ -28,7 +29,14 @@ func versionsMoved(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 			return true
 		}
 	}
-	return false
+	return len(newlyLeft(before, now)) > 0
+}
+
+// newlyLeft are the versions that are left behind, and were not before.
+func newlyLeft(before, now *v1alpha1.WorkerDeploymentStatus) []v1alpha1.LeftBehind {
+	return slices.DeleteFunc(slices.Clone(now.LeftBehind), func(l v1alpha1.LeftBehind) bool {
+		return slices.ContainsFunc(before.LeftBehind, func(was v1alpha1.LeftBehind) bool { return was.BuildID == l.BuildID })
+	})
 }
 
 // StatesTold is what a status tells of states alone, where all that is new in it is that versions came to a later stage: such as "v1 is draining",
@@ -46,13 +54,16 @@ func StatesTold(before, now *v1alpha1.WorkerDeploymentStatus) []string {
 			out = append(out, id+" "+cmp.Or(said[is[id]], "is "+strings.ToLower(string(is[id]))))
 		}
 	}
+	for _, l := range newlyLeft(before, now) {
+		out = append(out, l.BuildID+" still polls")
+	}
 	return out
 }
 
 // versionsDiffer reports whether the state of any version is another one: then the status is written with what else is.
 func versionsDiffer(before, now *v1alpha1.WorkerDeploymentStatus) bool {
 	was, is := statesOf(before), statesOf(now)
-	if len(was) != len(is) {
+	if len(was) != len(is) || len(before.LeftBehind) != len(now.LeftBehind) || len(newlyLeft(before, now)) > 0 {
 		return true
 	}
 	for id, state := range is {

@@ -24,6 +24,15 @@ func versionStates(target, current, beside string) *v1alpha1.WorkerDeploymentSta
 	return st
 }
 
+// leavesBehind is a status that tells of versions that still poll.
+func leavesBehind(builds ...string) *v1alpha1.WorkerDeploymentStatus {
+	st := versionStates("", "Current", "Drained")
+	for _, id := range builds {
+		st.LeftBehind = append(st.LeftBehind, v1alpha1.LeftBehind{BuildID: id, Deployment: "checkout-" + id, ScaledDownAt: epoch})
+	}
+	return st
+}
+
 // What a version went through is told once for each stage; what comes and goes waits for another commit.
 func TestStatusFollowsVersions(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -44,6 +53,9 @@ func TestStatusFollowsVersions(t *testing.T) {
 		"not unknown any more":          {versionStates("Unknown", "Current", ""), versionStates("Inactive", "Current", ""), false, true},
 		"unregistered":                  {versionStates("Inactive", "Current", ""), versionStates("NotRegistered", "Current", ""), false, true},
 		"draining again":                {versionStates("", "Current", "Drained"), versionStates("", "Current", "Draining"), false, true},
+		"left behind":                   {leavesBehind("v0"), leavesBehind("v0", "v1"), true, true},
+		"not left behind any more":      {leavesBehind("v0", "v1"), leavesBehind("v1"), false, true},
+		"another one left behind":       {leavesBehind("v0"), leavesBehind("v1"), true, true},
 		"another current one":           {versionStates("Inactive", "Current", ""), versionStates("Inactive", "", ""), true, true},
 		"another version without files": {versionStates("Inactive", "", ""), versionStates("Inactive", "Current", ""), true, true},
 	} {
@@ -76,6 +88,8 @@ func TestStatesTold(t *testing.T) {
 	require.Equal(t, []string{"v1 is not known any more", "v3 is ramping"}, StatesTold(before, versionStates("Ramping", "Current", "Unknown")))
 	require.Equal(t, []string{"v3 is created"}, StatesTold(before, versionStates("Created", "Current", "Draining")))
 	require.Nil(t, StatesTold(before, versionStates("NotRegistered", "Current", "Unknown")), "that goes with another commit")
+	require.Equal(t, []string{"v1 still polls"}, StatesTold(leavesBehind("v0"), leavesBehind("v0", "v1")))
+	require.Nil(t, StatesTold(leavesBehind("v1"), leavesBehind()))
 	more := versionStates("Inactive", "Current", "Drained")
 	more.Conditions[0].Reason = "Other"
 	require.Nil(t, StatesTold(before, more))

@@ -22,7 +22,7 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 	if err := head.findAll(); err != nil {
 		return validation{}, err
 	}
-	world, err := gitops.ReadChange(a.dir, base, a.reading()...)
+	world, err := gitops.ReadChange(a.dir, base, a.reading(judges.locating())...)
 	if err != nil {
 		return validation{}, err
 	}

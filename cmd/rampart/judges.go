@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -72,6 +73,13 @@ func (j *judges) pin() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.floor = floor
+}
+
+// locating has a reader find what a change removes that versions name, for environments whose policies look at that.
+func (j *judges) locating() gitops.Option {
+	return gitops.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
+		return compared && j.engine(env).LooksAt(policy.References)
+	})
 }
 
 // facts are the bot's own.

@@ -37,26 +37,31 @@ type previewing struct {
 }
 
 func (a *app) openPreview(ctx context.Context, ask previewFlags) (*previewing, error) {
-	merge, err := gitops.ReadMerge(ctx, gitops.MergeQuery{Dir: a.dir, Base: ask.base, Head: ask.head}, a.reading()...)
+	judges, err := a.openJudges()
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.newPreviewing(merge, ask)
+	query := gitops.MergeQuery{Dir: a.dir, Base: ask.base, Head: ask.head}
+	merge, err := gitops.ReadMerge(ctx, query, a.reading(judges.locating())...)
 	if err != nil {
+		judges.close()
+		return nil, err
+	}
+	r, err := a.newPreviewing(merge, judges, ask)
+	if err != nil {
+		judges.close()
 		return nil, errors.Join(err, merge.Close())
 	}
 	return r, nil
 }
 
-func (a *app) newPreviewing(merge *gitops.Merge, ask previewFlags) (r *previewing, err error) {
-	r = &previewing{app: a, merge: merge, known: environmentNames(merge.After), own: environmentNames(merge.Own)}
+func (a *app) newPreviewing(merge *gitops.Merge, judges *judges, ask previewFlags) (r *previewing, err error) {
+	r = &previewing{app: a, merge: merge, judges: judges,
+		known: environmentNames(merge.After), own: environmentNames(merge.Own)}
 	if len(merge.Before.Environments) == 0 {
 		return nil, fmt.Errorf("%s of %s cannot be used: %w", gitops.ConfigFile, ask.base, firstOf(merge.Before.Problems))
 	}
 	if err := r.narrow(a.env); err != nil {
-		return nil, err
-	}
-	if r.judges, err = a.openJudges(); err != nil {
 		return nil, err
 	}
 	if r.judges.store != nil {

@@ -157,7 +157,7 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 		return nil, fmt.Errorf("--git-timeout has to be positive, not %s", f.silence)
 	}
 	cfg := gitops.Config{URL: f.url, Branch: f.branch, CacheDir: dir, Auth: auth, Silence: f.silence, Author: f.author, Email: f.email,
-		ResourceKinds: a.allowedKinds(), Approval: a.approval, Namespaces: a.namespaces, Addresses: a.addresses, Builder: builder(), Log: a.log, Now: a.now, OnWrite: onWrite}
+		ResourceKinds: a.allowedKinds(), Approval: a.approval, Namespaces: a.namespaces, Addresses: a.addresses, Builder: builder(), Locate: a.locate, Log: a.log, Now: a.now, OnWrite: onWrite}
 	if err := a.signing(context.Background(), f.signing, &cfg); err != nil {
 		return nil, err
 	}

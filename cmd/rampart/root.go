@@ -47,6 +47,9 @@ type app struct {
 	allowedAddresses []string
 	addresses        []gitops.AddressRule
 	policies         policyFlags
+	// locate picks the worker deployments for which a reader says where the repository holds what their versions name;
+	// nil: none.
+	locate gitops.Locating
 }
 
 // allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
@@ -55,7 +58,7 @@ func (a *app) allowedKinds() []string { return append([]string{}, a.resourceKind
 // reading is how the bot's own configuration says that folders and files are read.
 func (a *app) reading(more ...gitops.Option) []gitops.Option {
 	return append([]gitops.Option{gitops.AllowKinds(a.allowedKinds()), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces),
-		gitops.AllowAddresses(a.addresses), gitops.BuildWith(builder())}, more...)
+		gitops.AllowAddresses(a.addresses), gitops.BuildWith(builder()), gitops.LocateReferences(a.locate)}, more...)
 }
 
 func (a *app) parseApproval() error {
@@ -192,7 +195,7 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	a.completeFlag(root, "require-approval-by-other", a.completeEnvironments)
 	a.completeFlag(root, "log-level", a.logLevel.complete)
 	a.completeFlag(root, "log-format", a.logFormat.complete)
-	root.AddCommand(a.validateCommand(), a.renderCommand(), a.crdsCommand(), a.schemaCommand(), a.argocdCommand(), a.fluxCommand(), a.importCommand(), a.exportCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
+	root.AddCommand(a.validateCommand(), a.renderCommand(), a.crdsCommand(), a.schemaCommand(), a.argocdCommand(), a.fluxCommand(), a.importCommand(), a.exportCommand(), a.referencesCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
 		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.policyCommand(), a.simulateCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(a.operatorCommands()...)
 	root.AddCommand(foreignCommands()...)

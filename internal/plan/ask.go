@@ -51,6 +51,9 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 			add(&a.Queues, r.BuildID)
 		}
 	}
+	for _, l := range v.mayBeLeft(v.rec.Versions, v.rec.Removed) {
+		add(&a.Queues, l.BuildID)
+	}
 	slices.Sort(a.Queues)
 	slices.Sort(a.OpenPinned)
 	return a

@@ -226,7 +226,7 @@ func deleteRecord(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 		return outcome{}, false
 	}
 	if from := v.deleteFrom(r); !v.now.After(from) {
-		return outcome{due: from}, true
+		return outcome{due: v.nextLook(r, from)}, true
 	}
 	for _, e := range []evidence{unpinned(v.obs, r.BuildID), v.pollersGone(v.obs, r.BuildID)} {
 		if e.answer != rollout.Yes {

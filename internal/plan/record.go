@@ -240,6 +240,7 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 		switch a.Kind {
 		case rollout.CreateVersion:
 			next.Versions = append(next.Versions, r.newVersion(a))
+			next.Removed = withoutRemoved(next.Removed, a.BuildID)
 			write(a.BuildID, rollout.RenderVersion).Replicas = a.Replicas
 		case rollout.UpdateVersion:
 			ver.Replicas, ver.Guard, ver.Pools = a.Replicas, v1alpha1.GuardOn, a.Pools
@@ -257,8 +258,12 @@ func (r *resolver) nextVersions(next *v1alpha1.RoutingSpec, plan *rollout.Plan) 
 			w := write(a.BuildID, rollout.EditVersion)
 			w.Replicas, w.Guard = a.Replicas, v1alpha1.GuardOff
 		case rollout.RemoveFiles:
+			ver := *ver
 			next.Versions = slices.DeleteFunc(next.Versions, func(x v1alpha1.RecordedVersion) bool { return x.BuildID == a.BuildID })
 			write(a.BuildID, rollout.RemoveVersion)
+			next.Removed = append(withoutRemoved(next.Removed, a.BuildID),
+				v1alpha1.RemovedVersion{BuildID: a.BuildID, Deployment: ver.Deployment, At: v1alpha1.NewTime(r.now)})
+			next.Removed = next.Removed[max(0, len(next.Removed)-maxRemoved):]
 		case rollout.DriftAction:
 			r.nextManifest(a, ver, write)
 		}
@@ -325,6 +330,11 @@ func (r *resolver) stamp(next *v1alpha1.RoutingSpec) {
 			ver.RoutedAt = v1alpha1.NewTime(o.ActivatedAt()) // traffic came and went between two cycles
 		}
 	}
+}
+
+// withoutRemoved is a copy of the removed versions without one of them.
+func withoutRemoved(removed []v1alpha1.RemovedVersion, buildID string) []v1alpha1.RemovedVersion {
+	return slices.DeleteFunc(slices.Clone(removed), func(x v1alpha1.RemovedVersion) bool { return x.BuildID == buildID })
 }
 
 func find(versions []v1alpha1.RecordedVersion, id string) *v1alpha1.RecordedVersion {

@@ -415,9 +415,9 @@ func TestAsk(t *testing.T) {
 		{"an edit", all(promoted(5*time.Hour), edits("v1", "", 0)), b("v1"), nil, nil, false},
 		{"drained, not due", all(promoted(100*time.Hour), drained("v1", time.Minute)), nil, nil, nil, false},
 		{"drained, due", old, nil, b("v1"), nil, false},
-		{"scaled down, not due", all(down, drained("v1", 5*time.Hour)), nil, nil, nil, false},
+		{"scaled down, not due", all(down, drained("v1", 5*time.Hour), scaledDown("v1", time.Hour)), nil, nil, nil, false},
 		{"scaled down, due", down, b("v1"), b("v1"), nil, false},
-		{"set aside", all(down, aside("v1", time.Hour, 1)), nil, nil, nil, false},
+		{"set aside", all(down, aside("v1", time.Hour, 1), scaledDown("v1", time.Hour)), nil, nil, nil, false},
 		{"gone", all(down, unlisted("v1")), nil, b("v1"), nil, false},
 		{"the spec is gone", all(old, func(g *given) { g.Spec = nil }), nil, nil, nil, false},
 	} {

@@ -40,7 +40,7 @@ func (r *resolver) status(plan *rollout.Plan) {
 	}
 	r.shownVersions(st, plan.Record.Versions)
 	st.UnusableTemplates = r.s.UnusableTemplates()
-	st.OlderServer, st.Pods = r.olderServer(), r.shownPods()
+	st.OlderServer, st.Pods, st.LeftBehind = r.olderServer(), r.shownPods(), r.shownLeft(plan.Record)
 	if c := r.connection; c != nil {
 		ref := c.Ref()
 		st.ObservedConnectionRef = &v1alpha1.ConnectionRef{Kind: cmp.Or(ref.Kind, v1alpha1.KindConnection), Name: ref.Name}

@@ -48,6 +48,8 @@ const (
 	ThroughConnection = "connection"
 	ThroughResources  = "resources"
 	ThroughProblems   = "problems"
+	// ThroughReferences says that objects which versions name are removed.
+	ThroughReferences = "references"
 )
 
 // Changes says what of a worker deployment differs between two snapshots; none: nothing that matters.
@@ -69,6 +71,7 @@ func Changes(before, after *rollout.Snapshot) []string {
 		{ThroughConnection, !reflect.DeepEqual(before.Connection, after.Connection) || !reflect.DeepEqual(before.LastConnection, after.LastConnection)},
 		{ThroughResources, !reflect.DeepEqual(before.Resources, after.Resources) || !reflect.DeepEqual(before.ResourcesProblem, after.ResourcesProblem)},
 		{ThroughProblems, !reflect.DeepEqual(before.Problems, after.Problems)},
+		{ThroughReferences, after.LosesReferences()},
 	} {
 		if c.differ {
 			out = append(out, c.name)

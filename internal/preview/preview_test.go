@@ -297,3 +297,15 @@ func TestUntimed(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, got.Files, "many wait behind each other, and none renders any more")
 }
+
+// A worker deployment whose versions lose an object that they name changes by that alone.
+func TestLostReferences(t *testing.T) {
+	before := state{image: "v1"}.snapshot(t)
+	after := *before
+	require.Empty(t, Changes(before, &after))
+	after.References = []rollout.VersionReferences{{BuildID: "v1", Objects: []rollout.Reference{
+		{Kind: "Secret", Name: "a", Files: []string{"a.yaml"}}, {Kind: "Secret", Name: "b"}}}}
+	require.Empty(t, Changes(before, &after), "nothing is removed")
+	after.References[0].Objects[1].Removed = []string{"b.yaml"}
+	require.Equal(t, []string{ThroughReferences}, Changes(before, &after))
+}

@@ -33,6 +33,9 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 	if err := e.writeVersions(&b, now); err != nil {
 		return err
 	}
+	for _, l := range st.LeftBehind {
+		fmt.Fprintf(&b, "\n%s\n  %s\n", oneLine(l.what(now)), oneLine(l.Do))
+	}
 	if err := e.writePods(&b); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ type Previewed struct {
 	SpecPath    string     `json:"specPath,omitempty"`
 	Line        int        `json:"line,omitempty"`
 	Change      ChangeKind `json:"change"`
-	// Through says what of it changed: spec, path, connection, resources.
+	// Through says what of it changed: spec, path, connection, resources, problems, references.
 	Through []string `json:"through"`
 	// From and To are the build IDs that the spec asks for, before and after.
 	From string `json:"from,omitempty"`

@@ -48,6 +48,8 @@ type Status struct {
 	UnusableTemplates []v1alpha1.TemplateProblem `json:"unusableTemplates,omitempty"`
 	// OlderServer says what Temporal's release lacks that the worker deployment asks for; "" for nothing.
 	OlderServer string `json:"olderServer,omitempty"`
+	// LeftBehind are versions whose workers poll though Git has scaled them down, or removed them.
+	LeftBehind []LeftBehind `json:"leftBehind,omitempty"`
 	// Pods says how the target's pods are in the cluster now; "" where nobody asked, or there is nothing to say.
 	Pods string `json:"pods,omitempty"`
 }
@@ -125,7 +127,7 @@ func (st *Status) readState(s rollout.Snapshot) {
 		was = s.Record.Status.Status
 	}
 	if was != nil {
-		st.Conditions, st.OlderServer = was.Conditions, was.OlderServer
+		st.Conditions, st.OlderServer, st.LeftBehind = was.Conditions, was.OlderServer, leftBehind(s, was.LeftBehind)
 		for _, c := range was.Conditions {
 			if t := c.LastTransitionTime.UTC(); !t.IsZero() && (st.Since == nil || t.After(*st.Since)) {
 				st.Since = &t
@@ -204,7 +206,7 @@ func WriteStatuses(w io.Writer, list []Status, now time.Time) error {
 			age = Age(now.Sub(*st.Since))
 		}
 		rows = append(rows, []string{st.Name, st.Environment, dash(st.Target), dash(st.Current), st.ramp(), st.step(),
-			dash(st.Reason), age, st.verdict(), cut(oneLine(st.message()), 100)})
+			dash(st.Reason), age, st.verdict(), cut(oneLine(st.message(now)), 100)})
 	}
 	return writeTable(w, rows)
 }
@@ -226,7 +228,7 @@ func refusal(r *v1alpha1.Asked) string {
 }
 
 // message is the state's, after what cannot be used beside it.
-func (st Status) message() string {
+func (st Status) message(now time.Time) string {
 	said := st.Message
 	switch {
 	case len(st.UnusableTemplates) > 0:
@@ -239,6 +241,9 @@ func (st Status) message() string {
 	}
 	if st.OlderServer != "" {
 		said += "; " + st.OlderServer
+	}
+	for _, l := range slices.Backward(st.LeftBehind) {
+		said = l.what(now) + "; " + said
 	}
 	return said
 }

@@ -25,7 +25,7 @@ func TestUnusableTemplatesShow(t *testing.T) {
 	require.NotContains(t, text.String(), "hpa")
 
 	s.Resources, s.ResourcesProblem = s.Resources[:1], nil
-	require.NotContains(t, NewStatus(s).message(), "template")
+	require.NotContains(t, NewStatus(s).message(s.Now), "template")
 }
 
 // What an older server lacks shows where people look.

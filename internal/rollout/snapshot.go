@@ -68,6 +68,8 @@ type Snapshot struct {
 	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.
 	ResourcesProblem *Problem `json:"resourcesProblem,omitempty"`
 	Record           Record   `json:"record"`
+	// References are what the recorded versions name, and where the repository holds it. Nil: nobody asked.
+	References []VersionReferences `json:"references,omitempty"`
 	// Lost are versions that Temporal has a use for and the record lost, as it had them last: its branch was rewritten, or somebody deleted them.
 	Lost []v1alpha1.RecordedVersion `json:"lost,omitempty"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.

@@ -7,6 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// stateOf is what the status says of a version beside the current one and the target.
+func (w *world) stateOf(buildID string) string {
+	for _, v := range w.status().DeprecatedVersions {
+		if v.BuildID == buildID {
+			return v.Status
+		}
+	}
+	return ""
+}
+
 // What status.yaml says of a version follows what becomes of it, with one commit for each stage at most.
 func TestStatusFollowsAVersion(t *testing.T) {
 	w := newWorld(t)
@@ -17,14 +27,7 @@ func TestStatusFollowsAVersion(t *testing.T) {
 	slow := w.startSlow("slow-1")
 	w.pushSpec("v2", specText{image: "app:v2", sunset: "scaledownDelay: 1h, deleteDelay: 2h"})
 	w.awaitReady("app:v2")
-	state := func() string {
-		for _, v := range w.status().DeprecatedVersions {
-			if v.BuildID == v1 {
-				return v.Status
-			}
-		}
-		return ""
-	}
+	state := func() string { return w.stateOf(v1) }
 	w.eventually("v1 drains", func() bool { return state() == "Draining" })
 	require.Equal(t, "Current", w.status().CurrentVersion.Status)
 	require.Equal(t, w.build("app:v2"), w.status().CurrentVersion.BuildID)

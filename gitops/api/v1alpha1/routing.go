@@ -58,6 +58,9 @@ type RoutingSpec struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// SetAside are versions that the server refuses to delete.
 	SetAside []SetAside `json:"setAside,omitempty"`
+	// Removed are versions whose files were removed, the newest last: one that polls again was left behind by what
+	// applies Git.
+	Removed []RemovedVersion `json:"removed,omitempty"`
 	// Retire asks for the end of the worker deployment; left out: nobody does.
 	Retire *Retire `json:"retire,omitempty"`
 }
@@ -326,6 +329,16 @@ type SetAside struct {
 	At Time `json:"at"`
 	// Times counts the refusals: each time it is left alone for longer.
 	Times int `json:"times,omitempty"`
+}
+
+// RemovedVersion is a version whose files were removed.
+type RemovedVersion struct {
+	// BuildID of the version.
+	BuildID string `json:"buildID"`
+	// Deployment is the Kubernetes Deployment's name.
+	Deployment string `json:"deployment"`
+	// At is when its files were removed.
+	At Time `json:"at"`
 }
 
 // Asked is what a person asked for: who, why and when.

@@ -11,6 +11,9 @@ type WorkerDeploymentStatus struct {
 	DeprecatedVersions []VersionStatus `json:"deprecatedVersions,omitempty"`
 	// UnrecordedVersions are build IDs that Temporal knows and Git has no files of, sorted: nobody here looks after them.
 	UnrecordedVersions []string `json:"unrecordedVersions,omitempty"`
+	// LeftBehind are versions whose workers poll though Git has scaled them down, or removed them: what applies Git did
+	// not.
+	LeftBehind []LeftBehind `json:"leftBehind,omitempty"`
 	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them stays as it is.
 	UnusableTemplates []TemplateProblem `json:"unusableTemplates,omitempty"`
 	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for nothing.
@@ -33,6 +36,17 @@ type PodsStatus struct {
 	Reasons []string `json:"reasons"`
 	// Since is when the reasons changed last.
 	Since Time `json:"since"`
+}
+
+// LeftBehind is a version whose workers poll though they should have stopped.
+type LeftBehind struct {
+	BuildID string `json:"buildID"`
+	// Deployment is the Kubernetes Deployment's name.
+	Deployment string `json:"deployment"`
+	// ScaledDownAt is when Git scaled the version down.
+	ScaledDownAt Time `json:"scaledDownAt,omitzero"`
+	// RemovedAt is when Git removed its files.
+	RemovedAt Time `json:"removedAt,omitzero"`
 }
 
 // TemplateProblem is why a WorkerResourceTemplate cannot be used.
