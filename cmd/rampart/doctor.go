@@ -21,6 +21,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/temporal"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -35,12 +36,14 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what the bot needs: repository, policies, Temporal, forge, cluster",
-		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags needs: that the repository can be read, and pushed to; that
-its configuration, specs and policies can be used; that commits can be signed; that each Temporal answers, and whether its release lacks something; that
-the forge accepts the token, that this may do what the bot does, and that the branches are protected and take its
+		Long: `Doctor takes the flags of rampart run that say where things are, and checks, in this order, what a bot with these flags
+needs: that a commit can be signed; that the repository can be read, and pushed to; that its configuration, specs and
+policies can be used; that each Temporal answers, lets the bot change worker deployments, and whether its release lacks
+something; that the forge accepts the token, that this may do what the bot does, and that the branches are protected and take its
 pushes; with --webhook-url, that a webhook of the repository leads there, and that its last delivery arrived; that the
 clock agrees with the Git server's, where that is asked over HTTP; and with --kubeconfig, that the cluster has the custom
-resource definitions, without the in-cluster worker controller beside them. Each line says what is so, and what to do where something is wrong. It changes nothing.
+resource definitions, without the in-cluster worker controller beside them. Each line says what is so, and what to do where
+something is wrong; a check that fails keeps no other from being made. It changes nothing.
 
 Forges tell their webhooks to those who administer the repository, and not all tell how deliveries went. Exit code 1 if
 a check failed; a warning fails none.`,
@@ -118,60 +121,88 @@ func (d *doctor) fail(name, found, do string) {
 	d.checks = append(d.checks, check{name, checkFailed, found, do})
 }
 
-// bot checks what a bot works on. The error is that of what could not be looked at at all.
+// bot checks what a bot works on. The error is that of flags that no bot can be started with.
 func (d *doctor) bot(ctx context.Context) error {
-	repo, closeRepo, err := d.shortLived(d.repository, nil)
-	if err != nil {
-		d.fail("repository", err.Error(), hint(err))
-		return nil
-	}
-	err = d.withRepository(ctx, repo)
-	return errors.Join(err, closeRepo())
-}
-
-func (d *doctor) withRepository(ctx context.Context, repo *gitops.Repository) (err error) {
-	pool, err := d.pool(d.server, poolHooks{})
+	d.signs(ctx)
+	world, err := d.content(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	judges, err := d.judges(ctx)
-	if err != nil {
-		return err
-	}
-	defer judges.close()
-	planner, err := d.planner(ends{d.only(repo), pool, judges, nil}, d.server)
-	if err != nil {
-		return err
-	}
-	world, decided, err := patiently(ctx, planner, time.Second)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		d.fail("repository", err.Error(), hint(err))
-		return nil
-	}
-	d.pass("repository", "branch %s at %.12s can be read", d.repository.branch, world.Git.Commit)
-	d.writing(ctx, repo)
-	d.specs(world)
-	d.rules(world, judges)
-	d.temporal(slices.Concat(decided...))
 	d.reviews(ctx, world)
 	d.clock(ctx)
 	return ctx.Err()
 }
 
-// writing checks that commits can be pushed and signed.
-func (d *doctor) writing(ctx context.Context, repo *gitops.Repository) {
+// signs checks that a commit can be signed. Where it can't, the rest is checked without the key.
+func (d *doctor) signs(ctx context.Context) {
+	const name = "signing"
+	var cfg gitops.Config
+	flags := &d.repository.signing
+	err := d.signing(ctx, *flags, &cfg)
+	if err == nil && cfg.SigningKey != nil {
+		_, err = cfg.SigningKey.Sign([]byte("a trial"))
+	}
+	switch {
+	case err != nil:
+		d.fail(name, err.Error(), "check --signing-key, --signing-passphrase-file and --allowed-signers: docs/operations.md")
+		*flags = signingFlags{}
+	case flags.key != "":
+		d.pass(name, "a trial was signed with %s", flags.key)
+	}
+}
+
+// content checks the repository, what is in it, and the Temporals that it names. The world is empty where the
+// repository cannot be read.
+func (d *doctor) content(ctx context.Context) (world rollout.World, err error) {
+	pool, err := d.pool(d.server, poolHooks{})
+	if err != nil {
+		return world, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	judges, err := d.judges(ctx)
+	if err != nil {
+		return world, err
+	}
+	defer judges.close()
+	repo, closeRepo, err := d.shortLived(d.repository, nil)
+	if err != nil {
+		d.unreadable(err)
+		return world, nil
+	}
+	defer func() { err = errors.Join(err, closeRepo()) }()
+	planner, err := d.planner(ends{d.only(repo), pool, judges, nil}, d.server)
+	if err != nil {
+		return world, err
+	}
+	world, decided, err := patiently(ctx, planner, time.Second)
+	if ctx.Err() != nil {
+		return world, ctx.Err()
+	}
+	if err != nil {
+		d.unreadable(err)
+		return rollout.World{}, nil
+	}
+	d.pass("repository", "branch %s at %.12s can be read", d.repository.branch, world.Git.Commit)
+	d.pushes(ctx, repo)
+	d.specs(world)
+	d.rules(world, judges)
+	d.temporal(ctx, pool, slices.Concat(decided...))
+	return world, nil
+}
+
+// unreadable says that the repository cannot be read. The status of an environment is applied unless that says not.
+func (d *doctor) unreadable(err error) {
+	d.applied = true
+	d.fail("repository", err.Error(), cmp.Or(hint(err), "check --repo, --branch and the flags with its credentials: docs/operations.md"))
+}
+
+// pushes checks that commits can be pushed.
+func (d *doctor) pushes(ctx context.Context, repo *gitops.Repository) {
 	if err := repo.MayPush(ctx); err != nil {
-		d.fail("push", err.Error(), hint(err))
-	} else {
-		d.pass("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the first one", d.repository.branch)
+		d.fail("push", err.Error(), cmp.Or(hint(err), "let these credentials write to the repository: docs/operations.md"))
+		return
 	}
-	if d.repository.signing.key != "" { // it was opened with the repository
-		d.pass("signing", "commits are signed with %s", d.repository.signing.key)
-	}
+	d.pass("push", "the server takes pushes by these credentials; whether it protects branch %s shows with the first one", d.repository.branch)
 }
 
 // specs checks the configuration and the specs.
@@ -227,8 +258,8 @@ func (d *doctor) rules(world rollout.World, judges *judges) {
 
 // temporal checks what the specs lead to: what keeps a spec from being used, and each Temporal namespace by each
 // connection, with the worst that is known of it.
-func (d *doctor) temporal(decided []*reconcile.Decision) {
-	found := map[string]check{}
+func (d *doctor) temporal(ctx context.Context, pool *temporal.Pool, decided []*reconcile.Decision) {
+	found, tried := map[string]check{}, map[string]error{}
 	var order []string
 	worst := map[verdict]int{checkPassed: 0, checkWarning: 1, checkFailed: 2}
 	for _, one := range decided {
@@ -246,10 +277,16 @@ func (d *doctor) temporal(decided []*reconcile.Decision) {
 		address := cmp.Or(d.server.address, connection.Spec.HostPort)
 		name := fmt.Sprintf("Temporal %s, namespace %s, by %s", address, plan.TemporalNamespace(s), connection.Ref().In(s.Deployment.Namespace))
 		now := check{Check: name, Verdict: checkPassed, Found: "answers"}
+		if _, done := tried[name]; !done && s.Observation.Problem == nil {
+			tried[name] = pool.MayChange(ctx, *connection, plan.TemporalNamespace(s))
+		}
 		switch o := s.Observation; {
 		case o.Problem != nil:
 			now.Verdict, now.Found = checkFailed, s.Deployment.String()+": "+o.Problem.Message
-			now.Do = "check the connection's address, credentials and namespace, and that this machine reaches it: docs/temporal.md"
+			now.Do = "check the connection's address, credentials and namespace, and that this machine reaches it: docs/operations.md"
+		case tried[name] != nil:
+			now.Verdict, now.Found = checkFailed, tried[name].Error()
+			now.Do = "give the bot's credentials the right to write to the namespace: docs/operations.md"
 		case one.Plan.Status != nil && one.Plan.Status.OlderServer != "":
 			now.Verdict, now.Found = checkWarning, one.Plan.Status.OlderServer
 			now.Do = "docs/compatibility.md says what each release of Temporal lacks"

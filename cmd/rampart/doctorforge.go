@@ -29,32 +29,40 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 		return
 	}
 	login, err := on.Login(ctx)
+	var refused *forge.RefusedError
 	if err != nil {
 		d.fail("forge", err.Error(), "check --forge-token-file, and that the token may read and write pull requests")
-		return
+		if !errors.As(err, &refused) || refused.Reason != forge.ReasonForbidden {
+			return // it refuses all, or answers nothing
+		}
 	}
 	ask, ok := on.(forge.Checker)
 	if !ok {
-		d.pass("forge", "accepts the token of %s; what the token may do shows when it is used", login)
+		if err == nil {
+			d.pass("forge", "accepts the token of %s; what the token may do shows when it is used", login)
+		}
 		return
 	}
 	statuses := false
 	for _, env := range world.Environments {
 		statuses = statuses || env.Environment.CommitStatuses != v1alpha1.NoCommitStatuses
 	}
-	if lacks := ask.Lacks(ctx, statuses); len(lacks) > 0 {
-		for _, err := range lacks {
-			d.fail("forge", err.Error(), "docs/forges.md lists what the token may have to do")
-		}
-		return
+	lacks := ask.Lacks(ctx, statuses)
+	for _, err := range lacks {
+		d.fail("forge", err.Error(), "docs/forges.md lists what the token may have to do")
 	}
-	d.pass("forge", "accepts the token of %s, for all that the bot does there", login)
+	if err == nil && len(lacks) == 0 {
+		d.pass("forge", "accepts the token of %s, for all that the bot does there", login)
+	}
 	if d.webhook != "" {
 		d.hooks(ctx, ask)
 	}
 	branches := map[string]bool{}
 	for _, env := range world.Environments {
 		branches[cmp.Or(env.Environment.Output.Branch, d.repository.branch)] = true
+	}
+	if len(branches) == 0 { // the repository could not be read
+		branches[d.repository.branch] = true
 	}
 	for _, branch := range sortedKeys(branches) {
 		d.branch(ctx, ask, branch)

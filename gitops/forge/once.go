@@ -40,7 +40,8 @@ func Once(ctx context.Context, f Forge, pr PullRequest) (PullRequest, error) {
 		return pr, nil
 	}
 	exists := &ExistsError{PullRequest: first}
-	if err := f.Update(ctx, pr.Number, Change{Close: true}); err != nil {
+	why := "This was opened at the same moment as " + first.URL + ", which stays open."
+	if err := f.Update(ctx, pr.Number, Change{Close: true, Comment: why}); err != nil {
 		return first, errors.Join(exists, err)
 	}
 	return first, exists

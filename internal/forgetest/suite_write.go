@@ -237,6 +237,7 @@ func testSameMoment(s *Site) {
 	later := s.get(first.Number + 1)
 	require.Equal(s, forge.StateClosed, later.State)
 	require.Equal(s, s.bot(), later.ClosedBy)
+	require.Contains(s, s.Look(later.Number).Comments[0].Body, first.URL, "it says why")
 	require.Empty(s, later.Labels)
 	require.Equal(s, forge.StateOpen, s.get(first.Number).State)
 }

@@ -38,13 +38,15 @@ func (r *Reconciler) commit(ctx context.Context, commit rollout.Commit) (string,
 		return "", fmt.Errorf("refused a short while ago: %w", rollout.ErrProtected)
 	}
 	hash, err := r.Committer.Commit(ctx, commit)
-	delete(r.refused, env)
-	if errors.Is(err, rollout.ErrProtected) {
+	switch {
+	case err == nil:
+		delete(r.refused, env)
+	case errors.Is(err, rollout.ErrProtected):
 		if r.refused == nil {
 			r.refused = map[string]refusal{}
 		}
 		r.refused[env] = refusal{id, r.Now().Add(refusedFor)}
-	}
+	} // any other error says nothing of the branch: what it refused stays refused
 	return hash, err
 }
 

@@ -154,3 +154,37 @@ func TestCommitForEachDeployment(t *testing.T) {
 	require.ElementsMatch(t, whole.Changes, all)
 	require.Len(t, compose(v1alpha1.CommitPerDeployment, "cart").Parts, 1)
 }
+
+// A protected branch refused a commit that left out what cannot be written: it is not pushed in each cycle, either.
+func TestRefusedCommitWithoutWhatCannotBeWritten(t *testing.T) {
+	for name, path := range map[string]string{
+		"hydrator.metadata": "deploy/hydrator.metadata", "the files of another": "deploy/shop/cart",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := newScene(t), &desk{}
+			env := &s.world.Environments[0]
+			env.Environment.PullRequests.OnProtectedBranch, env.Environment.CD.Hydrator = v1alpha1.ProposeCommits, true
+			one := env.Deployments[0]
+			one.Environment = env.Environment
+			cart, spec := one, *one.Spec
+			spec.Metadata.Name = "cart"
+			cart.Deployment.Name, cart.Spec, cart.Record.Dir = "cart", &spec, "deploy/shop/cart"
+			env.Deployments = []rollout.Snapshot{cart, one}
+			s.commitErr = fmt.Errorf("push: %w", rollout.ErrProtected)
+			r := s.reconciler()
+			r.Source = &history{scene: s, origins: map[string]rollout.GitContext{"cart": ada, "checkout": ada}}
+			r.Committer, r.Proposer = &obstructed{scene: s, path: path}, d
+			for cycle := range 4 {
+				_, err := r.Once(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 1, s.pushes, "it was refused")
+				require.Len(t, d.commits, cycle+1, "it is proposed")
+				s.now = s.now.Add(time.Minute)
+			}
+			s.now = s.now.Add(refusedFor)
+			_, err := r.Once(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 2, s.pushes, "the protection may be gone by now")
+		})
+	}
+}

@@ -54,6 +54,47 @@ func TestAnotherBotsRaiseIsNoDrift(t *testing.T) {
 	}
 }
 
+// stuck is a Router that lowers nothing.
+type stuck struct {
+	*scene
+	err error
+}
+
+func (r *stuck) Lower(context.Context, Subject, rollout.RoutingCall) error { return r.err }
+
+// Traffic that could not be taken back is told in the status, once, and nothing else changes. What came too late, or was
+// asked of a busy Temporal, is tried again without a word.
+func TestNotLoweredIsTold(t *testing.T) {
+	s := newScene(t)
+	r := s.reconciler()
+	s.once(r)
+	s.ready()
+	s.once(r)
+	router := &stuck{scene: s}
+	r.Router = router
+	record := &s.world.Environments[0].Deployments[0].Record
+	s.obs.Routing.HasRamp, s.obs.Routing.Ramping, s.obs.Routing.Percentage = true, "other", 10
+	routing, committed := record.Routing.Spec, len(s.commits)
+	for _, err := range []error{rollout.ErrStale, rollout.ErrBusy} {
+		router.err = err
+		s.once(r)
+		require.Len(t, s.commits, committed)
+	}
+	router.err = errors.New("not you")
+	for range 3 {
+		report := s.once(r)
+		require.Equal(t, map[string]string{"shop/checkout": "take traffic back: not you"}, report.Failures)
+		require.Len(t, s.commits, committed+1)
+		ready := record.Status.Status.Conditions[0]
+		require.Equal(t, []string{"PlanExecutionFailed", "take traffic back: not you"}, []string{ready.Reason, ready.Message})
+		require.Equal(t, routing, record.Routing.Spec)
+	}
+	router.err = nil
+	report := s.once(r)
+	require.Empty(t, report.Failures)
+	require.NotEqual(t, "PlanExecutionFailed", record.Status.Status.Conditions[0].Reason)
+}
+
 // What is known of a version takes traffic back at once, whatever the record says.
 func TestVerdictsWaitForNoRecord(t *testing.T) {
 	f := newFleet(t, 1)

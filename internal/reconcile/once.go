@@ -264,11 +264,11 @@ func (r *Reconciler) decideAndLower(ctx context.Context, env rollout.Environment
 	}
 	r.noteSeen(urgent)
 	r.noteSeen(rest)
-	urgent = r.lower(ctx, r.check(ctx, urgent, report), report)
+	urgent = r.lower(ctx, env, r.check(ctx, urgent, report), report)
 	if rest, err = r.decideLate(ctx, env, rest); err != nil {
 		return nil, err
 	}
-	return inOrder(urgent, r.lower(ctx, r.check(ctx, rest, report), report)), nil
+	return inOrder(urgent, r.lower(ctx, env, r.check(ctx, rest, report), report)), nil
 }
 
 // check drops plans that would do what must never happen. That is a defect of ours: it is reported loudly, and nothing
@@ -445,15 +445,16 @@ type coarse interface {
 	Coarse() string
 }
 
-// notDone notes that a call did not work. One that came too late, or that Temporal was too busy for, is no failure: the next cycle decides again.
-func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) {
+// notDone notes that a call did not work, and reports whether that is a failure. One that came too late, or that
+// Temporal was too busy for, is none: the next cycle decides again.
+func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) (failed bool) {
 	if errors.Is(err, rollout.ErrStale) {
 		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)
-		return
+		return false
 	}
 	if errors.Is(err, rollout.ErrBusy) {
 		r.Log.WarnContext(ctx, "Temporal is too busy: decided again in the next cycle", "deployment", d.Plan.Deployment.String(), "error", err)
-		return
+		return false
 	}
 	message := err.Error()
 	var hidden coarse
@@ -462,6 +463,7 @@ func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, e
 		r.Log.ErrorContext(ctx, "call to Temporal failed", "deployment", d.Plan.Deployment.String(), "error", err)
 	}
 	r.fail(ctx, d, report, rollout.Problem{Reason: rollout.PlanExecutionFailed, Message: message})
+	return true
 }
 
 func (r *Reconciler) fail(ctx context.Context, d *Decision, report *Report, p rollout.Problem) {

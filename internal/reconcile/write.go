@@ -31,10 +31,10 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 		if out.hash, err = r.commit(ctx, commit); err == nil {
 			return out, nil
 		}
-		left := r.withoutUnwritable(ctx, parts, err, report)
-		isHydrator := func(u *rollout.UnwritableError) bool { return u.Path == hydratorPath(env) }
-		blocked := env.Environment.CD.Hydrator && slices.ContainsFunc(rollout.Unwritable(err), isHydrator)
-		if blocked {
+		unwritable := rollout.Unwritable(err)
+		left := r.withoutUnwritable(ctx, parts, unwritable, report)
+		blocked := env.Environment.CD.Hydrator && inTheWay(unwritable, hydratorPath(env)) != nil
+		if blocked { // the same commit without that file
 			r.Log.WarnContext(ctx, "commits do not name the commit that asked: remove what is in the way of the file",
 				"file", hydratorPath(env), "error", err)
 			env.Environment.CD.Hydrator = false
@@ -50,20 +50,28 @@ func (r *Reconciler) write(ctx context.Context, env rollout.EnvironmentWorld, de
 }
 
 // withoutUnwritable drops the decisions whose files are at a path that a commit could not write, or below it.
-func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, err error, report *Report) []Part {
-	unwritable := rollout.Unwritable(err)
+func (r *Reconciler) withoutUnwritable(ctx context.Context, parts []Part, unwritable []*rollout.UnwritableError,
+	report *Report) []Part {
 	var left []Part
 	for _, part := range parts {
-		at := slices.IndexFunc(unwritable, func(u *rollout.UnwritableError) bool {
-			return slices.ContainsFunc(part.Files, func(f rollout.FileChange) bool { return f.Path == u.Path || strings.HasPrefix(f.Path, u.Path+"/") })
-		})
+		at := slices.IndexFunc(part.Files, func(f rollout.FileChange) bool { return inTheWay(unwritable, f.Path) != nil })
 		if at < 0 {
 			left = append(left, part)
 			continue
 		}
-		r.drop(ctx, part.Decision, unwritable[at].Error(), report)
+		r.drop(ctx, part.Decision, inTheWay(unwritable, part.Files[at].Path).Error(), report)
 	}
 	return left
+}
+
+// inTheWay gives the error about a path, or about a folder that it is in; nil: there is none.
+func inTheWay(unwritable []*rollout.UnwritableError, path string) *rollout.UnwritableError {
+	for _, u := range unwritable {
+		if path == u.Path || strings.HasPrefix(path, u.Path+"/") {
+			return u
+		}
+	}
+	return nil
 }
 
 // drop leaves a decision out of the commit, and out of what follows it.

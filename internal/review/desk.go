@@ -99,6 +99,7 @@ type file struct {
 	last        time.Time         // that it was tried
 	pause, wait time.Duration     // how long nothing is tried then, and how long in fact: less where something happened at the forge
 	left        string            // the commit of others that is left alone
+	ended       int64             // the closed pull request that says why it is closed
 	trouble     string            // that was told last
 	until       time.Time         // when it is tried again, after it was refused
 	merged      int64             // the pull request that was seen merged
@@ -345,7 +346,8 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	open := pull.State == forge.StateOpen && pull.Number != 0
 	superseded := open && was.ID != id
 	if superseded {
-		if err := l.Forge.Update(ctx, pull.Number, forge.Change{Close: true}); err != nil {
+		change := forge.Change{Close: true, Comment: notNext + " Another proposal takes its place."}
+		if err := l.Forge.Update(ctx, pull.Number, change); err != nil {
 			return err
 		}
 	}
@@ -435,17 +437,49 @@ func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed
 		return nil
 	}
 	was.Theirs = false
-	if pull.Number != 0 && pull.State == forge.StateOpen {
-		change := forge.Change{Close: true, Comment: "This does not come next any more." + because(status)}
-		if err := l.Forge.Update(ctx, pull.Number, change); err != nil {
-			return err
-		}
+	if err := l.end(ctx, l.file(n), ending{was, pull, notNext + because(status)}); err != nil {
+		return err
 	}
 	if err := l.Branches.Withdraw(ctx, was); err != nil {
 		return err
 	}
 	delete(l.there, n)
 	l.forget(n)
+	return nil
+}
+
+// notNext begins what is said of a proposal that ends without a merge.
+const notNext = "This does not come next any more."
+
+// ending is a branch that goes, with the pull request from it, and why.
+type ending struct {
+	was  gitops.Proposed
+	pull forge.PullRequest
+	why  string
+}
+
+// end closes the pull request of a branch that goes, and says why. One that the forge closed by itself is told why, too:
+// forges do so when a branch goes, and Gitea may be so late that it closes the next pull request of the same branch.
+func (l *look) end(ctx context.Context, f *file, e ending) error {
+	change := forge.Change{Close: true, Comment: e.why}
+	switch e.pull.State {
+	case forge.StateOpen:
+	case forge.StateClosed:
+		if f.ended == e.pull.Number || e.pull.HeadCommit != e.was.Tip {
+			return nil
+		}
+		by, err := l.closedBy(ctx, e.pull.Number)
+		if err != nil || !by.Self {
+			return err
+		}
+		change.Close = false
+	default: // merged, or none
+		return nil
+	}
+	if err := l.Forge.Update(ctx, e.pull.Number, change); err != nil {
+		return err
+	}
+	f.ended = e.pull.Number
 	return nil
 }
 

@@ -32,6 +32,8 @@ type server struct {
 	// approved is the commit that an approval came with; without a hash there is none, and err is what looking for it ends with.
 	approved rollout.ApprovalCommit
 	err      error
+	// stays is why branches are not removed; nil: they are.
+	stays error
 }
 
 func (s *server) ApprovalIn(context.Context, v1alpha1.Environment, string, func(v1alpha1.RoutingSpec) bool) (rollout.ApprovalCommit, bool, error) {
@@ -55,6 +57,9 @@ func (s *server) Propose(_ context.Context, p gitops.Proposal, _ gitops.Proposed
 
 func (s *server) Withdraw(_ context.Context, was gitops.Proposed) error {
 	s.calls = append(s.calls, "withdraw")
+	if s.stays != nil {
+		return s.stays
+	}
 	for n, p := range s.there {
 		if p.Branch == was.Branch {
 			delete(s.there, n)
@@ -585,14 +590,14 @@ func TestOpeningIsFinished(t *testing.T) {
 	})
 }
 
-// unlinking is a forge that takes no comment for a while.
+// unlinking is a forge that takes no link for a while.
 type unlinking struct {
 	answering
 	refuses bool
 }
 
 func (u *unlinking) Update(ctx context.Context, number int64, c forge.Change) error {
-	if u.refuses && c.Comment != "" {
+	if u.refuses && c.Comment != "" && !c.Close {
 		return &forge.UnavailableError{Op: "it", Err: errors.New("away")}
 	}
 	return u.answering.Update(ctx, number, c)
@@ -603,12 +608,29 @@ func TestLinkIsWrittenLater(t *testing.T) {
 	on := &unlinking{refuses: true, answering: answering{pull: forge.PullRequest{Number: 7, URL: "u", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}}}
 	d := newDesk(on)
 	d.pass(t, asking())
-	require.Empty(t, on.comments)
+	closed := []string{"7: This does not come next any more. Another proposal takes its place."}
+	require.Equal(t, closed, on.comments)
 	on.refuses = false
 	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Base: "main", HeadCommit: "tip"}
 	for range 2 {
 		d.now = d.now.Add(rest)
 		d.pass(t, asking())
 	}
-	require.Equal(t, []string{"7: Superseded by new"}, on.comments)
+	require.Equal(t, append(closed, "7: Superseded by new"), on.comments)
+}
+
+// A pull request that the forge closed with its branch says why, and once however often the branch cannot be removed.
+func TestClosedWithItsBranch(t *testing.T) {
+	on := &answering{}
+	d := newDesk(on)
+	d.pass(t, asking())
+	on.pull = forge.PullRequest{Number: 8, URL: "new", State: forge.StateClosed, Base: "main", HeadCommit: "tip"}
+	on.by, d.server.stays = forge.Person{Self: true}, errors.New("away")
+	d.pass(t, quiet())
+	d.pass(t, quiet())
+	require.NotEmpty(t, d.server.there)
+	d.server.stays = nil
+	d.pass(t, quiet())
+	require.Empty(t, d.server.there)
+	require.Equal(t, []string{"8: " + notNext}, on.comments)
 }

@@ -150,6 +150,16 @@ func (l *life) sees(number int64, state, title string) {
 	require.Equal(l, []string{state, title}, []string{p.State, p.Title})
 }
 
+// says compares the comments on a pull request.
+func (l *life) says(number int64, want ...string) {
+	l.Helper()
+	var got []string
+	for _, c := range l.Look(number).Comments {
+		got = append(got, c.Body)
+	}
+	require.Equal(l, want, got)
+}
+
 // lives are what becomes of a proposal, at each forge.
 var lives = map[string]func(l *life){
 	"opened, updated, merged": func(l *life) {
@@ -199,8 +209,7 @@ var lives = map[string]func(l *life){
 		l.pass()
 		l.sees(1, forgetest.Closed, "ramp to 10%")
 		l.sees(2, forgetest.Open, "ramp to 100%")
-		comments := l.Look(1).Comments
-		require.Equal(l, "Superseded by "+l.said.URL, comments[len(comments)-1].Body)
+		l.says(1, notNext+" Another proposal takes its place.", "Superseded by "+l.said.URL)
 		require.Contains(l, l.said.URL, "/2")
 		require.Equal(l, "desired: 100%\n", l.Git.Files(lifeBranch)[lifeRecord])
 		l.pass()
@@ -219,6 +228,18 @@ var lives = map[string]func(l *life){
 		l.pass()
 		l.pass(quiet())
 		l.sees(1, forgetest.Closed, "ramp to 10%")
+		l.says(1, notNext)
+		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
+	},
+	"closed by the forge, late, with a branch that went": func(l *life) {
+		l.pass()
+		l.ClosePull(1, l.Bot)
+		l.pass()
+		l.sees(2, forgetest.Open, "ramp to 10%")
+		l.says(1, "Superseded by "+l.said.URL)
+		l.ClosePull(2, l.Bot)
+		l.pass(quiet())
+		l.says(2, notNext)
 		require.Empty(l, l.Git.Git("branch", "--list", lifeBranch))
 	},
 	"a person's, to another branch": func(l *life) {

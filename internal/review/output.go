@@ -71,6 +71,7 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 		if by, err := l.closedBy(ctx, pull.Number); err != nil || !by.Self {
 			return err
 		}
+		f.before = pull // the forge closed it, late, with a branch that went: see end
 	}
 	text := title + "\n" + body
 	switch {
@@ -87,7 +88,7 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 	}
 	f.see(pull)
 	f.title = title
-	return errors.Join(l.finish(ctx, output, f), l.merge(ctx, f, is.Tip))
+	return errors.Join(l.finish(ctx, output, f), l.link(ctx, f), l.merge(ctx, f, is.Tip))
 }
 
 // outputIsDone takes back what was proposed of an environment's commits once there is none that its branch does not take.
@@ -117,13 +118,14 @@ func (l *look) endOutput(ctx context.Context) error {
 	}
 	l.file(output).at = time.Time{} // it may be merged since
 	pull, err := l.newest(ctx, l.file(output), is, l.Now().Add(-past))
-	if err == nil && pull.Number != 0 && pull.State == forge.StateOpen {
-		err = l.Forge.Update(ctx, pull.Number, forge.Change{Close: true, Comment: "There is nothing left to commit."})
+	if err == nil {
+		err = l.end(ctx, l.file(output), ending{is, pull, "There is nothing left to commit."})
 	}
 	if err == nil {
 		err = l.Branches.Withdraw(ctx, is)
 	}
-	l.output = err != nil
-	delete(l.files, output)
+	if l.output = err != nil; !l.output {
+		delete(l.files, output)
+	}
 	return err
 }

@@ -68,7 +68,7 @@ func TestCommitsAreProposed(t *testing.T) {
 	require.Equal(t, 2, on.opened, "it is something else")
 	becomes(forge.StateClosed, forge.Person{Self: true})
 	propose("three")
-	require.Equal(t, 3, on.opened, "the bot itself closed it")
+	require.Equal(t, 3, on.opened, "the forge closed it for the bot")
 	becomes(forge.StateMerged, forge.Person{Login: "ada"})
 	propose("three")
 	require.Equal(t, 3, on.opened, "it was merged")
@@ -80,6 +80,22 @@ func TestCommitsAreProposed(t *testing.T) {
 	require.Equal(t, []string{"8: There is nothing left to commit."}, on.comments)
 	d.server.output = gitops.Proposed{}
 	require.Empty(t, d.pass(t, quiet()))
+}
+
+// A pull request that the forge closed with its branch leads to the one in its place, or says why there is none.
+func TestCommitsPullRequestIsClosedWithItsBranch(t *testing.T) {
+	on := &answering{by: forge.Person{Self: true}}
+	d := newDesk(on)
+	for _, number := range []int64{6, 7} {
+		require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
+		on.pull = forge.PullRequest{Number: number, State: forge.StateClosed, HeadCommit: d.server.output.Tip}
+	}
+	require.NoError(t, d.ProposeCommit(t.Context(), guarded("one")))
+	require.Equal(t, []string{"6: Superseded by new", "7: Superseded by new"}, on.comments)
+	on.pull.Number = 8
+	d.world.Environment = guarded("").Environment
+	d.pass(t, quiet())
+	require.Equal(t, "8: There is nothing left to commit.", on.comments[2])
 }
 
 // A branch with commits of others is left alone until they were merged, and so is a forge that is away.

@@ -1,19 +1,28 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/giteatest"
+	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/promtest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
 // A spec names a connection without a namespace, moves to another one, and back to one of its own; doctor finds nothing wrong.
@@ -52,8 +61,9 @@ func TestClusterConnection(t *testing.T) {
 	require.Contains(t, string(out), "failed   "+w.id()+": ClusterConnection moon is not in the repository")
 }
 
-func (w *world) doctor() *exec.Cmd {
-	return w.command(w.t.Context(), binary, append([]string{"doctor", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access...)...)
+func (w *world) doctor(more ...string) *exec.Cmd {
+	args := slices.Concat([]string{"doctor", "--repo", w.url, "--cache-dir", w.t.TempDir()}, w.access, more)
+	return w.command(w.t.Context(), binary, args...)
 }
 
 // Health checks are answered at once, and the bot is ready once it has read Git and Temporal. A Prometheus reads how it does.
@@ -101,13 +111,12 @@ func TestHealthChecks(t *testing.T) {
 	prometheus.Await(t, `rampart_worker_deployments{reason="WaitingForPollers"} == 1 unless rampart_worker_deployments{reason="RolloutComplete"}`)
 }
 
-// On a Gitea doctor tells whether the branch is protected and takes the bot's pushes, and which scope a token lacks.
+// On a Gitea doctor tells whether the branch is protected and takes the bot's pushes.
 func TestDoctorOnGitea(t *testing.T) {
 	r := new(review)
 	w := newWorld(t, onGitea(r))
-	doctor := func(more ...string) (string, error) {
-		args := append([]string{"doctor", "--repo", w.url, "--cache-dir", t.TempDir()}, append(append(w.access, w.forge...), more...)...)
-		out, err := w.command(t.Context(), binary, args...).CombinedOutput()
+	doctor := func() (string, error) {
+		out, err := w.doctor(w.forge...).CombinedOutput()
 		return string(out), err
 	}
 	protect := func(who giteatest.User) {
@@ -130,11 +139,112 @@ func TestDoctorOnGitea(t *testing.T) {
 	said, err = doctor()
 	require.NoError(t, err, said)
 	require.Contains(t, said, "ok       branch main: is protected, and lets this account push")
+}
 
-	token := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(token, []byte(r.bot.NewToken(t, "write:repository", "read:user")), 0o600))
-	said, err = doctor("--forge-token-file", token)
-	require.ErrorContains(t, err, "exit status 1", said)
-	require.Contains(t, said, "failed   forge: comment on pull requests, and label them at ")
-	require.Contains(t, said, "scope write:issue")
+// found is a line of doctor.
+type found struct{ Check, Verdict, Found, Do string }
+
+// What is wrong is found, each line says what to do, and nothing else is left unchecked for it.
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	r := new(review)
+	w := newWorld(t, onGitea(r))
+	w.push("an environment", map[string]string{"rampart.yaml": environmentWith(""), specFile: specText{image: "app:v1"}.String()})
+	at := "Temporal " + w.server.Address() + ", namespace " + w.ns.Name() + ", by connection " + kubeNamespace + "/temporal"
+	port, err := testneed.FreePort()
+	require.NoError(t, err)
+	nowhere := fmt.Sprintf("127.0.0.1:%d", port)
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		return name
+	}
+	reader := giteatest.Start(t).User(t, "reader")
+	r.Collaborator(t, reader, sdk.AccessModeRead)
+	both := func(token string) []string {
+		name := file(token)
+		return []string{"--git-token-file", name, "--forge-token-file", name}
+	}
+	all := []string{"repository", "push", "specs", "policies", at, "forge", "webhooks", "branch main", "clock"}
+	for name, c := range map[string]struct {
+		flags []string
+		files map[string]string // that are on main meanwhile
+		deny  bool              // Temporal takes no changes
+		// failed are the failing checks, with what is found and what to do.
+		failed []found
+		// not are checks that cannot be made.
+		not []string
+	}{
+		"a token that may only read": {flags: both(r.bot.NewToken(t, "read:repository", "read:user")), failed: []found{
+			{Check: "push", Found: "the right to write", Do: "write to the repository"},
+			{Check: "forge", Found: "scope write:repository", Do: "docs/forges.md"},
+			{Check: "forge", Found: "scope write:issue", Do: "docs/forges.md"},
+		}},
+		// Gitea refuses its pushes later: readers may propose changes by a push.
+		"an account that may only read": {flags: append(both(reader.Token), "--git-user", reader.Login), failed: []found{
+			{Check: "forge", Found: "make it a collaborator with the right to write", Do: "docs/forges.md"},
+			{Check: "forge", Found: "comment on pull requests", Do: "docs/forges.md"},
+			{Check: "branch main", Found: "does not let this account push", Do: "make the account a collaborator"},
+		}},
+		"a token that may not read its account": {flags: []string{"--forge-token-file", file(r.bot.NewToken(t, "write:repository", "write:issue"))},
+			failed: []found{{Check: "forge", Found: "scope read:user", Do: "--forge-token-file"}}},
+		"a token that is wrong": {flags: []string{"--forge-token-file", file("wrong")}, not: []string{"webhooks", "branch main"},
+			failed: []found{{Check: "forge", Found: "unauthorized", Do: "--forge-token-file"}}},
+		"a branch that is not there": {flags: []string{"--branch", "nowhere"}, not: []string{"push", "specs", "policies", at, "branch main"},
+			failed: []found{{Check: "repository", Found: "nowhere", Do: "name another branch with --branch"}}},
+		"a key that is not there": {flags: []string{"--signing-key", "nowhere"},
+			failed: []found{{Check: "signing", Found: "read signing key: ", Do: "--signing-key"}}},
+		"a key that does not sign": {flags: []string{"--signing-key", file("no key")},
+			failed: []found{{Check: "signing", Found: "expected a private key of SSH, or of OpenPGP", Do: "--signing-key"}}},
+		"no webhook": {flags: []string{"--forge-token-file", file(r.person.Token)},
+			failed: []found{{Check: "webhooks", Found: "none of the repository's webhooks (0) leads to", Do: "docs/webhooks.md"}}},
+		"a policy that does not compile": {files: map[string]string{"policies/bad.rego": "package rampart.rollout\ndeny contains {\n"},
+			failed: []found{{Check: "policies", Found: "policies/bad.rego:", Do: "rampart policy check"}}},
+		"a spec that is wrong": {files: map[string]string{"workers/bad.yaml": specText{name: "bad", image: "app:v1", strategy: "{strategy: Sometimes}"}.String()},
+			failed: []found{{Check: "specs", Found: `"Sometimes" is none of`, Do: "rampart validate"}}},
+		"a Temporal that is away": {
+			files: map[string]string{
+				"workers/away.yaml": strings.NewReplacer(w.server.Address(), nowhere, "name: temporal", "name: away").Replace(w.connection()) +
+					"---\n" + strings.ReplaceAll(specText{name: "cart", image: "app:v1"}.String(), "{name: temporal}", "{name: away}"),
+			},
+			failed: []found{{Check: "Temporal " + nowhere, Found: "Temporal cannot be reached", Do: "check the connection's address"}},
+		},
+		"a Temporal that takes no changes": {deny: true,
+			failed: []found{{Check: at, Found: "Request unauthorized.", Do: "the right to write to the namespace"}}},
+		"nothing": {},
+	} {
+		allow := func() {}
+		if c.deny {
+			allow = w.ns.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentRampingVersion", Point: temporalenv.BeforeForwarding,
+				Code: codes.PermissionDenied, Message: "Request unauthorized."})
+		}
+		if len(c.files) > 0 {
+			w.push(name, maps.Clone(c.files))
+		}
+		cmd := w.doctor(slices.Concat(w.forge, []string{"--webhook-url", "https://rampart.example.com/webhook", "-o", "json"}, c.flags)...)
+		out, err := cmd.Output()
+		allow()
+		require.Equal(t, len(c.failed) > 0, err != nil, "%s: %s", name, out)
+		var lines, failed []found
+		require.NoError(t, json.Unmarshal(out, &lines), name)
+		checked := map[string]bool{}
+		for _, line := range lines {
+			checked[line.Check] = true
+			require.Equal(t, line.Verdict == "ok", line.Do == "", "%s: what to do is said of what is wrong: %v", name, line)
+			if line.Verdict == "failed" {
+				failed = append(failed, line)
+			}
+		}
+		require.Len(t, failed, len(c.failed), "%s: %v", name, failed)
+		for i, want := range c.failed {
+			require.Contains(t, failed[i].Check, want.Check, name)
+			require.Contains(t, failed[i].Found, want.Found, name)
+			require.Contains(t, failed[i].Do, want.Do, name)
+		}
+		for _, check := range all {
+			require.Equal(t, !slices.Contains(c.not, check), checked[check], "%s: %s", name, check)
+		}
+		if len(c.files) > 0 {
+			w.commit(gittest.Commit{Delete: slices.Collect(maps.Keys(c.files)), Message: "without " + name})
+		}
+	}
 }

@@ -249,13 +249,11 @@ func TestRestartedAtEveryStep(t *testing.T) {
 	w.pushSpec("v2", specText{image: "app:v2"})
 	w.eventually("v1 removed", func() bool { cycle(); return w.build("app:v1") == "" })
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 50", "current v2"}, w.calls())
-	// A busy machine may be too slow to read all task queues in time: that is said, and decides nothing.
-	said := slices.DeleteFunc(w.shortSubjects(), func(s string) bool { return strings.HasPrefix(s, "StaleFacts: ") })
 	require.Equal(t, []string{
 		"create v1", "promote v1", "RolloutComplete: v1 is the current version",
 		"create v2", "ramp v2 at 10%", "ramp v2 at 50%", "promote v2", "RolloutComplete: v2 is the current version",
 		"scale down v1", "remove v1",
-	}, slices.Compact(said))
+	}, slices.Compact(w.shortSubjects())) // what a busy machine interrupted is said again
 }
 
 func TestDrainedVersionGoesInTwoCommits(t *testing.T) {

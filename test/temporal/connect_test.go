@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/dynamicconfig"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -186,6 +187,22 @@ func TestOneConnection(t *testing.T) {
 
 	require.NoError(t, pool.Close())
 	e.requireReason(rollout.TemporalClientCreationFailed, e.look(pool, d.address))
+}
+
+// Whether the bot may change worker deployments is found out without a change.
+func TestMayChange(t *testing.T) {
+	e := newEnv(t)
+	d := newDoor(t, nil)
+	pool := e.newPool(temporal.Config{})
+	try := func() error { return pool.MayChange(e.ctx, connection(d.address), e.ns.Name()) }
+	require.NoError(t, try())
+	d.set(func() { d.deny = codes.PermissionDenied })
+	require.ErrorContains(t, try(), "try to change a worker deployment in namespace "+e.ns.Name()+": not you")
+	d.close()
+	require.Error(t, try())
+	list, err := e.svc.ListWorkerDeployments(e.ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: e.ns.Name()})
+	require.NoError(t, err)
+	require.Empty(t, list.GetWorkerDeployments())
 }
 
 func TestOutage(t *testing.T) {

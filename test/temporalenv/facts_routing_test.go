@@ -232,3 +232,14 @@ func TestFactAlreadyCurrentCannotRamp(t *testing.T) {
 	_, err := e.ramp(routing{build: "v1", percentage: 10})
 	requireCode(t, codes.FailedPrecondition, err)
 }
+
+func TestFactAChangeOfNoWorkerDeploymentMakesNone(t *testing.T) {
+	e := newEnv(t)
+	_, err := e.svc.SetWorkerDeploymentRampingVersion(e.ctx, &workflowservice.SetWorkerDeploymentRampingVersionRequest{
+		Namespace: e.ns.Name(), DeploymentName: "nobodys", Identity: bot,
+	})
+	requireCode(t, codes.NotFound, err)
+	list, err := e.svc.ListWorkerDeployments(e.ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: e.ns.Name()})
+	require.NoError(t, err)
+	require.Empty(t, list.GetWorkerDeployments())
+}
