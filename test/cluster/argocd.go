@@ -43,9 +43,11 @@ spec: {sourceRepos: ["*"], destinations: [{server: "*", namespace: "*"}], cluste
 
 // argoCD starts further programs of an Argo CD that runs.
 type argoCD struct {
-	start func(name string, args ...string)
-	repo  string // the port of its repo-server
-	redis string // and that of its Redis
+	start func(name string, args ...string) *exec.Cmd
+	// controller is the process that compares and syncs.
+	controller *exec.Cmd
+	repo       string // the port of its repo-server
+	redis      string // and that of its Redis
 }
 
 // server runs Argo CD's API server, which its pages and its command ask, and gives its URL. It asks nobody who they are.
@@ -88,13 +90,14 @@ func (s *Server) ArgoCD(t testing.TB) argoCD {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ssh", "ssh_known_hosts"), nil, 0o600))
 	cache, repo, repoMetrics, metrics := freePort(t), freePort(t), freePort(t), freePort(t)
 	run(t, nil, redis, "--bind", "127.0.0.1", "--port", cache, "--save", "", "--appendonly", "no", "--dir", dir)
-	start := func(name string, args ...string) {
-		run(t, append(env, "ARGOCD_BINARY_NAME="+name), argocd, append(args, "--loglevel", "info", "--logformat", "text")...)
+	start := func(name string, args ...string) *exec.Cmd {
+		args = append(args, "--loglevel", "info", "--logformat", "text")
+		return run(t, append(env, "ARGOCD_BINARY_NAME="+name), argocd, args...)
 	}
 	start("argocd-repo-server", "--redis", "127.0.0.1:"+cache, "--address", "127.0.0.1", "--port", repo,
 		"--metrics-address", "127.0.0.1", "--metrics-port", repoMetrics, "--disable-tls", "--client-ca-path", "",
 		"--revision-cache-expiration", "1s")
-	start("argocd-application-controller", "--redis", "127.0.0.1:"+cache, "--kubeconfig", s.Kubeconfig,
+	controller := start("argocd-application-controller", "--redis", "127.0.0.1:"+cache, "--kubeconfig", s.Kubeconfig,
 		"--namespace", "argocd", "--repo-server", "127.0.0.1:"+repo, "--repo-server-plaintext",
 		"--metrics-port", metrics, "--app-resync", "1", "--app-resync-jitter", "0")
 	start("argocd-applicationset-controller", "--kubeconfig", s.Kubeconfig, "--namespace", "argocd",
@@ -108,5 +111,5 @@ func (s *Server) ArgoCD(t testing.TB) argoCD {
 		return conn.Close()
 	})
 	eventually(t, func() error { return healthy("http://127.0.0.1:" + metrics + "/healthz") })
-	return argoCD{start, repo, cache}
+	return argoCD{start, controller, repo, cache}
 }

@@ -1,16 +1,15 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
 // longStep is a ramp that pauses for longer than a test takes.
@@ -85,9 +84,7 @@ func TestArgoCD(t *testing.T) {
 	t.Parallel()
 	d := deliver(t, gitHTTP(t))
 	d.configure("one environment", environment("prod", "workers/*.yaml"))
-	scaler := documentedIn(t, "objects.md", block{"yaml", "name: hpa"})
-	d.commit("an autoscaler owns the replicas", map[string]string{
-		"workers/scaler.yaml": strings.Replace(scaler, "Ramping]", "Ramping, Draining]", 1)})
+	d.autoscale(laterWave)
 	d.push("worker:v1")
 	d.bot((*delivery).byHelm)
 	var gone atomic.Bool // the backlog of v1, with its workers
@@ -97,38 +94,40 @@ func TestArgoCD(t *testing.T) {
 		}
 		return "0", true
 	})
-	d.server.ArgoCD(t)
+	argo := d.server.ArgoCD(t)
 	d.commands(documented(t, "console", "rampart argocd --repo"))
 	require.NotEmpty(t, d.server.Kubectl(t, "", "get", "-n", "argocd", "configmap", "argocd-cm", "-o",
 		`jsonpath={.data.resource\.customizations\.ignoreResourceUpdates\.all}`), "the rest of ArgoCD's configuration stays")
 
+	d.waitsForItself()
 	d.ready("v1")
 	d.status("v1 True RolloutComplete")
 	d.scaled("v1", "3")
 	d.health("workers-prod", "Healthy")
-	_, err := d.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: taskQueue}, temporalenv.Slow)
-	require.NoError(t, err)
+	terminate := d.pinned()
 	d.waitsForARamp()
 
 	// v1 drains, and cannot be started any more. v3 rolls out all the same.
-	d.server.RemoveImage("worker:v1")
 	gone.Store(true)
-	d.server.Kubectl(t, "", "delete", "-n", "payments", "pods", "-l", "temporal.io/build-id=v1")
+	d.loses("v1", "3")
 	broken := func() {
 		t.Helper()
-		d.server.await(d.t, "3", "get", "-n", "payments", "deployment", "checkout-v1", "-o",
-			"jsonpath={.status.unavailableReplicas}")
+		d.unavailable("v1", "3")
 		d.server.await(d.t, "FailedGetExternalMetric", "get", "-n", "payments", "hpa", "-l", "temporal.io/build-id=v1", "-o",
 			`jsonpath={.items[0].status.conditions[?(@.type=="ScalingActive")].reason}`)
 	}
 	broken()
-	d.say("  the image of v1, on which a workflow runs, is gone")
 	d.health("workers-prod", "Healthy")
+	d.waitsForOldVersions()
+	d.leavesReplicas(true)
 	d.goesOnInARamp()
 	d.scaled("v3", "2")
 	broken()
 	d.health("workers-prod", "Healthy")
+	d.keepsWorkers()
+	d.leavesReplicas(false)
 	d.only("v1", "v3")
+	d.missesACommit(argo, terminate)
 
 	d.push("worker:bad")
 	d.status("v3 False GateFailed")
@@ -162,13 +161,164 @@ func (d *delivery) hasLater(value string) {
 		"jsonpath={.data.checkout}")
 }
 
+// printed is the Application of the workers, as the command prints it.
+func (d *delivery) printed() string {
+	d.t.Helper()
+	command, _, _ := strings.Cut(documented(d.t, "console", "rampart argocd --repo"), " |")
+	application, _, _ := strings.Cut(d.commands(command), "---\n")
+	return application
+}
+
+// laterWave has Argo CD apply an object after those without a wave.
+const laterWave = `argocd.argoproj.io/sync-wave: "1"`
+
+// autoscale commits the autoscaler of docs/objects.md, with annotations.
+func (d *delivery) autoscale(annotations string) {
+	d.t.Helper()
+	d.commit("an autoscaler owns the replicas", map[string]string{"workers/scaler.yaml": strings.NewReplacer(
+		"Ramping]", "Ramping, Draining]",
+		"    kind: HorizontalPodAutoscaler\n",
+		"    kind: HorizontalPodAutoscaler\n    metadata: {annotations: {"+annotations+"}}\n",
+	).Replace(documentedIn(d.t, "objects.md", block{"yaml", "name: hpa"}))})
+}
+
+// syncing waits until a sync of the workers waits for an object.
+func (d *delivery) syncing(waitsFor string) {
+	d.t.Helper()
+	d.server.await(d.t, "Running waiting for healthy state of "+waitsFor, "get",
+		"-n", "argocd", "application", "workers-prod", "-o",
+		"jsonpath={.status.operationState.phase} {.status.operationState.message}")
+}
+
+// terminates ends the sync of the workers that runs, as argocd app terminate-op does, once Argo CD knows the last
+// commit, with which the next sync begins.
+func (d *delivery) terminates() {
+	d.t.Helper()
+	eventually(d.t, func() error {
+		got, err := d.server.kubectl(d.t, "", "get", "-n", "argocd", "application", "workers-prod", "-o",
+			"jsonpath={.status.sync.revision}")
+		if want := d.host.repo.Tip("main"); err == nil && got != want {
+			err = fmt.Errorf("want a comparison with %s, got %s", want, got)
+		}
+		return err
+	})
+	running := func() string {
+		d.t.Helper()
+		return d.server.Kubectl(d.t, "", "get", "-n", "argocd", "application", "workers-prod", "-o",
+			"jsonpath={.status.operationState.phase} {.status.operationState.startedAt}")
+	}
+	sync := running()
+	require.Contains(d.t, sync, "Running ")
+	eventually(d.t, func() error { // Argo CD may write its own phase over it
+		if now := running(); now != sync && !strings.HasPrefix(now, "Terminating ") {
+			return nil
+		}
+		d.server.Kubectl(d.t, "", "patch", "-n", "argocd", "application", "workers-prod", "--type=merge", "-p",
+			`{"status": {"operationState": {"phase": "Terminating"}}}`)
+		return errors.New("the sync goes on")
+	})
+}
+
+// waitsForItself has a wave after that of the spec: the sync waits for the worker deployment, whose state in Git is
+// complete, and takes none of the commits that say so. Once the spec has that wave too, it ends.
+func (d *delivery) waitsForItself() {
+	d.t.Helper()
+	d.syncing("temporal.io/TemporalWorkerDeployment/checkout")
+	d.written("status.yaml", "reason: RolloutComplete", true)
+	d.syncing("temporal.io/TemporalWorkerDeployment/checkout")
+	d.server.await(d.t, "", "get", "-n", "payments", "hpa", "-o", "name")
+	d.say("  the first sync waits for the rollout, and takes no commit that ends it: its wave has to be the autoscaler's")
+	d.wave("worker:v1", laterWave)
+	d.terminates()
+	d.ready("v1")
+	d.scaled("v1", "3")
+	d.health("workers-prod", "Healthy")
+	d.autoscale("")
+	d.wave("worker:v1", "")
+}
+
+// wave commits a spec with annotations, and waits until the bot has them in the status, or takes the wave out of it.
+func (d *delivery) wave(image, annotations string) {
+	d.t.Helper()
+	d.annotations = annotations
+	d.push(image)
+	d.written("status.yaml", laterWave, annotations != "")
+}
+
+// written waits until the bot has written a text into a file of the worker deployment, or has taken it out.
+func (d *delivery) written(file, text string, want bool) {
+	d.t.Helper()
+	eventually(d.t, func() error {
+		if strings.Contains(d.host.repo.Git("show", "main:deploy/prod/payments/checkout/"+file), text) != want {
+			return fmt.Errorf("%s has %q: want %t, got %t", file, text, want, !want)
+		}
+		return nil
+	})
+}
+
+// waitsForOldVersions has waves in the output while v1 cannot be started: the sync waits for it.
+func (d *delivery) waitsForOldVersions() {
+	d.t.Helper()
+	d.wave("worker:v2", laterWave)
+	d.syncing("apps/Deployment/checkout-v1")
+	d.wave("worker:v2", "")
+	d.terminates()
+	d.health("workers-prod", "Healthy")
+}
+
+// leavesReplicas has Argo CD ignore the replicas of Deployments, also where it applies them.
+func (d *delivery) leavesReplicas(ignored bool) {
+	d.t.Helper()
+	application := d.printed()
+	if ignored {
+		const policy = "syncPolicy: {automated: {prune: true, selfHeal: true}"
+		require.Contains(d.t, application, policy)
+		application = strings.Replace(application, policy,
+			"ignoreDifferences: [{group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}]\n  "+
+				policy+", syncOptions: [RespectIgnoreDifferences=true]", 1)
+	}
+	d.commit(fmt.Sprintf("ignore replicas: %t", ignored), map[string]string{"apps/workers-prod.yaml": application})
+	d.health("shop", "Healthy")
+}
+
+// keepsWorkers waits until Git has no replicas for v2, which the cluster has all the same.
+func (d *delivery) keepsWorkers() {
+	d.t.Helper()
+	d.written("versions/v2/deployment.yaml", "replicas: 0\n", true)
+	d.health("workers-prod", "Healthy")
+	d.scaled("v2", "2")
+	d.say("  Git has no replicas for v2, and its workers go on")
+}
+
+// missesACommit stops Argo CD while v1, which has no workers, is scaled down in Git and then removed. It stays.
+func (d *delivery) missesACommit(argo argoCD, terminate func()) {
+	d.t.Helper()
+	require.NoError(d.t, argo.controller.Process.Signal(syscall.SIGSTOP))
+	terminate()
+	d.removed("v1")
+	require.NoError(d.t, argo.controller.Process.Signal(syscall.SIGCONT))
+	eventually(d.t, func() error {
+		tip := d.host.repo.Tip("main")
+		want := "OutOfSync Succeeded " + tip + " true"
+		got, err := d.server.kubectl(d.t, "", "get", "-n", "argocd", "application", "workers-prod", "-o",
+			"jsonpath={.status.sync.status} {.status.operationState.phase} {.status.operationState.syncResult.revision} "+
+				`{.status.resources[?(@.name=="checkout-v1")].requiresPruning}`)
+		if err == nil && got != want {
+			err = fmt.Errorf("want %q, got %q", want, got)
+		}
+		return err
+	})
+	d.only("v1", "v3")
+	d.server.Kubectl(d.t, "", "delete", "-n", "payments", "deployment", "checkout-v1")
+	d.health("workers-prod", "Healthy")
+	d.say("  Argo CD did not see v1 scaled down in Git: its Deployment stayed until a person deleted it")
+}
+
 // waitsForARamp has a later sync wave wait for the ramp of v2, during which the Application of the workers is
 // Progressing, and takes the bot's commits.
 func (d *delivery) waitsForARamp() {
 	d.t.Helper()
-	printed, _, _ := strings.Cut(documented(d.t, "console", "rampart argocd --repo"), " |")
-	application, _, _ := strings.Cut(d.commands(printed), "---\n")
-	d.commit("an Application above", map[string]string{"apps/workers-prod.yaml": application})
+	d.commit("an Application above", map[string]string{"apps/workers-prod.yaml": d.printed()})
 	d.apply(documented(d.t, "yaml", "health.argoproj.io_Application"))
 	d.apply(documented(d.t, "yaml", "name: shop"))
 	d.health("shop", "Healthy")

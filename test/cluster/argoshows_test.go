@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +103,37 @@ func showsHealth(t *testing.T, s *Server, url string) {
 		return nil
 	})
 	require.Equal(t, want, got)
+	asksKubectl(t, s)
+}
+
+// asksKubectl has kubectl wait for the object of each row, as a pipeline does: for a second, if it has to wait.
+func asksKubectl(t *testing.T, s *Server) {
+	t.Helper()
+	rows := statetable.Rows(t)
+	said := make([]string, len(rows))
+	var asked sync.WaitGroup
+	for i, row := range rows {
+		timeout := "1s"
+		if row.Kubectl == "done" {
+			timeout = patience.String()
+		}
+		asked.Go(func() {
+			out, err := s.kubectl(t, "", "wait", "-n", "payments", "temporalworkerdeployment/"+objectName(row),
+				"--for=condition=Ready", "--timeout="+timeout)
+			switch {
+			case err == nil && strings.Contains(out, objectName(row)+" condition met"):
+				said[i] = "done"
+			case err != nil && strings.Contains(out, "timed out waiting for the condition"):
+				said[i] = "waits"
+			default:
+				said[i] = fmt.Sprintf("%v: %s", err, out)
+			}
+		})
+	}
+	asked.Wait()
+	for i, row := range rows {
+		require.Equal(t, row.Kubectl, said[i], row.State)
+	}
 }
 
 // showsOrigin has the bot commit, and finds the developer's commit beside the bot's.

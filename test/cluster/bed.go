@@ -89,7 +89,13 @@ func (s *Server) await(t testing.TB, want string, args ...string) {
 // Helm runs helm on the cluster, and gives what it prints; it has to succeed.
 func (s *Server) Helm(t testing.TB, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, "helm"), append(args, "--kubeconfig", s.Kubeconfig)...)
+	return s.helm(t, "helm", args...)
+}
+
+// helm runs one of the versions of Helm.
+func (s *Server) helm(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, name), append(args, "--kubeconfig", s.Kubeconfig)...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

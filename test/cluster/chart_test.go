@@ -4,11 +4,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -61,6 +64,7 @@ podDisruptionBudget: {enabled: true}
 		} else {
 			require.NotContains(t, values, "serviceMonitor")
 		}
+		restricted(t, out)
 		applied := s.Kubectl(t, out, "apply", "--server-side", "--dry-run=server", "-f", "-")
 		require.Contains(t, applied, "deployment.apps/rampart serverside-applied")
 		require.NotContains(t, applied, "Warning", "of pod security, or of a field that is not known")
@@ -99,6 +103,41 @@ func TestBudgetOfTheChart(t *testing.T) {
 	said := s.Kubectl(t, "", "drain", nodeName, "--delete-emptydir-data", "--pod-selector=app.kubernetes.io/name=rampart", "--timeout=30s")
 	require.Contains(t, said, " evicted")
 }
+
+// restricted holds that the bot of a rendered chart may do no more than it has to: nothing in the cluster, and in its
+// pod what the restricted Pod Security Standard allows, without writing the image's files. One runs at a time, within
+// limits, and says how it is.
+func restricted(t *testing.T, rendered string) {
+	t.Helper()
+	require.NotContains(t, rendered, "rbac.authorization.k8s.io")
+	var account corev1.ServiceAccount
+	require.NoError(t, yaml.UnmarshalStrict(documentOf(t, rendered, "ServiceAccount"), &account))
+	require.Equal(t, new(false), account.AutomountServiceAccountToken)
+	var bot appsv1.Deployment
+	require.NoError(t, yaml.UnmarshalStrict(documentOf(t, rendered, "Deployment"), &bot))
+	require.Equal(t, new(int32(1)), bot.Spec.Replicas)
+	require.Equal(t, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, bot.Spec.Strategy)
+	pod := bot.Spec.Template.Spec
+	require.Equal(t, account.Name, pod.ServiceAccountName)
+	require.Equal(t, new(false), pod.AutomountServiceAccountToken)
+	require.Equal(t, new(true), pod.SecurityContext.RunAsNonRoot)
+	require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
+	require.Empty(t, pod.InitContainers)
+	require.Len(t, pod.Containers, 1)
+	c := pod.Containers[0]
+	require.Equal(t, &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}, c.SecurityContext)
+	for _, m := range c.VolumeMounts {
+		require.True(t, m.ReadOnly || slices.Contains([]string{"/tmp", "/var/cache/rampart"}, m.MountPath), m.MountPath)
+	}
+	require.Equal(t, "/healthz metrics", probed(c.LivenessProbe))
+	require.Equal(t, "/readyz metrics", probed(c.ReadinessProbe))
+	require.True(t, slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "metrics" }))
+	require.Contains(t, c.Resources.Requests, corev1.ResourceMemory)
+	require.Contains(t, c.Resources.Limits, corev1.ResourceMemory)
+}
+
+func probed(p *corev1.Probe) string { return p.HTTPGet.Path + " " + p.HTTPGet.Port.String() }
 
 // documentOf is the document of a kind in a stream of YAML; nil: there is none.
 func documentOf(t *testing.T, stream, kind string) []byte {

@@ -34,6 +34,8 @@ type delivery struct {
 	ns     *temporalenv.Namespace
 	client client.Client
 	steps  string // of the ramp
+	// annotations are those of the spec.
+	annotations string
 	// analysis is that of the spec; "": as by default.
 	analysis string
 	// settings are more of the bot's.
@@ -183,9 +185,17 @@ func (d *delivery) commit(message string, files map[string]string) {
 // push commits a spec with another image.
 func (d *delivery) push(image string) {
 	d.t.Helper()
-	d.commit("roll out "+image, map[string]string{"workers/checkout.yaml": fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
+	d.commit("roll out "+image, map[string]string{"workers/checkout.yaml": d.spec(image)})
+}
+
+// greeting is a variable of each worker, with what Flux and Helm would replace.
+const greeting = "${GREETING} {{ .Release.Name }}"
+
+// spec is that of the worker deployment with an image.
+func (d *delivery) spec(image string) string {
+	return fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
 kind: TemporalWorkerDeployment
-metadata: {name: checkout, namespace: payments}
+metadata: {name: checkout, namespace: payments, annotations: {%s}}
 spec:
   replicas: 2
   workerOptions: {connectionRef: {name: temporal}, temporalNamespace: orders, unsafeCustomBuildID: %s}
@@ -196,8 +206,54 @@ spec:
     rollback: {window: 1s}
   sunset: {scaledownDelay: 1s, deleteDelay: 3s}
   template: {spec: {terminationGracePeriodSeconds: 5, containers: [{name: worker, image: %q, env: [
-    {name: GREETING, value: "${GREETING}"}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]}}
-`, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, d.analysis, image)})
+    {name: GREETING, value: %q}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]}}
+`, d.annotations, strings.ReplaceAll(image, "worker:", ""), d.steps, temporalenv.Checkout, d.analysis, image, greeting)
+}
+
+// greets waits until a version's Deployment has the variable as it is written.
+func (d *delivery) greets(buildID string) {
+	d.t.Helper()
+	d.server.await(d.t, greeting, "get", "-n", "payments", "deployment", "checkout-"+buildID, "-o",
+		`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="GREETING")].value}`)
+}
+
+// pinned starts a workflow that stays on the current version, which is needed until the workflow is terminated.
+func (d *delivery) pinned() (terminate func()) {
+	d.t.Helper()
+	options := client.StartWorkflowOptions{TaskQueue: taskQueue}
+	run, err := d.client.ExecuteWorkflow(d.t.Context(), options, temporalenv.Slow)
+	require.NoError(d.t, err)
+	return func() {
+		d.t.Helper()
+		require.NoError(d.t, d.client.TerminateWorkflow(d.t.Context(), run.GetID(), run.GetRunID(), "not needed any more"))
+	}
+}
+
+// loses takes away the image of a version and its pods, so that its Deployment waits for pods that cannot start.
+func (d *delivery) loses(buildID, replicas string) {
+	d.t.Helper()
+	d.server.RemoveImage("worker:" + buildID)
+	d.server.Kubectl(d.t, "", "delete", "-n", "payments", "pods", "-l", "temporal.io/build-id="+buildID)
+	d.unavailable(buildID, replicas)
+	d.say("  the image of %s, on which a workflow runs, is gone", buildID)
+}
+
+// unavailable waits until no replica of a version is available.
+func (d *delivery) unavailable(buildID, replicas string) {
+	d.t.Helper()
+	d.server.await(d.t, replicas, "get", "-n", "payments", "deployment", "checkout-"+buildID, "-o",
+		"jsonpath={.status.unavailableReplicas}")
+}
+
+// removed waits until a version has no files in Git any more.
+func (d *delivery) removed(buildID string) {
+	d.t.Helper()
+	eventually(d.t, func() error {
+		if strings.Contains(d.host.repo.Git("ls-tree", "-r", "--name-only", "main"), "/versions/"+buildID+"/") {
+			return fmt.Errorf("%s has files in Git", buildID)
+		}
+		return nil
+	})
 }
 
 // bot installs the bot, and waits until it is ready: in a namespace that enforces restricted pods, with a token from a

@@ -79,10 +79,15 @@ func TestHealthOfGoldenStatuses(t *testing.T) {
 	require.Greater(t, len(seen), 3)
 }
 
+// objectName is the name of the object in a state.
+func objectName(row statetable.Row) string {
+	return strings.ToLower(strings.NewReplacer(", ", "-", " ", "-").Replace(row.State))
+}
+
 // inState is what the bot writes as status.yaml in a state.
 func inState(t *testing.T, row statetable.Row, ramp v1alpha1.RampHealth) *unstructured.Unstructured {
 	t.Helper()
-	name := strings.ToLower(strings.NewReplacer(", ", "-", " ", "-").Replace(row.State))
+	name := objectName(row)
 	spec := fmt.Sprintf(`apiVersion: temporal.io/v1alpha1
 kind: TemporalWorkerDeployment
 metadata: {name: %s, namespace: payments}

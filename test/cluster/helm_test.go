@@ -126,6 +126,31 @@ func (d *delivery) done(all *jobs, stop func()) (canceled int) {
 	return canceled
 }
 
+// endsInTheRamp has Helm 3 wait in the ramp of v2: it succeeds, and the ramp goes on.
+func (d *delivery) endsInTheRamp() {
+	d.t.Helper()
+	all, stop := d.jobs("$ helm3 upgrade --install workers chart --namespace payments --wait --timeout 1m")
+	defer stop()
+	d.steps = longStep
+	d.push("worker:v2")
+	d.summary("v2 v1 False Ramping")
+	last := d.last(all)
+	require.NoError(d.t, last.err, &last.out)
+	d.summary("v2 v1 False Ramping")
+}
+
+// waitsForOld has Helm 4 wait while the image of v1 is gone, on which a workflow runs until terminate is called.
+func (d *delivery) waitsForOld(terminate func()) {
+	d.t.Helper()
+	d.loses("v1", "2")
+	upgrade := strings.Replace(documented(d.t, "console", " --wait "), "--timeout 30m", "--timeout 5s", 1)
+	said, err := d.command(upgrade, "origin/main").CombinedOutput()
+	require.Error(d.t, err)
+	require.Contains(d.t, string(said), "Deployment/payments/checkout-v1")
+	terminate()
+	d.removed("v1")
+}
+
 // A chart holds the output. Helm 3 upgrades the release with each commit and kubectl waits; Helm 4 waits itself; Flux's
 // helm-controller upgrades it and puts drift right. Versions that run stay when the release is uninstalled.
 func TestHelm(t *testing.T) {
@@ -145,29 +170,50 @@ func TestHelm(t *testing.T) {
 	last := d.last(all)
 	require.NoError(t, last.err, &last.out)
 	require.Positive(t, d.done(all, stop))
+	d.greets("v1")
+	terminate := d.pinned()
+	d.endsInTheRamp()
 
 	all, stop = d.jobs(documented(t, "console", " --wait "))
+	d.steps = oneStep
+	d.push("worker:v2")
+	d.ready("v2")
 	d.push("worker:bad")
-	d.summary("bad v1 False GateFailed")
+	d.summary("bad v2 False GateFailed")
 	last = d.last(all)
 	require.Error(t, last.err)
 	require.Contains(t, last.out.String(), "gate Checkout failed", "Helm fails at once, and says why")
 	d.push("worker:v2")
 	d.ready("v2")
-	d.server.await(t, "checkout-bad=0 checkout-v2=2", "get", "-n", "payments", "deployments", "-o",
+	d.server.await(t, "checkout-bad=0 checkout-v1=2 checkout-v2=2", "get", "-n", "payments", "deployments", "-o",
 		"jsonpath={range .items[*]}{.metadata.name}={.spec.replicas} {end}") // what only failed releases had stays
 	last = d.last(all)
 	require.NoError(t, last.err, &last.out)
 	require.Positive(t, d.done(all, stop))
+	d.waitsForOld(terminate)
 
 	require.Contains(t, d.commands("helm uninstall workers --namespace payments"), "[Deployment] checkout-v2")
 	require.Equal(t, "v2", d.served())
-	d.server.Kubectl(t, "", "delete", "-n", "payments", "deployment", "checkout-bad")
+	d.server.Kubectl(t, "", "delete", "-n", "payments", "--ignore-not-found", "deployment", "checkout-bad", "checkout-v1")
 
 	d.server.Flux(t, "helm-controller")
 	faster := strings.NewReplacer("https://git.example.com/platform/workers.git", d.host.reads,
 		"interval: 1m", "interval: 1s", "interval: 10m", "interval: 3s")
 	d.server.Kubectl(t, faster.Replace(documented(t, "yaml", "kind: HelmRelease")), "apply", "--server-side", "-f", "-")
+	d.steps = longStep
+	d.push("worker:v3")
+	d.summary("v3 v2 False Ramping")
+	eventually(t, func() error {
+		want := "True 1.0.0+" + d.host.repo.Tip("main")[:12]
+		got, err := d.server.kubectl(t, "", "get", "-n", "payments", "helmrelease", "workers", "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.history[0].chartVersion}`)
+		if err == nil && got != want {
+			err = fmt.Errorf("want %q, got %q", want, got)
+		}
+		return err
+	})
+	d.summary("v3 v2 False Ramping") // the HelmRelease is ready in the ramp
+	d.steps = oneStep
 	d.push("worker:v3")
 	d.ready("v3")
 	d.server.await(t, "v3 True", "get", "-n", "payments", "twd", "checkout", "-o",

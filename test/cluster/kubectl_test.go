@@ -1,19 +1,37 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// roll commits another image tag in the values of the chart that has the spec, as the in-cluster controller's guide has
+// a rollout triggered.
+func (d *delivery) roll(tag string) {
+	d.t.Helper()
+	d.commit("roll out the tag "+tag, map[string]string{
+		"workers/checkout/values.yaml": fmt.Sprintf("image:\n  repository: worker\n  tag: %q\n", tag)})
+}
+
 // A pipeline applies each commit of the bot with kubectl, and waits for the status, which kubectl applies too: right
-// after a push for that of the new spec. One that has no cluster waits in Git. An autoscaler comes with the next version.
+// after a push for that of the new spec. One that has no cluster waits in Git. The spec is a chart, of which people
+// change the values. An autoscaler comes with the next version.
 func TestKubectlApplies(t *testing.T) {
 	t.Parallel()
 	d := deliver(t, gitHTTP(t))
 	d.say("A pipeline applies each commit of the bot with kubectl")
-	d.push("worker:v1")
+	spec := strings.NewReplacer(`"worker:`, `"{{ .Values.image.repository }}:`,
+		"{{ .Release.Name }}", `{{ "{{ .Release.Name }}" }}`).Replace(d.spec("worker:{{ .Values.image.tag }}"))
+	d.commit("a chart of the spec", map[string]string{
+		"rampart.yaml": "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n" +
+			"  - {name: default, specs: [\"workers/**\"], output: {path: deploy}}\n",
+		"workers/checkout/Chart.yaml":              "apiVersion: v2\nname: checkout\nversion: 1.0.0\n",
+		"workers/checkout/templates/checkout.yaml": spec,
+	})
+	d.roll("v1")
 	d.bot((*delivery).byKustomize)
 	withoutCluster := strings.Replace(documented(t, "console", "rampart wait"), "$ ", "$ KUBECONFIG= ", 1)
 	commands := documented(t, "console", "kubectl apply --server-side -k")
@@ -34,7 +52,7 @@ func TestKubectlApplies(t *testing.T) {
 
 	stop() // until the status of v1, which is ready, was seen not to count
 	waits := documented(t, "console", "spec-digest")
-	d.push("worker:v2")
+	d.roll("v2")
 	d.server.Kubectl(t, "", "wait", "-n", "payments", "twd/checkout", "--timeout=1s", "--for=condition=Ready")
 	said, err := d.command(strings.ReplaceAll(waits, "10m", "1s"), "origin/main").CombinedOutput()
 	require.Error(t, err)
@@ -48,8 +66,12 @@ func TestKubectlApplies(t *testing.T) {
 	require.Contains(t, d.commands(commands), "condition met")
 	d.server.await(t, "3", replicas("v2")...) // by the autoscaler, at least
 	require.NotContains(t, d.host.repo.Files("main")["deploy/payments/checkout/versions/v2/deployment.yaml"], "replicas:")
+	d.greets("v2")
+	d.removed("v1")
+	d.server.await(d.t, "0", replicas("v1")...)
+	d.say("  v1 is gone from Git, and its Deployment stays at 0 replicas")
 
-	d.push("worker:bad")
+	d.roll("bad")
 	cmd := d.command(withoutCluster, "origin/main")
 	said, err = cmd.CombinedOutput()
 	require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%v: %s", err, said)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,4 +146,32 @@ func TestDefinitionsChart(t *testing.T) {
 	require.Error(t, err, "those of another release, or of nobody, are not taken over unasked")
 	require.Contains(t, string(out), "cannot be imported into the current release")
 	s.Helm(t, "install", "other", chart, "-n", "default", "--take-ownership")
+
+	// The controller's are taken over, whether kubectl or Helm 3 brought them.
+	controllers := t.TempDir()
+	for name, text := range map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: controller-crds\nversion: 1.8.1\n", "definitions.yaml": controllerDefinitions(t),
+		"templates/definitions.yaml": `{{ .Files.Get "definitions.yaml" }}`,
+	} {
+		file := filepath.Join(controllers, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	for i, bring := range []func(){
+		func() { s.Kubectl(t, controllerDefinitions(t), "create", "-f", "-") },
+		func() { s.Kubectl(t, controllerDefinitions(t), "apply", "--server-side", "-f", "-") },
+		func() { s.helm(t, "helm3", "install", "controller-crds", controllers, "-n", "default") },
+		func() { s.Helm(t, "install", "controllers-crds", controllers, "-n", "default") },
+	} {
+		s.Kubectl(t, "", "delete", "crd", "--all")
+		bring()
+		s.established(t)
+		name := "workerdeployments.temporal.io"
+		require.NotEmpty(t, s.Kubectl(t, "", "get", "crd", name, "-o", "jsonpath={.spec.versions[0].subresources.status}"))
+		s.Helm(t, "install", fmt.Sprintf("taken-%d", i), chart, "-n", "default", "--take-ownership", "--force-conflicts")
+		require.Empty(t, s.Kubectl(t, "", "get", "crd", name, "-o", "jsonpath={.spec.versions[0].subresources.status}"))
+		said, code = r.run(t, "crds", "--install", "--kubeconfig", s.Kubeconfig)
+		require.Equal(t, 0, code, said)
+		require.Equal(t, len(kinds), strings.Count(said, " unchanged\n"), said)
+	}
 }
