@@ -333,11 +333,3 @@ bench: ## whole cycles beside native git, with their targets; then single steps
 .PHONY: clean
 clean:
 	rm -rf $(BIN) dist
-
-# What the decision log costs on its ref: 1 000 deployments for two days, and a few for a year, with real commits. RUNS says what else, as
-# DEPLOYMENTSxDAYS: RUNS=1000x14 takes half an hour; a month of 1000 some 20 GB of memory. DIR=/some/folder keeps what was played for the next time.
-.PHONY: decisions-size
-decisions-size: export RUNS := $(RUNS)
-decisions-size: export DIR := $(DIR)
-decisions-size: ## bytes a decision on the ref refs/rampart/decisions
-	$(TEST) -run '^$$' -tags size -bench Size -benchtime 1x -timeout 24h -v ./internal/decisions

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/rampart-gitops/rampart/gitops/mirror"
-	"github.com/rampart-gitops/rampart/internal/decisions"
 )
 
 // Clone is a person's clone of a repository, which is read and never written. It is used by one goroutine at a time.
@@ -75,7 +73,11 @@ func (e *NoCloneError) Unwrap() error { return e.Err }
 type NoRefError struct{ Dir, Ref string }
 
 func (e *NoRefError) Error() string {
-	return fmt.Sprintf("the clone %s has no %s (bring it with: git -C %s fetch origin %s:%s)", e.Dir, e.Ref, e.Dir, e.Ref, e.Ref)
+	what := e.Ref + ":" + e.Ref
+	if strings.HasSuffix(e.Ref, "*") {
+		what = "'+" + what + "'" // refs without history, which are replaced
+	}
+	return fmt.Sprintf("the clone %s has no %s (bring it with: git -C %s fetch origin %s)", e.Dir, e.Ref, e.Dir, what)
 }
 
 // tip resolves a ref in full, or HEAD.
@@ -107,20 +109,6 @@ func (c *Clone) Refs() ([]string, error) {
 	slices.Sort(out)
 	return out, err
 }
-
-// Decisions reads a ref of decisions as Decisions.Read does; the clone has of it what was fetched. Errors: *NoRefError too.
-func (c *Clone) Decisions(ctx context.Context, ref string, q DecisionQuery) iter.Seq2[decisions.Decision, error] {
-	return func(yield func(decisions.Decision, error) bool) {
-		tip, err := c.tip(ref)
-		if err != nil {
-			yield(decisions.Decision{}, err)
-			return
-		}
-		decisionReader{from: c, ref: ref, query: q}.read(ctx, tip)(yield)
-	}
-}
-
-var _ lineage = (*Clone)(nil)
 
 // Commit reads a commit.
 func (c *Clone) Commit(h mirror.Hash) (mirror.CommitInfo, error) {

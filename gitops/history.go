@@ -93,9 +93,9 @@ func (c *Clone) beginning(q HistoryQuery) (mirror.Tip, error) {
 	return c.tip("HEAD")
 }
 
-// paths finds entries in commits.
+// paths finds entries in commits. History calls visit with a tip's commit and its ancestors, newest first, until it says false.
 type paths interface {
-	lineage
+	History(ctx context.Context, tip mirror.Tip, visit func(mirror.CommitInfo) (bool, error)) error
 	Lookup(ctx context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error)
 }
 

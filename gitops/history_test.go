@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/mirror"
-	"github.com/rampart-gitops/rampart/internal/decisions"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
@@ -144,35 +143,6 @@ func TestTouchesWhereHistoryIsShallow(t *testing.T) {
 			require.Nil(t, got.Cut, "there is no need to look further")
 		})
 	}
-}
-
-func TestDecisionsOfAClone(t *testing.T) {
-	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: map[string]string{"x": "1"}})
-	ds := series(t, "checkout", gittest.Epoch, 3)
-	keeperAt(t, r.URL(), DecisionsRef).append(t, ds)
-	c := clone(t, r)
-	var missing *NoRefError
-	for _, err := range c.Decisions(t.Context(), DecisionsRef, DecisionQuery{Order: OldestFirst}) {
-		require.ErrorAs(t, err, &missing)
-		require.ErrorContains(t, err, "fetch origin refs/rampart/decisions:refs/rampart/decisions")
-	}
-	require.NotNil(t, missing)
-	work := c.dir
-	r.Git("-C", work, "--git-dir", filepath.Join(work, ".git"), "fetch", "--quiet", "origin", DecisionsRef+":"+DecisionsRef)
-	require.Equal(t, ids(ds), ids(collect(t, c.Decisions(t.Context(), DecisionsRef, DecisionQuery{Order: OldestFirst}))))
-
-	// A work tree beside the first, and a bare repository.
-	beside := filepath.Join(t.TempDir(), "beside")
-	r.Git("-C", work, "--git-dir", filepath.Join(work, ".git"), "worktree", "add", "--quiet", "--detach", beside)
-	for _, dir := range []string{beside, r.Dir} {
-		other, err := OpenClone(dir)
-		require.NoError(t, err)
-		require.Len(t, collect(t, other.Decisions(t.Context(), DecisionsRef, DecisionQuery{Order: NewestFirst, Filter: decisions.Filter{Since: ds[1].Timestamp}})), 2)
-		require.NoError(t, other.Close())
-	}
-	_, err := OpenClone(t.TempDir())
-	require.ErrorContains(t, err, "it is no checkout of a Git repository")
 }
 
 var _ paths = (*mirror.Mirror)(nil)

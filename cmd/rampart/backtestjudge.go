@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
+	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -21,9 +22,6 @@ type backtestEngine struct {
 	*policy.Engine
 	masks *policy.Masks
 }
-
-// mask stands in recorded decisions where something was masked.
-const mask = "***"
 
 // backtest judges decisions again, some at a time.
 type backtest struct {
@@ -91,7 +89,7 @@ func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backte
 			judges = judges.waiving(rules)
 		}
 		e := judges.engine(env)
-		b.engines[key] = backtestEngine{e, e.Masks(mask)}
+		b.engines[key] = backtestEngine{e, e.Masks(mask.Mark)}
 	}
 	return b.engines[key], true
 }
@@ -115,7 +113,7 @@ type rejudged struct {
 }
 
 // judge judges a decision again; nil: it is of an environment that is not looked at. Only that ctx ended is an error.
-func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, error) {
+func (b *backtest) judge(ctx context.Context, d auditlog.Decision) (*rejudged, error) {
 	in, unread := readable(d)
 	out := &rejudged{in: in, failed: unread}
 	if unread != "" {
@@ -145,7 +143,7 @@ func (b *backtest) judge(ctx context.Context, d decisions.Decision) (*rejudged, 
 }
 
 // readable reads what a decision is about and its result, or says why it cannot.
-func readable(d decisions.Decision) (recordedInput, string) {
+func readable(d auditlog.Decision) (recordedInput, string) {
 	in, err := judgedOf(d)
 	switch {
 	case err != nil:
@@ -177,7 +175,7 @@ func failure(v rollout.Verdicts) string {
 const maxRows = 10_000
 
 // count adds a decision to the result.
-func (b *backtest) count(d decisions.Decision, about rollout.Name, got rejudged) {
+func (b *backtest) count(d auditlog.Decision, about rollout.Name, got rejudged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := &b.result

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -49,10 +49,10 @@ func (a *app) showBacktest(ctx context.Context, source decisionSource, b *backte
 const maxMatches = 10
 
 // oneDecision finds the decision of an ID, or the only one whose ID begins so.
-func oneDecision(ctx context.Context, source decisionSource, id string) (one decisions.Decision, err error) {
-	found := map[string]decisions.Decision{} // the first of each ID
+func oneDecision(ctx context.Context, source decisionSource, id string) (one auditlog.Decision, err error) {
+	found := map[string]auditlog.Decision{} // the first of each ID
 	var ids []string
-	for d, err := range source.Decisions(ctx, decisions.Filter{}) {
+	for d, err := range source.Decisions(ctx, auditlog.Filter{}) {
 		if err != nil {
 			return one, err
 		}
@@ -84,7 +84,7 @@ func oneDecision(ctx context.Context, source decisionSource, id string) (one dec
 	return one, errors.New(strings.Join(lines, "\n"))
 }
 
-func (a *app) showDecision(ctx context.Context, d decisions.Decision, got rejudged, f backtestFlags) error {
+func (a *app) showDecision(ctx context.Context, d auditlog.Decision, got rejudged, f backtestFlags) error {
 	out := shown{ID: d.ID, At: d.Timestamp.UTC(), Deployment: got.in.document.Deployment().String(), Recorded: *got.in.verdicts, Now: got.now,
 		Differs: []string{}, Masked: got.masked, Failed: got.failed}
 	for _, x := range got.differences {

@@ -159,7 +159,7 @@ func (c *cloneSource) Touches(ctx context.Context, q gitops.HistoryQuery) (out g
 // maxFetch bounds one fetch into a clone.
 const maxFetch = 2 * time.Minute
 
-// fetch brings the clone up to date by git, which has the person's credentials, and with it the ref of decisions. What cannot be fetched is
+// fetch brings the clone up to date by git, which has the person's credentials, and with it the refs of decisions. What cannot be fetched is
 // said: the clone is read as it is.
 func (c *cloneSource) fetch(ctx context.Context, clone *gitops.Clone) (fetched bool, err error) {
 	remote, err := clone.Remote()
@@ -170,7 +170,7 @@ func (c *cloneSource) fetch(ctx context.Context, clone *gitops.Clone) (fetched b
 	defer cancel()
 	wanted := [][]string{{remote}}
 	if ref := c.flags.decisionRef; ref != "" && !strings.HasPrefix(ref, "refs/heads/") {
-		wanted = append(wanted, []string{remote, "+" + ref + "*:" + ref + "*"}) // a pattern may match nothing
+		wanted = append(wanted, []string{remote, "+" + ref + "/*:" + ref + "/*"}) // a pattern may match nothing
 	}
 	for _, args := range wanted {
 		if err := gitFetch(within, clone.Root(), args); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -65,7 +67,7 @@ func (a *app) completeRest(cmd *cobra.Command) {
 			a.completeFlag(cmd, f.Name, cobra.FixedCompletions(v1alpha1.DefaultResourceKinds(), cobra.ShellCompDirectiveNoFileComp))
 		case slices.Contains(folderFlags, f.Name):
 			a.completeFlag(cmd, f.Name, onlyFolders)
-		case slices.Contains(freeFlags, f.Name) || slices.Contains([]string{"duration", "int", "int64", "float64"}, f.Value.Type()):
+		case slices.Contains(freeFlags, f.Name) || slices.Contains([]string{"days", "duration", "int", "int64", "float64"}, f.Value.Type()):
 			a.completeFlag(cmd, f.Name, cobra.NoFileCompletions)
 		}
 	})
@@ -123,12 +125,12 @@ func (a *app) completeBranches(cmd *cobra.Command, _ []string, _ string) ([]stri
 	return short(a.refs(cmd), headsPrefix, remotesPrefix+"origin/"), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeDecisionRefs completes refs that decisions are kept on: the usual one, and those that look like it.
+// completeDecisionRefs completes the names that refs of decisions are below: the usual one, and those that look like it.
 func (a *app) completeDecisionRefs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	out := []string{gitops.DecisionsRef}
+	out := []string{auditlog.DefaultRef}
 	for _, ref := range a.refs(cmd) {
 		if strings.HasPrefix(ref, "refs/rampart/") {
-			out = append(out, ref)
+			out = append(out, path.Dir(ref))
 		}
 	}
 	slices.Sort(out)

@@ -19,8 +19,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/mirror"
-	"github.com/rampart-gitops/rampart/internal/decisionlog"
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
+	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/policy"
@@ -32,21 +32,27 @@ type recordingFlags struct {
 	masks  []string
 	record bool
 	ref    string
+	// retention is how long decisions are kept.
+	retention days
 }
 
 // addRecording adds the flags of a command that records decisions.
 func (f *recordingFlags) addRecording(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.file, "decision-log", "", "file that each new decision is added to, as a line of JSON; - is standard output")
+	fs.StringVar(&f.file, "decision-log", "",
+		"file that each new decision is added to, as a line of JSON; - is standard output")
 	fs.StringArrayVar(&f.masks, "decision-mask", nil,
 		"JSON pointer of what else to mask in decisions, such as /input/deployment/metadata/labels/owner; * is any segment; repeatable")
-	fs.BoolVar(&f.record, "record-decisions", false, "keep decisions in the repository, on --decision-ref")
+	fs.BoolVar(&f.record, "record-decisions", false, "keep decisions in the repository, below --decision-ref")
+	f.retention = days(auditlog.DefaultRetention)
+	fs.Var(&f.retention, "decision-retention", "how long decisions are kept in the repository, such as 400d; 0: forever")
 	addDecisionRef(cmd, &f.ref)
 }
 
-// addDecisionRef adds the flag that names the ref of decisions.
+// addDecisionRef adds the flag that names the refs of decisions.
 func addDecisionRef(cmd *cobra.Command, ref *string) {
-	cmd.Flags().StringVar(ref, "decision-ref", gitops.DecisionsRef, "ref in --repo that decisions are kept on, in full")
+	cmd.Flags().StringVar(ref, "decision-ref", auditlog.DefaultRef,
+		"full name of the refs in --repo that decisions are kept on: one for each month below it")
 }
 
 // leaveTime is how long decisions may take to come to the ref when the bot ends, and after one cycle.
@@ -57,7 +63,7 @@ const (
 
 // recordDecisions gives the bot a log where the flags ask for one. close writes what waits, for as long as it is given.
 func (a *app) recordDecisions(bot *reconcile.Reconciler, f recordingFlags, repository repositoryFlags) (close func(time.Duration) error, err error) {
-	masker, err := decisions.NewMasker(f.masks...)
+	masker, err := mask.New(f.masks...)
 	if err != nil {
 		return nil, fmt.Errorf("--decision-mask: %w", err)
 	}
@@ -67,7 +73,7 @@ func (a *app) recordDecisions(bot *reconcile.Reconciler, f recordingFlags, repos
 		}
 		return func(time.Duration) error { return nil }, nil
 	}
-	cfg := decisionlog.Config{Masker: masker, Labels: labels(), Log: a.log, Now: a.now, Document: documentOf}
+	cfg := auditlog.Config{Masker: masker, Labels: labels(), Log: a.log, Now: a.now, Document: documentOf}
 	var closers []func() error
 	giveBack := func() error {
 		var errs []error
@@ -81,20 +87,22 @@ func (a *app) recordDecisions(bot *reconcile.Reconciler, f recordingFlags, repos
 	case "-":
 		cfg.Lines = a.out
 	default:
-		file, err := decisionlog.OpenFile(f.file)
+		file, err := auditlog.OpenFile(f.file)
 		if err != nil {
 			return nil, fmt.Errorf("--decision-log: %w", err)
 		}
 		cfg.Lines, closers = file, append(closers, file.Close)
 	}
 	if f.record {
-		ref, dir, err := a.writeDecisions(f.ref, repository)
+		archive, dir, err := a.writeDecisions(f.ref, repository)
 		if err != nil {
 			return nil, errors.Join(err, giveBack())
 		}
-		cfg.Ref, cfg.Spool, closers = ref, filepath.Join(dir, "spool.jsonl"), append(closers, ref.Close)
+		cfg.Store = auditlog.NewRef(archive, auditlog.RefConfig{Name: f.ref, Retention: time.Duration(f.retention),
+			Log: a.log, Now: a.now})
+		cfg.Spool, closers = filepath.Join(dir, "spool.jsonl"), append(closers, archive.Close)
 	}
-	log, err := decisionlog.New(cfg)
+	log, err := auditlog.New(cfg)
 	if err != nil {
 		return nil, errors.Join(err, giveBack())
 	}
@@ -127,21 +135,27 @@ func documentOf(d *reconcile.Decision) (json.RawMessage, error) {
 	return document.MarshalJSON()
 }
 
-var _ decisionlog.Ref = (*gitops.Decisions)(nil)
-
-// writeDecisions opens the ref of decisions to write to, and gives the folder beside its mirror.
-func (a *app) writeDecisions(ref string, f repositoryFlags) (*gitops.Decisions, string, error) {
+// writeDecisions opens the refs of decisions to write to, and gives the folder beside their mirror.
+func (a *app) writeDecisions(ref string, f repositoryFlags) (*gitops.Archive, string, error) {
 	if ref == "refs/heads/"+f.branch {
-		return nil, "", fmt.Errorf("--decision-ref %s is the branch of the specs: decisions need a ref of their own", ref)
+		return nil, "", fmt.Errorf("--decision-ref %s is the branch of the specs: decisions need refs of their own", ref)
 	}
 	hooks, err := a.faults()
 	if err != nil {
 		return nil, "", err
 	}
-	return a.openDecisions(ref, f, hooks.decisions)
+	archive, dir, err := a.openDecisions(ref, f, hooks.decisions)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := archive.Empty(context.Background()); err != nil { // what it holds on disk grows with each push
+		return nil, "", errors.Join(err, archive.Close())
+	}
+	return archive, dir, nil
 }
 
-func (a *app) openDecisions(ref string, f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Decisions, string, error) {
+func (a *app) openDecisions(ref string, f repositoryFlags, onWrite func(gitops.Moment),
+) (archive *gitops.Archive, dir string, err error) {
 	cache, err := cacheDir(f.cacheDir)
 	if err != nil {
 		return nil, "", err
@@ -151,82 +165,94 @@ func (a *app) openDecisions(ref string, f repositoryFlags, onWrite func(gitops.M
 		return nil, "", err
 	}
 	sum := sha256.Sum256([]byte(f.url + "\x00" + ref))
-	dir := filepath.Join(cache, "decisions", hex.EncodeToString(sum[:8]))
-	d, err := gitops.OpenDecisions(gitops.DecisionsConfig{URL: f.url, Ref: ref, Dir: filepath.Join(dir, "mirror"), Auth: auth, Author: f.author,
-		Email: f.email, Log: a.log, Now: a.now, OnWrite: onWrite})
+	dir = filepath.Join(cache, "decisions", hex.EncodeToString(sum[:8]))
+	archive, err = gitops.OpenArchive(gitops.ArchiveConfig{URL: f.url, Ref: ref, Dir: filepath.Join(dir, "mirror"),
+		Auth: auth, Author: f.author, Email: f.email, Log: a.log, Now: a.now, OnWrite: onWrite})
 	if err != nil {
 		return nil, "", fmt.Errorf("open --decision-ref: %w", err)
 	}
-	return d, dir, nil
+	return archive, dir, nil
 }
 
-// decisionQuery says which recorded decisions are wanted.
-type decisionQuery struct {
-	// Ref that they are kept on; "": gitops.DecisionsRef.
-	Ref string
-	// Deployment as namespace/name; "": all.
-	Deployment string
-	// Since; zero: from the beginning.
-	Since time.Time
-	// Order; "": gitops.NewestFirst.
-	Order gitops.DecisionOrder
-}
-
-// recordedDecisions reads recorded decisions: from --repo, else from the clone that the folder -C is in. A repository without the ref has none; a
-// clone without it is a *gitops.NoRefError, which says how to bring it. An error is the last thing that is given.
-func (a *app) recordedDecisions(ctx context.Context, f repositoryFlags, q decisionQuery) iter.Seq2[decisions.Decision, error] {
-	if q.Ref == "" {
-		q.Ref = gitops.DecisionsRef
+// recordedDecisions reads recorded decisions: from --repo, else from the clone that the folder -C is in. A repository
+// without the refs has none; a clone without them is a *gitops.NoRefError, which says how to fetch them. An error is
+// the last thing that is given.
+func (a *app) recordedDecisions(ctx context.Context, f repositoryFlags, ref string, q auditlog.Query,
+) iter.Seq2[auditlog.Decision, error] {
+	if ref == "" {
+		ref = auditlog.DefaultRef
 	}
-	query := gitops.DecisionQuery{Filter: decisions.Filter{Deployment: q.Deployment, Since: q.Since}, Order: q.Order}
-	if query.Order == "" {
-		query.Order = gitops.NewestFirst
-	}
-	return func(yield func(decisions.Decision, error) bool) {
-		seq, closeAll, err := a.openRecorded(ctx, f, q.Ref, query)
+	return func(yield func(auditlog.Decision, error) bool) {
+		archive, closeAll, err := a.openRecorded(f, ref)
 		if err != nil {
-			yield(decisions.Decision{}, err)
+			yield(auditlog.Decision{}, err)
 			return
 		}
 		stopped := false
-		for d, err := range seq {
+		for d, err := range auditlog.Read(ctx, archive, ref, q) {
 			if stopped = !yield(d, err); stopped || err != nil {
 				break
 			}
 		}
 		if err := closeAll(); err != nil && !stopped {
-			yield(decisions.Decision{}, err)
+			yield(auditlog.Decision{}, err)
 		}
 	}
 }
 
 // openRecorded opens where decisions are read from.
-func (a *app) openRecorded(ctx context.Context, f repositoryFlags, ref string, q gitops.DecisionQuery) (iter.Seq2[decisions.Decision, error], func() error, error) {
+func (a *app) openRecorded(f repositoryFlags, ref string) (auditlog.Archive, func() error, error) {
 	if f.url == "" {
 		clone, err := gitops.OpenClone(a.dir)
 		if err != nil {
 			return nil, nil, err
 		}
-		return clone.Decisions(ctx, ref, q), clone.Close, nil
+		return clone.Archive(ref), clone.Close, nil
 	}
-	d, _, err := a.openDecisions(ref, f, nil)
+	archive, _, err := a.openDecisions(ref, f, nil)
 	var locked *mirror.LockedError
 	if !errors.As(err, &locked) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return d.Read(ctx, q), d.Close, nil
+		return archive, archive.Close, nil
 	}
 	dir, err := os.MkdirTemp("", "rampart-decisions-") // the bot works on the other one
 	if err != nil {
 		return nil, nil, errors.Join(locked, err)
 	}
 	f.cacheDir = dir
-	if d, _, err = a.openDecisions(ref, f, nil); err != nil {
+	if archive, _, err = a.openDecisions(ref, f, nil); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return d.Read(ctx, q), func() error { return errors.Join(d.Close(), os.RemoveAll(dir)) }, nil
+	return archive, func() error { return errors.Join(archive.Close(), os.RemoveAll(dir)) }, nil
 }
+
+// days is a flag for a duration of at least some days.
+type days time.Duration
+
+var _ pflag.Value = (*days)(nil)
+
+func (d *days) String() string {
+	if *d == 0 {
+		return "0"
+	}
+	return strconv.Itoa(int(time.Duration(*d)/(24*time.Hour))) + "d"
+}
+
+func (d *days) Type() string { return "days" }
+
+func (d *days) Set(text string) error {
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "d"))
+	if err != nil || n < 0 || n > maxDays || n > 0 && !strings.HasSuffix(text, "d") {
+		return fmt.Errorf("parse %q: want a number of days such as 400d, or 0", text)
+	}
+	*d = days(n) * days(24*time.Hour)
+	return nil
+}
+
+// maxDays bounds flags in days.
+const maxDays = 36_500
 
 // since is a flag that says how far back to look: a duration, in days too, or a time.
 type since struct {
@@ -253,7 +279,7 @@ func (s *since) Set(text string) error {
 		}
 	}
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= 36_500 {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= maxDays {
 			s.back = time.Duration(n) * 24 * time.Hour
 			return nil
 		}

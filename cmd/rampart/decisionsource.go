@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,30 +11,32 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 )
 
 // decisionSource gives recorded decisions.
 type decisionSource interface {
-	// Decisions gives those that a filter wants in the order in which they were recorded, one at a time. An error is the last thing.
-	Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error]
+	// Decisions gives those that a filter wants in the order in which they were recorded, one at a time. An error is the
+	// last thing.
+	Decisions(ctx context.Context, f auditlog.Filter) iter.Seq2[auditlog.Decision, error]
 	// Last is the latest about a worker deployment (namespace/name), nil where there is none.
-	Last(ctx context.Context, deployment string) (*decisions.Decision, error)
+	Last(ctx context.Context, deployment string) (*auditlog.Decision, error)
 }
 
 // decisionFlags say where recorded decisions are.
 type decisionFlags struct{ file, ref string }
 
 func (f *decisionFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "decisions", "", `file with recorded decisions, one in JSON on each line, in place of --decision-ref; "-" is standard input`)
+	cmd.Flags().StringVar(&f.file, "decisions", "",
+		`file with recorded decisions, a line of JSON each, in place of --decision-ref; "-" is standard input`)
 	addDecisionRef(cmd, &f.ref)
 	cmd.MarkFlagsMutuallyExclusive("decisions", "decision-ref")
 }
 
-// decisions gives the source of recorded decisions: a file, or the ref of --repo or of the clone that the folder -C is in.
+// decisions gives the source of recorded decisions: a file, or the ref of --repo or of the clone that the folder -C is
+// in.
 func (a *app) decisions(f decisionFlags, repository repositoryFlags) decisionSource {
 	if f.file == "" {
 		return decisionRef{a, repository, f.ref}
@@ -44,7 +44,7 @@ func (a *app) decisions(f decisionFlags, repository repositoryFlags) decisionSou
 	return decisionLines{name: f.file, in: a.in}
 }
 
-// decisionRef are the decisions on a ref.
+// decisionRef are the decisions on refs.
 type decisionRef struct {
 	*app
 	repository repositoryFlags
@@ -53,14 +53,15 @@ type decisionRef struct {
 
 var _ decisionSource = decisionRef{}
 
-// Decisions reads the ref from the oldest on.
-func (r decisionRef) Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error] {
-	return r.recordedDecisions(ctx, r.repository, decisionQuery{Ref: r.ref, Deployment: f.Deployment, Since: f.Since, Order: gitops.OldestFirst})
+// Decisions reads the refs from the oldest decision on.
+func (r decisionRef) Decisions(ctx context.Context, f auditlog.Filter) iter.Seq2[auditlog.Decision, error] {
+	return r.recordedDecisions(ctx, r.repository, r.ref, auditlog.Query{Filter: f})
 }
 
-// Last reads the ref from the newest on.
-func (r decisionRef) Last(ctx context.Context, deployment string) (*decisions.Decision, error) {
-	for d, err := range r.recordedDecisions(ctx, r.repository, decisionQuery{Ref: r.ref, Deployment: deployment, Order: gitops.NewestFirst}) {
+// Last reads the refs from the newest decision on.
+func (r decisionRef) Last(ctx context.Context, deployment string) (*auditlog.Decision, error) {
+	q := auditlog.Query{Filter: auditlog.Filter{Deployment: deployment}, NewestFirst: true}
+	for d, err := range r.recordedDecisions(ctx, r.repository, r.ref, q) {
 		return &d, err
 	}
 	return nil, ctx.Err()
@@ -74,20 +75,18 @@ type decisionLines struct {
 
 var _ decisionSource = decisionLines{}
 
-// maxDecision bounds one line, in bytes.
-const maxDecision = 16 << 20
-
 // Decisions reads the lines as they are asked for. An error names the line, and is the last that is given.
-func (l decisionLines) Decisions(ctx context.Context, f decisions.Filter) iter.Seq2[decisions.Decision, error] {
-	return func(yield func(decisions.Decision, error) bool) {
+func (l decisionLines) Decisions(ctx context.Context, f auditlog.Filter) iter.Seq2[auditlog.Decision, error] {
+	return func(yield func(auditlog.Decision, error) bool) {
 		if err := l.each(ctx, f, yield); err != nil {
-			yield(decisions.Decision{}, fmt.Errorf("read decisions %s: %w", l.name, err))
+			yield(auditlog.Decision{}, fmt.Errorf("read decisions %s: %w", l.name, err))
 		}
 	}
 }
 
 // each gives decisions until there are none, one cannot be read, or nobody wants more.
-func (l decisionLines) each(ctx context.Context, f decisions.Filter, yield func(decisions.Decision, error) bool) (err error) {
+func (l decisionLines) each(ctx context.Context, f auditlog.Filter, yield func(auditlog.Decision, error) bool,
+) (err error) {
 	in := l.in
 	if l.name != "-" {
 		file, err := os.Open(l.name)
@@ -97,35 +96,25 @@ func (l decisionLines) each(ctx context.Context, f decisions.Filter, yield func(
 		defer func() { err = errors.Join(err, file.Close()) }()
 		in = file
 	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), maxDecision)
-	for n := 1; lines.Scan(); n++ {
-		if err := ctx.Err(); err != nil {
+	n := 0
+	for d, err := range auditlog.ReadLines(ctx, in) {
+		if err != nil {
 			return err
 		}
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		var d decisions.Decision
-		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
-			return fmt.Errorf("line %d: it is no decision in JSON: %w", n, err)
-		}
-		if len(d.Input) == 0 {
-			return fmt.Errorf("line %d: it is no decision: it has no input", n)
-		}
+		n++
 		ok, err := wanted(d, f)
 		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return fmt.Errorf("decision %d: %w", n, err)
 		}
 		if ok && !yield(d, nil) {
 			return nil
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
 // wanted reports whether a filter wants a decision.
-func wanted(d decisions.Decision, f decisions.Filter) (bool, error) {
+func wanted(d auditlog.Decision, f auditlog.Filter) (bool, error) {
 	if !f.Since.IsZero() && d.Timestamp.Before(f.Since) || !f.Until.IsZero() && !d.Timestamp.Before(f.Until) {
 		return false, nil
 	}
@@ -134,9 +123,9 @@ func wanted(d decisions.Decision, f decisions.Filter) (bool, error) {
 }
 
 // Last reads all lines.
-func (l decisionLines) Last(ctx context.Context, deployment string) (*decisions.Decision, error) {
-	var last *decisions.Decision
-	for d, err := range l.Decisions(ctx, decisions.Filter{Deployment: deployment}) {
+func (l decisionLines) Last(ctx context.Context, deployment string) (*auditlog.Decision, error) {
+	var last *auditlog.Decision
+	for d, err := range l.Decisions(ctx, auditlog.Filter{Deployment: deployment}) {
 		if err != nil {
 			return nil, err
 		}
@@ -151,12 +140,12 @@ func (l decisionLines) Last(ctx context.Context, deployment string) (*decisions.
 type recordedInput struct {
 	document *policy.Document
 	// decision that it is of, nil for other inputs; verdicts are its result.
-	decision *decisions.Decision
+	decision *auditlog.Decision
 	verdicts *rollout.Verdicts
 }
 
 // judgedOf reads what a decision is about and its result.
-func judgedOf(d decisions.Decision) (recordedInput, error) {
+func judgedOf(d auditlog.Decision) (recordedInput, error) {
 	document, err := policy.DecodeDocument(d.Input)
 	if err != nil {
 		return recordedInput{}, fmt.Errorf("decision %s: %w", d.ID, err)

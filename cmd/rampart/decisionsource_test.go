@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 )
 
 const twoLines = `{"decision_id": "a", "timestamp": "2026-03-01T00:00:00Z", "input": {"deployment": {"namespace": "n", "name": "x"}}}
@@ -20,7 +20,7 @@ const twoLines = `{"decision_id": "a", "timestamp": "2026-03-01T00:00:00Z", "inp
 func TestDecisionLines(t *testing.T) {
 	lines := func(text string) decisionLines { return decisionLines{name: "-", in: strings.NewReader(text)} }
 	var ids []string
-	for d, err := range lines(twoLines+"nonsense").Decisions(t.Context(), decisions.Filter{}) {
+	for d, err := range lines(twoLines+"nonsense").Decisions(t.Context(), auditlog.Filter{}) {
 		require.NoError(t, err)
 		if ids = append(ids, d.ID); len(ids) == 2 {
 			break
@@ -31,12 +31,12 @@ func TestDecisionLines(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a", last.ID)
 	_, err = lines(twoLines+"nonsense").Last(t.Context(), "n/x")
-	require.ErrorContains(t, err, "read decisions -: line 4: it is no decision in JSON")
+	require.ErrorContains(t, err, "read decisions -: line 4: it is not a decision: it is not JSON")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = lines(twoLines).Last(ended, "n/x")
 	require.ErrorIs(t, err, context.Canceled)
-	ok, err := wanted(decisions.Decision{ID: "a", Timestamp: now, Input: []byte(`{"deployment": {"namespace": "n", "name": "x"}}`)}, decisions.Filter{Until: now})
+	ok, err := wanted(auditlog.Decision{ID: "a", Timestamp: now, Input: []byte(`{"deployment": {"namespace": "n", "name": "x"}}`)}, auditlog.Filter{Until: now})
 	require.NoError(t, err)
 	require.False(t, ok, "until is not included")
 }
@@ -48,7 +48,7 @@ func FuzzDecisionLines(f *testing.F) {
 	f.Add("{\"input\": {\"deployment\": {}}}\n{}")
 	f.Fuzz(func(t *testing.T, text string) {
 		var failed error
-		for d, err := range (decisionLines{name: "-", in: strings.NewReader(text)}).Decisions(t.Context(), decisions.Filter{}) {
+		for d, err := range (decisionLines{name: "-", in: strings.NewReader(text)}).Decisions(t.Context(), auditlog.Filter{}) {
 			if failed != nil {
 				t.Fatal("something was given after an error")
 			}

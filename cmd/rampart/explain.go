@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -104,7 +105,7 @@ func (a *app) explain(ctx context.Context, name string, flags explainFlags, repo
 		return e, err
 	}
 	defer judges.close()
-	chosen := flags.decisions.file != "" || flags.decisions.ref != gitops.DecisionsRef
+	chosen := flags.decisions.file != "" || flags.decisions.ref != auditlog.DefaultRef
 	ask := policyQuestion{engine: judges.engine(*env), action: flags.action, whatever: flags.decisions.file != "" || flags.action != ""}
 	e.Policy, e.Superseded, err = explainDecision(ctx, a.decisions(flags.decisions, repository), e.Status, ask)
 	switch {

@@ -14,7 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
+	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -49,23 +50,23 @@ func writeAt(t *testing.T, name, text string) {
 }
 
 // recorded is the decision as the bot records it.
-func recorded(t *testing.T, d *reconcile.Decision) decisions.Decision {
+func recorded(t *testing.T, d *reconcile.Decision) auditlog.Decision {
 	t.Helper()
 	document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 	require.NoError(t, err)
 	input, err := json.Marshal(document)
 	require.NoError(t, err)
-	masker, err := decisions.NewMasker()
+	masker, err := mask.New()
 	require.NoError(t, err)
-	out, err := decisions.New(decisions.Judged{Now: document.Now(), Labels: map[string]string{"id": "rampart"}, Input: input, Verdicts: d.Plan.Verdicts}, masker)
+	out, err := auditlog.NewDecision(auditlog.Judged{Now: document.Now(), Labels: map[string]string{"id": "rampart"}, Input: input, Verdicts: d.Plan.Verdicts}, masker)
 	require.NoError(t, err)
 	return out
 }
 
-func writeDecisions(t *testing.T, ds ...decisions.Decision) string {
+func writeDecisions(t *testing.T, ds ...auditlog.Decision) string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, decisions.WriteLines(&b, ds...))
+	require.NoError(t, auditlog.WriteLines(&b, ds...))
 	name := filepath.Join(t.TempDir(), "decisions.jsonl")
 	writeAt(t, name, b.String())
 	return name
@@ -218,10 +219,10 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 	writeAt(t, file, "{\"input\": {}}\n")
 	code, _, said = command(t, a, "explain", "checkout", "--decisions", file)
 	require.Equal(t, exitError, code)
-	require.Contains(t, said, "decisions.jsonl: line 1: the decision's input does not say which worker deployment it is about")
+	require.Contains(t, said, "decisions.jsonl: decision 1: the decision's input does not say which worker deployment it is about")
 	writeAt(t, file, "\nnonsense\n")
 	_, _, said = command(t, a, "explain", "checkout", "--decisions", file)
-	require.Contains(t, said, "line 2: it is no decision in JSON")
+	require.Contains(t, said, "line 2: it is not a decision: it is not JSON")
 	writeAt(t, file, "")
 	code, out, said = command(t, a, "explain", "checkout", "--decisions", file)
 	require.Equal(t, exitFine, code)

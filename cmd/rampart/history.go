@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -184,11 +184,12 @@ func (a *app) tell(ctx context.Context, from toucher, t teller) error {
 	return nil
 }
 
-// tellDecisions adds what was recorded. A clone without the ref has the commits alone.
+// tellDecisions adds what was recorded. A clone without the refs has the commits alone.
 func (a *app) tellDecisions(ctx context.Context, t teller) error {
-	q := decisionQuery{Ref: t.flags.ref, Deployment: t.deployment.String(), Since: t.flags.since.time(a.now())}
+	q := auditlog.Query{NewestFirst: true}
+	q.Deployment, q.Since = t.deployment.String(), t.flags.since.time(a.now())
 	n := 0
-	for d, err := range a.recordedDecisions(ctx, t.flags.repository, q) {
+	for d, err := range a.recordedDecisions(ctx, t.flags.repository, t.flags.ref, q) {
 		var missing *gitops.NoRefError
 		if errors.As(err, &missing) {
 			a.say("without recorded decisions: %v", err)
@@ -262,7 +263,7 @@ type decidedOn struct {
 }
 
 // decisionEvent tells what was decided, and by which rules, and gives the environment.
-func decisionEvent(d decisions.Decision) (e report.Event, environment string, err error) {
+func decisionEvent(d auditlog.Decision) (e report.Event, environment string, err error) {
 	var in decidedOn
 	if err := json.Unmarshal(d.Input, &in); err != nil {
 		return e, "", fmt.Errorf("decode the input of decision %s: %w", d.ID, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 )
@@ -40,7 +40,7 @@ are no difference. Give the flags of the bot about its own policies (--policy-di
 held shows as looser.
 
 Decisions are read from --decisions; else from the ref that the bot records them on, of --repo or of the clone that the folder -C
-is in (git fetch origin refs/rampart/decisions:refs/rampart/decisions brings it there).
+is in (git fetch origin '+refs/rampart/decisions/*:refs/rampart/decisions/*' brings them there).
 
 Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not compile or decisions cannot be read.`,
 		Example: `  rampart policy backtest --since 30d
@@ -71,7 +71,7 @@ func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlag
 	}
 	defer b.judges.close()
 	b.result = report.Backtest{Since: since, Rows: []report.BacktestRow{}}
-	filter := decisions.Filter{Since: since}
+	filter := auditlog.Filter{Since: since}
 	if f.show != "" {
 		return a.showBacktest(ctx, source, b, f)
 	}
@@ -103,9 +103,9 @@ func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlag
 
 // run judges all decisions that are wanted. It holds as many as are judged at a time. Reading may take for ever, as from a pipe:
 // when ctx ends it is left to itself.
-func (b *backtest) run(ctx context.Context, source decisionSource, filter decisions.Filter) error {
+func (b *backtest) run(ctx context.Context, source decisionSource, filter auditlog.Filter) error {
 	type read struct {
-		decisions.Decision
+		auditlog.Decision
 		err error
 	}
 	group, working := errgroup.WithContext(ctx) // ended when the work is done, too
@@ -147,7 +147,7 @@ func (b *backtest) run(ctx context.Context, source decisionSource, filter decisi
 }
 
 // one judges a decision again, if it is wanted.
-func (b *backtest) one(ctx context.Context, d decisions.Decision) error {
+func (b *backtest) one(ctx context.Context, d auditlog.Decision) error {
 	about, err := d.Deployment()
 	if err != nil {
 		return err

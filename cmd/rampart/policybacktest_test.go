@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -24,7 +24,7 @@ spec:
 `
 
 // backtested is a folder with a rollout, and the decision on its first ramp by the policies there.
-func backtested(t *testing.T, files map[string]string) (*app, decisions.Decision) {
+func backtested(t *testing.T, files map[string]string) (*app, auditlog.Decision) {
 	t.Helper()
 	a, _ := testApp(t)
 	writeAt(t, filepath.Join(a.dir, "spec.yaml"), testSpec)
@@ -89,14 +89,14 @@ func TestBacktestTextIsClean(t *testing.T) {
 	require.NoError(t, err)
 	d.ID, d.Result = "d1"+evil, result
 	for name, c := range map[string]struct {
-		d    decisions.Decision
+		d    auditlog.Decision
 		args []string
 	}{
 		"table":     {d, []string{"policy", "backtest"}},
 		"one":       {d, []string{"policy", "backtest", "--show", "d1"}},
 		"two":       {d, []string{"policy", "backtest", "--show", "d"}},
 		"explained": {d, []string{"explain", "payments/checkout", "--all"}},
-		"no input":  {decisions.Decision{ID: d.ID, Timestamp: d.Timestamp, Input: []byte(`{"deployment": {"namespace": "payments", "name": "checkout"}, "now": []}`)}, []string{"explain", "payments/checkout"}},
+		"no input":  {auditlog.Decision{ID: d.ID, Timestamp: d.Timestamp, Input: []byte(`{"deployment": {"namespace": "payments", "name": "checkout"}, "now": []}`)}, []string{"explain", "payments/checkout"}},
 	} {
 		other := d
 		other.ID = "d2" + evil
@@ -236,7 +236,7 @@ func TestBacktestShow(t *testing.T) {
 // Many decisions, judged at the same time, are reported in one order.
 func TestBacktestManyDecisions(t *testing.T) {
 	a, d := backtested(t, nil)
-	var many []decisions.Decision
+	var many []auditlog.Decision
 	for i := range 300 {
 		one := d
 		one.ID, one.Timestamp = fmt.Sprintf("d%03d", i), now.Add(-time.Duration(i%7)*time.Hour)

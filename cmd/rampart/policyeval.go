@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
@@ -212,8 +212,8 @@ func (a *app) observedInput(name string, data []byte) (*policy.Document, error) 
 }
 
 func lastJudged(ctx context.Context, name string, source decisionSource) (recordedInput, error) {
-	var last *decisions.Decision
-	for d, err := range source.Decisions(ctx, decisions.Filter{}) {
+	var last *auditlog.Decision
+	for d, err := range source.Decisions(ctx, auditlog.Filter{}) {
 		if err != nil {
 			return recordedInput{}, err
 		}

@@ -49,7 +49,7 @@ way finish, for up to 10 seconds, and end the loop with exit code 0; a second si
 cycle is run: exit code 0 if all of it worked, 1 if not, 130 or 143 if it was interrupted.
 
 With --decision-log each new decision is added to a file, as a line of JSON with what policies saw and said; with
---record-decisions it is kept in the repository too, on a ref beside the branches, for rampart history and rampart explain.
+--record-decisions it is kept in the repository too, on a ref for each month, for rampart history and rampart explain.
 Values of environment variables, and what looks like a credential, are masked.
 
 What wants approval is proposed: on a branch rampart/ENVIRONMENT/NAMESPACE/NAME that changes routing.yaml and nothing else, and in

@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// Branches asks the server for the tips of all branches whose names begin with prefix. It costs one advertisement, and brings no
+// Branches asks the server for the tips of all branches, or other refs in full, whose names begin with prefix. It costs one advertisement, and brings no
 // objects. Errors: *AccessError, the context's.
 func (m *Mirror) Branches(ctx context.Context, prefix string) (map[string]Hash, error) {
 	ctx, give, err := m.take(ctx)
@@ -28,8 +28,8 @@ func (m *Mirror) Branches(ctx context.Context, prefix string) (map[string]Hash, 
 	defer sess.close()
 	out := map[string]Hash{}
 	for ref, hash := range adv.References {
-		if branch, ok := strings.CutPrefix(ref, branchPrefix); ok && strings.HasPrefix(branch, prefix) {
-			out[branch] = hash
+		if strings.HasPrefix(ref, refOf(prefix)) {
+			out[branchOf(ref)] = hash
 		}
 	}
 	return out, nil

@@ -147,6 +147,9 @@ func (f *fetcher) run(ctx context.Context, have Hash) error {
 	if f.store.has(f.tip) && !f.anew {
 		return nil
 	}
+	if f.tips {
+		have = Hash{} // the server sends all of a commit that is not based on it
+	}
 	req := request{wants: []Hash{f.tip}, have: have}
 	if have.IsZero() {
 		req.depth = 1

@@ -27,7 +27,7 @@ type way struct {
 	filter []string
 	// leaveTrees has the mirror begin with the root.
 	leaveTrees bool
-	whole      bool // nothing is left out
+	tips       bool // as Config.Tips
 }
 
 // ways serves a repository over every transport.
@@ -90,7 +90,7 @@ func (l *logs) logger() *slog.Logger {
 
 func openAt(t testing.TB, dir string, w way) *Mirror {
 	t.Helper()
-	m, err := Open(Config{URL: w.url, Dir: dir, Auth: w.auth, Whole: w.whole, Log: (&logs{}).logger()})
+	m, err := Open(Config{URL: w.url, Dir: dir, Auth: w.auth, Tips: w.tips, Log: (&logs{}).logger()})
 	require.NoError(t, err)
 	if w.leaveTrees {
 		m.LeaveTrees()

@@ -29,8 +29,8 @@ type Config struct {
 	// Silence is how long the server may be silent before it is given up; DefaultSilence when zero. A conversation as a whole may take
 	// thirty times as long.
 	Silence time.Duration
-	// Whole says that all is to be read: nothing is left on the server.
-	Whole bool
+	// Tips says that each fetch asks for the tip of a ref alone, without blobs where the server allows it: for refs without history.
+	Tips bool
 	// Log is where a mirror that is filled anew is reported. Required.
 	Log *slog.Logger
 }
@@ -49,7 +49,7 @@ type Mirror struct {
 	dir    string
 	url    string // without credentials
 	log    *slog.Logger
-	whole  bool
+	tips   bool
 	remote remote
 	watch  *watch
 	store  *store
@@ -98,7 +98,7 @@ func Open(cfg Config) (*Mirror, error) {
 		return nil, err
 	}
 	m := &Mirror{
-		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), whole: cfg.Whole, remote: remote, watch: w,
+		dir: cfg.Dir, url: addr.display, log: cfg.Log.With("repository", addr.display), tips: cfg.Tips, remote: remote, watch: w,
 		turn: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if err := m.acquire(); err != nil {
@@ -136,9 +136,6 @@ func (m *Mirror) load() error {
 	if errors.Is(err, errForeign) {
 		return err
 	}
-	if err == nil && m.whole && state.left != "" {
-		err = errors.New("it has not got all that is to be read")
-	}
 	if err != nil && !errors.Is(err, errFresh) {
 		m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", err)
 	}
@@ -175,12 +172,26 @@ func (m *Mirror) checkTip(tip Hash) error {
 // rebuild empties the mirror; the next fetch fills it.
 func (m *Mirror) rebuild(reason error) error {
 	m.log.Warn("mirror cannot be used and is filled anew", "dir", m.dir, "reason", reason)
+	return m.empty()
+}
+
+func (m *Mirror) empty() error {
 	m.state, m.strays, m.widened = newState(), 0, false
 	m.filled.Add(1)
 	return m.store.reset(func() error {
 		m.store.partial = false
 		return createLayout(m.dir, m.url)
 	})
+}
+
+// Empty drops all that the mirror has; the next fetch fills it.
+func (m *Mirror) Empty(ctx context.Context) error {
+	_, give, err := m.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer give()
+	return m.empty()
 }
 
 // Keep says whether what comes from now on is about to be read: then it is kept in memory, within bounds, until Forget or the next Keep.

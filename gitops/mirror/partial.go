@@ -21,9 +21,12 @@ import (
 // trees are known from an earlier run, they are left out as well: see LeaveTrees.
 
 // filterFor is what to leave out of a branch's snapshot or history; "" where nothing can be. Other refs are small, and their blobs are
-// all read.
+// all read, unless the mirror is one of tips alone.
 func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
-	if m.whole || m.refusals >= maxRefusals || m.isWhole() || !strings.HasPrefix(refOf(branch), branchPrefix) || !caps.Supports(capability.Filter) {
+	if m.refusals >= maxRefusals || !caps.Supports(capability.Filter) {
+		return ""
+	}
+	if !m.tips && (m.isWhole() || !strings.HasPrefix(refOf(branch), branchPrefix)) {
 		return ""
 	}
 	// Over HTTP, a server does not know which refs it named a moment before, and gives whatever is below one of them.

@@ -190,7 +190,7 @@ func TestPartialOnlyWhereBlobsCanBeHad(t *testing.T) {
 		"no filter":                  {name: "http"},
 		"blobs cannot be asked for":  {name: "ssh", filter: []string{"allowFilter"}},
 		"a ref beside the branches":  {name: "http", filter: []string{"allowFilter"}},
-		"all is to be read":          {name: "http", filter: []string{"allowFilter"}, whole: true},
+		"a filter, tips alone":       {name: "http", filter: []string{"allowFilter"}, tips: true},
 		"a filter and single blobs":  {name: "ssh", filter: []string{"allowFilter", "allowReachableSHA1InWant"}},
 		"a filter and any object":    {name: "ssh", filter: []string{"allowFilter", "allowAnySHA1InWant"}},
 		"a filter, without a memory": {name: "http", filter: []string{"allowFilter"}},
@@ -210,7 +210,7 @@ func TestPartialOnlyWhereBlobsCanBeHad(t *testing.T) {
 			for _, each := range ways(t, r) {
 				if each.name == w.name {
 					at = each
-					at.whole = w.whole
+					at.tips = w.tips
 				}
 			}
 			m := openMirror(t, at)
@@ -287,17 +287,29 @@ func TestPartialIsGivenUp(t *testing.T) {
 	require.False(t, m.store.isPartial(), "what is whole stays whole")
 }
 
-// A mirror of which all is to be read is filled anew where an earlier program left something on the server.
-func TestWholeInPlaceOfPartial(t *testing.T) {
+// A mirror of tips fetches a ref that was replaced without the files that stayed.
+func TestTipsAlone(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: first})
-	dir := t.TempDir()
-	m, url, _ := partialOf(t, r, dir)
-	fetch(t, m, "main")
-	require.True(t, m.store.isPartial())
-	require.NoError(t, m.Close())
-	m = openAt(t, dir, way{url: url, whole: true})
-	tip := fetch(t, m, "main")
-	require.False(t, m.store.isPartial())
-	require.Empty(t, m.store.lacking(blobsOf(t, m, tip.Tree, "")))
+	r.Git("config", "uploadpack.allowFilter", "true")
+	const ref = "refs/rampart/decisions/2026-11"
+	replace := func(files map[string]string) {
+		r.Git("update-ref", ref, r.Commit(gittest.Commit{Branch: "apart", Parent: "none", Write: files}))
+		r.Git("update-ref", "-d", "refs/heads/apart")
+	}
+	replace(map[string]string{"a": "1"})
+	m := openMirror(t, way{url: gittest.ServeHTTP(t, r, gittest.HTTPConfig{}).URL, tips: true})
+	fetch(t, m, ref)
+	replace(map[string]string{"a": "1", "b": "2"})
+	tip := fetch(t, m, ref)
+	blobs := blobsOf(t, m, tip.Tree, "")
+	require.Len(t, m.store.lacking(blobs), 2)
+	require.NoError(t, m.Bring(t.Context(), blobs[:1]))
+	require.Len(t, m.store.lacking(blobs), 1)
+	there, err := m.Branches(t.Context(), "refs/rampart/")
+	require.NoError(t, err)
+	require.Equal(t, map[string]Hash{ref: tip.Commit}, there)
+
+	require.NoError(t, m.Empty(t.Context()))
+	require.Len(t, m.store.lacking(blobs), 2)
+	require.Equal(t, tip.Commit, fetch(t, m, ref).Commit)
 }

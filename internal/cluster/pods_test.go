@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -19,7 +19,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // known is a namespace with objects, as a Reader keeps them.
 func known(t *testing.T, documents string) *namespace {
 	t.Helper()
-	masker, err := decisions.NewMasker()
+	masker, err := mask.New()
 	require.NoError(t, err)
 	r := &Reader{masker: masker}
 	n := &namespace{name: "shop"}

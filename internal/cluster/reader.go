@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/outgoing"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -27,7 +27,7 @@ const maxText = 200
 // Reader reads why pods do not run.
 type Reader struct {
 	client dynamic.Interface
-	masker *decisions.Masker
+	masker *mask.Masker
 	now    func() time.Time
 	// stop ends what watches, and all is done when that has ended.
 	ctx  context.Context //nolint:containedctx // of the watches, which outlive the question that began them
@@ -54,7 +54,7 @@ func OpenReader(cfg Config, now func() time.Time) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	masker, err := decisions.NewMasker()
+	masker, err := mask.New()
 	if err != nil {
 		return nil, err
 	}

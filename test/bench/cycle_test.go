@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/internal/decisionlog"
-	"github.com/rampart-gitops/rampart/internal/decisions"
+	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -93,10 +93,10 @@ func BenchmarkCycleNoChange1000(b *testing.B) {
 func BenchmarkCycleNoChange1000Recorded(b *testing.B) {
 	x := newBench(b, deployments)
 	r := x.bot(b)
-	masker, err := decisions.NewMasker()
+	masker, err := mask.New()
 	require.NoError(b, err)
 	var lines atomic.Int64
-	log, err := decisionlog.New(decisionlog.Config{Masker: masker, Lines: countLines{&lines}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	log, err := auditlog.New(auditlog.Config{Masker: masker, Lines: countLines{&lines}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Document: func(d *reconcile.Decision) (json.RawMessage, error) {
 			document, err := policy.NewDocument(plan.Judged(d.Snapshot), d.Proposal)
 			if err != nil {

@@ -1,0 +1,275 @@
+package auditlog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/mirror"
+)
+
+// Archive is where segments are: refs named by month, each with a list of files. It is used by one goroutine at a time.
+type Archive interface {
+	Names(ctx context.Context) ([]string, error)
+	Folder(ctx context.Context, name string) (gitops.Folder, error)
+	Files(ctx context.Context, files []mirror.Entry) ([][]byte, error)
+}
+
+var (
+	_ Archive = (*gitops.Archive)(nil)
+	_ Archive = (*gitops.CloneArchive)(nil)
+)
+
+// Filter says which decisions are wanted. Its zero value wants all.
+type Filter struct {
+	// Deployment as namespace/name; "" is any.
+	Deployment string
+	// Since and Until bound the time: Since is included, Until is not. Zero: no bound.
+	Since, Until time.Time
+}
+
+// wants reports whether a time is within the bounds.
+func (f Filter) wants(at time.Time) bool {
+	return (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until))
+}
+
+// overlaps reports whether some time from first to last is within the bounds.
+func (f Filter) overlaps(first, last time.Time) bool {
+	return (f.Since.IsZero() || !last.Before(f.Since)) && (f.Until.IsZero() || first.Before(f.Until))
+}
+
+// Query says which decisions to read, and how.
+type Query struct {
+	Filter
+	// NewestFirst gives the last recorded decision first, else the first.
+	NewestFirst bool
+	// LatestOnly gives, with NewestFirst, only the newest of each worker deployment in each environment.
+	LatestOnly bool
+}
+
+// NotKeptError says that decisions cannot be kept or read until a person does something about it. Nothing was written.
+type NotKeptError struct {
+	Ref string
+	// Advice is what a person can do.
+	Advice string
+	Err    error
+}
+
+func (e *NotKeptError) Error() string {
+	return fmt.Sprintf("decisions cannot be kept on %s: %v (%s)", e.Ref, e.Err, e.Advice)
+}
+
+// Unwrap gives the cause.
+func (e *NotKeptError) Unwrap() error { return e.Err }
+
+// Lasting says that trying again soon is of no use.
+func (e *NotKeptError) Lasting() bool { return true }
+
+// foreign says that a ref holds something else.
+func foreign(ref string, err error) error {
+	return &NotKeptError{Ref: ref, Err: err, Advice: "look at it with git ls-tree; then delete it with " +
+		"git push origin --delete " + ref + ", or choose another with --decision-ref"}
+}
+
+// Read gives the decisions on the refs below a name that the query asks for. It goes back no further than the caller
+// and the query want, and reads some segments ahead. A repository without such refs has none. Errors: *NotKeptError
+// where a ref holds something else, those of the archive. An error is the last thing that is given.
+func Read(ctx context.Context, archive Archive, ref string, q Query) iter.Seq2[Decision, error] {
+	return func(yield func(Decision, error) bool) {
+		seen, restored := map[string]bool{}, restorer{}
+		for records, err := range ahead(ctx, reader{archive, ref, q}) {
+			if err != nil {
+				yield(Decision{}, err)
+				return
+			}
+			if q.NewestFirst {
+				slices.Reverse(records)
+			}
+			for _, r := range records {
+				if !q.wants(r.at) || q.LatestOnly && seen[r.about] {
+					continue
+				}
+				seen[r.about] = q.LatestOnly
+				d, err := restored.decision(r)
+				if err != nil {
+					err = foreign(ref, err)
+				}
+				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reader reads segments.
+type reader struct {
+	archive Archive
+	ref     string
+	query   Query
+}
+
+// file is a segment that was not unpacked.
+type file struct {
+	ref, name string
+	data      []byte
+}
+
+// unpack reads the records of a segment.
+func (f file) unpack(deployment string) ([]record, error) {
+	records, err := unpack(f.data, deployment)
+	if err != nil {
+		return nil, foreign(f.ref, fmt.Errorf("read segment %s: %w", f.name, err))
+	}
+	return records, nil
+}
+
+// maxFetched is how many segments are fetched at once.
+const maxFetched = 16
+
+// files gives segment after segment, in the order that is asked for.
+func (r reader) files(ctx context.Context) iter.Seq2[file, error] {
+	return func(yield func(file, error) bool) {
+		months, err := r.months(ctx)
+		if err != nil {
+			yield(file{}, err)
+			return
+		}
+		fetch := 1 // who wants the newest alone needs no more
+		for _, month := range months {
+			entries, err := r.segments(ctx, month)
+			if err != nil {
+				yield(file{}, err)
+				return
+			}
+			for len(entries) > 0 {
+				n := min(fetch, len(entries))
+				fetch = min(2*fetch, maxFetched)
+				data, err := r.archive.Files(ctx, entries[:n])
+				if err != nil {
+					yield(file{}, err)
+					return
+				}
+				for i, e := range entries[:n] {
+					if !yield(file{r.ref + "/" + month, e.Name, data[i]}, nil) {
+						return
+					}
+				}
+				entries = entries[n:]
+			}
+		}
+	}
+}
+
+// months are the names of the refs that the query reaches.
+func (r reader) months(ctx context.Context) ([]string, error) {
+	names, err := r.archive.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range names {
+		if first, err := time.Parse(monthly, name); err == nil && r.query.overlaps(first, first.AddDate(0, 1, 0)) {
+			out = append(out, name)
+		}
+	}
+	if r.query.NewestFirst {
+		slices.Reverse(out)
+	}
+	return out, nil
+}
+
+// segments are those of a month that the query reaches.
+func (r reader) segments(ctx context.Context, month string) ([]mirror.Entry, error) {
+	folder, err := r.archive.Folder(ctx, month)
+	if err != nil {
+		return nil, err
+	}
+	names, err := segmentsOf(folder)
+	if err != nil {
+		return nil, foreign(r.ref+"/"+month, err)
+	}
+	var out []mirror.Entry
+	for i, s := range names {
+		if r.query.overlaps(s.first, s.last) {
+			out = append(out, folder.Files[i])
+		}
+	}
+	if r.query.NewestFirst {
+		slices.Reverse(out)
+	}
+	return out, nil
+}
+
+// segmentsOf reads the names of a folder's files, which are to be segments and nothing else.
+func segmentsOf(f gitops.Folder) ([]segmentName, error) {
+	var out []segmentName
+	for _, e := range f.Files {
+		s, err := parseSegmentName(e.Name)
+		if err == nil && e.Mode != mirror.ModeFile {
+			err = fmt.Errorf("%q is not a regular file", e.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("commit %s: %w", f.Commit, err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// unpacked are the records of a segment.
+type unpacked struct {
+	records []record
+	err     error
+}
+
+// ahead unpacks as many segments at once as there are processors, and gives them in order. Nothing runs when it
+// returns.
+func ahead(ctx context.Context, r reader) iter.Seq2[[]record, error] {
+	return func(yield func([]record, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		queue := make(chan chan unpacked, runtime.GOMAXPROCS(0))
+		all.Go(func() {
+			defer close(queue)
+			for f, err := range r.files(ctx) {
+				done := make(chan unpacked, 1)
+				select {
+				case queue <- done:
+				case <-ctx.Done():
+					return
+				}
+				if err != nil {
+					done <- unpacked{err: err}
+					return
+				}
+				all.Go(func() {
+					records, err := f.unpack(r.query.Deployment)
+					done <- unpacked{records, err}
+				})
+			}
+		})
+		for done := range queue {
+			u := <-done
+			if !yield(u.records, u.err) || u.err != nil {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(nil, context.Cause(ctx))
+		}
+	}
+}
+
+// monthly is how the refs of months are named.
+const monthly = "2006-01"
+
+// monthOf is the name of the ref for a time.
+func monthOf(at time.Time) string { return at.UTC().Format(monthly) }

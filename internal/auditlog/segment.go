@@ -1,0 +1,261 @@
+package auditlog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// record is a decision in a segment.
+type record struct {
+	// id of a decision that is to be written.
+	id string
+	// about is subject.String.
+	about string
+	at    time.Time
+	// line is the whole line, without the ID, which is made again from the rest.
+	line *node
+}
+
+// The fields of a line beside those of Decision.
+const (
+	aboutField = "about"
+	patchField = "patch"
+	idField    = "decision_id"
+)
+
+// recordOf makes the record of a decision.
+func recordOf(d *Decision) (record, error) {
+	s, err := d.subject()
+	if err != nil {
+		return record{}, err
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	err = enc.Encode(struct {
+		About string `json:"about"`
+		*Decision
+	}{s.String(), d})
+	if err != nil {
+		return record{}, fmt.Errorf("encode decision %s: %w", d.ID, err)
+	}
+	if text.Len() > maxPushedJSON {
+		return record{}, fmt.Errorf("decision %s has %d bytes: want at most %d", d.ID, text.Len(), maxPushedJSON)
+	}
+	line, err := parseNode(text.Bytes())
+	if err != nil {
+		return record{}, err
+	}
+	return record{d.ID, s.String(), d.Timestamp, line.with(idField, null)}, nil
+}
+
+// restorer makes decisions of records. It shares what they have in common; BenchmarkDecisionLog takes twice as long without.
+type restorer struct {
+	text   []byte
+	shared map[*node]Decision
+}
+
+// decision reads a record back. An error names the field.
+func (x *restorer) decision(r record) (Decision, error) {
+	d := Decision{Timestamp: r.at}
+	for _, field := range []struct {
+		name string
+		get  func(d *Decision) any
+		set  func(from Decision)
+	}{
+		{"labels", func(d *Decision) any { return &d.Labels }, func(from Decision) { d.Labels = from.Labels }},
+		{"bundles", func(d *Decision) any { return &d.Bundles }, func(from Decision) { d.Bundles = from.Bundles }},
+		{"masked", func(d *Decision) any { return &d.Masked }, func(from Decision) { d.Masked = from.Masked }},
+		{"path", func(d *Decision) any { return &d.Path }, func(from Decision) { d.Path = from.Path }},
+	} {
+		n := r.line.get(field.name)
+		from, ok := x.shared[n]
+		if !ok {
+			if err := n.unmarshal(field.get(&from)); err != nil {
+				return d, fmt.Errorf("decode %s: %w", field.name, err)
+			}
+			if x.shared == nil || len(x.shared) >= maxShared {
+				x.shared = map[*node]Decision{}
+			}
+			x.shared[n] = from
+		}
+		field.set(from)
+	}
+	if err := r.line.get(idField).unmarshal(&d.ID); err != nil {
+		return d, fmt.Errorf("decode %s: %w", idField, err)
+	}
+	d.Input, d.Result = x.json(r.line.get("input")), x.json(r.line.get("result"))
+	if len(d.Input) == 0 {
+		return d, errors.New("it has no input")
+	}
+	if d.ID == "" {
+		d.ID = d.digest()
+	}
+	return d, nil
+}
+
+// maxShared is how many parts of decisions are remembered.
+const maxShared = 1 << 16
+
+// json is the text of a value; nil of none.
+func (x *restorer) json(n *node) json.RawMessage {
+	if n == nil {
+		return nil
+	}
+	x.text = n.appendJSON(x.text[:0])
+	return bytes.Clone(x.text)
+}
+
+// maxUnpacked bounds the lines of one segment, in bytes.
+const maxUnpacked = 256 << 20
+
+// decoder reads segments; it may be used by several goroutines.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
+})
+
+// pack makes a segment of records, and says how many bytes its lines have. The lines about a worker deployment follow each other.
+func pack(records []record) (segment []byte, size int, err error) {
+	records = slices.Clone(records)
+	slices.SortStableFunc(records, func(a, b record) int {
+		return cmp.Or(strings.Compare(a.about, b.about), a.at.Compare(b.at))
+	})
+	var lines []byte
+	for i, r := range records {
+		start := len(lines)
+		lines = r.line.appendJSON(lines)
+		if i > 0 && records[i-1].about == r.about && !bytes.Contains(lines[start:], null.text) {
+			patch := cmp.Or(diff(records[i-1].line, r.line), &node{object: true})
+			patch = patch.with(aboutField, r.line.get(aboutField)).with(patchField, &node{text: []byte("true")})
+			if short := patch.appendJSON(nil); len(short) < len(lines)-start {
+				lines = append(lines[:start], short...)
+			}
+		}
+		lines = append(lines, '\n')
+	}
+	if len(lines) > maxUnpacked {
+		return nil, 0, fmt.Errorf("pack %d decisions: their lines have %d bytes: want at most %d",
+			len(records), len(lines), maxUnpacked)
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, 0, err
+	}
+	return enc.EncodeAll(lines, nil), len(lines), nil
+}
+
+// unpack reads the records of a segment that are about a worker deployment; "" is any. They are in the order of their time.
+// An error names the line.
+func unpack(segment []byte, deployment string) ([]record, error) {
+	dec, err := decoder()
+	if err != nil {
+		return nil, err
+	}
+	lines, err := dec.DecodeAll(segment, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompress it: %w", err)
+	}
+	var out []record
+	var in patcher
+	for n := 1; len(lines) > 0; n++ {
+		line, rest, _ := bytes.Cut(lines, []byte("\n"))
+		lines = rest
+		about, ok := aboutOf(line)
+		if !ok {
+			return nil, fmt.Errorf("line %d: want it to begin with {%q:", n, aboutField)
+		}
+		if deployment != "" && !strings.HasSuffix(about, "/"+deployment) {
+			continue
+		}
+		r, err := in.read(line)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b record) int { return a.at.Compare(b.at) })
+	return out, nil
+}
+
+// aboutOf is what a line of a segment is about, which is its first field.
+func aboutOf(line []byte) (string, bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"`+aboutField+`":"`))
+	about, _, ended := bytes.Cut(rest, []byte(`"`))
+	return string(about), ok && ended
+}
+
+// patcher has the last line.
+type patcher struct{ last record }
+
+// read reads a line: a whole one, or a merge patch to the line before, which is about the same.
+func (p *patcher) read(text []byte) (record, error) {
+	line, err := parseNode(text)
+	if err != nil {
+		return record{}, err
+	}
+	var r record
+	if err := line.get(aboutField).unmarshal(&r.about); err != nil {
+		return record{}, fmt.Errorf("decode %s: %w", aboutField, err)
+	}
+	if line.get(patchField) != nil {
+		if p.last.line == nil || p.last.about != r.about {
+			return record{}, fmt.Errorf("it is a patch, and the line before it is not about %q", r.about)
+		}
+		line = merge(p.last.line, line).with(patchField, null)
+	}
+	r.line = line
+	if err := line.get("timestamp").unmarshal(&r.at); err != nil {
+		return record{}, fmt.Errorf("decode timestamp: %w", err)
+	}
+	p.last = r
+	return r, nil
+}
+
+// segmentName says what is in a segment: its number, the times of its first and last decision, and whether it is open:
+// not merged yet.
+type segmentName struct {
+	number      int
+	first, last time.Time
+	open        bool
+}
+
+var segmentNames = regexp.MustCompile(`^(\d{6})-(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)(\.open)?\.jsonl\.zst$`)
+
+// instant is how the names of segments have times.
+const instant = "20060102T150405Z"
+
+func (s segmentName) String() string {
+	suffix := ""
+	if s.open {
+		suffix = ".open"
+	}
+	first, last := s.first.UTC().Format(instant), s.last.UTC().Format(instant)
+	return fmt.Sprintf("%06d-%s-%s%s.jsonl.zst", s.number, first, last, suffix)
+}
+
+func parseSegmentName(name string) (s segmentName, err error) {
+	parts := segmentNames.FindStringSubmatch(name)
+	if parts == nil {
+		return s, fmt.Errorf("%q is not the name of a segment, such as %q", name,
+			segmentName{number: 17, first: time.Unix(1793534400, 0), last: time.Unix(1793535300, 0)})
+	}
+	if _, err := fmt.Sscanf(parts[1], "%d", &s.number); err != nil {
+		return s, err
+	}
+	if s.first, err = time.Parse(instant, parts[2]); err != nil {
+		return s, err
+	}
+	s.last, err = time.Parse(instant, parts[3])
+	s.open = parts[4] != ""
+	return s, err
+}
