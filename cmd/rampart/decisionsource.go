@@ -115,7 +115,7 @@ func (l decisionLines) each(ctx context.Context, f auditlog.Filter, yield func(a
 
 // wanted reports whether a filter wants a decision.
 func wanted(d auditlog.Decision, f auditlog.Filter) (bool, error) {
-	if !f.Since.IsZero() && d.Timestamp.Before(f.Since) || !f.Until.IsZero() && !d.Timestamp.Before(f.Until) {
+	if !f.Wants(d.Timestamp) {
 		return false, nil
 	}
 	name, err := d.Deployment()

@@ -72,7 +72,7 @@ func templateWarning(s specs, t rollout.ResourceTemplate, field, message string)
 	return v1alpha1.Problem{Severity: v1alpha1.Warning, File: s.show(t.Path), Path: field, Message: t.Name + ": " + message}
 }
 
-// wave is the sync wave of an object: 0 without one, and where it is no number, as for ArgoCD.
+// wave is the sync wave of an object: 0 where it has none or it cannot be parsed, as for ArgoCD.
 func wave(annotations map[string]string) int {
 	n, err := strconv.Atoi(annotations[syncWave])
 	if err != nil {

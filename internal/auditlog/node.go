@@ -214,7 +214,7 @@ func diff(old, now *node) *node {
 // pairs calls visit with each key of two objects, in order; nil where one has no such member.
 func pairs(a, b []member, visit func(key []byte, a, b *node)) {
 	for len(a) > 0 || len(b) > 0 {
-		order := 0
+		var order int
 		switch {
 		case len(a) == 0:
 			order = 1

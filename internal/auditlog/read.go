@@ -33,8 +33,8 @@ type Filter struct {
 	Since, Until time.Time
 }
 
-// wants reports whether a time is within the bounds.
-func (f Filter) wants(at time.Time) bool {
+// Wants reports whether a time is within the bounds.
+func (f Filter) Wants(at time.Time) bool {
 	return (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until))
 }
 
@@ -91,7 +91,7 @@ func Read(ctx context.Context, archive Archive, ref string, q Query) iter.Seq2[D
 				slices.Reverse(records)
 			}
 			for _, r := range records {
-				if !q.wants(r.at) || q.LatestOnly && seen[r.about] {
+				if !q.Wants(r.at) || q.LatestOnly && seen[r.about] {
 					continue
 				}
 				seen[r.about] = q.LatestOnly

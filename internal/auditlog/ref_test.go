@@ -319,7 +319,7 @@ func TestRefThatHoldsSomethingElse(t *testing.T) {
 		}, "decompress it"},
 		"other lines": {func(t *testing.T) map[string]string {
 			return map[string]string{name: string(compress(t, `{"a": 1}`))}
-		}, `line 1: want it to begin with {"about":`},
+		}, `line 1: want "about" as its first field`},
 		"not JSON": {func(t *testing.T) map[string]string {
 			return map[string]string{name: string(compress(t, `{"about":"prod/shop/cart",`))}
 		}, "line 1: it is not JSON"},

@@ -172,7 +172,7 @@ func unpack(segment []byte, deployment string) ([]record, error) {
 		lines = rest
 		about, ok := aboutOf(line)
 		if !ok {
-			return nil, fmt.Errorf("line %d: want it to begin with {%q:", n, aboutField)
+			return nil, fmt.Errorf("line %d: want %q as its first field", n, aboutField)
 		}
 		if deployment != "" && !strings.HasSuffix(about, "/"+deployment) {
 			continue

@@ -128,8 +128,8 @@ func resetRamp(v *view) (outcome, bool) {
 			return outcome{}, false
 		}
 		a.Cause, a.Bar = rollout.CauseBarred, bar.By
-		a.Reason = fmt.Sprintf("%s was turned back: %s", ramping, bar.Reason)
-		return stalled(rollout.RolledBack, "%s was turned back: %s", ramping, bar.Reason).with(a)
+		a.Reason = fmt.Sprintf("%s was turned back by %s: %s", ramping, bar.By, bar.Reason)
+		return stalled(rollout.RolledBack, "%s", a.Reason).with(a)
 	}
 	if v.leftAlone() {
 		return outcome{}, false
@@ -163,7 +163,7 @@ func rollbackBarred(v *view) (outcome, bool) {
 	if e := v.canTakeBack(back); e.answer != rollout.Yes {
 		return stalled(rollout.RolledBack, "%s was turned back (%s), but %s", v.target.BuildID, bar.Reason, e.why), true
 	}
-	return stalled(rollout.RolledBack, "%s was turned back: %s", v.target.BuildID, bar.Reason).with(
+	return stalled(rollout.RolledBack, "%s was turned back by %s: %s", v.target.BuildID, bar.By, bar.Reason).with(
 		v.rollback(back, rollout.CauseBarred, bar.Reason))
 }
 

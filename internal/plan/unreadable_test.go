@@ -26,8 +26,8 @@ func TestUnreadableRecordLowers(t *testing.T) {
 		lower []string
 		says  string
 	}{
-		{name: "a bar, in mid-ramp", given: all(rampsAt(10, time.Minute), barsBuild("v2")), lower: []string{"ClearRamp  0"}, says: "v2 was turned back: too many failures"},
-		{name: "a mark, in mid-ramp", given: all(rampsAt(10, time.Minute), func(g *given) { g.listed("v2").TurnedBack = "1 errors" }), lower: []string{"ClearRamp  0"}, says: "v2 was turned back: errors"},
+		{name: "a bar, in mid-ramp", given: all(rampsAt(10, time.Minute), barsBuild("v2")), lower: []string{"ClearRamp  0"}, says: "v2 was turned back by canary: too many failures"},
+		{name: "a mark, in mid-ramp", given: all(rampsAt(10, time.Minute), func(g *given) { g.listed("v2").TurnedBack = "1 errors" }), lower: []string{"ClearRamp  0"}, says: "v2 was turned back by " + ByMark + ": errors"},
 		{name: "a spec that was reverted, in mid-ramp", given: all(rampsAt(10, time.Minute), wants("v1")), lower: []string{"ClearRamp  0"}, says: "the spec asks for v1, not for v2"},
 		{name: "a spec that was reverted", given: all(promoted(10*time.Minute), wants("v1")), lower: []string{"SetCurrent v1 0"}, says: "the spec asks for v1 again"},
 		{name: "policy, in mid-ramp", given: rampsAt(10, time.Minute), judge: turnsBack, lower: []string{"ClearRamp  0"}, says: "says so"},

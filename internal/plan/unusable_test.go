@@ -116,15 +116,15 @@ func TestUnusableLowers(t *testing.T) {
 		bars  []string
 		hold  string
 	}{
-		{name: "a bar, in mid-ramp", given: all(rampsAt(10, time.Minute), barsBuild("v2")), lower: []string{"ClearRamp  0"}, says: "v2 was turned back: too many failures", bars: []string{"v2 canary"}},
+		{name: "a bar, in mid-ramp", given: all(rampsAt(10, time.Minute), barsBuild("v2")), lower: []string{"ClearRamp  0"}, says: "v2 was turned back by canary: too many failures", bars: []string{"v2 canary"}},
 		{name: "a mark, in mid-ramp", given: all(rampsAt(10, time.Minute), func(g *given) { g.listed("v2").TurnedBack = "1 errors" }), lower: []string{"ClearRamp  0"},
-			says: "v2 was turned back: errors", bars: []string{"v2 " + ByMark}},
+			says: "v2 was turned back by " + ByMark + ": errors", bars: []string{"v2 " + ByMark}},
 		{name: "a ramp to what is not asked for", given: all(rampsAt(10, time.Minute), wants("v1")), lower: []string{"ClearRamp  0"}, says: "the spec asks for v1, not for v2"},
 		{name: "policy, in mid-ramp", given: rampsAt(10, time.Minute), judge: turnsBack, lower: []string{"ClearRamp  0"},
 			says: "v2 was turned back by some.rule: says so", bars: []string{"v2 some.rule"}},
 		{name: "policy, of a current version", given: promoted(10 * time.Minute), judge: turnsBack, lower: []string{"SetCurrent v1 0"},
 			says: "v2 was turned back by some.rule: says so", bars: []string{"v2 some.rule"}},
-		{name: "a bar of a current version", given: all(promoted(5*time.Hour), barsBuild("v2")), lower: []string{"SetCurrent v1 0"}, says: "v2 was turned back: too many failures",
+		{name: "a bar of a current version", given: all(promoted(5*time.Hour), barsBuild("v2")), lower: []string{"SetCurrent v1 0"}, says: "v2 was turned back by canary: too many failures",
 			bars: []string{"v2 canary"}},
 		{name: "a spec that was reverted before", given: all(promoted(10*time.Minute), wants("v1")), lower: []string{"SetCurrent v1 0"}, says: "the spec asks for v1 again"},
 		{name: "a step's gate", given: all(rampsAt(10, time.Minute), stepGate(1, v1alpha1.GateRollback), stepGateIs(1, rollout.GateFailed)), lower: []string{"ClearRamp  0"},

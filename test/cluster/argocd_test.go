@@ -213,9 +213,11 @@ func (d *delivery) terminates() {
 		if now := running(); now != sync && !strings.HasPrefix(now, "Terminating ") {
 			return nil
 		}
-		d.server.Kubectl(d.t, "", "patch", "-n", "argocd", "application", "workers-prod", "--type=merge", "-p",
-			`{"status": {"operationState": {"phase": "Terminating"}}}`)
-		return errors.New("the sync goes on")
+		// Only a sync that runs: nobody would end one that is over, and is said to be terminating.
+		_, err := d.server.kubectl(d.t, "", "patch", "-n", "argocd", "application", "workers-prod", "--type=json", "-p",
+			`[{"op": "test", "path": "/status/operationState/phase", "value": "Running"},
+			  {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"}]`)
+		return errors.Join(errors.New("the sync goes on"), err)
 	})
 }
 

@@ -40,6 +40,7 @@ type PodsStatus struct {
 
 // LeftBehind is a version whose workers poll though they should have stopped.
 type LeftBehind struct {
+	// BuildID of the version.
 	BuildID string `json:"buildID"`
 	// Deployment is the Kubernetes Deployment's name.
 	Deployment string `json:"deployment"`
