@@ -12,9 +12,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// allows is a policy that holds nothing.
+type allows = Judge
+
 // frozen is a policy whose answer another one takes the place of while a group is late.
 type frozen struct {
-	*spread
+	allows
 	digest string
 	hold   bool
 }
@@ -22,7 +25,7 @@ type frozen struct {
 func (f *frozen) Digest() string { return f.digest }
 
 func (f *frozen) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
-	v := f.spread.Judge(ctx, s, p)
+	v := f.allows.Judge(ctx, s, p)
 	for _, a := range p.Actions {
 		if f.hold && a.Raises() {
 			v.Actions[a.ID] = rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{{Package: "acme", Rule: "acme.freeze",
@@ -32,53 +35,45 @@ func (f *frozen) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 	return v
 }
 
-// raised are the routing calls that raise.
-type raised struct {
-	Router
-	calls []string
+// delayed is an Observer that answers after a delay.
+type delayed struct {
+	Observer
+	delay time.Duration
 }
 
-func (r *raised) Raise(_ context.Context, on Subject, _ rollout.RoutingCall) error {
-	r.calls = append(r.calls, on.Deployment.Name)
-	return nil
+func (d *delayed) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
+	time.Sleep(d.delay)
+	return d.Observer.Observe(ctx, conn, ask)
 }
 
 // What a late group decided is judged by the policies of when it is committed: a freeze that came meanwhile holds it.
 func TestFreezeThatComesWhileAGroupIsLate(t *testing.T) {
 	for _, freeze := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSpread(t, "slow")
-			s.delays["slow"] = 4 * time.Second
-			s.observed[s.name(0)] = rollout.RoutingConfig{} // a first version, whose workers poll
-			f := &frozen{spread: s, digest: "before"}
-			r := s.reconciler()
-			calls := &raised{Router: r.Router}
-			r.Router, r.JudgeFor = calls, func(rollout.EnvironmentWorld) Judge { return f }
-			r.Observer = polled{s}
-			_, err := r.Cycle(t.Context())
-			require.NoError(t, err)
-			require.Empty(t, calls.calls)
+			c := newCrowd(t, "a")
+			c.now = time.Now()
+			r := c.reconciler()
+			r.Groups = DefaultGroupLimits()
+			f, o := &frozen{allows: r.JudgeFor(rollout.EnvironmentWorld{}), digest: "before"}, &delayed{Observer: r.Observer}
+			r.Observer, r.JudgeFor = o, func(rollout.EnvironmentWorld) Judge { return f }
+			c.once(r)
+			o.delay = 4 * time.Second // for each of two questions
+			require.Empty(t, c.once(r).Decisions, "it is late")
+			require.Empty(t, c.calls)
 			if freeze {
 				f.digest, f.hold = "after", true
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			_, err = r.Cycle(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, !freeze, len(calls.calls) > 0)
+			c.once(r)
+			if freeze {
+				require.Empty(t, c.calls)
+			} else {
+				require.Equal(t, []string{"a SetRamp"}, c.calls)
+			}
 			r.Close()
 		})
 	}
-}
-
-// polled is a spread in which the target has workers.
-type polled struct{ *spread }
-
-func (p polled) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
-	o := p.spread.Observe(ctx, conn, ask)
-	o.Versions = []rollout.VersionObservation{{BuildID: p.target(), QueuesKnown: rollout.Yes, Queues: []rollout.TaskQueue{{Name: "q",
-		Type: rollout.QueueWorkflow, Unversioned: rollout.No, Pollers: rollout.Pollers{Known: true, Count: 1, LastAccess: time.Now()}}}}}
-	return o
 }
 
 // What takes traffic back has time of its own, however long it took to observe.

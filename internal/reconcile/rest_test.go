@@ -25,7 +25,7 @@ func (c *completer) Forget()                  { c.forgot, c.last = c.forgot+1, "
 // Memory is given back after the first cycles and after large ones, and not in between: each time costs a collection.
 func TestRest(t *testing.T) {
 	var c completer
-	r := Reconciler{Prefetcher: &c}
+	r := Reconciler{Planner: &Planner{}, Prefetcher: &c}
 	collections := func(done Report) uint32 {
 		var before, after runtime.MemStats
 		was := c
