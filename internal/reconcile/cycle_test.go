@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -260,26 +261,28 @@ func TestBusyServerIsNoFailure(t *testing.T) {
 }
 
 func TestMovingBranch(t *testing.T) {
-	s := newScene(t)
-	s.moved = 2
-	require.Len(t, s.once(s.reconciler()).Commits, 1, "it starts over")
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.moved = 2
+		require.Len(t, s.once(s.reconciler()).Commits, 1, "it starts over")
 
-	s = newScene(t)
-	s.moved = MaxTries + 1
-	_, err := s.reconciler().Cycle(t.Context())
-	require.ErrorIs(t, err, rollout.ErrMoved)
-	require.Empty(t, s.commits)
+		s = newScene(t)
+		s.moved = MaxTries + 1
+		_, err := s.reconciler().Cycle(t.Context())
+		require.ErrorIs(t, err, rollout.ErrMoved)
+		require.Empty(t, s.commits)
 
-	// Who gives up says what was in the way.
-	s = newScene(t)
-	r, tries := s.reconciler(), 0
-	r.Committer = commits(func(context.Context, rollout.Commit) (string, error) {
-		tries++
-		s.world.Environments[0].Base = fmt.Sprint("theirs-", tries/2)
-		return "", rollout.ErrMoved
+		// Who gives up says what was in the way.
+		s = newScene(t)
+		r, tries := s.reconciler(), 0
+		r.Committer = commits(func(context.Context, rollout.Commit) (string, error) {
+			tries++
+			s.world.Environments[0].Base = fmt.Sprint("theirs-", tries/2)
+			return "", rollout.ErrMoved
+		})
+		_, err = r.Cycle(t.Context())
+		require.ErrorContains(t, err, "gave up after 8 attempts: the branch kept moving (tips seen: base, theirs-0, theirs-1, theirs-2, theirs-3): ")
 	})
-	_, err = r.Cycle(t.Context())
-	require.ErrorContains(t, err, "gave up after 8 attempts: the branch kept moving (tips seen: base, theirs-0, theirs-1, theirs-2, theirs-3): ")
 }
 
 // With the repository away, what raises waits and what lowers does not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -57,20 +58,22 @@ func TestDecisionsAreHandedOver(t *testing.T) {
 
 // A cycle that starts over hands over what it decided at last.
 func TestDecisionsOfAMovingBranch(t *testing.T) {
-	s := newScene(t)
-	s.moved = 2
-	r := s.reconciler()
-	m := logged(s, r)
-	s.once(r)
-	require.Len(t, m.last(), 1)
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.moved = 2
+		r := s.reconciler()
+		m := logged(s, r)
+		s.once(r)
+		require.Len(t, m.last(), 1)
 
-	s = newScene(t)
-	s.moved = MaxTries + 1
-	r = s.reconciler()
-	m = logged(s, r)
-	_, err := r.Cycle(t.Context())
-	require.Error(t, err)
-	require.Empty(t, m.cycles, "nothing came of it")
+		s = newScene(t)
+		s.moved = MaxTries + 1
+		r = s.reconciler()
+		m = logged(s, r)
+		_, err := r.Cycle(t.Context())
+		require.Error(t, err)
+		require.Empty(t, m.cycles, "nothing came of it")
+	})
 }
 
 // What was lowered is recorded though the repository is away.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,19 +13,21 @@ import (
 
 // A branch that moves again and again costs no more questions, and what was lowered in between is looked at anew.
 func TestTriesAskTemporalOnce(t *testing.T) {
-	s := newScene(t)
-	r := s.reconciler()
-	asked := &asking{Observer: s}
-	r.Observer = asked
-	s.moved = 5
-	require.Len(t, s.once(r).Commits, 1)
-	first := asked.times
-	s2 := newScene(t)
-	r = s2.reconciler()
-	once := &asking{Observer: s2}
-	r.Observer = once
-	s2.once(r)
-	require.Equal(t, once.times, first, "as often as without")
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		r := s.reconciler()
+		asked := &asking{Observer: s}
+		r.Observer = asked
+		s.moved = 5
+		require.Len(t, s.once(r).Commits, 1)
+		first := asked.times
+		s2 := newScene(t)
+		r = s2.reconciler()
+		once := &asking{Observer: s2}
+		r.Observer = once
+		s2.once(r)
+		require.Equal(t, once.times, first, "as often as without")
+	})
 }
 
 type asking struct {
