@@ -243,10 +243,12 @@ func (r *Reconciler) collect(environment string, raises bool) batch {
 		}
 		r.dissolve(g)
 		b.groups = append(b.groups, g)
+		if delete(r.running.slow, key); r.Groups.Wait > 0 && g.took > r.Groups.Wait {
+			r.running.slow[key] = true
+		}
 		if g.raises {
 			continue
 		}
-		r.running.slow[key] = r.Groups.Wait > 0 && g.took > r.Groups.Wait
 		maps.Copy(b.waiting, g.waiting)
 		if g.blind && !g.env.Unrecorded { // decided without the repository: it lowered, and the rest is decided again
 			g.report.more(r.Now())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -98,6 +99,15 @@ func (a *absence) noteSet(d *Decision, call rollout.RoutingCall, failed error) {
 		return
 	}
 	a.seen[keyOf(d)] = seenRouting{routing: now, set: true}
+}
+
+// forget drops worker deployments that are gone. there is how many there are.
+func (a *absence) forget(gone func(steadyKey) bool, there int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.seen) > there {
+		maps.DeleteFunc(a.seen, func(key steadyKey, _ seenRouting) bool { return gone(key) })
+	}
 }
 
 func keyOf(d *Decision) steadyKey { return keyOfSnapshot(d.Snapshot) }

@@ -42,7 +42,7 @@ type Reconciler struct {
 
 	// resync has the worker deployments that are at rest, and those that wait for their turn.
 	resync resync
-	// running are the groups that are still at work.
+	// running are the groups at work, the late ones of earlier cycles too.
 	running running
 	// absence is what lowering without the repository needs to know.
 	absence absence
@@ -61,37 +61,43 @@ type Reconciler struct {
 // MaxTries bounds how often a cycle starts over while others push to the branch.
 const MaxTries = 8
 
-// Cycle runs one cycle. The bot runs one every --interval, when a webhook arrives, and when a decision is due.
+// Cycle runs one cycle. The bot runs one every --interval, when a webhook arrives, when a decision is due, and at once where
+// the last one left something over.
 //
 // A *worker deployment* is Temporal's: the versions of one worker, each with its Kubernetes Deployment. Its spec, the
 // record of what the bot decided (routing.yaml), its manifests and status are in Git. An *environment* is a set of specs
-// and the folder of a branch that the bot writes them to. To *lower* is a rollback, or any other step that takes new
-// traffic away from a version; to *raise* is a ramp or a promotion.
+// and the folder of a branch that the bot writes them to. To *lower* is to give traffic back to a version that had it
+// before: a rollback, or the end of a ramp. To *raise* is to give a version more than it had: a ramp or a promotion.
 //
 // The five stages, each in a file of its name:
 //
-//   - survey reads the branch: which worker deployments there are, and by which files.
+//   - survey reads the branch's tip: which worker deployments there are, and by which files.
 //   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time came, or
 //     they are in the middle of a rollout. It groups them by environment and Temporal namespace.
-//   - assess observes Temporal, metrics and pods, and decides, each group beside the others. It lowers traffic at once.
+//   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, each group beside the
+//     others. It lowers traffic at once.
 //   - commit writes record, manifests and status, with one commit for each environment.
 //   - raise moves traffic up.
 //
-// Lowering comes before the commit: traffic goes back to a version that had it before, which Git still runs, and a broken
-// build must not keep its traffic while Git is slow. Raising comes after the commit, so that no version gets more traffic
-// than Git shows. Where a raise does not follow its commit, because a call failed or the facts grew too old, Git is ahead,
-// and the next cycle decides it again.
+// Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
+// build must not keep its traffic while Git is slow. Where the commit then fails, the next cycle sees in Temporal that
+// traffic was lowered, by a mark that the lowering left there, and records it. Raising comes after the commit, so that
+// traffic never rises to what Git does not show. Where a raise does not follow its commit, because a call failed or what
+// was observed grew too old, Git is ahead, and the next cycle decides it again.
 //
-// A cycle waits a bounded time for its groups. A group whose Temporal namespace hangs goes on without it: it lowers traffic
-// by itself, and a later cycle commits and raises what it decided. Raises are waited for in the same way.
+// A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls of a
+// Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group stays at
+// work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided. Until then its
+// worker deployments are in no other group.
 //
-// While the repository is away, survey lowers traffic by what was read last, and fails.
+// While the repository cannot be read, survey fails, and has traffic lowered by what was read last.
 //
 // A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot. A condition for a raise belongs
 // into the decision, before the commit: into internal/plan, or a policy. Raise itself only asks whether what was decided
 // is still fresh.
 //
-// The error is about the repository or whole environments; failures of single worker deployments are in the Report.
+// The error is about the repository, files that could not be read, or whole environments. Failures of single worker
+// deployments are in the Report.
 func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 	report := newReport()
 	defer func() { r.end(ctx, &report) }() // the decision log, and failures for the next statuses
@@ -120,7 +126,7 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 // hold go on; the others are made again in the next cycle.
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
 	report.merge(b, r)
-	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, and the rest waits
+	if r.pauses.has(b.environment, r.Now()) { // it failed: traffic was lowered, and the rest is decided again after a pause
 		report.note(b.decisions...)
 		return tip, nil
 	}

@@ -20,7 +20,7 @@ const DefaultBatchSize = 1000
 // due finds the worker deployments that need a look, loads them, and groups them by environment and Temporal namespace.
 // What cannot be loaded is in the error, and due again in the next cycle.
 func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*group, error) {
-	r.resync.forgetGone(tip.World)
+	r.forgetGone(tip)
 	resting := make([][]*entry, len(tip.World.Environments))
 	due := make([][]*rollout.Known, len(tip.World.Environments))
 	for i, env := range tip.World.Environments {
@@ -36,6 +36,17 @@ func (r *Reconciler) due(ctx context.Context, tip reading, report *Report) ([]*g
 		groups = append(groups, r.group(env, snapshots)...)
 	}
 	return groups, errors.Join(errs...)
+}
+
+// forgetGone drops what is remembered of worker deployments that are not in the repository any more.
+func (r *Reconciler) forgetGone(tip reading) {
+	there := 0
+	for _, env := range tip.World.Environments {
+		there += len(env.Known)
+	}
+	gone := func(key steadyKey) bool { return tip.row(key) == nil }
+	r.resync.forget(gone, there)
+	r.absence.forget(gone, there)
 }
 
 // split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest until

@@ -323,6 +323,13 @@ func TestHangingRaiseHoldsNoOtherUp(t *testing.T) {
 		synctest.Wait()
 		report := c.once(r)
 		require.Contains(t, report.Failures["shop/a"], "raise traffic")
+
 		r.Close()
+		r.Router = c
+		c.once(r)
+		synctest.Wait()
+		c.once(r)
+		require.Contains(t, c.calls, "a SetRamp")
+		require.Empty(t, r.running.slow, "it is waited for again")
 	})
 }

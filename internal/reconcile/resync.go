@@ -114,19 +114,8 @@ func (t *resync) noteKey(key steadyKey, of groupKey) {
 	t.keys[key] = of
 }
 
-// forgetGone drops worker deployments that are not in the world any more.
-func (t *resync) forgetGone(world rollout.World) {
-	of, there := reading{Survey: rollout.Survey{World: world}}, 0
-	for _, env := range world.Environments {
-		there += len(env.Known)
-	}
-	gone := func(key steadyKey) bool {
-		env, ok := of.environment(key.Env)
-		if ok {
-			_, ok = rollout.KnownAt(env.Known, key.Name)
-		}
-		return !ok
-	}
+// forget drops worker deployments that are gone. there is how many there are.
+func (t *resync) forget(gone func(steadyKey) bool, there int) {
 	maps.DeleteFunc(t.waiting, func(key steadyKey, _ time.Time) bool { return gone(key) })
 	if len(t.rows) > there { // else it is not worth a look at all
 		maps.DeleteFunc(t.rows, func(key steadyKey, _ *entry) bool { return gone(key) })

@@ -120,8 +120,8 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	require.Len(t, r.resync.waiting, 2)
 	env := newScene(t).world.Environments[0]
 	env.Known = []*rollout.Known{{Deployment: rollout.Name{Namespace: "shop", Name: "b"}}}
-	r.resync.forgetGone(rollout.World{Environments: []rollout.EnvironmentWorld{env}})
+	r.forgetGone(reading{Survey: rollout.Survey{World: rollout.World{Environments: []rollout.EnvironmentWorld{env}}}})
 	require.Len(t, r.resync.waiting, 1)
-	r.resync.forgetGone(rollout.World{})
+	r.forgetGone(reading{})
 	require.Empty(t, r.resync.waiting)
 }
