@@ -104,7 +104,7 @@ func makeRulebook(cfg bookConfig) *rulebook {
 	b.addErrors("data", err)
 	b.all = b.prepare(s.compile(own, data), documents)
 	b.library = b.all
-	b.lookBehind(configuredRules(cfg.data))
+	b.lookBehind(configuredRules(cfg.data), data)
 	b.kept.timeless = b.all.compiler != nil && !b.all.compiler.Failed() && timeless(b.all.compiler, packageSpec)
 	if len(s.parsed) > 0 {
 		c, err := compileModules(own, data)

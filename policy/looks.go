@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // LooksAt reports whether policies may look at a part of their input, such as git.
@@ -13,18 +15,22 @@ func (e *Engine) LooksAt(part string) bool {
 }
 
 // lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any
-// does. The library's own rule about references counts where it is configured.
-func (b *rulebook) lookBehind(configured map[string]bool) {
+// does. The library's own rule about references counts where it is configured, and that about candidates where its phases
+// have the rollback window.
+func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 	c := b.all.compiler
 	if c == nil || c.Failed() {
 		return
 	}
 	b.looks[References] = configured[ruleReferences]
+	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"), any(string(rollout.PhaseWindow)))
 	for pkg := range contract() {
 		others := slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg)))
 		others = slices.DeleteFunc(others, func(r *ast.Rule) bool { return r.Location != nil && b.ours[r.Location.File] })
-		if anyBehind(c, others, func(r *ast.Rule) bool { return ruleLooksAt(r, References) }) {
-			b.looks[References] = true
+		for part, named := range map[string]string{References: References, rollout.PartWindow: "canary"} {
+			if anyBehind(c, others, func(r *ast.Rule) bool { return ruleLooksAt(r, named) }) {
+				b.looks[part] = true
+			}
 		}
 	}
 	b.looks[keyCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(contract())), func(pkg string) bool {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 func TestLooksAt(t *testing.T) {
@@ -27,6 +29,21 @@ func TestLooksAt(t *testing.T) {
 		require.Equal(t, want, e.LooksAt("git"), text)
 	}
 	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).LooksAt("git"))
+}
+
+// What would be counted in the rollback window is asked for only where a rule judges by it.
+func TestLooksAtTheRollbackWindow(t *testing.T) {
+	e := func(text, phases string) *Engine {
+		return Compile(Config{Floor: []Layer{{Name: "own", Modules: modules("package rampart.rollout\n\nimport data.rampart.library.candidate\n\n" +
+			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n"),
+			Data: []DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {canary: {phases: [" + phases + "]}}}}"}}}}})
+	}
+	require.False(t, Compile(Config{}).LooksAt(rollout.PartWindow))
+	require.False(t, e(`input.action.kind == "Ramp"`, "Ramp").LooksAt(rollout.PartWindow))
+	require.True(t, e(`input.action.kind == "Ramp"`, "Ramp, Window").LooksAt(rollout.PartWindow))
+	require.True(t, e(`input.canary.phase == "Window"`, "Ramp").LooksAt(rollout.PartWindow))
+	require.True(t, e(`candidate.judged`, "Ramp").LooksAt(rollout.PartWindow), "by the library")
+	require.True(t, e(`count(input) > 3`, "Ramp").LooksAt(rollout.PartWindow))
 }
 
 // A clause looks at what the rules that it leans on look at, and at nothing of others.

@@ -38,16 +38,21 @@ func statusesIn(modules []*ast.Module) map[string]bool {
 
 // addConfigured adds the contexts that the parameters of rollout.statuses name.
 func addConfigured(out map[string]bool, data map[string]any) {
-	var at any = data
-	for _, key := range []string{"rampart", "config", "rollout", "statuses", "required"} {
-		m, _ := at.(map[string]any)
-		at = m[key]
-	}
-	required, _ := at.([]any)
-	for _, r := range required {
+	for _, r := range configuredAt(data, "rollout", "statuses", "required") {
 		one, _ := r.(map[string]any)
 		if context, _ := one["context"].(string); context != "" {
 			out[context] = true
 		}
 	}
+}
+
+// configuredAt gives a list of the library's configuration, by the keys below rampart.config; nil: there is none.
+func configuredAt(data map[string]any, keys ...string) []any {
+	var at any = data
+	for _, key := range append([]string{"rampart", "config"}, keys...) {
+		m, _ := at.(map[string]any)
+		at = m[key]
+	}
+	list, _ := at.([]any)
+	return list
 }

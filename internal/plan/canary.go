@@ -51,7 +51,7 @@ func (v *view) judged() *judged {
 	phase := rollout.PhaseWindow
 	if v.now.Before(v.bakeEnd()) {
 		phase = rollout.PhaseBake
-	} else if !v.mayReturn(before) {
+	} else if v.s.WindowUnread || !v.mayReturn(before) {
 		return nil
 	}
 	return &judged{phase, rollout.ClosedAsk{BuildID: v.actual.Current, Since: since}, before}

@@ -83,6 +83,28 @@ func TestCanary(t *testing.T) {
 	}
 }
 
+// Where no policy judges in the rollback window, nothing is counted for it. A bake and a ramp are judged all the same.
+func TestWindowThatNobodyLooksAt(t *testing.T) {
+	unread := func(g *given) { g.WindowUnread = true }
+	for name, c := range map[string]struct {
+		given  change
+		judged bool
+	}{
+		"window": {promoted(time.Minute), false},
+		"bake":   {all(promoted(time.Minute), analysed(func(a *v1alpha1.Analysis) { a.Bake = lasting(time.Hour) })), true},
+		"ramp":   {rampsAt(10, time.Minute), true},
+	} {
+		for _, given := range []change{c.given, all(c.given, unread)} {
+			s := of(given)
+			judged := c.judged || !s.WindowUnread
+			ask := Ask(s)
+			require.Equal(t, judged, len(ask.Closed) > 0, name)
+			require.Equal(t, judged, ask.Stuck != nil, name)
+			require.Equal(t, judged, Propose(s).Canary != nil, name)
+		}
+	}
+}
+
 func ceiling(a *v1alpha1.Analysis) { a.MaxFailureRate = 0.1 }
 
 func stuckBefore(n int64) change { return func(g *given) { g.rec.Target.StuckBefore = &n } }

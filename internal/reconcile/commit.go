@@ -160,6 +160,7 @@ func (r *Reconciler) leave(ctx context.Context, d *Decision, report *Report) {
 func withObservation(s, seen rollout.Snapshot) rollout.Snapshot {
 	s.Now, s.Limits, s.Facts, s.Cluster, s.GateInputs = seen.Now, seen.Limits, seen.Facts, seen.Cluster, seen.GateInputs
 	s.Observation, s.FirstRead, s.NamespaceThere, s.Lost = seen.Observation, seen.FirstRead, seen.NamespaceThere, seen.Lost
+	s.WindowUnread = seen.WindowUnread
 	return s
 }
 

@@ -114,13 +114,16 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 	if p.SlotPatience > 0 {
 		until = time.Now().Add(p.SlotPatience)
 	}
+	unread := p.JudgeFor != nil && !p.JudgeFor(g.env).LooksAt(rollout.PartWindow)
 	var all errgroup.Group
 	all.SetLimit(max(p.Parallel, 1))
 	for i := range snapshots {
 		all.Go(func() error {
 			from[i] = &slotted{next: p.Observer, slots: p.Slots, until: until, now: p.Now}
 			defer from[i].end()
-			out[i] = p.look(ctx, from[i], snapshots[i])
+			s := snapshots[i]
+			s.WindowUnread = unread
+			out[i] = p.look(ctx, from[i], s)
 			return nil
 		})
 	}

@@ -15,6 +15,10 @@ const (
 	PhaseWindow CanaryPhase = "Window"
 )
 
+// PartWindow is the part of the input of policies that has what is counted in PhaseWindow. Counts that no policy looks at
+// are not asked for.
+const PartWindow = "canary.Window"
+
 // Canary is what the candidate is judged by: counts, and what follows from them.
 type Canary struct {
 	Phase CanaryPhase `json:"phase"`

@@ -95,6 +95,8 @@ type Snapshot struct {
 	ByOther bool `json:"byOther,omitempty"`
 	// Approver is who approved what the record proposes, where that was asked for; nil: not known yet.
 	Approver *Approver `json:"approver,omitempty"`
+	// WindowUnread says that no policy looks at what would be counted in the rollback window, so that nothing is.
+	WindowUnread bool `json:"windowUnread,omitempty"`
 	Limits   Limits    `json:"limits"`
 }
 

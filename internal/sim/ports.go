@@ -53,8 +53,8 @@ func (j judge) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal
 // Digest implements reconcile.Judge.
 func (judge) Digest() string { return "" }
 
-// LooksAt implements reconcile.Judge.
-func (judge) LooksAt(string) bool { return false }
+// LooksAt implements reconcile.Judge: at the rollback window only.
+func (judge) LooksAt(part string) bool { return part == rollout.PartWindow }
 
 // Statuses implements reconcile.Judge: there are none in a simulation.
 func (judge) Statuses() []string { return nil }
