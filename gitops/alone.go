@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -43,7 +43,7 @@ func (r *Repository) RecordAlone(ctx context.Context, q RecordQuery) (found roll
 		}
 		return rollout.Snapshot{}, "", fmt.Errorf("%q names %s: write the namespace, or choose with --env", q.Name, strings.Join(where, " and "))
 	}
-	r.lastTips = map[string]mirror.Tip{r.cfg.Branch: tip}
+	r.lastTips = map[string]git.Tip{r.cfg.Branch: tip}
 	return all[0], tip.Commit.String(), nil
 }
 

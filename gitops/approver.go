@@ -5,7 +5,7 @@ import (
 	"path"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -16,10 +16,10 @@ func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, d
 	if tip.Commit.IsZero() {
 		return rollout.ApprovalCommit{}, false, nil
 	}
-	var with *mirror.CommitInfo
+	var with *git.CommitInfo
 	found, next := false, tip.Commit
 	// Before is left out: what the branch had before it was rewritten approves nothing.
-	err := r.recent(ctx, mirror.Tip{Branch: tip.Branch, Commit: tip.Commit, Tree: tip.Tree}, r.away, func(c mirror.CommitInfo) (bool, error) {
+	err := r.recent(ctx, git.Tip{Branch: tip.Branch, Commit: tip.Commit, Tree: tip.Tree}, r.away, func(c git.CommitInfo) (bool, error) {
 		if c.Hash != next {
 			return true, nil
 		}
@@ -51,7 +51,7 @@ func (r *Repository) ApprovalIn(ctx context.Context, env v1alpha1.Environment, d
 }
 
 // recordHas reports whether the record of a commit can be read and has something.
-func (r *Repository) recordHas(ctx context.Context, c mirror.CommitInfo, dir string, has func(v1alpha1.RoutingSpec) bool) (bool, error) {
+func (r *Repository) recordHas(ctx context.Context, c git.CommitInfo, dir string, has func(v1alpha1.RoutingSpec) bool) (bool, error) {
 	none := ""
 	data, err := r.recordText(ctx, c, dir, &none)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // ArchiveConfig says which refs of which repository an Archive is.
@@ -20,7 +20,7 @@ type ArchiveConfig struct {
 	Ref string
 	// Dir is a folder for the archive's own mirror; it may be deleted at any time.
 	Dir  string
-	Auth mirror.Auth
+	Auth git.Auth
 	// Author and Email of commits.
 	Author, Email string
 	Log           *slog.Logger
@@ -35,7 +35,7 @@ type ArchiveConfig struct {
 // goroutine at a time.
 type Archive struct {
 	cfg    ArchiveConfig
-	mirror *mirror.Mirror
+	mirror *git.Mirror
 }
 
 // Folder is the files of one ref of an archive.
@@ -43,9 +43,9 @@ type Folder struct {
 	// Name is the last part of the ref's name.
 	Name string
 	// Commit and Tree are zero where the ref does not exist.
-	Commit, Tree mirror.Hash
+	Commit, Tree git.Hash
 	// Files are sorted by name.
-	Files []mirror.Entry
+	Files []git.Entry
 }
 
 // maxArchived bounds one file that is read, in bytes.
@@ -58,7 +58,7 @@ func OpenArchive(cfg ArchiveConfig) (*Archive, error) {
 		return nil, fmt.Errorf("ref %q: want the full name, such as refs/rampart/decisions or refs/heads/rampart-decisions",
 			cfg.Ref)
 	}
-	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: cfg.Dir, Auth: cfg.Auth, Tips: true, Log: cfg.Log})
+	m, err := git.Open(git.Config{URL: cfg.URL, Dir: cfg.Dir, Auth: cfg.Auth, Tips: true, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,8 @@ func (a *Archive) branch(name string) string {
 func (a *Archive) Folder(ctx context.Context, name string) (Folder, error) {
 	tip, err := a.mirror.Fetch(ctx, a.branch(name))
 	var (
-		none  *mirror.NoBranchError
-		empty *mirror.EmptyRepositoryError
+		none  *git.NoBranchError
+		empty *git.EmptyRepositoryError
 	)
 	if errors.As(err, &none) || errors.As(err, &empty) {
 		return Folder{Name: name}, nil
@@ -108,8 +108,8 @@ func (a *Archive) Folder(ctx context.Context, name string) (Folder, error) {
 }
 
 // Files reads files of a folder, and fetches what is missing at once. Errors: those of mirror.Bring and mirror.Blob.
-func (a *Archive) Files(ctx context.Context, files []mirror.Entry) ([][]byte, error) {
-	var hashes []mirror.Hash
+func (a *Archive) Files(ctx context.Context, files []git.Entry) ([][]byte, error) {
+	var hashes []git.Hash
 	for _, f := range files {
 		hashes = append(hashes, f.Hash)
 	}
@@ -119,7 +119,7 @@ func (a *Archive) Files(ctx context.Context, files []mirror.Entry) ([][]byte, er
 	return readFiles(a.mirror.Blob, files)
 }
 
-func readFiles(blob func(mirror.Hash, int64) ([]byte, error), files []mirror.Entry) ([][]byte, error) {
+func readFiles(blob func(git.Hash, int64) ([]byte, error), files []git.Entry) ([][]byte, error) {
 	var out [][]byte
 	for _, f := range files {
 		data, err := blob(f.Hash, maxArchived)
@@ -133,13 +133,13 @@ func readFiles(blob func(mirror.Hash, int64) ([]byte, error), files []mirror.Ent
 
 // Replace pushes a commit with the changed files, and gives its hash. The ref has to be as it was read.
 // Errors: those of mirror.Push, such as *mirror.MovedError.
-func (a *Archive) Replace(ctx context.Context, was Folder, changes []mirror.Change, message string,
-) (mirror.Hash, error) {
-	who := mirror.Signature{Name: a.cfg.Author, Email: a.cfg.Email, When: a.cfg.Now().UTC().Truncate(time.Second)}
-	staged, err := a.mirror.Stage(ctx, mirror.CommitRequest{Branch: a.branch(was.Name), Expected: &was.Commit,
+func (a *Archive) Replace(ctx context.Context, was Folder, changes []git.Change, message string,
+) (git.Hash, error) {
+	who := git.Signature{Name: a.cfg.Author, Email: a.cfg.Email, When: a.cfg.Now().UTC().Truncate(time.Second)}
+	staged, err := a.mirror.Stage(ctx, git.CommitRequest{Branch: a.branch(was.Name), Expected: &was.Commit,
 		BaseTree: was.Tree, Changes: changes, Message: message, Author: who, Committer: who})
 	if err != nil {
-		return mirror.Hash{}, fmt.Errorf("stage files of %s/%s: %w", a.cfg.Ref, was.Name, err)
+		return git.Hash{}, fmt.Errorf("stage files of %s/%s: %w", a.cfg.Ref, was.Name, err)
 	}
 	a.write(Before)
 	hash, err := a.mirror.Push(ctx, staged)
@@ -200,6 +200,6 @@ func (a *CloneArchive) Folder(_ context.Context, name string) (Folder, error) {
 }
 
 // Files reads files of a folder.
-func (a *CloneArchive) Files(_ context.Context, files []mirror.Entry) ([][]byte, error) {
+func (a *CloneArchive) Files(_ context.Context, files []git.Entry) ([][]byte, error) {
 	return readFiles(a.Blob, files)
 }

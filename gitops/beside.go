@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -51,20 +51,20 @@ func (e *environment) standsOn(s *rollout.Snapshot) {
 }
 
 // besideOf are the files beside a spec, and those that it was made of, whose origins are asked for: those of signatures, where the bot trusts signers.
-func (r *Repository) besideOf(s rollout.Snapshot) []mirror.Wanted {
+func (r *Repository) besideOf(s rollout.Snapshot) []git.Wanted {
 	if r.cfg.Signers == nil {
 		return nil
 	}
-	var out []mirror.Wanted
+	var out []git.Wanted
 	for _, f := range slices.Concat(s.Git.Inputs, s.Git.Beside) {
-		out = append(out, mirror.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
+		out = append(out, git.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
 	}
 	return out
 }
 
 // signedWith is the origin of a spec whose signature covers other files too: it is signed if all are, and by one signer if that one signed
 // all. What is not known of one of them is not known.
-func (r *Repository) signedWith(spec rollout.GitContext, files []mirror.Wanted) rollout.GitContext {
+func (r *Repository) signedWith(spec rollout.GitContext, files []git.Wanted) rollout.GitContext {
 	for _, w := range files {
 		origin, known := r.origins[w]
 		switch {

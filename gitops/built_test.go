@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/gitops/source"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -197,7 +197,7 @@ func TestSignatureCoversWhatAFolderIsBuiltFrom(t *testing.T) {
 	repo := &Repository{cfg: Config{Signers: &signature.Signers{}}}
 	files := repo.besideOf(a)
 	require.Len(t, files, 2)
-	repo.origins = map[mirror.Wanted]rollout.GitContext{files[0]: {Signed: rollout.No}, files[1]: {Signed: rollout.Yes, Signer: "ada"}}
+	repo.origins = map[git.Wanted]rollout.GitContext{files[0]: {Signed: rollout.No}, files[1]: {Signed: rollout.Yes, Signer: "ada"}}
 	require.Equal(t, rollout.No, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files).Signed)
 	repo.origins[files[0]] = repo.origins[files[1]]
 	require.Equal(t, rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, repo.signedWith(rollout.GitContext{Signed: rollout.Yes, Signer: "ada"}, files))

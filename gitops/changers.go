@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // Bounds of a search for commits that changed something: how long it takes, how many commits it visits and finds.
@@ -29,13 +29,13 @@ func (r *Repository) Changers(paths map[string]bool) func(context.Context) ([]st
 	return func(ctx context.Context) ([]string, error) { return changers(ctx, from, tip, paths) }
 }
 
-func changers(ctx context.Context, from *mirror.Mirror, tip mirror.Tip, paths map[string]bool) ([]string, error) {
+func changers(ctx context.Context, from *git.Mirror, tip git.Tip, paths map[string]bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, changersTime)
 	defer cancel()
 	var out []string
 	enough := errors.New("enough")
-	note := func(before mirror.Hash, c mirror.CommitInfo) error {
-		err := from.Diff(ctx, before, c.Tree, func(path string, _ mirror.Entry) error {
+	note := func(before git.Hash, c git.CommitInfo) error {
+		err := from.Diff(ctx, before, c.Tree, func(path string, _ git.Entry) error {
 			if !paths[path] {
 				return nil
 			}
@@ -47,8 +47,8 @@ func changers(ctx context.Context, from *mirror.Mirror, tip mirror.Tip, paths ma
 		}
 		return err
 	}
-	looked, after := 0, map[mirror.Hash][]mirror.CommitInfo{} // children by their first parent, which History visits later
-	err := from.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) {
+	looked, after := 0, map[git.Hash][]git.CommitInfo{} // children by their first parent, which History visits later
+	err := from.History(ctx, tip, func(c git.CommitInfo) (bool, error) {
 		for _, child := range after[c.Hash] {
 			if err := note(c.Tree, child); err != nil {
 				return false, err
@@ -56,7 +56,7 @@ func changers(ctx context.Context, from *mirror.Mirror, tip mirror.Tip, paths ma
 		}
 		delete(after, c.Hash)
 		if len(c.Parents) == 0 {
-			return true, note(mirror.Hash{}, c)
+			return true, note(git.Hash{}, c)
 		}
 		after[c.Parents[0]] = append(after[c.Parents[0]], c)
 		looked++

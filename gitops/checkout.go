@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // gitTree is a tree in the repository of a checkout.
@@ -81,7 +81,7 @@ func openObjects(dotGit string) (*filesystem.Storage, error) {
 		common = osfs.New(beside(dotGit, strings.TrimSpace(string(text))))
 	}
 	return filesystem.NewStorageWithOptions(dotgit.NewRepositoryFilesystem(fs, common), cache.NewObjectLRUDefault(),
-		filesystem.Options{AlternatesFS: osfs.New("/"), LargeObjectThreshold: mirror.MaxTree}), nil
+		filesystem.Options{AlternatesFS: osfs.New("/"), LargeObjectThreshold: git.MaxTree}), nil
 }
 
 // beside is a path that is meant from a folder.
@@ -144,13 +144,13 @@ func (t gitTree) list(dir, hash string) ([]entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
-	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.TreeObject, mirror.MaxTree)
+	data, err := bounded{t.objects}.read(plumbing.NewHash(hash), plumbing.TreeObject, git.MaxTree)
 	if err != nil {
 		return nil, listError(dir, err)
 	}
-	found, err := mirror.ParseTree(data)
+	found, err := git.ParseTree(data)
 	if err != nil {
-		return nil, listError(dir, &mirror.UnusableObjectError{Hash: plumbing.NewHash(hash), Err: err})
+		return nil, listError(dir, &git.UnusableObjectError{Hash: plumbing.NewHash(hash), Err: err})
 	}
 	return entriesOf(found), nil
 }

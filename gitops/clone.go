@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // Clone is a person's clone of a repository, which is read and never written. It is used by one goroutine at a time.
@@ -81,16 +81,16 @@ func (e *NoRefError) Error() string {
 }
 
 // tip resolves a ref in full, or HEAD.
-func (c *Clone) tip(ref string) (mirror.Tip, error) {
+func (c *Clone) tip(ref string) (git.Tip, error) {
 	r, err := storer.ResolveReference(c.store, plumbing.ReferenceName(ref))
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return mirror.Tip{}, &NoRefError{c.dir, ref}
+		return git.Tip{}, &NoRefError{c.dir, ref}
 	}
 	if err != nil {
-		return mirror.Tip{}, fmt.Errorf("resolve %s in %s: %w", ref, c.dir, err)
+		return git.Tip{}, fmt.Errorf("resolve %s in %s: %w", ref, c.dir, err)
 	}
 	info, err := c.Commit(r.Hash())
-	return mirror.Tip{Branch: ref, Commit: info.Hash, Tree: info.Tree}, err
+	return git.Tip{Branch: ref, Commit: info.Hash, Tree: info.Tree}, err
 }
 
 // Refs are the full names of all refs that the clone has, such as refs/heads/main, sorted; symbolic ones are left out.
@@ -111,18 +111,18 @@ func (c *Clone) Refs() ([]string, error) {
 }
 
 // Commit reads a commit.
-func (c *Clone) Commit(h mirror.Hash) (mirror.CommitInfo, error) {
+func (c *Clone) Commit(h git.Hash) (git.CommitInfo, error) {
 	o, err := bounded{c.store}.find(h, plumbing.CommitObject)
 	if err != nil {
-		return mirror.CommitInfo{}, c.unread(h, err)
+		return git.CommitInfo{}, c.unread(h, err)
 	}
-	data, err := beginning(o, mirror.MaxCommit)
+	data, err := beginning(o, git.MaxCommit)
 	if err != nil {
-		return mirror.CommitInfo{}, c.unread(h, err)
+		return git.CommitInfo{}, c.unread(h, err)
 	}
-	info, err := mirror.ParseCommit(h, data)
+	info, err := git.ParseCommit(h, data)
 	if err != nil {
-		return mirror.CommitInfo{}, c.unread(h, err)
+		return git.CommitInfo{}, c.unread(h, err)
 	}
 	return info, nil
 }
@@ -132,22 +132,22 @@ type bounded struct{ storer.EncodedObjectStorer }
 
 // find finds an object without reading it, unless it is small. Errors: plumbing.ErrObjectNotFound; *mirror.UnusableObjectError where it is of
 // another kind.
-func (c bounded) find(h mirror.Hash, kind plumbing.ObjectType) (plumbing.EncodedObject, error) {
+func (c bounded) find(h git.Hash, kind plumbing.ObjectType) (plumbing.EncodedObject, error) {
 	o, err := c.EncodedObject(plumbing.AnyObject, h)
 	if err == nil && o.Type() != kind {
-		return nil, &mirror.UnusableObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
+		return nil, &git.UnusableObjectError{Hash: h, Err: fmt.Errorf("it is a %s, not a %s", o.Type(), kind)}
 	}
 	return o, err
 }
 
 // read reads an object of at most so many bytes. Errors: those of find; *mirror.TooLargeError.
-func (c bounded) read(h mirror.Hash, kind plumbing.ObjectType, most int64) ([]byte, error) {
+func (c bounded) read(h git.Hash, kind plumbing.ObjectType, most int64) ([]byte, error) {
 	o, err := c.find(h, kind)
 	if err != nil {
 		return nil, err
 	}
 	if o.Size() > most {
-		return nil, &mirror.TooLargeError{Hash: h, Size: o.Size(), Limit: most}
+		return nil, &git.TooLargeError{Hash: h, Size: o.Size(), Limit: most}
 	}
 	return beginning(o, most)
 }
@@ -162,7 +162,7 @@ func beginning(o plumbing.EncodedObject, most int64) ([]byte, error) {
 	return data, errors.Join(err, r.Close())
 }
 
-func (c *Clone) unread(h mirror.Hash, err error) error {
+func (c *Clone) unread(h git.Hash, err error) error {
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("the clone %s lacks %s: it may be shallow or partial (git fetch --unshallow): %w", c.dir, h, err)
 	}
@@ -170,12 +170,12 @@ func (c *Clone) unread(h mirror.Hash, err error) error {
 }
 
 // Tree reads the entries of a tree.
-func (c *Clone) Tree(h mirror.Hash) ([]mirror.Entry, error) {
-	data, err := bounded{c.store}.read(h, plumbing.TreeObject, mirror.MaxTree)
+func (c *Clone) Tree(h git.Hash) ([]git.Entry, error) {
+	data, err := bounded{c.store}.read(h, plumbing.TreeObject, git.MaxTree)
 	if err != nil {
 		return nil, c.unread(h, err)
 	}
-	entries, err := mirror.ParseTree(data)
+	entries, err := git.ParseTree(data)
 	if err != nil {
 		return nil, c.unread(h, err)
 	}
@@ -183,19 +183,19 @@ func (c *Clone) Tree(h mirror.Hash) ([]mirror.Entry, error) {
 }
 
 // Lookup finds a path below a tree; false when there is nothing.
-func (c *Clone) Lookup(_ context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error) {
-	at := mirror.Entry{Mode: mirror.ModeDir, Hash: tree}
+func (c *Clone) Lookup(_ context.Context, tree git.Hash, path string) (git.Entry, bool, error) {
+	at := git.Entry{Mode: git.ModeDir, Hash: tree}
 	for name := range strings.SplitSeq(path, "/") {
 		if !at.IsDir() {
-			return mirror.Entry{}, false, nil
+			return git.Entry{}, false, nil
 		}
 		entries, err := c.Tree(at.Hash)
 		if err != nil {
-			return mirror.Entry{}, false, err
+			return git.Entry{}, false, err
 		}
-		i := slices.IndexFunc(entries, func(e mirror.Entry) bool { return e.Name == name })
+		i := slices.IndexFunc(entries, func(e git.Entry) bool { return e.Name == name })
 		if i < 0 {
-			return mirror.Entry{}, false, nil
+			return git.Entry{}, false, nil
 		}
 		at = entries[i]
 	}
@@ -203,9 +203,9 @@ func (c *Clone) Lookup(_ context.Context, tree mirror.Hash, path string) (mirror
 }
 
 // Blob reads a blob of at most limit bytes.
-func (c *Clone) Blob(h mirror.Hash, limit int64) ([]byte, error) {
+func (c *Clone) Blob(h git.Hash, limit int64) ([]byte, error) {
 	data, err := bounded{c.store}.read(h, plumbing.BlobObject, limit)
-	var large *mirror.TooLargeError
+	var large *git.TooLargeError
 	if err != nil && !errors.As(err, &large) {
 		err = c.unread(h, err)
 	}
@@ -214,12 +214,12 @@ func (c *Clone) Blob(h mirror.Hash, limit int64) ([]byte, error) {
 
 // History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a
 // shallow clone was cut.
-func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.CommitInfo) (bool, error)) error {
+func (c *Clone) History(ctx context.Context, tip git.Tip, visit func(git.CommitInfo) (bool, error)) error {
 	cut, err := c.cuts()
 	if err != nil {
 		return err
 	}
-	seen := map[mirror.Hash]bool{tip.Commit: true}
+	seen := map[git.Hash]bool{tip.Commit: true}
 	first, err := c.Commit(tip.Commit)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.C
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		at := heap.Pop(queue).(mirror.CommitInfo)
+		at := heap.Pop(queue).(git.CommitInfo)
 		if more, err := visit(at); err != nil || !more {
 			return err
 		}
@@ -252,12 +252,12 @@ func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.C
 }
 
 // newestCommit gives the newest commit first.
-type newestCommit []mirror.CommitInfo
+type newestCommit []git.CommitInfo
 
 func (q newestCommit) Len() int           { return len(q) }
 func (q newestCommit) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
 func (q newestCommit) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *newestCommit) Push(x any)        { *q = append(*q, x.(mirror.CommitInfo)) }
+func (q *newestCommit) Push(x any)        { *q = append(*q, x.(git.CommitInfo)) }
 
 func (q *newestCommit) Pop() any {
 	last := len(*q) - 1

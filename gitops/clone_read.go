@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -123,7 +123,7 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 
 // branchTip is a branch as the clone knows it of its remote, then as its own. Where no remote is configured, a pipeline may have brought the
 // branch as one of origin. Errors: *NoRefError.
-func (c *Clone) branchTip(branch string) (mirror.Tip, error) {
+func (c *Clone) branchTip(branch string) (git.Tip, error) {
 	remote, err := c.Remote()
 	if err != nil || remote == "" {
 		remote = defaultRemote

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -16,7 +16,7 @@ import (
 func ReadFiles(files []rollout.TextFile, options ...Option) (rollout.World, error) {
 	t := gathered{dirs: map[string][]entry{}, files: map[string]string{}}
 	for _, f := range files {
-		if err := mirror.CheckPath(f.Path); err != nil {
+		if err := git.CheckPath(f.Path); err != nil {
 			return rollout.World{}, err
 		}
 		t.add(f)
@@ -54,7 +54,7 @@ func (t gathered) read(file, _ string) ([]byte, error) {
 		return nil, fmt.Errorf("read %q: not given", file)
 	}
 	if len(text) > MaxFileSize {
-		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: int64(len(text)), Limit: MaxFileSize})
+		return nil, fmt.Errorf("read %q: %w", file, &git.TooLargeError{Size: int64(len(text)), Limit: MaxFileSize})
 	}
 	return []byte(text), nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -55,7 +55,7 @@ func TestReadFilesReadsAsAFolder(t *testing.T) {
 func TestReadFilesRefusesPathsOutside(t *testing.T) {
 	for _, p := range []string{"../a.yaml", "/a.yaml", "a//b.yaml", ""} {
 		_, err := ReadFiles([]rollout.TextFile{{Path: p}})
-		var bad *mirror.PathError
+		var bad *git.PathError
 		require.ErrorAs(t, err, &bad)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -67,10 +67,10 @@ func (w *written) trees(t *testing.T, text string, objects map[byte]plumbing.Has
 }
 
 // mirrorOf is a mirror that has these objects.
-func (w *written) mirrorOf(t *testing.T) *mirror.Mirror {
+func (w *written) mirrorOf(t *testing.T) *git.Mirror {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "mirror")
-	m, err := mirror.Open(mirror.Config{URL: "file:///nowhere", Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	m, err := git.Open(git.Config{URL: "file:///nowhere", Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	into, err := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRU(0)).PackfileWriter()
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func FuzzTrees(f *testing.F) {
 		require.Less(t, time.Since(start), 10*time.Second)
 		if err != nil { // something is missing, and else nothing of anybody's
 			require.Error(t, other)
-			var missing *mirror.MissingObjectError
+			var missing *git.MissingObjectError
 			require.ErrorAs(t, err, &missing)
 			require.Contains(t, text, "m")
 			return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // Touch is a commit that touched a path.
@@ -50,7 +50,7 @@ func (r *Repository) Touches(ctx context.Context, q HistoryQuery) (Touched, erro
 		q.Branch = r.cfg.Branch
 	}
 	tip, err := r.mirror.Fetch(ctx, q.Branch)
-	var none *mirror.NoBranchError
+	var none *git.NoBranchError
 	if errors.As(err, &none) && q.Branch != r.cfg.Branch {
 		return Touched{}, nil
 	}
@@ -82,11 +82,11 @@ func (c *Clone) Touches(ctx context.Context, q HistoryQuery) (Touched, error) {
 }
 
 // beginning is where a query looks back from.
-func (c *Clone) beginning(q HistoryQuery) (mirror.Tip, error) {
+func (c *Clone) beginning(q HistoryQuery) (git.Tip, error) {
 	switch {
 	case q.Commit != "":
 		info, err := c.Commit(plumbing.NewHash(q.Commit))
-		return mirror.Tip{Branch: q.Branch, Commit: info.Hash, Tree: info.Tree}, err
+		return git.Tip{Branch: q.Branch, Commit: info.Hash, Tree: info.Tree}, err
 	case q.Branch != "":
 		return c.branchTip(q.Branch)
 	}
@@ -95,13 +95,13 @@ func (c *Clone) beginning(q HistoryQuery) (mirror.Tip, error) {
 
 // paths finds entries in commits. History calls visit with a tip's commit and its ancestors, newest first, until it says false.
 type paths interface {
-	History(ctx context.Context, tip mirror.Tip, visit func(mirror.CommitInfo) (bool, error)) error
-	Lookup(ctx context.Context, tree mirror.Hash, path string) (mirror.Entry, bool, error)
+	History(ctx context.Context, tip git.Tip, visit func(git.CommitInfo) (bool, error)) error
+	Lookup(ctx context.Context, tree git.Hash, path string) (git.Entry, bool, error)
 }
 
-func touches(ctx context.Context, from paths, tip mirror.Tip, q HistoryQuery) (Touched, error) {
-	s := search{paths: from, query: q, children: map[mirror.Hash][]*visited{}}
-	if err := from.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) }); err != nil {
+func touches(ctx context.Context, from paths, tip git.Tip, q HistoryQuery) (Touched, error) {
+	s := search{paths: from, query: q, children: map[git.Hash][]*visited{}}
+	if err := from.History(ctx, tip, func(c git.CommitInfo) (bool, error) { return s.visit(ctx, c) }); err != nil {
 		return Touched{}, fmt.Errorf("read history: %w", err)
 	}
 	var out Touched
@@ -126,7 +126,7 @@ func touches(ctx context.Context, from paths, tip mirror.Tip, q HistoryQuery) (T
 type search struct {
 	paths
 	query    HistoryQuery
-	children map[mirror.Hash][]*visited
+	children map[git.Hash][]*visited
 	// open are visited commits, in order, of which some wait for parents.
 	open  []*visited
 	found []Touch
@@ -134,23 +134,23 @@ type search struct {
 
 // visited is a commit whose parents are not all visited.
 type visited struct {
-	commit mirror.CommitInfo
-	at     []mirror.Entry // by the query's path; zero: nothing there
+	commit git.CommitInfo
+	at     []git.Entry // by the query's path; zero: nothing there
 	left   int
 	// differs says by path that all parents so far have something else there.
 	differs []bool
 }
 
 // visit compares a commit's children with it, and remembers it for its own parents.
-func (s *search) visit(ctx context.Context, c mirror.CommitInfo) (bool, error) {
-	at := make([]mirror.Entry, len(s.query.Paths))
+func (s *search) visit(ctx context.Context, c git.CommitInfo) (bool, error) {
+	at := make([]git.Entry, len(s.query.Paths))
 	for i, p := range s.query.Paths {
 		e, ok, err := s.Lookup(ctx, c.Tree, p)
 		if err != nil {
 			return false, err
 		}
 		if ok {
-			at[i] = mirror.Entry{Mode: e.Mode, Hash: e.Hash}
+			at[i] = git.Entry{Mode: e.Mode, Hash: e.Hash}
 		}
 	}
 	for _, child := range s.children[c.Hash] {
@@ -169,7 +169,7 @@ func (s *search) visit(ctx context.Context, c mirror.CommitInfo) (bool, error) {
 	}
 	v := &visited{commit: c, at: at, left: len(c.Parents), differs: make([]bool, len(at))}
 	for i := range at {
-		v.differs[i] = len(c.Parents) > 0 || at[i] != mirror.Entry{}
+		v.differs[i] = len(c.Parents) > 0 || at[i] != git.Entry{}
 	}
 	for _, p := range c.Parents {
 		s.children[p] = append(s.children[p], v)
@@ -186,7 +186,7 @@ func (s *search) visit(ctx context.Context, c mirror.CommitInfo) (bool, error) {
 func (s *search) conclude(v *visited) {
 	var touched []string
 	for i, p := range s.query.Paths {
-		if v.differs[i] && (v.left == 0 || v.at[i] != mirror.Entry{}) {
+		if v.differs[i] && (v.left == 0 || v.at[i] != git.Entry{}) {
 			touched = append(touched, p)
 		}
 	}

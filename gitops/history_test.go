@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
@@ -145,4 +145,4 @@ func TestTouchesWhereHistoryIsShallow(t *testing.T) {
 	}
 }
 
-var _ paths = (*mirror.Mirror)(nil)
+var _ paths = (*git.Mirror)(nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -42,8 +42,8 @@ func (r *Repository) Holders(ctx context.Context, env v1alpha1.Environment, path
 	return out, err
 }
 
-func holders(ctx context.Context, from paths, tip mirror.Tip, wanted []string, most int) ([]rollout.Holder, error) {
-	at := make([]mirror.Hash, len(wanted))
+func holders(ctx context.Context, from paths, tip git.Tip, wanted []string, most int) ([]rollout.Holder, error) {
+	at := make([]git.Hash, len(wanted))
 	first := make([]bool, len(wanted))
 	for i, p := range wanted {
 		e, ok, err := from.Lookup(ctx, tip.Tree, p)
@@ -53,9 +53,9 @@ func holders(ctx context.Context, from paths, tip mirror.Tip, wanted []string, m
 		at[i], first[i] = e.Hash, ok
 	}
 	// reached says of commits whose children were visited which paths these held.
-	reached, looked := map[mirror.Hash][]bool{tip.Commit: first}, 0
+	reached, looked := map[git.Hash][]bool{tip.Commit: first}, 0
 	var out []rollout.Holder
-	err := from.History(ctx, tip, func(c mirror.CommitInfo) (bool, error) {
+	err := from.History(ctx, tip, func(c git.CommitInfo) (bool, error) {
 		held, some := reached[c.Hash], false
 		delete(reached, c.Hash)
 		for i := range held {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -242,25 +242,25 @@ func TestHostileOutputs(t *testing.T) {
 		path, mode, kind string
 		object           func(*gittest.Repo) string
 		changes          []rollout.FileChange
-		problem          mirror.PathProblem
+		problem          git.PathProblem
 	}{
-		"a link in place of the folder":      {"deploy/a/shop", "120000", "blob", link("../../b"), write("deploy/a/shop/x.yaml"), mirror.PathIsSymlink},
-		"a link in place of the file":        {"deploy/a/x.yaml", "120000", "blob", link("/etc/cron.d/x"), write("deploy/a/x.yaml"), mirror.PathIsSymlink},
-		"a submodule in place of the folder": {"deploy/a/shop", "160000", "commit", func(*gittest.Repo) string { return strings.Repeat("1", 40) }, write("deploy/a/shop/x.yaml"), mirror.PathIsSubmodule},
-		"a file in place of the folder":      {"deploy/a/shop", "100644", "blob", file, write("deploy/a/shop/x.yaml"), mirror.PathUnderFile},
-		"the same name in capitals":          {"deploy/a/SHOP", "100644", "blob", file, write("deploy/a/shop/x.yaml"), mirror.PathCollision},
-		"the same file in capitals":          {"deploy/a/X.yaml", "100644", "blob", file, write("deploy/a/x.yaml"), mirror.PathCollision},
-		"the same name, composed":            {"deploy/a/cafe\u0301", "100644", "blob", file, write("deploy/a/caf\u00e9"), mirror.PathCollision},
-		"the same name, with a long s":       {"deploy/a/\u017fhop", "100644", "blob", file, write("deploy/a/shop"), mirror.PathCollision},
-		"the same name, with a joiner":       {"deploy/a/sh\u200dop", "100644", "blob", file, write("deploy/a/shop"), mirror.PathCollision},
+		"a link in place of the folder":      {"deploy/a/shop", "120000", "blob", link("../../b"), write("deploy/a/shop/x.yaml"), git.PathIsSymlink},
+		"a link in place of the file":        {"deploy/a/x.yaml", "120000", "blob", link("/etc/cron.d/x"), write("deploy/a/x.yaml"), git.PathIsSymlink},
+		"a submodule in place of the folder": {"deploy/a/shop", "160000", "commit", func(*gittest.Repo) string { return strings.Repeat("1", 40) }, write("deploy/a/shop/x.yaml"), git.PathIsSubmodule},
+		"a file in place of the folder":      {"deploy/a/shop", "100644", "blob", file, write("deploy/a/shop/x.yaml"), git.PathUnderFile},
+		"the same name in capitals":          {"deploy/a/SHOP", "100644", "blob", file, write("deploy/a/shop/x.yaml"), git.PathCollision},
+		"the same file in capitals":          {"deploy/a/X.yaml", "100644", "blob", file, write("deploy/a/x.yaml"), git.PathCollision},
+		"the same name, composed":            {"deploy/a/cafe\u0301", "100644", "blob", file, write("deploy/a/caf\u00e9"), git.PathCollision},
+		"the same name, with a long s":       {"deploy/a/\u017fhop", "100644", "blob", file, write("deploy/a/shop"), git.PathCollision},
+		"the same name, with a joiner":       {"deploy/a/sh\u200dop", "100644", "blob", file, write("deploy/a/shop"), git.PathCollision},
 		"the output folder in capitals":      {"deploy/A", "100644", "blob", file, write("deploy/a/x"), ""}, // deploy/a is there already
-		".git":                               {"x", "100644", "blob", file, write("deploy/a/.git/config"), mirror.PathDotGit},
-		".GIT.":                              {"x", "100644", "blob", file, write("deploy/a/.GIT./config"), mirror.PathDotGit},
-		"git~1":                              {"x", "100644", "blob", file, write("deploy/a/git~1/config"), mirror.PathDotGit},
-		".g\u200cit":                         {"x", "100644", "blob", file, write("deploy/a/.g\u200cit/config"), mirror.PathDotGit},
-		"..":                                 {"x", "100644", "blob", file, write("deploy/a/../b/x"), mirror.PathComponent},
-		"a backslash":                        {"x", "100644", "blob", file, write(`deploy/a\..\b`), mirror.PathCharacter},
-		"two of ours":                        {"x", "100644", "blob", file, append(write("deploy/a/y"), write("deploy/a/Y")...), mirror.PathCollision},
+		".git":                               {"x", "100644", "blob", file, write("deploy/a/.git/config"), git.PathDotGit},
+		".GIT.":                              {"x", "100644", "blob", file, write("deploy/a/.GIT./config"), git.PathDotGit},
+		"git~1":                              {"x", "100644", "blob", file, write("deploy/a/git~1/config"), git.PathDotGit},
+		".g\u200cit":                         {"x", "100644", "blob", file, write("deploy/a/.g\u200cit/config"), git.PathDotGit},
+		"..":                                 {"x", "100644", "blob", file, write("deploy/a/../b/x"), git.PathComponent},
+		"a backslash":                        {"x", "100644", "blob", file, write(`deploy/a\..\b`), git.PathCharacter},
+		"two of ours":                        {"x", "100644", "blob", file, append(write("deploy/a/y"), write("deploy/a/Y")...), git.PathCollision},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
@@ -276,7 +276,7 @@ func TestHostileOutputs(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			var refused *mirror.PathError
+			var refused *git.PathError
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, c.problem, refused.Problem)
 			var unwritable *rollout.UnwritableError

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -28,7 +28,7 @@ func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment, los
 	if len(s.left) == 0 || tip.Commit.IsZero() {
 		return s.found, nil
 	}
-	err := r.recent(ctx, tip, r.away, func(c mirror.CommitInfo) (bool, error) { return s.visit(ctx, c) })
+	err := r.recent(ctx, tip, r.away, func(c git.CommitInfo) (bool, error) { return s.visit(ctx, c) })
 	if err == nil && !r.away {
 		if r.unknown == nil {
 			r.unknown = map[lostKey]time.Time{}
@@ -64,7 +64,7 @@ func (s *unearthing) drop() {
 }
 
 // visit looks at the records of a commit, and says whether there is more to look for.
-func (s *unearthing) visit(ctx context.Context, c mirror.CommitInfo) (more bool, err error) {
+func (s *unearthing) visit(ctx context.Context, c git.CommitInfo) (more bool, err error) {
 	for i := range s.left {
 		l := &s.left[i]
 		data, err := s.recordText(ctx, c, l.Dir, &l.seen)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // NoMergeBaseError says that two commits have no ancestor in common, as far as a clone knows.
@@ -36,24 +36,24 @@ const (
 //
 // It goes from both to older commits, the newest first, until all that is left is older than what both reached (Git's own way: paint down to
 // common). Clocks that go wrong can leave several, of which those are left out that another one has among its ancestors.
-func (c *Clone) mergeBase(ctx context.Context, base, head mirror.Hash) (mirror.Hash, error) {
+func (c *Clone) mergeBase(ctx context.Context, base, head git.Hash) (git.Hash, error) {
 	found, err := c.commonAncestors(ctx, base, head)
 	if err != nil {
-		return mirror.Hash{}, err
+		return git.Hash{}, err
 	}
 	if len(found) == 0 {
 		cuts, err := c.store.Shallow()
 		if err != nil {
-			return mirror.Hash{}, fmt.Errorf("read %s: %w", c.dir, err)
+			return git.Hash{}, fmt.Errorf("read %s: %w", c.dir, err)
 		}
-		return mirror.Hash{}, &NoMergeBaseError{Dir: c.dir, Shallow: len(cuts) > 0}
+		return git.Hash{}, &NoMergeBaseError{Dir: c.dir, Shallow: len(cuts) > 0}
 	}
 	for i, candidate := range found {
 		redundant := false
 		for j, other := range found {
 			if i != j && !redundant {
 				if redundant, err = c.isAncestor(ctx, candidate, other); err != nil {
-					return mirror.Hash{}, err
+					return git.Hash{}, err
 				}
 			}
 		}
@@ -65,14 +65,14 @@ func (c *Clone) mergeBase(ctx context.Context, base, head mirror.Hash) (mirror.H
 }
 
 // commonAncestors are candidates for the best common ancestors, the newest first.
-func (c *Clone) commonAncestors(ctx context.Context, base, head mirror.Hash) ([]mirror.Hash, error) {
+func (c *Clone) commonAncestors(ctx context.Context, base, head git.Hash) ([]git.Hash, error) {
 	cut, err := c.cuts()
 	if err != nil {
 		return nil, err
 	}
-	flags := map[mirror.Hash]int{}
+	flags := map[git.Hash]int{}
 	queue := &newestCommit{}
-	reach := func(h mirror.Hash, flag int) error {
+	reach := func(h git.Hash, flag int) error {
 		if flags[h]&flag == flag {
 			return nil
 		}
@@ -89,13 +89,13 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head mirror.Hash) ([]
 	if err := reach(head, fromHead); err != nil {
 		return nil, err
 	}
-	var found []mirror.Hash
-	open := func(commit mirror.CommitInfo) bool { return flags[commit.Hash]&fromCommon == 0 }
+	var found []git.Hash
+	open := func(commit git.CommitInfo) bool { return flags[commit.Hash]&fromCommon == 0 }
 	for slices.ContainsFunc(*queue, open) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		at := heap.Pop(queue).(mirror.CommitInfo)
+		at := heap.Pop(queue).(git.CommitInfo)
 		flag := flags[at.Hash]
 		if flag == fromBase|fromHead {
 			if !slices.Contains(found, at.Hash) {
@@ -112,13 +112,13 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head mirror.Hash) ([]
 			}
 		}
 	}
-	return slices.DeleteFunc(found, func(h mirror.Hash) bool { return flags[h]&fromCommon != 0 }), nil
+	return slices.DeleteFunc(found, func(h git.Hash) bool { return flags[h]&fromCommon != 0 }), nil
 }
 
 // isAncestor reports whether a commit is among the ancestors of another one.
-func (c *Clone) isAncestor(ctx context.Context, h, of mirror.Hash) (bool, error) {
+func (c *Clone) isAncestor(ctx context.Context, h, of git.Hash) (bool, error) {
 	there := false
-	err := c.History(ctx, mirror.Tip{Commit: of}, func(at mirror.CommitInfo) (bool, error) {
+	err := c.History(ctx, git.Tip{Commit: of}, func(at git.CommitInfo) (bool, error) {
 		there = there || at.Hash == h
 		return !there, nil
 	})
@@ -126,12 +126,12 @@ func (c *Clone) isAncestor(ctx context.Context, h, of mirror.Hash) (bool, error)
 }
 
 // cuts are the commits whose parents a shallow clone does not have.
-func (c *Clone) cuts() (map[mirror.Hash]bool, error) {
+func (c *Clone) cuts() (map[git.Hash]bool, error) {
 	list, err := c.store.Shallow()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.dir, err)
 	}
-	out := map[mirror.Hash]bool{}
+	out := map[git.Hash]bool{}
 	for _, h := range list {
 		out[h] = true
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -50,7 +50,7 @@ func TestOddObjects(t *testing.T) {
 	large := func(r *gittest.Repo) string {
 		entry := func(i int) string { return fmt.Sprintf("100644 %07d\x00%s", i, strings.Repeat("h", 20)) }
 		var all strings.Builder
-		for i := range mirror.MaxTree/len(entry(0)) + 1 {
+		for i := range git.MaxTree/len(entry(0)) + 1 {
 			all.WriteString(entry(i))
 		}
 		return raw(all.String())(r)
@@ -119,7 +119,7 @@ func TestOddObjects(t *testing.T) {
 				require.Equal(t, at, unwritable.Path)
 			}
 			if err = put(b, "deploy/b/x.yaml"); err != nil { // git, not the bot
-				var rejected *mirror.RejectedError
+				var rejected *git.RejectedError
 				require.ErrorAs(t, err, &rejected)
 			}
 			_, err = repo.mirror.Fetch(t.Context(), "main")
@@ -139,8 +139,8 @@ func TestLargeMessage(t *testing.T) {
 	repo := open(t, r)
 	w := read(t, repo)
 	require.Equal(t, commit, w.Git.Commit)
-	require.LessOrEqual(t, len(w.Git.Message), mirror.MaxMessage)
-	require.True(t, strings.HasPrefix(message, w.Git.Message) && len(w.Git.Message) > mirror.MaxMessage-4)
+	require.LessOrEqual(t, len(w.Git.Message), git.MaxMessage)
+	require.True(t, strings.HasPrefix(message, w.Git.Message) && len(w.Git.Message) > git.MaxMessage-4)
 	require.Equal(t, []string{"shop/a"}, names(w.Environments[0]))
 
 	clone, err := OpenClone(r.Dir)
@@ -233,7 +233,7 @@ func TestHostileNames(t *testing.T) {
 				require.Equal(t, bot.Environments[0].PolicyProblems, a.PolicyProblems)
 				require.Equal(t, []string{"shop/cart"}, names(w.Environments[1]))
 				for _, d := range a.Deployments {
-					require.NoError(t, mirror.CheckPath(d.Record.Dir))
+					require.NoError(t, git.CheckPath(d.Record.Dir))
 					require.True(t, d.Record.RoutingProblem == nil && strings.HasPrefix(d.Record.Dir, "deploy/a/shop/"), d.Record.Dir)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -26,7 +26,7 @@ func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) 
 		cancel()
 	}
 	problem := r.follow(bounded)
-	var missing []mirror.Wanted
+	var missing []git.Wanted
 	for _, s := range snapshots {
 		for _, w := range slices.Concat(specOf(s), r.besideOf(s)) {
 			if _, ok := r.origins[w]; !ok && !w.Blob.IsZero() && !slices.Contains(missing, w) {
@@ -53,17 +53,17 @@ const (
 )
 
 // specOf are the files of a spec.
-func specOf(s rollout.Snapshot) []mirror.Wanted {
-	var out []mirror.Wanted
+func specOf(s rollout.Snapshot) []git.Wanted {
+	var out []git.Wanted
 	for _, f := range s.SpecFiles() {
-		out = append(out, mirror.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
+		out = append(out, git.Wanted{Path: f.Path, Blob: plumbing.NewHash(f.Blob)})
 	}
 	return out
 }
 
 // lastOrigin is the commit that asked for a spec: of those that gave its files their content the last one. False: it is
 // not known of all.
-func (r *Repository) lastOrigin(files []mirror.Wanted) (rollout.GitContext, bool) {
+func (r *Repository) lastOrigin(files []git.Wanted) (rollout.GitContext, bool) {
 	var last rollout.GitContext
 	for i, w := range files {
 		o, ok := r.origins[w]
@@ -87,7 +87,7 @@ func (r *Repository) follow(ctx context.Context) error {
 		return nil
 	}
 	was := r.origins
-	r.origins = map[mirror.Wanted]rollout.GitContext{}
+	r.origins = map[git.Wanted]rollout.GitContext{}
 	since, back, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
 	r.traced = tip.Commit
 	if err != nil || !known {
@@ -106,7 +106,7 @@ func (r *Repository) follow(ctx context.Context) error {
 }
 
 // trace looks for commits and remembers them.
-func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
+func (r *Repository) trace(ctx context.Context, missing []git.Wanted) error {
 	if len(missing) == 0 || r.away || r.cfg.Now().Before(r.retry) {
 		return nil
 	}
@@ -118,12 +118,12 @@ func (r *Repository) trace(ctx context.Context, missing []mirror.Wanted) error {
 }
 
 // remember makes commits the origins of what they introduced.
-func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirror.Introduction) error {
+func (r *Repository) remember(ctx context.Context, found map[git.Wanted]git.Introduction) error {
 	if r.origins == nil {
-		r.origins = map[mirror.Wanted]rollout.GitContext{}
+		r.origins = map[git.Wanted]rollout.GitContext{}
 	}
 	var problems error
-	known := map[mirror.Hash]rollout.GitContext{}
+	known := map[git.Hash]rollout.GitContext{}
 	for w, c := range found {
 		o, ok := known[c.Hash]
 		if !ok {
@@ -140,13 +140,13 @@ func (r *Repository) remember(ctx context.Context, found map[mirror.Wanted]mirro
 	return problems
 }
 
-func (r *Repository) originOf(ctx context.Context, c mirror.CommitInfo) (rollout.GitContext, error) {
+func (r *Repository) originOf(ctx context.Context, c git.CommitInfo) (rollout.GitContext, error) {
 	out := rollout.GitContext{Commit: c.Hash.String(), Author: authorOf(c), Committer: signatureText(c.Committer), When: c.Author.When.UTC(), Message: c.Message, Reverts: revertedBy(c.Message)}
 	var err error
 	if out.Signed, out.Signer, err = r.signed(c.Hash); err != nil {
 		return out, err
 	}
-	var before mirror.Hash
+	var before git.Hash
 	if len(c.Parents) > 0 {
 		parent, err := r.mirror.Commit(c.Parents[0])
 		if err != nil {
@@ -155,7 +155,7 @@ func (r *Repository) originOf(ctx context.Context, c mirror.CommitInfo) (rollout
 		before = parent.Tree
 	}
 	enough := errors.New("enough")
-	err = r.mirror.Diff(ctx, before, c.Tree, func(path string, _ mirror.Entry) error {
+	err = r.mirror.Diff(ctx, before, c.Tree, func(path string, _ git.Entry) error {
 		if len(out.Paths) == rollout.MaxChangedPaths {
 			return enough
 		}
@@ -169,12 +169,12 @@ func (r *Repository) originOf(ctx context.Context, c mirror.CommitInfo) (rollout
 }
 
 // signed says whether a signer that is trusted signed a commit, and who.
-func (r *Repository) signed(commit mirror.Hash) (rollout.Answer, string, error) {
+func (r *Repository) signed(commit git.Hash) (rollout.Answer, string, error) {
 	if r.cfg.Signers == nil {
 		return "", "", nil
 	}
 	raw, err := r.mirror.RawCommit(commit)
-	var large *mirror.TooLargeError
+	var large *git.TooLargeError
 	if errors.As(err, &large) {
 		return rollout.No, "", nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -78,7 +78,7 @@ func TestOriginsAreSigned(t *testing.T) {
 	require.Equal(t, "ada@example.com", got.Signer)
 
 	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:3")}})
-	signed = r.GitInput([]byte("a 3\n"+strings.Repeat("x", mirror.MaxCommit)), "-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit-tree", "-S", "-p", "main~1", "main^{tree}")
+	signed = r.GitInput([]byte("a 3\n"+strings.Repeat("x", git.MaxCommit)), "-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit-tree", "-S", "-p", "main~1", "main^{tree}")
 	r.Git("update-ref", "refs/heads/main", signed)
 	got = origin()
 	require.Equal(t, signed, got.Commit)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -33,13 +33,13 @@ func (t commitTree) bring(files []*found) error {
 }
 
 func (t commitTree) bringFolders(hashes []string, below bool) error {
-	trees := make([]mirror.Hash, 0, len(hashes))
+	trees := make([]git.Hash, 0, len(hashes))
 	for _, h := range hashes {
 		if h != "" {
 			trees = append(trees, plumbing.NewHash(h))
 		}
 	}
-	return t.mirror.BringTrees(t.ctx, mirror.Hash{}, trees, below)
+	return t.mirror.BringTrees(t.ctx, git.Hash{}, trees, below)
 }
 
 // bringFolders brings what of folders a tree lacks, if it is lazy at all.
@@ -165,10 +165,10 @@ func (e *environment) filesOf(specs []*specAt, record fileKey, left *budget, out
 // later are the trees of records, then the blobs of specs and records, that a partial mirror lacks still, though nothing has asked for them.
 type later struct {
 	known bool
-	trees []mirror.Hash
+	trees []git.Hash
 	// blobs are looked for when all trees are there.
 	named bool
-	blobs []mirror.Hash
+	blobs []git.Hash
 	// filled is how often the mirror had been filled when they were looked for.
 	filled int
 	// until is when nothing is asked for, after a failure.
@@ -215,7 +215,7 @@ func (r *Repository) complete(ctx context.Context) error {
 	l := &r.later
 	if part := l.trees[:min(r.atOnce, len(l.trees))]; len(part) > 0 {
 		l.trees = l.trees[len(part):]
-		return r.mirror.BringTrees(ctx, mirror.Hash{}, part, true)
+		return r.mirror.BringTrees(ctx, git.Hash{}, part, true)
 	}
 	if !l.named {
 		l.named, l.blobs = true, r.mirror.Lacking(r.survey.reader.surveyed.blobs(ctx))
@@ -226,8 +226,8 @@ func (r *Repository) complete(ctx context.Context) error {
 }
 
 // trees are those of all records.
-func (v surveyed) trees() []mirror.Hash {
-	var out []mirror.Hash
+func (v surveyed) trees() []git.Hash {
+	var out []git.Hash
 	for _, e := range v {
 		for _, folder := range e.found {
 			for i := range folder.at {
@@ -239,7 +239,7 @@ func (v surveyed) trees() []mirror.Hash {
 }
 
 // blobs are those of all specs and records.
-func (v surveyed) blobs(ctx context.Context) []mirror.Hash {
+func (v surveyed) blobs(ctx context.Context) []git.Hash {
 	var files []*found
 	for _, e := range v.within(ctx) {
 		for i := range e.specs {
@@ -255,8 +255,8 @@ func (v surveyed) blobs(ctx context.Context) []mirror.Hash {
 	return hashesOf(files)
 }
 
-func hashesOf(files []*found) []mirror.Hash {
-	out := make([]mirror.Hash, 0, len(files))
+func hashesOf(files []*found) []git.Hash {
+	out := make([]git.Hash, 0, len(files))
 	for _, f := range files {
 		if f.built == nil { // else Git has no such object
 			out = append(out, plumbing.NewHash(f.hash))

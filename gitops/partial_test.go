@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -97,7 +97,7 @@ func TestReadOfPartialMirror(t *testing.T) {
 	require.LessOrEqual(t, f.packs.Load(), int64(6), "commit and trees, rampart.yaml, specs, policies, data, records")
 	for i := range 30 {
 		source := plumbing.NewHash(r.Git("rev-parse", fmt.Sprintf("main:src/%d/main.go", i)))
-		require.Len(t, repo.mirror.Lacking([]mirror.Hash{source}), 1)
+		require.Len(t, repo.mirror.Lacking([]git.Hash{source}), 1)
 	}
 
 	before := f.packs.Load()
@@ -209,7 +209,7 @@ func TestManifestsOfSurvey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all, fill := surveyOf(t, repo)
 			lacks := func() int {
-				return len(repo.mirror.Lacking([]mirror.Hash{plumbing.NewHash(deployment.Hash), plumbing.NewHash(pool.Hash)}))
+				return len(repo.mirror.Lacking([]git.Hash{plumbing.NewHash(deployment.Hash), plumbing.NewHash(pool.Hash)}))
 			}
 			was := all[0].Record.Files
 			require.Equal(t, []rollout.File{deployment, pool}, []rollout.File{was["versions/v1/deployment.yaml"], was["versions/v1/pool-a.yaml"]})

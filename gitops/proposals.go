@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -68,7 +68,7 @@ type Proposed struct {
 	// At is when its last commit was made, as that says.
 	At time.Time
 
-	tip, parent mirror.Hash
+	tip, parent git.Hash
 }
 
 // Proposals are the branches of an environment's proposals that are on the server, by worker deployment.
@@ -98,12 +98,12 @@ func (r *Repository) Proposals(ctx context.Context, environment string) (map[rol
 }
 
 // proposedAt reads a proposal's branch.
-func (r *Repository) proposedAt(ctx context.Context, branch string, hash mirror.Hash) (Proposed, error) {
+func (r *Repository) proposedAt(ctx context.Context, branch string, hash git.Hash) (Proposed, error) {
 	p := Proposed{Branch: branch, Tip: hash.String(), Theirs: true, tip: hash}
 	c, err := r.mirror.Commit(hash)
-	var missing *mirror.MissingObjectError
+	var missing *git.MissingObjectError
 	if errors.As(err, &missing) {
-		var tip mirror.Tip
+		var tip git.Tip
 		if tip, err = r.mirror.Fetch(ctx, branch); err != nil {
 			return p, err
 		}
@@ -130,7 +130,7 @@ const (
 )
 
 // merged reports whether a commit is in a branch that was read, as far back as the mirror has it. What a squash made of it is another one.
-func (r *Repository) merged(commit mirror.Hash) bool {
+func (r *Repository) merged(commit git.Hash) bool {
 	for _, tip := range r.lastTips {
 		if r.ancestors(tip.Commit, mostBack)[commit] {
 			return true
@@ -140,9 +140,9 @@ func (r *Repository) merged(commit mirror.Hash) bool {
 }
 
 // ancestors are a commit and those before it, as far back as the mirror has them, up to a number of them.
-func (r *Repository) ancestors(of mirror.Hash, most int) map[mirror.Hash]bool {
-	seen := map[mirror.Hash]bool{}
-	for next := []mirror.Hash{of}; len(next) > 0 && len(seen) < most; next = next[1:] {
+func (r *Repository) ancestors(of git.Hash, most int) map[git.Hash]bool {
+	seen := map[git.Hash]bool{}
+	for next := []git.Hash{of}; len(next) > 0 && len(seen) < most; next = next[1:] {
 		if c, err := r.mirror.Commit(next[0]); err == nil && !seen[next[0]] {
 			seen[next[0]] = true
 			next = append(next, c.Parents...)
@@ -153,11 +153,11 @@ func (r *Repository) ancestors(of mirror.Hash, most int) map[mirror.Hash]bool {
 
 // history is what a branch's tip was made of. It is asked for many proposals in a row, after a start.
 type history struct {
-	of      mirror.Hash
-	commits map[mirror.Hash]bool
+	of      git.Hash
+	commits map[git.Hash]bool
 }
 
-func (r *Repository) inHistory(commit, tip mirror.Hash) bool {
+func (r *Repository) inHistory(commit, tip git.Hash) bool {
 	if r.history.of != tip {
 		r.history = history{tip, r.ancestors(tip, farBack)}
 	}
@@ -166,7 +166,7 @@ func (r *Repository) inHistory(commit, tip mirror.Hash) bool {
 
 // seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's. Anybody can make one, so
 // it only tells what the bot may write over.
-func seal(id string, tree, parent mirror.Hash) string {
+func seal(id string, tree, parent git.Hash) string {
 	sum := sha256.Sum256([]byte(id + "\n" + tree.String() + "\n" + parent.String()))
 	return hex.EncodeToString(sum[:16])
 }
@@ -199,7 +199,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if !there {
 		return "", &MovedError{Branch: base.Branch, Err: fmt.Errorf("%s is gone", file)}
 	}
-	request := mirror.CommitRequest{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
+	request := git.CommitRequest{Branch: rollout.ProposalBranch(p.Environment.Name, p.Deployment), Parent: base.Commit, Expected: &was.tip, Message: p.Message}
 	if was.ID == p.ID {
 		switch before, err := r.sameRecord(ctx, p, was, file, record.Hash); {
 		case err != nil:
@@ -229,7 +229,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 }
 
 // proposalChanges are what a proposal makes of a record.
-func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file string, record mirror.Hash) ([]mirror.Change, error) {
+func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file string, record git.Hash) ([]git.Change, error) {
 	data, err := r.readBlob(ctx, file, record)
 	if err != nil {
 		return nil, err
@@ -237,16 +237,16 @@ func (r *Repository) proposalChanges(ctx context.Context, p Proposal, file strin
 	if data, err = p.Edit(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return []mirror.Change{{Path: file, Data: data}}, nil
+	return []git.Change{{Path: file, Data: data}}, nil
 }
 
-func (r *Repository) readBlob(ctx context.Context, file string, blob mirror.Hash) ([]byte, error) {
+func (r *Repository) readBlob(ctx context.Context, file string, blob git.Hash) ([]byte, error) {
 	return commitTree{ctx: ctx, mirror: r.mirror}.read(file, blob.String())
 }
 
 // made is what a proposal's branch is known to hold: what the bot put there, on top of another branch, and nothing else.
 type made struct {
-	tip mirror.Hash
+	tip git.Hash
 	on  string
 }
 
@@ -255,7 +255,7 @@ func (r *Repository) own(was Proposed, on string) bool {
 }
 
 // holds reports whether a proposal's commit holds what is to be committed, on its own parent. If so it is the bot's, whoever made it.
-func (r *Repository) holds(ctx context.Context, was Proposed, request mirror.CommitRequest) (bool, error) {
+func (r *Repository) holds(ctx context.Context, was Proposed, request git.CommitRequest) (bool, error) {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
 		return false, err
@@ -293,7 +293,7 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 			return was, err
 		}
 	}
-	request := mirror.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
+	request := git.CommitRequest{Branch: OutputBranch(req.Environment.Name), Parent: plumbing.NewHash(req.Base), Expected: &was.tip, Changes: changes,
 		Message: req.Message}
 	if was.ID == outputID && was.parent == request.Parent {
 		if same, err := r.holds(ctx, was, request); err != nil || same {
@@ -309,12 +309,12 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 
 // keepGist gives files their content as it is proposed already, where that has the same gist. That leaves out times, which decide when the
 // next step is: of a commit that anybody may have made, it is not for what is merged by itself.
-func (r *Repository) keepGist(ctx context.Context, changes []mirror.Change, was Proposed, gist Gist) error {
+func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Proposed, gist Gist) error {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
 		return err
 	}
-	proposed := map[int]mirror.Hash{}
+	proposed := map[int]git.Hash{}
 	for i, change := range changes {
 		if change.Data == nil {
 			continue
@@ -353,7 +353,7 @@ func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Pr
 }
 
 // pushProposal seals, signs and pushes a proposal's commit, on top of another branch.
-func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequest, id, on string) (string, error) {
+func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest, id, on string) (string, error) {
 	request.Author, request.Committer = r.signature(), r.signature()
 	staged, err := r.mirror.Stage(ctx, request) // its tree goes into the seal
 	if err != nil {
@@ -371,7 +371,7 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 	r.write(Before)
 	hash, err := r.mirror.Push(ctx, staged)
 	r.write(After)
-	var moved *mirror.MovedError
+	var moved *git.MovedError
 	switch {
 	case errors.As(err, &moved):
 		return "", &MovedError{Branch: request.Branch, Err: err}
@@ -383,7 +383,7 @@ func (r *Repository) pushProposal(ctx context.Context, request mirror.CommitRequ
 }
 
 // sameRecord gives the record that a proposal was made from, if that is still the same as far as it matters; else the zero hash.
-func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, file string, record mirror.Hash) (before mirror.Hash, err error) {
+func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, file string, record git.Hash) (before git.Hash, err error) {
 	c, err := r.mirror.Commit(was.parent)
 	if err != nil {
 		return before, nil //nolint:nilerr // a mirror that was made anew does not have it
@@ -412,7 +412,7 @@ func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
 	r.write(Before)
 	err := r.mirror.Delete(ctx, was.Branch, was.tip)
 	r.write(After)
-	var moved *mirror.MovedError
+	var moved *git.MovedError
 	if errors.As(err, &moved) {
 		return &MovedError{Branch: was.Branch, Err: err}
 	}

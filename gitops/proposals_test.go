@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -351,7 +351,7 @@ func TestCommitIsProposed(t *testing.T) {
 	}
 	_, err := repo.Commit(t.Context(), commit("one"))
 	require.ErrorIs(t, err, rollout.ErrProtected)
-	var protected *mirror.ProtectedError
+	var protected *git.ProtectedError
 	require.ErrorAs(t, err, &protected)
 	none, err := repo.ProposedCommit(t.Context(), env.Name)
 	require.NoError(t, err)

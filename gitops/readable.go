@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -103,7 +103,7 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 		here := slices.DeleteFunc(slices.Clone(left), func(u unreadableRecord) bool { return u.branch != branch })
 		left = slices.DeleteFunc(left, func(u unreadableRecord) bool { return u.branch == branch })
 		seen := make([]string, len(here))
-		err := r.recent(ctx, r.lastTips[branch], false, func(c mirror.CommitInfo) (bool, error) {
+		err := r.recent(ctx, r.lastTips[branch], false, func(c git.CommitInfo) (bool, error) {
 			for i, u := range here {
 				if r.readable[u.key].routing != nil {
 					continue
@@ -132,7 +132,7 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 }
 
 // recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not, or is the one that was seen.
-func (r *Repository) recordIn(ctx context.Context, c mirror.CommitInfo, u unreadableRecord, seen *string) (*v1alpha1.Routing, error) {
+func (r *Repository) recordIn(ctx context.Context, c git.CommitInfo, u unreadableRecord, seen *string) (*v1alpha1.Routing, error) {
 	data, err := r.recordText(ctx, c, u.key.dir, seen)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -190,8 +190,8 @@ func decodedFrom(file string, data []byte) decoded {
 // unreadable says that a file can never be read; false where that is not what an error says.
 func unreadable(file string, err error) (v1alpha1.Problem, bool) {
 	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: file}
-	var large *mirror.TooLargeError
-	var unusable *mirror.UnusableObjectError
+	var large *git.TooLargeError
+	var unusable *git.UnusableObjectError
 	switch {
 	case errors.As(err, &large):
 		p.Message = fmt.Sprintf("is larger than %d bytes, which is too large to be read", MaxFileSize)

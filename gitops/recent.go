@@ -5,7 +5,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // recentCommits and searchTime bound how far one search looks through the history of a branch. What is looked for is in one of the last commits: a
@@ -17,14 +17,14 @@ const (
 
 // recent calls visit with a tip's commit and those before it, newest first, until it says false: mirror.Recent within these bounds, and with its
 // errors. Here says that the mirror alone is looked at.
-func (r *Repository) recent(ctx context.Context, tip mirror.Tip, here bool, visit func(mirror.CommitInfo) (more bool, err error)) error {
+func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit func(git.CommitInfo) (more bool, err error)) error {
 	ctx, done := context.WithTimeout(ctx, searchTime)
 	defer done()
-	return r.mirror.Recent(ctx, tip, mirror.Recency{Most: recentCommits, Here: here}, visit)
+	return r.mirror.Recent(ctx, tip, git.Recency{Most: recentCommits, Here: here}, visit)
 }
 
 // recordText is the file of a record as a commit has it; nil: it has none, or the one whose hash is in seen, which is that of the last one after.
-func (r *Repository) recordText(ctx context.Context, c mirror.CommitInfo, dir string, seen *string) ([]byte, error) {
+func (r *Repository) recordText(ctx context.Context, c git.CommitInfo, dir string, seen *string) ([]byte, error) {
 	file := path.Join(dir, routingFile)
 	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
 	if err != nil || !ok || !e.IsFile() || *seen == e.Hash.String() {

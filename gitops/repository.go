@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -30,7 +30,7 @@ type Config struct {
 	Branch string
 	// CacheDir holds the mirror; it may be deleted at any time.
 	CacheDir string
-	Auth     mirror.Auth
+	Auth     git.Auth
 	// Silence is how long the server may be silent; zero: mirror.DefaultSilence.
 	Silence time.Duration
 	// Author and Email of commits.
@@ -72,7 +72,7 @@ const (
 // Repository is a branch on a server, and the branches that its environments write to. It is used by one goroutine at a time.
 type Repository struct {
 	cfg    Config
-	mirror *mirror.Mirror
+	mirror *git.Mirror
 	// last is what could be used last, for both readings.
 	last *lastUsable
 	// searchAgain is when a search for that is made again, which was cut short; zero: none was.
@@ -80,13 +80,13 @@ type Repository struct {
 	// whole is what Read gives, survey what Survey does.
 	whole, survey reading
 	// lastTips are those that were read last.
-	lastTips map[string]mirror.Tip
+	lastTips map[string]git.Tip
 	// made are the branches of proposals that are known to hold what the bot put there.
 	made    map[string]made
 	history history
 	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced, whose place is place.
-	origins map[mirror.Wanted]rollout.GitContext
-	traced  mirror.Hash
+	origins map[git.Wanted]rollout.GitContext
+	traced  git.Hash
 	place   int
 	// later is what the mirror lacks still, and atOnce how much of it comes with one survey.
 	later  later
@@ -98,7 +98,7 @@ type Repository struct {
 	// holdersAgain is when history is looked through again for commits that hold something, after that failed.
 	holdersAgain time.Time
 	// nowhere is what was in no commit of a branch's history, by when it is looked for again.
-	nowhere map[mirror.Wanted]time.Time
+	nowhere map[git.Wanted]time.Time
 	// unknown are versions that no record had, by when they are looked for again.
 	unknown map[lostKey]time.Time
 	// readable is what history has of the records that cannot be read.
@@ -109,7 +109,7 @@ type Repository struct {
 type reading struct {
 	reader Reader
 	last   *rollout.World
-	tips   map[string]mirror.Tip
+	tips   map[string]git.Tip
 	// anew says that the next one is made although nothing moved.
 	anew bool
 	// buildAgain is when folders are built again that took too much; zero: there are none.
@@ -132,7 +132,7 @@ func (r *reading) buildsAgain(now func() time.Time) bool {
 // Open opens the repository's mirror; it does not talk to the server.
 func Open(cfg Config) (*Repository, error) {
 	sum := sha256.Sum256([]byte(cfg.URL))
-	m, err := mirror.Open(mirror.Config{URL: cfg.URL, Dir: filepath.Join(cfg.CacheDir, "mirror", hex.EncodeToString(sum[:8])),
+	m, err := git.Open(git.Config{URL: cfg.URL, Dir: filepath.Join(cfg.CacheDir, "mirror", hex.EncodeToString(sum[:8])),
 		Auth: cfg.Auth, Silence: cfg.Silence, Log: cfg.Log})
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 	if err != nil {
 		return rollout.World{}, err
 	}
-	tips := map[string]mirror.Tip{r.cfg.Branch: tip}
+	tips := map[string]git.Tip{r.cfg.Branch: tip}
 	buildsAgain := as.buildsAgain(r.cfg.Now)
 	if as.last != nil {
 		for _, env := range as.last.Environments {
@@ -230,15 +230,15 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 }
 
 // fetchOutput adds the tip of an environment's output branch; a branch that does not exist yet has a zero tip.
-func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, tips map[string]mirror.Tip) error {
+func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, tips map[string]git.Tip) error {
 	branch := r.outputBranch(env)
 	if _, ok := tips[branch]; ok {
 		return nil
 	}
 	tip, err := r.fetch(ctx, branch)
-	var none *mirror.NoBranchError
+	var none *git.NoBranchError
 	if errors.As(err, &none) {
-		tip, err = mirror.Tip{Branch: branch}, nil
+		tip, err = git.Tip{Branch: branch}, nil
 	}
 	if err != nil {
 		return err
@@ -248,13 +248,13 @@ func (r *Repository) fetchOutput(ctx context.Context, env v1alpha1.Environment, 
 }
 
 // fetch asks for a branch's tip, and says if it is not on top of what the branch was.
-func (r *Repository) fetch(ctx context.Context, branch string) (mirror.Tip, error) {
+func (r *Repository) fetch(ctx context.Context, branch string) (git.Tip, error) {
 	tip, err := r.mirror.Fetch(ctx, branch)
-	var access *mirror.AccessError
+	var access *git.AccessError
 	if errors.As(err, &access) && access.Refused() {
 		return tip, &RefusedError{Err: err}
 	}
-	if err == nil && tip.Move == mirror.MoveRewritten {
+	if err == nil && tip.Move == git.MoveRewritten {
 		r.cfg.Log.WarnContext(ctx, "the branch was rewritten: everything is read anew", "branch", branch, "commit", tip.Commit.String(), "before", tip.Previous.String())
 	}
 	return tip, err
@@ -267,7 +267,7 @@ func (r *Repository) outputBranch(env v1alpha1.Environment) string {
 	return r.cfg.Branch
 }
 
-func sameTips(a, b map[string]mirror.Tip) bool {
+func sameTips(a, b map[string]git.Tip) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -279,7 +279,7 @@ func sameTips(a, b map[string]mirror.Tip) bool {
 	return true
 }
 
-func (r *Repository) gitContext(tip mirror.Tip) (rollout.GitContext, error) {
+func (r *Repository) gitContext(tip git.Tip) (rollout.GitContext, error) {
 	c, err := r.mirror.Commit(tip.Commit)
 	if err != nil {
 		return rollout.GitContext{}, err
@@ -288,9 +288,9 @@ func (r *Repository) gitContext(tip mirror.Tip) (rollout.GitContext, error) {
 		Committer: signatureText(c.Committer), Message: c.Message}, nil
 }
 
-func authorOf(c mirror.CommitInfo) string { return signatureText(c.Author) }
+func authorOf(c git.CommitInfo) string { return signatureText(c.Author) }
 
-func signatureText(s mirror.Signature) string { return s.Name + " <" + s.Email + ">" }
+func signatureText(s git.Signature) string { return s.Name + " <" + s.Email + ">" }
 
 // MovedError says that a branch is not any more what was read: read again, and decide again.
 type MovedError struct {
@@ -344,13 +344,13 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	if parts == nil {
 		parts = []rollout.CommitPart{{Changes: req.Changes, Message: req.Message}}
 	}
-	request := mirror.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Author: r.signature(), Committer: r.signature()}
+	request := git.CommitRequest{Branch: branch, Parent: plumbing.NewHash(req.Base), Author: r.signature(), Committer: r.signature()}
 	for _, p := range parts {
 		changes, err := r.changes(ctx, tip, req.Environment.Output.Path, p.Changes)
 		if err != nil {
 			return "", unwritable(err)
 		}
-		request.Then = append(request.Then, mirror.Step{Changes: changes, Message: r.message(p.Message)})
+		request.Then = append(request.Then, git.Step{Changes: changes, Message: r.message(p.Message)})
 	}
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
@@ -365,8 +365,8 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	r.write(Before)
 	hash, err := r.mirror.Push(ctx, staged)
 	r.write(After)
-	var moved *mirror.MovedError
-	var protected *mirror.ProtectedError
+	var moved *git.MovedError
+	var protected *git.ProtectedError
 	switch {
 	case errors.As(err, &moved):
 		return "", &MovedError{Branch: branch, Err: err}
@@ -380,7 +380,7 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 
 // unwritable tells of which path an error is, if it is of one.
 func unwritable(err error) error {
-	var of *mirror.PathError
+	var of *git.PathError
 	if errors.As(err, &of) {
 		return &rollout.UnwritableError{Path: of.Path, Err: err}
 	}
@@ -388,8 +388,8 @@ func unwritable(err error) error {
 }
 
 // signature is the bot's, now.
-func (r *Repository) signature() mirror.Signature {
-	return mirror.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
+func (r *Repository) signature() git.Signature {
+	return git.Signature{Name: r.cfg.Author, Email: r.cfg.Email, When: r.cfg.Now().UTC().Truncate(time.Second)}
 }
 
 // skipCI is what GitHub, GitLab, Gitea and others look for in a commit's message.
@@ -415,23 +415,23 @@ func (r *Repository) write(m Moment) {
 
 // changes turns file changes into the mirror's. Content that Git had earlier is looked for in history. Errors: a *rollout.UnwritableError for
 // each file that can't be written, joined; those of FindInHistory.
-func (r *Repository) changes(ctx context.Context, tip mirror.Tip, output string, files []rollout.FileChange) ([]mirror.Change, error) {
+func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, files []rollout.FileChange) ([]git.Change, error) {
 	root := path.Clean(output)
-	var out []mirror.Change
+	var out []git.Change
 	var unwritable []error
 	for _, c := range files {
-		if err := mirror.CheckPath(c.Path); err != nil {
+		if err := git.CheckPath(c.Path); err != nil {
 			return nil, err
 		}
 		if root != "." && !isBelow(c.Path, root) {
 			unwritable = append(unwritable, &rollout.UnwritableError{Path: c.Path, Err: fmt.Errorf("change of %q is outside of the output %q", c.Path, root)})
 			continue
 		}
-		change := mirror.Change{Path: c.Path, Delete: c.Delete}
+		change := git.Change{Path: c.Path, Delete: c.Delete}
 		switch {
 		case c.Delete:
 		case c.Blob != "":
-			data, err := r.bringBack(ctx, tip, mirror.Wanted{Path: c.Path, Blob: plumbing.NewHash(c.Blob)})
+			data, err := r.bringBack(ctx, tip, git.Wanted{Path: c.Path, Blob: plumbing.NewHash(c.Blob)})
 			if lost := rollout.Unwritable(err); len(lost) > 0 {
 				unwritable = append(unwritable, err)
 				continue
@@ -455,7 +455,7 @@ func isBelow(file, dir string) bool {
 const lookAgain = time.Hour
 
 // bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history; *MovedError; those of FindInHistory.
-func (r *Repository) bringBack(ctx context.Context, tip mirror.Tip, want mirror.Wanted) ([]byte, error) {
+func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted) ([]byte, error) {
 	if data, err := r.mirror.Blob(want.Blob, MaxFileSize); err == nil {
 		return data, nil
 	}
@@ -465,7 +465,7 @@ func (r *Repository) bringBack(ctx context.Context, tip mirror.Tip, want mirror.
 		return nil, gone
 	}
 	_, ok, err := r.mirror.FindInHistory(ctx, tip, want)
-	var moved *mirror.MovedError
+	var moved *git.MovedError
 	switch {
 	case errors.As(err, &moved):
 		return nil, &MovedError{Branch: tip.Branch, Err: err}
@@ -473,7 +473,7 @@ func (r *Repository) bringBack(ctx context.Context, tip mirror.Tip, want mirror.
 		return nil, fmt.Errorf("bring back %q: %w", want.Path, err)
 	case !ok:
 		if r.nowhere == nil {
-			r.nowhere = map[mirror.Wanted]time.Time{}
+			r.nowhere = map[git.Wanted]time.Time{}
 		}
 		r.nowhere[want] = r.cfg.Now().Add(lookAgain)
 		return nil, gone

@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // MaxFileSize is the size in bytes above which a file of the repository is refused.
@@ -55,8 +55,8 @@ type tree interface {
 type commitTree struct {
 	// ctx ends the reading of what is still on the server.
 	ctx    context.Context
-	mirror *mirror.Mirror
-	hash   mirror.Hash
+	mirror *git.Mirror
+	hash   git.Hash
 }
 
 func (t commitTree) root() string {
@@ -79,7 +79,7 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 }
 
 // entriesOf says what the entries of a tree object, in git's order, are: to the bot and to whoever looks at a clone.
-func entriesOf(raw []mirror.Entry) []entry {
+func entriesOf(raw []git.Entry) []entry {
 	out := make([]entry, 0, len(raw))
 	for i, e := range raw {
 		kind := otherEntry
@@ -103,7 +103,7 @@ func counts(name string) bool {
 }
 
 // isAgain says whether an entry has the name of an earlier one. In git's order what is between the two begins with that name.
-func isAgain(raw []mirror.Entry, i int) bool {
+func isAgain(raw []git.Entry, i int) bool {
 	for j := i - 1; j >= 0 && strings.HasPrefix(raw[j].Name, raw[i].Name); j-- {
 		if len(raw[j].Name) == len(raw[i].Name) {
 			return true
@@ -120,8 +120,8 @@ func strays(severity v1alpha1.Severity, dir, name string) v1alpha1.Problem {
 
 // listError says that a folder could not be listed, and which one can never be.
 func listError(dir string, err error) error {
-	var large *mirror.TooLargeError
-	var unusable *mirror.UnusableObjectError
+	var large *git.TooLargeError
+	var unusable *git.UnusableObjectError
 	switch {
 	case errors.As(err, &large):
 		return &TreeError{Path: cut(dir), what: fmt.Sprintf("a folder is larger than %d bytes", large.Limit)}
@@ -132,7 +132,7 @@ func listError(dir string, err error) error {
 }
 
 // hexOf is String of a hash, with one copy less: there are many.
-func hexOf(h mirror.Hash) string {
+func hexOf(h git.Hash) string {
 	var text [2 * len(h)]byte
 	hex.Encode(text[:], h[:])
 	return string(text[:])
@@ -141,9 +141,9 @@ func hexOf(h mirror.Hash) string {
 func (t commitTree) read(file, hash string) ([]byte, error) {
 	h := plumbing.NewHash(hash)
 	b, err := t.mirror.Blob(h, MaxFileSize)
-	var missing *mirror.MissingObjectError
+	var missing *git.MissingObjectError
 	if errors.As(err, &missing) && t.mirror.Partial() {
-		if err = t.mirror.Bring(t.ctx, []mirror.Hash{h}); err == nil {
+		if err = t.mirror.Bring(t.ctx, []git.Hash{h}); err == nil {
 			b, err = t.mirror.Blob(h, MaxFileSize)
 		}
 	}
@@ -188,7 +188,7 @@ func (f folder) read(file, _ string) ([]byte, error) {
 		return nil, fmt.Errorf("read %q: %w", file, err)
 	}
 	if info.Size() > MaxFileSize {
-		return nil, fmt.Errorf("read %q: %w", file, &mirror.TooLargeError{Size: info.Size(), Limit: MaxFileSize})
+		return nil, fmt.Errorf("read %q: %w", file, &git.TooLargeError{Size: info.Size(), Limit: MaxFileSize})
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {

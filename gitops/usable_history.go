@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // searchPause is after how long a search for what could be used last is made again that was cut short. A bot that runs remembers it.
@@ -15,12 +15,12 @@ const searchPause = 10 * time.Minute
 // earlier visits the trees of the commits before a tip, the newest first, until visit says false: those of its history, then those that the
 // branch had before it was rewritten, as far as the mirror has them. A tree may come twice. False: the search was cut short, and is made again
 // after searchPause.
-func (r *Repository) earlier(ctx context.Context, tip mirror.Tip, visit func(tree) (more bool)) (whole bool) {
+func (r *Repository) earlier(ctx context.Context, tip git.Tip, visit func(tree) (more bool)) (whole bool) {
 	bounded, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	done := false
-	look := func(from mirror.Hash, here bool) error {
-		return r.recent(bounded, mirror.Tip{Branch: tip.Branch, Commit: from}, here, func(c mirror.CommitInfo) (bool, error) {
+	look := func(from git.Hash, here bool) error {
+		return r.recent(bounded, git.Tip{Branch: tip.Branch, Commit: from}, here, func(c git.CommitInfo) (bool, error) {
 			done = c.Hash != tip.Commit && !visit(commitTree{ctx, r.mirror, c.Tree})
 			return !done, nil
 		})

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -112,7 +112,7 @@ func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
 // neverRead reports whether a tree cannot be read, or not any more, however often it is tried: what an earlier commit had may be gone from the mirror.
 func neverRead(err error) bool {
 	var bomb *TreeError
-	var missing *mirror.MissingObjectError
+	var missing *git.MissingObjectError
 	return errors.As(err, &bomb) || errors.As(err, &missing)
 }
 

@@ -44,7 +44,7 @@ spec: {workerDeployment: shop/checkout, temporalNamespace: shop, specPath: a.yam
 			repo, err := gitops.Open(gitops.Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(), Log: a.log, Now: a.now})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, repo.Close()) }()
-			o := &operator{app: a, name: "shop/checkout", repo: repo, source: repo, byRecord: c.byRecord}
+			o := &operation{app: a, name: "shop/checkout", repo: repo, source: repo, byRecord: c.byRecord}
 			at, err := o.find(t.Context())
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)

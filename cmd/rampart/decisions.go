@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -210,7 +210,7 @@ func (a *app) openRecorded(f repositoryFlags, ref string) (auditlog.Archive, fun
 		return clone.Archive(ref), clone.Close, nil
 	}
 	archive, _, err := a.openDecisions(ref, f, nil)
-	var locked *mirror.LockedError
+	var locked *git.LockedError
 	if !errors.As(err, &locked) {
 		if err != nil {
 			return nil, nil, err

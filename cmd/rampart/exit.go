@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // The exit codes. A command that a signal stops exits with 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM.
@@ -89,11 +89,11 @@ func signalOf(ctx context.Context) *stopped {
 // hint says what a person can do about an error, "" where the error says all there is to say.
 func hint(err error) string {
 	var (
-		access   *mirror.AccessError
-		branch   *mirror.NoBranchError
-		rejected *mirror.RejectedError
-		guarded  *mirror.ProtectedError
-		locked   *mirror.LockedError
+		access   *git.AccessError
+		branch   *git.NoBranchError
+		rejected *git.RejectedError
+		guarded  *git.ProtectedError
+		locked   *git.LockedError
 	)
 	switch {
 	case errors.As(err, &branch):
@@ -108,13 +108,13 @@ func hint(err error) string {
 			"rampart.yaml) may be without it"
 	case errors.As(err, &access) && access.Hint == "":
 		switch access.Reason {
-		case mirror.ReasonUnauthorized, mirror.ReasonCredentials, mirror.ReasonForbidden:
+		case git.ReasonUnauthorized, git.ReasonCredentials, git.ReasonForbidden:
 			return "credentials come from --git-token-file, RAMPART_GIT_TOKEN, --github-app-id or --git-ssh-key-file"
-		case mirror.ReasonNotFound:
+		case git.ReasonNotFound:
 			return "check --repo; servers also answer so when the credentials may not see the repository"
-		case mirror.ReasonHostKey:
+		case git.ReasonHostKey:
 			return "the server's key has to be in the file that --git-known-hosts names"
-		case mirror.ReasonCertificate:
+		case git.ReasonCertificate:
 			return "name the authority's certificate with --git-ca-file"
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/bundle"
 )
 
 // policyFlags say which policies the bot has of its own, and which exceptions of a repository count.
@@ -31,7 +31,7 @@ const variableBundleToken = "RAMPART_POLICY_BUNDLE_TOKEN"
 // addPolicies adds the flags of a command that asks policies. The command's other flags are there already.
 func (a *app) addPolicies(cmd *cobra.Command) {
 	f := &a.policies
-	f.algorithm = newChoice("auto", append([]string{"auto"}, bundles.Algorithms()...)...)
+	f.algorithm = newChoice("auto", append([]string{"auto"}, bundle.Algorithms()...)...)
 	fs := cmd.Flags()
 	if fs.Lookup("cache-dir") == nil {
 		fs.String("cache-dir", "", "folder of what was downloaded, safe to delete (default: rampart in the user's cache folder)")
@@ -40,15 +40,15 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.bundles, "policy-bundle", nil, "OPA bundle of the bot's own policies, NAME=URL; repeatable")
 	fs.StringSliceVar(&f.keys, "policy-bundle-key", nil,
 		"public key in PEM that bundles have to be signed with, [ID=]FILE; several, each with the ID that signatures name")
-	fs.Var(&f.algorithm, "policy-bundle-algorithm", "algorithm of the keys: auto (RS256, or ES256 and so on for a curve), "+strings.Join(bundles.Algorithms(), ", "))
+	fs.Var(&f.algorithm, "policy-bundle-algorithm", "algorithm of the keys: auto (RS256, or ES256 and so on for a curve), "+strings.Join(bundle.Algorithms(), ", "))
 	fs.StringSliceVar(&f.scopes, "policy-bundle-scope", nil, "scope that signatures have to name, [NAME=]SCOPE")
 	fs.BoolVar(&f.unsigned, "policy-bundle-unsigned", false, "take bundles that nobody signed: whoever has the server has the policies")
 	fs.StringSliceVar(&f.tokenFiles, "policy-bundle-token-file", nil, "file with a bearer token for bundles, [NAME=]FILE (or "+variableBundleToken+")")
 	fs.StringVar(&f.caFile, "policy-bundle-ca-file", "", "authorities to trust for bundles beside the system's, PEM")
 	fs.BoolVar(&f.plainHTTP, "policy-bundle-plain-http", false, "take signed bundles over plain HTTP from other hosts than this one")
-	fs.DurationVar(&f.interval, "policy-bundle-interval", bundles.DefaultInterval, "time between two looks at bundles and directories")
-	fs.DurationVar(&f.timeout, "policy-bundle-timeout", bundles.DefaultTimeout, "time for the download of a bundle")
-	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundles.DefaultMaxAge, "how long the facts bundle.NAME and dir.PATH are good without the server's word, or a reading")
+	fs.DurationVar(&f.interval, "policy-bundle-interval", bundle.DefaultInterval, "time between two looks at bundles and directories")
+	fs.DurationVar(&f.timeout, "policy-bundle-timeout", bundle.DefaultTimeout, "time for the download of a bundle")
+	fs.DurationVar(&f.maxAge, "policy-bundle-max-age", bundle.DefaultMaxAge, "how long the facts bundle.NAME and dir.PATH are good without the server's word, or a reading")
 	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as rollout.freeze, or acme.* for all that begin so; repeatable")
 	a.completeFlag(cmd, "policy-dir", onlyFolders)
 	a.completeFlag(cmd, "waivable-rule", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -64,7 +64,7 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 var ruleShape = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?$`)
 
 // floor opens the bot's own policies; nil: it has none. It waits for no network.
-func (a *app) floor() (*bundles.Store, error) {
+func (a *app) floor() (*bundle.Store, error) {
 	f := a.policies
 	for _, rule := range f.waivable {
 		if !ruleShape.MatchString(rule) {
@@ -78,13 +78,13 @@ func (a *app) floor() (*bundles.Store, error) {
 	if len(list)+len(f.dirs) == 0 {
 		return nil, f.withoutBundles()
 	}
-	cfg := bundles.Config{Dirs: f.dirs, Bundles: list, CAFile: f.caFile, Interval: f.interval, Timeout: f.timeout, MaxAge: f.maxAge,
+	cfg := bundle.Config{Dirs: f.dirs, Bundles: list, CAFile: f.caFile, Interval: f.interval, Timeout: f.timeout, MaxAge: f.maxAge,
 		Proxy: http.ProxyFromEnvironment, Log: a.log, Now: a.now}
 	if len(list) == 0 {
 		if err := f.withoutBundles(); err != nil {
 			return nil, err
 		}
-		return bundles.Open(cfg)
+		return bundle.Open(cfg)
 	}
 	if cfg.CacheDir, err = cacheDir(f.cacheDir); err != nil {
 		return nil, err
@@ -93,22 +93,22 @@ func (a *app) floor() (*bundles.Store, error) {
 		return nil, err
 	}
 	if f.plainHTTP {
-		cfg.PlainHTTP = bundles.AnyHost
+		cfg.PlainHTTP = bundle.AnyHost
 	}
 	switch {
 	case len(cfg.Keys) > 0 && f.unsigned:
 		return nil, errors.New("--policy-bundle-key and --policy-bundle-unsigned exclude each other")
 	case len(cfg.Keys) > 0:
-		cfg.Signatures = bundles.Signed
+		cfg.Signatures = bundle.Signed
 	case f.unsigned:
-		cfg.Signatures = bundles.Unsigned
+		cfg.Signatures = bundle.Unsigned
 	default:
 		return nil, errors.New("--policy-bundle needs --policy-bundle-key FILE, the key that bundles are signed with, or --policy-bundle-unsigned")
 	}
 	if err := a.giveTokens(cfg.Bundles); err != nil {
 		return nil, err
 	}
-	return bundles.Open(cfg)
+	return bundle.Open(cfg)
 }
 
 // withoutBundles refuses flags about bundles where there is none: one that was forgotten would be missed only when it is needed.
@@ -119,14 +119,14 @@ func (f policyFlags) withoutBundles() error {
 	return nil
 }
 
-func (f policyFlags) bundleList() ([]bundles.Bundle, error) {
-	var out []bundles.Bundle
+func (f policyFlags) bundleList() ([]bundle.Bundle, error) {
+	var out []bundle.Bundle
 	for _, text := range f.bundles {
 		name, url, ok := strings.Cut(text, "=")
 		if !ok {
 			return nil, errors.New("--policy-bundle has the form NAME=URL, such as org=https://example.com/bundle.tar.gz")
 		}
-		out = append(out, bundles.Bundle{Name: name, URL: url})
+		out = append(out, bundle.Bundle{Name: name, URL: url})
 	}
 	scopes, err := forBundles("policy-bundle-scope", f.scopes, out)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f policyFlags) bundleList() ([]bundles.Bundle, error) {
 var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)=(.*)$`)
 
 // forBundles gives each bundle its value of a flag: the one that names it, else the one without a name, else "".
-func forBundles(flag string, values []string, list []bundles.Bundle) ([]string, error) {
+func forBundles(flag string, values []string, list []bundle.Bundle) ([]string, error) {
 	out := make([]string, len(list))
 	common := ""
 	for _, text := range values {
@@ -154,7 +154,7 @@ func forBundles(flag string, values []string, list []bundles.Bundle) ([]string, 
 			common = text
 			continue
 		}
-		i := slices.IndexFunc(list, func(b bundles.Bundle) bool { return b.Name == match[1] })
+		i := slices.IndexFunc(list, func(b bundle.Bundle) bool { return b.Name == match[1] })
 		if i < 0 {
 			return nil, fmt.Errorf("--%s: there is no policy bundle %q", flag, match[1])
 		}
@@ -168,18 +168,18 @@ func forBundles(flag string, values []string, list []bundles.Bundle) ([]string, 
 	return out, nil
 }
 
-func (f policyFlags) keyList() ([]bundles.Key, error) {
+func (f policyFlags) keyList() ([]bundle.Key, error) {
 	algorithm := f.algorithm.value
 	if algorithm == "auto" {
 		algorithm = ""
 	}
-	var out []bundles.Key
+	var out []bundle.Key
 	for _, text := range f.keys {
-		file := bundles.KeyFile{Path: text, Algorithm: algorithm}
+		file := bundle.KeyFile{Path: text, Algorithm: algorithm}
 		if match := named.FindStringSubmatch(text); match != nil {
 			file.ID, file.Path = match[1], match[2]
 		}
-		key, err := bundles.ReadKey(file)
+		key, err := bundle.ReadKey(file)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (f policyFlags) keyList() ([]bundles.Key, error) {
 }
 
 // giveTokens gives bundles their tokens. One that is for no bundle by name goes to one server only.
-func (a *app) giveTokens(list []bundles.Bundle) error {
+func (a *app) giveTokens(list []bundle.Bundle) error {
 	files, err := forBundles("policy-bundle-token-file", a.policies.tokenFiles, list)
 	if err != nil {
 		return err

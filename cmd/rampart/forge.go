@@ -16,8 +16,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
 	"github.com/rampart-gitops/rampart/gitops/forge/github"
 	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
+	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
-	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/render"
 )
 
@@ -47,7 +47,7 @@ func (a *app) addForge(cmd *cobra.Command, f *forgeFlags) {
 
 // proposer proposes on the forge of a repository.
 func (a *app) proposer(on forge.Forge, repository repositoryFlags, repo *gitops.Repository, judges *judges) reconcile.Proposer {
-	return review.New(review.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
+	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
 		Now: a.now, Log: a.log, LookEvery: lookEvery})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/http/httpproxy"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/githubapp"
 )
 
@@ -66,7 +66,7 @@ func (a *app) githubApp(f repositoryFlags, transport http.RoundTripper) (*github
 }
 
 // logIn adds the tokens of a GitHub App to how the repository is logged in to.
-func (a *app) logIn(f repositoryFlags, auth *mirror.Auth) error {
+func (a *app) logIn(f repositoryFlags, auth *git.Auth) error {
 	trusted, err := trusting(f.caFile)
 	if err != nil {
 		return err

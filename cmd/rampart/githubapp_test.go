@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
@@ -45,7 +45,7 @@ func newAppServer(t *testing.T, r *gittest.Repo) *appServer {
 	return s
 }
 
-func (s *appServer) serve(w http.ResponseWriter, req *http.Request, git http.Handler) {
+func (s *appServer) serve(w http.ResponseWriter, req *http.Request, repositories http.Handler) {
 	s.mu.Lock()
 	given := s.given
 	s.mu.Unlock()
@@ -57,12 +57,12 @@ func (s *appServer) serve(w http.ResponseWriter, req *http.Request, git http.Han
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(map[string]any{"token": fmt.Sprintf("ghs_t0ken%d", given+1), "expires_at": time.Now().Add(time.Hour)})
 	default:
-		if user, password, _ := req.BasicAuth(); user != mirror.DefaultTokenUser || password != fmt.Sprintf("ghs_t0ken%d", given) {
+		if user, password, _ := req.BasicAuth(); user != git.DefaultTokenUser || password != fmt.Sprintf("ghs_t0ken%d", given) {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "Bad credentials", http.StatusUnauthorized)
 			return
 		}
-		http.StripPrefix("/acme", git).ServeHTTP(w, req)
+		http.StripPrefix("/acme", repositories).ServeHTTP(w, req)
 	}
 }
 

@@ -7,16 +7,16 @@ import (
 	"sync"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/bundle"
 )
 
 // judges compiles policies once for each content, those of an environment and the bot's own: those that take long to compile keep no
 // other environment waiting. It is safe for concurrent use.
 type judges struct {
 	// store has the bot's own policies; nil: it has none.
-	store    *bundles.Store
+	store    *bundle.Store
 	waivable []string
 	// stuck are evaluations that could not be stopped, of whatever content.
 	stuck policy.Stuck
@@ -24,7 +24,7 @@ type judges struct {
 	mu      sync.Mutex
 	engines map[[sha256.Size]byte]func() *policy.Engine
 	// floor is what of the store counts until pin is called again: one decision is made with the same policies from start to end.
-	floor bundles.Floor
+	floor bundle.Floor
 }
 
 // openJudges opens the bot's own policies as they are on disk.
@@ -124,14 +124,14 @@ func (j *judges) engine(env rollout.EnvironmentWorld) *policy.Engine {
 }
 
 // config is what an environment is judged by: its policies, and the bot's own.
-func (j *judges) config(env rollout.EnvironmentWorld, floor bundles.Floor) policy.Config {
+func (j *judges) config(env rollout.EnvironmentWorld, floor bundle.Floor) policy.Config {
 	cfg := policyConfig(env)
 	cfg.Floor, cfg.Waivable, cfg.Stuck = floor.Layers, j.waivable, &j.stuck
 	return cfg
 }
 
 // pinned are the bot's own policies that count now.
-func (j *judges) pinned() bundles.Floor {
+func (j *judges) pinned() bundle.Floor {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.floor

@@ -86,7 +86,7 @@ func wantCode(ts *testscript.TestScript, want string, err error) {
 	}
 }
 
-func git(ts *testscript.TestScript, args ...string) {
+func runGit(ts *testscript.TestScript, args ...string) {
 	ts.Check(ts.Exec("git", args...))
 }
 
@@ -96,11 +96,11 @@ func commitFolder(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	dir, repo := ts.MkAbs(args[0]), ts.MkAbs(args[1])
 	if _, err := os.Stat(repo); err != nil {
-		git(ts, "init", "-q", "--bare", "--initial-branch=main", repo)
+		runGit(ts, "init", "-q", "--bare", "--initial-branch=main", repo)
 	}
 	work := []string{"--git-dir", repo, "--work-tree", dir}
-	git(ts, append(work, "add", "-A", ".")...)
-	git(ts, append(work, "commit", "-q", "--allow-empty", "-m", "change")...)
+	runGit(ts, append(work, "add", "-A", ".")...)
+	runGit(ts, append(work, "commit", "-q", "--allow-empty", "-m", "change")...)
 }
 
 func checkOut(ts *testscript.TestScript, neg bool, args []string) {
@@ -110,7 +110,7 @@ func checkOut(ts *testscript.TestScript, neg bool, args []string) {
 	repo, dir := ts.MkAbs(args[0]), ts.MkAbs(args[1])
 	ts.Check(os.RemoveAll(dir))
 	ts.Check(os.MkdirAll(dir, 0o755))
-	git(ts, "--git-dir", repo, "--work-tree", dir, "checkout", "-q", "-f", "main", "--", ".")
+	runGit(ts, "--git-dir", repo, "--work-tree", dir, "checkout", "-q", "-f", "main", "--", ".")
 }
 
 // watched is the output of a process, and says when it matches.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
@@ -37,14 +37,14 @@ func (a *app) addOperator(cmd *cobra.Command, f *operatorFlags) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why: is recorded, and shown to everybody who asks")
 }
 
-// operator carries out what a person says.
-type operator struct {
+// operation carries out what a person says.
+type operation struct {
 	*app
 	command, name, format string
 	repo                  *gitops.Repository
 	source                reconcile.Source
 	hooks                 writeHooks
-	person                operate.Person
+	person                operator.Person
 	// byRecord says that the record alone will do where the world does not have the worker deployment.
 	byRecord bool
 }
@@ -63,7 +63,7 @@ type told struct {
 }
 
 // operate runs one command, and prints what it did.
-func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(context.Context, *operator) (told, error)) (err error) {
+func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(context.Context, *operation) (told, error)) (err error) {
 	if f.repository.url == "" {
 		return fmt.Errorf("%s needs a repository: --repo URL, or RAMPART_REPO", cmd.Name())
 	}
@@ -79,8 +79,8 @@ func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(
 		return err
 	}
 	defer func() { err = errors.Join(err, closeRepo()) }()
-	o := &operator{app: a, command: cmd.Name(), name: name, format: f.output.value, repo: repo, source: a.only(repo), hooks: hooks,
-		person: operate.Person{Name: printable.Line(f.repository.author), Email: f.repository.email, Reason: printable.Line(f.reason), At: a.now()}}
+	o := &operation{app: a, command: cmd.Name(), name: name, format: f.output.value, repo: repo, source: a.only(repo), hooks: hooks,
+		person: operator.Person{Name: printable.Line(f.repository.author), Email: f.repository.email, Reason: printable.Line(f.reason), At: a.now()}}
 	t, err := do(cmd.Context(), o)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *app) operate(cmd *cobra.Command, name string, f operatorFlags, do func(
 	return o.print(t)
 }
 
-func (o *operator) print(t told) error {
+func (o *operation) print(t told) error {
 	if o.format != formatText {
 		return o.encode(o.format, t)
 	}
@@ -118,7 +118,7 @@ type found struct {
 }
 
 // find reads the tip, and where the worker deployment is not in its world, because rampart.yaml cannot be used, the record alone.
-func (o *operator) find(ctx context.Context) (found, error) {
+func (o *operation) find(ctx context.Context) (found, error) {
 	at, err := o.inWorld(ctx)
 	if !o.byRecord || ctx.Err() != nil || err == nil && !elsewhere(at.Snapshot) {
 		return at, err
@@ -143,7 +143,7 @@ func elsewhere(s rollout.Snapshot) bool {
 }
 
 // inWorld reads the worker deployment at the tip.
-func (o *operator) inWorld(ctx context.Context) (found, error) {
+func (o *operation) inWorld(ctx context.Context) (found, error) {
 	world, err := o.source.Read(ctx)
 	if err != nil {
 		return found{}, err
@@ -166,7 +166,7 @@ func overtaken(err error) bool {
 }
 
 // again runs an attempt until it is not overtaken any more.
-func (o *operator) again(ctx context.Context, attempt func() error) error {
+func (o *operation) again(ctx context.Context, attempt func() error) error {
 	var err error
 	for try := range reconcile.MaxTries {
 		if try > 0 {
@@ -183,7 +183,7 @@ func (o *operator) again(ctx context.Context, attempt func() error) error {
 }
 
 // change changes the record at the tip.
-func (o *operator) change(ctx context.Context, do func(rollout.Snapshot) (operate.Change, error)) (told, error) {
+func (o *operation) change(ctx context.Context, do func(rollout.Snapshot) (operator.Change, error)) (told, error) {
 	var out told
 	err := o.again(ctx, func() error {
 		at, err := o.find(ctx)
@@ -201,7 +201,7 @@ func (o *operator) change(ctx context.Context, do func(rollout.Snapshot) (operat
 }
 
 // commit pushes one change of a record, written as the bot writes it.
-func (o *operator) commit(ctx context.Context, at found, c operate.Change) (told, error) {
+func (o *operation) commit(ctx context.Context, at found, c operator.Change) (told, error) {
 	t := told{Command: o.command, Name: at.Deployment.String(), Environment: at.Environment.Name, Did: c.Did, Notes: c.Notes, Changed: c.Did != ""}
 	if c.Did == "" {
 		return t, nil
@@ -220,7 +220,7 @@ func (o *operator) commit(ctx context.Context, at found, c operate.Change) (told
 }
 
 // temporal connects to Temporal for one command.
-func (o *operator) temporal(f temporalFlags) (*temporal.Pool, error) {
+func (o *operation) temporal(f temporalFlags) (*temporal.Pool, error) {
 	return o.pool(f, poolHooks{write: o.hooks.temporal})
 }
 
@@ -240,7 +240,7 @@ func unreachable(s rollout.Snapshot) error {
 }
 
 // observe reads what ask names of a worker deployment, again and again as the answers say what more to ask.
-func (o *operator) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot, asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
+func (o *operation) observe(ctx context.Context, pool *temporal.Pool, s rollout.Snapshot, asks ...func(rollout.Snapshot) rollout.Ask) (rollout.Snapshot, error) {
 	s.Limits, s.Now = rollout.DefaultLimits(), o.now()
 	conn := plan.ConnectionOf(s)
 	if conn == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -21,12 +21,12 @@ func (a *app) operatorCommands() []*cobra.Command {
 }
 
 // record makes a command that changes the record and asks nobody else.
-func (a *app) record(cmd *cobra.Command, change func(rollout.Snapshot, operate.Person) (operate.Change, error)) *cobra.Command {
+func (a *app) record(cmd *cobra.Command, change func(rollout.Snapshot, operator.Person) (operator.Change, error)) *cobra.Command {
 	f := new(operatorFlags)
 	a.addOperator(cmd, f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operator) (told, error) {
-			return o.change(ctx, func(s rollout.Snapshot) (operate.Change, error) { return change(s, o.person) })
+		return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operation) (told, error) {
+			return o.change(ctx, func(s rollout.Snapshot) (operator.Change, error) { return change(s, o.person) })
 		})
 	}
 	return cmd
@@ -40,7 +40,7 @@ func (a *app) holdCommand() *cobra.Command {
 Temporal stays: the bot puts nothing of that back. It still lowers traffic where a verdict of policy, a gate that failed or a reverted
 spec says so, and so do commands such as rampart rollback. It is a commit with your name; Temporal is not asked.`,
 		Example: `  rampart hold payments/checkout --reason "incident 4711" --repo https://git.example.com/team/workers.git`,
-	}, operate.Hold)
+	}, operator.Hold)
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -51,7 +51,7 @@ func (a *app) resumeCommand() *cobra.Command {
 edited. The rollout goes on from where traffic is, wherever people moved it meanwhile. A target that was turned back by hand starts at its
 first gate. Exit code 0 also where nothing was held.`,
 		Example: `  rampart resume payments/checkout --repo https://git.example.com/team/workers.git`,
-	}, operate.Resume)
+	}, operator.Resume)
 }
 
 func (a *app) retryCommand() *cobra.Command {
@@ -63,7 +63,9 @@ func (a *app) retryCommand() *cobra.Command {
 gate and first step. A build that is not barred and has no traffic starts anew too: its failed gate runs again. The mark that
 the rollback left in Temporal is void with it.`,
 		Example: `  rampart retry payments/checkout --reason "the database is back" --repo https://git.example.com/team/workers.git`,
-	}, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) { return operate.Retry(s, p, build) })
+	}, func(s rollout.Snapshot, p operator.Person) (operator.Change, error) {
+		return operator.Retry(s, p, build)
+	})
 	cmd.Flags().StringVar(&build, "build", "", "build ID to try again (default: the one that the spec asks for)")
 	a.completeFlag(cmd, "build", a.completeBuilds)
 	return cmd
@@ -78,7 +80,7 @@ next. It is a commit with your name, and does what merging the proposal does.`,
 		Example: `  rampart approve payments/checkout --reason "looked at the dashboards" --repo https://git.example.com/team/workers.git
   rampart approve payments/checkout --to 25
   rampart approve payments/checkout --stage Terminate`,
-	}, operate.Approve)
+	}, operator.Approve)
 }
 
 func (a *app) rejectCommand() *cobra.Command {
@@ -89,16 +91,16 @@ func (a *app) rejectCommand() *cobra.Command {
 it is resumed. Traffic is still taken back where policy, a gate or the spec says so. A stage of an evacuation is declined for
 good. It is a commit with your name, and does what closing the proposal does.`,
 		Example: `  rampart reject payments/checkout --reason "wait for the load test" --repo https://git.example.com/team/workers.git`,
-	}, operate.Reject)
+	}, operator.Reject)
 }
 
 // answer makes a command that answers what waits for approval.
-func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operate.Person, operate.Which) (operate.Change, error)) *cobra.Command {
-	var which operate.Which
+func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operator.Person, operator.Which) (operator.Change, error)) *cobra.Command {
+	var which operator.Which
 	var to percentage
 	stage := newChoice("", string(v1alpha1.EvacuateBySignal), string(v1alpha1.EvacuateByMove), string(v1alpha1.EvacuateByCancel),
 		string(v1alpha1.EvacuateByTermination))
-	cmd = a.record(cmd, func(s rollout.Snapshot, p operate.Person) (operate.Change, error) {
+	cmd = a.record(cmd, func(s rollout.Snapshot, p operator.Person) (operator.Change, error) {
 		which.To, which.Stage = to.value, v1alpha1.EvacuationStage(stage.value)
 		return change(s, p, which)
 	})
@@ -171,18 +173,18 @@ With --version one version goes, without the delays and the rollback window, on 
 	return cmd
 }
 
-func (f *retireFlags) change(s rollout.Snapshot, p operate.Person) (operate.Change, error) {
+func (f *retireFlags) change(s rollout.Snapshot, p operator.Person) (operator.Change, error) {
 	switch {
 	case f.force && !f.unroute:
-		return operate.Change{}, errors.New("--force goes with --unroute")
+		return operator.Change{}, errors.New("--force goes with --unroute")
 	case f.version != "":
-		return operate.RetireVersion(s, p, f.version)
+		return operator.RetireVersion(s, p, f.version)
 	case f.cancel:
-		return operate.Unretire(s, p)
+		return operator.Unretire(s, p)
 	case f.force:
-		return operate.Retire(s, p, v1alpha1.UnrouteAnyway)
+		return operator.Retire(s, p, v1alpha1.UnrouteAnyway)
 	case f.unroute:
-		return operate.Retire(s, p, v1alpha1.UnrouteProven)
+		return operator.Retire(s, p, v1alpha1.UnrouteProven)
 	}
-	return operate.Retire(s, p, v1alpha1.KeepCurrent)
+	return operator.Retire(s, p, v1alpha1.KeepCurrent)
 }

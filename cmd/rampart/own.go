@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -26,12 +26,12 @@ it is for the desired one. From then on the bot moves it as the spec says; rampa
 Unless nobody owns it, --from has to name who does: if that is somebody else by now, nothing is taken over.`,
 		Example: `  rampart adopt payments/checkout --from temporal-worker-controller --repo https://git.example.com/team/workers.git`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operator) (told, error) {
+			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operation) (told, error) {
 				var believed *string
 				if cmd.Flags().Changed("from") {
 					believed = &from
 				}
-				return o.own(ctx, f.server, func(s rollout.Snapshot) (operate.Owner, error) { return operate.Adopt(s, o.person, believed) })
+				return o.own(ctx, f.server, func(s rollout.Snapshot) (operator.Owner, error) { return operator.Adopt(s, o.person, believed) })
 			})
 		},
 	}
@@ -52,8 +52,8 @@ away. Files of versions are still rendered; nothing is scaled down or removed. r
 		Example: `  rampart release payments/checkout --reason "manual migration" --repo https://git.example.com/team/workers.git
   rampart release payments/checkout --to temporal-worker-controller`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operator) (told, error) {
-				return o.own(ctx, f.server, func(s rollout.Snapshot) (operate.Owner, error) { return operate.Release(s, o.person, to) })
+			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operation) (told, error) {
+				return o.own(ctx, f.server, func(s rollout.Snapshot) (operator.Owner, error) { return operator.Release(s, o.person, to) })
 			})
 		},
 	}
@@ -64,7 +64,7 @@ away. Files of versions are still rendered; nothing is scaled down or removed. r
 }
 
 // own writes down whose the routing is to be, and then asks Temporal for it: a bot in between finds it in Git, and leaves it alone.
-func (o *operator) own(ctx context.Context, server temporalFlags, do func(rollout.Snapshot) (operate.Owner, error)) (t told, err error) {
+func (o *operation) own(ctx context.Context, server temporalFlags, do func(rollout.Snapshot) (operator.Owner, error)) (t told, err error) {
 	pool, err := o.temporal(server)
 	if err != nil {
 		return told{}, err

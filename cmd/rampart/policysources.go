@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/bundle"
 )
 
 // policyGroup is policies that some environments have in common, or that were given by their paths.
@@ -44,7 +44,7 @@ func (g givenSources) sets() (sets []policySet, given bool, err error) {
 	}
 	var floor policySet
 	for _, dir := range g.dirs {
-		layer, err := bundles.ReadDir(dir)
+		layer, err := bundle.ReadDir(dir)
 		if err != nil {
 			return nil, true, err
 		}

@@ -16,10 +16,10 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/bundles"
 	"github.com/rampart-gitops/rampart/internal/preview"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/bundle"
 )
 
 // maxPreviewed is how many worker deployments of one change are previewed: each is a simulation.
@@ -175,7 +175,7 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 	for i, p := range changed {
 		in := preview.Input{Before: p.before, Policies: r.judges.engine(p.env), World: script, Spec: specFindings(v, p)}
 		for _, name := range r.missing {
-			in.Missing = append(in.Missing, bundles.Prefix+name)
+			in.Missing = append(in.Missing, bundle.Prefix+name)
 		}
 		if p.after != nil {
 			after := *p.after

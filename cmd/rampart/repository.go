@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // repositoryFlags say where the repository is and how to log in.
@@ -49,7 +49,7 @@ func (f *repositoryFlags) addReading(cmd *cobra.Command) {
 	fs.StringVar(&f.passphraseFile, "git-ssh-passphrase-file", "", "file with the key's passphrase (or "+variableKeyPassphrase+")")
 	fs.StringVar(&f.hostKeys, "git-known-hosts", "", "known_hosts file for SSH (default: the user's)")
 	fs.StringVar(&f.proxy, "git-proxy", "", "proxy for HTTPS and SSH, as URL (default: those of HTTPS_PROXY, HTTP_PROXY and ALL_PROXY); NO_PROXY counts in either case")
-	fs.DurationVar(&f.silence, "git-timeout", mirror.DefaultSilence, "how long the Git server may be silent before it is given up")
+	fs.DurationVar(&f.silence, "git-timeout", git.DefaultSilence, "how long the Git server may be silent before it is given up")
 	f.githubApp.add(cmd)
 	f.signing.addReading(cmd)
 }
@@ -68,15 +68,15 @@ func (f *repositoryFlags) addWriting(cmd *cobra.Command) {
 }
 
 // auth gives the credentials of the bot's own configuration.
-func (a *app) auth(f repositoryFlags) (auth mirror.Auth, err error) {
-	auth = mirror.Auth{User: f.user, CAFile: f.caFile, KnownHosts: f.hostKeys}
+func (a *app) auth(f repositoryFlags) (auth git.Auth, err error) {
+	auth = git.Auth{User: f.user, CAFile: f.caFile, KnownHosts: f.hostKeys}
 	if auth.Proxy, err = a.proxy(f.proxy); err != nil {
 		return auth, err
 	}
 	auth.Password = a.secret(f.tokenFile, variableGitToken)
 	auth.SSHPassphrase = a.secret(f.passphraseFile, variableKeyPassphrase)
 	if f.keyFile != "" {
-		auth.SSHKey = mirror.SecretFile(f.keyFile)
+		auth.SSHKey = git.SecretFile(f.keyFile)
 	}
 	if auth.KnownHosts == "" {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -94,12 +94,12 @@ func isFile(name string) bool {
 }
 
 // secret comes from a file, else from a variable, else there is none.
-func (a *app) secret(file, variable string) mirror.Secret {
+func (a *app) secret(file, variable string) git.Secret {
 	if file != "" {
-		return mirror.SecretFile(file)
+		return git.SecretFile(file)
 	}
 	if v, ok := a.variable(variable); ok && v != "" {
-		return mirror.SecretValue(v)
+		return git.SecretValue(v)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 // shortLived opens the repository for one command, with a mirror for the time being where the bot works on the other one.
 func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
 	repo, err := a.repository(f, onWrite)
-	var locked *mirror.LockedError
+	var locked *git.LockedError
 	if !errors.As(err, &locked) {
 		if err != nil {
 			return nil, nil, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/internal/operate"
+	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -31,7 +31,7 @@ that is meant with --build. Exit code 1 says why traffic could not be taken back
 		Example: `  rampart rollback payments/checkout --reason "timeouts" --repo https://git.example.com/team/workers.git
   rampart rollback payments/checkout --build v2.0.0-b676227c --to v1.8.0-99ab31c0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operator) (told, error) {
+			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operation) (told, error) {
 				w.By, w.Reason = o.person.Name, o.person.Reason
 				if w.Reason == "" {
 					w.Reason = "rolled back by " + w.By
@@ -50,7 +50,7 @@ that is meant with --build. Exit code 1 says why traffic could not be taken back
 }
 
 // rollback moves traffic first, and writes it down then.
-func (o *operator) rollback(ctx context.Context, server temporalFlags, w plan.TakeBack) (t told, err error) {
+func (o *operation) rollback(ctx context.Context, server temporalFlags, w plan.TakeBack) (t told, err error) {
 	pool, err := o.temporal(server)
 	if err != nil {
 		return told{}, err
@@ -85,7 +85,7 @@ func (o *operator) rollback(ctx context.Context, server temporalFlags, w plan.Ta
 	if err != nil {
 		return told{}, err
 	}
-	t, err = o.change(ctx, func(s rollout.Snapshot) (operate.Change, error) { return written(s, taken) })
+	t, err = o.change(ctx, func(s rollout.Snapshot) (operator.Change, error) { return written(s, taken) })
 	if err != nil && moved {
 		return t, fmt.Errorf("TRAFFIC WAS TAKEN BACK in Temporal (%s), but Git could not be told, so it is not recorded: a mark in Temporal's version "+
 			"metadata keeps %s from being raised until a bot, or this command once more, writes it down: %w", taken.Said, taken.Bar.BuildID, err)
@@ -95,16 +95,16 @@ func (o *operator) rollback(ctx context.Context, server temporalFlags, w plan.Ta
 }
 
 // written is a rollback in the record at the tip.
-func written(s rollout.Snapshot, taken plan.TakenBack) (operate.Change, error) {
+func written(s rollout.Snapshot, taken plan.TakenBack) (operator.Change, error) {
 	switch {
 	case s.Record.RoutingProblem != nil:
-		return operate.Change{}, errors.New(s.Record.RoutingProblem.Message)
+		return operator.Change{}, errors.New(s.Record.RoutingProblem.Message)
 	case s.Record.Routing == nil:
-		return operate.Change{}, fmt.Errorf("the record in %s is gone", s.Record.Dir)
+		return operator.Change{}, fmt.Errorf("the record in %s is gone", s.Record.Dir)
 	case taken.Done:
-		return operate.Change{Record: s.Record.Routing.Spec, Notes: []string{taken.Said}}, nil
+		return operator.Change{Record: s.Record.Routing.Spec, Notes: []string{taken.Said}}, nil
 	}
-	c := operate.Change{Record: taken.Record(s.Record.Routing.Spec), Did: taken.Said}
+	c := operator.Change{Record: taken.Record(s.Record.Routing.Spec), Did: taken.Said}
 	if id := taken.Bar.BuildID; id != "" {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s is barred; to try it again: rampart retry %s --build %[1]s", id, s.Deployment))
 		if t := c.Record.Target; t != nil && t.BuildID != id {

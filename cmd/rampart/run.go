@@ -14,9 +14,9 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/health"
 	"github.com/rampart-gitops/rampart/internal/printable"
+	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/report"
-	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/telemetry"
 	"github.com/rampart-gitops/rampart/internal/webhook"
@@ -198,7 +198,7 @@ func (l *loop) run(ctx context.Context) error {
 		if err != nil {
 			break
 		}
-		if desk, ok := l.bot.Proposer.(*review.Desk); ok && rung && !late.Swap(false) {
+		if desk, ok := l.bot.Proposer.(*pullrequest.Desk); ok && rung && !late.Swap(false) {
 			desk.LookAgain()
 		}
 	}

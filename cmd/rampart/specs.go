@@ -16,7 +16,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -150,7 +150,7 @@ func (a *app) gatherSpecs(paths []string) (specs, error) {
 	var files []rollout.TextFile
 	add := func(shown, text string) {
 		name := filepath.ToSlash(filepath.Clean(shown))
-		if shown == "-" || mirror.CheckPath(name) != nil || name == gitops.ConfigFile {
+		if shown == "-" || git.CheckPath(name) != nil || name == gitops.ConfigFile {
 			name = fmt.Sprintf("given/%d/%s", len(files), path.Base(name))
 			if shown == "-" {
 				name, shown = "given/stdin.yaml", "<stdin>"

@@ -16,9 +16,9 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/pullrequest"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/remember"
-	"github.com/rampart-gitops/rampart/internal/review"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -125,7 +125,7 @@ func (w *twins) open(t require.TestingT, i int, j *judges) {
 		Planner: &reconcile.Planner{Source: source, Surveyor: source, History: source, Records: source, Observer: b.temporal, Limits: rollout.DefaultLimits(), Now: now, Log: log, Parallel: 2,
 			JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return j.engine(env) }},
 		Committer: repo, Router: b.temporal, Versions: b.temporal,
-		Proposer: review.New(review.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: j.proposalBody, Now: now, Log: log}),
+		Proposer: pullrequest.New(pullrequest.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: j.proposalBody, Now: now, Log: log}),
 	}
 	if i == 0 {
 		b.bot.Lister = b.temporal

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/webhook"
 )
@@ -71,7 +71,7 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository repository
 
 // webhooks says what of a repository is listened for.
 func (l *loop) webhooks(repository repositoryFlags) webhook.Config {
-	return webhook.Config{Repository: mirror.PathAtServer(repository.url), Proposals: gitops.PullRequestBranches(),
+	return webhook.Config{Repository: git.PathAtServer(repository.url), Proposals: gitops.PullRequestBranches(),
 		Watched: func(branch string) bool { return l.watched(branch, repository.branch) }, Ring: l.bell.Ring, Now: l.now}
 }
 

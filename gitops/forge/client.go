@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 const (
@@ -57,7 +57,7 @@ func NewClient(config Config, credential Credential) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of the forge: %w", err)
 	}
-	if api.Scheme != "https" && !outgoing.Loopback(api.Hostname()) {
+	if api.Scheme != "https" && !httpclient.Loopback(api.Hostname()) {
 		return nil, &RefusedError{
 			Op: "use a token", Where: config.Repository.URL(), Reason: ReasonInsecure,
 			Need: "the token would travel in clear text: give the forge's https address",
@@ -66,7 +66,7 @@ func NewClient(config Config, credential Credential) (*Client, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	c := &Client{config: config, credential: credential, origin: outgoing.Origin(api)}
+	c := &Client{config: config, credential: credential, origin: httpclient.Origin(api)}
 	client := http.Client{Timeout: callTimeout}
 	if config.HTTP != nil {
 		c.next = config.HTTP.Transport
@@ -94,8 +94,8 @@ func (t roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := c.limited(); err != nil {
 		return nil, err
 	}
-	if to := outgoing.Origin(req.URL); to != c.origin {
-		return nil, &outgoing.RedirectError{To: to}
+	if to := httpclient.Origin(req.URL); to != c.origin {
+		return nil, &httpclient.RedirectError{To: to}
 	}
 	req = req.Clone(req.Context())
 	if err := c.authorize(req); err != nil {
@@ -127,7 +127,7 @@ func (c *Client) redirect(req *http.Request, via []*http.Request) error {
 	if req.Method != via[0].Method {
 		return errSeeOther
 	}
-	return outgoing.Within(c.origin)(req, via)
+	return httpclient.Within(c.origin)(req, via)
 }
 
 func (c *Client) authorize(req *http.Request) error {
@@ -206,7 +206,7 @@ func (c *Client) Said(text string) string {
 			text = strings.ReplaceAll(text, form, "(token)")
 		}
 	}
-	return outgoing.OneLine(text, maxSaid)
+	return httpclient.OneLine(text, maxSaid)
 }
 
 // Failure is a call that failed.
@@ -223,7 +223,7 @@ func (c *Client) Fail(f Failure) error {
 	where := c.config.Repository.URL()
 	var (
 		rate     *RateLimitError
-		redirect *outgoing.RedirectError
+		redirect *httpclient.RedirectError
 		token    *tokenError
 	)
 	refused := &RefusedError{Op: f.Op, Where: where}
@@ -236,11 +236,11 @@ func (c *Client) Fail(f Failure) error {
 	case errors.As(f.Err, &redirect):
 		refused.Reason, refused.Said = ReasonReply, redirect.Error()
 		return refused
-	case errors.Is(f.Err, outgoing.ErrRedirects), errors.Is(f.Err, errTooLarge), errors.Is(f.Err, errSeeOther):
+	case errors.Is(f.Err, httpclient.ErrRedirects), errors.Is(f.Err, errTooLarge), errors.Is(f.Err, errSeeOther):
 		refused.Reason, refused.Said = ReasonReply, c.Said(innermost(f.Err).Error())
 		return refused
 	case f.Status == 0 || errors.Is(f.Err, context.Canceled) || errors.Is(f.Err, context.DeadlineExceeded):
-		return &UnavailableError{Op: f.Op, Where: where, Said: c.Said(cmp.Or(interruption(f.Err), outgoing.Failure(f.Err), f.Err.Error())), Err: f.Err}
+		return &UnavailableError{Op: f.Op, Where: where, Said: c.Said(cmp.Or(interruption(f.Err), httpclient.Failure(f.Err), f.Err.Error())), Err: f.Err}
 	case f.Status >= http.StatusInternalServerError:
 		return &UnavailableError{Op: f.Op, Where: where, Status: f.Status, Said: c.said(f)}
 	}

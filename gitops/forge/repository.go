@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 // Kind is a kind of forge.
@@ -246,12 +246,12 @@ func alias(host string) string {
 }
 
 func shown(scheme, host, path string) string {
-	return outgoing.OneLine(scheme+"://"+host+"/"+strings.TrimLeft(path, "/"), maxSaid)
+	return httpclient.OneLine(scheme+"://"+host+"/"+strings.TrimLeft(path, "/"), maxSaid)
 }
 
 // redact leaves out what may be a credential from what may not even be a URL.
 func redact(raw string) string {
-	return outgoing.OneLine(raw[strings.LastIndexByte(raw, '@')+1:], maxSaid)
+	return httpclient.OneLine(raw[strings.LastIndexByte(raw, '@')+1:], maxSaid)
 }
 
 // isName says whether an owner, a group or a repository can be called so.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 // Check looks whether every forge takes this, for adapters. Errors: *TextError.
@@ -50,5 +50,5 @@ func TooManyStatuses(op, where string, most int) error {
 // Description is one line for a commit status that every forge takes, for adapters.
 func Description(text string) string {
 	const ellipsis = "…"
-	return outgoing.OneLine(text, MaxDescription-len(ellipsis))
+	return httpclient.OneLine(text, MaxDescription-len(ellipsis))
 }

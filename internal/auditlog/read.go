@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // Archive is where segments are: refs named by month, each with a list of files. It is used by one goroutine at a time.
 type Archive interface {
 	Names(ctx context.Context) ([]string, error)
 	Folder(ctx context.Context, name string) (gitops.Folder, error)
-	Files(ctx context.Context, files []mirror.Entry) ([][]byte, error)
+	Files(ctx context.Context, files []git.Entry) ([][]byte, error)
 }
 
 var (
@@ -185,7 +185,7 @@ func (r reader) months(ctx context.Context) ([]string, error) {
 }
 
 // segments are those of a month that the query reaches.
-func (r reader) segments(ctx context.Context, month string) ([]mirror.Entry, error) {
+func (r reader) segments(ctx context.Context, month string) ([]git.Entry, error) {
 	folder, err := r.archive.Folder(ctx, month)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (r reader) segments(ctx context.Context, month string) ([]mirror.Entry, err
 	if err != nil {
 		return nil, foreign(r.ref+"/"+month, err)
 	}
-	var out []mirror.Entry
+	var out []git.Entry
 	for i, s := range names {
 		if r.query.overlaps(s.first, s.last) {
 			out = append(out, folder.Files[i])
@@ -211,7 +211,7 @@ func segmentsOf(f gitops.Folder) ([]segmentName, error) {
 	var out []segmentName
 	for _, e := range f.Files {
 		s, err := parseSegmentName(e.Name)
-		if err == nil && e.Mode != mirror.ModeFile {
+		if err == nil && e.Mode != git.ModeFile {
 			err = fmt.Errorf("%q is not a regular file", e.Name)
 		}
 		if err != nil {

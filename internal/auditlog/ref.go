@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
 // WritableArchive is an Archive that segments are written to.
@@ -20,7 +20,7 @@ type WritableArchive interface {
 	Archive
 	// Replace pushes changed files; the ref has to be as it was read. Errors: *mirror.MovedError and others of
 	// mirror.Push.
-	Replace(ctx context.Context, was gitops.Folder, changes []mirror.Change, message string) (mirror.Hash, error)
+	Replace(ctx context.Context, was gitops.Folder, changes []git.Change, message string) (git.Hash, error)
 	Delete(ctx context.Context, name string) error
 	// Empty drops what is held on disk.
 	Empty(ctx context.Context) error
@@ -40,7 +40,7 @@ type Ref struct {
 	cfg     RefConfig
 	// month was written to last, and commit is what it had then; what is there since then was written by others.
 	month  string
-	commit mirror.Hash
+	commit git.Hash
 	// retired is the day on which refs were last looked through for what is too old.
 	retired string
 }
@@ -124,14 +124,14 @@ func (r *Ref) push(ctx context.Context, month string, records []record) error {
 		}
 	}
 	if r.month != month {
-		r.month, r.commit = month, mirror.Hash{}
+		r.month, r.commit = month, git.Hash{}
 	}
 	for races := range maxRaces {
 		if err := pause(ctx, races); err != nil {
 			return err
 		}
 		err := r.pushOnce(ctx, records)
-		var moved *mirror.MovedError
+		var moved *git.MovedError
 		if !errors.As(err, &moved) {
 			return r.explain(err)
 		}
@@ -164,7 +164,7 @@ func (r *Ref) pushOnce(ctx context.Context, records []record) error {
 	if err != nil {
 		return err
 	}
-	r.commit = mirror.Hash{} // until it is certain what became of the push
+	r.commit = git.Hash{} // until it is certain what became of the push
 	commit, err := r.archive.Replace(ctx, folder, changes, message(records))
 	if err == nil {
 		r.commit = commit
@@ -181,7 +181,7 @@ type month struct {
 
 // records reads those of some segments, each given by its place in the folder.
 func (m month) records(ctx context.Context, places []int) ([]record, error) {
-	var entries []mirror.Entry
+	var entries []git.Entry
 	for _, i := range places {
 		entries = append(entries, m.folder.Files[i])
 	}
@@ -223,7 +223,7 @@ func (m month) missing(ctx context.Context, records []record) ([]record, error) 
 }
 
 // add makes a segment of records: a small one, or one with all that is in small ones.
-func (m month) add(ctx context.Context, records []record) ([]mirror.Change, error) {
+func (m month) add(ctx context.Context, records []record) ([]git.Change, error) {
 	s := segmentName{number: 1, open: true}
 	var open []int
 	for i, other := range m.names {
@@ -232,7 +232,7 @@ func (m month) add(ctx context.Context, records []record) ([]mirror.Change, erro
 			open = append(open, i)
 		}
 	}
-	var changes []mirror.Change
+	var changes []git.Change
 	if len(open) >= maxOpen-1 {
 		before, err := m.records(ctx, open)
 		if err != nil {
@@ -240,7 +240,7 @@ func (m month) add(ctx context.Context, records []record) ([]mirror.Change, erro
 		}
 		records = append(before, records...)
 		for _, i := range open {
-			changes = append(changes, mirror.Change{Path: m.folder.Files[i].Name, Delete: true})
+			changes = append(changes, git.Change{Path: m.folder.Files[i].Name, Delete: true})
 		}
 	}
 	data, size, err := pack(records)
@@ -250,7 +250,7 @@ func (m month) add(ctx context.Context, records []record) ([]mirror.Change, erro
 	s.open = len(records) < closedCount && size < closedLines
 	byTime := func(a, b record) int { return a.at.Compare(b.at) }
 	s.first, s.last = slices.MinFunc(records, byTime).at, slices.MaxFunc(records, byTime).at
-	return append(changes, mirror.Change{Path: s.String(), Data: data}), nil
+	return append(changes, git.Change{Path: s.String(), Data: data}), nil
 }
 
 func message(records []record) string {
@@ -263,7 +263,7 @@ func message(records []record) string {
 
 // explain says what to do about a refusal.
 func (r *Ref) explain(err error) error {
-	var rejected *mirror.RejectedError
+	var rejected *git.RejectedError
 	if !errors.As(err, &rejected) {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -114,14 +114,14 @@ func files(r *gittest.Repo, ref string) []string {
 
 func TestDecisionsAreKept(t *testing.T) {
 	ssh := gittest.ServeSSH(t)
-	for name, way := range map[string]func(*gittest.Repo) (string, mirror.Auth){
-		"file": func(r *gittest.Repo) (string, mirror.Auth) { return r.URL(), mirror.Auth{} },
-		"http": func(r *gittest.Repo) (string, mirror.Auth) {
+	for name, way := range map[string]func(*gittest.Repo) (string, git.Auth){
+		"file": func(r *gittest.Repo) (string, git.Auth) { return r.URL(), git.Auth{} },
+		"http": func(r *gittest.Repo) (string, git.Auth) {
 			r.Git("config", "uploadpack.allowFilter", "true")
-			return gittest.ServeHTTP(t, r, gittest.HTTPConfig{}).URL, mirror.Auth{}
+			return gittest.ServeHTTP(t, r, gittest.HTTPConfig{}).URL, git.Auth{}
 		},
-		"ssh": func(r *gittest.Repo) (string, mirror.Auth) {
-			return ssh.URL(r), mirror.Auth{SSHKey: mirror.SecretFile(ssh.KeyFile), KnownHosts: ssh.KnownHostsFile}
+		"ssh": func(r *gittest.Repo) (string, git.Auth) {
+			return ssh.URL(r), git.Auth{SSHKey: git.SecretFile(ssh.KeyFile), KnownHosts: ssh.KnownHostsFile}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	}})
 	k := keeperAt(t, server.URL, auditlog.DefaultRef)
 	ds := series(t, "checkout", gittest.Epoch, 2)
-	var unknown *mirror.UnknownOutcomeError
+	var unknown *git.UnknownOutcomeError
 	require.ErrorAs(t, k.Append(t.Context(), ds), &unknown)
 	require.Len(t, files(r, january), 1, "it got through")
 	k.append(t, slices.Concat(ds, series(t, "search", gittest.Epoch.Add(time.Hour), 1)))

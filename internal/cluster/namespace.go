@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -243,7 +243,7 @@ func (w *watching) words(verb string, err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return w.silent()
 	case errors.As(err, &answered):
-		return fmt.Sprintf("%s %s in namespace %s of the cluster: %s", verb, resource, w.namespace, outgoing.OneLine(err.Error(), maxText))
+		return fmt.Sprintf("%s %s in namespace %s of the cluster: %s", verb, resource, w.namespace, httpclient.OneLine(err.Error(), maxText))
 	}
-	return "the cluster cannot be reached: " + cmp.Or(outgoing.Failure(err), "the log says why")
+	return "the cluster cannot be reached: " + cmp.Or(httpclient.Failure(err), "the log says why")
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 	"github.com/rampart-gitops/rampart/internal/mask"
-	"github.com/rampart-gitops/rampart/internal/outgoing"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -156,5 +156,5 @@ func (r *Reader) watch(asks []rollout.ClusterAsk) map[string]*namespace {
 
 // problem makes one of a text of the cluster: on one line, cut, and without what looks like a credential.
 func (r *Reader) problem(reason rollout.PodReason, message string) *problem {
-	return &problem{reason, outgoing.OneLine(r.masker.Text(message), maxText)}
+	return &problem{reason, httpclient.OneLine(r.masker.Text(message), maxText)}
 }

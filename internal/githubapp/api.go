@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 // Error says that GitHub refused, or answered something that cannot be used.
@@ -128,7 +128,7 @@ func (s *Source) ask(ctx context.Context, q question, answer any) error {
 		// https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 		e.Limited = resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"
 		// What was sent may be in what comes back.
-		e.Message = outgoing.OneLine(strings.ReplaceAll(e.Message, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), "***"), maxMessage)
+		e.Message = httpclient.OneLine(strings.ReplaceAll(e.Message, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), "***"), maxMessage)
 		return e
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
@@ -187,13 +187,13 @@ func (s *Source) failed(ctx context.Context, q question, err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s: %s did not answer within %s", q.op, s.base, answerTime)
 	}
-	said := outgoing.Failure(err)
-	var away *outgoing.RedirectError
+	said := httpclient.Failure(err)
+	var away *httpclient.RedirectError
 	if errors.As(err, &away) {
 		said = away.Error()
 	}
 	if said == "" {
-		said = outgoing.OneLine(err.Error(), maxMessage)
+		said = httpclient.OneLine(err.Error(), maxMessage)
 	}
 	return fmt.Errorf("%s: %s: %s", q.op, s.base, said)
 }

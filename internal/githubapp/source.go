@@ -11,7 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 // DefaultBaseURL is GitHub's API. That of GitHub Enterprise Server is https://HOST/api/v3.
@@ -78,11 +78,11 @@ func New(cfg Config) (*Source, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("GitHub App: the API's address is not of the form https://HOST/PATH")
-	case u.Scheme == "http" && !outgoing.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !httpclient.Loopback(u.Hostname()):
 		return nil, fmt.Errorf("GitHub App: %s: credentials are not sent over plain HTTP: use https", base)
 	}
 	return &Source{cfg: cfg, base: base, turn: make(chan struct{}, 1), installation: cfg.Installation,
-		client: &http.Client{Transport: cfg.Transport, CheckRedirect: outgoing.Within(outgoing.Origin(u)), Timeout: answerTime}}, nil
+		client: &http.Client{Transport: cfg.Transport, CheckRedirect: httpclient.Within(httpclient.Origin(u)), Timeout: answerTime}}, nil
 }
 
 // Token gives a token that is good for some minutes at least. One that could not be renewed in time is given while it is good at all.

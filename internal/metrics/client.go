@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 // DefaultTimeout of one query.
@@ -88,8 +88,8 @@ func New(c Config) (*Client, error) {
 			return nil, fmt.Errorf("credential for Prometheus: %w", err)
 		}
 	}
-	guard := &door{next: transport, origin: outgoing.Origin(address), tokenFile: c.BearerTokenFile}
-	client, err := api.NewClient(api.Config{Address: address.String(), Client: &http.Client{Transport: guard, CheckRedirect: outgoing.Within(guard.origin)}})
+	guard := &door{next: transport, origin: httpclient.Origin(address), tokenFile: c.BearerTokenFile}
+	client, err := api.NewClient(api.Config{Address: address.String(), Client: &http.Client{Transport: guard, CheckRedirect: httpclient.Within(guard.origin)}})
 	if err != nil {
 		return nil, fmt.Errorf("address of Prometheus: %w", err)
 	}
@@ -116,7 +116,7 @@ func (c Config) address() (*url.URL, error) {
 		return nil, fmt.Errorf("%s has a query or a fragment, expected a host and maybe a path", u.Redacted())
 	case u.Scheme == "http" && c.CAFile != "":
 		return nil, fmt.Errorf("%s is plain HTTP, and certificates are given for it: expected https", u)
-	case u.Scheme == "http" && c.BearerTokenFile != "" && !outgoing.Loopback(u.Hostname()):
+	case u.Scheme == "http" && c.BearerTokenFile != "" && !httpclient.Loopback(u.Hostname()):
 		return nil, fmt.Errorf("%s is plain HTTP, over which anybody on the way could read the token: expected https", u)
 	}
 	return u, nil
@@ -158,8 +158,8 @@ const maxAnswer = 1 << 20
 
 // RoundTrip implements http.RoundTripper.
 func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
-	if to := outgoing.Origin(req.URL); to != d.origin {
-		return nil, &outgoing.RedirectError{To: to}
+	if to := httpclient.Origin(req.URL); to != d.origin {
+		return nil, &httpclient.RedirectError{To: to}
 	}
 	if d.tokenFile != "" {
 		token, err := readToken(d.tokenFile)

@@ -10,14 +10,14 @@ import (
 
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"github.com/rampart-gitops/rampart/internal/outgoing"
+	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
 // words says what went wrong, and whether there was no answer in time, or nobody to give one. It leaves out what changes from one time to the
 // next (ports, times, bodies of foreign error pages).
 func (c *Client) words(err error) (problem string, away bool) {
 	var (
-		redirect   *outgoing.RedirectError
+		redirect   *httpclient.RedirectError
 		credential *credentialError
 		tooLarge   *http.MaxBytesError
 		answered   *prometheus.Error
@@ -28,8 +28,8 @@ func (c *Client) words(err error) (problem string, away bool) {
 	switch {
 	case errors.As(err, &redirect):
 		return "Prometheus redirects to " + redirect.To + ", where no query is sent: configure the address that answers", false
-	case errors.Is(err, outgoing.ErrRedirects):
-		return outgoing.ErrRedirects.Error(), false
+	case errors.Is(err, httpclient.ErrRedirects):
+		return httpclient.ErrRedirects.Error(), false
 	case errors.As(err, &credential):
 		return credential.Error(), false
 	case errors.As(err, &tooLarge):
@@ -42,7 +42,7 @@ func (c *Client) words(err error) (problem string, away bool) {
 		return "no answer within " + c.timeout.String(), true
 	}
 	away = errors.As(err, &name) || errors.As(err, &op) && op.Op == "dial"
-	return "Prometheus cannot be reached: " + cmp.Or(outgoing.Failure(err), text200(err.Error())), away
+	return "Prometheus cannot be reached: " + cmp.Or(httpclient.Failure(err), text200(err.Error())), away
 }
 
 // said is an error that the server gave. The client library reads the API's own words only with the states 400 and 422; a
@@ -70,4 +70,4 @@ func said(e *prometheus.Error) string {
 }
 
 // text200 is a foreign text fit for a message.
-func text200(s string) string { return outgoing.OneLine(s, 200) }
+func text200(s string) string { return httpclient.OneLine(s, 200) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/analysis"
+	"github.com/rampart-gitops/rampart/internal/canary"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -94,16 +94,16 @@ func (v *view) canary() *rollout.Canary {
 		}
 	}
 	settings, _ := v.analysisOf()
-	in := analysis.Input{
-		Candidate: analysis.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
+	in := canary.Input{
+		Candidate: canary.Arm{Failed: out.CandidateCounts.Failed, Closed: out.CandidateCounts.Closed},
 		Alpha:     settings.Alpha, Stages: len(v.steps()) + 1, MinSamples: int64(settings.MinSamples), Ceiling: settings.MaxFailureRate,
 		Tolerance: settings.Tolerance,
 	}
 	if j.phase == rollout.PhaseRamp {
-		in.Current = analysis.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed}
+		in.Current = canary.Arm{Failed: out.AgainstCounts.Failed, Closed: out.AgainstCounts.Closed}
 		in.Share = v.share(j.candidate.BuildID) / 100
 	}
-	r, err := analysis.Compare(in)
+	r, err := canary.Compare(in)
 	if err != nil {
 		out.Problem = err.Error()
 		return out

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -36,8 +36,8 @@ func (f *far) Observe(context.Context, v1alpha1.Connection, rollout.Ask) rollout
 }
 
 // pushAgainAndAgain is another writer, who never waits for the bot. It gives how many commits it pushed.
-func pushAgainAndAgain(ctx context.Context, m *mirror.Mirror, period time.Duration) (pushed int, err error) {
-	who := mirror.Signature{Name: "other", Email: "other@example.com", When: gittest.Epoch}
+func pushAgainAndAgain(ctx context.Context, m *git.Mirror, period time.Duration) (pushed int, err error) {
+	who := git.Signature{Name: "other", Email: "other@example.com", When: gittest.Epoch}
 	every := time.NewTicker(period)
 	defer every.Stop()
 	for {
@@ -51,13 +51,13 @@ func pushAgainAndAgain(ctx context.Context, m *mirror.Mirror, period time.Durati
 			if err != nil {
 				return pushed, err
 			}
-			s, err := m.Stage(context.WithoutCancel(ctx), mirror.CommitRequest{Branch: "main", Parent: tip.Commit, Message: "other", Author: who, Committer: who,
-				Changes: []mirror.Change{{Path: fmt.Sprintf("other/%d", pushed), Data: []byte("x")}}})
+			s, err := m.Stage(context.WithoutCancel(ctx), git.CommitRequest{Branch: "main", Parent: tip.Commit, Message: "other", Author: who, Committer: who,
+				Changes: []git.Change{{Path: fmt.Sprintf("other/%d", pushed), Data: []byte("x")}}})
 			if err != nil {
 				return pushed, err
 			}
 			_, err = m.Push(context.WithoutCancel(ctx), s)
-			var moved *mirror.MovedError
+			var moved *git.MovedError
 			if err != nil && !errors.As(err, &moved) {
 				return pushed, err
 			}
@@ -100,7 +100,7 @@ func TestFiftyChangeBesideABusyWriter(t *testing.T) {
 	bot.Limits.FactMaxAge = 2 * period
 	bot.Log = slog.New(slog.NewTextHandler(&log, nil))
 
-	other, err := mirror.Open(mirror.Config{URL: r.URL(), Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	other, err := git.Open(git.Config{URL: r.URL(), Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/gitops/mirror"
+	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -140,7 +140,7 @@ func FuzzDecide(f *testing.F) {
 				require.False(t, strings.HasPrefix(p.Refused, "the plan was refused"), p.Refused)
 				for _, c := range p.Files {
 					require.True(t, strings.HasPrefix(c.Path, env.Environment.Output.Path+"/"), c.Path)
-					require.NoError(t, mirror.CheckPath(c.Path))
+					require.NoError(t, git.CheckPath(c.Path))
 					if !c.Delete && c.Blob == "" {
 						files = append(files, rollout.TextFile{Path: c.Path, Text: c.Data})
 						written[c.Path] = true

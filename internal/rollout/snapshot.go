@@ -96,8 +96,8 @@ type Snapshot struct {
 	// Approver is who approved what the record proposes, where that was asked for; nil: not known yet.
 	Approver *Approver `json:"approver,omitempty"`
 	// WindowUnread says that no policy looks at what would be counted in the rollback window, so that nothing is.
-	WindowUnread bool `json:"windowUnread,omitempty"`
-	Limits   Limits    `json:"limits"`
+	WindowUnread bool   `json:"windowUnread,omitempty"`
+	Limits       Limits `json:"limits"`
 }
 
 // NamespaceThere is what was read of a Temporal namespace at an address.

@@ -1,0 +1,368 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+)
+
+// Move says how a branch's tip stands to the one this mirror knew before, in this run or an earlier one.
+type Move string
+
+// The ways a tip moves.
+const (
+	MoveFirst     Move = "first"     // the branch was not known
+	MoveNone      Move = "none"      // same commit
+	MoveForward   Move = "forward"   // new commits on top
+	MoveRewritten Move = "rewritten" // force-pushed: the previous tip is not in its history
+	MoveUnknown   Move = "unknown"   // too much happened to tell without all of the history
+)
+
+// Tip is where a branch stands.
+type Tip struct {
+	Branch   string
+	Commit   Hash
+	Tree     Hash
+	Previous Hash // the tip known before; zero for MoveFirst
+	Move     Move
+	// Before is the tip that the branch had before it was rewritten last, as far as the mirror knows; zero: it was not.
+	Before Hash
+}
+
+// errStartOver says that what the mirror has is of no use for what is asked.
+var errStartOver = errors.New("history does not connect")
+
+// Fetch makes the branch's tip available and returns it. When nothing moved it costs one advertisement.
+// Only the tip's commit is fetched at first, later everything since.
+// Errors: *NoBranchError, *EmptyRepositoryError, *AccessError, the context's.
+func (m *Mirror) Fetch(ctx context.Context, branch string) (Tip, error) {
+	if err := checkBranch(branch); err != nil {
+		return Tip{}, err
+	}
+	ctx, give, err := m.take(ctx)
+	if err != nil {
+		return Tip{}, err
+	}
+	defer give()
+	if damage := m.store.damage(); damage != nil {
+		if err := m.rebuild(damage); err != nil {
+			return Tip{}, fmt.Errorf("empty mirror %s: %w", m.dir, err)
+		}
+	}
+	return m.fetch(ctx, branch)
+}
+
+func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
+	previous := m.state.tips[branch]
+	f := &fetcher{Mirror: m, branch: branch}
+	err := f.run(ctx, previous)
+	if !previous.IsZero() && ctx.Err() == nil && isProtocol(err) {
+		m.log.Info("branch is fetched anew", "branch", branch, "reason", err)
+		f.anew = true
+		err = f.run(ctx, Hash{})
+	}
+	if err == nil {
+		err = f.bringRoot(ctx)
+	}
+	if f.treeless && ctx.Err() == nil && isProtocol(err) {
+		m.log.Info("branch is fetched with all its trees", "branch", branch, "reason", err)
+		m.leaveTrees, f.treeless, f.anew = false, false, true
+		err = f.run(ctx, Hash{})
+	}
+	if err != nil {
+		return Tip{}, err
+	}
+	c, err := m.Commit(f.tip)
+	if err != nil {
+		return Tip{}, err
+	}
+	tip := Tip{Branch: branch, Commit: c.Hash, Tree: c.Tree, Previous: previous, Move: f.move(previous)}
+	noted := m.noteBefore(&tip)
+	if tip.Move == MoveNone {
+		return tip, nil
+	}
+	m.state.tips[branch] = f.tip
+	if f.onDisk || noted {
+		if err := m.persist(); err != nil {
+			return Tip{}, fmt.Errorf("write mirror %s: %w", m.dir, err)
+		}
+	}
+	return tip, nil
+}
+
+// isProtocol says whether a fetch may succeed when it is asked for in another way.
+func isProtocol(err error) bool {
+	var (
+		access *AccessError
+		none   *NoBranchError
+		empty  *EmptyRepositoryError
+	)
+	switch {
+	case err == nil, errors.As(err, &none), errors.As(err, &empty):
+		return false
+	case errors.As(err, &access):
+		return access.Reason == ReasonServer
+	}
+	return true
+}
+
+// fetcher is one Fetch.
+type fetcher struct {
+	*Mirror
+	branch string
+
+	tip        Hash
+	downloaded bool // objects came
+	anew       bool // without regard to what the mirror has
+	treeless   bool // trees were to be left out, or the root did not come with its commit
+	onDisk     bool // they went to disk
+	// later says that the pack is one of several, and stays what it is until takeIn if it came into memory as a whole. alone waits until nobody else writes packs; nil: nobody does.
+	later bool
+	alone func()
+	came  *unpacking
+	lost  bool // the server does not know the previous tip any more
+}
+
+// run asks for the tip and downloads what is missing, on top of have unless that is zero.
+func (f *fetcher) run(ctx context.Context, have Hash) error {
+	sess, adv, err := f.remote.open(ctx, uploadPack)
+	if err != nil {
+		return err
+	}
+	defer sess.close()
+	f.offers = adv.Capabilities
+	if f.tip, err = f.findTip(adv, f.branch); err != nil {
+		return err
+	}
+	if f.store.has(f.tip) && !f.anew {
+		return nil
+	}
+	if f.tips {
+		have = Hash{} // the server sends all of a commit that is not based on it
+	}
+	req := request{wants: []Hash{f.tip}, have: have}
+	if have.IsZero() {
+		req.depth = 1
+		req.filter = f.filterFor(f.branch, adv.Capabilities)
+		if req.filter != "" && f.leaveTrees && (len(f.state.tips) == 0 || f.state.left == noTrees) {
+			req.filter, f.treeless = noTrees, true
+		}
+	}
+	f.downloaded = true
+	err = f.download(ctx, sess, adv.Capabilities, req)
+	if err != nil && ctx.Err() != nil {
+		return interrupted(ctx, uploadPack, address{display: f.url})
+	}
+	return err
+}
+
+// findTip reads the branch's tip from an advertisement.
+func (m *Mirror) findTip(adv *packp.AdvRefs, branch string) (Hash, error) {
+	if tip, ok := adv.References[refOf(branch)]; ok {
+		return tip, nil
+	}
+	if adv.IsEmpty() {
+		return Hash{}, &EmptyRepositoryError{URL: m.url, Branch: branch}
+	}
+	none := &NoBranchError{URL: m.url, Branch: branch}
+	for ref := range adv.References {
+		if name, ok := strings.CutPrefix(ref, branchPrefix); ok {
+			none.Branches = append(none.Branches, name)
+		}
+	}
+	slices.Sort(none.Branches)
+	return Hash{}, none
+}
+
+// move compares the tip with the previous one.
+func (f *fetcher) move(previous Hash) Move {
+	switch previous {
+	case Hash{}:
+		return MoveFirst
+	case f.tip:
+		return MoveNone
+	}
+	switch f.ancestry(previous, f.tip) {
+	case isAncestor:
+		return MoveForward
+	case noAncestor:
+		return MoveRewritten
+	}
+	switch {
+	case f.lost, f.downloaded && !f.anew: // the server sent all there is on top of what it shares with previous
+		return MoveRewritten
+	case f.store.has(previous) && f.ancestry(f.tip, previous) == isAncestor:
+		return MoveRewritten
+	}
+	return MoveUnknown
+}
+
+// request is what to ask the server for.
+type request struct {
+	wants  []Hash
+	have   Hash // may be zero
+	depth  int  // commits from wants on; zero: all that is not below have
+	filter packp.Filter
+}
+
+func (m *Mirror) uploadRequest(caps *capability.List, r request) (*packp.UploadPackRequest, error) {
+	req := packp.NewUploadPackRequestFromCapabilities(caps)
+	req.Wants = r.wants
+	req.Filter = r.filter
+	if !r.have.IsZero() {
+		req.Haves = []Hash{r.have}
+	}
+	set := []capability.Capability{capability.NoProgress}
+	if r.filter != "" {
+		set = append(set, capability.Filter)
+	}
+	if caps.Supports(capability.Shallow) && (r.depth > 0 || !r.have.IsZero()) { // else all of the history comes, which is right too
+		req.Depth = packp.DepthCommits(r.depth)
+		if !r.have.IsZero() {
+			req.Shallows = m.state.shallowList()
+		}
+		set = append(set, capability.Shallow)
+	}
+	for _, c := range set {
+		if !caps.Supports(c) {
+			continue
+		}
+		if err := req.Capabilities.Set(c); err != nil {
+			return nil, err
+		}
+	}
+	return req, nil
+}
+
+// download gets one pack into the mirror.
+func (f *fetcher) download(ctx context.Context, sess session, caps *capability.List, r request) error {
+	req, err := f.uploadRequest(caps, r)
+	if err != nil {
+		return err
+	}
+	resp, err := sess.fetch(ctx, req)
+	if err != nil {
+		return err
+	}
+	if !r.have.IsZero() && len(resp.ACKs) == 0 {
+		f.lost = true
+		return fmt.Errorf("%w: the server does not know %s any more", errStartOver, r.have)
+	}
+	if r.filter != "" {
+		if err := f.becomePartial(r.filter); err != nil {
+			return err
+		}
+	}
+	// The cuts are on disk before the commits: see the package's invariants.
+	if err := f.cut(resp.Shallows); err != nil {
+		return err
+	}
+	var pack io.Reader = resp
+	switch {
+	case req.Capabilities.Supports(capability.Sideband64k):
+		pack = sideband.NewDemuxer(sideband.Sideband64k, resp)
+	case req.Capabilities.Supports(capability.Sideband):
+		pack = sideband.NewDemuxer(sideband.Sideband, resp)
+	}
+	most := uint32(math.MaxUint32)
+	if !r.have.IsZero() && r.depth == 0 {
+		most = f.store.limits.increment
+	}
+	if err := f.receive(pack, most); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, resp); err != nil {
+		return err
+	}
+	return f.uncut(resp.Unshallows)
+}
+
+// receive takes in a pack of at most that many objects, or keeps it for later: one that is not too large by way of memory, a larger one to disk.
+func (f *fetcher) receive(pack io.Reader, most uint32) error {
+	var start bytes.Buffer
+	if _, err := io.CopyN(&start, pack, packHeader); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read pack: %w", err)
+	}
+	if start.Len() < packHeader || !bytes.HasPrefix(start.Bytes(), []byte("PACK")) {
+		return fmt.Errorf("read pack: the server sent %d bytes that are none", start.Len())
+	}
+	count := binary.BigEndian.Uint32(start.Bytes()[8:packHeader])
+	if count == 0 {
+		return nil
+	}
+	if count > most {
+		return fmt.Errorf("%w: %d objects", errStartOver, count)
+	}
+	whole := io.MultiReader(&start, pack)
+	if int64(count)*usualObject <= f.store.limits.inflated {
+		read, err := readPack(whole, f.store.limits.fetch, f.store.limits.inflated)
+		switch {
+		case err == nil:
+			f.came = read
+			if f.later {
+				return nil
+			}
+			return f.takeIn()
+		case !errors.Is(err, errBatchFull):
+			return fmt.Errorf("read pack: %w", err)
+		}
+		whole = io.MultiReader(bytes.NewReader(read.came.whole()), whole)
+	}
+	if f.alone != nil {
+		f.alone() // one at a time writes packs
+	}
+	f.onDisk = true
+	return f.store.writePack(whole)
+}
+
+// takeIn stores a pack that came, if it is in memory as a whole.
+func (f *fetcher) takeIn() error {
+	if f.came == nil {
+		return nil
+	}
+	came := f.came
+	f.came = nil
+	objs, p, err := came.objects()
+	if errors.Is(err, errBatchFull) {
+		f.onDisk = true
+		return f.store.writePack(bytes.NewReader(p.data))
+	}
+	if err != nil {
+		return fmt.Errorf("read pack: %w", err)
+	}
+	onDisk, err := f.store.addReceived(objs, p, f.later)
+	f.onDisk = f.onDisk || onDisk
+	return err
+}
+
+// cut notes where history ends in this mirror.
+func (m *Mirror) cut(commits []Hash) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	for _, h := range commits {
+		m.state.shallow[h] = true
+	}
+	return m.state.writeShallow(m.dir)
+}
+
+// uncut notes where history does not end any more.
+func (m *Mirror) uncut(commits []Hash) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	for _, h := range commits {
+		delete(m.state.shallow, h)
+	}
+	return m.state.writeShallow(m.dir)
+}

@@ -1,0 +1,299 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"golang.org/x/sync/errgroup"
+)
+
+// A mirror is partial where the server leaves blobs out when it is asked to: commits are all there, and trees, and blobs come as they are
+// asked for. A branch's first fetch and its history come without blobs; what is new on top of what is there comes with them. Where most
+// trees are known from an earlier run, they are left out as well: see LeaveTrees.
+
+// filterFor is what to leave out of a branch's snapshot or history; "" where nothing can be. Other refs are small, and their blobs are
+// all read, unless the mirror is one of tips alone.
+func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
+	if m.refusals >= maxRefusals || !caps.Supports(capability.Filter) {
+		return ""
+	}
+	if !m.tips && (m.isWhole() || !strings.HasPrefix(refOf(branch), branchPrefix)) {
+		return ""
+	}
+	// Over HTTP, a server does not know which refs it named a moment before, and gives whatever is below one of them.
+	if _, stateless := m.remote.(*httpRemote); !stateless && !caps.Supports(capability.AllowReachableSHA1InWant) {
+		return ""
+	}
+	return packp.FilterBlobNone()
+}
+
+// isWhole says whether branches were fetched with all that is in them: there is no need to begin with less.
+func (m *Mirror) isWhole() bool {
+	if m.state.left != "" {
+		return false
+	}
+	for branch := range m.state.tips {
+		if strings.HasPrefix(refOf(branch), branchPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// becomePartial notes, before the first objects come, what may be missing.
+func (m *Mirror) becomePartial(left packp.Filter) error {
+	if m.state.left == left || m.state.left == noTrees {
+		return nil
+	}
+	if err := replaceFile(filepath.Join(m.dir, configFile), configText(m.url, left)); err != nil {
+		return err
+	}
+	m.state.left = left
+	return m.store.becomePartial()
+}
+
+// Partial says whether blobs may be missing that Bring brings, and trees that BringTrees does.
+func (m *Mirror) Partial() bool { return m.store.isPartial() }
+
+// Filled is how often the mirror was emptied, to be filled anew, since it was opened.
+func (m *Mirror) Filled() int { return int(m.filled.Load()) }
+
+// Lacking are those of some objects that the mirror has not got, each once.
+func (m *Mirror) Lacking(objects []Hash) []Hash { return m.store.lacking(objects) }
+
+// Bring makes sure that blobs are there, which trees of this mirror name. Those that a partial mirror lacks it asks the server for, all of
+// them together; nothing is asked where all are there.
+// Errors: *MissingObjectError where the mirror is whole, or the server does not give what it has to; those of Fetch. A mirror whose server
+// refuses again and again is filled anew at the next fetch, as a whole.
+func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
+	return m.bringLacking(ctx, blobs, func(ctx context.Context, missing []Hash) error { return m.bringAll(ctx, missing, "") })
+}
+
+// bringLacking has the turn while bring brings those of some objects that a partial mirror lacks.
+func (m *Mirror) bringLacking(ctx context.Context, objects []Hash, bring func(ctx context.Context, missing []Hash) error) error {
+	missing := m.store.lacking(objects)
+	if len(missing) == 0 {
+		return nil
+	}
+	if !m.store.isPartial() {
+		return m.store.needed(&MissingObjectError{Hash: missing[0]})
+	}
+	ctx, give, err := m.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer give()
+	return bring(ctx, m.store.lacking(missing)) // somebody else may have had the turn before
+}
+
+// bringFile makes sure that a file's content is there. The caller has the turn.
+func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
+	if !e.IsFile() || !m.store.isPartial() {
+		return nil
+	}
+	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}), "")
+}
+
+func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filter) error {
+	if len(missing) > m.store.limits.wants {
+		asked, rest, err := m.bringMost(ctx, missing, filter)
+		if err != nil {
+			return err
+		}
+		if filter == "" {
+			asked, rest = missing, nil
+		}
+		if missing = append(m.store.lacking(asked), rest...); len(missing) == 0 { // of a tree that is there, others may not be
+			m.refusals = 0
+			return nil
+		}
+	}
+	for part := range slices.Chunk(missing, m.store.limits.wants) {
+		if err := m.bring(ctx, part, filter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conversations is how many of them bring what is missing at the same time: a server looks for it on one core in each, and sends little.
+const conversations = 2
+
+// bringMost asks for objects in several conversations, and takes in what came while others are under way. What goes wrong with one ends them
+// all: whoever asks for the rest says what it is. Errors are those of the disk.
+func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) (asked, rest []Hash, err error) {
+	r, ok := m.remote.(*httpRemote)
+	if !ok || m.offers == nil || r.readLogin(ctx) != nil {
+		return nil, missing, nil
+	}
+	if filter != "" && m.offers.Supports(capability.Filter) { // what is noted of the mirror is noted before there are several
+		if err := m.becomePartial(filter); err != nil {
+			return nil, missing, err
+		}
+	}
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	count := (len(missing) + m.store.limits.wants - 1) / m.store.limits.wants
+	parts := slices.Collect(slices.Chunk(missing, (len(missing)+count-1)/count)) // as large as each other
+	came := make([]bool, len(parts))
+	asking := make(chan struct{}, conversations)
+	var taking sync.Mutex // one at a time writes packs
+	var onDisk bool
+	var all errgroup.Group
+	all.SetLimit(conversations + 1) // more are not held in memory
+	for i, part := range parts {
+		all.Go(func() error {
+			var writes bool
+			f := &fetcher{Mirror: m, later: true, alone: func() { taking.Lock(); writes = true }}
+			asking <- struct{}{}
+			failed := f.askApart(ctx, r, part, filter)
+			<-asking
+			if !writes {
+				taking.Lock()
+			}
+			defer taking.Unlock()
+			if failed == nil {
+				failed = f.takeIn()
+			}
+			onDisk = onDisk || f.onDisk
+			if came[i] = failed == nil; !came[i] {
+				m.log.Debug("what is missing is asked for in another way", "objects", len(part), "error", failed)
+				giveUp()
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // what failed is asked for again
+	for i, part := range parts {
+		if came[i] {
+			asked = append(asked, part...)
+		} else {
+			rest = append(rest, part...)
+		}
+	}
+	if onDisk {
+		err = m.persist()
+	}
+	return asked, rest, err
+}
+
+// askApart has the one request of a conversation beside others: silence is of each of them.
+func (f *fetcher) askApart(ctx context.Context, r *httpRemote, wants []Hash, filter packp.Filter) error {
+	own := &watch{limit: f.watch.limit}
+	ctx, stop := own.over(ctx)
+	defer stop()
+	sess, _, err := r.talk(ctx, uploadPack, own)
+	if err != nil {
+		return err
+	}
+	return f.ask(ctx, sess, f.offers, wants, filter)
+}
+
+// bring asks for objects, and for what is below trees among them but for what a filter leaves out.
+func (m *Mirror) bring(ctx context.Context, wants []Hash, filter packp.Filter) error {
+	if r, ok := m.remote.(*httpRemote); ok && m.offers != nil {
+		if sess, err := r.goOn(ctx); err == nil && m.bringFrom(ctx, sess, m.offers, wants, filter) == nil {
+			m.refusals = 0
+			return nil
+		}
+		if filter == "" {
+			wants = m.store.lacking(wants)
+		}
+	}
+	sess, adv, err := m.remote.open(ctx, uploadPack)
+	if err != nil {
+		return err
+	}
+	if err = m.bringFrom(ctx, sess, adv.Capabilities, wants, filter); err == nil {
+		m.refusals = 0
+		return nil
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx, uploadPack, address{display: m.url})
+	}
+	err = fmt.Errorf("fetch %d objects: %w", len(wants), err)
+	if isRefusal(err) {
+		if m.refusals++; m.refusals >= maxRefusals {
+			m.store.spoil(err)
+		}
+	}
+	return err
+}
+
+// isRefusal says whether a server that works does not give objects: it says so, or sends everything but them.
+func isRefusal(err error) bool {
+	var (
+		missing *MissingObjectError
+		line    *pktline.ErrorLine
+		access  *AccessError
+	)
+	switch {
+	case errors.As(err, &missing), errors.As(err, &line):
+		return true
+	case errors.As(err, &access) && access.Reason == ReasonServer:
+		// go-git's client for HTTP keeps of the server's line only the text: git's, and that of JGit.
+		return strings.Contains(access.Detail, "not our ref") || strings.Contains(access.Detail, "not valid")
+	}
+	return false
+}
+
+// bringFrom brings objects by a conversation of its own, and looks whether they came.
+func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
+	f := &fetcher{Mirror: m}
+	if err := f.ask(ctx, sess, caps, wants, filter); err != nil {
+		return err
+	}
+	if still := m.store.lacking(wants); len(still) > 0 {
+		return &MissingObjectError{Hash: still[0]}
+	}
+	if f.onDisk {
+		return m.persist()
+	}
+	return nil
+}
+
+// ask has the one request of a conversation, and ends it.
+func (f *fetcher) ask(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
+	defer sess.close()
+	if len(wants) == 0 {
+		return nil
+	}
+	if !caps.Supports(capability.Filter) {
+		filter = "" // more comes than is needed
+	}
+	return f.download(ctx, sess, caps, request{wants: slices.Clone(wants), filter: filter})
+}
+
+// maxRefusals is how often in a row a server that named its refs may refuse objects, before it is believed that it gives none.
+const maxRefusals = 3
+
+// promisorSuffix is of the files that tell git of packs whose objects may name others that are not there.
+const promisorSuffix = ".promisor"
+
+// markPromised marks the packs of a partial mirror, for git when it looks at one.
+func markPromised(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		stem, isPack := strings.CutSuffix(f.Name(), ".pack")
+		if !isPack || strings.HasPrefix(stem, temporary) {
+			continue
+		}
+		mark := filepath.Join(dir, stem+promisorSuffix)
+		if err := os.WriteFile(mark, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,424 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// store holds the objects: packs on disk, and what is new in memory until there is enough of it for a
+// pack. Whoever has the lock may use the packs; whoever uses the packs may not wait for the lock.
+type store struct {
+	dir    string
+	limits limits
+
+	mu    sync.Mutex
+	packs *packs
+	fresh map[Hash]obj
+	size  int64 // bytes in fresh
+	// kept are objects that are on disk too, and came since keep; room is how many bytes more of them are kept.
+	kept map[Hash]obj
+	room int64
+	bad  error // what was found damaged; the mirror is filled anew at the next fetch
+	// partial says that blobs and trees may be missing.
+	partial bool
+	// resting says that much was read and forgotten since the mirror was filled.
+	resting bool
+	// filled is how often the store was emptied, to be filled anew.
+	filled int
+}
+
+// limits bound what is held in memory and fetched.
+type limits struct {
+	overlay int64 // bytes of objects in memory before they are written out
+	fetch   int   // bytes of one incoming pack taken into memory; a larger one goes straight to disk
+	// inflated is how many bytes such a pack may inflate to.
+	inflated int64
+	// object is how many bytes one object of a pack may have that goes straight to disk.
+	object int64
+	small  int   // bytes of one incoming pack that stays in memory alone
+	kept   int64 // bytes of objects on disk that are in memory too, from keep to forget
+	cache  int64 // bytes of recently read objects, while much is read
+	rest   int64 // the same after forget
+	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
+	// server may have to send all of its history, because this mirror lacks the commit where it forked.
+	increment uint32
+	// wants is how many objects are asked for at once: a server may refuse requests of more than a megabyte.
+	wants int
+}
+
+var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
+	increment: 250_000, wants: 10_000}
+
+// unlimitedObject is how many bytes one object of a pack may have that goes straight to disk, where nobody limits the memory of the process. go-git
+// takes up to five times as much to make it of a delta.
+const unlimitedObject = 256 << 20
+
+// process are the limits of a process whose memory is limited to so many bytes (math.MaxInt64: it is not), on a machine that has so many (0: nobody
+// knows).
+func (l limits) process(limit int64, machine uint64) limits {
+	if limit == math.MaxInt64 {
+		l.object = unlimitedObject
+	}
+	if machine > 0 && machine < math.MaxInt64 {
+		limit = min(limit, int64(machine))
+	}
+	return l.within(limit)
+}
+
+// within are the limits of a process that has so many bytes of memory.
+func (l limits) within(memory int64) limits {
+	l.fetch = int(min(int64(l.fetch), memory/16))
+	l.inflated, l.object, l.kept = min(l.inflated, memory/8), min(l.object, memory/8), min(l.kept, memory/8)
+	return l
+}
+
+func newStore(dir string, l limits) *store {
+	return &store{dir: dir, limits: l, packs: newPacks(dir, l.cache), fresh: map[Hash]obj{}}
+}
+
+// cacheSize is how much of what is read is kept, in bytes.
+func (s *store) cacheSize() int64 {
+	if s.resting {
+		return s.limits.rest
+	}
+	return s.limits.cache
+}
+
+// packsOnly is the folder of a mirror, which has no loose objects. go-git looks for one first whenever it is asked whether it has an object.
+type packsOnly struct{ billy.Filesystem }
+
+// Open implements billy.Basic.
+func (f packsOnly) Open(name string) (billy.File, error) {
+	if isLoose(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return f.Filesystem.Open(name)
+}
+
+// mostListings is how often a folder is listed in which files get their names meanwhile.
+const mostListings = 1000
+
+// ReadDir implements billy.Dir. A file that gets its name meanwhile is there under the other one when it is looked at: go-billy takes that for an
+// error, and go-git this one for a folder without any packs.
+func (f packsOnly) ReadDir(dir string) ([]fs.FileInfo, error) {
+	for try := 1; ; try++ {
+		files, err := f.Filesystem.ReadDir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || try == mostListings {
+			return files, err
+		}
+		if _, gone := f.Stat(dir); gone != nil {
+			return nil, err
+		}
+	}
+}
+
+// Chmod implements billy.Chmod, by which go-git makes packs read-only.
+func (f packsOnly) Chmod(name string, mode fs.FileMode) error {
+	if c, ok := f.Filesystem.(billy.Chmod); ok {
+		return c.Chmod(name, mode)
+	}
+	return nil
+}
+
+// isLoose says whether a path is where Git keeps one object by itself: objects, two digits of its name, the others.
+func isLoose(name string) bool {
+	const digits = 2 * len(Hash{})
+	rest, found := strings.CutPrefix(filepath.ToSlash(name), "objects/")
+	return found && len(rest) == digits+1 && rest[2] == '/'
+}
+
+// forget gives up objects that were read and what their packs' indexes were made into, to be read again when they are needed. From now on
+// few objects are kept. Many that are in memory alone go to disk.
+func (s *store) forget() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resting, s.kept, s.room = true, nil, 0
+	if s.size <= s.limits.overlay/2 {
+		return s.reopenLocked()
+	}
+	err := s.flushLocked()
+	if err != nil { // they stay in memory
+		err = errors.Join(fmt.Errorf("write what is new to the mirror: %w", err), s.reopenLocked())
+	}
+	return err
+}
+
+// reset starts over after the files on disk were replaced by change.
+func (s *store) reset(change func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resting, s.fresh, s.size, s.kept, s.bad = false, map[Hash]obj{}, 0, nil, nil
+	s.filled++
+	return s.packs.anew(s.cacheSize(), change)
+}
+
+// close writes out what is only in memory and releases the files.
+func (s *store) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.flushLocked()
+	return errors.Join(err, s.packs.anew(s.cacheSize(), nil))
+}
+
+// inMemory gives an object that need not be read. The caller has the lock.
+func (s *store) inMemory(h Hash) (obj, bool) {
+	if o, ok := s.fresh[h]; ok {
+		return o, true
+	}
+	o, ok := s.kept[h]
+	return o, ok
+}
+
+// has says whether an object is there, without an opinion on one that is not.
+func (s *store) has(h Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.inMemory(h); ok {
+		return true
+	}
+	return s.packs.use(func(on *filesystem.Storage) error { return on.HasEncodedObject(h) }) == nil
+}
+
+// lacking are those of the objects that are not there, each once.
+func (s *store) lacking(hashes []Hash) []Hash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Hash
+	seen := map[Hash]bool{}
+	_ = s.packs.use(func(on *filesystem.Storage) error {
+		for _, h := range hashes {
+			if _, ok := s.inMemory(h); ok || seen[h] || h == emptyTree || on.HasEncodedObject(h) == nil {
+				continue
+			}
+			seen[h] = true
+			out = append(out, h)
+		}
+		return nil
+	})
+	return out
+}
+
+func (s *store) isPartial() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partial
+}
+
+// becomePartial says that blobs and trees may be missing from now on.
+func (s *store) becomePartial() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = true
+	return markPromised(filepath.Join(s.dir, packDir))
+}
+
+// spoil notes that the mirror is of no use as it is.
+func (s *store) spoil(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bad = reason
+}
+
+// damage is what was found wrong since the last reset, or nil.
+func (s *store) damage() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bad
+}
+
+// add takes objects into memory. Together with what the store holds they must be complete.
+func (s *store) add(objs []obj) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objs {
+		if _, ok := s.fresh[o.hash]; !ok {
+			s.fresh[o.hash] = o
+			s.size += int64(len(o.data))
+		}
+	}
+	if s.size > s.limits.overlay {
+		return s.flushLocked()
+	}
+	return nil
+}
+
+// sizeOf is how many bytes are in objects.
+func sizeOf(objs []obj) int64 {
+	var size int64
+	for i := range objs {
+		size += int64(len(objs[i].data))
+	}
+	return size
+}
+
+// addPacked takes objects in that a pack of is there already: one that is too large for memory goes to disk as it is.
+func (s *store) addPacked(objs []obj, p pack) error {
+	if sizeOf(objs) <= s.limits.overlay {
+		return s.add(objs)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.flushLocked(); err != nil { // what is in memory goes to disk first: see the package's invariants
+		return err
+	}
+	if err := s.writeWithIndex(p, objs); err != nil {
+		return err
+	}
+	return errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// addReceived takes objects in that came as a pack, which may be one of several that were asked for together. It says whether they went to disk.
+func (s *store) addReceived(objs []obj, p pack, ofSeveral bool) (onDisk bool, err error) {
+	// One of several would go to disk with the next one, as a pack that has to be made first.
+	if !ofSeveral && len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
+		return false, s.add(objs)
+	}
+	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants
+		return true, err
+	}
+	if err := s.writeWithIndex(p, objs); err != nil {
+		return true, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepLocked(objs)
+	return true, errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// keep says whether what comes from now on is kept, until forget. What was kept is not any more.
+func (s *store) keep(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.room = nil, 0
+	if on {
+		s.room = s.limits.kept
+	}
+}
+
+// letGo gives up what was kept so far.
+func (s *store) letGo() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept != nil {
+		s.kept, s.room = nil, s.limits.kept
+	}
+}
+
+// keepLocked keeps objects as far as there is room.
+func (s *store) keepLocked(objs []obj) {
+	if s.room <= 0 {
+		return
+	}
+	if s.kept == nil {
+		s.kept = map[Hash]obj{}
+	}
+	for _, o := range objs {
+		if size := perObject + int64(len(o.data)); size <= s.room {
+			s.room -= size
+			s.kept[o.hash] = o
+		}
+	}
+}
+
+// flush writes what is only in memory to disk.
+func (s *store) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flushLocked()
+}
+
+func (s *store) flushLocked() error {
+	if len(s.fresh) == 0 {
+		return nil
+	}
+	objs := make([]obj, 0, len(s.fresh))
+	for _, o := range s.fresh {
+		objs = append(objs, o)
+	}
+	pack, err := encodePack(objs)
+	if err != nil {
+		return err
+	}
+	if err := s.writeWithIndex(pack, objs); err != nil {
+		return err
+	}
+	s.fresh, s.size = map[Hash]obj{}, 0
+	return errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// writeWithIndex writes a pack of these objects to disk. Nobody reads it before reopenLocked, so that it needs no lock.
+func (s *store) writeWithIndex(p pack, objs []obj) error {
+	dir := filepath.Join(s.dir, packDir)
+	if err := p.writeTo(dir, objs); err != nil {
+		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(dir))
+	}
+	return nil
+}
+
+// writePack stores a pack and its index. What is in memory goes to disk first: see the package's invariants.
+func (s *store) writePack(pack io.Reader) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	pack, err := checkCount(pack)
+	if err != nil {
+		return err
+	}
+	// The download happens here, so reads must not wait for it: the pack is stored beside the open ones.
+	side := filesystem.NewStorage(osfs.New(s.dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
+	to, err := side.PackfileWriter()
+	if err == nil {
+		err = cmp.Or(passPack(to, pack, s.limits.object), to.Close())
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write pack: %w", err), removeTemporary(filepath.Join(s.dir, packDir)))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.markLocked(), s.reopenLocked())
+}
+
+// markLocked marks the packs of a partial mirror.
+func (s *store) markLocked() error {
+	if !s.partial {
+		return nil
+	}
+	return markPromised(filepath.Join(s.dir, packDir))
+}
+
+// maxObjects is how many objects a pack may say that it has. Room for all of them is made before the first one is read.
+const maxObjects = 5_000_000
+
+// checkCount refuses a pack that says that it has more objects than any repository that is meant. It gives the whole pack again.
+func checkCount(pack io.Reader) (io.Reader, error) {
+	header := make([]byte, packHeader)
+	n, err := io.ReadFull(pack, header)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read pack: %w", err)
+	}
+	if n == packHeader {
+		if count := binary.BigEndian.Uint32(header[8:]); count > maxObjects {
+			return nil, fmt.Errorf("read pack: it has %d objects, more than the %d allowed", count, maxObjects)
+		}
+	}
+	return io.MultiReader(bytes.NewReader(header[:n]), pack), nil
+}
+
+// reopenLocked makes packs visible that came to disk by another way than theirs.
+func (s *store) reopenLocked() error {
+	return s.packs.anew(s.cacheSize(), nil)
+}

@@ -1,0 +1,51 @@
+package httpclient
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxRedirects that are followed.
+const maxRedirects = 3
+
+// RedirectError is a redirect to another origin, scheme://host:port.
+type RedirectError struct{ To string }
+
+func (e *RedirectError) Error() string {
+	return "it redirects to " + e.To + ", which is not followed: configure the address that answers"
+}
+
+// ErrRedirects says that a server redirects without an end.
+var ErrRedirects = errors.New("it redirects again and again")
+
+// Within refuses redirects that leave an origin, and too many of them, as the CheckRedirect of an http.Client. Errors: *RedirectError,
+// ErrRedirects.
+func Within(origin string) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		if to := Origin(req.URL); to != origin {
+			return &RedirectError{to}
+		}
+		if len(via) > maxRedirects {
+			return ErrRedirects
+		}
+		return nil
+	}
+}
+
+// Origin is scheme://host:port of a URL.
+func Origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// Loopback reports whether a host is this one, to which nobody is on the way.
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
