@@ -20,7 +20,8 @@ import (
 type GroupLimits struct {
 	// Wait is how long a cycle waits for its groups, all together. Zero: until they are done.
 	Wait time.Duration
-	// Time bounds observing and deciding of one group, then lowering, then raising. Zero: no bound.
+	// Time bounds observing for one group, then lowering, then deleting, then raising: after it no other call begins. One that
+	// began ends by its own time limit, so that what became of it is known. Zero: no bound.
 	Time time.Duration
 	// Done is called when a group is done that its cycle did not wait for; nil: nobody is told.
 	Done func()
@@ -57,6 +58,8 @@ type group struct {
 	// begun is when its work began, and cycle which one began it.
 	begun time.Time
 	cycle int
+	// until is when no other call begins, by the clock of the machine; zero: there is no bound.
+	until time.Time
 	// done is closed at the end of its work. What follows is read after that.
 	done chan struct{}
 	// late says that its cycle did not wait for it.
@@ -150,12 +153,22 @@ func (l GroupLimits) waiting() (over context.Context, end context.CancelFunc) {
 	return context.WithTimeout(context.Background(), l.Wait)
 }
 
-// timed gives a context for the work of a group.
-func (l GroupLimits) timed(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.Time == 0 {
+// allow gives a group its time anew, for the next part of its work.
+func (l GroupLimits) allow(g *group) {
+	if l.Time > 0 {
+		g.until = time.Now().Add(l.Time)
+	}
+}
+
+// over reports whether the time of a group is over.
+func (g *group) over() bool { return !g.until.IsZero() && !time.Now().Before(g.until) }
+
+// within gives a context for reading, which may be given up: it ends with the time of the group.
+func (g *group) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if g.until.IsZero() {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, l.Time)
+	return context.WithDeadline(ctx, g.until)
 }
 
 // wait waits for groups, but not for those of slow namespaces.
@@ -196,23 +209,21 @@ func (r *running) busy(key groupKey) bool {
 
 // work observes, decides, lowers and deletes for one group, or carries out what was committed.
 func (r *Reconciler) work(ctx context.Context, g *group) {
-	timed, cancel := r.Groups.timed(ctx)
-	defer cancel()
+	r.Groups.allow(g)
 	if g.raises {
 		for _, d := range g.decisions {
-			g.report.made = append(g.report.made, Made{Decision: d, Done: r.carryOut(timed, g, d)})
+			g.report.made = append(g.report.made, Made{Decision: d, Done: r.carryOut(ctx, g, d)})
 		}
 	} else {
-		// What observing and asking took is not taken from the time to lower.
-		lower := func(decisions []*Decision) []*Decision {
-			ctx, cancel := r.Groups.timed(ctx)
-			defer cancel()
+		g.decisions = r.decide(ctx, g, func(decisions []*Decision) []*Decision {
+			// What lowering takes is not taken from the time for observing, nor the other way round.
+			until := g.until
+			r.Groups.allow(g)
+			defer func() { g.until = until }()
 			return r.lower(ctx, g, r.check(ctx, decisions, &g.report))
-		}
-		g.decisions = r.decide(timed, g, lower)
+		})
 		if !g.blind {
-			ctx, cancel := r.Groups.timed(ctx)
-			defer cancel()
+			r.Groups.allow(g)
 			r.delete(ctx, g)
 		}
 		for _, d := range g.decisions {
@@ -291,6 +302,9 @@ func (r *Reconciler) delete(ctx context.Context, g *group) {
 	for i, d := range g.decisions {
 		var answers []rollout.Deletion
 		for _, id := range d.Plan.Deletions {
+			if g.over() { // the next cycle asks
+				break
+			}
 			done, err := r.Versions.DeleteVersion(ctx, SubjectOf(d.Snapshot), id)
 			if err != nil {
 				r.notDone(ctx, d, &g.report, fmt.Errorf("delete version %s: %w", id, err))

@@ -58,6 +58,9 @@ func (s *spread) Observe(ctx context.Context, conn v1alpha1.Connection, ask roll
 }
 
 func (s *spread) Judge(ctx context.Context, snapshot rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+	if ctx.Err() != nil {
+		s.t.Error("policies have no time to judge")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fleet.Judge(ctx, snapshot, p)
@@ -288,7 +291,7 @@ func TestHangingNamespaceWithoutTheRepository(t *testing.T) {
 	})
 }
 
-// stuckRaise is a Router that does not raise in one Temporal namespace until the context ends.
+// stuckRaise is a Router whose raises in one Temporal namespace end by their time limit.
 type stuckRaise struct {
 	Router
 	namespace string
@@ -296,8 +299,8 @@ type stuckRaise struct {
 
 func (s stuckRaise) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
 	if on.TemporalNamespace == s.namespace {
-		<-ctx.Done()
-		return ctx.Err()
+		time.Sleep(10 * time.Second)
+		return context.DeadlineExceeded
 	}
 	return s.Router.Raise(ctx, on, call)
 }
@@ -331,5 +334,43 @@ func TestHangingRaiseHoldsNoOtherUp(t *testing.T) {
 		c.once(r)
 		require.Contains(t, c.calls, "a SetRamp")
 		require.Empty(t, r.running.slow, "it is waited for again")
+	})
+}
+
+// slowRaise is a Router whose raises take a second, and fail where they are given up.
+type slowRaise struct{ Router }
+
+func (s slowRaise) Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+		return s.Router.Raise(ctx, on, call)
+	}
+}
+
+// A group begins no call when its time is over, and gives up none that began: what became of that would not be known. What
+// was not begun is raised later.
+func TestNoRaiseIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for i := range 30 {
+			names = append(names, fmt.Sprintf("w%02d", i))
+		}
+		c := newCrowd(t, names...)
+		c.most, c.now = len(names), time.Now()
+		r := c.reconciler()
+		r.Groups, r.Router = DefaultGroupLimits(), slowRaise{c}
+		c.once(r)
+		begin := time.Now()
+		for cycle := 0; len(c.calls) < len(names); cycle++ {
+			require.Less(t, cycle, 10)
+			report := c.once(r)
+			require.Empty(t, report.Failures)
+			time.Sleep(r.Groups.Time)
+			synctest.Wait()
+		}
+		require.GreaterOrEqual(t, time.Since(begin), r.Groups.Time, "not all in one cycle")
+		r.Close()
 	})
 }

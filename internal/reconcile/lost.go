@@ -28,7 +28,9 @@ func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapsho
 	if len(lost) == 0 {
 		return seen
 	}
-	release, err := p.repository.take(ctx)
+	soon, cancel := g.within(ctx)
+	defer cancel()
+	release, err := p.repository.take(soon)
 	if err != nil {
 		return seen
 	}

@@ -44,6 +44,11 @@ func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision)
 func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	var out []*Decision
 	for _, d := range decisions {
+		if g.over() { // it is decided again in the next cycle
+			g.wait(d.Snapshot.Deployment)
+			g.report.more(r.Now())
+			continue
+		}
 		err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower)
 		if r.absence.noteSet(d, *d.Plan.Lower, err); err != nil {
 			if r.notDone(ctx, d, &g.report, fmt.Errorf("take traffic back: %w", err)) && !g.blind {

@@ -110,6 +110,8 @@ func (p *Planner) observeIn(ctx context.Context, g *group) []rollout.Snapshot {
 // observe reads Temporal for each snapshot. Those that Temporal has no time for are noted in the group.
 func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	out, from := make([]rollout.Snapshot, len(snapshots)), make([]*slotted, len(snapshots))
+	ctx, cancel := g.within(ctx)
+	defer cancel()
 	var until time.Time // by the clock of the machine, as deadlines are
 	if p.SlotPatience > 0 {
 		until = time.Now().Add(p.SlotPatience)

@@ -58,7 +58,7 @@ func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, 
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
 func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done bool) {
 	failed, report := false, &g.report
-	if ctx.Err() != nil { // the time of the group is over: it is decided again in the next cycle
+	if g.over() || ctx.Err() != nil { // it is decided again in the next cycle
 		g.wait(d.Snapshot.Deployment)
 		report.more(r.Now())
 		return false

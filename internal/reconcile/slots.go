@@ -26,12 +26,14 @@ type slotted struct {
 
 // Observe waits for the slot, if this is the first question, and asks.
 func (t *slotted) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
-	if t.slots != nil && t.free == nil {
-		if err := t.begin(ctx, conn, ask.TemporalNamespace); err != nil {
-			t.refused = true
-			return rollout.Observation{At: t.now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Busy: true,
-				Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
-		}
+	err := ctx.Err() // the group's time may be over
+	if err == nil && t.slots != nil && t.free == nil {
+		err = t.begin(ctx, conn, ask.TemporalNamespace)
+	}
+	if err != nil {
+		t.refused = true
+		return rollout.Observation{At: t.now(), Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Busy: true,
+			Message: "read worker deployment " + ask.Deployment.String() + ": " + err.Error()}}
 	}
 	o := t.next.Observe(ctx, conn, ask)
 	t.refused = t.refused || o.Problem != nil && ctx.Err() != nil // the group's time is over

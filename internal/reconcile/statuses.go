@@ -62,7 +62,9 @@ func (p *Planner) readStatuses(ctx context.Context, g *group, q StatusQuestion) 
 	if p.Statuses != nil && g.blind {
 		why = "the repository is away"
 	} else if p.Statuses != nil {
-		release, err := p.repository.take(ctx)
+		soon, cancel := g.within(ctx)
+		defer cancel()
+		release, err := p.repository.take(soon)
 		if err == nil {
 			defer release()
 			return p.Statuses.Read(ctx, q)
