@@ -89,7 +89,7 @@ test-long:
 
 .PHONY: test-nested
 test-nested:
-	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
+	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./bench ./demo ./mutation ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
 COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|\
@@ -319,7 +319,7 @@ soak: ## the planner's properties over WORLDS random worlds
 # One file, or mutants by a regular expression: make mutate MUTANTS="-file never.go -mutant 'never.ready'"; -list names them.
 .PHONY: mutate
 mutate: ## each row, condition and check of the planner broken once: a test has to notice
-	$(GO) run ./internal/mutation $(MUTANTS)
+	cd test && $(GO) run ./mutation $(MUTANTS)
 
 # On how many worker deployments whole cycles are measured, beside native git doing the same work. make bench SCALE=10000 takes three
 # quarters of an hour, SCALE_ONLY=warm,reaction,restart,cold,nothing,first some of it.

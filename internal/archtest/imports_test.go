@@ -80,7 +80,6 @@ var rules = map[string]rule{
 	"internal/statetable": {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/parity":     {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":   {},
-	"internal/mutation":   {never: []string{opa, sdk, git, cobra}},
 	"cmd":                 {ours: []string{"gitops", "install", "internal", "policy", "rego", "render", "temporal"}},
 }
 
