@@ -40,9 +40,9 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 // them.
 func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 	known := map[string]int64{}
-	for page := 1; page <= f.pages; page++ {
+	for page := 1; page <= maxPages; page++ {
 		// A user has none, and a token without read:organization sees none: those are made anew in the repository.
-		more, _, err := client.ListOrgLabels(f.repo.Owner, sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+		more, _, err := client.ListOrgLabels(f.repo.Owner, sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil || len(more) == 0 {
 			break
 		}
@@ -50,8 +50,8 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 			known[l.Name] = l.ID
 		}
 	}
-	for page := 1; page <= f.pages; page++ {
-		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+	for page := 1; page <= maxPages; page++ {
+		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil {
 			return nil, f.fail(call{"list labels", needIssue}, resp, err)
 		}
@@ -70,7 +70,7 @@ func (f *Forge) unlabel(client *sdk.Client, number int64, names []string) error 
 	if len(names) == 0 {
 		return nil
 	}
-	has, resp, err := client.GetIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: f.page}})
+	has, resp, err := client.GetIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: pageSize}})
 	if err != nil {
 		return f.fail(call{fmt.Sprintf("list the labels of pull request %d", number), needIssue}, resp, err)
 	}

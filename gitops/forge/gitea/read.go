@@ -27,13 +27,13 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	if err != nil {
 		return nil, err
 	}
-	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}, State: sdk.StateAll, Sort: "recentupdate"}
+	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}, State: sdk.StateAll, Sort: "recentupdate"}
 	if filter.Open {
 		options.State = sdk.StateOpen
 	}
 	var found []forge.PullRequest
 	seen := map[int64]bool{} // what is opened in between moves others to the next page
-	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+	for options.Page = 1; options.Page <= maxPages; options.Page++ {
 		prs, resp, err := client.ListRepoPullRequests(f.repo.Owner, f.repo.Name, options)
 		if err != nil {
 			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
@@ -49,7 +49,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 			return found, nil
 		}
 	}
-	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
 // since says that this one, and all that come after it, did not change since.
@@ -154,8 +154,8 @@ type timeline struct {
 // events visits what happened, the oldest first.
 func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(event)) error {
 	what := call{op, needIssueRead}
-	for page := 1; page <= f.pages; page++ {
-		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(f.page)}}
+	for page := 1; page <= maxPages; page++ {
+		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageSize)}}
 		if !of.since.IsZero() {
 			query.Set("since", of.since.Format(time.RFC3339))
 		}
@@ -197,8 +197,8 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 
 // reviews gives all of a pull request's, in turn.
 func (f *Forge) reviews(client *sdk.Client, number int64, each func(*sdk.PullReview)) error {
-	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}}
-	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}}
+	for options.Page = 1; options.Page <= maxPages; options.Page++ {
 		reviews, resp, err := client.ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
 		if err != nil {
 			return f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)

@@ -21,7 +21,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	if err != nil {
 		return nil, err
 	}
-	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: f.page}}
+	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: pageSize}}
 	if filter.Open {
 		options.State = "open"
 	}
@@ -33,7 +33,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	}
 	var found []forge.PullRequest
 	seen := map[int]bool{} // what is opened in between moves others to the next page
-	for range f.pages {
+	for range maxPages {
 		prs, resp, err := f.api.PullRequests.List(ctx, f.repo.Owner, f.repo.Name, &options)
 		if err != nil {
 			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
@@ -55,7 +55,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		}
 		options.Page = resp.NextPage
 	}
-	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
 // moved looks whether the list came from a repository that has another owner by now, of which the head has to be asked for.
@@ -132,8 +132,8 @@ func (f *Forge) pull(ctx context.Context, number int64) (*gh.PullRequest, error)
 // approvals are the last words of reviewers, where they are a consent and their author may write.
 func (f *Forge) approvals(ctx context.Context, number int64, self *account) ([]forge.Approval, error) {
 	last := map[int64]*gh.PullRequestReview{}
-	options := gh.ListOptions{Page: 1, PerPage: f.page}
-	for range f.pages {
+	options := gh.ListOptions{Page: 1, PerPage: pageSize}
+	for range maxPages {
 		reviews, resp, err := f.api.PullRequests.ListReviews(ctx, f.repo.Owner, f.repo.Name, int(number), &options)
 		if err != nil {
 			return nil, f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)

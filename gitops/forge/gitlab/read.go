@@ -23,7 +23,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		return nil, err
 	}
 	options := gl.ListProjectMergeRequestsOptions{
-		State: gl.Ptr("all"), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"), ListOptions: gl.ListOptions{Page: 1, PerPage: int64(f.page)},
+		State: gl.Ptr("all"), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"), ListOptions: gl.ListOptions{Page: 1, PerPage: pageSize},
 	}
 	if filter.Open {
 		options.State = gl.Ptr("opened")
@@ -39,7 +39,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	}
 	var found []forge.PullRequest
 	seen := map[int64]bool{} // what is opened in between moves others to the next page
-	for range f.pages {
+	for range maxPages {
 		mrs, resp, err := f.api.MergeRequests.ListProjectMergeRequests(id, &options, gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail(call{"list merge requests", needRead}, resp, err)
@@ -56,7 +56,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		}
 		options.Page = resp.NextPage
 	}
-	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
 // own says that it is not from a fork.

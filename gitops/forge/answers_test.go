@@ -1,0 +1,168 @@
+package forge_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/gitops/forge"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitea"
+	"github.com/rampart-gitops/rampart/gitops/forge/github"
+	"github.com/rampart-gitops/rampart/gitops/forge/gitlab"
+)
+
+// adapter is one of the adapters, and what its forge answers.
+type adapter struct {
+	kind forge.Kind
+	open func(forge.Config) (forge.Forge, error)
+	// first are the answers before the one about a pull request, pull is a pull request by its number, reviews is what comes after it.
+	first         []string
+	pull, reviews string
+}
+
+var (
+	onGitHub = adapter{
+		kind: forge.KindGitHub, open: func(c forge.Config) (forge.Forge, error) { return github.New(c) },
+		first: []string{`{"data":{"viewer":{"login":"bot","databaseId":1}}}`},
+		pull: `{"number":%d,"title":"t","state":"closed","merged":true,"merged_at":"2026-01-01T00:00:00Z","merge_commit_sha":"a","user":{"id":1,"login":"bot"},` +
+			`"head":{"ref":"rampart/prod/shop/checkout","sha":"b","repo":{"id":3,"full_name":"acme/workers"}},` +
+			`"base":{"ref":"main","repo":{"id":3,"full_name":"acme/workers"}},"labels":[{"name":"x"}]}`,
+		reviews: `[{"id":1,"state":"APPROVED","user":{"id":2,"login":"sam"},"commit_id":"b"}]`,
+	}
+	onGitLab = adapter{
+		kind: forge.KindGitLab, open: func(c forge.Config) (forge.Forge, error) { return gitlab.New(c) },
+		first: []string{`{"id":1,"username":"bot"}`, `{"id":3}`},
+		pull: `{"iid":%d,"title":"t","state":"merged","source_project_id":3,"target_project_id":3,"source_branch":"rampart/prod/shop/checkout",` +
+			`"target_branch":"main","sha":"b","merge_commit_sha":"a","author":{"id":1,"username":"bot"},"merge_user":{"id":1,"username":"bot"},"labels":["x"]}`,
+		reviews: `{"approved_by":[{"user":{"id":2,"username":"sam"}}]}`,
+	}
+	onGitea = adapter{
+		kind: forge.KindGitea, open: func(c forge.Config) (forge.Forge, error) { return gitea.New(c) },
+		first: []string{`{"id":1,"login":"bot"}`},
+		pull: `{"number":%d,"title":"t","state":"closed","merged":true,"merge_commit_sha":"a","user":{"id":1,"login":"bot"},` +
+			`"head":{"ref":"rampart/prod/shop/checkout","sha":"b","repo_id":3},"base":{"ref":"main","repo_id":3},"merged_by":{"id":1,"login":"bot"},` +
+			`"labels":[{"name":"x"}],"updated_at":"2026-01-01T00:00:00Z"}`,
+		reviews: `[{"id":1,"state":"APPROVED","user":{"id":2,"login":"sam"},"commit_id":"b","submitted_at":"2026-01-01T00:00:00Z"}]`,
+	}
+)
+
+// answer is what a forge says to a request.
+type answer struct {
+	status     int
+	next, body string
+}
+
+type answered func(*http.Request) answer
+
+// RoundTrip implements http.RoundTripper.
+func (a answered) RoundTrip(req *http.Request) (*http.Response, error) {
+	is := a(req)
+	return &http.Response{StatusCode: is.status, Status: strconv.Itoa(is.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Link": {is.next}, "X-Next-Page": {is.next}, "X-Total-Count": {strconv.Itoa(len(is.body))}, "Content-Type": {"application/json"}},
+		Body:   io.NopCloser(strings.NewReader(is.body)), ContentLength: int64(len(is.body))}, nil
+}
+
+// on is the adapter on a forge that answers so.
+func (a adapter) on(t *testing.T, answers answered) forge.Forge {
+	t.Helper()
+	at := forge.Repository{Kind: a.kind, Base: "https://forge.example", Owner: "acme", Name: "workers"}
+	on, err := a.open(forge.Config{Repository: at, Token: func(context.Context) (string, error) { return "a-token", nil },
+		HTTP: &http.Client{Transport: answers}})
+	require.NoError(t, err)
+	return forge.Contained(on)
+}
+
+// A list that goes on for ever ends with an error that says how many are read.
+func TestTooMany(t *testing.T) {
+	for _, a := range []adapter{onGitHub, onGitLab, onGitea} {
+		asked := 0
+		on := a.on(t, func(req *http.Request) answer {
+			if asked++; asked <= len(a.first) {
+				return answer{status: http.StatusOK, body: a.first[asked-1]}
+			}
+			next := strconv.Itoa(asked)
+			if a.kind != forge.KindGitLab {
+				next = fmt.Sprintf(`<https://forge.example%s?page=%d>; rel="next"`, req.URL.Path, asked)
+			}
+			return answer{http.StatusOK, next, "[" + fmt.Sprintf(a.pull, asked) + "]"}
+		})
+		_, err := on.List(t.Context(), forge.Filter{})
+		var many *forge.TooManyError
+		require.ErrorAs(t, err, &many, a.kind)
+		require.Equal(t, 10_000, many.Most, a.kind)
+	}
+}
+
+func FuzzGitHub(f *testing.F) { onGitHub.fuzz(f) }
+func FuzzGitLab(f *testing.F) { onGitLab.fuzz(f) }
+func FuzzGitea(f *testing.F)  { onGitea.fuzz(f) }
+
+// mostQuestions is how many requests one call may take at most: its pages, and what it asks beside them.
+const mostQuestions = 250
+
+// fuzz lets a forge answer anything, one body after the other and then from the first again: reading pull requests ends with an error or
+// with what a caller can rely on, after so many requests at most. A line of "---" separates the bodies. Where a library panics,
+// forge.Contained makes an error of it.
+func (a adapter) fuzz(f *testing.F) {
+	pull := fmt.Sprintf(a.pull, 7)
+	for _, bodies := range [][]string{{pull, a.reviews}, {"[" + pull + "," + pull + "]", a.reviews}, {"[null]"}, {"null"}} {
+		seed := []byte(strings.Join(append(a.first[:len(a.first):len(a.first)], bodies...), "\n---\n"))
+		f.Add(seed, "", 200)
+		f.Add(seed, `<https://forge.example/x?page=2>; rel="next"`, 200)
+		f.Add(seed, "2", 404)
+	}
+	f.Fuzz(func(t *testing.T, bodies []byte, next string, status int) {
+		asked := 0
+		bodiesInTurn := bytes.Split(bodies, []byte("\n---\n"))
+		on := a.on(t, func(req *http.Request) answer {
+			if asked++; asked > mostQuestions {
+				t.Fatalf("asked more than %d questions, and now %s", mostQuestions, req.URL)
+			}
+			code := http.StatusOK
+			if asked > 1 && status >= 200 && status < 600 {
+				code = status
+			}
+			return answer{code, next, string(bodiesInTurn[(asked-1)%len(bodiesInTurn)])}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if d, err := on.Get(ctx, 7); err == nil {
+			reliable(t, d.PullRequest)
+		}
+		asked = 0
+		all, err := on.List(ctx, forge.Filter{Head: "rampart/prod/shop/checkout"})
+		for _, p := range all {
+			reliable(t, p)
+		}
+		asked = 0
+		if statuses, err := on.Statuses(ctx, "8f3c"); err == nil {
+			for _, s := range statuses {
+				if s.State == "" {
+					t.Fatalf("the status %q has no state", s.Context)
+				}
+			}
+		}
+		if err == nil && ctx.Err() != nil {
+			t.Fatal("it took more than 20 seconds")
+		}
+	})
+}
+
+// reliable is what no caller looks at again.
+func reliable(t *testing.T, p forge.PullRequest) {
+	t.Helper()
+	if p.State != forge.StateOpen && p.State != forge.StateMerged && p.State != forge.StateClosed {
+		t.Fatalf("state %q", p.State)
+	}
+	if p.State != forge.StateMerged && p.MergeCommit != "" {
+		t.Fatalf("%s, with the merge commit %s", p.State, p.MergeCommit)
+	}
+}
