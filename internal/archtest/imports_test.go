@@ -66,7 +66,6 @@ var rules = map[string]rule{
 	"internal/gittest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/health":     {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/metrics":    {ours: []string{"internal/printable", "gitops/api", "internal/outgoing", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
-	"internal/promtest":   {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/telemetry":  {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/takeover":   {ours: []string{"internal/printable", "gitops/api", "internal/rollout", "render"}, never: append([]string{cobra}, pure...)},
 	"internal/testneed":   {never: []string{opa, sdk, git, cobra}},

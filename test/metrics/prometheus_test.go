@@ -11,24 +11,16 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/metrics"
-	"github.com/rampart-gitops/rampart/internal/promtest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/test/promtest"
 )
+
+var checkout = metrics.Values{Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, BuildID: "v1.0",
+	TemporalNamespace: "prod", Environment: "live"}
 
 func metric(name, query string, maxAge time.Duration) v1alpha1.Metric {
 	return v1alpha1.Metric{Name: name, Prometheus: &v1alpha1.PrometheusQuery{Query: query}, MaxAge: v1alpha1.Duration{Duration: maxAge}}
 }
-
-func client(t *testing.T, c metrics.Config) *metrics.Client {
-	t.Helper()
-	out, err := metrics.New(c)
-	require.NoError(t, err)
-	t.Cleanup(out.Close)
-	return out
-}
-
-var checkout = metrics.Values{Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, BuildID: "v1.0",
-	TemporalNamespace: "prod", Environment: "live"}
 
 // read asks for one metric.
 func read(t *testing.T, c *metrics.Client, m v1alpha1.Metric, values metrics.Values) rollout.Fact {
@@ -54,7 +46,9 @@ old 5 %d
 `, old.UnixMilli()))
 	server.Await(t, "zero")
 	server.Await(t, "old")
-	c := client(t, metrics.Config{Address: server.URL + "/"})
+	c, err := metrics.New(metrics.Config{Address: server.URL + "/"})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
 
 	t.Run("values", func(t *testing.T) {
 		hostile := checkout
