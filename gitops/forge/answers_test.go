@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,15 +24,16 @@ import (
 type adapter struct {
 	kind forge.Kind
 	open func(forge.Config) (forge.Forge, error)
-	// first are the answers before the one about a pull request, pull is a pull request by its number, reviews is what comes after it.
-	first         []string
+	// login is the account, project what else is asked for before pull requests, pull is one by its number, and reviews is asked for after it.
+	login         string
+	project       []string
 	pull, reviews string
 }
 
 var (
 	onGitHub = adapter{
 		kind: forge.KindGitHub, open: func(c forge.Config) (forge.Forge, error) { return github.New(c) },
-		first: []string{`{"data":{"viewer":{"login":"bot","databaseId":1}}}`},
+		login: `{"data":{"viewer":{"login":"bot","databaseId":1}}}`,
 		pull: `{"number":%d,"title":"t","state":"closed","merged":true,"merged_at":"2026-01-01T00:00:00Z","merge_commit_sha":"a","user":{"id":1,"login":"bot"},` +
 			`"head":{"ref":"rampart/prod/shop/checkout","sha":"b","repo":{"id":3,"full_name":"acme/workers"}},` +
 			`"base":{"ref":"main","repo":{"id":3,"full_name":"acme/workers"}},"labels":[{"name":"x"}]}`,
@@ -39,14 +41,14 @@ var (
 	}
 	onGitLab = adapter{
 		kind: forge.KindGitLab, open: func(c forge.Config) (forge.Forge, error) { return gitlab.New(c) },
-		first: []string{`{"id":1,"username":"bot"}`, `{"id":3}`},
+		login: `{"id":1,"username":"bot"}`, project: []string{`{"id":3}`},
 		pull: `{"iid":%d,"title":"t","state":"merged","source_project_id":3,"target_project_id":3,"source_branch":"rampart/prod/shop/checkout",` +
 			`"target_branch":"main","sha":"b","merge_commit_sha":"a","author":{"id":1,"username":"bot"},"merge_user":{"id":1,"username":"bot"},"labels":["x"]}`,
 		reviews: `{"approved_by":[{"user":{"id":2,"username":"sam"}}]}`,
 	}
 	onGitea = adapter{
 		kind: forge.KindGitea, open: func(c forge.Config) (forge.Forge, error) { return gitea.New(c) },
-		first: []string{`{"id":1,"login":"bot"}`},
+		login: `{"id":1,"login":"bot"}`,
 		pull: `{"number":%d,"title":"t","state":"closed","merged":true,"merge_commit_sha":"a","user":{"id":1,"login":"bot"},` +
 			`"head":{"ref":"rampart/prod/shop/checkout","sha":"b","repo_id":3},"base":{"ref":"main","repo_id":3},"merged_by":{"id":1,"login":"bot"},` +
 			`"labels":[{"name":"x"}],"updated_at":"2026-01-01T00:00:00Z"}`,
@@ -85,8 +87,8 @@ func TestTooMany(t *testing.T) {
 	for _, a := range []adapter{onGitHub, onGitLab, onGitea} {
 		asked := 0
 		on := a.on(t, func(req *http.Request) answer {
-			if asked++; asked <= len(a.first) {
-				return answer{status: http.StatusOK, body: a.first[asked-1]}
+			if asked++; asked <= len(a.project) {
+				return answer{status: http.StatusOK, body: a.project[asked-1]}
 			}
 			next := strconv.Itoa(asked)
 			if a.kind != forge.KindGitLab {
@@ -113,37 +115,38 @@ const mostQuestions = 250
 // forge.Contained makes an error of it.
 func (a adapter) fuzz(f *testing.F) {
 	pull := fmt.Sprintf(a.pull, 7)
-	for _, bodies := range [][]string{{pull, a.reviews}, {"[" + pull + "," + pull + "]", a.reviews}, {"[null]"}, {"null"}} {
-		seed := []byte(strings.Join(append(a.first[:len(a.first):len(a.first)], bodies...), "\n---\n"))
+	for _, bodies := range [][]string{slices.Concat([]string{a.login}, a.project, []string{pull, a.reviews}),
+		append(slices.Clip(a.project), "["+pull+","+pull+"]"), append(slices.Clip(a.project), "[null]"), append(slices.Clip(a.project), "null")} {
+		seed := []byte(strings.Join(bodies, "\n---\n"))
 		f.Add(seed, "", 200)
 		f.Add(seed, `<https://forge.example/x?page=2>; rel="next"`, 200)
 		f.Add(seed, "2", 404)
 	}
 	f.Fuzz(func(t *testing.T, bodies []byte, next string, status int) {
-		asked := 0
-		bodiesInTurn := bytes.Split(bodies, []byte("\n---\n"))
-		on := a.on(t, func(req *http.Request) answer {
-			if asked++; asked > mostQuestions {
-				t.Fatalf("asked more than %d questions, and now %s", mostQuestions, req.URL)
-			}
-			code := http.StatusOK
-			if asked > 1 && status >= 200 && status < 600 {
-				code = status
-			}
-			return answer{code, next, string(bodiesInTurn[(asked-1)%len(bodiesInTurn)])}
-		})
+		inTurn := bytes.Split(bodies, []byte("\n---\n"))
+		on := func() forge.Forge {
+			asked := 0
+			return a.on(t, func(req *http.Request) answer {
+				if asked++; asked > mostQuestions {
+					t.Fatalf("asked more than %d questions, and now %s", mostQuestions, req.URL)
+				}
+				code := http.StatusOK
+				if asked > 1 && status >= 200 && status < 600 {
+					code = status
+				}
+				return answer{code, next, string(inTurn[(asked-1)%len(inTurn)])}
+			})
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if d, err := on.Get(ctx, 7); err == nil {
+		if d, err := on().Get(ctx, 7); err == nil {
 			reliable(t, d.PullRequest)
 		}
-		asked = 0
-		all, err := on.List(ctx, forge.Filter{Head: "rampart/prod/shop/checkout"})
+		all, err := on().List(ctx, forge.Filter{Head: "rampart/prod/shop/checkout"})
 		for _, p := range all {
 			reliable(t, p)
 		}
-		asked = 0
-		if statuses, err := on.Statuses(ctx, "8f3c"); err == nil {
+		if statuses, err := on().Statuses(ctx, "8f3c"); err == nil {
 			for _, s := range statuses {
 				if s.State == "" {
 					t.Fatalf("the status %q has no state", s.Context)

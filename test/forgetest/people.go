@@ -54,8 +54,10 @@ func (w *World) MergePull(number int64, by *User, method forge.Method) {
 // Rewrite gives it another body.
 func (w *World) Rewrite(number int64, body string) { w.Edit(number, func(p *Pull) { p.Body = body }) }
 
-// Undraft makes a draft one that can be merged.
-func (w *World) Undraft(number int64) { w.Edit(number, func(p *Pull) { p.Draft = false }) }
+// SetDraft makes it a draft, which cannot be merged, or no draft any more.
+func (w *World) SetDraft(number int64, draft bool) {
+	w.Edit(number, func(p *Pull) { p.Draft = draft })
+}
 
 // AddLabel adds a label.
 func (w *World) AddLabel(number int64, name string) {

@@ -37,7 +37,7 @@ type Place interface {
 	Reopen(number int64)
 	MergePull(number int64, by *User, method forge.Method)
 	Rewrite(number int64, body string)
-	Undraft(number int64)
+	SetDraft(number int64, draft bool)
 	AddLabel(number int64, name string)
 	// Say is a review: APPROVED, CHANGES_REQUESTED, COMMENTED; or DISMISSED, of the last one.
 	Say(number int64, by *User, state string)

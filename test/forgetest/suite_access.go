@@ -123,6 +123,8 @@ func testLeftAlone(s *Site) {
 // A forge that is away, or fails, may be asked again; it is asked once.
 func testAway(s *Site) {
 	open := s.open(head)
+	_, err := s.Forge.Login(s.Context()) // known from now on
+	require.NoError(s, err)
 	s.Front.SetBefore(func(rw http.ResponseWriter, _ *http.Request) bool {
 		rw.WriteHeader(http.StatusBadGateway)
 		_, _ = rw.Write([]byte("<html>" + s.Bot.Token + strings.Repeat("x", 5000)))
@@ -145,7 +147,7 @@ func testAway(s *Site) {
 	require.Equal(s, asked+questions, s.Front.Asked(), "nothing is tried twice")
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	_, err := s.Forge.Get(ctx, open.Number)
+	_, err = s.Forge.Get(ctx, open.Number)
 	require.ErrorAs(s, err, &away)
 	require.ErrorIs(s, err, context.Canceled)
 }

@@ -269,9 +269,8 @@ func testNotReady(s *Site) {
 		require.NotEmpty(s, notReady.Said)
 		require.Equal(s, forge.StateOpen, s.get(pr.Number).State)
 	}
-	s.Branch("draft")
-	draft, err := s.Forge.Open(s.Context(), forge.Opening{Title: "t", Head: "draft", Base: "main", Draft: true})
-	require.NoError(s, err)
+	draft := s.open("draft")
+	s.SetDraft(draft.Number, true)
 	try(draft)
 
 	conflict := s.open("conflict")
@@ -279,7 +278,7 @@ func testNotReady(s *Site) {
 	s.Push("main", map[string]string{"same": "theirs\n"})
 	try(conflict)
 	require.False(s, s.get(conflict.Number).Mergeable)
-	_, err = s.Forge.Merge(s.Context(), conflict.Number, order(conflict, forge.WhenReady, forge.MethodMerge))
+	_, err := s.Forge.Merge(s.Context(), conflict.Number, order(conflict, forge.WhenReady, forge.MethodMerge))
 	require.ErrorAs(s, err, &notReady)
 
 	s.SetRules(func(r *Rules) { r.Approvals = 1 })

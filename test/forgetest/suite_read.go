@@ -55,7 +55,6 @@ func testGhost(s *Site) {
 	require.Equal(s, forge.Person{Login: gone.Login}, s.get(pr.Number).ClosedBy)
 	s.Remove(gone)
 	d := s.get(pr.Number)
-	require.Empty(s, d.Author)
 	require.Empty(s, d.ClosedBy)
 	require.Equal(s, forge.StateClosed, d.State)
 }
@@ -103,7 +102,6 @@ func testApprovals(s *Site) {
 	for i, by := range []*User{s.Person, second} {
 		a := d.Approvals[i]
 		require.Equal(s, forge.Person{Login: by.Login}, a.By)
-		require.False(s, a.At.IsZero())
 		if s.Commits {
 			require.Equal(s, pr.HeadCommit, a.Commit)
 		}

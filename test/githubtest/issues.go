@@ -82,11 +82,6 @@ func same(name string) func(string) bool {
 	return func(other string) bool { return strings.EqualFold(name, other) }
 }
 
-func listLabels(c *forgetest.Call) forgetest.Reply {
-	page, header := forgetest.Page(c, c.Pull(c.Number("issue_number")).Labels)
-	return forgetest.Reply{Status: http.StatusOK, Body: labels(page), Header: header}
-}
-
 func addLabels(c *forgetest.Call) forgetest.Reply {
 	p := c.Pull(c.Number("issue_number"))
 	var o struct{ Labels []string }
@@ -99,16 +94,6 @@ func addLabels(c *forgetest.Call) forgetest.Reply {
 			p.Labels = append(p.Labels, name)
 		}
 	}
-	c.Touch(p)
-	return forgetest.Reply{Status: http.StatusOK, Body: labels(p.Labels)}
-}
-
-func removeLabel(c *forgetest.Call) forgetest.Reply {
-	p := c.Pull(c.Number("issue_number"))
-	if !slices.ContainsFunc(p.Labels, same(c.Param("name"))) {
-		return refuse(http.StatusNotFound, "Label does not exist")
-	}
-	p.Labels = slices.DeleteFunc(p.Labels, same(c.Param("name")))
 	c.Touch(p)
 	return forgetest.Reply{Status: http.StatusOK, Body: labels(p.Labels)}
 }

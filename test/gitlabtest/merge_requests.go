@@ -91,7 +91,6 @@ func update(c *forgetest.Call) forgetest.Reply {
 		Title, Description *string
 		Event              string   `json:"state_event"`
 		Add                string   `json:"add_labels"`
-		Remove             string   `json:"remove_labels"`
 		Reviewers          *[]int64 `json:"reviewer_ids"`
 		Squash             *bool
 	}
@@ -113,8 +112,6 @@ func update(c *forgetest.Call) forgetest.Reply {
 			p.Labels = append(p.Labels, name)
 		}
 	}
-	remove := strings.Split(o.Remove, ",")
-	p.Labels = slices.DeleteFunc(p.Labels, func(name string) bool { return slices.Contains(remove, name) })
 	if o.Reviewers != nil {
 		p.Reviewers = reviewers(c, *o.Reviewers)
 	}

@@ -2,7 +2,6 @@ package gitea
 
 import (
 	"fmt"
-	"slices"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -11,9 +10,6 @@ import (
 
 // label adds labels by name, and makes those that do not exist.
 func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
 	known, err := f.labels(client)
 	if err != nil {
 		return err
@@ -63,24 +59,4 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 		}
 	}
 	return known, nil
-}
-
-// unlabel removes labels that it has.
-func (f *Forge) unlabel(client *sdk.Client, number int64, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	has, resp, err := client.GetIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: pageSize}})
-	if err != nil {
-		return f.fail(call{fmt.Sprintf("list the labels of pull request %d", number), needIssue}, resp, err)
-	}
-	for _, l := range has {
-		if !slices.Contains(names, l.Name) {
-			continue
-		}
-		if resp, err := client.DeleteIssueLabel(f.repo.Owner, f.repo.Name, number, l.ID); err != nil {
-			return f.fail(call{fmt.Sprintf("remove the label %q of pull request %d", l.Name, number), needIssue}, resp, err)
-		}
-	}
-	return nil
 }

@@ -17,10 +17,6 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return nil, err
-	}
 	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: pageSize}}
 	if filter.Open {
 		options.State = "open"
@@ -46,7 +42,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		for _, pr := range prs {
 			if matches(pr, filter) && !seen[pr.GetNumber()] {
 				seen[pr.GetNumber()] = true
-				found = append(found, pullRequest(pr, self))
+				found = append(found, pullRequest(pr))
 			}
 		}
 		if resp.NextPage == 0 || len(prs) == 0 || since(filter.Since, prs[len(prs)-1]) {
@@ -102,7 +98,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
 		}
 	}
-	d := forge.Details{PullRequest: pullRequest(pr, self)}
+	d := forge.Details{PullRequest: pullRequest(pr)}
 	switch d.State {
 	case forge.StateOpen:
 		d.Mergeable = pr.GetMergeable()
@@ -158,7 +154,7 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *account) ([]f
 			return nil, err
 		}
 		if writes {
-			given = append(given, forge.Approval{By: person(r.User, self), Commit: r.GetCommitID(), At: r.GetSubmittedAt().UTC()})
+			given = append(given, forge.Approval{By: person(r.User, self), Commit: r.GetCommitID()})
 		}
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
@@ -176,11 +172,11 @@ func (f *Forge) mayWrite(ctx context.Context, login string) (bool, error) {
 	return level.GetPermission() == "write" || level.GetPermission() == "admin", nil
 }
 
-func pullRequest(pr *gh.PullRequest, self *account) forge.PullRequest {
+func pullRequest(pr *gh.PullRequest) forge.PullRequest {
 	out := forge.PullRequest{
-		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), State: forge.StateOpen, Draft: pr.GetDraft(),
+		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), State: forge.StateOpen,
 		Head: pr.GetHead().GetRef(), Base: pr.GetBase().GetRef(), HeadCommit: pr.GetHead().GetSHA(),
-		Author: person(pr.User, self), Updated: pr.GetUpdatedAt().UTC(), Closed: pr.GetClosedAt().UTC(),
+		Updated: pr.GetUpdatedAt().UTC(), Closed: pr.GetClosedAt().UTC(),
 	}
 	for _, l := range pr.Labels {
 		out.Labels = append(out.Labels, l.GetName())

@@ -14,10 +14,6 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return nil, err
-	}
 	id, err := f.id(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +43,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		for _, mr := range mrs {
 			if own(mr) && !seen[mr.IID] {
 				seen[mr.IID] = true
-				found = append(found, pullRequest(mr, self))
+				found = append(found, pullRequest(mr))
 			}
 		}
 		if resp.NextPage == 0 {
@@ -79,7 +75,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the project itself",
 		}
 	}
-	d := forge.Details{PullRequest: pullRequest(&mr.BasicMergeRequest, self)}
+	d := forge.Details{PullRequest: pullRequest(&mr.BasicMergeRequest)}
 	switch d.State {
 	case forge.StateOpen:
 		d.Mergeable = !mr.HasConflicts && !slices.Contains(undecided, mr.DetailedMergeStatus)
@@ -123,17 +119,17 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *gl.User) ([]f
 	var given []forge.Approval
 	for _, a := range now.ApprovedBy {
 		if by := person(a.User, self); by.Login != "" {
-			given = append(given, forge.Approval{By: by, At: moment(a.ApprovedAt)})
+			given = append(given, forge.Approval{By: by})
 		}
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
 	return given, nil
 }
 
-func pullRequest(mr *gl.BasicMergeRequest, self *gl.User) forge.PullRequest {
+func pullRequest(mr *gl.BasicMergeRequest) forge.PullRequest {
 	out := forge.PullRequest{
-		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: plain(mr.Description), State: forge.StateOpen, Draft: mr.Draft,
-		Head: mr.SourceBranch, Base: mr.TargetBranch, HeadCommit: mr.SHA, Author: person(mr.Author, self), Updated: moment(mr.UpdatedAt),
+		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: plain(mr.Description), State: forge.StateOpen,
+		Head: mr.SourceBranch, Base: mr.TargetBranch, HeadCommit: mr.SHA, Updated: moment(mr.UpdatedAt),
 	}
 	if mr.Draft {
 		out.Title = withoutMark(mr.Title)

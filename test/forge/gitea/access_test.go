@@ -32,7 +32,7 @@ func TestScopes(t *testing.T) {
 	require.NoError(t, err)
 	w.await(pr.Number, mergeable)
 	require.NoError(t, f.SetStatus(t.Context(), pr.HeadCommit, forge.Status{Context: "c", State: forge.StatusSuccess}))
-	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Title: "u", Body: "b", Label: []string{"m"}, Unlabel: []string{"l"}, Comment: "c"}))
+	require.NoError(t, f.Update(t.Context(), pr.Number, forge.Change{Title: "u", Body: "b", Label: []string{"m"}, Comment: "c"}))
 	_, err = f.Merge(t.Context(), pr.Number, forge.Merge{When: forge.WhenReady, Method: forge.MethodMerge, Commit: pr.HeadCommit})
 	require.NoError(t, err)
 

@@ -219,8 +219,14 @@ func (p *place) Rewrite(number int64, body string) {
 	p.edit(p.anybody(), number, sdk.EditPullRequestOption{Body: &body})
 }
 
-func (p *place) Undraft(number int64) {
-	p.edit(p.anybody(), number, sdk.EditPullRequestOption{Title: "Ready"})
+func (p *place) SetDraft(number int64, draft bool) {
+	pr, _, err := p.anybody().GetPullRequest(p.repo.Owner, p.repo.Name, number)
+	require.NoError(p, err)
+	title := strings.TrimPrefix(pr.Title, "WIP: ")
+	if draft {
+		title = "WIP: " + title
+	}
+	p.edit(p.anybody(), number, sdk.EditPullRequestOption{Title: title})
 }
 
 func (p *place) AddLabel(number int64, name string) {
@@ -273,7 +279,7 @@ func (p *place) OpenFork(branch string) int64 {
 func (p *place) Look(number int64) forgetest.Pull {
 	pr, _, err := p.anybody().GetPullRequest(p.repo.Owner, p.repo.Name, number)
 	require.NoError(p, err)
-	out := forgetest.Pull{Number: int(number), State: forgetest.Open}
+	out := forgetest.Pull{Number: int(number), State: forgetest.Open, Draft: pr.Draft}
 	switch {
 	case pr.HasMerged:
 		out.State = forgetest.Merged

@@ -113,6 +113,8 @@ func TestAutomaticMergeOff(t *testing.T) {
 // What GitHub knows to be ready is merged without an order, which it would refuse; what it does not know yet is, when it refused.
 func TestReady(t *testing.T) {
 	s, f, pr := open(t)
+	_, err := f.Login(t.Context()) // by GraphQL, once
+	require.NoError(t, err)
 	ordered := 0
 	s.Server.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/api/graphql" {
