@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -219,49 +218,15 @@ func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.C
 	if err != nil {
 		return err
 	}
-	seen := map[mirror.Hash]bool{tip.Commit: true}
 	first, err := c.Commit(tip.Commit)
 	if err != nil {
 		return err
 	}
-	queue := &newestCommit{first}
-	for queue.Len() > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
+	return mirror.Ancestors(first, func(of mirror.CommitInfo, h mirror.Hash) (parent mirror.CommitInfo, here bool, err error) {
+		if err := ctx.Err(); err != nil || cut[of.Hash] {
+			return parent, false, err
 		}
-		at := heap.Pop(queue).(mirror.CommitInfo)
-		if more, err := visit(at); err != nil || !more {
-			return err
-		}
-		if cut[at.Hash] {
-			continue
-		}
-		for _, h := range at.Parents {
-			if seen[h] {
-				continue
-			}
-			seen[h] = true
-			parent, err := c.Commit(h)
-			if err != nil {
-				return err
-			}
-			heap.Push(queue, parent)
-		}
-	}
-	return nil
-}
-
-// newestCommit gives the newest commit first.
-type newestCommit []mirror.CommitInfo
-
-func (q newestCommit) Len() int           { return len(q) }
-func (q newestCommit) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
-func (q newestCommit) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *newestCommit) Push(x any)        { *q = append(*q, x.(mirror.CommitInfo)) }
-
-func (q *newestCommit) Pop() any {
-	last := len(*q) - 1
-	c := (*q)[last]
-	*q = (*q)[:last]
-	return c
+		parent, err = c.Commit(h)
+		return parent, true, err
+	}, visit)
 }

@@ -71,7 +71,7 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head mirror.Hash) ([]
 		return nil, err
 	}
 	flags := map[mirror.Hash]int{}
-	queue := &newestCommit{}
+	queue := &mirror.NewestCommit{}
 	reach := func(h mirror.Hash, flag int) error {
 		if flags[h]&flag == flag {
 			return nil
