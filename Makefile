@@ -89,7 +89,8 @@ test-long:
 
 .PHONY: test-nested
 test-nested:
-	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./forge/... ./bench ./demo ./giteatest ./githubtest/... ./metrics ./mutation ./temporal ./temporalenv ./workflows
+	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./forge/... ./bench ./demo ./giteatest \
+	  ./githubtest/... ./metrics ./mutation ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
 COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|\

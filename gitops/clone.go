@@ -222,11 +222,12 @@ func (c *Clone) History(ctx context.Context, tip mirror.Tip, visit func(mirror.C
 	if err != nil {
 		return err
 	}
-	return mirror.Ancestors(first, func(of mirror.CommitInfo, h mirror.Hash) (parent mirror.CommitInfo, here bool, err error) {
+	parent := func(of mirror.CommitInfo, h mirror.Hash) (at mirror.CommitInfo, here bool, err error) {
 		if err := ctx.Err(); err != nil || cut[of.Hash] {
-			return parent, false, err
+			return at, false, err
 		}
-		parent, err = c.Commit(h)
-		return parent, true, err
-	}, visit)
+		at, err = c.Commit(h)
+		return at, true, err
+	}
+	return mirror.Ancestors(first, parent, visit)
 }

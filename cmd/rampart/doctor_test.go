@@ -94,9 +94,11 @@ func TestDoctorOnForges(t *testing.T) {
 		hook forge.Hook
 		want string
 	}{
-		{forge.Hook{URL: here + "/", Active: true, Pushes: true, Last: "HTTP 202 Accepted"}, "ok       webhooks: a webhook leads to " + here},
+		{forge.Hook{URL: here + "/", Active: true, Pushes: true, Last: "HTTP 202 Accepted"},
+			"ok       webhooks: a webhook leads to " + here},
 		{forge.Hook{URL: here, Active: true, Pushes: true}, "the forge does not tell whether deliveries arrive"},
-		{forge.Hook{URL: here, Active: true, Pushes: true, Last: "HTTP 401", Failed: true}, "failed   webhooks: the last delivery to " + here + " failed: HTTP 401"},
+		{forge.Hook{URL: here, Active: true, Pushes: true, Last: "HTTP 401", Failed: true},
+			"failed   webhooks: the last delivery to " + here + " failed: HTTP 401"},
 		{forge.Hook{URL: here, Pushes: true}, "failed   webhooks: the webhook to " + here + " is turned off"},
 		{forge.Hook{URL: here, Active: true}, "failed   webhooks: the webhook to " + here + " does not tell of pushes"},
 	} {

@@ -24,7 +24,8 @@ import (
 type adapter struct {
 	kind forge.Kind
 	open func(forge.Config) (forge.Forge, error)
-	// login is the account, project what else is asked for before pull requests, pull is one by its number, and reviews is asked for after it.
+	// login is the account, project what else is asked for before pull requests, pull is one by its number, and reviews
+	// is asked for after it.
 	login         string
 	project       []string
 	pull, reviews string
@@ -67,9 +68,11 @@ type answered func(*http.Request) answer
 // RoundTrip implements http.RoundTripper.
 func (a answered) RoundTrip(req *http.Request) (*http.Response, error) {
 	is := a(req)
-	return &http.Response{StatusCode: is.status, Status: strconv.Itoa(is.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
-		Header: http.Header{"Link": {is.next}, "X-Next-Page": {is.next}, "X-Total-Count": {strconv.Itoa(len(is.body))}, "Content-Type": {"application/json"}},
-		Body:   io.NopCloser(strings.NewReader(is.body)), ContentLength: int64(len(is.body))}, nil
+	header := http.Header{"Link": {is.next}, "X-Next-Page": {is.next}, "X-Total-Count": {strconv.Itoa(len(is.body))},
+		"Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: is.status, Status: strconv.Itoa(is.status), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1, Request: req, Header: header, Body: io.NopCloser(strings.NewReader(is.body)),
+		ContentLength: int64(len(is.body))}, nil
 }
 
 // on is the adapter on a forge that answers so.
@@ -110,13 +113,14 @@ func FuzzGitea(f *testing.F)  { onGitea.fuzz(f) }
 // mostQuestions is how many requests one call may take at most: its pages, and what it asks beside them.
 const mostQuestions = 250
 
-// fuzz lets a forge answer anything, one body after the other and then from the first again: reading pull requests ends with an error or
-// with what a caller can rely on, after so many requests at most. A line of "---" separates the bodies. Where a library panics,
-// forge.Contained makes an error of it.
+// fuzz lets a forge answer anything, one body after the other and then from the first again: reading pull requests ends
+// with an error or with what a caller can rely on, after so many requests at most. A line of "---" separates the bodies.
+// Where a library panics, forge.Contained makes an error of it.
 func (a adapter) fuzz(f *testing.F) {
 	pull := fmt.Sprintf(a.pull, 7)
-	for _, bodies := range [][]string{slices.Concat([]string{a.login}, a.project, []string{pull, a.reviews}),
-		append(slices.Clip(a.project), "["+pull+","+pull+"]"), append(slices.Clip(a.project), "[null]"), append(slices.Clip(a.project), "null")} {
+	for _, bodies := range [][]string{{a.login, pull, a.reviews}, {"[" + pull + "," + pull + "]"}, {"[null]"}, {"null"}} {
+		at := len(bodies) / 2 // after the login, where there is one
+		bodies = slices.Insert(bodies, at, a.project...)
 		seed := []byte(strings.Join(bodies, "\n---\n"))
 		f.Add(seed, "", 200)
 		f.Add(seed, `<https://forge.example/x?page=2>; rel="next"`, 200)

@@ -326,10 +326,12 @@ func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool
 	return cut, err
 }
 
-// Ancestors visits a commit and its ancestors, newest first, until visit says false. parent reads one of the parents of a visited commit;
-// those that it says are not here are left out.
-func Ancestors(of CommitInfo, parent func(of CommitInfo, h Hash) (c CommitInfo, here bool, err error), visit func(CommitInfo) (bool, error)) error {
-	queue, seen := &NewestCommit{of}, map[Hash]bool{of.Hash: true}
+// Ancestors visits a commit and its ancestors, newest first, until visit says false. parent reads one of the parents of
+// a visited commit; those that it says are not here are left out.
+func Ancestors(first CommitInfo, parent func(of CommitInfo, h Hash) (c CommitInfo, here bool, err error),
+	visit func(CommitInfo) (bool, error),
+) error {
+	queue, seen := &NewestCommit{first}, map[Hash]bool{first.Hash: true}
 	for queue.Len() > 0 {
 		c := heap.Pop(queue).(CommitInfo)
 		if more, err := visit(c); err != nil || !more {

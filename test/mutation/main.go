@@ -23,7 +23,8 @@ import (
 //go:embed allowed.txt
 var allowedText string
 
-// targets are the packages that are broken, by their folders as seen from the nested module, where make mutate runs this.
+// targets are the packages that are broken, by their folders as seen from the nested module, where make mutate runs
+// this.
 var targets = []target{{
 	dir: "../internal/plan", name: "plan", also: []string{"../internal/oracle"},
 	checks: []string{"never", "oracle"}, deep: []string{"never"}, decides: "(outcome, bool)",

@@ -152,7 +152,8 @@ func TestAutomaticMergeMethod(t *testing.T) {
 	}
 }
 
-// What changes after the adapter looked is refused by GitHub too: the methods that the repository allows, and the branch.
+// What changes after the adapter looked is refused by GitHub too: the methods that the repository allows, and the
+// branch.
 func TestMergeRefused(t *testing.T) {
 	s, f, pr := open(t)
 	change := func() { s.SetRules(func(r *forgetest.Rules) { r.Methods = []string{"merge"} }) }

@@ -25,24 +25,34 @@ const evil = "`x` | y\n\n# Heading\n@team [a](http://e.example) ![i](http://e.ex
 // by is a pull request in which others wrote a text wherever they can.
 func by(text string) report.ProposalReport {
 	of, now := rollout.Name{Namespace: text, Name: text}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	ramp := rollout.Action{ID: "Ramp/v2", Kind: rollout.Ramp, BuildID: text, From: 5, To: 25, Step: 2, Steps: 3, Reason: text}
-	asked := rollout.Held{Action: ramp, Verdict: rollout.Verdict{Effect: rollout.RequireApproval,
-		Findings: []rollout.Finding{{Package: "acme", Rule: text, Message: text, Location: text, Effect: rollout.RequireApproval}}}}
+	ramp := rollout.Action{ID: "Ramp/v2", Kind: rollout.Ramp, BuildID: text, From: 5, To: 25, Step: 2, Steps: 3,
+		Reason: text}
+	finding := rollout.Finding{Package: "acme", Rule: text, Message: text, Location: text, Effect: rollout.RequireApproval}
+	verdict := rollout.Verdict{Effect: rollout.RequireApproval, Findings: []rollout.Finding{finding}}
+	asked := rollout.Held{Action: ramp, Verdict: verdict}
 	version := func(id string) rollout.VersionObservation {
 		return rollout.VersionObservation{BuildID: id, QueuesKnown: rollout.Yes, OpenPinned: rollout.Count{Reason: text},
 			Queues: []rollout.TaskQueue{{Name: text, Type: rollout.QueueType(text)}}}
 	}
+	spec, recorded := new(v1alpha1.WorkerDeployment), new(v1alpha1.Routing)
+	spec.Spec.Rollout = v1alpha1.RolloutStrategy{Strategy: v1alpha1.Progressive, Steps: []v1alpha1.RolloutStep{
+		{RampPercentage: 5}, {RampPercentage: 25, Gate: &v1alpha1.Gate{WorkflowType: text}}, {RampPercentage: 50}}}
+	recorded.Spec.Versions = []v1alpha1.RecordedVersion{{BuildID: text + "2"}, {BuildID: text}}
+	recorded.Spec.SetAside = []v1alpha1.SetAside{{BuildID: text, Reason: text}}
 	return report.ProposalReport{
-		Snapshot: rollout.Snapshot{Now: now, Deployment: of, Limits: rollout.DefaultLimits(), Facts: map[string]rollout.Fact{text: {Error: text, Source: text}},
-			Spec: &v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{Rollout: v1alpha1.RolloutStrategy{Strategy: v1alpha1.Progressive,
-				Steps: []v1alpha1.RolloutStep{{RampPercentage: 5}, {RampPercentage: 25, Gate: &v1alpha1.Gate{WorkflowType: text}}, {RampPercentage: 50}}}}},
-			Record: rollout.Record{Routing: &v1alpha1.Routing{Spec: v1alpha1.RoutingSpec{
-				Versions: []v1alpha1.RecordedVersion{{BuildID: text + "2"}, {BuildID: text}}, SetAside: []v1alpha1.SetAside{{BuildID: text, Reason: text}}}}},
-			Observation: rollout.Observation{At: now, Exists: rollout.Yes, Versions: []rollout.VersionObservation{version(text + "2"), version(text)},
-				Routing: rollout.RoutingConfig{Current: text + "2", HasRamp: true, Ramping: text, Percentage: 5, PercentageChangedAt: now.Add(-time.Hour)}}},
-		Proposal: rollout.Proposal{Target: &rollout.Target{BuildID: text, Status: rollout.StatusRamping, Attempt: 1}, Actions: []rollout.Action{ramp}},
-		Plan: rollout.Plan{Deployment: of, Environment: v1alpha1.Environment{Name: text}, Held: []rollout.Held{asked}, Status: &v1alpha1.WorkerDeploymentStatus{
-			CurrentVersion: &v1alpha1.VersionStatus{BuildID: text + "2", Status: "Current"}, TargetVersion: &v1alpha1.VersionStatus{BuildID: text, Status: "Ramping"}}},
+		Snapshot: rollout.Snapshot{Now: now, Deployment: of, Limits: rollout.DefaultLimits(), Spec: spec,
+			Facts:  map[string]rollout.Fact{text: {Error: text, Source: text}},
+			Record: rollout.Record{Routing: recorded},
+			Observation: rollout.Observation{At: now, Exists: rollout.Yes,
+				Versions: []rollout.VersionObservation{version(text + "2"), version(text)},
+				Routing: rollout.RoutingConfig{Current: text + "2", HasRamp: true, Ramping: text, Percentage: 5,
+					PercentageChangedAt: now.Add(-time.Hour)}}},
+		Proposal: rollout.Proposal{Actions: []rollout.Action{ramp},
+			Target: &rollout.Target{BuildID: text, Status: rollout.StatusRamping, Attempt: 1}},
+		Plan: rollout.Plan{Deployment: of, Environment: v1alpha1.Environment{Name: text}, Held: []rollout.Held{asked},
+			Status: &v1alpha1.WorkerDeploymentStatus{
+				CurrentVersion: &v1alpha1.VersionStatus{BuildID: text + "2", Status: "Current"},
+				TargetVersion:  &v1alpha1.VersionStatus{BuildID: text, Status: "Ramping"}}},
 		Asked: asked, Scope: v1alpha1.ScopeStep,
 	}
 }

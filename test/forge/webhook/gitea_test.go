@@ -61,12 +61,15 @@ func newGiteaWorld(t *testing.T) *giteaWorld {
 	w.repo = server.Repository(t, server.Organization(t, w.person))
 	w.repo.Collaborators(t, w.bot, w.person)
 	w.client, w.asPerson = w.bot.Client(t), w.person.Client(t)
-	handler, err := webhook.NewHandler(t.Context(), webhook.Config{Repository: w.repo.Owner + "/" + w.repo.Name, Proposals: []string{"rampart/"},
-		Watched: func(b string) bool { return b == "main" }, Secrets: func(context.Context) (string, error) { return secret, nil },
-		Ring: func() { w.rung.Add(1) }, Now: time.Now,
+	handler, err := webhook.NewHandler(t.Context(), webhook.Config{
+		Repository: w.repo.Owner + "/" + w.repo.Name, Proposals: []string{"rampart/"},
+		Watched: func(b string) bool { return b == "main" },
+		Secrets: func(context.Context) (string, error) { return secret, nil },
+		Ring:    func() { w.rung.Add(1) }, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	require.NoError(t, err)
-	s, err := webhook.Listen(t.Context(), webhook.ServerConfig{Address: "127.0.0.1:0", Path: "/webhook", Log: slog.New(slog.DiscardHandler)}, handler)
+	at := webhook.ServerConfig{Address: "127.0.0.1:0", Path: "/webhook", Log: slog.New(slog.DiscardHandler)}
+	s, err := webhook.Listen(t.Context(), at, handler)
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.Background())
