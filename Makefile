@@ -14,7 +14,7 @@ KO       := v0.19.1
 COSIGN   := v3.1.1
 # The oldest Temporal that is supported, as the temporal CLI brings it: server 1.29.1.
 OLDEST   := v1.5.1
-# What GitHub publishes of its API, as npm packages. Their digests are in internal/githubtest/extract.
+# What GitHub publishes of its API, as npm packages. Their digests are in test/githubtest/extract.
 OPENAPI  := octokit-openapi-23.0.2.tgz
 GRAPHQL  := octokit-graphql-schema-15.26.1.tgz
 PACKAGES := ./...
@@ -89,7 +89,8 @@ test-long:
 
 .PHONY: test-nested
 test-nested:
-	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./bench ./demo ./temporal ./temporalenv ./workflows
+	cd test && $(TEST) $(TESTFLAGS) $(NESTED) -timeout 55m -parallel 8 ./e2e ./forge/... ./bench ./demo ./giteatest \
+	  ./githubtest/... ./metrics ./mutation ./temporal ./temporalenv ./workflows
 
 # The end-to-end tests on the oldest server that is supported: those that are about nothing which it lacks, and one about what it does.
 COMPATIBLE := TestOlderServer|TestFirstDeployment|TestAllAtOnce|TestProgressive|TestManual|TestGatePasses|TestGateFails|TestGateOnEachStep|TestExampleWorker|\
@@ -166,7 +167,7 @@ mermaid: test/mermaid/node_modules/.package-lock.json ## the parsers of Mermaid 
 test/mermaid/node_modules/.package-lock.json: test/mermaid/package-lock.json
 	cd test/mermaid && npm ci --no-progress
 
-# Tests of GitHub's adapter are held to a part of these, which is kept in internal/githubtest/testdata; where these are, a test looks
+# Tests of GitHub's adapter are held to a part of these, which is kept in test/githubtest/testdata; where these are, a test looks
 # whether it is that.
 .PHONY: octokit
 octokit: $(BIN)/$(OPENAPI) $(BIN)/$(GRAPHQL) ## what GitHub publishes of its API, in bin/
@@ -177,7 +178,7 @@ $(BIN)/octokit-%.tgz:
 
 .PHONY: github-api
 github-api: octokit ## the part of GitHub's API that tests are held to, made anew
-	$(GO) run ./internal/githubtest/extract $(BIN)/$(OPENAPI) $(BIN)/$(GRAPHQL) internal/githubtest/testdata
+	cd test && $(GO) run ./githubtest/extract ../$(BIN)/$(OPENAPI) ../$(BIN)/$(GRAPHQL) githubtest/testdata
 
 # The custom resource definitions, and those that the schemas of other kinds are made of, by controller-gen from the Go types.
 CRDS = $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
@@ -234,6 +235,7 @@ test-cluster: crds-current kubernetes flux argocd ko ## what reaches a cluster, 
 race: export CGO_ENABLED := 1
 race: # the slowest first
 	$(TEST) -short $(RACE) -tags faults -timeout 30m ./policy $(addprefix ./,$(CONCURRENT))
+	cd test && $(TEST) -short $(RACE) $(NESTED) -timeout 30m ./forge/...
 
 # What makes a release: each tool by its version, once, some minutes.
 RELEASERS := $(BIN)/goreleaser-$(GORELEASER)/goreleaser $(BIN)/cyclonedx-gomod-$(CYCLONEDX)/cyclonedx-gomod $(BIN)/ko-$(KO)/ko
@@ -319,7 +321,7 @@ soak: ## the planner's properties over WORLDS random worlds
 # One file, or mutants by a regular expression: make mutate MUTANTS="-file never.go -mutant 'never.ready'"; -list names them.
 .PHONY: mutate
 mutate: ## each row, condition and check of the planner broken once: a test has to notice
-	$(GO) run ./internal/mutation $(MUTANTS)
+	cd test && $(GO) run ./mutation $(MUTANTS)
 
 # On how many worker deployments whole cycles are measured, beside native git doing the same work. make bench SCALE=10000 takes three
 # quarters of an hour, SCALE_ONLY=warm,reaction,restart,cold,nothing,first some of it.

@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +129,7 @@ func (c *Clone) Commit(h git.Hash) (git.CommitInfo, error) {
 // bounded are the objects of a clone, each read within bounds.
 type bounded struct{ storer.EncodedObjectStorer }
 
-// find finds an object without reading it, unless it is small. Errors: plumbing.ErrObjectNotFound; *mirror.UnusableObjectError where it is of
+// find finds an object without reading it, unless it is small. Errors: plumbing.ErrObjectNotFound; *git.UnusableObjectError where it is of
 // another kind.
 func (c bounded) find(h git.Hash, kind plumbing.ObjectType) (plumbing.EncodedObject, error) {
 	o, err := c.EncodedObject(plumbing.AnyObject, h)
@@ -140,7 +139,7 @@ func (c bounded) find(h git.Hash, kind plumbing.ObjectType) (plumbing.EncodedObj
 	return o, err
 }
 
-// read reads an object of at most so many bytes. Errors: those of find; *mirror.TooLargeError.
+// read reads an object of at most so many bytes. Errors: those of find; *git.TooLargeError.
 func (c bounded) read(h git.Hash, kind plumbing.ObjectType, most int64) ([]byte, error) {
 	o, err := c.find(h, kind)
 	if err != nil {
@@ -219,49 +218,16 @@ func (c *Clone) History(ctx context.Context, tip git.Tip, visit func(git.CommitI
 	if err != nil {
 		return err
 	}
-	seen := map[git.Hash]bool{tip.Commit: true}
 	first, err := c.Commit(tip.Commit)
 	if err != nil {
 		return err
 	}
-	queue := &newestCommit{first}
-	for queue.Len() > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
+	parent := func(of git.CommitInfo, h git.Hash) (at git.CommitInfo, here bool, err error) {
+		if err := ctx.Err(); err != nil || cut[of.Hash] {
+			return at, false, err
 		}
-		at := heap.Pop(queue).(git.CommitInfo)
-		if more, err := visit(at); err != nil || !more {
-			return err
-		}
-		if cut[at.Hash] {
-			continue
-		}
-		for _, h := range at.Parents {
-			if seen[h] {
-				continue
-			}
-			seen[h] = true
-			parent, err := c.Commit(h)
-			if err != nil {
-				return err
-			}
-			heap.Push(queue, parent)
-		}
+		at, err = c.Commit(h)
+		return at, true, err
 	}
-	return nil
-}
-
-// newestCommit gives the newest commit first.
-type newestCommit []git.CommitInfo
-
-func (q newestCommit) Len() int           { return len(q) }
-func (q newestCommit) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
-func (q newestCommit) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *newestCommit) Push(x any)        { *q = append(*q, x.(git.CommitInfo)) }
-
-func (q *newestCommit) Pop() any {
-	last := len(*q) - 1
-	c := (*q)[last]
-	*q = (*q)[:last]
-	return c
+	return git.Ancestors(first, parent, visit)
 }

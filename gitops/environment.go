@@ -16,7 +16,6 @@ const (
 	routingFile       = "routing.yaml"
 	statusFile        = "status.yaml"
 	kustomizationFile = "kustomization.yaml"
-	versionsFolder    = "versions"
 )
 
 // environment is one environment while it is read.

@@ -71,7 +71,7 @@ func (c *Clone) commonAncestors(ctx context.Context, base, head git.Hash) ([]git
 		return nil, err
 	}
 	flags := map[git.Hash]int{}
-	queue := &newestCommit{}
+	queue := &git.NewestCommit{}
 	reach := func(h git.Hash, flag int) error {
 		if flags[h]&flag == flag {
 			return nil

@@ -102,7 +102,7 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	}
 	groups := map[string]*rollout.RuleExplanation{}
 	for _, c := range w.clauses {
-		name, explained := x.clause(b, c)
+		name, explained := x.clause(c)
 		g := groups[name]
 		if g == nil {
 			g = &rollout.RuleExplanation{Package: x.pkg, Rule: name, Floor: floor}
@@ -179,7 +179,7 @@ func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err
 }
 
 // clause says what became of a clause, and the name of its rule.
-func (x *explainer) clause(b *rulebook, c *clause) (string, rollout.ClauseExplanation) {
+func (x *explainer) clause(c *clause) (string, rollout.ClauseExplanation) {
 	out := rollout.ClauseExplanation{Set: c.set.name, Location: lineOf(c.rule.Location), Outcome: rollout.RuleIdle, False: c.failed}
 	name := c.name
 	if c.failed != nil && c.watching {

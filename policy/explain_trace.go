@@ -18,7 +18,6 @@ const (
 	maxNamedValues = 6
 	maxValue       = 160
 	maxExpression  = 200
-	maxBecause     = 4
 )
 
 // clause is a rule of the contract and what was seen of it.

@@ -149,7 +149,7 @@ func TestCheck(t *testing.T) {
 	nan /= nan
 	for name, change := range map[string]func(*rollout.RoutingCall){
 		"no identity": func(c *rollout.RoutingCall) { c.Identity = "" },
-		"no claim":    func(c *rollout.RoutingCall) { c.Claim = rollout.ClaimUnknown },
+		"no claim":    func(c *rollout.RoutingCall) { c.Claim = "" },
 		"no steps":    func(c *rollout.RoutingCall) { c.Steps = nil },
 		"no kind":     func(c *rollout.RoutingCall) { c.Steps = []rollout.RoutingStep{{}} },
 		"too much":    func(c *rollout.RoutingCall) { c.Steps = []rollout.RoutingStep{ramp("v2", 100.5)} },

@@ -2,15 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/forgetest"
-	"github.com/rampart-gitops/rampart/internal/githubtest"
-	"github.com/rampart-gitops/rampart/internal/gitlabtest"
+	"github.com/rampart-gitops/rampart/gitops/forge"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -36,61 +36,73 @@ func TestDoctorClock(t *testing.T) {
 	}
 }
 
-// doctor tells of each forge that it has an interface for what the token lacks, whether branches take pushes, and
-// whether webhooks arrive.
+// checkedForge answers doctor's questions about a forge.
+type checkedForge struct {
+	forge.None
+	login  string
+	lacks  map[bool][]error // by whether commit statuses are a part of the work
+	branch forge.Branch
+	hooks  []forge.Hook
+	err    error // of listing webhooks
+}
+
+func (f *checkedForge) Login(context.Context) (string, error) { return f.login, nil }
+
+func (f *checkedForge) Lacks(_ context.Context, statuses bool) []error { return f.lacks[statuses] }
+
+func (f *checkedForge) Branch(context.Context, string) (*forge.Branch, error) { return &f.branch, nil }
+
+func (f *checkedForge) Hooks(context.Context) ([]forge.Hook, error) { return f.hooks, f.err }
+
+// doctor tells of a forge what the token lacks, whether branches take pushes, and whether webhooks arrive.
 func TestDoctorOnForges(t *testing.T) {
 	const here = "https://rampart.example.com/webhook"
-	events := []string{"push", "pull_request"}
-	for kind, start := range map[string]func() (*forgetest.World, string){
-		"github": func() (*forgetest.World, string) { s := githubtest.Start(t); return s.World, s.URL },
-		"gitlab": func() (*forgetest.World, string) { s := gitlabtest.Start(t); return s.World, s.URL },
+	on := &checkedForge{login: "rampart-bot"}
+	env := rollout.EnvironmentWorld{}
+	look := func(webhook string) string {
+		var out bytes.Buffer
+		d := &doctor{app: &app{out: &out}, webhook: webhook, repository: repositoryFlags{branch: "main"}}
+		d.accepts(t.Context(), on, rollout.World{Environments: []rollout.EnvironmentWorld{env}})
+		_ = d.tell(t.Context(), formatText) // it counts what failed
+		for _, c := range d.checks {
+			require.Equal(t, c.Verdict == checkPassed, c.Do == "", "what to do is said of what is wrong: %v", c)
+		}
+		return out.String()
+	}
+	said := look("")
+	require.Contains(t, said, "ok       forge: accepts the token of rampart-bot, for all that the bot does there")
+	require.NotContains(t, said, "webhooks")
+	for branch, want := range map[forge.Branch]string{
+		{MayPush: true}:                  "warning  branch main: is not protected",
+		{Protected: true}:                "warning  branch main: is protected, and the forge does not let this account push to it",
+		{Protected: true, MayPush: true}: "ok       branch main: is protected, and lets this account push",
+		{}:                               "failed   branch main: the forge does not let this account push to it",
 	} {
-		world, url := start()
-		env := rollout.EnvironmentWorld{}
-		look := func(token, webhook string) string {
-			var out bytes.Buffer
-			d := &doctor{app: &app{out: &out, now: time.Now, variable: func(name string) (string, bool) { return token, name == variableForgeToken }}, webhook: webhook,
-				repository: repositoryFlags{url: url + "/" + world.Owner + "/" + world.Name + ".git", branch: "main"}, forge: forgeFlags{kind: kind, url: url}}
-			d.reviews(t.Context(), rollout.World{Environments: []rollout.EnvironmentWorld{env}})
-			_ = d.tell(t.Context(), formatText) // it counts what failed
-			for _, c := range d.checks {
-				require.Equal(t, c.Verdict == checkPassed, c.Do == "", "what to do is said of what is wrong: %v", c)
-			}
-			return out.String()
-		}
-		bot := world.Bot.Token
-		said := look(bot, "")
-		require.Contains(t, said, "ok       forge: accepts the token of rampart-bot, for all that the bot does there", kind)
-		require.Contains(t, said, "warning  branch main: is not protected", kind)
-		require.NotContains(t, said, "webhooks", kind)
-		world.SetRules(func(r *forgetest.Rules) { r.Protected = map[string][]string{"main": {"person"}} })
-		require.Contains(t, look(bot, ""), "warning  branch main: is protected, and the forge does not let this account push to it", kind)
-		world.SetRules(func(r *forgetest.Rules) { r.Protected = map[string][]string{"main": {"rampart-bot"}} })
-		require.Contains(t, look(bot, ""), "ok       branch main: is protected, and lets this account push", kind)
-		require.Contains(t, look(world.ReadToken(world.Bot), ""), "failed   forge: ", kind)
-		if kind == "github" { // where statuses have a permission of their own
-			require.Contains(t, look(world.ReadToken(world.Bot), ""), "set commit statuses")
-			env.Environment.CommitStatuses = v1alpha1.NoCommitStatuses
-			require.NotContains(t, look(world.ReadToken(world.Bot), ""), "set commit statuses")
-		}
+		on.branch = branch
+		require.Contains(t, look(""), want)
+	}
+	on.lacks = map[bool][]error{true: {errors.New("set commit statuses: forbidden")}}
+	require.Contains(t, look(""), "failed   forge: set commit statuses: forbidden")
+	env.Environment.CommitStatuses = v1alpha1.NoCommitStatuses
+	require.NotContains(t, look(""), "set commit statuses")
 
-		require.Contains(t, look(bot, here), "warning  webhooks: list the webhooks at ", kind)
-		world.SetAdmin(world.Bot, true)
-		require.Contains(t, look(bot, here), "failed   webhooks: none of the repository's webhooks (0) leads to "+here, kind)
-		for _, c := range []struct {
-			hook forgetest.Hook
-			want string
-		}{
-			{forgetest.Hook{URL: here + "/", Events: events, Code: 202}, "ok       webhooks: a webhook leads to " + here},
-			{forgetest.Hook{URL: here, Events: events}, "the forge does not tell whether deliveries arrive"},
-			{forgetest.Hook{URL: here, Events: events, Code: 401}, "failed   webhooks: the last delivery to " + here + " failed: "},
-			{forgetest.Hook{URL: here, Events: events, Off: true}, "failed   webhooks: the webhook to " + here + " is turned off"},
-			{forgetest.Hook{URL: here, Events: []string{"pull_request"}, Code: 202}, "failed   webhooks: the webhook to " + here + " does not tell of pushes"},
-		} {
-			world.SetRules(func(r *forgetest.Rules) {
-				r.Hooks = []forgetest.Hook{{URL: "https://elsewhere.example.com", Events: events}, c.hook}
-			})
-			require.Contains(t, look(bot, here), c.want, kind)
-		}
+	on.err = &forge.RefusedError{Op: "list the webhooks", Reason: forge.ReasonForbidden}
+	require.Contains(t, look(here), "warning  webhooks: list the webhooks")
+	on.err = nil
+	require.Contains(t, look(here), "failed   webhooks: none of the repository's webhooks (0) leads to "+here)
+	for _, c := range []struct {
+		hook forge.Hook
+		want string
+	}{
+		{forge.Hook{URL: here + "/", Active: true, Pushes: true, Last: "HTTP 202 Accepted"},
+			"ok       webhooks: a webhook leads to " + here},
+		{forge.Hook{URL: here, Active: true, Pushes: true}, "the forge does not tell whether deliveries arrive"},
+		{forge.Hook{URL: here, Active: true, Pushes: true, Last: "HTTP 401", Failed: true},
+			"failed   webhooks: the last delivery to " + here + " failed: HTTP 401"},
+		{forge.Hook{URL: here, Pushes: true}, "failed   webhooks: the webhook to " + here + " is turned off"},
+		{forge.Hook{URL: here, Active: true}, "failed   webhooks: the webhook to " + here + " does not tell of pushes"},
+	} {
+		on.hooks = []forge.Hook{{URL: "https://elsewhere.example.com", Active: true, Pushes: true}, c.hook}
+		require.Contains(t, look(here), c.want)
 	}
 }

@@ -28,6 +28,11 @@ func (d *doctor) reviews(ctx context.Context, world rollout.World) {
 		d.pass("forge", "none: what wants approval is proposed on branches, and approved with rampart approve")
 		return
 	}
+	d.accepts(ctx, on, world)
+}
+
+// accepts checks that a forge accepts the token for all that the bot does there, and that pushes and webhooks arrive.
+func (d *doctor) accepts(ctx context.Context, on forge.Forge, world rollout.World) {
 	login, err := on.Login(ctx)
 	var refused *forge.RefusedError
 	if err != nil {

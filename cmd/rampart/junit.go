@@ -101,7 +101,7 @@ func (s *junitSuite) add(c junitCase, took time.Duration) {
 }
 
 func junitCaseOf(r policy.TestResult) junitCase {
-	file, _, _ := cutLast(r.Location, ":")
+	file, _ := cutLine(r.Location)
 	c := junitCase{ClassName: printable.Text(r.Package), Name: printable.Text(r.Name), File: file, Line: lineOf(r.Location), Time: seconds(r.Duration)}
 	problem := &junitProblem{Message: printable.Text(r.Location + ": " + r.Message), Type: string(r.Status), Text: printable.Text(r.Location + ": " + r.Message)}
 	if f := r.Failure; f != nil {
@@ -121,17 +121,17 @@ func junitCaseOf(r policy.TestResult) junitCase {
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 6, 64) }
 
-// cutLast cuts around the last separator.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+// cutLine gives the parts of file:line; without a colon all of it is the file.
+func cutLine(location string) (file, line string) {
+	if i := strings.LastIndexByte(location, ':'); i >= 0 {
+		return location[:i], location[i+1:]
 	}
-	return s, "", false
+	return location, ""
 }
 
 // lineOf is the line of file:line, "" if there is none.
 func lineOf(location string) string {
-	_, line, _ := cutLast(location, ":")
+	_, line := cutLine(location)
 	if _, err := strconv.Atoi(line); err != nil {
 		return ""
 	}

@@ -244,9 +244,9 @@ func TestRateLimit(t *testing.T) {
 // Without a forge, a proposal is its branch.
 func TestNone(t *testing.T) {
 	var f Forge = None{}
-	pr, err := f.Open(t.Context(), Opening{Title: "t", Body: "b", Head: "h", Base: "main", Draft: true})
+	pr, err := f.Open(t.Context(), Opening{Title: "t", Body: "b", Head: "h", Base: "main"})
 	require.NoError(t, err)
-	require.Equal(t, PullRequest{Title: "t", Body: "b", Head: "h", Base: "main", Draft: true, State: StateOpen}, pr)
+	require.Equal(t, PullRequest{Title: "t", Body: "b", Head: "h", Base: "main", State: StateOpen}, pr)
 	list, err := f.List(t.Context(), Filter{})
 	require.NoError(t, err)
 	require.Empty(t, list)

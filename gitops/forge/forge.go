@@ -106,7 +106,6 @@ type PullRequest struct {
 	Title  string // without the mark of a draft, where that is a part of it
 	Body   string
 	State  State
-	Draft  bool
 	Head   string // the branch, also when it is deleted
 	Base   string // the branch that it goes to
 	Labels []string
@@ -118,7 +117,6 @@ type PullRequest struct {
 	// Empty if it is not merged.
 	MergeCommit string
 
-	Author  Person
 	Updated time.Time
 	Closed  time.Time // or merged; zero while open
 }
@@ -146,7 +144,6 @@ type Person struct {
 type Approval struct {
 	By     Person
 	Commit string // that was looked at; empty where the forge does not tell
-	At     time.Time
 }
 
 // Opening is a pull request to be. Names that people chose are escaped already.
@@ -155,7 +152,6 @@ type Opening struct {
 	Body  string // Markdown, up to MaxBody bytes
 	Head  string // a branch, pushed before
 	Base  string
-	Draft bool
 	// Labels that do not exist are created. They are the last thing that is done: where they are, the reviewers were asked.
 	Labels []string
 	// Reviewers are logins, Teams names of teams of the organization that owns the repository.
@@ -180,8 +176,8 @@ type Change struct {
 	Body  string
 	// Reviewers and Teams are asked for a review, beside those who were; see Opening.
 	Reviewers, Teams []string
-	// Label adds labels, Unlabel removes some; others stay.
-	Label, Unlabel []string
+	// Label adds labels; others stay.
+	Label []string
 	// Comment is Markdown.
 	Comment string
 	// Close closes it, unmerged.

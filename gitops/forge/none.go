@@ -24,7 +24,7 @@ func (None) Authors(context.Context, string) ([]Person, error) { return make([]P
 
 // Open gives back what was asked for, with the number zero.
 func (None) Open(_ context.Context, o Opening) (PullRequest, error) {
-	return PullRequest{Title: o.Title, Body: o.Body, State: StateOpen, Draft: o.Draft, Head: o.Head, Base: o.Base}, nil
+	return PullRequest{Title: o.Title, Body: o.Body, State: StateOpen, Head: o.Head, Base: o.Base}, nil
 }
 
 // Update has nothing to change.

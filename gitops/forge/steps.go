@@ -16,8 +16,8 @@ type Steps struct {
 	Look func(number int64) (PullRequest, error)
 	// Rewrite changes title and body, where they are not empty.
 	Rewrite func(number int64, title, body string) error
-	// Label adds labels, and removes some.
-	Label   func(number int64, add, remove []string) []error
+	// Label adds labels.
+	Label   func(number int64, names []string) error
 	Comment func(number int64, text string) error
 	// Close closes it. One that is merged: *RefusedError with ReasonConflict.
 	Close func(number int64) error
@@ -81,8 +81,10 @@ func (s Steps) askAndLabel(number int64, c Change, again bool) (failed []error) 
 	if Later(errors.Join(failed...)) {
 		return failed
 	}
-	if len(c.Label)+len(c.Unlabel) > 0 {
-		failed = append(failed, s.Label(number, c.Label, c.Unlabel)...)
+	if len(c.Label) > 0 {
+		if err := s.Label(number, c.Label); err != nil {
+			failed = append(failed, err)
+		}
 	}
 	return failed
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -55,7 +56,7 @@ func parseAddress(raw string) (address, error) {
 		if a.password != "" || strings.Contains(a.user, ":") { // user:password@host:path, or before https://
 			return address{}, bad("SSH takes a key, not a password in the URL")
 		}
-		a.user = firstOf(a.user, "git")
+		a.user = cmp.Or(a.user, "git")
 	default:
 		return address{}, bad("use https, ssh or file")
 	}

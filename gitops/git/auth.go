@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -67,10 +68,10 @@ type login struct {
 func (a Auth) basic(ctx context.Context, addr address) (login, error) {
 	if a.Password != nil {
 		password, err := a.Password(ctx)
-		return login{firstOf(a.User, addr.user, DefaultTokenUser), password, true}, err
+		return login{cmp.Or(a.User, addr.user, DefaultTokenUser), password, true}, err
 	}
 	if addr.password != "" || addr.user != "" {
-		return login{firstOf(addr.user, DefaultTokenUser), addr.password, true}, nil
+		return login{cmp.Or(addr.user, DefaultTokenUser), addr.password, true}, nil
 	}
 	return login{}, nil
 }
@@ -118,13 +119,4 @@ func (a Auth) tlsConfig() (*tls.Config, error) {
 	}
 	config.RootCAs = pool
 	return config, nil
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -1,4 +1,4 @@
-// Package mirror reads and writes a remote Git repository through a bare, disposable mirror on local
+// Package git reads and writes a remote Git repository through a bare, disposable mirror on local
 // disk: no work tree, no index, no loose objects.
 //
 // # What it does

@@ -60,13 +60,8 @@ func checkChange(c *Change) error {
 	if err := CheckPath(c.Path); err != nil {
 		return err
 	}
-	switch {
-	case c.Mode != 0 && c.Mode != ModeFile && c.Mode != ModeExecutable:
-		return fmt.Errorf("path %q: mode %o is not that of a file", c.Path, uint32(c.Mode))
-	case c.Delete && (c.Data != nil || !c.Blob.IsZero()):
+	if c.Delete && c.Data != nil {
 		return fmt.Errorf("path %q is both written and deleted", c.Path)
-	case !c.Blob.IsZero() && c.Data != nil:
-		return fmt.Errorf("path %q has both data and a blob", c.Path)
 	}
 	return nil
 }
@@ -212,19 +207,9 @@ func (e *editor) write(now Entry, n *node) (Entry, error) {
 		}
 		return Entry{}, &PathError{Path: n.path, Problem: PathIsDirectory}
 	}
-	mode := n.file.Mode
-	if mode == 0 {
-		mode = ModeFile
-	}
-	if !n.file.Blob.IsZero() {
-		if err := e.mirror.store.checkBlob(n.file.Blob); err != nil {
-			return Entry{}, fmt.Errorf("path %q: %w", n.path, err)
-		}
-		return Entry{Mode: mode, Hash: n.file.Blob}, nil
-	}
 	blob := e.blobs[n.path]
 	if blob.hash != now.Hash {
 		e.keep(blob)
 	}
-	return Entry{Mode: mode, Hash: blob.hash}, nil
+	return Entry{Mode: ModeFile, Hash: blob.hash}, nil
 }

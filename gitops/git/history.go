@@ -311,48 +311,66 @@ func (m *Mirror) walk(w walking, visit func(CommitInfo) (bool, error)) (cut bool
 	if err != nil {
 		return false, err
 	}
-	queue := &commitQueue{first}
-	seen := map[Hash]bool{w.from: true}
+	err = Ancestors(first, func(_ CommitInfo, h Hash) (parent CommitInfo, here bool, err error) {
+		here = m.store.has(h)
+		if w.have != nil {
+			here, err = w.have(h)
+		}
+		if err != nil || !here {
+			cut = cut || err == nil
+			return parent, false, err
+		}
+		parent, err = m.Commit(h)
+		return parent, true, err
+	}, visit)
+	return cut, err
+}
+
+// Ancestors visits a commit and its ancestors, newest first, until visit says false. parent reads one of the parents of
+// a visited commit; those that it says are not here are left out.
+func Ancestors(first CommitInfo, parent func(of CommitInfo, h Hash) (c CommitInfo, here bool, err error),
+	visit func(CommitInfo) (bool, error),
+) error {
+	queue, seen := &NewestCommit{first}, map[Hash]bool{first.Hash: true}
 	for queue.Len() > 0 {
 		c := heap.Pop(queue).(CommitInfo)
-		var more bool
-		if more, err = visit(c); err != nil || !more {
-			return cut, err
+		if more, err := visit(c); err != nil || !more {
+			return err
 		}
 		for _, h := range c.Parents {
 			if seen[h] {
 				continue
 			}
-			seen[h] = true
-			here := m.store.has(h)
-			if w.have != nil {
-				if here, err = w.have(h); err != nil {
-					return cut, err
-				}
-			}
-			if !here {
-				cut = true
-				continue
-			}
-			parent, err := m.Commit(h)
+			p, here, err := parent(c, h)
 			if err != nil {
-				return cut, err
+				return err
 			}
-			heap.Push(queue, parent)
+			if here {
+				seen[h] = true
+				heap.Push(queue, p)
+			}
 		}
 	}
-	return cut, nil
+	return nil
 }
 
-// commitQueue gives the newest commit first.
-type commitQueue []CommitInfo
+// NewestCommit is a heap of commits, the newest one first.
+type NewestCommit []CommitInfo
 
-func (q commitQueue) Len() int           { return len(q) }
-func (q commitQueue) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
-func (q commitQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *commitQueue) Push(c any)        { *q = append(*q, c.(CommitInfo)) }
+// Len implements heap.Interface.
+func (q NewestCommit) Len() int { return len(q) }
 
-func (q *commitQueue) Pop() any {
+// Less implements heap.Interface.
+func (q NewestCommit) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
+
+// Swap implements heap.Interface.
+func (q NewestCommit) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push implements heap.Interface.
+func (q *NewestCommit) Push(c any) { *q = append(*q, c.(CommitInfo)) }
+
+// Pop implements heap.Interface.
+func (q *NewestCommit) Pop() any {
 	last := len(*q) - 1
 	c := (*q)[last]
 	*q = (*q)[:last]

@@ -92,7 +92,7 @@ func TestFindInHistory(t *testing.T) {
 		require.False(t, ok)
 		require.Empty(t, m.state.shallow, "all of history is here now")
 
-		s := stage(t, m, commitOn(tip, Change{Path: "old/a.yaml", Blob: hashOf(r.Git("rev-parse", deleted+"~1:old/a.yaml"))}))
+		s := stage(t, m, commitOn(tip, put("old/a.yaml", string(data))))
 		_, err = m.Push(t.Context(), s)
 		require.NoError(t, err)
 		require.Equal(t, "v2", r.Files("main")["old/a.yaml"])

@@ -174,15 +174,3 @@ func (s *store) needed(err error) error {
 	}
 	return err
 }
-
-// checkBlob says whether a blob is there to be put into a tree.
-func (s *store) checkBlob(h Hash) error {
-	if !s.has(h) {
-		return &MissingObjectError{Hash: h}
-	}
-	var large *TooLargeError
-	if _, err := s.read(h, want{kind: plumbing.BlobObject}); err != nil && !errors.As(err, &large) {
-		return err
-	}
-	return nil
-}

@@ -15,13 +15,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Change is what becomes of one file. Exactly one of Data, Blob and Delete counts: Delete first, then a
-// Blob that is not zero, else Data, where nil is an empty file.
+// Change is what becomes of one file: it is deleted, or has Data, where nil is an empty file.
 type Change struct {
 	Path   string // slash-separated, from the root; see CheckPath
 	Data   []byte // the new content; not to be written to afterwards
-	Blob   Hash   // a blob that is in the mirror already
-	Mode   Mode   // ModeFile when zero, or ModeExecutable
 	Delete bool   // a file that is not there is no error
 }
 
@@ -55,13 +52,9 @@ type Step struct {
 // Staged is a commit, or several on top of each other, that exist in memory only. Its fields describe it; Push sends it.
 type Staged struct {
 	Branch   string
-	Parent   Hash
 	Expected Hash // the tip that the branch has before
-	BaseTree Hash
-	Tree     Hash // of the last; equal to BaseTree when the changes change nothing
+	Tree     Hash // of the last; that of the base when the changes change nothing
 	Commit   Hash // the last; zero when the changes change nothing
-	Objects  int  // new objects
-	Bytes    int64
 
 	objs []obj
 }
@@ -90,7 +83,7 @@ func (m *Mirror) Stage(ctx context.Context, req CommitRequest) (s *Staged, err e
 
 func (m *Mirror) stage(req CommitRequest, base Hash) (*Staged, error) {
 	e := &editor{mirror: m, made: map[Hash]obj{}}
-	s := &Staged{Branch: req.Branch, Parent: req.Parent, Expected: req.Parent, BaseTree: base, Tree: base}
+	s := &Staged{Branch: req.Branch, Expected: req.Parent, Tree: base}
 	if req.Expected != nil {
 		s.Expected = *req.Expected
 	}
@@ -114,10 +107,6 @@ func (m *Mirror) stage(req CommitRequest, base Hash) (*Staged, error) {
 		return s, nil
 	}
 	s.objs = slices.SortedFunc(maps.Values(e.made), compareObjs)
-	s.Objects = len(s.objs)
-	for i := range s.objs {
-		s.Bytes += int64(len(s.objs[i].data))
-	}
 	return s, nil
 }
 
@@ -159,7 +148,7 @@ func (m *Mirror) stageBase(req CommitRequest) (Hash, error) {
 	return parent.Tree, nil
 }
 
-// hashContents makes the blobs, on all cores when there are many. Those without content stay zero.
+// hashContents makes the blobs, on all cores when there are many. Those of deletions stay zero.
 func hashContents(changes []Change) map[string]obj {
 	blobs := make([]obj, len(changes))
 	var group errgroup.Group
@@ -168,7 +157,7 @@ func hashContents(changes []Change) map[string]obj {
 	for part := range slices.Chunk(indexes(len(changes)), batch) {
 		group.Go(func() error {
 			for _, i := range part {
-				if c := &changes[i]; !c.Delete && c.Blob.IsZero() {
+				if c := &changes[i]; !c.Delete {
 					blobs[i] = newObj(plumbing.BlobObject, c.Data)
 				}
 			}

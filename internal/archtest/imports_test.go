@@ -63,14 +63,9 @@ var rules = map[string]rule{
 	"internal/preview":    {ours: []string{"internal/printable", "gitops/api", "internal/canary", "internal/cores", "internal/plan", "internal/reconcile", "internal/report", "internal/rollout", "internal/sim", "policy", "rego", "render"}, never: []string{"os", "log/slog", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"internal/sim":        {ours: []string{"internal/printable", "gitops/api", "internal/canary", "internal/cores", "internal/reconcile", "internal/rollout", "internal/plan", "render"}, never: []string{"os", "net/http", "math/rand", "math/rand/v2", opa, sdk, git, cobra}},
 	"policy/bundle":       {ours: []string{"internal/printable", "gitops/api", "internal/httpclient", "internal/rollout", "policy", "rego"}, never: []string{sdk, git, cobra}},
-	"internal/forgetest":  {ours: []string{"internal/printable", "gitops/forge", "internal/gittest", "internal/httpclient", "internal/testneed"}, never: []string{opa, sdk, git, cobra}},
-	"internal/githubtest": {ours: []string{"internal/printable", "gitops/forge", "internal/forgetest", "internal/gittest", "internal/httpclient", "internal/testneed"}, never: []string{opa, sdk, git, cobra}},
-	"internal/gitlabtest": {ours: []string{"internal/printable", "gitops/forge", "internal/forgetest", "internal/gittest", "internal/httpclient", "internal/testneed"}, never: []string{opa, sdk, git, cobra}},
-	"internal/giteatest":  {ours: []string{"internal/testneed"}, never: []string{opa, sdk, git, cobra}},
 	"internal/gittest":    {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/health":     {never: []string{"os", "os/exec", opa, sdk, git, cobra}},
 	"internal/metrics":    {ours: []string{"internal/printable", "gitops/api", "internal/httpclient", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
-	"internal/promtest":   {ours: []string{"internal/testneed"}, never: []string{opa, sdk, cobra}},
 	"internal/telemetry":  {ours: []string{"gitops/api", "internal/rollout"}, never: []string{"os", "os/exec", "log/slog", opa, sdk, git, cobra}},
 	"internal/takeover":   {ours: []string{"internal/printable", "gitops/api", "internal/rollout", "render"}, never: append([]string{cobra}, pure...)},
 	"internal/testneed":   {never: []string{opa, sdk, git, cobra}},
@@ -80,7 +75,6 @@ var rules = map[string]rule{
 	"internal/statetable": {ours: []string{"gitops/api", "internal/rollout"}, never: []string{opa, sdk, git, cobra}},
 	"internal/parity":     {never: []string{opa, sdk, git, cobra}},
 	"internal/archtest":   {},
-	"internal/mutation":   {never: []string{opa, sdk, git, cobra}},
 	"cmd":                 {ours: []string{"gitops", "install", "internal", "policy", "rego", "render", "temporal"}},
 }
 

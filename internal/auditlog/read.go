@@ -29,19 +29,12 @@ var (
 type Filter struct {
 	// Deployment as namespace/name; "" is any.
 	Deployment string
-	// Since and Until bound the time: Since is included, Until is not. Zero: no bound.
-	Since, Until time.Time
+	// Since is the earliest time that is wanted. Zero: any.
+	Since time.Time
 }
 
-// Wants reports whether a time is within the bounds.
-func (f Filter) Wants(at time.Time) bool {
-	return (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until))
-}
-
-// overlaps reports whether some time from first to last is within the bounds.
-func (f Filter) overlaps(first, last time.Time) bool {
-	return (f.Since.IsZero() || !last.Before(f.Since)) && (f.Until.IsZero() || first.Before(f.Until))
-}
+// Wants reports whether decisions of a time are wanted.
+func (f Filter) Wants(at time.Time) bool { return !at.Before(f.Since) }
 
 // Query says which decisions to read, and how.
 type Query struct {
@@ -174,7 +167,7 @@ func (r reader) months(ctx context.Context) ([]string, error) {
 	}
 	var out []string
 	for _, name := range names {
-		if first, err := time.Parse(monthly, name); err == nil && r.query.overlaps(first, first.AddDate(0, 1, 0)) {
+		if first, err := time.Parse(monthly, name); err == nil && r.query.Wants(first.AddDate(0, 1, 0)) {
 			out = append(out, name)
 		}
 	}
@@ -196,7 +189,7 @@ func (r reader) segments(ctx context.Context, month string) ([]git.Entry, error)
 	}
 	var out []git.Entry
 	for i, s := range names {
-		if r.query.overlaps(s.first, s.last) {
+		if r.query.Wants(s.last) {
 			out = append(out, folder.Files[i])
 		}
 	}

@@ -147,8 +147,8 @@ func TestDecisionsAreKept(t *testing.T) {
 			require.Equal(t, reversed(all), collect(t, other.Read(t.Context(), auditlog.Query{NewestFirst: true})))
 			require.Equal(t, []auditlog.Decision{two[0], one[2]},
 				collect(t, other.Read(t.Context(), auditlog.Query{NewestFirst: true, LatestOnly: true})))
-			q := auditlog.Filter{Deployment: "shop/checkout", Since: one[1].Timestamp, Until: one[2].Timestamp}
-			require.Equal(t, one[1:2], collect(t, other.Read(t.Context(), auditlog.Query{Filter: q})))
+			q := auditlog.Filter{Deployment: "shop/checkout", Since: one[1].Timestamp}
+			require.Equal(t, one[1:], collect(t, other.Read(t.Context(), auditlog.Query{Filter: q})))
 			other.append(t, series(t, "cart", gittest.Epoch.Add(2*time.Hour), 1))
 			require.Len(t, bot.all(t), 5)
 		})

@@ -1,4 +1,4 @@
-// Package analysis says whether a candidate fails more often than the current version, by counts of closed workflows alone.
+// Package canary says whether a candidate fails more often than the current version, by counts of closed workflows alone.
 //
 // It is pure: numbers in, numbers out, nothing is remembered from one look to the next. Compare may be called after every
 // single workflow, and the chance that it ever calls a healthy candidate worse stays under Input.Alpha over all stages of a

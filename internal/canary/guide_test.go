@@ -21,7 +21,7 @@ func TestGuideFigures(t *testing.T) {
 	require.NoError(t, err)
 	text := string(data)
 	for name, table := range map[string]string{"bounds": boundsTable(t), "evidence": evidenceTable(t), "failures": failuresTable(t), "ceilings": ceilingsTable(t)} {
-		begin := fmt.Sprintf("<!-- begin %s: go test ./internal/analysis -run TestGuideFigures -update -->\n", name)
+		begin := fmt.Sprintf("<!-- begin %s: go test ./internal/canary -run TestGuideFigures -update -->\n", name)
 		before, rest, found := strings.Cut(text, begin)
 		require.True(t, found, "%s has no line %q", guide, begin)
 		was, after, found := strings.Cut(rest, tableEnd)

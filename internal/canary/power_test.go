@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the table in docs/analysis.md")
 
 const (
 	page       = "../../docs/analysis.md"
-	tableBegin = "<!-- begin: go test ./internal/analysis -update -->\n"
+	tableBegin = "<!-- begin: go test ./internal/canary -update -->\n"
 	tableEnd   = "<!-- end -->\n"
 )
 

@@ -20,9 +20,35 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/metrics"
-	"github.com/rampart-gitops/rampart/internal/promtest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
+
+func metric(name, query string, maxAge time.Duration) v1alpha1.Metric {
+	return v1alpha1.Metric{Name: name, Prometheus: &v1alpha1.PrometheusQuery{Query: query}, MaxAge: v1alpha1.Duration{Duration: maxAge}}
+}
+
+func client(t *testing.T, c metrics.Config) *metrics.Client {
+	t.Helper()
+	out, err := metrics.New(c)
+	require.NoError(t, err)
+	t.Cleanup(out.Close)
+	return out
+}
+
+var checkout = metrics.Values{Deployment: rollout.Name{Namespace: "payments", Name: "checkout"}, BuildID: "v1.0",
+	TemporalNamespace: "prod", Environment: "live"}
+
+// read asks for one metric.
+func read(t *testing.T, c *metrics.Client, m v1alpha1.Metric, values metrics.Values) rollout.Fact {
+	t.Helper()
+	facts := c.Facts(t.Context(), []metrics.Ask{{Metrics: []v1alpha1.Metric{m}, Values: values}})
+	require.Len(t, facts, 1)
+	require.Len(t, facts[0], 1)
+	f := facts[0][m.Name]
+	require.NotEqual(t, f.Error == "", len(f.Value) == 0, "a value or an error: %+v", f)
+	require.Equal(t, m.MaxAge.Duration, f.MaxAge)
+	return f
+}
 
 // fake is a server that does what a real one does not.
 func fake(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -326,7 +352,7 @@ func tokenFile(t *testing.T, token string) string {
 
 // TestCredential: over TLS, to the configured server alone, as it is in its file now.
 func TestCredential(t *testing.T) {
-	server := promtest.Start(t)
+	server := fake(t, says(answer(time.Now(), "1")))
 	target, err := url.Parse(server.URL)
 	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}

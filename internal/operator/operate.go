@@ -1,4 +1,4 @@
-// Package operate is what an operator says, as changes of a record: values in, values out.
+// Package operator is what an operator says, as changes of a record: values in, values out.
 //
 // A command changes routing.yaml and nothing else; what follows from that is the bot's to do, by the same rows as ever.
 // So a command works while the bot is away, and two people who say the same thing say it once. The functions may be

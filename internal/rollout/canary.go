@@ -37,7 +37,7 @@ type Canary struct {
 	// Worse: the sequential test says that the candidate fails more often. AboveCeiling: more often than the spec allows at all.
 	Worse        bool `json:"worse"`
 	AboveCeiling bool `json:"aboveCeiling"`
-	// Evidence for either and the Bound that it has to reach, as logarithms to the base 10 (source: internal/analysis).
+	// Evidence for either and the Bound that it has to reach, as logarithms to the base 10 (source: internal/canary).
 	Evidence        float64 `json:"evidence"`
 	CeilingEvidence float64 `json:"ceilingEvidence,omitempty"`
 	Bound           float64 `json:"bound"`

@@ -87,11 +87,10 @@ type RoutingCall struct {
 // Claim says whether the manager identity is claimed first.
 type Claim string
 
-// The values of Claim.
+// The values of Claim. None is invalid.
 const (
-	ClaimNeeded  Claim = "Needed"
-	ClaimHeld    Claim = "Held"
-	ClaimUnknown Claim = "" // invalid
+	ClaimNeeded Claim = "Needed"
+	ClaimHeld   Claim = "Held"
 )
 
 // RoutingStep is one SetCurrent or SetRamping.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -79,7 +80,7 @@ var kinds = map[string]kind{
 func (e event) kind() kind {
 	k, ok := kinds[e.name]
 	if k == kindSystem {
-		k, ok = kinds[firstOf(e.payload.ObjectKind, e.payload.EventName, "unknown")]
+		k, ok = kinds[cmp.Or(e.payload.ObjectKind, e.payload.EventName, "unknown")]
 	}
 	if !ok {
 		return kindOther
@@ -99,7 +100,7 @@ type watch struct {
 // boring says why an event is surely of no interest, "" if it may be of some.
 func (w watch) boring(e event) string {
 	p := e.payload
-	path := firstOf(p.Repository.FullName, p.Project.PathWithNamespace)
+	path := cmp.Or(p.Repository.FullName, p.Project.PathWithNamespace)
 	if path != "" && w.repository != "" && !samePath(w.repository, path) {
 		return fmt.Sprintf("it is about another repository, %.100q", path)
 	}
@@ -113,7 +114,7 @@ func (w watch) boring(e event) string {
 			return fmt.Sprintf("it is about another branch, %.100q", branch)
 		}
 	case kindPull:
-		head := firstOf(p.PullRequest.Head.Ref, p.ObjectAttributes.SourceBranch)
+		head := cmp.Or(p.PullRequest.Head.Ref, p.ObjectAttributes.SourceBranch)
 		if head != "" && !w.proposed(head) {
 			return fmt.Sprintf("it is about a pull request that is no proposal, of branch %.100q", head)
 		}
@@ -131,13 +132,4 @@ func (w watch) proposed(branch string) bool {
 func samePath(path, name string) bool {
 	path, name = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(name, "/"))
 	return path == name || strings.HasSuffix(path, "/"+name)
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

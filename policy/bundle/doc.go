@@ -1,4 +1,4 @@
-// Package bundles has the bot's own policies: directories on its disk, and OPA bundles that it downloads. They are the floor
+// Package bundle has the bot's own policies: directories on its disk, and OPA bundles that it downloads. They are the floor
 // under a repository's policies. Where they come from is the bot's configuration alone; nothing in a repository makes it fetch
 // anything.
 //

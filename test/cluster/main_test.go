@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/rampart-gitops/rampart/internal/giteatest"
+	"github.com/rampart-gitops/rampart/test/giteatest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 

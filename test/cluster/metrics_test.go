@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/rampart-gitops/rampart/internal/promtest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/test/promtest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 

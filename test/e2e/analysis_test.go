@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"go.temporal.io/server/common/dynamicconfig"
 
-	"github.com/rampart-gitops/rampart/internal/promtest"
+	"github.com/rampart-gitops/rampart/test/promtest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 

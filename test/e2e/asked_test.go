@@ -7,8 +7,8 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/giteatest"
 )
 
 // environmentWith is an environment with more settings.

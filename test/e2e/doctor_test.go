@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
-	"github.com/rampart-gitops/rampart/internal/promtest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/giteatest"
+	"github.com/rampart-gitops/rampart/test/promtest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 

@@ -19,8 +19,8 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/test/giteatest"
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 

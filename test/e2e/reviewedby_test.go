@@ -9,9 +9,9 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/giteatest"
 )
 
 // refusesMerge says how Gitea refuses to merge a pull request.

@@ -17,8 +17,8 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rampart-gitops/rampart/internal/giteatest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/test/giteatest"
 )
 
 const hookSecret = "0123456789abcdef0123456789abcdef"

@@ -299,7 +299,7 @@ func build(a *assigner, kind string, n *node) any {
 	case KindWaiver:
 		w := new(Waiver)
 		a.object(n, s.waiver, w)
-		v.waiver(n, w)
+		v.waiver(n)
 		return w
 	case KindSimulation:
 		w := new(Simulation)

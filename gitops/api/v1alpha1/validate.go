@@ -94,12 +94,10 @@ func (v *validator) named(n *node, refused []string, what string) bool {
 }
 
 // matches checks a text against a pattern.
-func (v *validator) matches(n *node, pattern *regexp.Regexp, what string) bool {
-	if n == nil || pattern.MatchString(n.str()) {
-		return true
+func (v *validator) matches(n *node, pattern *regexp.Regexp, what string) {
+	if n != nil && !pattern.MatchString(n.str()) {
+		v.errorf(n, "%s is not %s", quote(n.str()), what)
 	}
-	v.errorf(n, "%s is not %s", quote(n.str()), what)
-	return false
 }
 
 // longestText is how long a free text may be, in bytes.

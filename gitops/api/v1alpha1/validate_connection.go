@@ -163,7 +163,7 @@ func (v *validator) filledIn(n *node) {
 	}
 }
 
-func (v *validator) waiver(n *node, w *Waiver) {
+func (v *validator) waiver(n *node) {
 	if name := v.text(v.metadata(n), "name"); name != nil {
 		v.subdomain(name, "a name")
 	}

@@ -68,9 +68,9 @@ func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 		return nil, err
 	}
 	var out []forge.Hook
-	for page := 1; page <= f.pages; page++ {
+	for page := 1; page <= maxPages; page++ {
 		list, resp, err := client.ListRepoHooks(f.repo.Owner, f.repo.Name,
-			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+			sdk.ListHooksOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil {
 			return nil, f.fail(call{"list the webhooks", needAdmin}, resp, err)
 		}

@@ -34,8 +34,6 @@ const (
 type Forge struct {
 	client *forge.Client
 	repo   forge.Repository
-	page   int // how many of a list are asked for at once
-	pages  int // how many times
 
 	mu   sync.Mutex
 	self *sdk.User
@@ -49,7 +47,7 @@ func New(config forge.Config) (*Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forge{client: client, repo: config.Repository, page: pageSize, pages: maxPages}, nil
+	return &Forge{client: client, repo: config.Repository}, nil
 }
 
 // sdk is the library for one call: it keeps the context in the client. It asks no version, since all that is used here is older
@@ -136,7 +134,7 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 	op := "read the statuses of commit " + commit
 	var found []forge.Status
 	for page := 1; page <= forge.MaxStatusPages; page++ {
-		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("commits/%s/status?page=%d&limit=%d", url.PathEscape(commit), page, f.page), nil)
+		status, answer, err := f.ask(ctx, http.MethodGet, fmt.Sprintf("commits/%s/status?page=%d&limit=%d", url.PathEscape(commit), page, pageSize), nil)
 		failure := forge.Failure{Op: op, Status: status, Need: needRead, Err: err}
 		if err != nil || status != http.StatusOK {
 			failure.Said = message(answer)

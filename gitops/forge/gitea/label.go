@@ -2,7 +2,6 @@ package gitea
 
 import (
 	"fmt"
-	"slices"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -11,9 +10,6 @@ import (
 
 // label adds labels by name, and makes those that do not exist.
 func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
 	known, err := f.labels(client)
 	if err != nil {
 		return err
@@ -40,9 +36,9 @@ func (f *Forge) label(client *sdk.Client, number int64, names []string) error {
 // them.
 func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 	known := map[string]int64{}
-	for page := 1; page <= f.pages; page++ {
+	for page := 1; page <= maxPages; page++ {
 		// A user has none, and a token without read:organization sees none: those are made anew in the repository.
-		more, _, err := client.ListOrgLabels(f.repo.Owner, sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+		more, _, err := client.ListOrgLabels(f.repo.Owner, sdk.ListOrgLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil || len(more) == 0 {
 			break
 		}
@@ -50,8 +46,8 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 			known[l.Name] = l.ID
 		}
 	}
-	for page := 1; page <= f.pages; page++ {
-		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: f.page}})
+	for page := 1; page <= maxPages; page++ {
+		more, resp, err := client.ListRepoLabels(f.repo.Owner, f.repo.Name, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: pageSize}})
 		if err != nil {
 			return nil, f.fail(call{"list labels", needIssue}, resp, err)
 		}
@@ -63,24 +59,4 @@ func (f *Forge) labels(client *sdk.Client) (map[string]int64, error) {
 		}
 	}
 	return known, nil
-}
-
-// unlabel removes labels that it has.
-func (f *Forge) unlabel(client *sdk.Client, number int64, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	has, resp, err := client.GetIssueLabels(f.repo.Owner, f.repo.Name, number, sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: f.page}})
-	if err != nil {
-		return f.fail(call{fmt.Sprintf("list the labels of pull request %d", number), needIssue}, resp, err)
-	}
-	for _, l := range has {
-		if !slices.Contains(names, l.Name) {
-			continue
-		}
-		if resp, err := client.DeleteIssueLabel(f.repo.Owner, f.repo.Name, number, l.ID); err != nil {
-			return f.fail(call{fmt.Sprintf("remove the label %q of pull request %d", l.Name, number), needIssue}, resp, err)
-		}
-	}
-	return nil
 }

@@ -19,21 +19,17 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return nil, err
-	}
 	client, err := f.sdk(ctx)
 	if err != nil {
 		return nil, err
 	}
-	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}, State: sdk.StateAll, Sort: "recentupdate"}
+	options := sdk.ListPullRequestsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}, State: sdk.StateAll, Sort: "recentupdate"}
 	if filter.Open {
 		options.State = sdk.StateOpen
 	}
 	var found []forge.PullRequest
 	seen := map[int64]bool{} // what is opened in between moves others to the next page
-	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+	for options.Page = 1; options.Page <= maxPages; options.Page++ {
 		prs, resp, err := client.ListRepoPullRequests(f.repo.Owner, f.repo.Name, options)
 		if err != nil {
 			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
@@ -41,7 +37,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		for _, pr := range prs {
 			if matches(pr, filter) && !seen[pr.Index] {
 				seen[pr.Index] = true
-				found = append(found, pullRequest(pr, self))
+				found = append(found, pullRequest(pr))
 			}
 		}
 		if resp.NextPage == 0 || len(prs) == 0 || since(filter.Since, prs[len(prs)-1]) {
@@ -49,7 +45,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 			return found, nil
 		}
 	}
-	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
 // since says that this one, and all that come after it, did not change since.
@@ -81,7 +77,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
 		}
 	}
-	d := forge.Details{PullRequest: pullRequest(pr, self), Mergeable: pr.State == sdk.StateOpen && pr.Mergeable}
+	d := forge.Details{PullRequest: pullRequest(pr), Mergeable: pr.State == sdk.StateOpen && pr.Mergeable}
 	if d.State != forge.StateOpen {
 		ref, resp, err := client.GetRepoRef(f.repo.Owner, f.repo.Name, fmt.Sprintf("pull/%d/head", number))
 		if err != nil {
@@ -154,8 +150,8 @@ type timeline struct {
 // events visits what happened, the oldest first.
 func (f *Forge) events(ctx context.Context, op string, of timeline, visit func(event)) error {
 	what := call{op, needIssueRead}
-	for page := 1; page <= f.pages; page++ {
-		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(f.page)}}
+	for page := 1; page <= maxPages; page++ {
+		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageSize)}}
 		if !of.since.IsZero() {
 			query.Set("since", of.since.Format(time.RFC3339))
 		}
@@ -189,7 +185,7 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 	}
 	var given []forge.Approval
 	for _, r := range last {
-		given = append(given, forge.Approval{By: person(r.Reviewer, self), Commit: r.CommitID, At: r.Submitted.UTC()})
+		given = append(given, forge.Approval{By: person(r.Reviewer, self), Commit: r.CommitID})
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
 	return given, nil
@@ -197,8 +193,8 @@ func (f *Forge) approvals(client *sdk.Client, number int64, self *sdk.User) ([]f
 
 // reviews gives all of a pull request's, in turn.
 func (f *Forge) reviews(client *sdk.Client, number int64, each func(*sdk.PullReview)) error {
-	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: f.page}}
-	for options.Page = 1; options.Page <= f.pages; options.Page++ {
+	options := sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{PageSize: pageSize}}
+	for options.Page = 1; options.Page <= maxPages; options.Page++ {
 		reviews, resp, err := client.ListPullReviews(f.repo.Owner, f.repo.Name, number, options)
 		if err != nil {
 			return f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
@@ -213,10 +209,10 @@ func (f *Forge) reviews(client *sdk.Client, number int64, each func(*sdk.PullRev
 	return nil
 }
 
-func pullRequest(pr *sdk.PullRequest, self *sdk.User) forge.PullRequest {
+func pullRequest(pr *sdk.PullRequest) forge.PullRequest {
 	out := forge.PullRequest{
-		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, State: forge.StateOpen, Draft: pr.Draft,
-		Head: pr.Head.Name, Base: pr.Base.Name, Author: person(pr.Poster, self), Updated: moment(pr.Updated), Closed: moment(pr.Closed),
+		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, State: forge.StateOpen,
+		Head: pr.Head.Name, Base: pr.Base.Name, Updated: moment(pr.Updated), Closed: moment(pr.Closed),
 	}
 	if pr.Draft {
 		out.Title = withoutMark(pr.Title)

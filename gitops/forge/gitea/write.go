@@ -36,12 +36,15 @@ func (f *Forge) steps(ctx context.Context) (forge.Steps, error) {
 		return forge.Steps{}, err
 	}
 	return forge.Steps{
-		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(ctx, client, o) },
+		Create: func(o forge.Opening) (forge.PullRequest, bool, error) { return f.create(client, o) },
 		Ask: func(number int64, reviewers, teams []string, again bool) []error {
 			if again {
 				var err error
 				if reviewers, err = f.unheard(client, number, reviewers); err != nil || len(reviewers)+len(teams) == 0 {
-					return appendErr(nil, err)
+					if err != nil {
+						return []error{err}
+					}
+					return nil
 				}
 			}
 			failed := forge.OneByOne(reviewers, teams, func(reviewers, teams []string) error {
@@ -52,45 +55,31 @@ func (f *Forge) steps(ctx context.Context) (forge.Steps, error) {
 			}
 			return failed
 		},
-		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, client, number) },
+		Look:    func(number int64) (forge.PullRequest, error) { return f.look(client, number) },
 		Rewrite: func(number int64, title, body string) error { return f.rewrite(client, number, title, body) },
-		Label: func(number int64, add, remove []string) []error {
-			return appendErr(appendErr(nil, f.label(client, number, add)), f.unlabel(client, number, remove))
-		},
+		Label:   func(number int64, names []string) error { return f.label(client, number, names) },
 		Comment: func(number int64, text string) error { return f.comment(client, number, text) },
 		Close:   func(number int64) error { return f.close(client, number) },
 	}, nil
 }
 
-func (f *Forge) create(ctx context.Context, client *sdk.Client, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return pr, false, err
-	}
-	title := o.Title
-	if o.Draft {
-		title = draftMark + " " + title
-	}
+func (f *Forge) create(client *sdk.Client, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
 	made, resp, err := client.CreatePullRequest(f.repo.Owner, f.repo.Name, sdk.CreatePullRequestOption{
-		Head: o.Head, Base: o.Base, Title: title, Body: o.Body,
+		Head: o.Head, Base: o.Base, Title: o.Title, Body: o.Body,
 	})
 	if err != nil {
 		exists = resp != nil && resp.StatusCode == http.StatusConflict
 		return pr, exists, f.fail(call{"open a pull request from " + o.Head, needWrite}, resp, err)
 	}
-	return pullRequest(made, self), false, nil
+	return pullRequest(made), false, nil
 }
 
-func (f *Forge) look(ctx context.Context, client *sdk.Client, number int64) (forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return forge.PullRequest{}, err
-	}
+func (f *Forge) look(client *sdk.Client, number int64) (forge.PullRequest, error) {
 	pr, err := f.pull(client, number)
 	if err != nil {
 		return forge.PullRequest{}, err
 	}
-	return pullRequest(pr, self), nil
+	return pullRequest(pr), nil
 }
 
 // unheard are those who did not review a pull request yet. Of who is asked once more, Gitea does not count what they said before.
@@ -110,13 +99,6 @@ func (f *Forge) askFor(client *sdk.Client, number int64, reviewers, teams []stri
 		return f.fail(call{fmt.Sprintf("ask %s for a review", slices.Concat(reviewers, teams)), needWrite}, resp, err)
 	}
 	return nil
-}
-
-func appendErr(errs []error, err error) []error {
-	if err != nil {
-		errs = append(errs, err)
-	}
-	return errs
 }
 
 // unasked are the teams that Gitea left out without a word.

@@ -77,7 +77,7 @@ func (f *Forge) isApp(ctx context.Context) (bool, error) {
 // blocking are the rulesets with a rule by which a branch takes no plain push.
 func (f *Forge) blocking(ctx context.Context, branch string) ([]int64, error) {
 	rules, resp, err := f.api.Repositories.ListRulesForBranch(ctx, f.repo.Owner, f.repo.Name, branch,
-		&gh.ListOptions{PerPage: f.page})
+		&gh.ListOptions{PerPage: pageSize})
 	if err != nil {
 		return nil, f.fail(call{"read the rules of the branch " + branch, needMeta}, resp, err)
 	}
@@ -153,8 +153,8 @@ func (f *Forge) Lacks(ctx context.Context, statuses bool) []error {
 // Hooks implements forge.Checker.
 func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 	var out []forge.Hook
-	options := gh.ListOptions{PerPage: f.page}
-	for range f.pages {
+	options := gh.ListOptions{PerPage: pageSize}
+	for range maxPages {
 		list, resp, err := f.api.Repositories.ListHooks(ctx, f.repo.Owner, f.repo.Name, &options)
 		if err != nil {
 			return nil, f.fail(call{"list the webhooks", needHooks}, resp, err)

@@ -37,8 +37,6 @@ type Forge struct {
 	client *forge.Client
 	api    *gh.Client
 	repo   forge.Repository
-	page   int // how many of a list are asked for at once
-	pages  int // how many times
 
 	mu   sync.Mutex
 	self *account
@@ -58,7 +56,7 @@ func New(config forge.Config) (*Forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of the forge: %w", err)
 	}
-	return &Forge{client: client, api: api, repo: config.Repository, page: pageSize, pages: maxPages}, nil
+	return &Forge{client: client, api: api, repo: config.Repository}, nil
 }
 
 // call is a question, for the error that it may end with.
@@ -154,7 +152,7 @@ var states = map[string]forge.StatusState{
 func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
 	op := "read the statuses of commit " + commit
 	var found []forge.Status
-	options := gh.ListOptions{PerPage: f.page}
+	options := gh.ListOptions{PerPage: pageSize}
 	for range forge.MaxStatusPages {
 		combined, resp, err := f.api.Repositories.GetCombinedStatus(ctx, f.repo.Owner, f.repo.Name, commit, &options)
 		if err != nil {

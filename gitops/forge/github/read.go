@@ -17,11 +17,7 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return nil, err
-	}
-	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: f.page}}
+	options := gh.PullRequestListOptions{State: "all", Base: filter.Base, Sort: "created", Direction: "desc", ListOptions: gh.ListOptions{Page: 1, PerPage: pageSize}}
 	if filter.Open {
 		options.State = "open"
 	}
@@ -33,7 +29,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	}
 	var found []forge.PullRequest
 	seen := map[int]bool{} // what is opened in between moves others to the next page
-	for range f.pages {
+	for range maxPages {
 		prs, resp, err := f.api.PullRequests.List(ctx, f.repo.Owner, f.repo.Name, &options)
 		if err != nil {
 			return nil, f.fail(call{"list pull requests", needRead}, resp, err)
@@ -46,7 +42,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		for _, pr := range prs {
 			if matches(pr, filter) && !seen[pr.GetNumber()] {
 				seen[pr.GetNumber()] = true
-				found = append(found, pullRequest(pr, self))
+				found = append(found, pullRequest(pr))
 			}
 		}
 		if resp.NextPage == 0 || len(prs) == 0 || since(filter.Since, prs[len(prs)-1]) {
@@ -55,7 +51,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		}
 		options.Page = resp.NextPage
 	}
-	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
 // moved looks whether the list came from a repository that has another owner by now, of which the head has to be asked for.
@@ -102,7 +98,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the repository itself",
 		}
 	}
-	d := forge.Details{PullRequest: pullRequest(pr, self)}
+	d := forge.Details{PullRequest: pullRequest(pr)}
 	switch d.State {
 	case forge.StateOpen:
 		d.Mergeable = pr.GetMergeable()
@@ -132,8 +128,8 @@ func (f *Forge) pull(ctx context.Context, number int64) (*gh.PullRequest, error)
 // approvals are the last words of reviewers, where they are a consent and their author may write.
 func (f *Forge) approvals(ctx context.Context, number int64, self *account) ([]forge.Approval, error) {
 	last := map[int64]*gh.PullRequestReview{}
-	options := gh.ListOptions{Page: 1, PerPage: f.page}
-	for range f.pages {
+	options := gh.ListOptions{Page: 1, PerPage: pageSize}
+	for range maxPages {
 		reviews, resp, err := f.api.PullRequests.ListReviews(ctx, f.repo.Owner, f.repo.Name, int(number), &options)
 		if err != nil {
 			return nil, f.fail(call{fmt.Sprintf("list the reviews of pull request %d", number), needRead}, resp, err)
@@ -158,7 +154,7 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *account) ([]f
 			return nil, err
 		}
 		if writes {
-			given = append(given, forge.Approval{By: person(r.User, self), Commit: r.GetCommitID(), At: r.GetSubmittedAt().UTC()})
+			given = append(given, forge.Approval{By: person(r.User, self), Commit: r.GetCommitID()})
 		}
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
@@ -176,11 +172,11 @@ func (f *Forge) mayWrite(ctx context.Context, login string) (bool, error) {
 	return level.GetPermission() == "write" || level.GetPermission() == "admin", nil
 }
 
-func pullRequest(pr *gh.PullRequest, self *account) forge.PullRequest {
+func pullRequest(pr *gh.PullRequest) forge.PullRequest {
 	out := forge.PullRequest{
-		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), State: forge.StateOpen, Draft: pr.GetDraft(),
+		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), State: forge.StateOpen,
 		Head: pr.GetHead().GetRef(), Base: pr.GetBase().GetRef(), HeadCommit: pr.GetHead().GetSHA(),
-		Author: person(pr.User, self), Updated: pr.GetUpdatedAt().UTC(), Closed: pr.GetClosedAt().UTC(),
+		Updated: pr.GetUpdatedAt().UTC(), Closed: pr.GetClosedAt().UTC(),
 	}
 	for _, l := range pr.Labels {
 		out.Labels = append(out.Labels, l.GetName())

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	gh "github.com/google/go-github/v88/github"
 
@@ -33,38 +32,28 @@ func (f *Forge) steps(ctx context.Context) forge.Steps {
 		},
 		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
 		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
-		Label: func(number int64, add, remove []string) []error {
-			return appendErr(appendErr(nil, f.label(ctx, number, add)), f.unlabel(ctx, number, remove))
-		},
+		Label:   func(number int64, names []string) error { return f.label(ctx, number, names) },
 		Comment: func(number int64, text string) error { return f.comment(ctx, number, text) },
 		Close:   func(number int64) error { return f.close(ctx, number) },
 	}
 }
 
 func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return pr, false, err
-	}
 	made, resp, err := f.api.PullRequests.Create(ctx, f.repo.Owner, f.repo.Name, &gh.NewPullRequest{
-		Title: &o.Title, Body: &o.Body, Head: &o.Head, Base: &o.Base, Draft: &o.Draft,
+		Title: &o.Title, Body: &o.Body, Head: &o.Head, Base: &o.Base,
 	})
 	if err != nil {
 		return pr, status(resp) == http.StatusUnprocessableEntity, f.fail(call{"open a pull request from " + o.Head, needWrite}, resp, err)
 	}
-	return pullRequest(made, self), false, nil
+	return pullRequest(made), false, nil
 }
 
 func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return forge.PullRequest{}, err
-	}
 	pr, err := f.pull(ctx, number)
 	if err != nil {
 		return forge.PullRequest{}, err
 	}
-	return pullRequest(pr, self), nil
+	return pullRequest(pr), nil
 }
 
 func (f *Forge) ask(ctx context.Context, number int64, whom gh.ReviewersRequest) error {
@@ -79,18 +68,8 @@ func (f *Forge) ask(ctx context.Context, number int64, whom gh.ReviewersRequest)
 	return nil
 }
 
-func appendErr(errs []error, err error) []error {
-	if err != nil {
-		errs = append(errs, err)
-	}
-	return errs
-}
-
 // label adds labels, and makes those that do not exist.
 func (f *Forge) label(ctx context.Context, number int64, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
 	for _, name := range names {
 		_, resp, err := f.api.Issues.GetLabel(ctx, f.repo.Owner, f.repo.Name, url.PathEscape(name))
 		if status(resp) != http.StatusNotFound {
@@ -113,27 +92,6 @@ func (f *Forge) label(ctx context.Context, number int64, names []string) error {
 	}
 	if resp, err := f.api.Do(req, nil); err != nil {
 		return f.fail(label, resp, err)
-	}
-	return nil
-}
-
-// unlabel removes labels that it has. It has a hundred at most.
-func (f *Forge) unlabel(ctx context.Context, number int64, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	has, resp, err := f.api.Issues.ListLabelsByIssue(ctx, f.repo.Owner, f.repo.Name, int(number), &gh.ListOptions{PerPage: pageSize})
-	if err != nil {
-		return f.fail(call{fmt.Sprintf("list the labels of pull request %d", number), needIssues}, resp, err)
-	}
-	for _, l := range has {
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, l.GetName()) }) {
-			continue
-		}
-		resp, err := f.api.Issues.RemoveLabelForIssue(ctx, f.repo.Owner, f.repo.Name, int(number), url.PathEscape(l.GetName()))
-		if err != nil && status(resp) != http.StatusNotFound { // it is gone
-			return f.fail(call{fmt.Sprintf("remove the label %q of pull request %d", l.GetName(), number), needIssues}, resp, err)
-		}
 	}
 	return nil
 }

@@ -77,8 +77,8 @@ func (f *Forge) Hooks(ctx context.Context) ([]forge.Hook, error) {
 		return nil, err
 	}
 	var out []forge.Hook
-	options := gl.ListProjectHooksOptions{ListOptions: gl.ListOptions{PerPage: int64(f.page), Page: 1}}
-	for range f.pages {
+	options := gl.ListProjectHooksOptions{ListOptions: gl.ListOptions{PerPage: pageSize, Page: 1}}
+	for range maxPages {
 		list, resp, err := f.api.Projects.ListProjectHooks(id, &options, gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail(call{"list the webhooks", needHooks}, resp, err)

@@ -34,8 +34,6 @@ type Forge struct {
 	client *forge.Client
 	api    *gl.Client
 	repo   forge.Repository
-	page   int // how many of a list are asked for at once
-	pages  int // how many times
 
 	mu      sync.Mutex
 	self    *gl.User
@@ -57,7 +55,7 @@ func New(config forge.Config) (*Forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of the forge: %w", err)
 	}
-	return &Forge{client: client, api: api, repo: config.Repository, page: pageSize, pages: maxPages}, nil
+	return &Forge{client: client, api: api, repo: config.Repository}, nil
 }
 
 type unlimited struct{}
@@ -230,7 +228,7 @@ func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, er
 	}
 	op := "read the statuses of commit " + commit
 	newest := map[string]*gl.CommitStatus{}
-	options := gl.GetCommitStatusesOptions{ListOptions: gl.ListOptions{PerPage: int64(f.page), Page: 1}}
+	options := gl.GetCommitStatusesOptions{ListOptions: gl.ListOptions{PerPage: pageSize, Page: 1}}
 	for range forge.MaxStatusPages {
 		all, resp, err := f.api.Commits.GetCommitStatuses(id, commit, &options, gl.WithContext(ctx))
 		if err != nil {

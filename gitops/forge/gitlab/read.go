@@ -14,16 +14,12 @@ import (
 
 // List implements forge.Forge.
 func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return nil, err
-	}
 	id, err := f.id(ctx)
 	if err != nil {
 		return nil, err
 	}
 	options := gl.ListProjectMergeRequestsOptions{
-		State: gl.Ptr("all"), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"), ListOptions: gl.ListOptions{Page: 1, PerPage: int64(f.page)},
+		State: gl.Ptr("all"), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"), ListOptions: gl.ListOptions{Page: 1, PerPage: pageSize},
 	}
 	if filter.Open {
 		options.State = gl.Ptr("opened")
@@ -39,7 +35,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	}
 	var found []forge.PullRequest
 	seen := map[int64]bool{} // what is opened in between moves others to the next page
-	for range f.pages {
+	for range maxPages {
 		mrs, resp, err := f.api.MergeRequests.ListProjectMergeRequests(id, &options, gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail(call{"list merge requests", needRead}, resp, err)
@@ -47,7 +43,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		for _, mr := range mrs {
 			if own(mr) && !seen[mr.IID] {
 				seen[mr.IID] = true
-				found = append(found, pullRequest(mr, self))
+				found = append(found, pullRequest(mr))
 			}
 		}
 		if resp.NextPage == 0 {
@@ -56,7 +52,7 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 		}
 		options.Page = resp.NextPage
 	}
-	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: f.pages * f.page}
+	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
 // own says that it is not from a fork.
@@ -79,7 +75,7 @@ func (f *Forge) Get(ctx context.Context, number int64) (forge.Details, error) {
 			Op: getting(number), Where: f.repo.URL(), Reason: forge.ReasonNotFound, Said: "it is not from a branch of the project itself",
 		}
 	}
-	d := forge.Details{PullRequest: pullRequest(&mr.BasicMergeRequest, self)}
+	d := forge.Details{PullRequest: pullRequest(&mr.BasicMergeRequest)}
 	switch d.State {
 	case forge.StateOpen:
 		d.Mergeable = !mr.HasConflicts && !slices.Contains(undecided, mr.DetailedMergeStatus)
@@ -123,17 +119,17 @@ func (f *Forge) approvals(ctx context.Context, number int64, self *gl.User) ([]f
 	var given []forge.Approval
 	for _, a := range now.ApprovedBy {
 		if by := person(a.User, self); by.Login != "" {
-			given = append(given, forge.Approval{By: by, At: moment(a.ApprovedAt)})
+			given = append(given, forge.Approval{By: by})
 		}
 	}
 	slices.SortFunc(given, func(a, b forge.Approval) int { return cmp.Compare(a.By.Login, b.By.Login) })
 	return given, nil
 }
 
-func pullRequest(mr *gl.BasicMergeRequest, self *gl.User) forge.PullRequest {
+func pullRequest(mr *gl.BasicMergeRequest) forge.PullRequest {
 	out := forge.PullRequest{
-		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: plain(mr.Description), State: forge.StateOpen, Draft: mr.Draft,
-		Head: mr.SourceBranch, Base: mr.TargetBranch, HeadCommit: mr.SHA, Author: person(mr.Author, self), Updated: moment(mr.UpdatedAt),
+		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: plain(mr.Description), State: forge.StateOpen,
+		Head: mr.SourceBranch, Base: mr.TargetBranch, HeadCommit: mr.SHA, Updated: moment(mr.UpdatedAt),
 	}
 	if mr.Draft {
 		out.Title = withoutMark(mr.Title)

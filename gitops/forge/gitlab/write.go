@@ -30,49 +30,32 @@ func (f *Forge) steps(ctx context.Context) forge.Steps {
 		},
 		Look:    func(number int64) (forge.PullRequest, error) { return f.look(ctx, number) },
 		Rewrite: func(number int64, title, body string) error { return f.rewrite(ctx, number, title, body) },
-		Label: func(number int64, add, remove []string) []error {
-			return appendErr(nil, f.label(ctx, number, add, remove))
-		},
+		Label:   func(number int64, names []string) error { return f.label(ctx, number, names) },
 		Comment: func(number int64, text string) error { return f.comment(ctx, number, text) },
 		Close:   func(number int64) error { return f.close(ctx, number) },
 	}
 }
 
 func (f *Forge) create(ctx context.Context, o forge.Opening) (pr forge.PullRequest, exists bool, err error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return pr, false, err
-	}
 	id, err := f.id(ctx)
 	if err != nil {
 		return pr, false, err
 	}
 	made, resp, err := f.api.MergeRequests.CreateMergeRequest(id, &gl.CreateMergeRequestOptions{
-		Title: gl.Ptr(title(o.Title, o.Draft)), Description: gl.Ptr(inert(o.Body)), SourceBranch: &o.Head, TargetBranch: &o.Base,
+		Title: &o.Title, Description: gl.Ptr(inert(o.Body)), SourceBranch: &o.Head, TargetBranch: &o.Base,
 	}, gl.WithContext(ctx))
 	if err != nil {
 		return pr, status(resp) == http.StatusConflict, f.fail(call{"open a merge request from " + o.Head, needWrite}, resp, err)
 	}
-	return pullRequest(&made.BasicMergeRequest, self), false, nil
+	return pullRequest(&made.BasicMergeRequest), false, nil
 }
 
 func (f *Forge) look(ctx context.Context, number int64) (forge.PullRequest, error) {
-	self, err := f.me(ctx)
-	if err != nil {
-		return forge.PullRequest{}, err
-	}
 	mr, err := f.mergeRequest(ctx, number)
 	if err != nil {
 		return forge.PullRequest{}, err
 	}
-	return pullRequest(&mr.BasicMergeRequest, self), nil
-}
-
-func title(text string, draft bool) string {
-	if draft {
-		return draftMark + " " + text
-	}
-	return text
+	return pullRequest(&mr.BasicMergeRequest), nil
 }
 
 // ask asks people for a review. A group cannot be asked.
@@ -85,13 +68,6 @@ func (f *Forge) ask(ctx context.Context, number int64, reviewers, teams []string
 		}))
 	}
 	return failed
-}
-
-func appendErr(errs []error, err error) []error {
-	if err != nil {
-		errs = append(errs, err)
-	}
-	return errs
 }
 
 // review asks people for a review, beside those who were asked before, and looks who was.
@@ -147,12 +123,9 @@ func (f *Forge) review(ctx context.Context, number int64, logins []string, again
 
 func asking(login string) string { return fmt.Sprintf("ask [%s] for a review", login) }
 
-// label adds labels, makes those that do not exist, and removes others.
-func (f *Forge) label(ctx context.Context, number int64, add, remove []string) error {
-	if len(add)+len(remove) == 0 {
-		return nil
-	}
-	for _, name := range slices.Concat(add, remove) {
+// label adds labels, and makes those that do not exist.
+func (f *Forge) label(ctx context.Context, number int64, names []string) error {
+	for _, name := range names {
 		if strings.Contains(name, ",") {
 			return &forge.RefusedError{
 				Op: fmt.Sprintf("label merge request %d", number), Where: f.repo.URL(), Reason: forge.ReasonInvalid,
@@ -164,18 +137,12 @@ func (f *Forge) label(ctx context.Context, number int64, add, remove []string) e
 	if err != nil {
 		return err
 	}
-	for _, name := range add {
+	for _, name := range names {
 		if err := f.createLabel(ctx, name); err != nil {
 			return err
 		}
 	}
-	options := &gl.UpdateMergeRequestOptions{}
-	if len(add) > 0 {
-		options.AddLabels = (*gl.LabelOptions)(&add)
-	}
-	if len(remove) > 0 {
-		options.RemoveLabels = (*gl.LabelOptions)(&remove)
-	}
+	options := &gl.UpdateMergeRequestOptions{AddLabels: (*gl.LabelOptions)(&names)}
 	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number, options, gl.WithContext(ctx)); err != nil {
 		return f.fail(call{fmt.Sprintf("label merge request %d", number), needWrite}, resp, err)
 	}
@@ -241,7 +208,10 @@ func (f *Forge) rewrite(ctx context.Context, number int64, words, body string) e
 		if err != nil {
 			return err
 		}
-		edit.Title = gl.Ptr(title(words, mr.Draft))
+		if mr.Draft {
+			words = draftMark + " " + words
+		}
+		edit.Title = &words
 	}
 	if _, resp, err := f.api.MergeRequests.UpdateMergeRequest(id, number, edit, gl.WithContext(ctx)); err != nil {
 		return f.fail(call{fmt.Sprintf("change merge request %d", number), needWrite}, resp, err)
