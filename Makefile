@@ -75,7 +75,8 @@ test-root:
 	$(TEST) $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
 # Packages in which something runs beside something else: the race detector has nothing to find in the others, and computes five times as long.
-CONCURRENT = $(sort $(dir $(shell git grep -lE '^\s+go [A-Za-z.]+[^ A-Za-z.]|\.Go[^a-z]|\.Parallel[^a-z]|net/http' -- '*.go' ':!test')))
+# Packages of which only tests run beside each other (t.Parallel) are among the others: they have no variables that those could share.
+CONCURRENT = $(sort $(dir $(shell git grep -lE '^\s+go [A-Za-z.]+[^ A-Za-z.]|\.Go[^a-z]|^\s+"net/http' -- '*.go' ':!test')))
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(sort $(dir $(shell git ls-files '*.go' ':!test' ':!examples'))))
 
 # Only the tests of the root module that make race leaves out or runs in part: sequential packages, and of the others long tests, those that start processes, and

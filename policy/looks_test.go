@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 func TestLooksAt(t *testing.T) {
+	testneed.Plain(t)
 	e := Compile(Config{})
 	require.True(t, e.LooksAt("routing"))
 	require.False(t, e.LooksAt("git"), "the library asks for no history")
