@@ -62,6 +62,7 @@ func TestNumbersOfFewDigits(t *testing.T) {
 
 // What comes from a repository or a file brings no such number either.
 func TestNumbersOfDocuments(t *testing.T) {
+	testneed.Plain(t)
 	many := "1" + strings.Repeat("0", 2000)
 	for number, c := range map[string]struct{ fact, input, data string }{
 		"1e999999999":   {"the input of the policies could not be made", "number too big", "must be number but got string"},

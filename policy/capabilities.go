@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -31,8 +32,9 @@ func forbiddenFamilies() []string {
 	return []string{"net.", "graphql.", "io.jwt.", "crypto.x509.", "providers.", "rego.metadata."}
 }
 
-// capabilities are what policies may use.
-func capabilities() *ast.Capabilities {
+// capabilities are what policies may use. OPA sorts some hundred builtins to tell them, which takes as long as parsing a module does: all
+// share one value, which nobody changes.
+var capabilities = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion()
 	no, families := forbidden(), forbiddenFamilies()
 	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool {
@@ -42,4 +44,4 @@ func capabilities() *ast.Capabilities {
 	})
 	c.AllowNet = []string{}
 	return c
-}
+})

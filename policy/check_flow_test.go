@@ -76,6 +76,7 @@ func TestCheckFollowsVariables(t *testing.T) {
 
 // A chain of variables is followed as long as it is, and not for ever: each use of one goes along all before it.
 func TestCheckFollowsWithinBounds(t *testing.T) {
+	testneed.Plain(t)
 	long := func(n int) []string {
 		var body strings.Builder
 		for i := range n {

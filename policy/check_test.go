@@ -371,6 +371,7 @@ given := {"author": "ada"}
 
 // The library passes as if it were a repository's own, with its tests and its parameters.
 func TestCheckLibrary(t *testing.T) {
+	testneed.Plain(t)
 	require.Empty(t, lines(Check(libraryAsOwn(func(source string) string { return source }))))
 	// A mistake in it is found, in what is asked and in what helps.
 	for _, tc := range []struct{ from, to, want string }{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -16,9 +17,10 @@ import (
 type rulebook struct {
 	digest   string
 	problems []Problem
-	// all policies that compile; library is the library alone, which is asked where the others fail. They are the same
-	// where there are no others.
-	all, library *policies
+	// all policies that compile.
+	all *policies
+	// library is the library alone, which is asked where the others fail, and is compiled then. It is all where there are no others.
+	library func() *policies
 	// ours are the paths of the library's modules; factsPath is the one of package rampart.facts.
 	ours      map[string]bool
 	factsPath string
@@ -103,13 +105,15 @@ func makeRulebook(cfg bookConfig) *rulebook {
 	documents, err := newDocuments(data)
 	b.addErrors("data", err)
 	b.all = b.prepare(s.compile(own, data), documents)
-	b.library = b.all
+	b.library = func() *policies { return b.all }
 	b.lookBehind(configuredRules(cfg.data), data)
 	b.kept.timeless = b.all.compiler != nil && !b.all.compiler.Failed() && timeless(b.all.compiler, packageSpec)
 	if len(s.parsed) > 0 {
-		c, err := compileModules(own, data)
-		b.addErrors("library", err)
-		b.library = b.prepare(c, documents)
+		alone := &rulebook{ours: b.ours}
+		b.library = sync.OnceValue(func() *policies {
+			c, _ := compileModules(own, nil) // it compiled with the others, and beside the data, or nobody would ask
+			return alone.prepare(c, documents)
+		})
 	}
 	return b
 }
@@ -246,8 +250,25 @@ func (s *source) parseOwn(m Module) {
 	}
 }
 
+// parsedLibrary holds the modules of the default library, which every rulebook has, so that a process parses them once. Compilers copy what
+// they are given.
+var parsedLibrary = sync.OnceValue(func() map[Module]*ast.Module {
+	out := map[Module]*ast.Module{}
+	for _, m := range library.Modules() {
+		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: capabilities()})
+		if err != nil {
+			panic(err) // the files are embedded
+		}
+		out[m] = parsed
+	}
+	return out
+})
+
 func parseModule(m Module) (parsed *ast.Module, err error) {
 	defer recovered(&err)
+	if parsed, ok := parsedLibrary()[m]; ok {
+		return parsed, nil
+	}
 	if len(m.Source) > MaxFileSize {
 		return nil, fmt.Errorf("the file has %d bytes; more than %d are not read", len(m.Source), MaxFileSize)
 	}

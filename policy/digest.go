@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -15,13 +16,14 @@ import (
 func digest(parsed []*ast.Module, broken []Module, data map[string]any) (string, error) {
 	var parts []string
 	for _, m := range parsed {
-		plain := m.Copy()
-		plain.Comments, plain.Annotations = nil, nil
-		b, err := json.Marshal(plain)
-		if err != nil {
-			return "", fmt.Errorf("encode module %s: %w", m.Package.Path, err)
+		part, ok := librarySums()[m]
+		if !ok {
+			var err error
+			if part, err = moduleSum(m); err != nil {
+				return "", err
+			}
 		}
-		parts = append(parts, sum(b))
+		parts = append(parts, part)
 	}
 	for _, m := range broken {
 		parts = append(parts, sum([]byte(m.Source)))
@@ -32,6 +34,30 @@ func digest(parsed []*ast.Module, broken []Module, data map[string]any) (string,
 		return "", fmt.Errorf("encode policy data: %w", err)
 	}
 	return "sha256:" + sum(b), nil
+}
+
+// librarySums holds the sums of the default library's modules.
+var librarySums = sync.OnceValue(func() map[*ast.Module]string {
+	out := map[*ast.Module]string{}
+	for _, m := range parsedLibrary() {
+		s, err := moduleSum(m)
+		if err != nil {
+			panic(err) // the files are embedded
+		}
+		out[m] = s
+	}
+	return out
+})
+
+// moduleSum is the sum of a module as parsed, without comments.
+func moduleSum(m *ast.Module) (string, error) {
+	plain := m.Copy()
+	plain.Comments, plain.Annotations = nil, nil
+	b, err := json.Marshal(plain)
+	if err != nil {
+		return "", fmt.Errorf("encode module %s: %w", m.Package.Path, err)
+	}
+	return sum(b), nil
 }
 
 func sum(b []byte) string {

@@ -119,11 +119,12 @@ func (j *judgement) one(b *rulebook, of slowSet, input ast.Value, out *results) 
 		}
 		out.fail(j.failure(b, of.pkg, err))
 	}
-	fallback := b.library.packages[of.pkg]
-	if fallback == nil || b.library == b.all || len(fallback.sets[of.set].sets) == 0 {
+	alone := b.library()
+	fallback := alone.packages[of.pkg]
+	if fallback == nil || alone == b.all || len(fallback.sets[of.set].sets) == 0 {
 		return
 	}
-	readings, err := b.library.run(fallback.sets[of.set], j.question(input))
+	readings, err := alone.run(fallback.sets[of.set], j.question(input))
 	switch {
 	case errors.Is(err, errUndefined):
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 
 // What cannot be evaluated holds a raise, whatever it is, and in each case a revert still clears the ramp.
 func TestFailsClosed(t *testing.T) {
+	testneed.Plain(t)
 	const loop = `	some i in numbers.range(1, 100000)
 	some j in numbers.range(1, 100000)
 	i * j == -1
@@ -201,6 +202,7 @@ func TestUnknownKindIsHeld(t *testing.T) {
 
 // A broken module does not silence the others: what they and the library say still counts, the wish to roll back first.
 func TestBrokenRulesDoNotHideOthers(t *testing.T) {
+	testneed.Plain(t)
 	const back = `package rampart.rollout
 
 rollback contains {"rule": "acme.back", "msg": "it is bad"} if input.action.kind == "Continue"

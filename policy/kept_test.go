@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const kept = "package rampart.spec\n\nimport rego.v1\n\nwarn contains {\"rule\": \"acme.spec\", \"msg\": %s} if %s\n"
@@ -112,6 +113,7 @@ func TestFewSpecsAreRemembered(t *testing.T) {
 
 // A bot judges for months: nothing of a decision is kept for the next, such as memory that two inputs share.
 func TestJudgingKeepsNoMemory(t *testing.T) {
+	testneed.Plain(t)
 	e, s := of(), snapshot(t)
 	judge := func(times int) uint64 {
 		for range times {

@@ -8,11 +8,13 @@ import (
 	"github.com/open-policy-agent/opa/v1/format"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
 // TestLibrary runs the library's own tests; every line of it has to be evaluated by one of them.
 func TestLibrary(t *testing.T) {
+	testneed.Plain(t)
 	report := RunTests(t.Context(), Config{Modules: rego.Tests()})
 	require.Empty(t, report.Problems)
 	require.Greater(t, len(report.Results), 80)

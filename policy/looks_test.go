@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 func TestLooksAt(t *testing.T) {
+	testneed.Plain(t)
 	e := Compile(Config{})
 	require.True(t, e.LooksAt("routing"))
 	require.False(t, e.LooksAt("git"), "the library asks for no history")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -66,6 +67,7 @@ func TestInputSchema(t *testing.T) {
 
 // TestInputsFitTheSchema: what the schema does not allow is never in an input, and what it offers may be.
 func TestInputsFitTheSchema(t *testing.T) {
+	testneed.Plain(t)
 	inputs := exampleInputs(t)
 	for name, input := range inputs {
 		require.Empty(t, violations(t, library.InputSchema(), input), name)
@@ -75,6 +77,7 @@ func TestInputsFitTheSchema(t *testing.T) {
 
 // What policies see is no misfit: neither with one action nor as it is recorded.
 func TestInputsAreNoMisfits(t *testing.T) {
+	testneed.Plain(t)
 	for name, input := range exampleInputs(t) {
 		text, err := json.Marshal(input)
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -50,6 +51,7 @@ func judged(t *testing.T, a rollout.Action, all ...contribution) rollout.Verdict
 
 // Whoever contributes a rule, the strictest finding wins, and the others are still shown.
 func TestStrictestOfSeveralWins(t *testing.T) {
+	testneed.Plain(t)
 	rules := func(sets ...string) []contribution {
 		var out []contribution
 		for _, set := range sets {
@@ -104,6 +106,7 @@ func TestPackagesSpeakForThemselves(t *testing.T) {
 
 // Of several answers to drift the strictest wins too: hold, then revert, then adopt. What would raise is never reverted.
 func TestStrictestAnswerToDrift(t *testing.T) {
+	testneed.Plain(t)
 	higher := rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftHigher, Recorded: "a", Actual: "b"}
 	lower := rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftLower, Recorded: "a", Actual: "b"}
 	manifest := rollout.Drift{Kind: rollout.DriftManifest, Path: "versions/v1/deployment.yaml", Recorded: "a", Actual: "b"}

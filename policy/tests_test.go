@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const failing = `package acme_test
@@ -45,6 +47,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestMatching(t *testing.T) {
+	testneed.Plain(t)
 	cfg := Config{Modules: []Module{{Path: "a_test.rego", Source: failing}}}
 	report := RunTests(t.Context(), cfg, Matching(regexp.MustCompile(`acme_test\.test_h`)))
 	require.Len(t, report.Results, 1)

@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // Values that are within others many times over are refused before they are made; values as people write them are not.
 func TestWidth(t *testing.T) {
+	testneed.Plain(t)
 	const few = "twice(x) := [x, x]\n\nt5(x) := twice(twice(twice(twice(twice(x)))))\n\n"
 	const doubled = "twice(x) := [x, x]\n\nt5(x) := twice(twice(twice(twice(twice(x)))))\n\nt20(x) := t5(t5(t5(t5(x))))\n\n"
 	const x = "deny contains {\"rule\": \"acme.x\", \"msg\": \"m\"} if {\n"
