@@ -70,9 +70,9 @@ func TestConnectionGoneInMidRamp(t *testing.T) {
 	done := w.say("rollback", "--reason", "timeouts")
 	require.Contains(t, done.Did, "take traffic back from "+v2)
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp none"}, w.changes())
-	w.eventually("the status says both", func() bool { return strings.Contains(w.message(), "Meanwhile: ") })
+	both := "connection shop/temporal is not in the repository. Meanwhile: " + v2 + " was turned back by " + person + ": timeouts"
+	w.eventually("the status says both", func() bool { return strings.Contains(w.message(), both) }) // once the bot has read the person's commit
 	require.Equal(t, "TemporalConnectionNotFound", w.reason())
-	require.Contains(t, w.message(), "connection shop/temporal is not in the repository. Meanwhile: "+v2+" was turned back by "+person+": timeouts")
 	w.settle()
 	require.Len(t, w.changes(), 3)
 
