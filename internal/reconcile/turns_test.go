@@ -15,26 +15,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// knownBy are worker deployments by their names; those in capitals have a record.
-func knownBy(names string) (out []*rollout.Known) {
-	for name := range strings.FieldsSeq(names) {
-		k := &rollout.Known{Deployment: rollout.Name{Namespace: "shop", Name: strings.ToLower(name)}}
-		if name != k.Deployment.Name {
-			k.Tree = "tree"
-		}
-		out = append(out, k)
-	}
-	return out
-}
-
-func namesOf(known []*rollout.Known) string {
-	var out []string
-	for _, k := range known {
-		out = append(out, k.Deployment.Name)
-	}
-	return strings.Join(out, " ")
-}
-
 // asks is a Proposer that knows who was proposed for.
 type asks struct {
 	*desk
