@@ -154,7 +154,7 @@ test_error if to_number("x") == 1
 `}
 	report := RunTests(t.Context(), Config{Modules: []Module{policy, tests}, Data: []DataFile{{"data.yaml", "acme: {limit: 10}"}}})
 	require.Empty(t, report.Problems)
-	require.False(t, report.Passed())
+	require.False(t, passed(report))
 	got := map[string]TestStatus{}
 	for _, r := range report.Results {
 		require.Equal(t, "rampart.rollout_test", r.Package)
@@ -174,8 +174,8 @@ test_error if to_number("x") == 1
 
 	broken := RunTests(t.Context(), Config{Modules: []Module{policy, {Path: "x_test.rego", Source: "nonsense"}}})
 	require.NotEmpty(t, broken.Problems)
-	require.False(t, broken.Passed())
-	require.False(t, RunTests(t.Context(), Config{Modules: []Module{policy}}).Passed(), "no test is no pass")
+	require.False(t, passed(broken))
+	require.False(t, passed(RunTests(t.Context(), Config{Modules: []Module{policy}})), "no test is no pass")
 }
 
 func TestManyBrokenModules(t *testing.T) {

@@ -34,7 +34,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		report := RunTests(t.Context(), cfg)
-		require.True(t, report.Passed(), "%s: %+v", folder, report)
+		require.True(t, passed(report), "%s: %+v", folder, report)
 		require.Len(t, report.Results, tests, folder)
 		require.Empty(t, Compile(cfg).Problems(), folder)
 	}

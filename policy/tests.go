@@ -75,20 +75,6 @@ type TestReport struct {
 	Coverage []FileCoverage `json:"coverage,omitempty"`
 }
 
-// Passed reports whether tests were run and none failed. Skipped ones do not count.
-func (r TestReport) Passed() bool {
-	passed := 0
-	for _, t := range r.Results {
-		switch t.Status {
-		case TestPassed:
-			passed++
-		case TestFailed, TestErrored:
-			return false
-		}
-	}
-	return len(r.Problems) == 0 && passed > 0
-}
-
 // TestOption changes how tests are run.
 type TestOption func(*testRun)
 
