@@ -125,8 +125,8 @@ format:
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint-$(LINT)
-	$(BIN)/golangci-lint-$(LINT) run --build-tags faults $(PACKAGES)
-	cd test && ../$(BIN)/golangci-lint-$(LINT) run --build-tags disable_grpc_modules --config ../.golangci.yaml $(PACKAGES)
+	$(BIN)/golangci-lint-$(LINT) run $(PACKAGES)
+	cd test && ../$(BIN)/golangci-lint-$(LINT) run --config ../.golangci.yaml $(PACKAGES)
 
 $(BIN)/golangci-lint-$(LINT):
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT)

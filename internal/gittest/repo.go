@@ -39,15 +39,27 @@ func NewBareRepo(tb testing.TB) *Repo {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "repo.git")
 	r := &Repo{Dir: dir, tb: tb}
-	run(tb, nil, "git", "init", "--quiet", "--bare", "--initial-branch=main", dir)
-	for _, kv := range [][2]string{
-		{"http.receivepack", "true"}, {"receive.fsckObjects", "true"}, {"gc.auto", "0"},
-		{"receive.autogc", "false"}, {"core.logAllRefUpdates", "true"},
-	} {
-		r.Git("config", kv[0], kv[1])
+	run(tb, nil, "git", "init", "--quiet", "--bare", "--template=", "--initial-branch=main", dir)
+	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600); err != nil {
+		tb.Fatal(err)
 	}
 	return r
 }
+
+// config is that of each repository: a file, since git would start once for each line of it.
+const config = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+	logAllRefUpdates = true
+[http]
+	receivepack = true
+[receive]
+	fsckObjects = true
+	autogc = false
+[gc]
+	auto = 0
+`
 
 // OpenRepo looks at a bare repository that is there already.
 func OpenRepo(tb testing.TB, dir string) *Repo { return &Repo{Dir: dir, tb: tb} }
@@ -196,10 +208,15 @@ func (r *Repo) Commits(n int, nth func(i int) Commit) string {
 	if first.When.IsZero() {
 		before = r.commits()
 	}
-	if first.Parent != "none" {
-		from = r.resolve(orElse(first.Parent, ref))
-	} else if r.resolve(ref) != "" {
-		r.Git("update-ref", "-d", ref)
+	switch tip := r.TipOrNone(branch); first.Parent {
+	case "":
+		from = tip
+	case "none":
+		if tip != "" {
+			r.Git("update-ref", "-d", ref)
+		}
+	default:
+		from = r.resolve(first.Parent)
 	}
 	var in bytes.Buffer
 	for i := range n {
