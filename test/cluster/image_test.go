@@ -75,7 +75,7 @@ func publish(t *testing.T) published {
 	publishing.Lock()
 	defer publishing.Unlock()
 	for _, args := range [][]string{
-		{"image", "IMAGE=" + p.host + "/rampart", "TAG=" + p.version},
+		{"image", "IMAGE=" + p.host + "/rampart", "TAG=" + p.version, "GOFLAGS=" + os.Getenv("GOFLAGS")}, // as the binary that it is compared with
 		{"charts", "CHARTS=oci://" + p.host + "/charts", "HELM=" + program(t, "helm"), "HELMFLAGS=--plain-http"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "make", args...)
