@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +73,13 @@ func (s *spread) Lower(ctx context.Context, on Subject, call rollout.RoutingCall
 	return s.fleet.Lower(ctx, on, call)
 }
 
+// happened are the events so far. Late groups may add to them.
+func (s *spread) happened() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
 func (s *spread) reconciler() *Reconciler {
 	r := s.fleet.reconciler()
 	r.Observer, r.Router, r.Metrics, r.Parallel, r.Now = s, s, nil, 16, time.Now
@@ -110,7 +118,7 @@ func TestHangingNamespaceHoldsNoOtherUp(t *testing.T) {
 			return time.Since(begin)
 		}
 		require.Equal(t, r.Groups.Wait, cycle(), "it is waited for once")
-		require.Equal(t, []string{"lower w002"}, s.events)
+		require.Equal(t, []string{"lower w002"}, s.happened())
 		require.Len(t, s.commits, 1)
 		require.Equal(t, "w000 w002", committed(s.commits[0]))
 		require.Zero(t, cycle(), "and not again")
@@ -141,10 +149,10 @@ func TestLateGroupLowersAtOnce(t *testing.T) {
 		r := s.reconciler()
 		_, err := r.Cycle(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, s.events)
+		require.Empty(t, s.happened())
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		require.Equal(t, []string{"lower w001"}, s.events)
+		require.Equal(t, []string{"lower w001"}, s.happened())
 		_, err = r.Cycle(t.Context())
 		require.NoError(t, err)
 		require.Contains(t, committed(s.commits[1]), "w001", "what it did is recorded")
@@ -277,7 +285,7 @@ func TestHangingNamespaceWithoutTheRepository(t *testing.T) {
 		s.verdicts[s.name(0)], s.verdicts[s.name(1)] = rollback("rollout.canary"), rollback("rollout.canary")
 		_, err = r.Cycle(t.Context())
 		require.ErrorContains(t, err, "away")
-		require.Equal(t, []string{"lower w001"}, s.events)
+		require.Equal(t, []string{"lower w001"}, s.happened())
 		time.Sleep(r.Groups.Time)
 		s.delays["hung"] = 0
 		for range 3 {
@@ -315,9 +323,15 @@ func TestHangingRaiseHoldsNoOtherUp(t *testing.T) {
 		}
 		r := c.reconciler()
 		r.Groups, r.Router = DefaultGroupLimits(), stuckRaise{r.Router, "hung"}
+		var now atomic.Pointer[time.Time] // a late raise looks at it
+		first := c.now
+		now.Store(&first)
+		r.Now = func() time.Time { return *now.Load() }
 		begin := time.Now()
 		for range 4 {
-			c.now = c.now.Add(time.Minute)
+			next := c.now.Add(time.Minute)
+			c.now = next
+			now.Store(&next)
 			c.once(r)
 		}
 		require.Less(t, time.Since(begin), 2*r.Groups.Wait)

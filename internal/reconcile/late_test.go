@@ -92,7 +92,7 @@ func TestObservingTakesNoTimeFromLowering(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(2 * r.Groups.Time)
 		synctest.Wait()
-		require.Equal(t, []string{"lower w001"}, s.events)
+		require.Equal(t, []string{"lower w001"}, s.happened())
 		r.Close()
 	})
 }

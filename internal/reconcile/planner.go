@@ -80,7 +80,11 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	world.Environments = slices.Clone(world.Environments)
 	for i := range world.Environments {
 		env := &world.Environments[i]
-		seen := p.observeIn(ctx, &group{env: *env, snapshots: p.withOrigins(ctx, *env, env.Deployments)})
+		g := &group{env: *env, snapshots: p.withOrigins(ctx, *env, env.Deployments)}
+		if p.JudgeFor != nil {
+			g.judge = p.JudgeFor(*env)
+		}
+		seen := p.observeIn(ctx, g)
 		env.Deployments, _ = p.measure(ctx, seen)
 	}
 	return world, ctx.Err()
@@ -104,7 +108,7 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error
 func (p *Planner) observeIn(ctx context.Context, g *group) []rollout.Snapshot {
 	seen := p.observe(ctx, g, g.snapshots)
 	seen = p.withLost(ctx, g, seen)
-	return p.withPods(ctx, g.env, seen)
+	return p.withPods(ctx, g, seen)
 }
 
 // observe reads Temporal for each snapshot. Those that Temporal has no time for are noted in the group.
@@ -116,7 +120,7 @@ func (p *Planner) observe(ctx context.Context, g *group, snapshots []rollout.Sna
 	if p.SlotPatience > 0 {
 		until = time.Now().Add(p.SlotPatience)
 	}
-	unread := p.JudgeFor != nil && !p.JudgeFor(g.env).LooksAt(rollout.PartWindow)
+	unread := g.judge != nil && !g.judge.LooksAt(rollout.PartWindow)
 	var all errgroup.Group
 	all.SetLimit(max(p.Parallel, 1))
 	for i := range snapshots {

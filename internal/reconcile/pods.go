@@ -16,12 +16,12 @@ const DefaultClusterPatience = 3 * time.Second
 const partCluster = "cluster"
 
 // withPods adds what the cluster says of the snapshots' pods, if the bot reads one. Nobody waits for it but an environment whose policies look at pods.
-func (p *Planner) withPods(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
+func (p *Planner) withPods(ctx context.Context, g *group, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	if p.Cluster == nil || len(snapshots) == 0 {
 		return snapshots
 	}
 	patience := p.ClusterPatience
-	if p.looksAtPods(env) {
+	if g.judge != nil && g.judge.LooksAt(partCluster) {
 		patience = max(patience, DefaultClusterPatience)
 	}
 	asks := make([]rollout.ClusterAsk, len(snapshots))
