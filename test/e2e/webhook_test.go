@@ -97,6 +97,7 @@ func (w *world) installHook(name, url, secret string) {
 		require.Contains(w.t, text, was)
 		text = strings.ReplaceAll(text, was, is)
 	}
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(name), 0o755)) // repositories of tests have no examples of hooks
 	require.NoError(w.t, os.WriteFile(name, []byte(text), 0o755))
 }
 
