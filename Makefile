@@ -76,7 +76,7 @@ test-root:
 	$(TEST) $(TESTFLAGS) -tags faults -timeout 20m $(PACKAGES)
 
 # Packages in which something runs beside something else: the race detector has nothing to find in the others, and computes five times as long.
-# Packages of which only tests run beside each other (t.Parallel) are among the others: they have no variables that those could share.
+# Packages in which only tests run in parallel (t.Parallel) are among the others: they have no variables that tests could share.
 CONCURRENT = $(sort $(dir $(shell git grep -lE '^\s+go [A-Za-z.]+[^ A-Za-z.]|\.Go[^a-z]|^\s+"net/http' -- '*.go' ':!test')))
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(sort $(dir $(shell git ls-files '*.go' ':!test' ':!examples'))))
 

@@ -32,8 +32,8 @@ func forbiddenFamilies() []string {
 	return []string{"net.", "graphql.", "io.jwt.", "crypto.x509.", "providers.", "rego.metadata."}
 }
 
-// capabilities are what policies may use. OPA sorts some hundred builtins to tell them, which takes as long as parsing a module does: all
-// share one value, which nobody changes.
+// capabilities are what policies may use. OPA sorts some hundred builtins to tell them, which takes as long as parsing a
+// module. All callers share one value, and must not change it.
 var capabilities = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion()
 	no, families := forbidden(), forbiddenFamilies()

@@ -111,7 +111,7 @@ func makeRulebook(cfg bookConfig) *rulebook {
 	if len(s.parsed) > 0 {
 		alone := &rulebook{ours: b.ours}
 		b.library = sync.OnceValue(func() *policies {
-			c, _ := compileModules(own, nil) // it compiled with the others, and beside the data, or nobody would ask
+			c, _ := compileModules(own, nil) // its errors are among those of all
 			return alone.prepare(c, documents)
 		})
 	}

@@ -175,7 +175,7 @@ test_error if to_number("x") == 1
 	broken := RunTests(t.Context(), Config{Modules: []Module{policy, {Path: "x_test.rego", Source: "nonsense"}}})
 	require.NotEmpty(t, broken.Problems)
 	require.False(t, passed(broken))
-	require.False(t, passed(RunTests(t.Context(), Config{Modules: []Module{policy}})), "no test is no pass")
+	require.False(t, passed(RunTests(t.Context(), Config{Modules: []Module{policy}})), "a run without tests does not pass")
 }
 
 func TestManyBrokenModules(t *testing.T) {

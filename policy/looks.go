@@ -18,12 +18,12 @@ func (e *Engine) LooksAt(part string) bool {
 // does. The library's own rule about references counts where it is configured, and that about candidates where its phases
 // have the rollback window.
 func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
+	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"), any(string(rollout.PhaseWindow)))
 	c := b.all.compiler
 	if c == nil || c.Failed() {
 		return
 	}
 	b.looks[References] = configured[ruleReferences]
-	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"), any(string(rollout.PhaseWindow)))
 	for pkg := range contract() {
 		others := slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg)))
 		others = slices.DeleteFunc(others, func(r *ast.Rule) bool { return r.Location != nil && b.ours[r.Location.File] })

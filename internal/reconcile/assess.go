@@ -58,7 +58,7 @@ type group struct {
 	// begun is when its work began, and cycle which one began it.
 	begun time.Time
 	cycle int
-	// until is when no other call begins, by the clock of the machine; zero: there is no bound.
+	// until is when the group stops beginning calls, by the clock of the machine. Zero: it does not stop.
 	until time.Time
 	// done is closed at the end of its work. What follows is read after that.
 	done chan struct{}
@@ -85,6 +85,12 @@ func (g *group) members() iter.Seq[steadyKey] {
 			}
 		}
 	}
+}
+
+// postpone leaves a worker deployment that there is no time for to the next cycle, which follows at once.
+func (r *Reconciler) postpone(g *group, d *Decision) {
+	g.wait(d.Snapshot.Deployment)
+	g.report.more(r.Now())
 }
 
 func (g *group) wait(n rollout.Name) {
@@ -254,7 +260,8 @@ func (r *Reconciler) collect(environment string, raises bool) batch {
 		}
 		r.dissolve(g)
 		b.groups = append(b.groups, g)
-		if delete(r.running.slow, key); r.Groups.Wait > 0 && g.took > r.Groups.Wait {
+		delete(r.running.slow, key)
+		if r.Groups.Wait > 0 && g.took > r.Groups.Wait {
 			r.running.slow[key] = true
 		}
 		if g.raises {

@@ -44,9 +44,8 @@ func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision)
 func (r *Reconciler) lowerEach(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	var out []*Decision
 	for _, d := range decisions {
-		if g.over() { // it is decided again in the next cycle
-			g.wait(d.Snapshot.Deployment)
-			g.report.more(r.Now())
+		if g.over() {
+			r.postpone(g, d)
 			continue
 		}
 		err := r.Router.Lower(ctx, SubjectOf(d.Snapshot), *d.Plan.Lower)

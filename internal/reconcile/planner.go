@@ -80,11 +80,7 @@ func (p *Planner) Observe(ctx context.Context) (rollout.World, error) {
 	world.Environments = slices.Clone(world.Environments)
 	for i := range world.Environments {
 		env := &world.Environments[i]
-		g := &group{env: *env, snapshots: p.withOrigins(ctx, *env, env.Deployments)}
-		if p.JudgeFor != nil {
-			g.judge = p.JudgeFor(*env)
-		}
-		seen := p.observeIn(ctx, g)
+		seen := p.observeIn(ctx, p.whole(ctx, *env))
 		env.Deployments, _ = p.measure(ctx, seen)
 	}
 	return world, ctx.Err()
@@ -98,10 +94,18 @@ func (p *Planner) Plan(ctx context.Context) (rollout.World, [][]*Decision, error
 	}
 	out := make([][]*Decision, len(world.Environments))
 	for i, env := range world.Environments {
-		g := &group{env: env, judge: p.JudgeFor(env), snapshots: p.withOrigins(ctx, env, env.Deployments)}
-		out[i] = p.decide(ctx, g, func(decisions []*Decision) []*Decision { return decisions })
+		out[i] = p.decide(ctx, p.whole(ctx, env), func(decisions []*Decision) []*Decision { return decisions })
 	}
 	return world, out, ctx.Err()
+}
+
+// whole is all of an environment as one group. It has no policies where the planner has none, and only observes.
+func (p *Planner) whole(ctx context.Context, env rollout.EnvironmentWorld) *group {
+	g := &group{env: env, snapshots: p.withOrigins(ctx, env, env.Deployments)}
+	if p.JudgeFor != nil {
+		g.judge = p.JudgeFor(env)
+	}
+	return g
 }
 
 // observeIn observes a group's worker deployments, with what history and the cluster say of them.

@@ -58,9 +58,8 @@ func (r *Reconciler) raising(ctx context.Context, env rollout.EnvironmentWorld, 
 // carryOut starts what a decision starts, and moves its traffic up. It reports whether any of that was done.
 func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done bool) {
 	failed, report := false, &g.report
-	if g.over() || ctx.Err() != nil { // it is decided again in the next cycle
-		g.wait(d.Snapshot.Deployment)
-		report.more(r.Now())
+	if g.over() || ctx.Err() != nil {
+		r.postpone(g, d)
 		return false
 	}
 	for _, g := range d.Plan.Gates {
@@ -72,10 +71,8 @@ func (r *Reconciler) carryOut(ctx context.Context, g *group, d *Decision) (done 
 		}
 	}
 	if d.Plan.Raise != nil && r.tooOld(d) {
-		// It is decided again in the next cycle, on facts of then.
 		r.Log.InfoContext(ctx, "not raised on old facts", "deployment", d.Plan.Deployment.String())
-		report.more(r.Now())
-		g.wait(d.Snapshot.Deployment)
+		r.postpone(g, d)
 		return done
 	}
 	if d.Plan.Raise != nil {
