@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -60,15 +59,38 @@ type group struct {
 	cycle int
 	// until is when the group stops beginning calls, by the clock of the machine. Zero: it does not stop.
 	until time.Time
+	// mu guards late, and that done is closed.
+	mu sync.Mutex
+	// late says that its cycle did not wait for it.
+	late bool
 	// done is closed at the end of its work. What follows is read after that.
 	done chan struct{}
-	// late says that its cycle did not wait for it.
-	late      atomic.Bool
 	took      time.Duration
 	decisions []*Decision
 	// waiting are the worker deployments that it had no time for.
 	waiting map[rollout.Name]bool
 	report  Report
+}
+
+// finish ends the work of a group, and reports whether its cycle did not wait for that.
+func (g *group) finish() (late bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.done)
+	return g.late
+}
+
+// leave reports whether a group is still at work, and is late from now on.
+func (g *group) leave() (late bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.done:
+		return false
+	default:
+		g.late = true
+		return true
+	}
 }
 
 // members are the worker deployments in it.
@@ -237,8 +259,7 @@ func (r *Reconciler) work(ctx context.Context, g *group) {
 		}
 	}
 	g.took = time.Since(g.begun)
-	close(g.done)
-	if g.late.Load() && r.Groups.Done != nil {
+	if g.finish() && r.Groups.Done != nil {
 		r.Groups.Done()
 	}
 }
@@ -251,10 +272,7 @@ func (r *Reconciler) collect(environment string, raises bool) batch {
 		if key.environment != environment || raises && !g.raises {
 			continue
 		}
-		g.late.Store(true)
-		select {
-		case <-g.done:
-		default:
+		if g.leave() {
 			r.running.slow[key] = true
 			continue
 		}
