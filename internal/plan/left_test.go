@@ -54,6 +54,7 @@ func TestLeftBehind(t *testing.T) {
 		"polls, deleted soon":       {all(downFor(10*time.Minute), sunset(time.Minute, 5*time.Minute)), true},
 		"its workers stopped":       {all(long, noPollers("v1")), false},
 		"they stopped lately":       {all(long, lately), false},
+		"reported, then stopped":    {all(long, noPollers("v1"), reported), false},
 		"Temporal does not know it": {all(long, unlisted("v1"), counted("v1", 0), reported), false},
 		"since nobody knows when":   {all(long, func(g *given) { g.version("v1").RetiredAt = v1alpha1.Time{} }), false},
 		"guarded again":             {all(long, func(g *given) { g.version("v1").Guard = v1alpha1.GuardOn }), false},
@@ -122,6 +123,13 @@ func TestAskLeftBehind(t *testing.T) {
 	later := decide(t, of(downFor(2*time.Hour)), allowed)
 	require.True(t, later.Settled, "what is left behind is looked at in its turn")
 	require.Equal(t, noon.Add(21*time.Hour), later.NextDue)
+}
+
+// A question says whether it is the second one in a cycle, which is not answered from what the first one read.
+func TestAskTwice(t *testing.T) {
+	s := of(downFor(time.Hour))
+	require.False(t, Ask(s).Second)
+	require.True(t, Ask(twice(s)).Second)
 }
 
 // A record remembers the last versions that were removed, until they are made again.

@@ -64,7 +64,7 @@ type group struct {
 	// late says that its cycle did not wait for it.
 	late bool
 	// done is closed at the end of its work. What follows is read after that.
-	done chan struct{}
+	done      chan struct{}
 	took      time.Duration
 	decisions []*Decision
 	// waiting are the worker deployments that it had no time for.
