@@ -12,9 +12,11 @@ import (
 
 // A task queue that the current version serves and the target does not would be left behind by a raise: its tasks go to workers without a
 // version, or to none. An idle one may be left behind, which is the server's own rule. One in use waits for the target's workers until the
-// deadline for progress, and then for a person's approval, which names it.
+// deadline for progress, and then for a person's approval, which names it. So does an idle queue of workflows while the target serves none
+// at all: its worker may just have registered its activities first.
 
-// leftBehind are the task queues of the current version that a version does not serve: those that are known to be idle, and the others.
+// leftBehind are the task queues of the current version that a version does not serve: those that are known to be idle and may be left
+// behind, and the others.
 func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.RecordedQueue) {
 	current, o := obs.Version(obs.Routing.Current), obs.Version(id)
 	if current == nil || o == nil || current.BuildID == id {
@@ -25,7 +27,8 @@ func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.Reco
 			continue
 		}
 		named := v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}
-		if q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 {
+		maybeNotYet := q.Type == rollout.QueueWorkflow && !slices.ContainsFunc(o.Queues, ofWorkflows)
+		if q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 && !maybeNotYet {
 			idle = append(idle, named)
 		} else {
 			used = append(used, named)
@@ -33,6 +36,8 @@ func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.Reco
 	}
 	return idle, used
 }
+
+func ofWorkflows(q rollout.TaskQueue) bool { return q.Type == rollout.QueueWorkflow }
 
 // queuesLeft waits while the target does not serve a task queue of the current version that may be in use.
 func queuesLeft(v *view) (outcome, bool) {

@@ -118,6 +118,39 @@ func TestQueueLeftBehind(t *testing.T) {
 	require.Nil(t, decide(t, scope, allowed).Raise)
 }
 
+// A worker may register its activities first. Until a version serves workflows, an idle queue of workflows is not left behind.
+func TestActivitiesComeFirst(t *testing.T) {
+	activities := func(tag string) change {
+		return func(g *given) { g.listed(tag).Queues[0].Type = rollout.QueueActivity }
+	}
+	alsoAnother := func(g *given) { g.listed("v2").Queues = append(g.listed("v2").Queues, polled("refunds")) }
+	whole := func(g *given) { g.rec.Proposal.To = 100 }
+	for name, c := range map[string]struct {
+		given  change
+		reason rollout.Reason
+		raised bool
+	}{
+		"activities alone":           {activities("v2"), rollout.WaitingForPollers, false},
+		"activities alone, and late": {all(activities("v2"), late()), rollout.AwaitingApproval, false},
+		"approved": {all(activities("v2"), late(), names(true, v1alpha1.RecordedQueue{Name: "orders", Type: v1alpha1.WorkflowQueue}), whole),
+			rollout.WaitingForPromotion, true},
+		"workflows on another queue":          {all(activities("v2"), alsoAnother), rollout.WaitingForPromotion, true},
+		"the current one has no workflows":    {all(activities("v1"), activities("v2"), alsoServes(idleQueue)), rollout.WaitingForPromotion, true},
+		"workflows, and no activities so far": {alsoServes(idleQueue), rollout.WaitingForPromotion, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			idle := func(g *given) { g.listed("v1").Queues[0].Backlog = idleQueue }
+			s := of(candidate(), strategy(v1alpha1.AllAtOnce), idle, c.given)
+			p := decide(t, s, allowed)
+			require.Empty(t, oracle.Forbidden(s, p))
+			require.Empty(t, Never(s, p))
+			ready := condition(p.Status, v1alpha1.ConditionReady)
+			require.Equal(t, string(c.reason), ready.Reason, ready.Message)
+			require.Equal(t, c.raised, p.Raise != nil)
+		})
+	}
+}
+
 // The whole way: the current version's second task queue is in use, and a person approves once.
 func TestQueueLeftBehindOnceApproved(t *testing.T) {
 	w := newWorld(t)

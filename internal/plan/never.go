@@ -272,7 +272,8 @@ func (n *never) served(id string) {
 	}
 }
 
-// leaves: no raise leaves a task queue of the current version behind that may be in use, unless a person approved that by its name.
+// leaves: no raise leaves a task queue of the current version behind that may be in use, nor its workflows to a version that serves no
+// queue of workflows, unless a person approved that by its name.
 func (n *never) leaves(c rollout.RoutingCall, id string) {
 	obs := &n.s.Observation
 	current, v := obs.Version(obs.Routing.Current), obs.Version(id)
@@ -289,7 +290,8 @@ func (n *never) leaves(c rollout.RoutingCall, id string) {
 	for _, q := range current.Queues {
 		queue := v1alpha1.RecordedQueue{Name: q.Name, Type: v1alpha1.QueueType(q.Type)}
 		served := slices.ContainsFunc(v.Queues, func(own rollout.TaskQueue) bool { return own.Name == q.Name && own.Type == q.Type })
-		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0
+		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 &&
+			(q.Type != rollout.QueueWorkflow || slices.ContainsFunc(v.Queues, ofWorkflows))
 		if !served && !idle && !(slices.Contains(named, queue) && slices.Contains(c.LeavesBehind, queue)) {
 			n.add("traffic would be raised to %s, which does not serve %s, and nobody approved that", id, queue)
 		}
