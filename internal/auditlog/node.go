@@ -9,6 +9,7 @@ import (
 
 // node is a JSON value that is never changed: an object with its members sorted by key, or the text of any other value.
 type node struct {
+	// text of an object is nil, unless it was read in the form in which it is written.
 	text    []byte
 	members []member
 	object  bool
@@ -47,12 +48,15 @@ func parseNode(data []byte) (*node, error) {
 type parser struct {
 	data []byte
 	at   int
+	// other counts what is not in the form in which nodes are written: white space, and objects that are not sorted.
+	other int
 }
 
 // next skips white space, and gives the byte that follows.
 func (p *parser) next() byte {
 	for p.data[p.at] == ' ' || p.data[p.at] == '\t' || p.data[p.at] == '\n' || p.data[p.at] == '\r' {
 		p.at++
+		p.other++
 	}
 	return p.data[p.at]
 }
@@ -63,16 +67,16 @@ func (p *parser) value() *node {
 		p.skip()
 		return &node{text: p.data[start:p.at:p.at]}
 	}
-	n := &node{object: true}
+	n, start, other := &node{object: true}, p.at, p.other
 	p.at++
 	for p.next() != '}' {
 		if p.data[p.at] == ',' {
 			p.at++
 			p.next()
 		}
-		start := p.at
+		from := p.at
 		p.skip()
-		key := p.data[start:p.at:p.at]
+		key := p.data[from:p.at:p.at]
 		p.next()
 		p.at++ // the colon
 		n.members = append(n.members, member{key, p.value()})
@@ -80,6 +84,10 @@ func (p *parser) value() *node {
 	p.at++
 	if !slices.IsSortedFunc(n.members, compareKeys) {
 		slices.SortStableFunc(n.members, compareKeys)
+		p.other++
+	}
+	if p.other == other {
+		n.text = p.data[start:p.at:p.at]
 	}
 	return n
 }
@@ -119,7 +127,7 @@ func (p *parser) skip() {
 
 // appendJSON adds the value as JSON without spaces where it was read without.
 func (n *node) appendJSON(b []byte) []byte {
-	if !n.object {
+	if n.text != nil || !n.object {
 		return append(b, n.text...)
 	}
 	b = append(b, '{')

@@ -74,27 +74,20 @@ func foreign(ref string, err error) error {
 // where a ref holds something else, those of the archive. An error is the last thing that is given.
 func Read(ctx context.Context, archive Archive, ref string, q Query) iter.Seq2[Decision, error] {
 	return func(yield func(Decision, error) bool) {
-		seen, restored := map[string]bool{}, restorer{}
-		for records, err := range ahead(ctx, reader{archive, ref, q}) {
-			if err != nil {
-				yield(Decision{}, err)
-				return
-			}
-			if q.NewestFirst {
-				slices.Reverse(records)
-			}
-			for _, r := range records {
-				if !q.Wants(r.at) || q.LatestOnly && seen[r.about] {
+		seen := map[string]bool{}
+		for p := range ahead(ctx, reader{archive, ref, q}) {
+			for i, d := range p.decisions {
+				if q.LatestOnly && seen[p.about[i]] {
 					continue
 				}
-				seen[r.about] = q.LatestOnly
-				d, err := restored.decision(r)
-				if err != nil {
-					err = foreign(ref, err)
-				}
-				if !yield(d, err) || err != nil {
+				seen[p.about[i]] = q.LatestOnly
+				if !yield(d, nil) {
 					return
 				}
+			}
+			if p.err != nil {
+				yield(Decision{}, p.err)
+				return
 			}
 		}
 	}
@@ -111,6 +104,51 @@ type reader struct {
 type file struct {
 	ref, name string
 	data      []byte
+}
+
+// part is some of a segment's decisions, and what each is about.
+type part struct {
+	about     []string
+	decisions []Decision
+	// err is the last thing that is given.
+	err error
+}
+
+// maxPart is how many decisions a part has.
+const maxPart = 256
+
+// parts gives the decisions of a segment that a query asks for.
+func (f file) parts(q Query, give func(part) bool) {
+	records, err := f.unpack(q.Deployment)
+	if err != nil {
+		give(part{err: err})
+		return
+	}
+	if q.NewestFirst {
+		slices.Reverse(records)
+	}
+	var next part
+	var restored restorer
+	seen := map[string]bool{}
+	for _, r := range records {
+		if !q.Wants(r.at) || q.LatestOnly && seen[r.about] {
+			continue
+		}
+		seen[r.about] = q.LatestOnly
+		d, err := restored.decision(r)
+		if err != nil {
+			next.err = foreign(f.ref, fmt.Errorf("read segment %s: %w", f.name, err))
+			break
+		}
+		next.about, next.decisions = append(next.about, r.about), append(next.decisions, d)
+		if len(next.decisions) == maxPart {
+			if !give(next) {
+				return
+			}
+			next = part{}
+		}
+	}
+	give(next)
 }
 
 // unpack reads the records of a segment.
@@ -215,48 +253,53 @@ func segmentsOf(f gitops.Folder) ([]segmentName, error) {
 	return out, nil
 }
 
-// unpacked are the records of a segment.
-type unpacked struct {
-	records []record
-	err     error
-}
-
-// ahead unpacks as many segments at once as there are processors, and gives them in order. Nothing runs when it
-// returns.
-func ahead(ctx context.Context, r reader) iter.Seq2[[]record, error] {
-	return func(yield func([]record, error) bool) {
+// ahead reads as many segments at once as there are processors, and gives their decisions in order. Nothing runs when it returns.
+func ahead(ctx context.Context, r reader) iter.Seq[part] {
+	return func(yield func(part) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var all sync.WaitGroup
 		defer all.Wait()
 		defer cancel()
-		queue := make(chan chan unpacked, runtime.GOMAXPROCS(0))
+		queue := make(chan chan part, runtime.GOMAXPROCS(0))
 		all.Go(func() {
 			defer close(queue)
 			for f, err := range r.files(ctx) {
-				done := make(chan unpacked, 1)
+				parts := make(chan part, 1)
 				select {
-				case queue <- done:
+				case queue <- parts:
 				case <-ctx.Done():
 					return
 				}
 				if err != nil {
-					done <- unpacked{err: err}
+					parts <- part{err: err}
+					close(parts)
 					return
 				}
 				all.Go(func() {
-					records, err := f.unpack(r.query.Deployment)
-					done <- unpacked{records, err}
+					defer close(parts)
+					f.parts(r.query, func(p part) bool {
+						select {
+						case parts <- p:
+							return true
+						case <-ctx.Done():
+							return false
+						}
+					})
 				})
 			}
 		})
-		for done := range queue {
-			u := <-done
-			if !yield(u.records, u.err) || u.err != nil {
-				return
+		for parts := range queue {
+			for p := range parts {
+				if !yield(p) || p.err != nil {
+					return
+				}
+			}
+			if ctx.Err() != nil { // this segment may have ended early
+				break
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(nil, context.Cause(ctx))
+			yield(part{err: context.Cause(ctx)})
 		}
 	}
 }
