@@ -23,30 +23,14 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 	return v1alpha1.DesiredRouting{Current: decided.Current, Ramping: &v1alpha1.DesiredRamp{BuildID: p.BuildID, Percentage: p.To}}
 }
 
-// merge reports whether the edit of the desired routing is the proposal: it was merged.
-func (v *view) merge() bool {
-	p, d, asked := v.rec.Proposal, v.rec.Decided, v.rec.Desired.TemplateHash
-	if p != nil && p.Kind == v1alpha1.ProposeUpdate {
-		return v.readable() && d != nil && !v.edited && asked == p.TemplateHash
-	}
-	return v.edited && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) && (asked == "" || asked == p.TemplateHash)
-}
-
-// overtaken reports whether the edit of the desired routing is a proposal of another template than the spec asks for: whatever it says is about
-// a version that is not meant any more.
-func (v *view) overtaken() bool {
-	asked := v.rec.Desired.TemplateHash
-	return v.edited && asked != "" && v.target != nil && asked != v.target.TemplateHash
-}
-
 // approval is who approved the proposal, and why; "" if nobody did, or if it does not count.
 func (v *view) approval() (by, reason string) {
 	switch p := v.rec.Proposal; {
-	case p == nil || p.Withdrawn && !v.merged, v.vet() != vetCounts:
+	case p == nil || p.Withdrawn && v.edit != editMerged, v.vet() != vetCounts:
 		return "", ""
-	case v.merged && p.PullRequest != "":
+	case v.edit == editMerged && p.PullRequest != "":
 		return "a merge", p.PullRequest
-	case v.merged:
+	case v.edit == editMerged:
 		return "a merge", "the proposal's branch"
 	case p.Approved != nil:
 		return p.Approved.By, p.Approved.Reason
@@ -73,11 +57,11 @@ func (v *view) approves(a rollout.Action) bool {
 // committed reports whether a raise is written down as decided, and was not carried out: the bot died in between, or Temporal refused.
 func (v *view) committed(a rollout.Action) bool {
 	rec, was := v.rec, v.rec.Target
-	if rec.Basis == nil || rec.Decided == nil || was == nil || v.edited || v.merged || v.newSpec() || was.Attempt != v.target.Attempt {
+	if !v.unmoved() || rec.Decided == nil || was == nil || v.edit == editOpen || v.edit == editMerged || v.newSpec() || was.Attempt != v.target.Attempt {
 		return false
 	}
 	asked := desiredConfig(proposed(v1alpha1.RecordedProposal{BuildID: a.BuildID, To: a.To}, desiredOf(v.actual)))
-	return !v.actual.SameTraffic(asked) && basisConfig(*rec.Basis).Same(v.actual) && desiredConfig(*rec.Decided).SameTraffic(asked)
+	return !v.actual.SameTraffic(asked) && desiredConfig(*rec.Decided).SameTraffic(asked)
 }
 
 // rolloutApproved is the approval of the whole rollout, if one approval covers that; nil: there is none.
@@ -212,7 +196,7 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 			p.Refused = refused
 			r.lines = append(r.lines, fmt.Sprintf("the approval by %s does not count: %s", refused.By, refused.Reason))
 		}
-		if !r.merged { // what was merged is over, and proposed anew
+		if r.edit != editMerged { // what was merged is over, and proposed anew
 			p.Since, p.PullRequest = r.rec.Proposal.Since, r.rec.Proposal.PullRequest
 		}
 	}

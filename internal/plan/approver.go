@@ -26,7 +26,7 @@ const (
 // claimed reports whether the record has an approval of what it proposes, whoever gave it.
 func (v *view) claimed() bool {
 	p := v.rec.Proposal
-	return p != nil && !p.Withdrawn && (v.merged || p.Approved != nil)
+	return p != nil && !p.Withdrawn && (v.edit == editMerged || p.Approved != nil)
 }
 
 // vet says whether an approval counts.

@@ -27,7 +27,7 @@ func baseline(v *view) (outcome, bool) {
 	problems := v.obs.Stuck.Problems
 	switch {
 	case v.targetShare() > 0: // also where it is current: "reset-ramp" comes before and takes back what others have
-	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && !v.edited:
+	case v.spec.Spec.Rollout.Strategy == v1alpha1.Manual && v.edit != editOpen:
 	case v.actual.Current == "" && !v.actual.HasRamp && v.unversioned(v.target.BuildID).answer == rollout.No:
 	case problems.Known || problems.Unsupported || v.stuckBefore(v.target.BuildID) != nil:
 	case problems.Reason == "": // the version came after the question was put together: the next cycle asks

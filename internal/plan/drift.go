@@ -12,7 +12,7 @@ import (
 // routingDrift compares the routing as it is with the desired one and the basis of the last decision: what is neither
 // was moved by somebody else. Nil: no drift. A routing.yaml that a person edited is no drift.
 func (v *view) routingDrift() *rollout.Drift {
-	if v.rec.Basis == nil || v.edited || v.lost() != "" || v.actual.SameTraffic(v.desired) || basisConfig(*v.rec.Basis).Same(v.actual) {
+	if v.rec.Basis == nil || v.edit == editOpen || v.lost() != "" || v.actual.SameTraffic(v.desired) || v.unmoved() {
 		return nil
 	}
 	d := &rollout.Drift{
@@ -122,7 +122,7 @@ func (v *view) wantedBack() string {
 	case v.target == nil:
 	case v.turnedBack():
 		return v.predecessor()
-	case v.edited && v.direction(v.actual, v.desired) == rollout.DriftLower:
+	case v.edit == editOpen && v.direction(v.actual, v.desired) == rollout.DriftLower:
 		if v.desired.Current != v.actual.Current {
 			return v.desired.Current
 		}

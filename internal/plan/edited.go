@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -10,18 +11,53 @@ import (
 // Downward it is applied at once. Upward it is a wish, which waits for the target's workers and is judged like any raise. What
 // is neither is refused: routing.yaml is put back.
 
+// edit is what the desired routing in Git says, compared with what the bot wrote there last.
+type edit string
+
+const (
+	// editNone: what the bot wrote. It also stands for what cannot be compared.
+	editNone edit = ""
+	// editOpen: a person changed it, and was not answered yet.
+	editOpen edit = "open"
+	// editMerged: the bot's proposal was merged. That approves it, and asks for nothing else.
+	editMerged edit = "merged"
+	// editOutdated: a proposal for another template than the spec has was merged. It is put back.
+	editOutdated edit = "outdated"
+)
+
+// findEdit compares the desired routing with what the bot wrote last, and with what it proposed.
+func (v *view) findEdit() edit {
+	p, d, asked := v.rec.Proposal, v.rec.Decided, v.rec.Desired.TemplateHash
+	if v.rec.Basis == nil || d == nil || !v.readable() {
+		return editNone
+	}
+	changed := !desiredConfig(*d).SameTraffic(v.desired)
+	update := p != nil && p.Kind == v1alpha1.ProposeUpdate // which leaves traffic as it is, and changes the template
+	switch {
+	case update && !changed && asked == p.TemplateHash:
+		return editMerged
+	case !changed:
+		return editNone
+	case !update && p != nil && desiredConfig(proposed(*p, *d)).SameTraffic(v.desired) && (asked == "" || asked == p.TemplateHash):
+		return editMerged
+	case asked != "" && v.target != nil && asked != v.target.TemplateHash:
+		return editOutdated
+	}
+	return editOpen
+}
+
 func (v *view) editReason() string { return "routing.yaml was edited: " + describe(v.desired) }
 
 // editedDone answers an edit that is what Temporal has: it was applied, or somebody made it there.
 func editedDone(v *view) (outcome, bool) {
-	if !v.edited || v.lost() != "" || !v.desired.SameTraffic(v.actual) {
+	if v.edit != editOpen || v.lost() != "" || !v.desired.SameTraffic(v.actual) {
 		return outcome{}, false
 	}
 	return stalled(rollout.ManualHold, "%s", v.editReason()), true
 }
 
 func editedDown(v *view) (outcome, bool) {
-	if !v.edited || v.direction(v.actual, v.desired) != rollout.DriftLower {
+	if v.edit != editOpen || v.direction(v.actual, v.desired) != rollout.DriftLower {
 		return outcome{}, false
 	}
 	a, ok := v.lowering(v.desired, v.editReason())
@@ -37,7 +73,7 @@ func editedDown(v *view) (outcome, bool) {
 }
 
 func editedRefused(v *view) (outcome, bool) {
-	if !v.edited || v.lost() != "" {
+	if v.edit != editOpen || v.lost() != "" {
 		return outcome{}, false
 	}
 	why := "that is neither less traffic nor more for it"
@@ -62,7 +98,7 @@ func (v *view) wish() bool {
 
 // editedUp takes an upward edit of routing.yaml as a wish: it is judged like any ramp, one step at most.
 func editedUp(v *view) (outcome, bool) {
-	if !v.edited {
+	if v.edit != editOpen {
 		return outcome{}, false
 	}
 	if g := v.pointGate(); g != nil {
@@ -95,7 +131,7 @@ func editedUp(v *view) (outcome, bool) {
 // answered reports whether this plan settles an edit: what was asked for is done or refused. Until then it waits in Git, also while
 // there is no routing that it could be about.
 func (r *resolver) answered() bool {
-	if !r.edited || r.foreign() || r.lost() != "" {
+	if r.edit != editOpen || r.foreign() || r.lost() != "" {
 		return false
 	}
 	if r.unusable != nil {

@@ -42,7 +42,7 @@ func (v *view) movedBack() bool {
 
 func held(v *view) (outcome, bool) {
 	h := v.hold()
-	if h == nil || v.edited { // an edit after a hold is a newer wish
+	if h == nil || v.edit == editOpen { // an edit after a hold is a newer wish
 		return outcome{}, false
 	}
 	message := fmt.Sprintf("held by %s: %s", h.By, h.Reason)

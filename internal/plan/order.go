@@ -147,7 +147,7 @@ func (v *view) seenCurrent() string {
 func (v *view) handRollback() string {
 	n := len(v.promotions)
 	if n < 2 || n <= len(v.rec.Promotions) || v.promotions[n-1].BuildID != v.actual.Current ||
-		v.promotions[n-2].LeftBy != v1alpha1.LeftByRollback || v.rec.Basis == nil || v.edited || v.takenBack() {
+		v.promotions[n-2].LeftBy != v1alpha1.LeftByRollback || v.rec.Basis == nil || v.edit == editOpen || v.takenBack() {
 		return ""
 	}
 	return v.promotions[n-2].BuildID

@@ -134,23 +134,23 @@ func (r *resolver) nextStuckBefore() *int64 {
 // is or an unanswered drift, or if it is not known whether it still may be; else what is.
 func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	switch {
-	case r.outdated:
+	case r.edit == editOutdated:
 		r.lines = append(r.lines, "what was merged proposes "+describe(desiredConfig(r.rec.Desired))+" for another template than the spec has: routing.yaml is put back")
 		next.Desired = *r.rec.Decided
-	case r.merged && !r.undecided(): // what was merged is what is asked for, and no wish beside the rows
+	case r.edit == editMerged && !r.undecided(): // what was merged is what is asked for, and no wish beside the rows
 		next.Desired = *r.rec.Decided
 	}
 	move := r.move()
 	wish := move != nil && r.p.Row == "edited-up" && move.Raises()
 	switch {
-	case !r.readable(), r.foreign() && next.Basis != nil, r.merged && r.undecided():
+	case !r.readable(), r.foreign() && next.Basis != nil, r.edit == editMerged && r.undecided():
 		return
 	case move != nil && (move.Raises() || r.actual.HasRamp || move.Kind == rollout.Rollback):
 		to := r.after(*move)
-		if next.Basis == nil || !desiredConfig(next.Desired).SameTraffic(to) || !basisConfig(*next.Basis).Same(r.actual) {
+		if !r.unmoved() || !desiredConfig(next.Desired).SameTraffic(to) {
 			next.Desired, next.Basis = desiredOf(to), basisOf(r.actual)
 		}
-	case r.retire == nil && (r.edited && !r.answered() || r.routingDrift() != nil && !r.adopt):
+	case r.retire == nil && (r.edit == editOpen && !r.answered() || r.routingDrift() != nil && !r.adopt):
 		return
 	case r.retire == nil && r.lost() != "":
 		return
@@ -169,7 +169,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 
 // unfinished reports whether what is desired was decided on the routing as it is, and may be not carried out yet.
 func (v *view) unfinished() bool {
-	return v.rec.Basis != nil && !v.edited && basisConfig(*v.rec.Basis).Same(v.actual)
+	return v.edit != editOpen && v.unmoved()
 }
 
 // after is the routing once a move was made.

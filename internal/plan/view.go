@@ -29,12 +29,8 @@ type view struct {
 	promotions []v1alpha1.Promotion
 	// candidate judges the version that has new traffic; nil: none is judged. Propose makes it, once for all rows.
 	candidate *rollout.Canary
-	// edited says that a person changed the desired routing in Git, and was not answered yet.
-	edited bool
-	// merged says that the edit is the proposal that was merged, and no other wish of a person.
-	merged bool
-	// outdated says that the edit is a proposal of an earlier template that was merged late, and nobody's wish.
-	outdated bool
+	// edit is what became of the desired routing in Git since the bot wrote it.
+	edit edit
 	// retire is the wish that the worker deployment ends, nil for none.
 	retire *v1alpha1.Retire
 }
@@ -61,19 +57,17 @@ func newView(s *rollout.Snapshot) *view {
 	}
 	if v.rec.Basis != nil {
 		v.desired = desiredConfig(v.rec.Desired)
-		d := v.rec.Decided
-		v.edited = v.readable() && d != nil && !desiredConfig(*d).SameTraffic(v.desired)
-		if v.merge() {
-			v.edited, v.merged, v.desired = false, true, desiredConfig(*d)
-		}
 	}
 	v.promotions = v.seenPromotions()
 	v.target = v.findTarget()
-	if v.overtaken() {
-		v.edited, v.outdated, v.desired = false, true, desiredConfig(*v.rec.Decided)
+	if v.edit = v.findEdit(); v.edit == editMerged || v.edit == editOutdated {
+		v.desired = desiredConfig(*v.rec.Decided)
 	}
 	return v
 }
+
+// unmoved reports whether the routing is the one on which the bot decided last: nothing set it since, to the same traffic either.
+func (v *view) unmoved() bool { return v.rec.Basis != nil && basisConfig(*v.rec.Basis).Same(v.actual) }
 
 // startsAnew reports whether a record that has no versions is about another Temporal namespace, or server, than the spec in Git is now: then
 // nothing was left behind there, and nothing that it says of builds and the routing is about this one.
