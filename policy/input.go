@@ -109,7 +109,7 @@ func (d *Document) see(s *rollout.Snapshot, p *rollout.Proposal) error {
 		{"facts", facts}, {"canary", canaryOf(s, p)}, {"gate", gateOf(s)}, {"plan", planOf(p)}, {"limits", limitsOf(s.Limits)},
 	}
 	if s.Cluster != nil {
-		d.world = append(d.world, field{keyCluster, clusterOf(s.Cluster)})
+		d.world = append(d.world, field{rollout.PartCluster, clusterOf(s.Cluster)})
 	}
 	if beside := startingBeside(s, p); beside != nil {
 		d.world = append(d.world, field{"rollouts", beside})

@@ -8,9 +8,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// keyCluster is the part of the input with what the environment's cluster says.
-const keyCluster = "cluster"
-
 // clusterOf are the pods of the versions, by build ID. What is not known has no versions, so that no comparison with it is true.
 func clusterOf(c *rollout.Cluster) ast.Value {
 	o := newObject()

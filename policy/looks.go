@@ -33,8 +33,8 @@ func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 			}
 		}
 	}
-	b.looks[keyCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(contract())), func(pkg string) bool {
-		return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool { return ruleLooksAt(r, keyCluster) })
+	b.looks[rollout.PartCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(contract())), func(pkg string) bool {
+		return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool { return ruleLooksAt(r, rollout.PartCluster) })
 	})
 }
 

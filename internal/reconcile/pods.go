@@ -12,16 +12,13 @@ import (
 // DefaultClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, where policies look at pods.
 const DefaultClusterPatience = 3 * time.Second
 
-// partCluster is the part of the input of policies that the cluster is asked for.
-const partCluster = "cluster"
-
 // withPods adds what the cluster says of the snapshots' pods, if the bot reads one. Nobody waits for it but an environment whose policies look at pods.
 func (p *Planner) withPods(ctx context.Context, g *group, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	if p.Cluster == nil || len(snapshots) == 0 {
 		return snapshots
 	}
 	patience := p.ClusterPatience
-	if g.judge != nil && g.judge.LooksAt(partCluster) {
+	if g.judge != nil && g.judge.LooksAt(rollout.PartCluster) {
 		patience = max(patience, DefaultClusterPatience)
 	}
 	asks := make([]rollout.ClusterAsk, len(snapshots))
@@ -37,7 +34,7 @@ func (p *Planner) withPods(ctx context.Context, g *group, snapshots []rollout.Sn
 
 // looksAtPods reports whether policies of an environment may look at pods.
 func (p *Planner) looksAtPods(env rollout.EnvironmentWorld) bool {
-	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).LooksAt(partCluster)
+	return p.Cluster != nil && p.JudgeFor != nil && p.JudgeFor(env).LooksAt(rollout.PartCluster)
 }
 
 // seenPods is what was asked of the cluster for a decision, and the answer.

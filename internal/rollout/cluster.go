@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// PartCluster is the part of the input of policies with what the environment's cluster says.
+const PartCluster = "cluster"
+
 // Cluster is what a Kubernetes cluster says of the pods of a worker deployment's versions.
 type Cluster struct {
 	// At is when it was so, on our own clock; zero: it is not known.
