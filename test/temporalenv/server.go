@@ -151,6 +151,9 @@ func settings(opts Options) *dynamicconfig.MemoryClient {
 	// One partition of each task queue is enough for a handful of workers.
 	c.OverrideSetting(dynamicconfig.MatchingNumTaskqueueReadPartitions, 1)
 	c.OverrideSetting(dynamicconfig.MatchingNumTaskqueueWritePartitions, 1)
+	// A task queue of activities hears of a new routing by such a poll. Where it misses one, the server's propagation, and with it the look
+	// at a draining version, waits for the end of the poll: five minutes by default.
+	c.OverrideSetting(dynamicconfig.MatchingGetUserDataLongPollTimeout, 20*time.Second)
 	// What temporaltest itself sets; giving it a client of ours replaces it.
 	c.OverrideSetting(dynamicconfig.ForceSearchAttributesCacheRefreshOnRead, true)
 	// A namespace is usable once every service has read it.
