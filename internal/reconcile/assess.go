@@ -22,7 +22,7 @@ type GroupLimits struct {
 	// Time bounds observing for one group, then lowering, then deleting, then raising: after it no other call begins. One that
 	// began ends by its own time limit, so that what became of it is known. Zero: no bound.
 	Time time.Duration
-	// Done is called when a group is done that its cycle did not wait for; nil: nobody is told.
+	// Done is called when a group is done that its cycle did not wait for; nil: no call is made.
 	Done func()
 }
 
@@ -160,9 +160,14 @@ func (r *Reconciler) assess(ctx context.Context, tip reading, groups []*group) i
 		r.start(ctx, groups)
 		over, end := r.Groups.waiting()
 		defer end()
-		for _, env := range tip.World.Environments {
+		undivided := func(env rollout.EnvironmentWorld) bool {
+			return r.proposes(rollout.Commit{Environment: env.Environment})
+		}
+		environments := slices.Clone(tip.World.Environments)
+		slices.SortStableFunc(environments, func(a, b rollout.EnvironmentWorld) int { return first(!undivided(a), !undivided(b)) })
+		for _, env := range environments {
 			name, over := env.Environment.Name, over
-			if r.proposes(rollout.Commit{Environment: env.Environment}) { // such a commit is not divided
+			if undivided(env) { // it waits for all of its groups, after the commits of others
 				over = ctx
 			}
 			r.wait(over, slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return g.environment != name }))

@@ -120,7 +120,6 @@ func TestFiftyChangeBesideABusyWriter(t *testing.T) {
 	tries := 1 + strings.Count(log.String(), "starting over")
 	t.Logf("%d tries beside %d pushes", tries, pushed)
 	require.Greater(t, tries, 1, "it was hindered at all")
-	require.Less(t, tries, MaxTries)
 	require.Equal(t, 2*many, temporal.asked, "the two questions of each were asked once")
 	landed := r.Files("main")
 	for i := range pushed {

@@ -142,6 +142,33 @@ func TestHangingNamespaceHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
+// An environment whose commits may be proposed waits for all of its groups. Commits of other environments do not wait for it.
+func TestUndividedCommitHoldsNoOtherUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(t, "hung", "well")
+		s.delays["hung"] = never
+		first := &s.world.Environments[0]
+		second := *first
+		second.Environment.Name = "second"
+		second.Deployments = slices.Clone(first.Deployments[1:])
+		second.Deployments[0].Environment.Name = "second"
+		first.Deployments = first.Deployments[:1]
+		first.Environment.PullRequests.OnProtectedBranch = v1alpha1.ProposeCommits
+		s.world.Environments = append(s.world.Environments, second)
+		r := s.reconciler()
+		r.Proposer = &desk{}
+		begin, at := time.Now(), map[string]time.Duration{}
+		r.Committer = commits(func(ctx context.Context, c rollout.Commit) (string, error) {
+			at[c.Environment.Name] = time.Since(begin)
+			return s.Commit(ctx, c)
+		})
+		_, err := r.Cycle(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[string]time.Duration{"second": 0, s.world.Environments[0].Environment.Name: r.Groups.Time}, at)
+		r.Close()
+	})
+}
+
 // A late group lowers at once, whatever the cycles do meanwhile.
 func TestLateGroupLowersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +208,7 @@ func TestNamespacesAreReadBesideEachOther(t *testing.T) {
 	})
 }
 
-// slowLister is a Lister of which one namespace does not answer.
+// slowLister is a Lister that does not answer for one namespace.
 type slowLister struct{ hung string }
 
 func (l slowLister) List(ctx context.Context, _ v1alpha1.Connection, namespace string) (*rollout.Listing, error) {
@@ -216,7 +243,7 @@ func TestListThatDoesNotComeHoldsNothingUp(t *testing.T) {
 	})
 }
 
-// budget is a Temporal whose counts take a second, of which so many are allowed in one.
+// budget is a Temporal whose counts take a second. It allows only so many of them in one second.
 type budget struct {
 	*spread
 	limiter *rate.Limiter
