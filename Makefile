@@ -125,6 +125,7 @@ format:
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint-$(LINT)
+	$(TEST) -run '^TestWords' ./internal/archtest
 	$(BIN)/golangci-lint-$(LINT) run $(PACKAGES)
 	cd test && ../$(BIN)/golangci-lint-$(LINT) run --config ../.golangci.yaml $(PACKAGES)
 

@@ -25,8 +25,9 @@ func ParseAddressRule(text string) (AddressRule, error) {
 	return AddressRule{environments, strings.ToLower(addresses)}, nil
 }
 
-// AllowAddresses says where the connections of environments may lead. Without a rule that is anywhere; with one, what no rule allows is
-// refused: also in environments that nobody thought of, since a repository names its own.
+// AllowAddresses says where the connections of environments may lead. Without a rule they may lead anywhere. With
+// one, an address that no rule allows is refused: also in environments that the rules do not foresee, since a
+// repository names its own environments.
 func AllowAddresses(rules []AddressRule) Option { return func(o *options) { o.addresses = rules } }
 
 // foreignAddress says that an environment's connection may not lead to an address; "" if it may.

@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/cores"
 )
 
-// ahead does at once what reading the environment is going to need: it brings what is still on a server, and decodes many files on all
-// cores. What cannot be read, whoever needs it reports.
+// ahead does at once what reading the environment is going to need: it brings what is still on a server, and
+// decodes many files on all cores. It does not report what cannot be read: the code that needs it does.
 func (e *environment) ahead(all []*found) error {
 	specs := e.undecoded(all)
 	dirs := e.unread()
@@ -71,7 +71,7 @@ func (e *environment) readRecords(dirs []fileKey) map[fileKey]*early {
 	read := make([]*early, len(dirs))
 	var entries atomic.Int64
 	cores.Each(len(dirs), func(i int) {
-		if entries.Load() > maxEntries { // whoever counts them one after the other reports it
+		if entries.Load() > maxEntries { // the reading that counts them one after the other reports it
 			return
 		}
 		own := *e
@@ -147,7 +147,8 @@ func hashesIn(dirs []fileKey) []string {
 	return out
 }
 
-// recordBelow adds the files of a record that reading it looks into. What cannot be listed, or is too much, whoever reads it reports.
+// recordBelow adds the files of a record that reading it looks into. It leaves out what cannot be listed, or is too
+// much: the reading of the record reports that.
 func (e *environment) recordBelow(dir fileKey, left *budget, out []*found) []*found {
 	return e.filesBelow(dir, ".", left, out)
 }

@@ -34,7 +34,7 @@ func ParseApprovalFloor(text string) (ApprovalFloor, error) {
 	glob, scope, scoped := strings.Cut(text, "=")
 	f := ApprovalFloor{Environments: glob}
 	if name := strings.TrimPrefix(glob, "!"); name == "" || !doublestar.ValidatePattern(name) {
-		return f, fmt.Errorf("%q is no glob of names of environments, such as prod, prod-*, * or !dev", glob)
+		return f, fmt.Errorf("%q: want a glob of names of environments, such as prod, prod-*, * or !dev", glob)
 	}
 	switch v1alpha1.ApprovalScope(scope) {
 	case v1alpha1.ScopeStep:
@@ -54,7 +54,8 @@ func (f ApprovalFloor) covers(environment string) bool {
 	return err != nil || ok != others // what cannot be matched is covered
 }
 
-// RequireApproval says which environments have to want raises approved. Whoever reads their approval reads the tightened one.
+// RequireApproval says which environments have to want raises approved. All code that reads their approval reads
+// the tightened one.
 func RequireApproval(floors []ApprovalFloor) Option {
 	return func(o *options) { o.approval = floors }
 }

@@ -96,7 +96,7 @@ func TestRequireApprovalOfABranch(t *testing.T) {
 }
 
 func TestParseApprovalFloor(t *testing.T) {
-	for text, want := range map[string]string{"": "is no glob", "!": "is no glob", "a[": "is no glob", "=Step": "is no glob",
+	for text, want := range map[string]string{"": "want a glob", "!": "want a glob", "a[": "want a glob", "=Step": "want a glob",
 		"prod=step": `scope "step" is neither Step nor Rollout`, "prod=": `scope "" is neither`} {
 		_, err := ParseApprovalFloor(text)
 		require.ErrorContains(t, err, want, text)

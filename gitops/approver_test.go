@@ -63,7 +63,7 @@ func TestApprovalIn(t *testing.T) {
 	require.True(t, c.Merge)
 	require.False(t, c.Bot)
 
-	r.Git("update-ref", "refs/heads/main", side) // fast-forward: nobody knows whose
+	r.Git("update-ref", "refs/heads/main", side) // fast-forward: it is unknown whose
 	c, found = find()
 	require.True(t, found)
 	require.Equal(t, rollout.ApprovalCommit{Commit: side, Author: bot, Committer: bot, Bot: true}, c)

@@ -12,7 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
-// ArchiveConfig says which refs of which repository an Archive is.
+// ArchiveConfig says which repository an Archive is in, and which of its refs it is.
 type ArchiveConfig struct {
 	// URL of the repository, as in Config.
 	URL string
@@ -26,7 +26,7 @@ type ArchiveConfig struct {
 	Log           *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
-	// OnWrite is told before and after each push; nil: nobody.
+	// OnWrite is called before and after each push; nil: no call is made.
 	OnWrite func(moment Moment)
 }
 
@@ -52,7 +52,7 @@ type Folder struct {
 const maxArchived = 128 << 20
 
 // OpenArchive opens the mirror; it does not talk to the server. Errors: a name that refs cannot be below, those of
-// mirror.Open.
+// git.Open.
 func OpenArchive(cfg ArchiveConfig) (*Archive, error) {
 	if !strings.HasPrefix(cfg.Ref, "refs/") {
 		return nil, fmt.Errorf("ref %q: want the full name, such as refs/rampart/decisions or refs/heads/rampart-decisions",
@@ -71,7 +71,7 @@ func (a *Archive) Close() error { return a.mirror.Close() }
 // Empty drops what the mirror has, which grows with each push. The next Folder fetches what it needs.
 func (a *Archive) Empty(ctx context.Context) error { return a.mirror.Empty(ctx) }
 
-// Names are the last parts of the refs' names, sorted. Errors: those of mirror.Branches.
+// Names are the last parts of the refs' names, sorted. Errors: those of git.Mirror.Branches.
 func (a *Archive) Names(ctx context.Context) ([]string, error) {
 	branches, err := a.mirror.Branches(ctx, a.branch(""))
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *Archive) branch(name string) string {
 	return strings.TrimPrefix(a.cfg.Ref, "refs/heads/") + "/" + name
 }
 
-// Folder fetches a ref, without the content of its files where the server allows it. Errors: those of mirror.Fetch.
+// Folder fetches a ref, without the content of its files where the server allows it. Errors: those of git.Mirror.Fetch.
 func (a *Archive) Folder(ctx context.Context, name string) (Folder, error) {
 	tip, err := a.mirror.Fetch(ctx, a.branch(name))
 	var (
@@ -107,7 +107,7 @@ func (a *Archive) Folder(ctx context.Context, name string) (Folder, error) {
 	return Folder{name, tip.Commit, tip.Tree, files}, err
 }
 
-// Files reads files of a folder, and fetches what is missing at once. Errors: those of mirror.Bring and mirror.Blob.
+// Files reads files of a folder, and fetches what is missing at once. Errors: those of git.Mirror.Bring and git.Mirror.Blob.
 func (a *Archive) Files(ctx context.Context, files []git.Entry) ([][]byte, error) {
 	var hashes []git.Hash
 	for _, f := range files {
@@ -132,7 +132,7 @@ func readFiles(blob func(git.Hash, int64) ([]byte, error), files []git.Entry) ([
 }
 
 // Replace pushes a commit with the changed files, and gives its hash. The ref has to be as it was read.
-// Errors: those of mirror.Push, such as *mirror.MovedError.
+// Errors: those of git.Mirror.Push, such as *git.MovedError.
 func (a *Archive) Replace(ctx context.Context, was Folder, changes []git.Change, message string,
 ) (git.Hash, error) {
 	who := git.Signature{Name: a.cfg.Author, Email: a.cfg.Email, When: a.cfg.Now().UTC().Truncate(time.Second)}
@@ -153,7 +153,7 @@ func (a *Archive) write(m Moment) {
 	}
 }
 
-// Delete deletes a ref. Errors: those of mirror.Branches and mirror.Delete.
+// Delete deletes a ref. Errors: those of git.Mirror.Branches and git.Mirror.Delete.
 func (a *Archive) Delete(ctx context.Context, name string) error {
 	tips, err := a.mirror.Branches(ctx, a.branch(name))
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// BenchmarkSurvey is what it takes to put the world together when one of 10 000 specs changed: what a cycle pays whoever moved the branch.
+// BenchmarkSurvey is what it takes to put the world together when one of 10 000 specs changed. A cycle pays that
+// whether the bot or a person moved the branch.
 func BenchmarkSurvey(b *testing.B) {
 	const deployments = 10_000
 	repo := gittest.NewBareRepo(b)

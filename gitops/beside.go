@@ -18,7 +18,8 @@ func (e *environment) beside(f *found) {
 	e.holds[f.path] = rollout.FileAt{Path: f.path, Blob: f.hash}
 }
 
-// standsOn says which files hold what a spec stands on beside its own. Of equal copies of a connection, of which none is recorded, these are all.
+// standsOn says which files hold what a spec stands on beside its own. If none of several equal copies of a
+// connection is recorded, all of them count.
 func (e *environment) standsOn(s *rollout.Snapshot) {
 	keys := make([]string, 0, 1+len(s.Resources))
 	if c := s.Connection; c != nil && s.ConnectionPath != "" {
@@ -62,8 +63,8 @@ func (r *Repository) besideOf(s rollout.Snapshot) []git.Wanted {
 	return out
 }
 
-// signedWith is the origin of a spec whose signature covers other files too: it is signed if all are, and by one signer if that one signed
-// all. What is not known of one of them is not known.
+// signedWith is the origin of a spec whose signature covers other files too. It is signed if all files are, and by
+// one signer if that one signed all. If it is not known of one file, it is not known of the spec.
 func (r *Repository) signedWith(spec rollout.GitContext, files []git.Wanted) rollout.GitContext {
 	for _, w := range files {
 		origin, known := r.origins[w]

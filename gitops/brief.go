@@ -37,7 +37,7 @@ type specBrief struct {
 // noObjects is the brief of all files that hold none: there may be many.
 var noObjects = new(specBrief)
 
-// recordBrief is a record that can be read and waits for nobody.
+// recordBrief is a record that can be read and has neither a retirement nor a proposal.
 type recordBrief struct {
 	Deployments []string // names of its Kubernetes Deployments
 	InProgress  *rollout.InProgress
@@ -96,8 +96,8 @@ func (b *briefs) record(in *recordIn) *recordBrief {
 	return nil
 }
 
-// noteRecord says in brief what a record says; nil if that cannot be done. One that is retired has its spec from its status, and of one
-// that proposes something whoever keeps the proposals wants to know.
+// noteRecord says in brief what a record says; nil if that cannot be done. It notes no record with a retirement,
+// whose spec is in its status. It notes none with a proposal: the code that keeps the proposals needs all of it.
 func (b *briefs) noteRecord(r *recordAt) *recordBrief {
 	if b == nil || r.Routing == nil || r.RoutingProblem != nil || r.Routing.Spec.Retire != nil ||
 		r.Routing.Spec.Proposal != nil || len(rollout.ReviewedProposals(&r.Routing.Spec)) > 0 {
@@ -252,8 +252,8 @@ func (p *part) isAs(was *part) bool {
 	})
 }
 
-// survey says what is known of worker deployments, and reads all about those of which that is not enough. In a namespace where nothing moved
-// it is what it was.
+// survey says what is known of worker deployments, and reads all about those where that is not enough. In a
+// namespace where nothing moved, it takes over what was known before.
 func (e *environment) survey() error {
 	last := e.surveyed[e.world.Environment.Name]
 	takeOver := e.mayTakeOver(last)

@@ -36,7 +36,8 @@ func (b *budget) count(dir, name string) error {
 	return b.enter(path.Join(dir, name))
 }
 
-// join is path.Join of a folder and what is in it, most of which have nothing to be cleaned.
+// join is path.Join of a folder and what is in it. Most of these paths need no cleaning: it only puts them
+// together.
 func join(dir, name string) string {
 	if dir == "." || name == "" || name[0] == '.' || strings.IndexByte(name, '/') >= 0 || path.Clean(dir) != dir {
 		return path.Join(dir, name)

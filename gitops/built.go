@@ -232,7 +232,7 @@ func (b *built) decoded() decoded {
 	return out
 }
 
-// placeless are problems of what was built: their lines are none of the file.
+// placeless are problems of what was built: their lines are not lines of the file.
 func placeless(problems []v1alpha1.Problem) []v1alpha1.Problem {
 	out := slices.Clone(problems)
 	for i := range out {

@@ -75,8 +75,8 @@ func deployment(t *testing.T, w rollout.World, name string) rollout.Snapshot {
 	return rollout.Snapshot{}
 }
 
-// What a folder builds counts, a change of any of its files is a change of the spec, whose commit asked, and what did
-// not move is not built again.
+// What a folder builds counts. A change of any of its files is a change of the spec, and the commit of that change
+// asked for it. What did not move is not built again.
 func TestFoldersAreBuilt(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}
 	r.Commit(gittest.Commit{Write: sources()})
@@ -161,7 +161,7 @@ func TestOriginOfManyFilesWalksNoHistory(t *testing.T) {
 	require.Equal(t, kustomization, origin())
 }
 
-// A survey knows a folder that did not move in brief, builds nothing to say what it holds, and what is filled in is
+// A survey knows a folder that did not move in brief, and builds nothing to say what it holds. What is filled in is
 // what was built.
 func TestSurveyOfFolders(t *testing.T) {
 	r, b := gittest.NewBareRepo(t), &counting{}

@@ -54,7 +54,7 @@ func checkoutOf(dir string) (root, below string, err error) {
 			return root, filepath.ToSlash(below), err
 		}
 		if root == filepath.Dir(root) {
-			return "", "", errors.New("it is no checkout of a Git repository")
+			return "", "", errors.New("it is not a checkout of a Git repository")
 		}
 	}
 }

@@ -211,8 +211,8 @@ func (c *Clone) Blob(h git.Hash, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a
-// shallow clone was cut.
+// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends.
+// In a shallow clone history ends where it was cut.
 func (c *Clone) History(ctx context.Context, tip git.Tip, visit func(git.CommitInfo) (bool, error)) error {
 	cut, err := c.cuts()
 	if err != nil {

@@ -67,8 +67,9 @@ func (c *Clone) Published(branch string) (Tip, error) {
 	return Tip{}, err
 }
 
-// Narrow makes the clone be read from the folder that it was opened by where a commit has a rampart.yaml there or on the way to it, else
-// as a whole. False: the commit does not have the folder.
+// Narrow has the clone read from the nearest folder with a rampart.yaml in the commit, from the folder that it was
+// opened by upwards. Without one, the clone is read as a whole. False: the commit does not have the folder that the
+// clone was opened by.
 func (c *Clone) Narrow(ctx context.Context, tip Tip) (bool, error) {
 	commit, err := c.Commit(plumbing.NewHash(tip.Commit))
 	if err != nil {
@@ -134,7 +135,7 @@ func (c *Clone) branchTip(branch string) (git.Tip, error) {
 	return c.tip("refs/heads/" + branch)
 }
 
-// branchOf is the name that a branch has at its server, "" for what is no branch.
+// branchOf is the name that a branch has at its server, "" for a reference that is not a branch.
 func branchOf(ref plumbing.ReferenceName) string {
 	switch {
 	case ref.IsRemote():

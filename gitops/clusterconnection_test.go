@@ -68,7 +68,8 @@ func TestClusterConnection(t *testing.T) {
 	require.Equal(t, 4, brief, "all but the one without a record")
 }
 
-// TestConnectionWithoutNamespace: it is no ClusterConnection, also where nothing gives it a namespace.
+// TestConnectionWithoutNamespace: such a connection is not a ClusterConnection, also where nothing gives it a
+// namespace.
 func TestConnectionWithoutNamespace(t *testing.T) {
 	const nameless = "apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: temporal}\nspec: {hostPort: \"evil:7233\"}\n"
 	const says = "c.yaml:1: metadata.namespace: is missing, and the environment default has no default namespace: no spec can name this connection"
@@ -93,7 +94,8 @@ func TestConnectionWithoutNamespace(t *testing.T) {
 	}
 }
 
-// TestRecordedConnectionKeepsItsKind: a record says of which kind the connection was; one that is older than such names, by the spec in its status.
+// TestRecordedConnectionKeepsItsKind: a record says what kind the connection was. One that is older than such names
+// says it by the spec in its status.
 func TestRecordedConnectionKeepsItsKind(t *testing.T) {
 	text := ofCluster(recordedConnection(routingYAML("x", "x.yaml"), "cluster.yaml", "cluster:7233"))
 	documents, found := v1alpha1.Decode("routing.yaml", []byte(text))
@@ -109,7 +111,8 @@ func TestRecordedConnectionKeepsItsKind(t *testing.T) {
 	require.Equal(t, v1alpha1.ConnectionRef{Kind: v1alpha1.KindClusterConnection, Name: "temporal"}, r.connection(), "a record that is older than such names")
 }
 
-// TestStandsOnClusterConnection: a spec stands on all equal copies of the ClusterConnection that it names, of which none is recorded.
+// TestStandsOnClusterConnection: a spec stands on all equal copies of the ClusterConnection that it names, if none
+// of them is recorded.
 func TestStandsOnClusterConnection(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"x.yaml": byCluster(specYAML("shop", "x", "i:1")), "c.yaml": connectionYAML,

@@ -184,7 +184,8 @@ func (e *environment) file(f *found, owners map[string]string) error {
 	return nil
 }
 
-// nowhere warns of a connection without a namespace. It is no ClusterConnection, and no spec can name it.
+// nowhere warns of a connection without a namespace. It does not count as a ClusterConnection, and no spec can name
+// it.
 func (e *environment) nowhere(f *found, line int) {
 	e.world.Problems = append(e.world.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: f.path, Line: line, Path: "metadata.namespace",
 		Message: fmt.Sprintf("is missing, and the environment %s has no default namespace: no spec can name this connection", e.world.Environment.Name)})

@@ -17,7 +17,7 @@ type lookedAt struct {
 	Name        rollout.Name
 }
 
-// looks are those that the last cycle looked at: many are none to go by.
+// looks are the worker deployments that the last cycle looked at. If they were many, they are not used.
 type looks struct {
 	mu   sync.Mutex
 	at   map[lookedAt]bool
@@ -59,8 +59,8 @@ func (l *looks) few() []lookedAt {
 	return out
 }
 
-// expect gives the specs and records, all of them known in brief, of worker deployments that are going to be looked at most likely. moved are
-// the specs of which nothing is known.
+// expect gives the specs and records of worker deployments that are most likely going to be looked at, all of them
+// known in brief. moved are the specs that nothing is known about.
 func (e *environment) expect(all, moved []*found) (specs []*found, records []fileKey) {
 	t, ok := e.tree.(lazyTree)
 	if !ok || !t.lazy() || e.expected == nil || e.briefs == nil || len(moved) > manyFull {

@@ -13,8 +13,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A run without a mirror that knows what the last cycle of the one before looked at asks for that, and for the records of specs that moved, with
-// what it certainly needs: nothing is asked for when they are filled in, nor for each step of the survey by itself. It says the same as without.
+// A run without a mirror may know what the last cycle of the run before looked at. Then it asks for that, and for
+// the records of specs that moved, with what it certainly needs. So it asks for nothing when snapshots are filled
+// in, nor for each step of the survey by itself. It says the same as without that knowledge.
 func TestStartWithWhatIsExpected(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(20)})
@@ -66,7 +67,8 @@ func TestStartWithWhatIsExpected(t *testing.T) {
 	require.Empty(t, cmp.Diff(said, says))
 }
 
-// Who was looked at is of the last cycle that looked at anything, and nobody where that was many.
+// The worker deployments that were looked at are those of the last cycle that looked at anything. If they were
+// many, none are given.
 func TestLooks(t *testing.T) {
 	some := func(n int) (out []rollout.Snapshot) {
 		for i := range n {

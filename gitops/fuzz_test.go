@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A whole repository of anybody's making is read without a panic, in bounded time, the same twice, and each worker deployment is of one
-// environment and has a spec or a reason why not.
+// A whole repository of anybody's making is read without a panic, in bounded time, and the same twice. Each worker
+// deployment is of one environment and has a spec or a reason why not.
 func FuzzReadFiles(f *testing.F) {
 	f.Add(twoEnvironments, specYAML("shop", "checkout", "app:v1"), routingYAML("checkout", "prod/a.yaml"), connectionYAML)
 	f.Add(twoApart, specYAML("payments", "checkout", "app:v1"), routingYAML("x", "a"), "kind: WorkerResourceTemplate\n")

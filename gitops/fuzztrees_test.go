@@ -21,7 +21,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// written are objects that nobody checks.
+// written are objects that are not checked.
 type written struct {
 	*memory.Storage
 	hashes []plumbing.Hash

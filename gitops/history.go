@@ -44,7 +44,7 @@ type HistoryQuery struct {
 }
 
 // Touches gives commits that touched one of the paths, the newest first. A merge is one where it has something that none of its parents
-// has. History that the mirror does not have is fetched. A branch that is not there has none. Errors: those of mirror.History.
+// has. History that the mirror does not have is fetched. A branch that is not there has none. Errors: those of git.Mirror.History.
 func (r *Repository) Touches(ctx context.Context, q HistoryQuery) (Touched, error) {
 	if q.Branch == "" {
 		q.Branch = r.cfg.Branch
@@ -127,7 +127,7 @@ type search struct {
 	paths
 	query    HistoryQuery
 	children map[git.Hash][]*visited
-	// open are visited commits, in order, of which some wait for parents.
+	// open are visited commits, in order. Some of them wait for parents.
 	open  []*visited
 	found []Touch
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// forked is a history with a branch that was merged, of which only some commits touch a file or the folder dir.
+// forked is a history with a branch that was merged. Only some of its commits touch a file or the folder dir.
 func forked(t *testing.T) (r *gittest.Repo, touched []string) {
 	t.Helper()
 	r = gittest.NewBareRepo(t)

@@ -19,10 +19,11 @@ const (
 	holdersLook = 64
 )
 
-// Holders gives the commits of an environment's output branch, the newest first and at most so many, whose tree holds what the tip that was read last
-// has at one of the paths. Of a path, a commit counts only if every commit on some way from it to the tip holds the same: so the oldest one that counts
-// is the commit that wrote it, and all others are its descendants. What is not at the tip is held by none. History that the mirror does not have is
-// fetched; where that fails, it is not tried again for holdersPause. Errors: those of mirror.History.
+// Holders gives commits of an environment's output branch, the newest first and at most so many. The tree of each
+// holds, at one of the paths, what the tip that was read last has there. For a path, a commit counts only if every
+// commit on some way from it to the tip holds the same. So the oldest one that counts is the commit that wrote it,
+// and all others are its descendants. No commit holds a path that is not at the tip. History that the mirror does
+// not have is fetched; where that fails, it is not tried again for holdersPause. Errors: those of git.Mirror.History.
 func (r *Repository) Holders(ctx context.Context, env v1alpha1.Environment, paths []string, most int) ([]rollout.Holder, error) {
 	tip := r.lastTips[r.outputBranch(env)]
 	switch {

@@ -14,9 +14,10 @@ import (
 // lostKey is a version that a record does not have.
 type lostKey struct{ dir, buildID string }
 
-// Recorded gives the versions that records of an environment had and lost, sorted by when they were made: each as the newest commit with it has
-// it, but for those that the bot, or a person by it, was taking out of service then. What is not found is looked for again after an hour. While the repository is away the mirror
-// alone is looked at. With an error it gives what it found until then; errors are those of mirror.Recent.
+// Recorded gives the versions that records of an environment had and lost, sorted by when they were made. Each is
+// as the newest commit with it has it. Versions that the bot, or a person by it, was taking out of service then are
+// left out. A version that is not found is looked for again after an hour. While the repository is away, only the
+// mirror is looked at. With an error it gives what it found until then; errors are those of git.Mirror.Recent.
 func (r *Repository) Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error) {
 	tip := r.lastTips[r.outputBranch(env)]
 	s := unearthing{Repository: r, found: map[rollout.Name][]v1alpha1.RecordedVersion{}}

@@ -34,8 +34,9 @@ const (
 // mergeBase is the newest of the best common ancestors of two commits, as git merge-base gives it. What is beyond the cut of a
 // shallow clone is not there. Errors: *NoMergeBaseError without names.
 //
-// It goes from both to older commits, the newest first, until all that is left is older than what both reached (Git's own way: paint down to
-// common). Clocks that go wrong can leave several, of which those are left out that another one has among its ancestors.
+// It goes from both to older commits, the newest first, until all that is left is older than what both reached (Git's
+// own way: paint down to common). Clocks that go wrong can leave several: those that are ancestors of another one are
+// left out.
 func (c *Clone) mergeBase(ctx context.Context, base, head git.Hash) (git.Hash, error) {
 	found, err := c.commonAncestors(ctx, base, head)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // ownFiles are the files in the folder of a record that the bot writes.
 var ownFiles = []string{routingFile, statusFile, kustomizationFile}
 
-// misplaced reports objects that a person put into an output, where nobody looks for them: one of the files that is not the bot's own.
+// misplaced reports objects that a person put into an output, where the bot does not look for them: in a file that
+// is not the bot's own.
 func (e *environment) misplaced(file, hash string) error {
 	if ext := path.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" || slices.Contains(ownFiles, path.Base(file)) {
 		return nil

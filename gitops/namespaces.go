@@ -14,8 +14,9 @@ import (
 // NamespaceRule lets environments name namespaces. Both are globs.
 type NamespaceRule struct{ Environments, Namespaces string }
 
-// Namespaces are what the bot's own configuration lets environments name. Without a rule everything is allowed; with one, what no rule
-// allows is not: also to environments that nobody thought of, since a repository names its own.
+// Namespaces are what the bot's own configuration lets environments name. Without a rule everything is allowed.
+// With one, a namespace that no rule allows is refused: also to environments that the rules do not foresee, since a
+// repository names its own environments.
 type Namespaces struct {
 	// Kubernetes has the namespaces of specs and records, Temporal those of workers.
 	Kubernetes, Temporal []NamespaceRule

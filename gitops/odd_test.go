@@ -34,7 +34,8 @@ func openFilled(t *testing.T, r *gittest.Repo) *Repository {
 	return repo
 }
 
-// Objects that are not what names them says. Each is the repository's own: it stops what it is in, and is no reason to fetch everything anew.
+// Objects that are not what the entries that name them say. Each is the repository's own fault: it stops what it is
+// in, and does not make the bot fetch everything anew.
 func TestOddObjects(t *testing.T) {
 	tree := func(r *gittest.Repo) string { return r.Git("rev-parse", "main:deploy") }
 	commit := func(r *gittest.Repo) string { return r.Tip("main") }
@@ -62,22 +63,22 @@ func TestOddObjects(t *testing.T) {
 		says        string
 		deployments []string // of environment a
 	}{
-		"a tree as a spec":             {"a/x", only("100644 x.yaml", tree), "a/x/x.yaml: is no file that can be read (object", checkout},
+		"a tree as a spec":             {"a/x", only("100644 x.yaml", tree), "a/x/x.yaml: cannot be read as a file (object", checkout},
 		"a commit as a spec":           {"a/x", only("100644 x.yaml", commit), "it is a commit, not a blob)", checkout},
-		"a tree as a policy":           {"policies/x", only("100644 x.rego", tree), "policies/x/x.rego: is no file that can be read (object", checkout},
-		"a tree as a routing":          {"deploy/a/shop/other", only("100644 routing.yaml", tree), "deploy/a/shop/other/routing.yaml: is no file that can be read (object", other},
-		"a tree as the root file":      {"deploy/a", only("100644 kustomization.yaml", tree), "deploy/a/kustomization.yaml: is no file that can be read (object", checkout},
-		"a blob as a folder of specs":  {"a/x", only("40000 y", blob), "a/x/y: it is no folder that can be read (object", nil},
+		"a tree as a policy":           {"policies/x", only("100644 x.rego", tree), "policies/x/x.rego: cannot be read as a file (object", checkout},
+		"a tree as a routing":          {"deploy/a/shop/other", only("100644 routing.yaml", tree), "deploy/a/shop/other/routing.yaml: cannot be read as a file (object", other},
+		"a tree as the root file":      {"deploy/a", only("100644 kustomization.yaml", tree), "deploy/a/kustomization.yaml: cannot be read as a file (object", checkout},
+		"a blob as a folder of specs":  {"a/x", only("40000 y", blob), "a/x/y: it cannot be read as a folder (object", nil},
 		"a commit as one":              {"a/x", only("40000 y", commit), "it is a commit, not a tree)", nil},
-		"a blob as all specs":          {".", nil, "a: it is no folder that can be read (object", nil},
-		"a blob as a namespace":        {"deploy/a", only("40000 shop", blob), "deploy/a/shop: it is no folder that can be read (object", nil},
-		"a blob as a record":           {"deploy/a/shop", only("40000 other", blob), "deploy/a/shop/other: it is no folder that can be read (object", nil},
-		"a blob as a folder in one":    {"deploy/a/shop/other", only("40000 versions", blob), "deploy/a/shop/other/versions: it is no folder that can be read (object", nil},
-		"a blob as policies":           {"policies", only("40000 x", blob), "policies/x: it is no folder that can be read (object", nil},
-		"a mode of many bits":          {"a/x", only("7777777777777 y", blob), "a/x: it is no folder that can be read (object", nil},
-		"a mode that is none":          {"a/x", only("9 y", blob), "a/x: it is no folder that can be read (object", nil},
-		"a tree that is cut":           {"a/x", raw("100644 y.yaml\x00short"), "a/x: it is no folder that can be read (object", nil},
-		"a tree that is something":     {"a/x", raw("kind: Nothing\n"), "a/x: it is no folder that can be read (object", nil},
+		"a blob as all specs":          {".", nil, "a: it cannot be read as a folder (object", nil},
+		"a blob as a namespace":        {"deploy/a", only("40000 shop", blob), "deploy/a/shop: it cannot be read as a folder (object", nil},
+		"a blob as a record":           {"deploy/a/shop", only("40000 other", blob), "deploy/a/shop/other: it cannot be read as a folder (object", nil},
+		"a blob as a folder in one":    {"deploy/a/shop/other", only("40000 versions", blob), "deploy/a/shop/other/versions: it cannot be read as a folder (object", nil},
+		"a blob as policies":           {"policies", only("40000 x", blob), "policies/x: it cannot be read as a folder (object", nil},
+		"a mode of many bits":          {"a/x", only("7777777777777 y", blob), "a/x: it cannot be read as a folder (object", nil},
+		"a mode that is none":          {"a/x", only("9 y", blob), "a/x: it cannot be read as a folder (object", nil},
+		"a tree that is cut":           {"a/x", raw("100644 y.yaml\x00short"), "a/x: it cannot be read as a folder (object", nil},
+		"a tree that is something":     {"a/x", raw("kind: Nothing\n"), "a/x: it cannot be read as a folder (object", nil},
 		"a large folder":               {"a/x", large, "a/x: a folder is larger than 33554432 bytes", nil},
 		"a large folder in the output": {"deploy/a/shop/x", large, "deploy/a/shop/x: a folder is larger than 33554432 bytes", nil},
 	} {
@@ -166,8 +167,8 @@ func in(t tree) func(v1alpha1.Environment) (tree, string, error) {
 	return func(v1alpha1.Environment) (tree, string, error) { return t, "", nil }
 }
 
-// Names that no git makes are nobody's: what has one is read by neither the bot nor the preview, leads nowhere, and is reported. Modes are
-// what they are to git.
+// Names that git never makes do not count: an entry with one is read by neither the bot nor the preview, leads
+// nowhere, and is reported. Modes are what they are to git.
 func TestHostileNames(t *testing.T) {
 	const judges = "package rampart.rollout\n"
 	evil := func(r *gittest.Repo) string { return blobOf(r, judges+"# evil\n") }

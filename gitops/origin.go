@@ -14,11 +14,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Origins gives, for snapshots of the world that was read last, the commits that gave their specs the content that they
-// have, in the order of the snapshots. Each is looked for once, and then in what is new; that can take history which
-// the mirror does not have, which is fetched, for originTime at most. What could not be found is looked for again after
-// originPause, and not while the server is away. Errors: those of mirror.Introduced; what was found until then is given
-// all the same.
+// Origins gives, for each snapshot of the world that was read last, the commit that gave its spec the content that
+// it has. The answer is in the order of the snapshots. Each commit is looked for once, and then in what is new.
+// That can take history that the mirror does not have: it is fetched, for originTime at most. What could not be
+// found is looked for again after originPause, and not while the server is away. Errors: those of
+// git.Mirror.Introduced; what was found until then is given all the same.
 func (r *Repository) Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error) {
 	bounded, cancel := context.WithTimeout(ctx, originTime)
 	defer cancel()

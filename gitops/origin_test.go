@@ -15,7 +15,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where a spec comes from is the commit that gave it its content, whoever committed since.
+// A spec comes from the commit that gave it its content, no matter who committed since.
 func TestOrigins(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"workers/a.yaml": specYAML("shop", "a", "a:1"), "workers/b.yaml": specYAML("shop", "b", "b:1")}})

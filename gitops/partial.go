@@ -182,8 +182,9 @@ const (
 	laterPause  = time.Minute
 )
 
-// Complete brings some of what fill may be asked for while the repository is away: specs and records that are known in brief and were never
-// read from this mirror. Its place is between two readings. It is no trouble where it fails, since the next one goes on.
+// Complete brings some of what fill may be asked for while the repository is away: specs and records that are known
+// in brief and were never read from this mirror. It belongs between two readings. A failure does no harm, since the
+// next call goes on.
 func (r *Repository) Complete(ctx context.Context) {
 	r.mirror.Keep(false)
 	now, filled := r.cfg.Now(), r.mirror.Filled()

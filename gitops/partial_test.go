@@ -86,7 +86,8 @@ func withoutManifests(all []rollout.Snapshot) []rollout.Snapshot {
 	return all
 }
 
-// What is read is what is read of a server that leaves nothing out, in a few requests, and what belongs to others stays where it is.
+// A reading gives the same as one from a server that leaves nothing out, in a few requests. What belongs to others
+// stays on the server.
 func TestReadOfPartialMirror(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(30)})
@@ -181,7 +182,7 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 	require.Equal(t, packs+1, f.packs.Load(), "a mirror that was filled anew lacks other things")
 }
 
-// Content that a path had earlier is brought back from history, of which only that comes.
+// Content that a path had earlier is brought back from history. Only that content is downloaded.
 func TestBringBackFromPartialMirror(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(3)})

@@ -70,8 +70,9 @@ func readAt(t tree, file string) (string, error) {
 	return string(data), err
 }
 
-// ReadMerge reads a change. The change is somebody's whom nobody trusts: it is read within the same bounds as any repository, links are not
-// followed, and nothing of it judges. The caller closes it. Errors: *NoCloneError, *NoMergeBaseError, the context's.
+// ReadMerge reads a change. The author of the change is not trusted: the change is read within the same bounds as
+// any repository, links are not followed, and nothing in it judges. The caller closes it. Errors: *NoCloneError,
+// *NoMergeBaseError, the context's.
 func ReadMerge(ctx context.Context, q MergeQuery, options ...Option) (*Merge, error) {
 	clone, err := OpenClone(q.Dir)
 	if err != nil {
@@ -159,7 +160,7 @@ func (r mergeReading) read(ctx context.Context) error {
 	return r.written()
 }
 
-// branch is the name of the base's branch at its server, "" where the base is no branch.
+// branch is the name of the base's branch at its server, "" where the base is not a branch.
 func (r mergeReading) branch() string {
 	if plumbing.IsHash(r.merge.Base.Name) {
 		return ""

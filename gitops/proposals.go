@@ -72,7 +72,7 @@ type Proposed struct {
 }
 
 // Proposals are the branches of an environment's proposals that are on the server, by worker deployment.
-// Errors: those of mirror.Fetch.
+// Errors: those of git.Mirror.Fetch.
 func (r *Repository) Proposals(ctx context.Context, environment string) (map[rollout.Name]Proposed, error) {
 	prefix := proposalBranches + environment + "/"
 	tips, err := r.mirror.Branches(ctx, prefix)
@@ -123,7 +123,8 @@ func (r *Repository) proposedAt(ctx context.Context, branch string, hash git.Has
 	return p, nil
 }
 
-// mostBack is how many commits of a branch are looked through for one that was merged, and farBack for one that a proposal was made from.
+// mostBack is how many commits of a branch are looked through for one that was merged. farBack is how many are
+// looked through for one that a proposal was made from.
 const (
 	mostBack = 200
 	farBack  = 10_000
@@ -254,7 +255,8 @@ func (r *Repository) own(was Proposed, on string) bool {
 	return r.made[was.Branch] == made{was.tip, on}
 }
 
-// holds reports whether a proposal's commit holds what is to be committed, on its own parent. If so it is the bot's, whoever made it.
+// holds reports whether a proposal's commit holds what is to be committed, on its own parent. If so it counts as
+// the bot's, no matter who made it.
 func (r *Repository) holds(ctx context.Context, was Proposed, request git.CommitRequest) (bool, error) {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
@@ -339,7 +341,7 @@ func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Pro
 }
 
 // ProposedCommit is the branch that ProposeCommit writes to, as it is on the server; its zero value, with Branch, where there is none.
-// Errors: those of mirror.Fetch.
+// Errors: those of git.Mirror.Fetch.
 func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Proposed, error) {
 	branch := OutputBranch(environment)
 	tips, err := r.mirror.Branches(ctx, branch)
@@ -404,7 +406,7 @@ func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, f
 }
 
 // Withdraw deletes a proposal's branch that is still as it was. One with commits of others is left alone.
-// Errors: *MovedError when it is not what it was; those of mirror.Delete.
+// Errors: *MovedError when it is not what it was; those of git.Mirror.Delete.
 func (r *Repository) Withdraw(ctx context.Context, was Proposed) error {
 	if was.Theirs || was.Branch == "" {
 		return nil

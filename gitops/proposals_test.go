@@ -173,8 +173,8 @@ func TestProposalThatIsForged(t *testing.T) {
 	}
 }
 
-// Where the record differs in what is not worth another commit, the proposal stays the commit that people approved, also after a start. One that
-// is forged on the record before is written over, with the record as it is.
+// A difference of the record that is not worth another commit leaves the commit that people approved in place, also
+// after a start. A proposal that is forged on the record before is written over, with the record as it is.
 func TestProposalStaysBesideATrifle(t *testing.T) {
 	for name, c := range map[string]struct{ restarts, forges, stays bool }{
 		"as it was": {false, false, true}, "after a start": {true, false, true}, "forged": {false, true, false}, "forged, after a start": {true, true, false},
@@ -275,7 +275,8 @@ func TestProposalOfOthers(t *testing.T) {
 	}
 }
 
-// What was merged is nobody's any more: the next proposal takes the branch, without which no other would follow.
+// A branch that was merged does not belong to others any more: the next proposal takes it, since otherwise no other
+// would follow.
 func TestProposalOfOthersThatWasMerged(t *testing.T) {
 	for name, merge := range map[string]func(r *gittest.Repo, branch string){
 		"by a merge": func(r *gittest.Repo, b string) {

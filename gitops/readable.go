@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// readableAgain is after how long history is looked through again for a record that can be read, if there was none, or it could not be looked through.
+// readableAgain is the time after which history is looked through again for a record that can be read. It counts if
+// there was none, or if history could not be looked through.
 const readableAgain = 5 * time.Minute
 
 // recordKey is a record as it is at a tip.

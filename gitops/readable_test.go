@@ -60,7 +60,8 @@ func TestLastReadable(t *testing.T) {
 	}
 }
 
-// What is not in history is looked for again after some minutes, or when the record is another one.
+// A readable record that history does not have is looked for again after some minutes, or when the record is
+// another one.
 func TestNeverReadable(t *testing.T) {
 	const file = "deploy/shop/x/routing.yaml"
 	r := gittest.NewBareRepo(t)
@@ -71,7 +72,8 @@ func TestNeverReadable(t *testing.T) {
 	repo.cfg.Now, repo.cfg.Log = func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil))
 	last := func() *v1alpha1.Routing { return read(t, repo).Environments[0].Deployments[0].Record.LastReadable }
 	require.Nil(t, last())
-	// The branch is pushed to what it was once, beside what is not looked for again yet.
+	// The branch gets a readable record, and then the one that cannot be read again. That one is not looked for
+	// again yet.
 	r.Commit(gittest.Commit{Write: map[string]string{file: routingYAML("x", "x.yaml")}})
 	r.Commit(gittest.Commit{Write: map[string]string{file: "a: b\n"}})
 	require.Nil(t, last(), "it was looked for a moment ago")

@@ -196,7 +196,7 @@ func unreadable(file string, err error) (v1alpha1.Problem, bool) {
 	case errors.As(err, &large):
 		p.Message = fmt.Sprintf("is larger than %d bytes, which is too large to be read", MaxFileSize)
 	case errors.As(err, &unusable):
-		p.Message = fmt.Sprintf("is no file that can be read (object %s: %v)", unusable.Hash, unusable.Err)
+		p.Message = fmt.Sprintf("cannot be read as a file (object %s: %v)", unusable.Hash, unusable.Err)
 	default:
 		return p, false
 	}

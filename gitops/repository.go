@@ -21,7 +21,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Config says which branch of which repository is read and written, and how. All of it is the bot's own, never the
+// Config says which branch is read and written, in which repository, and how. All of it is the bot's own, never the
 // repository's.
 type Config struct {
 	// URL of the repository: file:///path, https://, ssh:// or user@host:path.
@@ -31,7 +31,7 @@ type Config struct {
 	// CacheDir holds the mirror; it may be deleted at any time.
 	CacheDir string
 	Auth     git.Auth
-	// Silence is how long the server may be silent; zero: mirror.DefaultSilence.
+	// Silence is how long the server may be silent; zero: git.DefaultSilence.
 	Silence time.Duration
 	// Author and Email of commits.
 	Author, Email string
@@ -56,7 +56,7 @@ type Config struct {
 	Log    *slog.Logger
 	// Now gives the time that commits carry.
 	Now func() time.Time
-	// OnWrite is told before and after each push; nil: nobody.
+	// OnWrite is called before and after each push; nil: no call is made.
 	OnWrite func(moment Moment)
 }
 
@@ -143,23 +143,24 @@ func Open(cfg Config) (*Repository, error) {
 }
 
 // MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a branch is protected shows
-// only when something is pushed. Errors: *mirror.AccessError, the context's.
+// only when something is pushed. Errors: *git.AccessError, the context's.
 func (r *Repository) MayPush(ctx context.Context) error { return r.mirror.MayPush(ctx, r.cfg.Branch) }
 
 // Close gives the mirror back.
 func (r *Repository) Close() error { return r.mirror.Close() }
 
 // Read gives the world at the branch's tip. When nothing moved it is the one that was read before: it is not to be
-// changed. Errors: those of mirror.Fetch.
+// changed. Errors: those of git.Mirror.Fetch.
 func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 	return r.readAs(ctx, &r.whole)
 }
 
-// Survey is Read for whoever looks at few worker deployments: what was decoded before is not decoded again, and not kept either.
-// Snapshots of such are Brief. fill completes snapshots of this survey, in their order, by what their files say, but for manifests of versions:
-// of those it reads the ones that are Wanted, in snapshots that are complete. With an error it leaves out what could not be completed. It may be
-// called at any time, also while somebody else reads, and needs no server but for what a partial mirror has not got yet: once Complete had its
-// time, manifests alone. Its errors are those of the mirror's reads.
+// Survey is Read for callers that look at few worker deployments: what was decoded before is not decoded again, and
+// not kept either. A snapshot of what was decoded before is Brief. fill completes snapshots of this survey, in
+// their order, by what their files say, but for manifests of versions: of those it reads the ones that are Wanted,
+// in snapshots that are complete. With an error it leaves out what could not be completed. It may be called at any
+// time, also while another goroutine reads. It needs no server but for what a partial mirror has not got yet: once
+// Complete had its time, manifests alone. Its errors are those of the mirror's reads.
 func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
 	if err == nil {
@@ -307,7 +308,7 @@ func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
 // Unwrap gives the cause.
 func (e *MovedError) Unwrap() error { return e.Err }
 
-// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a *mirror.AccessError.
+// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a *git.AccessError.
 type RefusedError struct{ Err error }
 
 // Error gives the cause.
@@ -319,7 +320,7 @@ func (e *RefusedError) Is(target error) bool { return target == rollout.ErrRefus
 // Unwrap gives the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *mirror.ProtectedError.
+// ProtectedError says that a rule of a branch keeps the bot from pushing to it. Its Err is a *git.ProtectedError.
 type ProtectedError struct {
 	Branch string
 	Err    error
@@ -335,8 +336,8 @@ func (e *ProtectedError) Is(target error) bool { return target == rollout.ErrPro
 func (e *ProtectedError) Unwrap() error { return e.Err }
 
 // Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes change nothing. Nothing is forced, merged or
-// rebased. Errors: *MovedError when the branch is not at Base any more; *ProtectedError; *rollout.UnwritableError; *mirror.RejectedError,
-// *mirror.UnknownOutcomeError and *mirror.AccessError as Push has them.
+// rebased. Errors: *MovedError when the branch is not at Base any more; *ProtectedError; *rollout.UnwritableError; *git.RejectedError,
+// *git.UnknownOutcomeError and *git.AccessError as Push has them.
 func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
 	branch := r.outputBranch(req.Environment)
 	tip := r.lastTips[branch]
@@ -378,7 +379,7 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	return hash.String(), nil
 }
 
-// unwritable tells of which path an error is, if it is of one.
+// unwritable adds to an error the path that it is about, if it is about one.
 func unwritable(err error) error {
 	var of *git.PathError
 	if errors.As(err, &of) {

@@ -215,7 +215,7 @@ func TestSurveyIsInBriefTheNextTime(t *testing.T) {
 	r.Commit(gittest.Commit{Write: manyWorkers(manyFull + 1)})
 	repo := open(t, r)
 	for time := range 4 {
-		if time == 1 { // and after one of which the reading ended half-way
+		if time == 1 { // and after a survey whose reading ended half-way
 			repo.survey.reader.briefs.full = 0
 		}
 		all, fill := surveyOf(t, repo)
@@ -251,8 +251,8 @@ func TestSurveyIsRecalled(t *testing.T) {
 	require.Empty(t, cmp.Diff(read(t, first).Environments[0].Deployments, filled))
 }
 
-// What is no plain file stays as it is, beside what is written and below it: links, submodules, pointers of LFS, modes. A spec behind a link
-// is none, and nothing is written through one.
+// Entries other than plain files stay as they are, beside what is written and below it: links, submodules, pointers
+// of LFS, modes. A spec behind a link does not count, and nothing is written through a link.
 func TestCommitLeavesTheTree(t *testing.T) {
 	module := strings.Repeat("ab", 20)
 	r := gittest.NewBareRepo(t)

@@ -15,7 +15,7 @@ import (
 type options struct {
 	// kinds that a WorkerResourceTemplate may make; nil: the default.
 	kinds []string
-	// partial says that what is not among the files may be elsewhere.
+	// partial says that only some of the files are read: what these lack may be elsewhere.
 	partial bool
 	// approval is what environments have to want at least.
 	approval []ApprovalFloor
@@ -93,7 +93,7 @@ type templateAt struct {
 	spec     *v1alpha1.WorkerResourceTemplateSpec // nil: it has problems
 	resource v1alpha1.Resource
 	problem  *v1alpha1.Problem
-	// copied says that it is one of equal copies, none of which is at the recorded path.
+	// copied says that the template is one of equal copies, and that none of them is at the recorded path.
 	copied bool
 }
 
@@ -103,8 +103,8 @@ func (t *templateAt) deployment() rollout.Name {
 	return rollout.Name{Namespace: t.name.Namespace, Name: t.spec.Deployment()}
 }
 
-// unread notes a file in which there may be templates that are not known: one that is no YAML, or a document that could be a
-// misspelt template, or one that is elsewhere.
+// unread notes a file in which there may be templates that are not known. The file is not YAML, one of its
+// documents could be a misspelt template, or its content is elsewhere.
 func (r *resourceTemplates) unread(f *found, d decoded) {
 	known := []string{v1alpha1.KindTemporalWorkerDeployment, v1alpha1.KindWorkerDeployment, v1alpha1.KindTemporalConnection,
 		v1alpha1.KindConnection, v1alpha1.KindClusterConnection, v1alpha1.KindConfig, v1alpha1.KindWaiver, v1alpha1.KindRouting}
@@ -141,10 +141,10 @@ func (e *environment) template(t templateAt) {
 	case t.name.Namespace == "":
 		t.problem = e.templateFault(&t, "metadata.namespace", "is required: the environment %s has no default namespace", e.world.Environment.Name)
 	case !v1alpha1.AllowsKind(e.options.allowed(), t.resource.APIVersion, t.resource.Kind):
-		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make here; the bot's configuration allows %s "+
+		t.problem = e.templateFault(&t, "spec.template.kind", "a template may not make %s here; the bot's configuration allows %s "+
 			"(--allowed-resource-kinds)", kindIn(t.resource, e.options.allowed()), orNone(e.options.allowed()))
 	case e.world.Environment.ResourceKinds != nil && !v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
-		t.problem = e.templateFault(&t, "spec.template.kind", "%s is no kind that a template may make in environment %s, which allows %s "+
+		t.problem = e.templateFault(&t, "spec.template.kind", "a template may not make %s in environment %s, which allows %s "+
 			"(resourceKinds in %s)", kindIn(t.resource, e.world.Environment.ResourceKinds), e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), ConfigFile)
 	}
 	e.resources.all = append(e.resources.all, &t)
@@ -260,7 +260,7 @@ func (e *environment) unfit(s *rollout.Snapshot, t *templateAt) *v1alpha1.Proble
 	}
 	for _, label := range []string{s.Deployment.Namespace + "_" + s.Deployment.Name, s.Spec.Spec.WorkerOptions.TemporalNamespace} {
 		if len(validation.IsValidLabelValue(label)) > 0 {
-			return e.templateFault(t, "spec.template.spec.metrics", "selects a metric by the label %q, which is filled in and is no label's value: "+
+			return e.templateFault(t, "spec.template.spec.metrics", "selects a metric by the label %q, which is filled in and cannot be a label's value: "+
 				"at most 63 characters, a letter or digit first and last", label)
 		}
 	}

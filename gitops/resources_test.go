@@ -74,16 +74,16 @@ func TestReadTemplates(t *testing.T) {
 		{name: "a spec with an error", files: map[string]string{"x.yaml": strings.Replace(x, "AllAtOnce", "Never", 1), "t.yaml": templateYAML("a", "x")},
 			want: map[string]string{"x": "a"}, problem: []string{"x.yaml:6: "}},
 		{name: "a kind that is not allowed", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1), "u.yaml": templateYAML("b", "x")},
-			want: map[string]string{"x": "a* b"}, problem: []string{"t.yaml:9: spec.template.kind: Secret is no kind that a template may make here; " +
+			want: map[string]string{"x": "a* b"}, problem: []string{"t.yaml:9: spec.template.kind: a template may not make Secret here; " +
 				"the bot's configuration allows HorizontalPodAutoscaler, PodDisruptionBudget, ScaledObject (--allowed-resource-kinds)"}},
 		{name: "a kind of another group", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "policy/v1", "example.com/v1", 1)},
-			want: map[string]string{"x": "a*"}, problem: []string{"PodDisruptionBudget of example.com/v1 is no kind that a template may make here"}},
+			want: map[string]string{"x": "a*"}, problem: []string{"a template may not make PodDisruptionBudget of example.com/v1 here"}},
 		{name: "none is allowed", files: map[string]string{"x.yaml": x, "t.yaml": templateYAML("a", "x")}, options: []Option{AllowKinds(nil)},
 			want: map[string]string{"x": "a*"}, problem: []string{"the bot's configuration allows none"}},
 		{name: "another is allowed", files: map[string]string{"x.yaml": x, "t.yaml": strings.Replace(templateYAML("a", "x"), "PodDisruptionBudget", "Secret", 1)},
 			options: []Option{AllowKinds([]string{"secret"})}, want: map[string]string{"x": "a"}},
 		{name: "a kind that the environment does not allow", files: map[string]string{"rampart.yaml": withKinds("[ScaledObject]"), "x.yaml": x, "t.yaml": templateYAML("a", "x")},
-			want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:9: spec.template.kind: PodDisruptionBudget is no kind that a template may make in environment a, " +
+			want: map[string]string{"x": "a*"}, problem: []string{"t.yaml:9: spec.template.kind: a template may not make PodDisruptionBudget in environment a, " +
 				"which allows ScaledObject (resourceKinds in rampart.yaml)"}},
 		{name: "the environment allows none", files: map[string]string{"rampart.yaml": withKinds("[]"), "x.yaml": x, "t.yaml": templateYAML("a", "x")},
 			want: map[string]string{"x": "a*"}, problem: []string{"which allows none"}},
@@ -156,7 +156,7 @@ func TestReadTemplate(t *testing.T) {
 		{Name: "a", Path: "t.yaml", Versions: []v1alpha1.VersionState{v1alpha1.StateCurrent}, Hash: got[0].Hash, ApplyTo: v1alpha1.NewVersions,
 			Object: []byte(`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"maxUnavailable":1,"selector":{"matchLabels":{}}}}`)},
 		{Name: "b", Path: "u.yaml", Problem: &rollout.Problem{Reason: rollout.InvalidSpec,
-			Message: `u.yaml:6: spec.versions[0]: "Currentt" is none of Target, Current, Ramping, Draining, Drained, Inactive, NotRegistered (did you mean Current?)`}},
+			Message: `u.yaml:6: spec.versions[0]: "Currentt": want one of Target, Current, Ramping, Draining, Drained, Inactive, NotRegistered (did you mean Current?)`}},
 	}
 	require.Empty(t, cmp.Diff(want, got))
 	require.Len(t, got[0].Hash, 64)

@@ -2,10 +2,10 @@ package gitops
 
 import "github.com/rampart-gitops/rampart/internal/rollout"
 
-// A survey of many specs of which few moved takes over those of the last one as they are, many at once: to look at each would cost more than
-// all that follows.
+// If few of many specs moved, a survey takes over the others from the last survey as they are, many at once: to
+// look at each would cost more than all that follows.
 
-// run are files in a row of which the last survey had specs in a row: n from files[file] and from specs[spec] on.
+// run are files in a row whose specs the last survey had in a row: n from files[file] and from specs[spec] on.
 type run struct{ file, spec, n int }
 
 // near is how far away the next spec in a row is looked for, past those whose files are gone or other ones.

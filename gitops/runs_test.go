@@ -12,7 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// surveyedBefore is an environment of which a survey knew these specs.
+// surveyedBefore is an environment whose last survey knew these specs.
 func surveyedBefore(specs []*specAt) *environment {
 	return &environment{Reader: &Reader{surveyed: surveyed{"": {specs: specs, parts: map[string]*part{}}}}}
 }
@@ -25,7 +25,8 @@ func specFiles(n int) (files []*found, specs []*specAt) {
 	return files, specs
 }
 
-// Whatever moved, a run has specs of the last survey that are of its files and are known in brief, and each file is in a run or between two.
+// Whatever moved, a run has specs of the last survey that are of its files and are known in brief. Each file is in
+// a run or between two.
 func TestRunsAreOfTheirFiles(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		files, specs := specFiles(rapid.IntRange(0, 80).Draw(rt, "files"))

@@ -108,7 +108,8 @@ func (g gnupg) run(name string, args ...string) string {
 	return out
 }
 
-// With an OpenPGP key, too: git says so of each of several commits, and whose they are; to whoever does not know the key it does not.
+// git verifies commits that are signed with an OpenPGP key, too: it says so of each of several commits, and whose
+// they are. A git that does not know the key refuses them.
 func TestCommitsAreSignedWithOpenPGP(t *testing.T) {
 	g := newGnupg(t)
 	const who, passphrase = "Rampart <rampart@example.com>", "in a file"

@@ -46,8 +46,8 @@ type tree interface {
 	// list gives the entries of a directory by its path ("." is the root) and hash; none for a directory that does not exist. One that
 	// can never be read is a *TreeError.
 	list(dir, hash string) ([]entry, error)
-	// read gives a file by its path and hash. Larger ones than MaxFileSize are a *mirror.TooLargeError, and what is no file is a
-	// *mirror.UnusableObjectError.
+	// read gives a file by its path and hash. One larger than MaxFileSize is a *git.TooLargeError, and an object that
+	// is not a file is a *git.UnusableObjectError.
 	read(file, hash string) ([]byte, error)
 }
 
@@ -78,7 +78,8 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 	return entriesOf(entries), nil
 }
 
-// entriesOf says what the entries of a tree object, in git's order, are: to the bot and to whoever looks at a clone.
+// entriesOf says what the entries of a tree object, in git's order, are. They are the same for the bot and for
+// people who look at a clone.
 func entriesOf(raw []git.Entry) []entry {
 	out := make([]entry, 0, len(raw))
 	for i, e := range raw {
@@ -126,7 +127,7 @@ func listError(dir string, err error) error {
 	case errors.As(err, &large):
 		return &TreeError{Path: cut(dir), what: fmt.Sprintf("a folder is larger than %d bytes", large.Limit)}
 	case errors.As(err, &unusable):
-		return &TreeError{Path: cut(dir), what: fmt.Sprintf("it is no folder that can be read (object %s: %v)", unusable.Hash, unusable.Err)}
+		return &TreeError{Path: cut(dir), what: fmt.Sprintf("it cannot be read as a folder (object %s: %v)", unusable.Hash, unusable.Err)}
 	}
 	return fmt.Errorf("list %q: %w", dir, err)
 }

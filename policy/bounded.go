@@ -9,10 +9,10 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// OPA counts no memory. What a query can use up is bounded by its steps, but for builtins, of which one call may make a result
-// as long as it likes: a string of a million spaces, all numbers up to a billion, a number of a billion digits. So calls of
-// builtins that make something are led through a check of what they are given, which takes the most that they can make of it
-// from the query's budget before they are called.
+// OPA counts no memory. A query's steps bound what it can use up, except in builtins: one call may make a result as
+// long as it likes, such as a string of a million spaces, all numbers up to a billion, a number of a billion digits. So
+// calls of builtins that make something are led through a check of what they are given. Before the call, the check
+// takes the most that the builtin can make of it from the query's budget.
 
 // Rough sizes in bytes.
 const (
@@ -45,7 +45,7 @@ func (c call) text(i int) int64 {
 	return 0
 }
 
-// number is an operand's value as an integer; false: it is none that fits.
+// number is an operand's value as an integer; false: there is no operand with an integer that fits.
 func (c call) number(i int) (int64, bool) {
 	if i < len(c.operands) {
 		if n, ok := c.operands[i].Value.(ast.Number); ok {
@@ -185,8 +185,8 @@ func sprintfCost(c call) int64 {
 // maxRepeat is how often a part of a regular expression may be repeated by a number, all in all.
 const maxRepeat = 1000
 
-// patternCost is that of compiling a regular expression, of which numbers of repetitions make as many copies, and of matching it with
-// a text, which looks at each of its steps for each character.
+// patternCost is the cost of compiling a regular expression and of matching it with a text. Compiling makes as many
+// copies of a part as its number of repetitions. Matching looks at each step of the expression for each character.
 func patternCost(c call, pattern, text int) int64 {
 	p, ok := c.operands[pattern].Value.(ast.String)
 	if !ok {
@@ -288,8 +288,9 @@ func (b *budget) weigher() *weigher {
 // boundedPrefix is how calls that are checked are told from others.
 const boundedPrefix = "bounded."
 
-// bound leads the calls of a compiled program's builtins through their checks, weighs what modules make that are not ours, and gives the
-// builtins that are called, and the places of equations that are refused.
+// bound leads the calls of a compiled program's builtins through their checks. In modules that are not ours, it adds
+// calls that weigh the values made there. It gives the builtins that are called, and the places of equations that are
+// refused.
 func bound(c *ast.Compiler, ours map[string]bool) (map[string]*topdown.Builtin, []*ast.Location) {
 	w := &weighing{compiler: c}
 	all, out := costs(), map[string]*topdown.Builtin{}

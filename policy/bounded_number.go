@@ -75,7 +75,7 @@ func parsesNumbers(name string) func(s string) bool {
 			if rest == "" || !small {
 				return small
 			}
-			_, err := strconv.ParseFloat(s, 64) // what is no number at all is for the builtin to refuse
+			_, err := strconv.ParseFloat(s, 64) // a text that is not a number is for the builtin to refuse
 			return err != nil
 		}
 	case "units.parse", "units.parse_bytes":

@@ -13,7 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// A number that OPA would write out in more digits than there is memory or time for is refused where it is read, in whatever notation.
+// TestNumbersOfManyDigits checks that a number with too many digits is refused where it is read, in whatever notation.
+// There is neither memory nor time for OPA to write it out.
 func TestNumbersOfManyDigits(t *testing.T) {
 	testneed.Plain(t)
 	const refused = "a number with more than 1000 digits"

@@ -10,8 +10,8 @@ import (
 
 // forbidden builtins, and why.
 //
-//   - They reach outside: http.send, net.*, opa.runtime, trace; print, calls of which OPA takes out; json.match_schema and json.verify_schema, whose
-//     schemas may refer to files.
+//   - They reach outside: http.send, net.*, opa.runtime, trace; print, whose calls OPA takes out; json.match_schema and
+//     json.verify_schema, whose schemas may refer to files.
 //   - They make other policies: rego.parse_module.
 //   - Their answer is not the same twice: rand.intn and others that OPA marks, and certificate chains checked against
 //     the system's clock and roots.

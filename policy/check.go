@@ -23,7 +23,7 @@ const (
 	CheckName      CheckKind = "name"      // a finding under a name of the library's
 	CheckInput     CheckKind = "input"     // a field of the input that is never there, a value that it never has
 	CheckType      CheckKind = "type"      // terms whose types do not go together
-	CheckParameter CheckKind = "parameter" // data that nobody gives, or that nobody reads
+	CheckParameter CheckKind = "parameter" // data that no file gives, or that no policy reads
 	CheckMisplaced CheckKind = "misplaced" // parameters of the library in a place where nothing reads them
 	CheckTest      CheckKind = "test"      // a test that does not compile
 )
@@ -32,8 +32,8 @@ const (
 const sentinel = "rampart_check_"
 
 // Check finds what is wrong with policies, their tests and their data without evaluating them: what Compile finds, and
-// beyond that what would never have an effect, or never be true: fields of the input that do not exist, rules that nothing
-// reads, rules of the wrong shape, parameters that nobody gives or reads. Sorted by file and line.
+// beyond that what would never have an effect, or never be true: fields of the input that do not exist, rules that
+// nothing reads, rules of the wrong shape, parameters that are not given or not read. Sorted by file and line.
 //
 // Checks that need all modules, such as those of parameters, are made once every module can be used. What only Check
 // finds does not keep an Engine from judging: an environment goes on under a stricter Check.

@@ -8,8 +8,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// tree is what is below data: the objects of data files, and the packages and rules of modules. A nil tree is a value or a
-// rule, into which nobody looks.
+// tree is what is below data: the objects of data files, and the packages and rules of modules. A nil tree is a value
+// or a rule; the check does not look into it.
 type tree map[string]tree
 
 func treeOf(data map[string]any) tree {
@@ -23,7 +23,7 @@ func treeOf(data map[string]any) tree {
 	return out
 }
 
-// put adds a path; leaf says that nobody looks below its end.
+// put adds a path with a tree at its end; a nil end says that the check does not look below it.
 func (t tree) put(path []string, end tree) {
 	for i, key := range path {
 		next, ok := t[key]
@@ -99,7 +99,7 @@ func (c *checker) parameters(compiled *ast.Compiler, files []DataFile) {
 	}
 }
 
-// notGiven reports references to what is not there. Those that a test replaces are.
+// notGiven reports references to data that does not exist. A reference to what a test replaces is not reported.
 func (c *checker) notGiven(there tree, uses []dataUse, replaced [][]string) {
 	for _, u := range uses {
 		at, others := there.missing(u.path)

@@ -109,7 +109,7 @@ func stray(value any, names []string) string {
 		rego.Input(map[string]any{"names": names, "pattern": pattern}), rego.StrictBuiltinErrors(true)).Eval(context.Background())
 	switch {
 	case err != nil:
-		return fmt.Sprintf("%q is no pattern of environments", pattern)
+		return fmt.Sprintf("%q is not a pattern of environments", pattern)
 	case len(rs) == 0:
 		return fmt.Sprintf("%q matches no environment%s", pattern, instead(pattern, names))
 	}

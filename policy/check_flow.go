@@ -49,7 +49,7 @@ func (s seen) or(o seen) seen {
 	return out
 }
 
-// nothing says that a value was given by nobody.
+// nothing reports whether nothing gives a value.
 func (s seen) nothing() bool { return len(s.places) == 0 && len(s.texts) == 0 && !s.any }
 
 // flow follows parts of the input through compiled rules.
@@ -255,7 +255,7 @@ func (x *followed) follow(ref ast.Ref) (out seen, lacks *missing) {
 	return at, nil
 }
 
-// placed is a part of the input, of which nothing is known where there is no schema.
+// placed is a part of the input; where there is no schema, it may be anything.
 func placed(at schemaNode, ref ast.Ref) seen {
 	if len(at.schema) == 0 {
 		return seen{any: true}
@@ -370,7 +370,7 @@ func (x *followed) call(e *ast.Expr, terms []*ast.Term) {
 // give notes what a function of policies is given.
 func (x *followed) give(e *ast.Expr, ref ast.Ref, values []*ast.Term) {
 	rules := x.compiler.GetRulesExact(ref)
-	if len(rules) == 0 || isTest(e.Location) && !isTest(rules[0].Location) { // what tests make up is no input
+	if len(rules) == 0 || isTest(e.Location) && !isTest(rules[0].Location) { // values that tests make up are not input
 		return
 	}
 	name := ref.String()

@@ -17,7 +17,7 @@ func TestCheckFollowsVariables(t *testing.T) {
 	const steps, versions = "input.deployment.spec.rollout.steps", "input.versions"
 	for name, c := range map[string]struct {
 		body, helpers string
-		want          string // of the one problem; "" is none
+		want          string // of the one problem; "": there is no problem
 	}{
 		"every":            {"every s in " + steps + " { s.rampPct < 5 }", "", "4: s.rampPct: " + steps + "[_] has no rampPct"},
 		"every key":        {"every i, v in " + versions + " {\n\ti >= 0\n\tv.buildIdd != \"a\"\n}", "", "6: v.buildIdd: " + versions + "[_] has no buildIdd (did you mean buildID?)"},
@@ -60,7 +60,7 @@ func TestCheckFollowsVariables(t *testing.T) {
 			}
 			var got []string
 			for _, p := range Check(cfg) {
-				if p.Check != CheckRule && p.Check != CheckParameter { // helpers that nobody uses, data that nobody reads
+				if p.Check != CheckRule && p.Check != CheckParameter { // unused helpers, unread data
 					got = append(got, p.Error())
 				}
 			}

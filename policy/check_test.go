@@ -56,13 +56,14 @@ shop: {environments: [nowhere]}
 		`d.yaml:10: "prodd" matches no environment (did you mean prod?)`,
 		`d.yaml:14: "stag" matches no environment (did you mean stage?)`,
 		`d.yaml:14: "x*" matches no environment (there is prod, prod-eu, stage)`,
-		`d.yaml:16: "prod[" is no pattern of environments`,
+		`d.yaml:16: "prod[" is not a pattern of environments`,
 	}, got)
 	require.Empty(t, Check(Config{Modules: []Module{shop}, Data: []DataFile{data}}), "the environments are not known")
 	require.Empty(t, Compile(Config{Modules: []Module{shop}, Data: []DataFile{data}, Environments: []string{"prod"}}).Problems(), "the bot goes on")
 }
 
-// TestEmptyEnvironments: a list that narrows a rule to nothing turns it off, which nobody means; one that switches a rule on may be empty.
+// TestEmptyEnvironments: a list that narrows a rule to nothing turns it off, which is a mistake; one that switches a
+// rule on may be empty.
 func TestEmptyEnvironments(t *testing.T) {
 	data := []DataFile{{"d.yaml", `rampart:
   config:

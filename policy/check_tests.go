@@ -10,7 +10,7 @@ import (
 // testPrefix is how the names of tests begin.
 const testPrefix = "test_"
 
-// misspeltTests finds rules of a file of tests that look like tests, are run by nobody, and used by none.
+// misspeltTests finds rules of a file of tests that look like tests, but are not run and that no test uses.
 func (c *checker) misspeltTests(m *ast.Module) {
 	for _, r := range m.Rules {
 		name := headName(r)

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What looks like a test and is none is told; helpers that tests use are not.
+// TestMisspeltTests checks that a rule that looks like a test but is not run is reported; helpers that tests use are
+// not.
 func TestMisspeltTests(t *testing.T) {
 	got := Check(Config{Modules: []Module{
 		{Path: "policies/a.rego", Source: "package rampart.rollout\n\nwarn contains {\"rule\": \"acme.a\", \"msg\": \"a\"} if input.action.to > 90\n"},

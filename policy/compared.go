@@ -10,9 +10,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// OPA compares two values by unifying them part by part, each further down the stack, and what follows in the rule is evaluated there,
-// at the bottom: the stack that ten comparisons in a row take adds up. So behind what compares values of a module that nobody vouches for
-// a call is put that holds their parts for as long as what follows is evaluated.
+// OPA compares two values by unifying them part by part, each further down the stack. It evaluates what follows in the
+// rule there, at the bottom: the stack that ten comparisons in a row take adds up. So in an untrusted module, a call is
+// put behind each expression that compares values. The call holds their parts for as long as what follows is evaluated.
 
 // nameCompared is the builtin that holds parts of values that were compared.
 const nameCompared = boundedPrefix + "compared"
@@ -21,7 +21,8 @@ const nameCompared = boundedPrefix + "compared"
 // counted, of as many as can be made.
 const maxCompared = 250_000
 
-// freshPrefix is how variables begin that hold a side of an equation, which nobody wrote: as those that OPA makes do.
+// freshPrefix begins the names of generated variables that hold a side of an equation. The variables that OPA generates
+// begin in the same way.
 const freshPrefix = "__local_side"
 
 // compared gives what is to be put behind an expression that compares values. known are the variables with values before it.

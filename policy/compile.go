@@ -24,11 +24,11 @@ type rulebook struct {
 	// ours are the paths of the library's modules; factsPath is the one of package rampart.facts.
 	ours      map[string]bool
 	factsPath string
-	// total says that a package of which nothing is defined is a hold.
+	// total says that a package without any defined rule is a hold.
 	total bool
 	// only are the rules that have a say; nil: all.
 	only map[string]bool
-	// foreign says that there are modules beside the library's, which nobody vouches for.
+	// foreign says that there are modules beside the library's; they are untrusted.
 	foreign    bool
 	quarantine quarantine
 	// looks are the parts of the input that modules refer to; all says that a module refers to it as a whole.
@@ -48,8 +48,8 @@ type bookConfig struct {
 	limit time.Duration
 }
 
-// newRulebook makes a rulebook within a time: modules that nobody vouches for can take for ever to compile, such as types of values
-// within values within values. What takes too long is left to itself, and the library speaks alone.
+// newRulebook makes a rulebook within a time. Untrusted modules can take for ever to compile, such as types of values
+// within values within values. A compilation that takes too long is left to itself, and the library speaks alone.
 func newRulebook(cfg bookConfig) *rulebook {
 	if len(cfg.modules) == 0 {
 		return makeRulebook(cfg)

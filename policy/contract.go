@@ -24,7 +24,7 @@ type ruleSet struct {
 // setAction is the rule of rampart.drift whose findings carry an answer.
 const setAction = "action"
 
-// contract says which rules of which package are read, the strictest first.
+// contract lists the rules that are read of each package, the strictest first.
 var contract = sync.OnceValue(func() map[string][]ruleSet {
 	var (
 		rollback = ruleSet{"rollback", rollout.RollbackEffect}

@@ -170,7 +170,7 @@ func (b *dataBounds) readData(f DataFile) (*dataNode, error) {
 	return root, nil
 }
 
-// malformed is a file that is no YAML. The library says the line in its text only.
+// malformed is the problem of a file that is not YAML. The library says the line in its text only.
 func malformed(path string, err error) Problem {
 	p := Problem{Path: path, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if rest, ok := strings.CutPrefix(p.Message, "line "); ok {
@@ -180,7 +180,7 @@ func malformed(path string, err error) Problem {
 			}
 		}
 	}
-	p.Message = "it is no YAML: " + p.Message
+	p.Message = "it is not YAML: " + p.Message
 	return p
 }
 
@@ -269,7 +269,7 @@ func scalar(y *yaml.Node) (any, error) {
 			return nil, err
 		}
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, fmt.Errorf("%s is no number that JSON has", y.Value)
+			return nil, fmt.Errorf("%s cannot be written as a JSON number", y.Value)
 		}
 		return json.Number(strconv.FormatFloat(f, 'g', -1, 64)), nil
 	case "!!str", "!!timestamp":

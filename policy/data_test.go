@@ -43,7 +43,7 @@ func TestDataProblems(t *testing.T) {
 		"a key twice":         {"a:\n  b: 1\n  b: 2\n", `d.yaml:3: key "b" is given twice`},
 		"a key that is a map": {"? {a: 1}\n: 2\n", "d.yaml:1: a key has to be a string"},
 		"a merge":             {"a: &a {b: 1}\nc: {<<: *a}\n", "d.yaml:2: merge keys (<<) are not read in data files"},
-		"no number":           {"a: .inf\n", "d.yaml:1: .inf is no number that JSON has"},
+		"no number":           {"a: .inf\n", "d.yaml:1: .inf cannot be written as a JSON number"},
 		"a tag":               {"a: !!binary aGk=\n", "d.yaml:1: tag !!binary is not read in data files"},
 		"a bomb":              {bomb, "more than 200000 values"},
 		"a long text, often":  {"a: &a " + strings.Repeat("x", 1<<19) + "\nb: [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n", "bytes in all data files when aliases are expanded"},
@@ -76,8 +76,8 @@ func TestBrokenYAML(t *testing.T) {
 	_, problems := loadData([]DataFile{{"d.yaml", "a: 1\nb: 2\nc:\n  d: 1\n  e: @x\n"}, {"e.yaml", "a: \"\x00\"\n"}})
 	require.Len(t, problems, 2)
 	require.Equal(t, 5, problems[0].Line)
-	require.Contains(t, problems[0].Error(), "d.yaml:5: it is no YAML: found character that cannot start any token")
-	require.Contains(t, problems[1].Error(), "e.yaml: it is no YAML: control characters are not allowed")
+	require.Contains(t, problems[0].Error(), "d.yaml:5: it is not YAML: found character that cannot start any token")
+	require.Contains(t, problems[1].Error(), "e.yaml: it is not YAML: control characters are not allowed")
 }
 
 // TestWindows: a window that would freeze nothing is a problem of the line that is wrong.
@@ -102,11 +102,11 @@ func TestWindows(t *testing.T) {
 		"days: [Sat]\n            timezone: Utc":                                                        `7: ` + name + `.timezone: there is no time zone Utc (did you mean UTC?)`,
 		"days: [Sat]\n            timezone: Local":                                                      `7: ` + name + `.timezone: Local is the time zone of whichever machine decides`,
 		"days: [Sat]\n            timezone: 1":                                                          `7: ` + name + `.timezone: 1 is given; expected: time zone, such as Europe/Berlin`,
-		"dates: [02-30]":                                                                                `6: ` + name + `.dates.0: 02-30 is no day of the calendar`,
-		"dates: [02-29, 2027-02-29]":                                                                    `6: ` + name + `.dates.1: 2027-02-29 is no day of the calendar`,
+		"dates: [02-30]":                                                                                `6: ` + name + `.dates.0: 02-30 is not a day of the calendar`,
+		"dates: [02-29, 2027-02-29]":                                                                    `6: ` + name + `.dates.1: 2027-02-29 is not a day of the calendar`,
 		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-01T00:00:00Z":                            `7: ` + name + `.end: 2026-02-01T00:00:00Z is not after the start, 2026-02-03T00:00:00Z: the window is never open`,
 		"start: 2026-02-03T00:00:00+02:00\n            end: 2026-02-02T22:00:00Z":                       `7: ` + name + `.end: 2026-02-02T22:00:00Z is not after the start`,
-		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-30T00:00:00Z":                            `7: ` + name + `.end: 2026-02-30 is no day of the calendar`,
+		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-30T00:00:00Z":                            `7: ` + name + `.end: 2026-02-30 is not a day of the calendar`,
 		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-05T00:00:00Z\n            days: [Sat]":   `8: ` + name + `.days: has no place beside start and end: make two windows of it`,
 		"start: 2026-02-03T00:00:00Z\n            end: 2026-02-05T00:00:00Z\n            timezone: UTC": `8: ` + name + `.timezone: has no place beside start and end: make two windows of it`,
 	} {

@@ -133,7 +133,7 @@ func DecodeDocument(data []byte) (*Document, error) {
 	return d, d.decodeActions(head.Actions, whole)
 }
 
-// undecoded says what is wrong with a document that cannot be judged: what is not of the type that the schema has, or else the error.
+// undecoded says what is wrong with a document that cannot be judged: what does not fit the schema, or else the error.
 func undecoded(whole ast.Object, err error) error {
 	m, document := misfits{}, inputSchema()
 	for _, pair := range pairs(whole, keyActions) {
@@ -246,7 +246,7 @@ func (d *Document) Actions() []string {
 	return out
 }
 
-// Input is what policies see when they are asked about an action; false: there is none of that ID.
+// Input is what policies see when they are asked about an action; false: there is no action of that ID.
 func (d *Document) Input(actionID string) (ast.Value, bool) {
 	for i := range d.actions {
 		if d.actions[i].id == actionID {

@@ -65,8 +65,8 @@ func Compile(cfg Config) *Engine {
 	return e
 }
 
-// floor makes the books of the bot's own configuration: its modules, which see none of the repository's, and the library with
-// its parameters, of which only the rules that are configured there have a say.
+// floor makes the books of the bot's own configuration. One has its modules, which see none of the repository's. The
+// other is the library with its parameters; only the rules that are configured there have a say.
 func (e *Engine) floor(cfg Config) []*rulebook {
 	own := floorConfig(cfg)
 	own.limit = e.bounds.Compile

@@ -10,8 +10,8 @@ import (
 // hidden is shown in place of what may be a secret.
 const hidden = `"(hidden)"`
 
-// redactor hides the values of environment variables of specs, wherever a policy carries them. A value that is elsewhere in the
-// input too, such as the name of the environment, is no secret.
+// redactor hides the values of environment variables of specs, wherever a policy carries them. A value that is
+// elsewhere in the input too, such as the name of the environment, does not count as a secret.
 type redactor struct{ secrets []string }
 
 // leastSecret is how long a value has to be to be hidden within longer text.

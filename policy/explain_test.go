@@ -137,7 +137,8 @@ func TestExplainRules(t *testing.T) {
 `)
 }
 
-// Waiting for samples is no rule's hold: the counts that the canary's rule looked at are there, whatever it said.
+// TestExplainSamples checks that no rule holds while the bot waits for samples: the counts that the canary's rule
+// looked at are there, whatever it said.
 func TestExplainSamples(t *testing.T) {
 	p := proposal()
 	p.Canary = &rollout.Canary{Candidate: "v3", Against: "v2", Phase: rollout.PhaseRamp, Bound: 100,
@@ -243,7 +244,8 @@ warn contains {"rule": "acme.text", "msg": "no"} if {
 	require.Contains(t, all, `text = "(hidden) (hidden)"`)
 }
 
-// The value of a variable that is elsewhere in the input too is no secret there, and is hidden where it is the variable's.
+// TestExplainHidesVariablesAsSuch has a variable whose value is elsewhere in the input too. The value does not count as
+// a secret there, and is hidden where it is the variable's.
 func TestExplainHidesVariablesAsSuch(t *testing.T) {
 	d, err := NewDocument(snapshot(t), proposal())
 	require.NoError(t, err)

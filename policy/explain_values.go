@@ -220,7 +220,7 @@ func (r *valueReader) root(ref ast.Ref) (ast.Value, string) {
 	return value.Value, name
 }
 
-// data reads data that is no rule's. What rules give is read where it is bound.
+// data reads data that no rule gives. What rules give is read where it is bound.
 func (r *valueReader) data(path ast.Ref) {
 	if r.policies.compiler.RuleTree.Find(path) != nil || len(r.policies.compiler.GetRules(path)) > 0 {
 		return

@@ -96,13 +96,13 @@ func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) 
 		}
 	}
 	if until, ok := text(o, "until"); ok {
-		f.Until, _ = time.Parse(time.RFC3339, until) // what is no time says nothing
+		f.Until, _ = time.Parse(time.RFC3339, until) // a text that is not a time says nothing
 	}
 	f.Evidence = evidence(o)
 	return f, nil
 }
 
-// findingExpected ends messages about what is no finding.
+// findingExpected ends messages about a value that is not a finding.
 const findingExpected = " where an object with the strings rule and msg is expected"
 
 // lacking says what of a finding's name and message an object does not have.

@@ -88,7 +88,7 @@ x := 1 if data.rampart.rollout.deny == set() with data.rampart.config as {}
 	require.Equal(t, rollout.RequireApproval, judge(t, e, ramp()).Effect)
 }
 
-// What is waived does not push what is not out of sight.
+// TestWaivedFindingsHideNothing checks that waived findings do not push other findings out of sight.
 func TestWaivedFindingsHideNothing(t *testing.T) {
 	e := Compile(Config{Waivable: []string{"a"}, Data: []DataFile{{"data.yaml", frozen}},
 		Modules: modules(rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 900)`))})

@@ -61,7 +61,8 @@ func TestWaitingChild(t *testing.T) {
 	require.ErrorContains(t, waits[name].ask(t, e, d), waits[name].want)
 }
 
-// Whoever asks gets an answer, whatever the policies do. Each in a process of its own, which ends with what was given up.
+// TestPeopleDoNotWaitForEver checks that each person who asks gets an answer, whatever the policies do. Each question
+// has a process of its own, which ends with what was given up.
 func TestPeopleDoNotWaitForEver(t *testing.T) {
 	for name := range waits {
 		t.Run(name, func(t *testing.T) {

@@ -207,7 +207,7 @@ func hostiles() map[string]hostile {
 	}
 }
 
-// tangle is an equation of which each variable is twice within another.
+// tangle is an equation in which each variable is twice within another.
 func tangle(v string, n int) string {
 	var left, right []string
 	for i := range n {

@@ -17,8 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Input is what policies see when they are asked about an action. Instants are RFC 3339 in whole seconds and durations as
-// in a spec (10m). What is not known, not set or zero is left out, so that a rule about it is undefined; shares,
+// Input is what policies see when they are asked about an action. Instants are RFC 3339 in whole seconds and durations
+// as in a spec (10m). Unknown, unset and zero values are left out, so that a rule about them is undefined; shares,
 // percentages and known counts are always there.
 //
 //	now          the snapshot's time

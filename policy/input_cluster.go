@@ -8,7 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// clusterOf are the pods of the versions, by build ID. What is not known has no versions, so that no comparison with it is true.
+// clusterOf are the pods of the versions, by build ID. An unknown cluster has no versions, so that no comparison with
+// it is true.
 func clusterOf(c *rollout.Cluster) ast.Value {
 	o := newObject()
 	o.flag("known", c.Known())

@@ -235,7 +235,7 @@ func cell(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
 }
 
-// wrapped breaks text into lines, the first of which begins at a column.
+// wrapped breaks text into lines; the first line begins at a column.
 func wrapped(s string, column int) string {
 	var w strings.Builder
 	for i, word := range strings.Fields(s) {

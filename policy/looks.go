@@ -38,8 +38,9 @@ func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 	})
 }
 
-// ClauseLooksAt reports whether a clause of a package, by its location as an Explanation has it, may look at a part of the input, such as git,
-// by itself or through the rules that it leans on. Of a clause that is not known it is taken for granted.
+// ClauseLooksAt reports whether a clause of a package may look at a part of the input, such as git. It follows the
+// rules that the clause leans on. The location is the clause's, as an Explanation has it. For an unknown clause it
+// reports true.
 func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 	found := false
 	for _, b := range e.books {

@@ -18,8 +18,8 @@ import (
 // nameMade is the builtin that weighs values.
 const nameMade = boundedPrefix + "made"
 
-// maxMade is how many parts the values that a query makes may have together. Comparing takes at most 600 bytes of the stack for each, of
-// which Go has 512 MiB.
+// maxMade is how many parts the values that a query makes may have together. Comparing takes at most 600 bytes of the
+// stack for each part; Go has 512 MiB of stack.
 const maxMade = 250_000
 
 // weighing puts calls of nameMade and nameCompared into rules.
@@ -231,7 +231,7 @@ func weighExpr(name string, at *ast.Location, values []*ast.Term) *ast.Expr {
 	return x
 }
 
-// weighs reports whether an expression is for weighing values, which nobody wrote.
+// weighs reports whether an expression was generated to weigh values.
 func weighs(x *ast.Expr) bool {
 	terms, ok := x.Terms.([]*ast.Term)
 	if !ok || !x.Generated || len(terms) < 2 {

@@ -136,8 +136,8 @@ func (w *maskWatcher) Enabled() bool { return true }
 // Config asks for no copies of variables.
 func (w *maskWatcher) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
 
-// TraceEvent looks at what an expression reads before it is evaluated, as it may fail for some elements of a list and hold for others, and
-// at what is known where one fails and where a query ends.
+// TraceEvent looks at what an expression reads before it is evaluated: it may fail for some elements of a list and hold
+// for others. It also looks at what is known where an expression fails and where a query ends.
 func (w *maskWatcher) TraceEvent(e topdown.Event) {
 	if w.found {
 		return

@@ -12,9 +12,9 @@ import (
 // maxMisfits of a document are told.
 const maxMisfits = 20
 
-// Misfits are what in a document is in no input of policies, each with its place, at most 20: fields that there are not, values that
-// a field never has, values of the wrong type, a time and a kind of action that are missing. Fields that are left out are none else:
-// an input that is written by hand has what the policies at hand look at.
+// Misfits are what in a document is in no input of policies, each with its place, at most 20. They are fields that do
+// not exist, values that a field never has, values of the wrong type, a missing time and a missing kind of action.
+// Other fields may be left out: an input that is written by hand has what the policies at hand look at.
 func (d *Document) Misfits() []string {
 	document := inputSchema()
 	m := misfits{}

@@ -141,7 +141,7 @@ func (o *object) duration(key string, d time.Duration) {
 	}
 }
 
-// answer leaves out what is not known.
+// answer adds an answer; it leaves out an unknown one.
 func (o *object) answer(key string, a rollout.Answer) {
 	if a != "" {
 		o.flag(key, a == rollout.Yes)

@@ -133,7 +133,7 @@ func (p *parameters) incomplete(keys []string, s parameterSchema, object map[str
 	return out
 }
 
-// alternatives are the keys of which one set has to be given.
+// alternatives are sets of keys; one of these sets has to be given.
 func (s parameterSchema) alternatives() string {
 	var out []string
 	for _, a := range s.AnyOf {
@@ -183,7 +183,7 @@ func valueAt(value any, keys []string) any {
 	return value
 }
 
-// schemaAt is the schema of a parameter. False: it is none that has a name, such as a label.
+// schemaAt is the schema of a parameter. False: the schema does not name the parameter, such as a label.
 func (p *parameters) schemaAt(keys []string) (parameterSchema, bool) {
 	s := p.resolve(p.schema)
 	for _, k := range keys {
@@ -260,8 +260,9 @@ func didYouMean(value any, values []string) string {
 	return ""
 }
 
-// conflicts are parameters of the library that two files of an environment set differently: the later one would replace what the
-// earlier one protects. What both set alike is none; objects are merged, and compared key by key.
+// conflicts are parameters of the library that two files of an environment set differently: the later one would replace
+// what the earlier one protects. A parameter that both set alike does not conflict; objects are merged, and compared
+// key by key.
 func conflicts(files []DataFile) []Problem {
 	given := map[string]*dataNode{}
 	var out []Problem

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// quarantine remembers which packages of a rulebook went beyond their bounds, so that a policy that loops costs its bounds once
-// in a while and not for each worker deployment in each cycle. It is safe for concurrent use.
+// quarantine remembers which packages of a rulebook went beyond their bounds. So a policy that loops costs its bounds
+// once in a while and not for each worker deployment in each cycle. It is safe for concurrent use.
 type quarantine struct {
 	mu sync.Mutex
 	// out are packages that are not asked for now.
@@ -25,11 +25,12 @@ type sentence struct {
 	why   string
 }
 
-// quarantineTime is how long a package is not asked after it went beyond its bounds, and the time in which what it uses is added up.
+// quarantineTime is how long a package is not asked after it went beyond its bounds. What a package uses is added up
+// over the same time.
 const quarantineTime = 30 * time.Second
 
-// maxCharge is how many steps the policies of a package may take in that time, over all worker deployments, beside freeSteps of each
-// evaluation, which are more than ten times what the default library takes: ten seconds or so.
+// maxCharge is how many steps the policies of a package may take in that time, over all worker deployments: ten seconds
+// or so. freeSteps of each evaluation do not count; they are more than ten times what the default library takes.
 const (
 	maxCharge = 10_000_000
 	freeSteps = 5_000
@@ -84,9 +85,9 @@ func (q *quarantine) excluded(pkg string) string {
 // grace is how long after its time-out an evaluation is given up that does not notice it.
 const grace = time.Second
 
-// watched evaluates policies that nobody vouches for. OPA looks whether it has to end before each expression; one expression
-// that takes for ever, such as comparing two values that are shared within themselves many times over, can't be stopped: it is
-// left to itself, its package is not asked again while it runs, and the work is done anew without.
+// watched evaluates untrusted policies. OPA looks whether it has to end before each expression; one expression that
+// takes for ever, such as comparing two values that are shared within themselves many times over, can't be stopped: it
+// is left to itself, its package is not asked again while it runs, and the work is done anew without.
 func watched[T any](e *Engine, d judging, work func(*judgement) T) T {
 	if !e.foreign {
 		return work(e.judgement(d))
@@ -186,7 +187,7 @@ func (e *Engine) guarded(of guard, work func() error) error {
 	}
 	ended := e.giveUp(of)
 	go func() {
-		for range done { // what it comes to is nobody's
+		for range done { // its result is dropped
 			break
 		}
 		ended()

@@ -64,7 +64,7 @@ type prepared struct {
 	sets map[string]query
 	// apart are the names of the rule sets that whole does not ask for.
 	apart []string
-	// places of each rule set's rules, for messages; foreign are those of all rules that nobody vouches for.
+	// places of each rule set's rules, for messages; foreign are those of all untrusted rules.
 	places  map[string]string
 	foreign string
 }
@@ -179,7 +179,7 @@ type question struct {
 	// now is the time of time.now_ns.
 	now    time.Time
 	budget *budget
-	// tracer is told of each step; nil: nobody.
+	// tracer is told of each step; nil: there is no tracer.
 	tracer topdown.QueryTracer
 }
 

@@ -75,7 +75,7 @@ func TestInputsFitTheSchema(t *testing.T) {
 	require.Empty(t, neverSeen(t, library.InputSchema(), inputs), "the schema offers fields that are in no input")
 }
 
-// What policies see is no misfit: neither with one action nor as it is recorded.
+// TestInputsAreNoMisfits checks that what policies see has no misfits: neither with one action nor as it is recorded.
 func TestInputsAreNoMisfits(t *testing.T) {
 	testneed.Plain(t)
 	for name, input := range exampleInputs(t) {

@@ -76,7 +76,7 @@ func sizeOf(r *ast.Rule) (terms, closures int) {
 	return terms, closures
 }
 
-// groundLiteral reports whether a term is a literal of which evaluating makes nothing.
+// groundLiteral reports whether a term is a literal whose evaluation makes nothing.
 func groundLiteral(t *ast.Term) bool {
 	switch t.Value.(type) {
 	case *ast.Array, ast.Object, ast.Set:

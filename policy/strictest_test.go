@@ -49,7 +49,8 @@ func judged(t *testing.T, a rollout.Action, all ...contribution) rollout.Verdict
 	return first
 }
 
-// Whoever contributes a rule, the strictest finding wins, and the others are still shown.
+// TestStrictestOfSeveralWins checks that the strictest finding wins, no matter which module contributes it. The others
+// are still shown.
 func TestStrictestOfSeveralWins(t *testing.T) {
 	testneed.Plain(t)
 	rules := func(sets ...string) []contribution {

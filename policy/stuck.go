@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// maxStuck is how many evaluations may run on that could not be stopped, before those who left one are asked for nothing that might
-// leave another.
+// maxStuck is how many evaluations that could not be stopped may run on. At that many, a party that left one is asked
+// for nothing that might leave another.
 const maxStuck = 3
 
 // Stuck counts the evaluations that were given up and still run, in all Engines that are compiled with it: each change of a policy makes

@@ -38,7 +38,7 @@ func chosen(modules map[string]*ast.Module, names *regexp.Regexp) string {
 // shownName is package and name, as a TestResult has them.
 func shownName(m *ast.Module, ref ast.Ref) string { return packageName(m) + "." + ref.String() }
 
-// testRef is the reference of a rule up to the part that makes it a test; nil: it is none.
+// testRef is the reference of a rule up to the part that makes it a test; nil: the rule is not a test.
 func testRef(r *ast.Rule) ast.Ref {
 	ref := r.Head.Ref().GroundPrefix()
 	for i, term := range ref {

@@ -8,9 +8,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// maxWidth is how many parts a value may have that is made of values written in a policy: [x, x], of which x is [y, y], has four. OPA
-// copies such values part by part, and looks at their types part by part when it compiles them; nothing can stop it meanwhile. What data
-// brings counts once, as it is shared.
+// maxWidth is how many parts a value may have that is made of values written in a policy: [x, x] has four if x is [y,
+// y]. OPA copies such values part by part, and looks at their types part by part when it compiles them; nothing can
+// stop it meanwhile. What data brings counts once, as it is shared.
 const maxWidth = 100_000
 
 // tooWide is a stage of compiling that refuses values of too many parts.

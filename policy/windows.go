@@ -36,7 +36,7 @@ func (p *parameters) span(keys []string, window map[string]any) []Problem {
 		}
 		var err error
 		if ends[i], err = time.Parse(time.RFC3339, text); err != nil {
-			return []Problem{p.problem(at, "%s is no day of the calendar", text[:len(time.DateOnly)])}
+			return []Problem{p.problem(at, "%s is not a day of the calendar", text[:len(time.DateOnly)])}
 		}
 	}
 	if !ends[0].Before(ends[1]) {
@@ -65,7 +65,7 @@ func (p *parameters) dates(keys []string, window map[string]any) []Problem {
 			full = "2000-" + full // a leap year, as 02-29 comes in some
 		}
 		if _, err := time.Parse(time.DateOnly, full); err != nil {
-			out = append(out, p.problem(at, "%s is no day of the calendar", text))
+			out = append(out, p.problem(at, "%s is not a day of the calendar", text))
 		}
 	}
 	return out
@@ -104,7 +104,7 @@ func nearestZone(name string) string {
 	if strings.Contains(name, "/") {
 		return nearest(name, names)
 	}
-	if name == strings.ToUpper(name) { // an abbreviation, which is no place
+	if name == strings.ToUpper(name) { // an abbreviation, not a place
 		return ""
 	}
 	var places []string

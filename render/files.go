@@ -29,15 +29,16 @@ const (
 // not what the record has, and none for any other. Paths are from the repository's root and always below plan.Dir. A plan
 // without a record writes nothing.
 //
-// The errors are those of a plan that does not fit its record (a write for a version that is not recorded, a build ID that
-// is no file name, a manifest to edit that is not there) and of manifests that someone made unreadable. They name the
-// version; nothing is to be written then. So too with an *UnreadableError: a record or a status that the bot could not read again.
+// The errors are those of a plan that does not fit its record (a write for a version that is not recorded, a build ID
+// that cannot be a file name, a manifest to edit that is not there) and of manifests that someone made unreadable.
+// They name the version; nothing is to be written then. So too with an *UnreadableError: a record or a status that
+// the bot could not read again.
 func Files(plan rollout.Plan, record rollout.Record) ([]rollout.FileChange, error) {
 	if plan.Record == nil {
 		return nil, nil
 	}
 	if !fs.ValidPath(plan.Dir) || plan.Dir == "." {
-		return nil, fmt.Errorf("render %s: %q is no folder for output", plan.Deployment, plan.Dir)
+		return nil, fmt.Errorf("render %s: %q cannot be a folder for output", plan.Deployment, plan.Dir)
 	}
 	f := filer{
 		plan: plan, record: record,
@@ -116,7 +117,7 @@ func (f *filer) writeVersions() error {
 
 func (f *filer) writeVersion(w rollout.VersionWrite) error {
 	if w.BuildID == "" || rollout.CleanBuildID(w.BuildID) != w.BuildID {
-		return fmt.Errorf("build ID %q is no name for a folder", w.BuildID)
+		return fmt.Errorf("build ID %q cannot be the name of a folder", w.BuildID)
 	}
 	if w.Op == rollout.RemoveVersion {
 		f.removeVersion(w.BuildID)
@@ -151,7 +152,7 @@ func (f *filer) versionFiles(w rollout.VersionWrite, v v1alpha1.RecordedVersion)
 	case rollout.TakeOverVersion:
 		return f.takeOverVersion(w)
 	}
-	return nil, fmt.Errorf("%q is no way to write a version", w.Op)
+	return nil, fmt.Errorf("%q is not a way to write a version", w.Op)
 }
 
 // editVersion changes the manifests of a version's Deployments: the first one's and those of its pools.
@@ -249,10 +250,10 @@ func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersio
 	for _, name := range slices.Sorted(maps.Keys(w.Blobs)) {
 		blob := w.Blobs[name]
 		if !fs.ValidPath(name) || name == "." {
-			return nil, fmt.Errorf("%q is no path below a version's folder", name)
+			return nil, fmt.Errorf("%q is not a path below a version's folder", name)
 		}
 		if !isBlobHash(blob) {
-			return nil, fmt.Errorf("%s: %q is no blob hash", name, blob)
+			return nil, fmt.Errorf("%s: %q is not a blob hash", name, blob)
 		}
 		f.change(versionDir(w.BuildID)+name, blob, rollout.FileChange{Blob: blob})
 		hashes[name] = blob

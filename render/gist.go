@@ -39,7 +39,7 @@ func Gist(file, data string) string {
 var timesAndSeal = regexp.MustCompile(`(\w+): "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"|` +
 	regexp.QuoteMeta(v1alpha1.AnnotationRoutingDigest) + `: sha256:[0-9a-f]+`)
 
-// withoutClock leaves of what timesAndSeal finds the times of Temporal: whoever changes these moved traffic.
+// withoutClock leaves of what timesAndSeal finds the times of Temporal: where these changed, traffic was moved.
 func withoutClock(found string) string {
 	if key, _, _ := strings.Cut(found, ":"); strings.HasSuffix(key, "ChangedAt") {
 		return found

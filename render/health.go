@@ -87,8 +87,8 @@ func (f *filer) ignoreDraining() error {
 	return nil
 }
 
-// HealthChanges gives the build IDs of recorded versions whose objects begin to count for the health of ArgoCD's
-// Application with a plan, or cease to, in the order of the record. Their manifests are edited.
+// HealthChanges gives the build IDs of recorded versions whose objects, with a plan, begin or cease to count for the
+// health of ArgoCD's Application. They are in the order of the record. The manifests of these versions are edited.
 func HealthChanges(plan rollout.Plan, record rollout.Record) []string {
 	if record.Routing == nil || plan.Record == nil || !plan.Environment.CD.ByArgoCD() {
 		return nil

@@ -27,9 +27,9 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, Progressing, HealthOf(rollout.State{}, "", v1alpha1.RampHealthy), "no conditions yet")
 }
 
-// The objects of a version that only drains do not count for the health of ArgoCD's Application, from the commit on
-// that makes another one the target and current. They count again once traffic comes back. Nothing is written for
-// that alone, and a manifest that a person edited is left as it is.
+// The objects of a version that only drains do not count for the health of ArgoCD's Application. This begins with the
+// commit that makes another one the target and current. They count again once traffic comes back. Nothing is written
+// for that alone, and a manifest that a person edited is left as it is.
 func TestDrainingVersionsDoNotCount(t *testing.T) {
 	s := newScene(t, with(checkoutSpec, "checkout:v2.3.0", "checkout:v1"), noAuth())
 	first := s.target()

@@ -17,8 +17,8 @@ import (
 const maxNodes = 100_000
 
 // parseManifest reads the one object of a manifest into the values of decoded JSON. Numbers keep their text, so that
-// what is not edited is written back as it was. A plain scalar that readers disagree on is read as Kubernetes' own tools
-// read it, because they are who applies it.
+// values without an edit are written back as they were. A plain scalar that readers disagree on is read as Kubernetes'
+// own tools read it, because they are who applies it.
 func parseManifest(data string) (map[string]any, error) {
 	d := yamlv3.NewDecoder(strings.NewReader(data))
 	var doc, more yamlv3.Node

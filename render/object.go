@@ -17,7 +17,7 @@ func objectIn(m map[string]any, key string) (map[string]any, error) {
 	return nil, fmt.Errorf("%s is not an object", key)
 }
 
-// objectAt follows fields of objects, none of which may be missing.
+// objectAt follows fields of objects. A missing one is an error.
 func objectAt(m map[string]any, keys ...string) (map[string]any, error) {
 	for i, key := range keys {
 		next, ok := m[key].(map[string]any)

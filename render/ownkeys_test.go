@@ -9,7 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A status.yaml does not take over what tells other tools what to do with it. One that has it already is no reason to write it again.
+// A status.yaml does not take over what tells other tools what to do with it. One that has it already is not written
+// again for that.
 func TestStatusLeavesOutKeysOfOthers(t *testing.T) {
 	spec := &v1alpha1.WorkerDeployment{APIVersion: v1alpha1.TemporalAPIVersion, Kind: v1alpha1.KindWorkerDeployment, Metadata: v1alpha1.ObjectMeta{
 		Labels:      map[string]string{"team": "payments", "argocd.argoproj.io/instance": "theirs"},

@@ -36,7 +36,7 @@ func TestProposedDiffersInWhatIsDesired(t *testing.T) {
 	require.ElementsMatch(t, []string{"ramping:", "buildID: v2", "percentage: 10"}, more)
 }
 
-// Where a proposal, or a stage, is reviewed is no reason to propose it anew. All else is.
+// A proposal is not made anew because of where it, or a stage, is reviewed. It is for any other change.
 func TestSameProposal(t *testing.T) {
 	file := func(change func(*v1alpha1.RoutingSpec)) []byte {
 		r := v1alpha1.Routing{APIVersion: v1alpha1.RampartAPIVersion, Kind: v1alpha1.KindRouting, Metadata: v1alpha1.ObjectMeta{Name: "checkout", Namespace: "shop"},

@@ -65,9 +65,9 @@ func wholeStatus(object any) string {
 	return ""
 }
 
-// LoweringRecord is the record of a lowering that was made, where the plan's own record could not be read again: the last readable record
-// with what the plan desires, the bars and the hold, so that nobody takes what was done for drift, and nothing that was turned back comes
-// again. Nil: there was no record.
+// LoweringRecord is the record of a lowering that was made, where the plan's own record could not be read again: the
+// last readable record with what the plan desires, the bars and the hold, so that the bot does not take what was done
+// for drift, and nothing that was turned back comes again. Nil: there was no record.
 func LoweringRecord(plan rollout.Plan, record rollout.Record) *v1alpha1.RoutingSpec {
 	if plan.Record == nil || record.Routing == nil {
 		return nil

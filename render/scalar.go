@@ -91,8 +91,9 @@ func literalSafe(s string) bool {
 	return last != ' ' && last != '\t'
 }
 
-// isPrintable reports whether a character stands for itself. The others are control characters, the line breaks that only YAML 1.1 knows, and what
-// nobody would see in a difference: spaces and marks without a width, and what turns the direction of the text.
+// isPrintable reports whether a character stands for itself. The others are control characters, the line breaks that
+// only YAML 1.1 knows, and what people would not see in a difference: spaces and marks without a width, and what
+// turns the direction of the text.
 func isPrintable(r rune) bool {
 	return r >= 0x20 && r != 0xA0 && !printable.Hidden(r)
 }

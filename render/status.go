@@ -275,7 +275,7 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 		key.Rules, key.SpecDigest, key.PullRequest = d.Rules, d.SpecDigest, d.PullRequest
 	}
 	raw, err := json.Marshal(key)
-	if err != nil { // only a percentage that is no number; it cannot be written either
+	if err != nil { // only a percentage that is not a number; it cannot be written either
 		return err.Error()
 	}
 	return string(raw)

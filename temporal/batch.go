@@ -98,10 +98,11 @@ func (o *observer) runningBatch(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("list batch jobs: more than %d pages", maxPages)
 }
 
-// StartBatch starts a batch job about the open workflows that are pinned to a version. It describes the worker deployment
-// again: where the version has traffic by now it changes nothing and gives a rollout.ErrStale, where somebody else owns it an
-// OwnerError. Moving needs a server of at least 1.32. A job that was started before, in whatever state it is now, is no error.
-// While the namespace runs as many jobs as it takes, the error is rollout.ErrBatchBusy.
+// StartBatch starts a batch job about the open workflows that are pinned to a version. It describes the worker
+// deployment again: where the version has traffic by now it changes nothing and gives a rollout.ErrStale, where
+// somebody else owns it an OwnerError. Moving needs a server of at least 1.32. A job that was started before, in
+// whatever state it is now, gives no error. While the namespace runs as many jobs as it takes, the error is
+// rollout.ErrBatchBusy.
 func (p *Pool) StartBatch(ctx context.Context, target Target, start rollout.BatchStart) error {
 	if err := p.startBatch(ctx, target, start); err != nil {
 		return fmt.Errorf("start batch job %s: %w", start.Job.JobID, err)

@@ -69,7 +69,7 @@ const (
 	recovery = 10 * time.Second
 	// slowest is the smallest part of its rates that a namespace is slowed down to.
 	slowest = 1.0 / 16
-	// allSlots is the room for slots, of which each takes a part.
+	// allSlots is the room for slots: each slot takes a part of it.
 	allSlots = 1 << 20
 	// exhaustedWarning is how often the log says at most that a namespace was asked too much.
 	exhaustedWarning = 10 * time.Minute

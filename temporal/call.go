@@ -12,8 +12,9 @@ import (
 const (
 	// callTimeout bounds every change but the marks.
 	callTimeout = 10 * time.Second
-	// readTimeout bounds a read, and readTries how often one that nobody answered is tried: a describe of a worker deployment
-	// is a query of a workflow, which now and then gets lost when the workflow is busy with a change, and the next does not.
+	// readTimeout bounds a read, and readTries how often one without an answer is tried: a describe of a worker
+	// deployment is a query of a workflow, which now and then gets lost when the workflow is busy with a change,
+	// and the next does not.
 	readTimeout = 4 * time.Second
 	readTries   = 3
 	// markTimeout bounds all marks of one call together, waiting for the budget included: a rollback does not wait for them.
@@ -29,8 +30,9 @@ type reading struct {
 	kind bucket
 }
 
-// read makes one call that changes nothing. It makes the call again if nobody answered, and, but for counts and lists, whose limit people share,
-// as long as the server says that the namespace was asked too much: what was read before it would be of no use without it.
+// read makes one call that changes nothing. It makes the call again if there was no answer. Except for counts and
+// lists, whose limit people share, it also does so as long as the server says that the namespace was asked too much:
+// what was read before it would be of no use without it.
 func read[Req, Resp any](ctx context.Context, r reading, method rpc[Req, Resp], req Req) (Resp, error) {
 	start := time.Now()
 	for try := 1; ; {

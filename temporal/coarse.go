@@ -11,8 +11,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where connections lead the repository says, and whoever may push to it reads what became of them. So what is said there is a class of failure:
-// not which ports of the bot's network are open, who answers there, or which files the bot has. The log has the words.
+// The repository says where connections lead, and people who may push to it read what became of them. So what is said
+// there is a class of failure: not which ports of the bot's network are open, who answers there, or which files the bot
+// has. The log has the words.
 
 // unknownError is an answer with a code that says nothing: of a server that is not Temporal, as a rule.
 type unknownError struct{ err error }

@@ -1,5 +1,6 @@
 // Package temporal reads worker deployments from a Temporal server and carries out what was decided about them: routing,
-// gates, marks and the deletion of versions. It decides nothing itself, beyond refusing what is not what was decided.
+// gates, marks and the deletion of versions. It decides nothing itself, beyond refusing what differs from what was
+// decided.
 //
 // It speaks gRPC directly: the SDK's client drops fields (drainage times, revision, conflict token) and retries out of
 // sight. Every call has a deadline, waits for its namespace's budget, and is tried again only where this says so.

@@ -34,7 +34,7 @@ type MissingQueueError struct {
 
 // Error names the task queue.
 func (e *MissingQueueError) Error() string {
-	return fmt.Sprintf("version %s does not serve the %s task queue %s, which nobody approved to leave behind", e.BuildID, strings.ToLower(string(e.Queue.Type)), e.Queue.Name)
+	return fmt.Sprintf("version %s does not serve the %s task queue %s, and leaving it behind was not approved", e.BuildID, strings.ToLower(string(e.Queue.Type)), e.Queue.Name)
 }
 
 // Is makes it one of the errors that say that a plan is thrown away and made again.
@@ -42,7 +42,7 @@ func (e *MissingQueueError) Is(target error) bool { return target == rollout.Err
 
 // OwnerError says that the worker deployment's manager identity is not the one a call was to be made with.
 type OwnerError struct {
-	// Manager is who owns the routing now, "" for nobody; Identity is who was to make the call.
+	// Manager is who owns the routing now, "" for no owner; Identity is who was to make the call.
 	Manager, Identity string
 }
 

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// ManagerCall hands a worker deployment's routing from one manager identity to another; "" is nobody.
+// ManagerCall hands a worker deployment's routing from one manager identity to another; "" stands for no owner.
 type ManagerCall struct {
 	From, To string
 	// Identity that makes the call.

@@ -60,7 +60,7 @@ func TestNamespaceAt(t *testing.T) {
 	require.EqualValues(t, 2, there.asked.Load())
 	require.EqualValues(t, 0, elsewhere.asked.Load())
 	require.Equal(t, "describe Temporal namespace dev at "+conn.Spec.HostPort+": describe namespace: the answer has no ID", p.NamespaceAt(t.Context(), conn, "dev").Problem)
-	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo(nobody(t)), "prod").Problem, "describe Temporal namespace prod at ")
+	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo(refusing(t)), "prod").Problem, "describe Temporal namespace prod at ")
 	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo("no port"), "prod").Problem, "Temporal cannot be reached")
 }
 

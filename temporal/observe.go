@@ -174,8 +174,9 @@ const (
 	maxPages = 1000
 )
 
-// List gives the routing of the worker deployments that the namespace's visibility shows, by name. It finds what moved; a
-// deployment that is missing may exist all the same. While nobody moves a routing, be it there and back, the same list is given again.
+// List gives the routing of the worker deployments that the namespace's visibility shows, by name. It finds what
+// moved; a deployment that is missing may exist all the same. While no routing is moved, be it there and back, the
+// same list is given again.
 func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (*rollout.Listing, error) {
 	fail := func(err error) (*rollout.Listing, error) {
 		return nil, fmt.Errorf("list worker deployments of namespace %q: %w", temporalNamespace, err)

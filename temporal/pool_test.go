@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// nobody is an address that refuses connections.
-func nobody(t *testing.T) string {
+// refusing gives an address that refuses connections.
+func refusing(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func nobody(t *testing.T) string {
 
 func TestPoolIsSafeForConcurrentUse(t *testing.T) {
 	p := New(Config{})
-	conn := connectionTo(nobody(t))
+	conn := connectionTo(refusing(t))
 	var calls sync.WaitGroup
 	for i := range 20 {
 		calls.Go(func() {

@@ -33,11 +33,11 @@ type Outcome struct {
 	LeftBehind []rollout.TaskQueue
 }
 
-// Raise gives a version more traffic. It describes again, and only if the routing is still the call's basis, times and
-// revision included, and the manager identity is the call's (or nobody's, and is to be claimed), it claims and makes the
-// steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError, an OwnerError or, where task queues are
-// missing that the call does not name, a MissingQueueError.
-// A call whose answer was lost counts as made if the routing is what was asked for.
+// Raise gives a version more traffic. It describes again, and only if the routing is still the call's basis, times
+// and revision included, and the manager identity is the call's (or empty, and is to be claimed), it claims and makes
+// the steps, each with the token of the answer before. Otherwise it changes nothing and gives a StaleError, an
+// OwnerError or, where task queues are missing that the call does not name, a MissingQueueError. A call whose answer
+// was lost counts as made if the routing is what was asked for.
 func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCall) (Outcome, error) {
 	m, err := p.mover(ctx, target, call)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// changes reports whether a method of the workflow service changes anything. What is not known to read counts as a change,
-// so that methods added to the API are not overlooked.
+// changes reports whether a method of the workflow service changes anything. A method that is not known as a read
+// counts as a change, so that methods added to the API are not overlooked.
 func changes(method string) bool {
 	return !slices.ContainsFunc([]string{"Count", "Describe", "Get", "List", "Query", "Scan"}, func(prefix string) bool {
 		return strings.HasPrefix(method, prefix)

@@ -47,7 +47,7 @@ in the folder -C, and its branches and tags where it is a Git checkout.`,
 // Flags of several commands, by what they take. All others take a file, which is what a shell completes by itself.
 var (
 	folderFlags = []string{"cache-dir", "dir", "gate-inputs", "out", "records", "specs"}
-	// freeFlags take a text that nobody can know.
+	// freeFlags take a text that a completion cannot know.
 	freeFlags = []string{"action", "allowed-namespaces", "allowed-temporal-addresses", "allowed-temporal-namespaces", "author", "connection", "context", "decision-mask", "deployment", "email", "from", "git-proxy", "git-user", "github-api-url", "github-app-id", "metrics-address", "prometheus-address", "query", "reason", "repo", "run",
 		"show", "since", "temporal-address", "temporal-namespace", "temporal-tls-server-name", "to", "webhook-address", "webhook-path", "webhook-url"}
 )

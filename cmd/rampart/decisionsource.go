@@ -84,7 +84,7 @@ func (l decisionLines) Decisions(ctx context.Context, f auditlog.Filter) iter.Se
 	}
 }
 
-// each gives decisions until there are none, one cannot be read, or nobody wants more.
+// each gives decisions until there are none, one cannot be read, or the caller wants no more.
 func (l decisionLines) each(ctx context.Context, f auditlog.Filter, yield func(auditlog.Decision, error) bool,
 ) (err error) {
 	in := l.in

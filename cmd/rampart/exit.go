@@ -43,7 +43,8 @@ type stopped struct{ signal os.Signal }
 
 func (s *stopped) Error() string { return fmt.Sprintf("stopped by %s", s.signal) }
 
-// untilSignal gives a context that the first SIGINT or SIGTERM ends. A second one ends the process as if nobody listened.
+// untilSignal gives a context that the first SIGINT or SIGTERM ends. A second one ends the process, as it does where
+// no handler is installed.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

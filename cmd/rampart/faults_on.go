@@ -66,7 +66,7 @@ func parseFault(v string) (*fault, error) {
 	if len(parts) == 3 {
 		n, err := strconv.Atoi(parts[2])
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no number from 1", parts[2])
+			return nil, fmt.Errorf("%q: want a number from 1", parts[2])
 		}
 		f.left = n
 	}

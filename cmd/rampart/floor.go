@@ -42,7 +42,7 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 		"public key in PEM that bundles have to be signed with, [ID=]FILE; several, each with the ID that signatures name")
 	fs.Var(&f.algorithm, "policy-bundle-algorithm", "algorithm of the keys: auto (RS256, or ES256 and so on for a curve), "+strings.Join(bundle.Algorithms(), ", "))
 	fs.StringSliceVar(&f.scopes, "policy-bundle-scope", nil, "scope that signatures have to name, [NAME=]SCOPE")
-	fs.BoolVar(&f.unsigned, "policy-bundle-unsigned", false, "take bundles that nobody signed: whoever has the server has the policies")
+	fs.BoolVar(&f.unsigned, "policy-bundle-unsigned", false, "take bundles without a signature: who controls the server then controls the policies")
 	fs.StringSliceVar(&f.tokenFiles, "policy-bundle-token-file", nil, "file with a bearer token for bundles, [NAME=]FILE (or "+variableBundleToken+")")
 	fs.StringVar(&f.caFile, "policy-bundle-ca-file", "", "authorities to trust for bundles beside the system's, PEM")
 	fs.BoolVar(&f.plainHTTP, "policy-bundle-plain-http", false, "take signed bundles over plain HTTP from other hosts than this one")
@@ -68,7 +68,7 @@ func (a *app) floor() (*bundle.Store, error) {
 	f := a.policies
 	for _, rule := range f.waivable {
 		if !ruleShape.MatchString(rule) {
-			return nil, fmt.Errorf("--waivable-rule %q is no name of a rule, such as rollout.freeze or acme.*", rule)
+			return nil, fmt.Errorf("--waivable-rule %q: want the name of a rule, such as rollout.freeze or acme.*", rule)
 		}
 	}
 	list, err := f.bundleList()

@@ -143,7 +143,7 @@ func TestABundleInTheCycle(t *testing.T) {
 	require.NotEmpty(t, d.Plan.Held, "the fact is too old for the policy that asks for it")
 }
 
-// A bundle that was never had holds every raise, and says why; it stops nobody from taking traffic back.
+// A bundle that was never had holds every raise, and says why; it does not keep the bot from taking traffic back.
 func TestWithoutTheBundle(t *testing.T) {
 	s := newBundleServer(t)
 	a := withBundle(t, s)

@@ -66,7 +66,7 @@ func (a *app) located(f forgeFlags, repository repositoryFlags) (located, error)
 	return located{forge.Contained(on), at}, nil
 }
 
-// forge is where proposals are reviewed. A host of which it is not known what it is has none, unless that is asked for.
+// forge is where proposals are reviewed. A host of an unknown kind has none, unless a flag asks for one.
 func (a *app) forge(f forgeFlags, repository repositoryFlags) (on forge.Forge, at forge.Repository, err error) {
 	kind := forge.Kind(f.kind)
 	if kind != "" && !slices.Contains(forge.Kinds(), kind) {

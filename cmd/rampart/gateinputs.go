@@ -45,7 +45,7 @@ func (f temporalFlags) gateInputs() (gateInputs, error) {
 	}
 	key := bytes.TrimSpace(data)
 	if len(key) < minGateKey {
-		return gateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more that nobody can guess, such as those of: openssl rand -hex 32",
+		return gateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more random ones, such as those of: openssl rand -hex 32",
 			f.gateKey, len(key), minGateKey)
 	}
 	return gateInputs{f.gateInputDir, key}, nil

@@ -63,7 +63,8 @@ func TestGateInputs(t *testing.T) {
 	require.ErrorContains(t, err, "--gate-inputs")
 }
 
-// What is another namespace's is no input of a gate, however a spec asks for it: the spec is refused, or the file is not among its own.
+// A gate takes no input of another namespace, however a spec asks for it: the spec is refused, or the file is not among
+// its own.
 func TestGateInputsOfAnotherNamespace(t *testing.T) {
 	dir := t.TempDir()
 	for _, namespace := range []string{"payments", "shop"} {

@@ -98,8 +98,8 @@ func trusting(caFile string) (*tls.Config, error) {
 	return config, nil
 }
 
-// proxy chooses proxies by a flag, else by the usual variables, of which ALL_PROXY is also for SSH, as it is to curl; NO_PROXY counts for both, and
-// nothing for this machine goes through one.
+// proxy chooses proxies by a flag, else by the usual variables. ALL_PROXY is for SSH too, as it is to curl. NO_PROXY
+// counts for HTTP and SSH, and no request to this machine goes through a proxy.
 // What cannot be a proxy is refused here: Go's own complaint, at the first request, would repeat its password.
 func (a *app) proxy(flag string) (func(*http.Request) (*url.URL, error), error) {
 	value := func(names ...string) string {
@@ -124,14 +124,14 @@ func (a *app) proxy(flag string) (func(*http.Request) (*url.URL, error), error) 
 	web, ssh := cfg.ProxyFunc(), (&httpproxy.Config{HTTPSProxy: other, NoProxy: cfg.NoProxy}).ProxyFunc()
 	return func(req *http.Request) (*url.URL, error) {
 		if req.URL.Scheme == "ssh" {
-			return ssh(&url.URL{Scheme: "https", Host: req.URL.Host}) // of which a port other than 443 is a matter of NO_PROXY only
+			return ssh(&url.URL{Scheme: "https", Host: req.URL.Host}) // a port other than 443 matters to NO_PROXY only
 		}
 		return web(req.URL)
 	}, nil
 }
 
 func notAProxy(name string) error {
-	return fmt.Errorf("%s is no address of a proxy: http://, https:// or socks5://HOST:PORT", name)
+	return fmt.Errorf("%s: want the address of a proxy: http://, https:// or socks5://HOST:PORT", name)
 }
 
 // isProxy takes what Go takes for a proxy: a URL, or host:port.

@@ -93,18 +93,18 @@ func TestGitHubAppLogsIn(t *testing.T) {
 
 func TestGitHubAppFlags(t *testing.T) {
 	for says, change := range map[string]func(*repositoryFlags){
-		"no --github-app-id":       func(f *repositoryFlags) { f.githubApp.id = "" },
-		"RAMPART_GITHUB_APP_KEY":   func(f *repositoryFlags) { f.githubApp.keyFile = "" },
-		"exclude each other":       func(f *repositoryFlags) { f.tokenFile = "token" },
-		"logs in over HTTPS":       func(f *repositoryFlags) { f.url = "git@github.com:acme/repo.git" },
-		"HTTPS: --repo":            func(f *repositoryFlags) { f.url = "file:///acme/repo" },
-		"HOST/OWNER/REPOSITORY":    func(f *repositoryFlags) { f.url = "https://github.com/acme" },
-		"sent over plain HTTP":     func(f *repositoryFlags) { f.githubApp.apiURL = "http://example.com" },
-		"no address of a proxy":    func(f *repositoryFlags) { f.proxy = "ftp://me:hunter2@proxy" },
-		"--git-proxy is no":        func(f *repositoryFlags) { f.proxy = "http://me:hunter2@pro xy" },
-		"read --git-ca-file":       func(f *repositoryFlags) { f.caFile = "/no/ca" },
-		"--git-timeout has":        func(f *repositoryFlags) { f.silence = 0 },
-		"read the GitHub App's ke": func(f *repositoryFlags) { f.githubApp.keyFile = "/no/key" },
+		"no --github-app-id":          func(f *repositoryFlags) { f.githubApp.id = "" },
+		"RAMPART_GITHUB_APP_KEY":      func(f *repositoryFlags) { f.githubApp.keyFile = "" },
+		"exclude each other":          func(f *repositoryFlags) { f.tokenFile = "token" },
+		"logs in over HTTPS":          func(f *repositoryFlags) { f.url = "git@github.com:acme/repo.git" },
+		"HTTPS: --repo":               func(f *repositoryFlags) { f.url = "file:///acme/repo" },
+		"HOST/OWNER/REPOSITORY":       func(f *repositoryFlags) { f.url = "https://github.com/acme" },
+		"sent over plain HTTP":        func(f *repositoryFlags) { f.githubApp.apiURL = "http://example.com" },
+		"want the address of a proxy": func(f *repositoryFlags) { f.proxy = "ftp://me:hunter2@proxy" },
+		"--git-proxy: want":           func(f *repositoryFlags) { f.proxy = "http://me:hunter2@pro xy" },
+		"read --git-ca-file":          func(f *repositoryFlags) { f.caFile = "/no/ca" },
+		"--git-timeout has":           func(f *repositoryFlags) { f.silence = 0 },
+		"read the GitHub App's ke":    func(f *repositoryFlags) { f.githubApp.keyFile = "/no/key" },
 	} {
 		a, _ := testApp(t)
 		f := repositoryFlags{url: "https://127.0.0.1:1/acme/repo.git", branch: "main", cacheDir: t.TempDir(), silence: time.Minute,

@@ -10,7 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestUnreachable: whoever asks for something in Temporal is told why it is not known where that is.
+// TestUnreachable: a person who asks for something in Temporal is told why it is not known where that is.
 func TestUnreachable(t *testing.T) {
 	spec := func(namespace string) *v1alpha1.WorkerDeployment {
 		return &v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{Rollout: v1alpha1.RolloutStrategy{Strategy: v1alpha1.AllAtOnce},

@@ -20,7 +20,7 @@ func (a *app) operatorCommands() []*cobra.Command {
 		a.adoptCommand(), a.releaseCommand()}
 }
 
-// record makes a command that changes the record and asks nobody else.
+// record makes a command that changes the record in Git, and asks no other system.
 func (a *app) record(cmd *cobra.Command, change func(rollout.Snapshot, operator.Person) (operator.Change, error)) *cobra.Command {
 	f := new(operatorFlags)
 	a.addOperator(cmd, f)
@@ -114,7 +114,7 @@ func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operator.
 	return cmd
 }
 
-// percentage is a flag of which it counts whether it was given.
+// percentage is a flag that keeps whether it was given.
 type percentage struct{ value *float64 }
 
 // String is the percentage, "" for none.
@@ -129,7 +129,7 @@ func (p *percentage) String() string {
 func (p *percentage) Set(text string) error {
 	f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 	if err != nil || !(f > 0 && f <= 100) {
-		return fmt.Errorf("%q is no percentage above 0, such as 25", text)
+		return fmt.Errorf("%q: want a percentage above 0, such as 25", text)
 	}
 	p.value = &f
 	return nil
@@ -166,7 +166,7 @@ With --version one version goes, without the delays and the rollback window, on 
 	}, f.change)
 	cmd.Flags().StringVar(&f.version, "version", "", "build ID of the one version to end")
 	a.completeFlag(cmd, "version", a.completeBuilds)
-	cmd.Flags().BoolVar(&f.unroute, "unroute", false, "take new workflows from the current version, once nobody needs it")
+	cmd.Flags().BoolVar(&f.unroute, "unroute", false, "take new workflows from the current version, once it is no longer needed")
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --unroute: at once, without proof")
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take it back")
 	cmd.MarkFlagsMutuallyExclusive("version", "unroute", "cancel")

@@ -23,7 +23,7 @@ func (a *app) adoptCommand() *cobra.Command {
 		Long: `Adopt makes the environment the owner of a worker deployment's routing in Temporal (its manager identity), and takes the routing as
 it is for the desired one. From then on the bot moves it as the spec says; rampart hold first keeps it where it is.
 
-Unless nobody owns it, --from has to name who does: if that is somebody else by now, nothing is taken over.`,
+If the routing has an owner, --from has to name it: if the owner is another by now, nothing is taken over.`,
 		Example: `  rampart adopt payments/checkout --from temporal-worker-controller --repo https://git.example.com/team/workers.git`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.operate(cmd, args[0], *f, func(ctx context.Context, o *operation) (told, error) {
@@ -46,7 +46,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "release NAME",
-		Short: "Hand a worker deployment's routing to somebody else, or to nobody",
+		Short: "Hand a worker deployment's routing to somebody else, or give it up",
 		Long: `Release makes the bot leave a worker deployment's routing alone, and hands its manager identity in Temporal to --to, or takes it
 away. Files of versions are still rendered; nothing is scaled down or removed. rampart adopt takes the routing back.`,
 		Example: `  rampart release payments/checkout --reason "manual migration" --repo https://git.example.com/team/workers.git
@@ -59,7 +59,7 @@ away. Files of versions are still rendered; nothing is scaled down or removed. r
 	}
 	a.addOperator(cmd, f)
 	a.addTemporal(cmd, &f.server)
-	cmd.Flags().StringVar(&to, "to", "", "manager identity that owns the routing from then on (default: nobody)")
+	cmd.Flags().StringVar(&to, "to", "", "manager identity that owns the routing from then on (default: none)")
 	return cmd
 }
 

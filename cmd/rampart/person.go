@@ -46,7 +46,8 @@ func (a *app) whoSpeaks(f *repositoryFlags) error {
 
 type gitUser struct{ name, email string }
 
-// gitUser is the user of git's configuration: of the repository that -C is in, else the person's own. None is no error.
+// gitUser is the user of git's configuration: of the repository that -C is in, else the person's own. Its fields are
+// empty where git has none.
 func (a *app) gitUser() gitUser {
 	var out gitUser
 	if own, err := config.LoadConfig(config.GlobalScope); err == nil {

@@ -65,7 +65,7 @@ func (p *podReader) close() {
 	}
 }
 
-// Read reads, and logs what is not known any more, or is again.
+// Read reads, and logs when the pods of a namespace cannot be read any more, and when they are read again.
 func (p *podReader) Read(ctx context.Context, asks []rollout.ClusterAsk, patience time.Duration) []rollout.Cluster {
 	out := p.Reader.Read(ctx, asks, patience)
 	p.mu.Lock()

@@ -28,7 +28,7 @@ func (a *app) policyCheckCommand() *cobra.Command {
 		Short: "Find mistakes in policies, their tests and their data",
 		Long: `Check reads policies, their tests and their data without evaluating them, and says what can never have the effect that was
 meant: fields of the input that do not exist, rules that nothing reads, rules of the wrong shape, findings under a name of
-the library's, parameters that nobody gives or reads, and all that does not compile.
+the library's, parameters that no file gives or no policy reads, and all that does not compile.
 
 Without a PATH it checks the policies and data of each environment of the folder -C. With PATHs, files or folders of
 them, .rego files are policies (*_test.rego: tests) and .yaml, .yml and .json files are data; in a folder, files with
@@ -195,7 +195,7 @@ func givenPolicies(paths []string) ([]policySet, error) {
 func policyFiles(name string) ([]string, error) {
 	if isFile(name) {
 		if !isPolicyFile(name) {
-			return nil, fmt.Errorf("%s is no policy (.rego) and no data (.yaml, .yml, .json)", name)
+			return nil, fmt.Errorf("%s: want a policy (.rego) or data (.yaml, .yml, .json)", name)
 		}
 		return []string{name}, nil
 	}

@@ -110,7 +110,7 @@ func TestBacktestTextIsClean(t *testing.T) {
 	}
 }
 
-// What cannot be compared is counted apart: errors, inputs that are none, other environments, what was masked and is read.
+// What cannot be compared is counted apart: errors, invalid inputs, other environments, what was masked and is read.
 func TestBacktestApart(t *testing.T) {
 	a, d := backtested(t, nil)
 	nothing, elsewhere, masked, bare := d, d, d, d
@@ -182,7 +182,7 @@ func TestBacktestErrors(t *testing.T) {
 	}{
 		{"name a clone with -C, or the repository with --repo", nil},
 		{"there is no decision about checkot", []string{"--decisions", file, "checkot"}},
-		{`"soon" is no time to look back to: 30d`, []string{"--decisions", file, "--since", "soon"}},
+		{`"soon": want a duration such as 30d or 12h`, []string{"--decisions", file, "--since", "soon"}},
 		{"no such file", []string{"--decisions", file + "x"}},
 		{`there is no decision whose ID begins with "x"`, []string{"--decisions", file, "--show", "x"}},
 		{`there is no environment "dev"`, []string{"--decisions", file, "--env", "dev"}},

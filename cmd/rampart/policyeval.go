@@ -133,7 +133,7 @@ func (a *app) fits(in recordedInput, file string) error {
 		a.say("%s: %s", file, printable.Line(m))
 	}
 	if in.decision == nil && len(misfits) > 0 {
-		return fmt.Errorf("%s is no input of policies: rampart policy schema prints what one may have", file)
+		return fmt.Errorf("%s does not fit the input of policies: rampart policy schema prints what one may have", file)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ there is no test.`,
 	flags.BoolVar(&f.coverage, "coverage", false, "show which lines of the policies no test evaluates")
 	flags.Float64Var(&f.minCoverage, "min-coverage", 0, "least percentage of lines that tests have to evaluate")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show tests that pass too")
-	flags.BoolVar(&f.allowNone, "allow-no-tests", false, "no test is no error")
+	flags.BoolVar(&f.allowNone, "allow-no-tests", false, "succeed where there are no tests")
 	return cmd
 }
 
@@ -94,7 +94,7 @@ func (a *app) policyTest(ctx context.Context, given givenSources, f testFlags) e
 		options = append(options, policy.Matching(names))
 	}
 	if f.minCoverage < 0 || f.minCoverage > 100 {
-		return fmt.Errorf("--min-coverage: %v is no percentage from 0 to 100", f.minCoverage)
+		return fmt.Errorf("--min-coverage %v: want a percentage from 0 to 100", f.minCoverage)
 	}
 	sets, err := a.policyGroups(given)
 	if err != nil {

@@ -165,7 +165,7 @@ func (r *previewing) run(ctx context.Context, script v1alpha1.SimulationSpec) (r
 	out.Problems = append(out.Problems, r.problems(v, base, &out)...)
 	if n := len(changed); n > maxPreviewed {
 		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Error, File: pathOf(changed[maxPreviewed]), Message: fmt.Sprintf(
-			"the change touches %d worker deployments, of which the first %d are previewed: make several changes of it", n, maxPreviewed)})
+			"the change touches %d worker deployments; the first %d are previewed: make several changes of it", n, maxPreviewed)})
 		changed = changed[:maxPreviewed]
 	}
 	out.Deployments = make([]report.Previewed, len(changed))

@@ -70,7 +70,7 @@ func filesBelow(t *testing.T, dirs ...string) (names []string) {
 	return names
 }
 
-// A change of more worker deployments than are previewed is no fine one, and says which were looked at.
+// A change of more worker deployments than are previewed ends with an error, and says which were looked at.
 func TestPreviewOfTooMany(t *testing.T) {
 	testneed.Long(t)
 	cmd, out, said := previewProcess(t, manyChanged(t))
@@ -85,7 +85,7 @@ func TestPreviewOfTooMany(t *testing.T) {
 	require.Equal(t, []string{"shop/c0000", "shop/c0999"}, []string{got.Deployments[0].Name, got.Deployments[maxPreviewed-1].Name})
 	require.Len(t, got.Problems, 1)
 	require.Equal(t, "workers/1000.yaml", got.Problems[0].File)
-	require.Equal(t, "the change touches 1001 worker deployments, of which the first 1000 are previewed: make several changes of it", got.Problems[0].Message)
+	require.Equal(t, "the change touches 1001 worker deployments; the first 1000 are previewed: make several changes of it", got.Problems[0].Message)
 }
 
 // A signal ends a preview wherever it is, with the exit code that all commands have, and nothing of it stays.

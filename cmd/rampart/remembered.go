@@ -26,8 +26,8 @@ type keeper struct {
 	last time.Time
 }
 
-// keeper lets a bot begin with what an earlier run of this program knew of the repository. A bot that runs once looks at each worker
-// deployment, as nobody does after it: it takes only what files say.
+// keeper lets a bot begin with what an earlier run of this program knew of the repository. A bot that runs once takes
+// only what files say: it looks at each worker deployment itself, because no later cycle does.
 func (a *app) keeper(f botFlags, repo *gitops.Repository, bot *reconcile.Reconciler) (*keeper, error) {
 	dir, err := cacheDir(f.repository.cacheDir)
 	if err != nil {

@@ -259,7 +259,7 @@ func (a *app) style() report.Style {
 	return report.Coloured
 }
 
-// say prints a line for a person on standard error. Where that cannot be written there is nobody to tell.
+// say prints a line for a person on standard error. It ignores a failed write: there is no other place to report it.
 func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintln(a.err, printable.Text(fmt.Sprintf(format, args...)))
 }

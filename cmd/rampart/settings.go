@@ -154,7 +154,7 @@ func (c *choice) Type() string { return "string" }
 
 func (c *choice) Set(value string) error {
 	if !slices.Contains(c.allowed, value) {
-		return fmt.Errorf("%q is none of %s", value, c.list())
+		return fmt.Errorf("%q: want one of %s", value, c.list())
 	}
 	c.value = value
 	return nil

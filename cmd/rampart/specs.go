@@ -23,9 +23,9 @@ import (
 // specs are the specs that a command without Git and network looks at.
 type specs struct {
 	world rollout.World
-	// whole says that the world is a whole repository, so that what is not in it does not exist.
+	// whole says that the world is a whole repository: what is missing from it does not exist.
 	whole bool
-	// environments are the names of all environments, of which the world may be narrowed to one; nil: they are not known.
+	// environments are the names of all environments, also where the world is narrowed to one; nil: they are not known.
 	environments []string
 	// shown gives the path that a person knows a file by, where it is not the world's.
 	shown map[string]string

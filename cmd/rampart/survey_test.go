@@ -47,7 +47,8 @@ func TestSurveyLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// twins are a bot that remembers and one that does not, each with a repository and a Temporal of its own, to which the same happens.
+// twins are a bot that remembers and one that does not. Each has a repository and a Temporal of its own, to which the
+// same happens.
 type twins struct {
 	now         time.Time
 	bots        [2]*twin // with a memory, without

@@ -57,7 +57,7 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
 }
 
-// poolHooks are told of each change of a Temporal, and of each request to one; nil: nobody.
+// poolHooks are told of each change of a Temporal, and of each request to one; nil: no call is made.
 type poolHooks struct {
 	write func(temporal.Site, temporal.Moment)
 	call  func(method string, code codes.Code, took time.Duration)

@@ -99,8 +99,8 @@ func (s *specs) readers(file string) []string {
 	return out
 }
 
-// uselessWaivers warns of waivers that cannot have an effect, whoever they are about: that no environment reads, or that are about
-// an environment that does not read them, or about a rule that no policy there has.
+// uselessWaivers warns of waivers that cannot have an effect on any worker deployment: that no environment reads, or
+// that are about an environment that does not read them, or about a rule that no policy there has.
 func uselessWaivers(s specs, judges *judges) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, w := range s.waivers {
@@ -114,7 +114,7 @@ func uselessWaivers(s specs, judges *judges) []v1alpha1.Problem {
 		if w.waiver == nil || !slices.ContainsFunc(s.world.Environments, func(env rollout.EnvironmentWorld) bool {
 			return slices.Contains(w.environments, env.Environment.Name)
 		}) {
-			continue // its errors are said; or nobody asks about its environments
+			continue // its errors are said; or none of its environments is asked about
 		}
 		if scope := w.waiver.Spec.Scope.Environment; scope != "" && !slices.Contains(w.environments, scope) {
 			warn(w.scopeLine, "spec.scope.environment", "waiver %s has no effect: it is about %s, and the file is read by %s",

@@ -56,7 +56,7 @@ func (l *loop) listen(ctx context.Context, f webhookFlags, repository repository
 	}
 	log.InfoContext(ctx, "listening for webhooks", "url", scheme+"://"+server.Address()+f.path)
 	if secrets == nil {
-		log.WarnContext(ctx, "webhooks need no proof: let nobody reach the address from outside, also not by a proxy")
+		log.WarnContext(ctx, "webhooks need no proof: keep the address out of reach from outside, also by a proxy")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -208,7 +208,7 @@ func (c countedRouter) Raise(ctx context.Context, on reconcile.Subject, call rol
 	return err
 }
 
-// writeHooks are told of each write to a server; nil: nobody.
+// writeHooks are told of each write to a server; nil: no call is made.
 type writeHooks struct {
 	push      func(gitops.Moment)
 	decisions func(gitops.Moment)

@@ -1,5 +1,5 @@
-// Command worker is a Temporal worker as Rampart rolls it out. What it connects to, and which version of which worker deployment it is, it reads from its
-// environment, which Rampart renders:
+// Command worker is a Temporal worker as Rampart rolls it out. It reads from its environment, which Rampart renders,
+// what it connects to, its worker deployment and its version:
 //
 //	TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE      where Temporal is, beside TEMPORAL_TLS_… and TEMPORAL_API_KEY where the connection has credentials
 //	TEMPORAL_DEPLOYMENT_NAME                  the worker deployment, <namespace>/<name> of its spec

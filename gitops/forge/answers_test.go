@@ -25,8 +25,8 @@ import (
 type adapter struct {
 	kind forge.Kind
 	open func(forge.Config) (forge.Forge, error)
-	// login is the account, project what else is asked for before pull requests, pull is one by its number, and reviews
-	// is asked for after it.
+	// login is the account. Project is what else is asked for before pull requests, pull is one by its number, and
+	// reviews is asked for after it.
 	login         string
 	project       []string
 	pull, reviews string

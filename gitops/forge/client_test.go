@@ -196,7 +196,7 @@ func TestRateLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		header http.Header
-		after  time.Duration // zero: it is no limit
+		after  time.Duration // zero: it is not a rate limit
 	}{
 		"429":                    {429, nil, time.Minute},
 		"in seconds":             {429, http.Header{"Retry-After": {"7"}}, 7 * time.Second},

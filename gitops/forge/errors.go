@@ -21,7 +21,8 @@ const (
 	ReasonReply        Reason = "reply"        // the forge answered what it should not
 )
 
-// RefusedError says that a forge did not do what it was asked for, and that asking again is no use until something else changes.
+// RefusedError says that a forge did not do what it was asked for. Asking again does not help until something else
+// changes.
 type RefusedError struct {
 	Op     string // "open a pull request from rampart/prod/payments/checkout"
 	Where  string // the repository's address, without credentials

@@ -40,8 +40,9 @@ type Forge interface {
 	// SetStatus sets a commit status. One with the same context is replaced.
 	SetStatus(ctx context.Context, commit string, s Status) error
 
-	// Statuses gives the last status of each context of a commit, sorted by context. A commit that the forge does not know is a *RefusedError; so is
-	// one with more contexts than are read, since one that is missing would pass for one that nobody set.
+	// Statuses gives the last status of each context of a commit, sorted by context. A commit that the forge does
+	// not know is a *RefusedError. So is one with more contexts than are read, since a status that was not read
+	// would look as if it had never been set.
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
@@ -204,8 +205,8 @@ const (
 	// WhenReady is the forge's automatic merge: as soon as its rules (checks, approvals) allow it. Where it has none, or none
 	// turned on: *UnsupportedError; merge Now from time to time instead. What this account ordered before by another method is ordered anew.
 	WhenReady When = "when ready"
-	// NotAnymore takes WhenReady back, where it was this account that ordered it: what a person ordered stays. It is no error if there is
-	// nothing to take back.
+	// NotAnymore takes WhenReady back, where this account ordered it: what a person ordered stays. It is not an
+	// error if there is nothing to take back.
 	NotAnymore When = "not anymore"
 )
 

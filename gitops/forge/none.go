@@ -2,8 +2,8 @@ package forge
 
 import "context"
 
-// None is where there is no forge: a proposal is its branch, and there is nothing to open and nobody to tell. It finds no pull
-// request, takes every change and every status without keeping it, and cannot merge.
+// None is where there is no forge: a proposal is its branch, there is nothing to open, and there are no reviewers
+// to ask. It finds no pull request, takes every change and every status without keeping it, and cannot merge.
 type None struct{}
 
 var _ Forge = None{}

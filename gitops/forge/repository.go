@@ -80,12 +80,13 @@ type Location struct {
 	Clone string
 	// Kind is told by the host where it is empty, for github.com and gitlab.com.
 	Kind Kind
-	// Base is where the forge's pages are, if that is not the host of Clone (SSH on another host, a port or a path of its own).
-	// For Gitea it is told by an http clone URL, also when the forge is not at the root; for GitLab it is not, which has groups in groups.
+	// Base is where the forge's pages are, if that is not the host of Clone. It may be another host than that of
+	// SSH, or have a port or a path of its own. For Gitea an http clone URL tells it, also when the forge is not at
+	// the root. For GitLab it does not, since GitLab has groups in groups.
 	Base string
 }
 
-// AddressError says that a URL does not tell which repository of which forge is meant.
+// AddressError says that a URL does not tell which forge and which of its repositories is meant.
 type AddressError struct {
 	URL     string // without credentials
 	Problem string
@@ -96,7 +97,8 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("repository %s: %s (%s)", e.URL, e.Problem, e.Hint)
 }
 
-// Locate tells the repository that a clone URL is about. It asks nobody. Files are KindNone. Errors: *AddressError.
+// Locate tells the repository that a clone URL is about. It sends no request. Files are KindNone. Errors:
+// *AddressError.
 func Locate(l Location) (Repository, error) {
 	scheme, host, path, err := split(l.Clone)
 	if err != nil {
@@ -156,12 +158,13 @@ func kindOf(scheme, host, base string) Kind {
 	return ""
 }
 
-// base is the forge's address as far as it is known without the path of the clone URL, or what is wrong with the one given.
+// base is the forge's address as far as it is known without the path of the clone URL. problem says what is wrong
+// with Base or with the host.
 func (l Location) base(scheme, host string) (base, problem string) {
 	if l.Base != "" {
 		u, err := url.Parse(strings.TrimRight(l.Base, "/"))
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return "", "the forge's address is none"
+			return "", "the forge's address cannot be used"
 		}
 		u.Host = strings.ToLower(u.Host)
 		return u.String(), ""
@@ -170,7 +173,7 @@ func (l Location) base(scheme, host string) (base, problem string) {
 		// The port is that of SSH.
 		u, err := url.Parse("ssh://" + host)
 		if err != nil {
-			return "", "its host is none"
+			return "", "its host cannot be used"
 		}
 		name := u.Hostname()
 		if strings.Contains(name, ":") {
@@ -217,13 +220,13 @@ func split(clone string) (scheme, host, path string, err error) {
 		}
 		host := authority[strings.LastIndexByte(authority, '@')+1:]
 		if !found || host == "" || strings.Contains(host, "/") {
-			return bad("it is no URL", "use https, ssh, user@host:path, or an absolute path")
+			return bad("it is not a URL", "use https, ssh, user@host:path, or an absolute path")
 		}
 		return "ssh", alias(strings.ToLower(host)), path, nil
 	}
 	u, parseErr := url.Parse(clone)
 	if parseErr != nil { // it repeats the URL, with a password if there is one
-		return bad("it is no URL", "use https, ssh, user@host:path, or an absolute path")
+		return bad("it is not a URL", "use https, ssh, user@host:path, or an absolute path")
 	}
 	scheme = strings.ToLower(u.Scheme)
 	switch {
@@ -232,7 +235,7 @@ func split(clone string) (scheme, host, path string, err error) {
 	case scheme != "https" && scheme != "http" && scheme != "ssh":
 		return bad("no forge is reached by its scheme", "use https, http or ssh")
 	case u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		return bad("it is no clone URL", "use scheme://host/owner/name.git")
+		return bad("it is not a clone URL", "use scheme://host/owner/name.git")
 	}
 	return scheme, alias(strings.ToLower(u.Host)), u.Path, nil
 }

@@ -67,13 +67,13 @@ func TestLocateRefuses(t *testing.T) {
 		{Clone: "https://github.com/a%2Fb/workers%3Fx"}:                                     "not owner/name",
 		{Clone: "https://github.com/a/b%3Fx"}:                                               "no owner and no repository",
 		{Clone: "git@github.com:a//b"}:                                                      "not owner/name",
-		{Clone: "https://github.com/a/b?x=y"}:                                               "no clone URL",
-		{Clone: "https://x:s3cret@git.example.com/a/b\x7f"}:                                 "it is no URL",
-		{Clone: "https://git.example.com/a/b", Kind: KindGitea, Base: "git.example.com"}:    "the forge's address is none",
-		{Clone: "https://git.example.com/a/b", Kind: KindGitea, Base: "https://u:s3cret@x"}: "the forge's address is none",
+		{Clone: "https://github.com/a/b?x=y"}:                                               "not a clone URL",
+		{Clone: "https://x:s3cret@git.example.com/a/b\x7f"}:                                 "it is not a URL",
+		{Clone: "https://git.example.com/a/b", Kind: KindGitea, Base: "git.example.com"}:    "the forge's address cannot be used",
+		{Clone: "https://git.example.com/a/b", Kind: KindGitea, Base: "https://u:s3cret@x"}: "the forge's address cannot be used",
 		{Clone: "ftp://x:s3cret@git.example.com/a/b", Kind: KindGitea}:                      "no forge is reached by its scheme",
-		{Clone: "workers"}: "it is no URL",
-		{}:                 "it is no URL",
+		{Clone: "workers"}: "it is not a URL",
+		{}:                 "it is not a URL",
 	} {
 		_, err := Locate(clone)
 		var bad *AddressError

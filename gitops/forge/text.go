@@ -35,7 +35,8 @@ func checkTexts(title string, bodies ...string) error {
 	return nil
 }
 
-// SortedStatuses sorts statuses by context, for adapters, and leaves out those of a state that is none.
+// SortedStatuses sorts statuses by context, for adapters. It leaves out those whose state is empty: an adapter did
+// not know it.
 func SortedStatuses(all []Status) []Status {
 	all = slices.DeleteFunc(all, func(s Status) bool { return s.State == "" })
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Context, b.Context) })

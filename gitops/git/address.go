@@ -119,7 +119,7 @@ func (a address) isLoopback() bool {
 // redact removes what may be a credential from a URL that may not even be one.
 func redact(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
-	if !found || strings.Contains(scheme, "@") { // me:password@https://host is none
+	if !found || strings.Contains(scheme, "@") { // me:password@https://host has no scheme
 		scheme, rest, found = "", raw, false
 	} else {
 		scheme += "://"

@@ -42,7 +42,8 @@ type Auth struct {
 	User string
 	// Password is a token or a password, for HTTP. It wins over one in the URL.
 	Password Secret
-	// Refused is told of a Password that the server did not take, before Password is asked once more; nil: nobody is.
+	// Refused is called with a Password that the server did not take, before Password is asked once more; nil: no
+	// call is made.
 	Refused func(password string)
 	// CAFile is a PEM file of certificate authorities trusted beside the system's, for HTTPS.
 	CAFile string

@@ -35,9 +35,9 @@ type Recency struct {
 	Here bool
 }
 
-// Recent calls visit with a tip's commit and its ancestors, newest first, until visit says false, and with those that the branch had before it was
-// rewritten, as far as the mirror has them. A commit may come twice. An error of visit ends it and is returned as it is.
-// Errors: those of Fetch.
+// Recent calls visit with a tip's commit and its ancestors, newest first, until visit says false. It also visits
+// those that the branch had before it was rewritten, as far as the mirror has them. A commit may come twice. An
+// error of visit ends it and is returned as it is. Errors: those of Fetch.
 func (m *Mirror) Recent(ctx context.Context, tip Tip, how Recency, visit func(CommitInfo) (bool, error)) error {
 	done := false
 	from := func(commit Hash) (cut bool, err error) {

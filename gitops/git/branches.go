@@ -35,8 +35,8 @@ func (m *Mirror) Branches(ctx context.Context, prefix string) (map[string]Hash, 
 	return out, nil
 }
 
-// Delete deletes a branch that is still at tip. One that is gone already is no error. Errors: *MovedError, *RejectedError,
-// *UnknownOutcomeError, *AccessError (nothing was sent), the context's (nothing was sent).
+// Delete deletes a branch that is still at tip. A branch that is gone already is not an error. Errors: *MovedError,
+// *RejectedError, *UnknownOutcomeError, *AccessError (nothing was sent), the context's (nothing was sent).
 func (m *Mirror) Delete(ctx context.Context, branch string, tip Hash) error {
 	if err := checkBranch(branch); err != nil {
 		return err

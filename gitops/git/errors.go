@@ -176,8 +176,9 @@ func (e *MissingObjectError) Error() string {
 	return fmt.Sprintf("object %s is not in the mirror", e.Hash)
 }
 
-// UnusableObjectError says that the repository itself holds an object that is not what whoever asks takes it for: it is of another kind than
-// the entry that names it says, or no tree or commit that can be decoded. The mirror is as it should be.
+// UnusableObjectError says that the repository itself holds an object that is not what the caller takes it for. It
+// is of another kind than the entry that names it says, or is not a tree or commit that can be decoded. The mirror
+// is as it should be.
 type UnusableObjectError struct {
 	Hash Hash
 	Err  error

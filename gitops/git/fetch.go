@@ -126,7 +126,8 @@ type fetcher struct {
 	anew       bool // without regard to what the mirror has
 	treeless   bool // trees were to be left out, or the root did not come with its commit
 	onDisk     bool // they went to disk
-	// later says that the pack is one of several, and stays what it is until takeIn if it came into memory as a whole. alone waits until nobody else writes packs; nil: nobody does.
+	// later says that the pack is one of several. If it came into memory as a whole, it stays what it is until
+	// takeIn. alone waits until no other goroutine writes packs; nil: no other one does.
 	later bool
 	alone func()
 	came  *unpacking
@@ -294,7 +295,7 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 		return fmt.Errorf("read pack: %w", err)
 	}
 	if start.Len() < packHeader || !bytes.HasPrefix(start.Bytes(), []byte("PACK")) {
-		return fmt.Errorf("read pack: the server sent %d bytes that are none", start.Len())
+		return fmt.Errorf("read pack: the server sent %d bytes that are not a pack", start.Len())
 	}
 	count := binary.BigEndian.Uint32(start.Bytes()[8:packHeader])
 	if count == 0 {

@@ -78,10 +78,10 @@ type Introduction struct {
 	Back int
 }
 
-// Introduced finds, for each file as it is at tip, the commit that gave it its content: along first parents, the last one before
-// which the path had another content or none. So a merge counts as one commit, whatever it brought together. History that the
-// mirror does not have yet is fetched step by step, until all are found. What is not at tip as wanted is not in the answer.
-// Errors: those of FindInHistory.
+// Introduced finds, for each file as it is at tip, the commit that gave it its content: along first parents, the
+// last one before which the path had another content or none. So a merge counts as one commit, whatever it brought
+// together. History that the mirror does not have yet is fetched step by step, until all are found. A file that is
+// not at tip as wanted is left out of the answer. Errors: those of FindInHistory.
 func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[Wanted]Introduction, error) {
 	ctx, give, err := m.take(ctx)
 	if err != nil {
@@ -236,10 +236,10 @@ func (m *Mirror) endOf(tip Tip, now Hash) error {
 	return &MovedError{Branch: tip.Branch, Expected: tip.Commit, Actual: now}
 }
 
-// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends, which it does where a
-// shallow repository of the server was cut. History that the mirror does not have yet is fetched step by step, with all that is in it.
-// An error of visit ends it and is returned as it is.
-// Errors: *MovedError when history cannot be had because the branch does not lead to tip any more, those of Fetch.
+// History calls visit with a tip's commit and its ancestors, newest first, until visit says false or history ends.
+// A shallow repository of the server ends it where it was cut. History that the mirror does not have yet is fetched
+// step by step, with all that is in it. An error of visit ends it and is returned as it is. Errors: *MovedError
+// when history cannot be had because the branch does not lead to tip any more, those of Fetch.
 func (m *Mirror) History(ctx context.Context, tip Tip, visit func(CommitInfo) (bool, error)) error {
 	steps := deepening
 	have := func(h Hash) (bool, error) {

@@ -91,7 +91,7 @@ func Open(cfg Config) (*Mirror, error) {
 	case w.limit == 0:
 		w.limit = DefaultSilence
 	case w.limit < 0:
-		return nil, fmt.Errorf("open mirror: %s is no time to wait for a server", w.limit)
+		return nil, fmt.Errorf("open mirror: want a positive time to wait for a server, got %s", w.limit)
 	}
 	remote, err := newRemote(addr, cfg.Auth, w)
 	if err != nil {
@@ -146,7 +146,7 @@ func (m *Mirror) load() error {
 		state = newState()
 	}
 	m.state = state
-	machine, _ := memlimit.FromSystem() // 0 where nobody knows
+	machine, _ := memlimit.FromSystem() // 0 where it is not known
 	m.store = newStore(m.dir, defaultLimits.process(debug.SetMemoryLimit(-1), machine))
 	m.store.partial = state.left != ""
 	for branch, tip := range state.tips {

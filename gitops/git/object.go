@@ -177,7 +177,7 @@ func ParseCommit(h Hash, data []byte) (CommitInfo, error) {
 	}, nil
 }
 
-// cutMessage keeps the beginning of a message that nobody reads to its end.
+// cutMessage keeps the beginning of a message: at most MaxMessage bytes, in whole characters.
 func cutMessage(text string) string {
 	if len(text) <= MaxMessage {
 		return text
@@ -252,7 +252,7 @@ func (m *Mirror) rawTree(h Hash) ([]byte, error) {
 	return m.store.read(h, want{kind: plumbing.TreeObject, most: MaxTree})
 }
 
-// usable are the entries of a tree for whoever looks for something in it: one that can never be read has none.
+// usable are the entries of a tree, for callers that look for something in it: one that can never be read has none.
 func (m *Mirror) usable(h Hash) ([]Entry, error) {
 	entries, err := m.Tree(h)
 	if isUnusable(err) {
@@ -261,8 +261,9 @@ func (m *Mirror) usable(h Hash) ([]Entry, error) {
 	return entries, err
 }
 
-// Lookup finds a slash-separated path below a root tree; false when there is nothing. Symbolic links are not
-// followed, and there is nothing in a tree that is none. Errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
+// Lookup finds a slash-separated path below a root tree; false when there is nothing. It does not follow symbolic
+// links, and finds nothing in an object that is not a usable tree. Errors: *MissingObjectError,
+// *CorruptObjectError, in a partial mirror those of Bring.
 func (m *Mirror) Lookup(ctx context.Context, root Hash, path string) (e Entry, found bool, err error) {
 	err = m.withTrees(ctx, root, m.BringTrees, func() error {
 		e, found, err = m.lookup(root, path)
@@ -309,10 +310,10 @@ func (m *Mirror) Blob(h Hash, limit int64) ([]byte, error) {
 // Visit is called by Diff for one path. An entry with a zero hash means that the path is gone.
 type Visit func(path string, e Entry) error
 
-// Diff calls visit, in git's order, for each file, link and submodule that is new or different in tree
-// now against tree old, and for each that is gone. Equal subtrees are not entered; a zero old means
-// everything, and a tree that can never be read has nothing in it. An error of visit ends it and is returned as it is. Other errors:
-// *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
+// Diff calls visit for each file, link and submodule that is new or different in tree now against tree old. It also
+// calls visit for each that is gone. The calls are in git's order. Equal subtrees are not entered; a zero old means
+// everything, and a tree that can never be read has nothing in it. An error of visit ends it and is returned as it
+// is. Other errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
 func (m *Mirror) Diff(ctx context.Context, old, now Hash, visit Visit) error {
 	visited := 0
 	var ended error // by visit, which may look at what it likes

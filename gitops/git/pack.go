@@ -72,8 +72,8 @@ func encodePack(objs []obj) (pack, error) {
 // sum is what the pack is named by.
 func (p pack) sum() Hash { return Hash(p.data[len(p.data)-sha1.Size:]) }
 
-// index makes the index of a pack of these objects. All of it is known: whoever makes it of the pack alone has to inflate and hash
-// each object again.
+// index makes the index of a pack of these objects. All of it is known: code that makes it of the pack alone has to
+// inflate and hash each object again.
 func (p pack) index(objs []obj) (*idxfile.MemoryIndex, error) {
 	var w idxfile.Writer
 	if err := w.OnHeader(uint32(len(objs))); err != nil {

@@ -31,7 +31,8 @@ func newPacks(dir string, keep int64) *packs {
 	return &packs{dir: dir, keep: keep, readers: make([]packReader, min(runtime.GOMAXPROCS(0), maxReaders))}
 }
 
-// use lends a reader that nobody else uses. Whoever has it waits for nobody.
+// use lends a reader that no other goroutine uses at the same time. A goroutine that has a reader waits for no
+// other one.
 func (p *packs) use(do func(*filesystem.Storage) error) error {
 	for i := range p.readers {
 		if r := &p.readers[i]; r.mu.TryLock() {
@@ -56,7 +57,7 @@ func (p *packs) open(r *packReader) *filesystem.Storage {
 	return r.opened
 }
 
-// anew has all readers look again at what is on disk, after change, which is made while nobody reads.
+// anew has all readers look again at what is on disk, after change. It makes the change while no goroutine reads.
 func (p *packs) anew(keep int64, change func() error) error {
 	var errs []error
 	for i := range p.readers {

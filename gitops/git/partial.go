@@ -128,8 +128,9 @@ func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filt
 // conversations is how many of them bring what is missing at the same time: a server looks for it on one core in each, and sends little.
 const conversations = 2
 
-// bringMost asks for objects in several conversations, and takes in what came while others are under way. What goes wrong with one ends them
-// all: whoever asks for the rest says what it is. Errors are those of the disk.
+// bringMost asks for objects in several conversations, and takes in what came while others are under way. An error
+// in one ends them all: the caller asks for the rest, and that request reports the error. Errors are those of the
+// disk.
 func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) (asked, rest []Hash, err error) {
 	r, ok := m.remote.(*httpRemote)
 	if !ok || m.offers == nil || r.readLogin(ctx) != nil {

@@ -89,8 +89,9 @@ func TestPartial(t *testing.T) {
 	mirrorFsck(t, dir)
 }
 
-// Where many are asked for, they come in several requests, one taken in while the next one is on its way, by way of memory or of the disk. What
-// goes wrong on the way is asked for again, and what the server has not got is said to be missing.
+// Where many are asked for, they come in several requests. One is taken in while the next one is on its way, by way
+// of memory or of the disk. What goes wrong on the way is asked for again, and what the server has not got is said
+// to be missing.
 func TestManyBlobsComeInParts(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyFiles(20)})

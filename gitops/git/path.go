@@ -89,9 +89,9 @@ func nameProblem(name string) PathProblem {
 	return ""
 }
 
-// isReserved finds names that are .git or .gitmodules to git itself, to NTFS (case, trailing dots and
-// spaces, streams after a colon, short names) or to HFS+ (ignored code points). The rules are those of
-// git's is_ntfs_dotgit, is_hfs_dotgit and is_ntfs_dot_generic.
+// isReserved finds names that git itself, NTFS or HFS+ take for .git or .gitmodules. NTFS ignores case, trailing
+// dots and spaces, and streams after a colon, and has short names; HFS+ ignores some code points. The rules are
+// those of git's is_ntfs_dotgit, is_hfs_dotgit and is_ntfs_dot_generic.
 func isReserved(name string) bool {
 	for _, n := range []string{name, dropIgnored(name)} {
 		if i := strings.IndexAny(n, ":\\"); i >= 0 {
@@ -120,8 +120,8 @@ func isHashedShortName(name string) bool {
 	return strings.Trim(digits, "0123456789") == ""
 }
 
-// collide says whether two names that are not the same are so to a file system that ignores case (NTFS), or also how a character is
-// composed (HFS+, APFS).
+// collide says whether two different names are the same to some file system. One may ignore case (NTFS), or also
+// how a character is composed (HFS+, APFS).
 func collide(a, b string) bool {
 	if a == b {
 		return false

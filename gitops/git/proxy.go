@@ -109,7 +109,7 @@ func ask(conn net.Conn, by *url.URL, hostPort string) (net.Conn, error) {
 	return &tunnelled{conn, reader}, nil
 }
 
-// tunnelled is a connection of which some was read ahead.
+// tunnelled is a connection with bytes that were read ahead.
 type tunnelled struct {
 	net.Conn
 	reader *bufio.Reader

@@ -135,7 +135,7 @@ func (s *store) malformed(o obj, why error) error {
 	return s.damaged(o.hash, why)
 }
 
-// isUnusable says whether an object is there and can never be used: whoever looks for something in it finds nothing.
+// isUnusable says whether an object is there and can never be used: a search in it finds nothing.
 func isUnusable(err error) bool {
 	var (
 		unusable *UnusableObjectError
@@ -152,8 +152,9 @@ func (s *store) damaged(h Hash, err error) error {
 	return s.bad
 }
 
-// needed passes an error on, noting when what is missing or not what it should be belongs to something
-// that is there. What a caller asks for out of the blue is no sign of damage, and neither is what was left on the server.
+// needed passes an error on, noting when what is missing or not what it should be belongs to something that is
+// there. An object that a caller asks for out of the blue does not show damage, and neither does one that was left
+// on the server.
 func (s *store) needed(err error) error {
 	var (
 		missing *MissingObjectError

@@ -25,8 +25,9 @@ func (e *AccessError) Refused() bool {
 	return false
 }
 
-// goneWords are in what git and the SSH servers of forges say of a repository that is not there, or not for this key, in lower case. They have no
-// code for it, and end the conversation in the same way when something else is wrong.
+// goneWords are in what git and the SSH servers of forges say of a repository that is not there, or not for this
+// key. They are in lower case. Git and these servers have no code for it, and end the conversation in the same way
+// when something else is wrong.
 var goneWords = []string{"not found", "does not exist", "not exist", "does not appear to be a git repository", "could not be found", "access denied", "permission denied"}
 
 func saysGone(said string) bool {

@@ -135,7 +135,7 @@ func slowRepo(t *testing.T) *gittest.Repo {
 	return r
 }
 
-// A server that works for long says so on the side band; that is no silence.
+// A server that works for long says so on the side band: that does not count as silence.
 func TestBusyServerIsNotSilent(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: first})

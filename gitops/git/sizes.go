@@ -98,7 +98,7 @@ func (s *sizes) next() (uint64, error) {
 		base, k := binary.Uvarint(start[:n])
 		result, m := binary.Uvarint(start[max(k, 0):n])
 		if k <= 0 || m <= 0 {
-			return size, errors.New("it is no delta")
+			return size, errors.New("it is not a delta")
 		}
 		if most := max(size, base, result); most > s.most {
 			return most, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// A pack goes to disk unless one of its objects is larger than may be: by itself, as a delta, by what that is on or makes. Nothing of such a
-// pack gets to whoever would make it whole.
+// A pack goes to disk unless one of its objects is larger than may be: by itself, as a delta, by what that is on or
+// makes. go-git, which would make its objects whole, gets nothing of such a pack.
 func TestPacksWithLargeObjects(t *testing.T) {
 	_, ofGit := gitPack(t, 20, "--delta-base-offset")
 	_, onNames := gitPack(t, 20)
@@ -38,12 +38,12 @@ func TestPacksWithLargeObjects(t *testing.T) {
 		"a large delta":            {packOf(2, blob(8), entry(plumbing.REFDeltaObject, 8001, name(8), []byte{8, 4})), tooLarge},
 		"a delta on a large one":   {packOf(2, blob(8), delta(plumbing.REFDeltaObject, name(8), 0xc1, 0x3e, 4, 0x91, 2, 4)), "object 1: it has 8001 bytes, or is made of as many"},
 		"a delta that makes one":   {packOf(2, blob(8), delta(plumbing.OFSDeltaObject, []byte{byte(len(blob(8)))}, 8, 0xc1, 0x3e, 0x91, 2, 4)), "object 1: it has 8001 bytes"},
-		"a delta of nothing":       {packOf(2, blob(8), delta(plumbing.REFDeltaObject, name(8))), "object 1: it is no delta"},
+		"a delta of nothing":       {packOf(2, blob(8), delta(plumbing.REFDeltaObject, name(8))), "object 1: it is not a delta"},
 		"one that has more":        {packOf(2, entry(plumbing.BlobObject, 3, nil, []byte("four"))), "object 0: it inflates to more than it says"},
 		"one that ends early":      {packOf(2, entry(plumbing.BlobObject, 5, nil, []byte("four"))), "object 0: unexpected EOF"},
 		"one that is not there":    {checked([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01")), "object 0"},
 		"nothing":                  {nil, "unexpected EOF"},
-		"a header that is too big": {packOf(2, bytes.Repeat([]byte{0xbf}, 12)), "no size"},
+		"a header that is too big": {packOf(2, bytes.Repeat([]byte{0xbf}, 12)), "invalid size"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var passed bytes.Buffer

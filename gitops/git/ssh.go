@@ -63,7 +63,7 @@ func (r *sshRemote) try(ctx context.Context, s service) (session, *packp.AdvRefs
 		}
 		ended := make(chan struct{})
 		go func() {
-			_ = client.Wait() // whoever uses it is told why
+			_ = client.Wait() // calls that use it return the reason
 			close(ended)
 		}()
 		r.client, r.ended = client, ended

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever asks for something while the connection ends, and would never be answered, is told that it has ended.
+// A call that asks for something while the connection ends would never be answered: it returns the error that the
+// connection has ended.
 func TestNobodyWaitsForAConnectionThatEnded(t *testing.T) {
 	ended, never := make(chan struct{}), make(chan struct{})
 	defer close(never)

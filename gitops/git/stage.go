@@ -27,8 +27,8 @@ type CommitRequest struct {
 	Branch string
 	// Parent is the tip that the branch is expected to have; zero: the branch must not exist.
 	Parent Hash
-	// Expected is the tip that the branch has before where that is not Parent, zero where it must not exist: what it had makes way. Only for
-	// branches that are nobody else's. Nil: Parent.
+	// Expected is the tip that the branch has before, where that is not Parent. Zero: the branch must not exist.
+	// The commit replaces what the branch had. Only for branches that no others write to. Nil: Parent.
 	Expected *Hash
 	// BaseTree is the tree that Changes are made to. With a Parent it is the parent's and may be left
 	// zero; without one it is where a new branch starts from, zero being the empty tree.

@@ -174,7 +174,7 @@ func (s state) readShallow(name string) error {
 	})
 }
 
-// readLines calls f for each line of a file that is no comment. A file that is not there has none.
+// readLines calls f for each line of a file, except comments. A file that is not there has no lines.
 func readLines(name string, f func(string) error) error {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

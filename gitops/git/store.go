@@ -19,8 +19,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// store holds the objects: packs on disk, and what is new in memory until there is enough of it for a
-// pack. Whoever has the lock may use the packs; whoever uses the packs may not wait for the lock.
+// store holds the objects: packs on disk, and what is new in memory until there is enough of it for a pack. Code
+// that has the lock may use the packs; code that uses the packs may not wait for the lock.
 type store struct {
 	dir    string
 	limits limits
@@ -63,12 +63,12 @@ type limits struct {
 var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
 
-// unlimitedObject is how many bytes one object of a pack may have that goes straight to disk, where nobody limits the memory of the process. go-git
-// takes up to five times as much to make it of a delta.
+// unlimitedObject is how many bytes an object may have in a pack that goes straight to disk, where the process has
+// no memory limit. go-git takes up to five times as much to make it of a delta.
 const unlimitedObject = 256 << 20
 
-// process are the limits of a process whose memory is limited to so many bytes (math.MaxInt64: it is not), on a machine that has so many (0: nobody
-// knows).
+// process are the limits of a process whose memory is limited to so many bytes, on a machine that has so many. A
+// limit of math.MaxInt64: it is not limited. A machine of 0: its memory is not known.
 func (l limits) process(limit int64, machine uint64) limits {
 	if limit == math.MaxInt64 {
 		l.object = unlimitedObject
@@ -360,7 +360,8 @@ func (s *store) flushLocked() error {
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// writeWithIndex writes a pack of these objects to disk. Nobody reads it before reopenLocked, so that it needs no lock.
+// writeWithIndex writes a pack of these objects to disk. It needs no lock, since no goroutine reads the pack before
+// reopenLocked.
 func (s *store) writeWithIndex(p pack, objs []obj) error {
 	dir := filepath.Join(s.dir, packDir)
 	if err := p.writeTo(dir, objs); err != nil {

@@ -282,7 +282,7 @@ func TestLimitsWithinMemory(t *testing.T) {
 	require.EqualValues(t, 64<<20, openFile(t, gittest.NewBareRepo(t)).store.limits.inflated)
 }
 
-// What came as a pack stays in memory alone where it is small, as it came and as it is then, and there is no more of it.
+// What came as a pack stays in memory alone if it is small, packed and unpacked, and is not one pack of several.
 func TestReceivedInMemory(t *testing.T) {
 	objs := []obj{newObj(plumbing.BlobObject, make([]byte, 1000))}
 	pack, err := encodePack(objs)
@@ -305,7 +305,8 @@ func TestReceivedInMemory(t *testing.T) {
 	}
 }
 
-// A file that gets its name while a folder is listed is no reason to see an empty one: go-git would take all that is in the packs for missing.
+// A file that gets its name while a folder is listed must not make the folder look empty: go-git would take all
+// that is in the packs for missing.
 func TestListingWhileFilesGetTheirNames(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "there"), nil, 0o600))
@@ -376,8 +377,8 @@ func TestForget(t *testing.T) {
 	requireSame(t, want, readAll(t, m, c.Tree))
 }
 
-// What is of another kind, or is nothing that can be decoded, is damage of the mirror where its content does not have its name, and there
-// alone.
+// Objects that are of another kind, or cannot be decoded, are damage of the mirror only where their content does
+// not have their name.
 func TestOddOrDamaged(t *testing.T) {
 	odd := []obj{newObj(plumbing.BlobObject, []byte("another kind")), newObj(plumbing.TreeObject, []byte("no tree")), newObj(plumbing.CommitObject, []byte("no commit"))}
 	reads := func(m *Mirror, objs []obj) []error {
@@ -451,7 +452,8 @@ func TestLargeTreesAndCommits(t *testing.T) {
 	}
 }
 
-// A tip whose root is no tree is the repository's, not the mirror's: a mirror is not filled anew for it when it is opened.
+// A tip whose root is not a tree is the repository's fault, not the mirror's: a mirror is not filled anew for it
+// when it is opened.
 func TestOddRootIsKept(t *testing.T) {
 	w, dir := way{url: gittest.NewBareRepo(t).URL()}, t.TempDir()
 	root := newObj(plumbing.TreeObject, []byte("no tree"))

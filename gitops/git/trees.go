@@ -89,8 +89,8 @@ func refusesFilter(err error) bool {
 // bringer is BringTrees or bringTrees.
 type bringer func(ctx context.Context, root Hash, trees []Hash, below bool) error
 
-// withTrees does something that reads trees on the way to what it looks for below a root, and does it again when those that were missing have
-// come.
+// withTrees calls do, which reads trees on the way to what it looks for below a root. If trees are missing, it
+// brings them and calls do again.
 func (m *Mirror) withTrees(ctx context.Context, root Hash, bring bringer, do func() error) error {
 	var last []Hash
 	for {

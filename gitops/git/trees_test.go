@@ -77,7 +77,7 @@ func TestLeaveTrees(t *testing.T) {
 	mirrorFsck(t, dir)
 }
 
-// Whoever needs a tree time and again gets all of them in one request, and sees each difference once.
+// A caller that needs one tree after another gets all of them in one request, and sees each difference once.
 func TestManyTreesComeTogether(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyFiles(60)})

@@ -33,7 +33,7 @@ func readPack(from io.Reader, most int, limit int64) (*unpacking, error) {
 	return u, nil
 }
 
-// came is what came of a pack, in pieces: it may be large, and nobody knows how large until it is there.
+// came is what came of a pack, in pieces: it may be large, and how large is not known until it is there.
 type came struct {
 	from   io.Reader
 	pieces [][]byte
@@ -77,7 +77,7 @@ func (c *came) whole() []byte {
 func (u *unpacking) read() error {
 	var header [packHeader]byte
 	if _, err := io.ReadFull(u.in, header[:]); err != nil || string(header[:4]) != "PACK" {
-		return errors.Join(errors.New("it is no pack"), err)
+		return errors.Join(errors.New("it is not a pack"), err)
 	}
 	if version := binary.BigEndian.Uint32(header[4:]); version != packVersion {
 		return fmt.Errorf("it is of version %d, not %d", version, packVersion)
@@ -197,7 +197,7 @@ func packedHeader(in *bufio.Reader) (plumbing.ObjectType, uint64, error) {
 			return 0, 0, err
 		}
 		if shift > 56 {
-			return 0, 0, errors.New("its size is no size")
+			return 0, 0, errors.New("it has an invalid size")
 		}
 		size |= uint64(b&0x7f) << shift
 	}
@@ -222,7 +222,7 @@ func (u *unpacking) onOffset(i int) error {
 		base, ok = slices.BinarySearch(u.starts[:i], u.starts[i]-int(back))
 	}
 	if !ok {
-		return errors.New("it is a delta on what is no object")
+		return errors.New("it is a delta on something other than an object")
 	}
 	if u.deltas == nil {
 		u.deltas = map[int][]int{}

@@ -66,7 +66,8 @@ func gitPack(tb testing.TB, commits int, options ...string) (*gittest.Repo, []by
 	return r, []byte(r.GitInput([]byte(objects+"\n"), args...))
 }
 
-// A pack of git's, its deltas on an offset or on a name, is read as go-git and git read it, and what is written of it beside it is git's index.
+// A pack of git's, its deltas on an offset or on a name, is read as go-git and git read it. The index that is
+// written beside it is git's.
 func TestUnpackReadsWhatGitPacks(t *testing.T) {
 	for name, options := range map[string][]string{"on names": nil, "on offsets": {"--delta-base-offset"}, "whole": {"--depth=0"}} {
 		t.Run(name, func(t *testing.T) {
@@ -150,8 +151,8 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 		limit int64
 		says  string
 	}{
-		"nothing":                     {says: "no pack"},
-		"another file":                {data: checked([]byte("another file, which is long enough")), says: "no pack"},
+		"nothing":                     {says: "not a pack"},
+		"another file":                {data: checked([]byte("another file, which is long enough")), says: "not a pack"},
 		"version":                     {data: packOf(3, blob(base)), says: "version 3"},
 		"checksum":                    {data: sum, says: "checksum"},
 		"a checksum that is cut":      {data: whole[:len(whole)-1], says: "its checksum: unexpected EOF"},
@@ -165,12 +166,12 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 		"longer than it says":         {data: packOf(2, entry(plumbing.BlobObject, 9, nil, []byte(base))), says: "more than it says"},
 		"shorter than it says":        {data: packOf(2, entry(plumbing.BlobObject, 11, nil, []byte(base))), says: "object 0"},
 		"a kind that there is not":    {data: packOf(2, entry(5, len(base), nil, []byte(base))), says: "kind 5"},
-		"a size that is none":         {data: packOf(2, bytes.Repeat([]byte{0xbf}, 12)), says: "no size"},
+		"a size that is none":         {data: packOf(2, bytes.Repeat([]byte{0xbf}, 12)), says: "invalid size"},
 		"too large":                   {data: whole, limit: 10 + 2*perObject, says: errBatchFull.Error()},
 		"too large, by deltas":        {data: packOf(2, blob(base), delta(name(base), plumbing.REFDeltaObject, good...)), limit: 16 + 2*perObject, says: errBatchFull.Error()},
-		"a delta on no offset":        {data: packOf(2, blob(base), delta([]byte{3}, plumbing.OFSDeltaObject, good...)), says: "what is no object"},
-		"a delta on a far offset":     {data: packOf(2, blob(base), delta(bytes.Repeat([]byte{0xff}, 30), plumbing.OFSDeltaObject, good...)), says: "what is no object"},
-		"a delta on itself":           {data: packOf(2, blob(base), delta([]byte{0}, plumbing.OFSDeltaObject, good...)), says: "what is no object"},
+		"a delta on no offset":        {data: packOf(2, blob(base), delta([]byte{3}, plumbing.OFSDeltaObject, good...)), says: "other than an object"},
+		"a delta on a far offset":     {data: packOf(2, blob(base), delta(bytes.Repeat([]byte{0xff}, 30), plumbing.OFSDeltaObject, good...)), says: "other than an object"},
+		"a delta on itself":           {data: packOf(2, blob(base), delta([]byte{0}, plumbing.OFSDeltaObject, good...)), says: "other than an object"},
 		"a delta on what is not here": {data: packOf(2, blob(base), delta(name("elsewhere"), plumbing.REFDeltaObject, good...)), says: "1 deltas"},
 		"a delta that is cut":         {data: packOf(2, blob(base), delta(name(base), plumbing.REFDeltaObject, 10)), says: "object 1"},
 		"a delta of another size":     {data: packOf(2, blob(base), delta(name(base), plumbing.REFDeltaObject, 11, 4, 0x91, 2, 4)), says: "object 1"},

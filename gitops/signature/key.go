@@ -25,8 +25,8 @@ var (
 	ErrWrongPassphrase = errors.New("the passphrase does not fit the key")
 )
 
-// LoadKey reads a private key: an SSH key as ssh-keygen writes it, or one OpenPGP key in ASCII armour (gpg --export-secret-keys --armor).
-// passphrase "" is none. Errors name the file.
+// LoadKey reads a private key: an SSH key as ssh-keygen writes it, or one OpenPGP key in ASCII armour (gpg
+// --export-secret-keys --armor). passphrase "" means that there is none. Errors name the file.
 func LoadKey(name, passphrase string) (*Key, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *Signers) verifySSH(payload, armored []byte) (string, error) {
 		}
 		return one.principals, nil
 	}
-	return "", fmt.Errorf("%w: nobody is listed with the key %s", ErrUntrusted, ssh.FingerprintSHA256(sig.PublicKey))
+	return "", fmt.Errorf("%w: no signer is listed with the key %s", ErrUntrusted, ssh.FingerprintSHA256(sig.PublicKey))
 }
 
 func (s *Signers) verifyOpenPGP(payload, armored []byte) (string, error) {
@@ -84,7 +84,7 @@ func split(commit []byte) (payload, signature []byte, err error) {
 	if end := bytes.Index(commit, []byte("\n\n")); end >= 0 {
 		head, message = commit[:end+1], commit[end+1:]
 	}
-	var other []byte // a signature for the commit's name by another hash, gpgsig-sha256, is no part of what is signed
+	var other []byte // a signature for the commit's name by another hash, gpgsig-sha256, is not part of what is signed
 	to := &payload
 	for line := range bytes.Lines(head) {
 		value, signs := bytes.CutPrefix(line, []byte("gpgsig "))

@@ -102,7 +102,8 @@ func load(t *testing.T, contents ...string) *signature.Signers {
 	return s
 }
 
-// What git says of a commit signed with an SSH key is said here too, for each kind of key and each line of allowed signers.
+// Of a commit signed with an SSH key, this package says what git says. That holds for each kind of key and each
+// line of allowed signers.
 func TestSSH(t *testing.T) {
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
 		t.Run(kind, func(t *testing.T) {
@@ -244,7 +245,7 @@ func TestLoadRefuses(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// FuzzVerify is any text as a commit: it never panics, and nobody signed it.
+// FuzzVerify verifies any text as a commit: Verify never panics, and finds no signer.
 func FuzzVerify(f *testing.F) {
 	f.Add([]byte("tree 1\nparent 2\nauthor A <a> 1 +0000\ncommitter A <a> 1 +0000\ngpgsig -----BEGIN SSH SIGNATURE-----\n U1NIU0lH\n -----END SSH SIGNATURE-----\n\nx\n"))
 	f.Add([]byte("tree 1\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n =aaaa\n -----END PGP SIGNATURE-----\n\nx\n"))
@@ -331,7 +332,8 @@ func TestLoadKeyRefuses(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Lists of signers come from the bot's own files; a mistake in one is an error, and nobody is trusted for it.
+// Lists of signers come from the bot's own files. A mistake in one is an error, and never makes an unsigned commit
+// a trusted one.
 func FuzzSigners(f *testing.F) {
 	data, err := os.ReadFile(filepath.Join("testdata", "signers"))
 	if err != nil {

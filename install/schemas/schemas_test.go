@@ -44,7 +44,7 @@ func violation(t *testing.T, schema *jsonschema.Schema, text string) string {
 	return ""
 }
 
-// withoutNulls takes out what is not said: a field that is null.
+// withoutNulls takes out fields that are null, which say nothing.
 func withoutNulls(in any) {
 	switch in := in.(type) {
 	case map[string]any:
@@ -61,7 +61,8 @@ func withoutNulls(in any) {
 	}
 }
 
-// What validate takes, the schema of its kind and that of all kinds take too, but for the spellings of earlier eras and fields that are null.
+// What validate takes, the schema of its kind and that of all kinds take too. The exceptions are the spellings of
+// earlier eras and fields that are null.
 func TestSchemasTakeWhatValidateTakes(t *testing.T) {
 	all, seen := compile(t, All()), map[string]int{}
 	look := func(name, text string) {

@@ -1,2 +1,2 @@
-// Package archtest holds the rules of which package may know which: its test reads what the packages import.
+// Package archtest holds the rules for imports between packages: its test reads what the packages import.
 package archtest

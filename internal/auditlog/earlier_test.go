@@ -140,7 +140,7 @@ func TestEachSubjectIsComparedWhenItAppears(t *testing.T) {
 	require.Equal(t, []string{"checkout", "search", "cart", "search", "search"}, onRef(t, r), "compared once, and not again")
 }
 
-// A pipe that nobody reads keeps nothing from the ref, and takes so much memory and no more.
+// A pipe that is not read keeps nothing from the ref, and takes so much memory and no more.
 func TestLinesThatNobodyReads(t *testing.T) {
 	reader, pipe := io.Pipe()
 	t.Cleanup(func() { require.NoError(t, reader.Close()) })
@@ -182,7 +182,7 @@ func (e *endingRef) Append(ctx context.Context, _ []auditlog.Decision) error {
 	return ctx.Err()
 }
 
-// Whoever closes the log closes its ref next.
+// The caller that closes the log closes its ref next.
 func TestNothingUsesTheRefAfterClose(t *testing.T) {
 	ref := &endingRef{}
 	spool := filepath.Join(t.TempDir(), "spool")

@@ -14,7 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 )
 
-// Closing does not wait for a write to a pipe that nobody reads.
+// Closing does not wait for a write to a pipe that is not read.
 func TestFileThatIsAPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(name, 0o600))

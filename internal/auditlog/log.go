@@ -210,7 +210,7 @@ func (l *Log) Close(ctx context.Context) error {
 		if ended(soon, l.written, l.flushed) != nil {
 			return err
 		}
-		_ = ended(soon, l.told) // it may hang on a pipe that nobody reads
+		_ = ended(soon, l.told) // it may hang on a pipe that is not read
 	}
 	if l.spool == nil {
 		return err

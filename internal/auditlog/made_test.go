@@ -145,8 +145,8 @@ func (m *made) make(t require.TestingT) []auditlog.Decision {
 	return out
 }
 
-// times of the decisions, sorted: the cycles of which the simulation tells, both reads of those that have two, and some cycles
-// between them while a version is judged: two at most, or as many as are wanted.
+// times of the decisions, sorted: the cycles that the simulation tells of, both reads of those that have two, and some
+// cycles between them while a version is judged: two at most, or as many as are wanted.
 func (m *made) times(entries []rollout.TimetableEntry) []time.Time {
 	all := slices.SortedFunc(maps.Keys(m.seen), time.Time.Compare)
 	var out, spare []time.Time

@@ -48,7 +48,7 @@ func parseNode(data []byte) (*node, error) {
 type parser struct {
 	data []byte
 	at   int
-	// other counts what is not in the form in which nodes are written: white space, and objects that are not sorted.
+	// other counts deviations from the form in which nodes are written: white space, and objects that are not sorted.
 	other int
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lines are decisions on their way to a file, which may be a pipe that nobody reads: nothing else waits for it.
+// lines are decisions on their way to a file, which may be a pipe that is not read: nothing else waits for it.
 type lines struct {
 	to       io.Writer
 	log      *slog.Logger

@@ -18,8 +18,8 @@ import (
 // WritableArchive is an Archive that segments are written to.
 type WritableArchive interface {
 	Archive
-	// Replace pushes changed files; the ref has to be as it was read. Errors: *mirror.MovedError and others of
-	// mirror.Push.
+	// Replace pushes changed files; the ref has to be as it was read. Errors: *git.MovedError and others of
+	// git.Mirror.Push.
 	Replace(ctx context.Context, was gitops.Folder, changes []git.Change, message string) (git.Hash, error)
 	Delete(ctx context.Context, name string) error
 	// Empty drops what is held on disk.
@@ -77,9 +77,9 @@ func (r *Ref) Read(ctx context.Context, q Query) iter.Seq2[Decision, error] {
 	return Read(ctx, r.archive, r.cfg.Name, q)
 }
 
-// Append keeps decisions, each once: those that a ref has already are left out, whoever wrote them. Nothing is
+// Append keeps decisions, each once: those that a ref has already, from any writer, are left out. Nothing is
 // overwritten: where others wrote meanwhile, it adds to what they wrote. Errors: *NotKeptError;
-// *mirror.UnknownOutcomeError and *mirror.AccessError, after which the same decisions may be given again; the
+// *git.UnknownOutcomeError and *git.AccessError, after which the same decisions may be given again; the
 // context's.
 func (r *Ref) Append(ctx context.Context, ds []Decision) error {
 	ds = slices.Clone(ds)

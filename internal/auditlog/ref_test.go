@@ -201,7 +201,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	require.Len(t, k.all(t), 3)
 }
 
-// unheard is an answer that nobody gets.
+// unheard is an answer that is dropped: no client gets it.
 type unheard struct{ header http.Header }
 
 func (u *unheard) Header() http.Header         { return u.header }
@@ -291,7 +291,7 @@ func TestRefThatIsRefused(t *testing.T) {
 	require.Len(t, strings.Split(r.Git("for-each-ref"), "\n"), 2)
 }
 
-// What is not a log is reported and left as it is, to write and to read.
+// Files that are not a log are reported and left as they are, to write and to read.
 func TestRefThatHoldsSomethingElse(t *testing.T) {
 	ds := series(t, "checkout", gittest.Epoch, 3)
 	const name = "000001-20260102T030405Z-20260102T030405Z.open.jsonl.zst"

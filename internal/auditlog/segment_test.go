@@ -17,7 +17,7 @@ func compressed(t testing.TB, lines string) []byte {
 	return enc.EncodeAll([]byte(lines), nil)
 }
 
-// Whoever pushes a segment cannot fill the memory of who reads it.
+// A person who pushes a segment cannot fill the memory of the process that reads it.
 func TestMuchThatSaysLittle(t *testing.T) {
 	var b bytes.Buffer
 	enc, err := zstd.NewWriter(&b)

@@ -20,8 +20,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// A year of 1 000 worker deployments that decide 6 000 times each has to stay below so many bytes on the refs, and a
-// month of it is to be read in so long.
+// A year of 1 000 worker deployments that decide 6 000 times each has to stay below so many bytes on the refs. A month
+// of it is to be read in so long.
 const (
 	yearly      = 6000
 	fleet       = 1000

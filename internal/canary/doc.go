@@ -32,7 +32,7 @@
 //
 // # The ceiling
 //
-// A second test looks at the candidate alone: whether its rate is above Input.Ceiling for certain. Its evidence is a mixture of
-// likelihood ratios against the ceiling, each of which is a supermartingale while the rate at each workflow, given those before,
-// is at most the ceiling.
+// A second test looks at the candidate alone: whether its rate is above Input.Ceiling for certain. Its evidence is a
+// mixture of likelihood ratios against the ceiling. Each of the ratios is a supermartingale while the rate at each
+// workflow, given those before, is at most the ceiling.
 package canary

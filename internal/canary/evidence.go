@@ -58,8 +58,9 @@ func logRatio(seen, expected float64) float64 {
 	return seen * math.Log(seen/expected)
 }
 
-// mixed is the logarithm of the likelihood of one sequence with k of one kind and m of another under a Beta(a, b) mixture, over the
-// largest likelihood of that sequence: about minus half the logarithm of k+m.
+// mixed is the logarithm of a ratio of two likelihoods of one sequence with k of one kind and m of another. They are
+// its likelihood under a Beta(a, b) mixture, over the largest likelihood of that sequence: the logarithm is about
+// minus half that of k+m.
 func mixed(k, m, a, b float64) float64 {
 	return gammaOver(k, a) + gammaOver(m, b) - gammaOver(k+m, a+b) - logBeta(a, b)
 }

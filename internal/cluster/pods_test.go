@@ -116,7 +116,7 @@ func TestPodsOf(t *testing.T) {
 		"a crash long ago": {
 			two(`{phase: Running, containerStatuses: [{restartCount: 1, state: {running: {startedAt: "2026-03-01T11:50:00Z"}}, lastState: {terminated: {exitCode: 3}}}]}`, ready),
 			rollout.VersionPods{Desired: 2, Ready: 1, Available: 1, Pods: 2}, ""},
-		"an end that is none of its own": {
+		"an end that is not its own": {
 			two(`{phase: Running, containerStatuses: [{restartCount: 1, state: {running: {startedAt: "2026-03-01T11:59:00Z"}}, lastState: {terminated: {exitCode: 0}}}]}`, ready),
 			rollout.VersionPods{Desired: 2, Ready: 1, Available: 1, Pods: 2}, ""},
 		"an init container": {

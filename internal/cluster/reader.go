@@ -123,8 +123,8 @@ func (r *Reader) Read(ctx context.Context, asks []rollout.ClusterAsk, patience t
 	return out
 }
 
-// watch gives the namespaces that are asked about, watches those that are new, and ends the watches of those
-// that were not asked about for long.
+// watch gives the namespaces that are asked about, and watches those that are new. It ends the watches of those that
+// were not asked about for long.
 func (r *Reader) watch(asks []rollout.ClusterAsk) map[string]*namespace {
 	r.mu.Lock()
 	defer r.mu.Unlock()

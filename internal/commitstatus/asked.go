@@ -138,7 +138,8 @@ func together(names []rollout.Name, all map[rollout.Name]standing) (w wanted) {
 	return w
 }
 
-// graver orders states by what has to be told first. What is not known is less than what is.
+// graver orders states by what has to be told first: the gravest has the highest number. An unknown state, "", is
+// graver than success only.
 func graver(s forge.StatusState) int {
 	return slices.Index([]forge.StatusState{forge.StatusSuccess, "", forge.StatusPending, forge.StatusError, forge.StatusFailure}, s)
 }

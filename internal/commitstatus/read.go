@@ -142,8 +142,8 @@ func (r *Reader) Read(ctx context.Context, q reconcile.StatusQuestion) []map[str
 	return out
 }
 
-// wait gives what is known of the commits of a question, after a look where some were never asked about and that does
-// not take long.
+// wait gives what is known of the commits of a question. Where some were never asked about it waits for a look first,
+// if that does not take long.
 func (r *Reader) wait(ctx context.Context, env string, q look) look {
 	r.mu.Lock()
 	defer r.mu.Unlock()

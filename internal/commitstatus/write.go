@@ -30,7 +30,7 @@ const (
 	longAgo = 72 * time.Hour
 	// again is when a status is tried again that was refused: a token may get the right to set it.
 	again = 10 * time.Minute
-	// originGrace is how long the commit that asked may be looked for until it is taken for one that history does not
+	// originGrace is how long the commit that asked may be looked for. Then it is taken for one that history does not
 	// have, such as a shallow one.
 	originGrace = 15 * time.Minute
 	// callTime bounds one status.
@@ -84,7 +84,7 @@ type Writer struct {
 	// targets are those of the last cycle, by environment, and queue what of them is still to be said.
 	targets map[string]map[key]wanted
 	queue   map[key]wanted
-	// known is what is at the forge, asked are the commits of which that was read.
+	// known is what is at the forge, asked are the commits whose statuses were read there.
 	known map[key]*written
 	asked map[string]bool
 	// search finds earlier commits that changed specs, and looks are those that the forge is asked about, once after a
@@ -174,8 +174,8 @@ func (w *Writer) stand(d *reconcile.Decision, s standing) {
 	w.standings[env][d.Plan.Deployment] = s
 }
 
-// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Of an environment
-// of which a worker deployment was never decided about, nothing is said yet.
+// Cycle ends a cycle by the world that it read: what is to be said of that is said in the background. Nothing is said
+// yet of an environment with a worker deployment that was never decided about.
 func (w *Writer) Cycle(world rollout.World) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -305,8 +305,8 @@ func (w *Writer) run() {
 // idle is how long nothing is looked for where nothing waits.
 const idle = time.Hour
 
-// next gives the next thing to do, or nil and how long to wait. What is not complete is said first, and earlier commits
-// come last.
+// next gives the next thing to do, or nil and how long to wait. Statuses of incomplete rollouts are said first, and
+// earlier commits come last.
 func (w *Writer) next() (do func(), wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -147,7 +147,7 @@ func TestPendingThenSuccess(t *testing.T) {
 	})
 }
 
-// What is not known, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes
+// An unknown state, a pause by a person, and drift do not undo a success; a rollback does, and trying again undoes
 // that.
 func TestWhatUndoesWhat(t *testing.T) {
 	inScene(t, []string{"a"}, func(t *testing.T, s *scene) {

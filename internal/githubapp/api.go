@@ -165,7 +165,7 @@ func (s *Source) request(ctx context.Context, q question) (*http.Request, error)
 	return req, nil
 }
 
-// refusal says what an answer that is none means.
+// refusal says what an answer with another status than 2xx means.
 func (s *Source) refusal(q question, status int, data []byte) *Error {
 	var said struct {
 		Message string `json:"message"`

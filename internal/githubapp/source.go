@@ -60,7 +60,7 @@ const (
 	answerTime = 30 * time.Second
 )
 
-// New makes a source; it talks to nobody.
+// New makes a source; it makes no request.
 func New(cfg Config) (*Source, error) {
 	switch {
 	case cfg.AppID == "" || cfg.Key == nil || cfg.Transport == nil || cfg.Now == nil:
@@ -68,7 +68,7 @@ func New(cfg Config) (*Source, error) {
 	case cfg.Installation == 0 && (cfg.Owner == "" || cfg.Repo == ""):
 		return nil, errors.New("GitHub App: the installation's ID, or the repository that it is installed on, is required")
 	case cfg.Installation < 0:
-		return nil, fmt.Errorf("GitHub App: %d is no ID of an installation", cfg.Installation)
+		return nil, fmt.Errorf("GitHub App: want the ID of an installation, got %d", cfg.Installation)
 	}
 	base := strings.TrimRight(cfg.BaseURL, "/")
 	if base == "" {
@@ -156,7 +156,7 @@ func (s *Source) proof(ctx context.Context) (string, error) {
 	}
 	key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(text))
 	if err != nil {
-		return "", errors.New("read the GitHub App's key: it is no RSA private key in PEM, as GitHub gives it")
+		return "", errors.New("read the GitHub App's key: want an RSA private key in PEM, as GitHub gives it")
 	}
 	now := s.cfg.Now()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{Issuer: s.cfg.AppID,

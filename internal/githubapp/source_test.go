@@ -250,7 +250,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"another key":          {key(wrong, nil), "check the App's ID and key, and this machine's clock"},
 		"no key":               {key("", errors.New("vault is sealed")), "vault is sealed"},
-		"nonsense as key":      {key("hunter2", nil), "no RSA private key in PEM"},
+		"nonsense as key":      {key("hunter2", nil), "an RSA private key in PEM"},
 		"another App":          {func(c *Config) { c.AppID = "Iv1.other" }, "check the App's ID"},
 		"not installed":        {func(c *Config) { c.Repo = "elsewhere" }, "install the App on acme/elsewhere"},
 		"another installation": {func(c *Config) { c.Installation = 7 }, "check the installation's ID"},
@@ -287,7 +287,7 @@ func TestConfigsThatCannotWork(t *testing.T) {
 		"required":               func(c *Config) { c.AppID = "" },
 		"a clock are required":   func(c *Config) { c.Now = nil },
 		"that it is installed":   func(c *Config) { c.Repo = "" },
-		"no ID of an install":    func(c *Config) { c.Installation = -1 },
+		"the ID of an install":   func(c *Config) { c.Installation = -1 },
 		"use https":              func(c *Config) { c.BaseURL = "http://github.example.com/api/v3" },
 		"not of the form":        func(c *Config) { c.BaseURL = "https://me:hunter2@github.example.com" },
 		"of the form https://HO": func(c *Config) { c.BaseURL = "github.example.com" },

@@ -61,7 +61,7 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Empty(t, body)
 	stop()
-	_, err = http.Get(url + "/healthz") //nolint:noctx,bodyclose // nobody answers
+	_, err = http.Get(url + "/healthz") //nolint:noctx,bodyclose // no server answers
 	require.Error(t, err)
 
 	_, _, err = s.Listen(t.Context(), "nowhere", beside)

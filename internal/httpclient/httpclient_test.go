@@ -32,7 +32,7 @@ func TestFailure(t *testing.T) {
 		"reset":       {get(&net.OpError{Op: "read", Source: here, Addr: here, Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "read: connection reset by peer"},
 		"alert":       {get(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake\nfailure")}), "remote error: tls: handshake failure"},
 		"no name":     {get(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "example.com", Server: "10.0.0.2:53"}}), "its name is not known to DNS, or DNS cannot be asked"},
-		"stranger":    {get(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "its certificate is signed by nobody who is trusted"},
+		"stranger":    {get(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "its certificate is signed by an unknown authority"},
 		"other name":  {get(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}), "its certificate is for another name"},
 		"expired":     {get(x509.CertificateInvalidError{Reason: x509.Expired}), "its certificate is not valid, or not any more"},
 		"plain":       {get(http.ErrSchemeMismatch), "it does not speak TLS"},

@@ -44,7 +44,7 @@ func Origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// Loopback reports whether a host is this one, to which nobody is on the way.
+// Loopback reports whether a host is this one: no other machine is on the way to it.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -51,7 +51,7 @@ func certificate(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "its certificate is signed by nobody who is trusted"
+		return "its certificate is signed by an unknown authority"
 	case errors.As(err, &host):
 		return "its certificate is for another name"
 	case errors.As(err, &invalid):

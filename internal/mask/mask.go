@@ -75,7 +75,8 @@ var (
 	spaced = regexp.MustCompile(`(?i)(--?[\w.-]*` + credentialWords + `[\w.-]*\s+)([^\s-][^\s]*)`)
 	// bearer is an HTTP credential by itself.
 	bearer = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)([\w.~+/=-]{6,})`)
-	// told is an assigned credential in any text: token=x, "token": "x". Names with a tag (token-service:1.2) and comparisons are none.
+	// told is an assigned credential in any text: token=x, "token": "x". Names with a tag (token-service:1.2) and
+	// comparisons do not count.
 	told = regexp.MustCompile(`(?i)([\w.-]*` + credentialWords + `[\w.-]*(?:\\*["']?\s*=\s*|\\*["']?\s*:\s+|\\*["']\s*:\s*)\\*)("[^"]*"|'[^']*'|[^\s"'&;,=~!\\][^\s&;]*)`)
 	// login is a name with a password in a longer command, and loginArgument in the argument after the flag or with it.
 	login         = regexp.MustCompile(`((?:^|\s)(?:-[a-zA-Z]*[uU]|--(?:proxy-)?user)(?:\s*|=)["']?[^\s:"'/]*:)([^\s"']+)`)

@@ -20,7 +20,7 @@ type answer struct {
 	at       time.Time
 	received time.Time // by our clock
 	problem  string
-	// away says that there was no answer in time, or nobody to give one.
+	// away says that there was no answer in time, or no server to give one.
 	away bool
 }
 
@@ -119,7 +119,8 @@ var (
 	selector      = regexp.MustCompile(`^\s*([a-zA-Z_:][a-zA-Z0-9_:]*\s*(\{[^{}#]*\})?|\{[^{}#]*\})\s*$`)
 )
 
-// isSelector says whether a query is a selector and nothing else: the only kind of which timestamp() gives the time of the sample.
+// isSelector says whether a query is a selector and nothing else: timestamp() gives the time of the sample only for
+// such a query.
 func isSelector(query string) bool {
 	return selector.MatchString(stringLiteral.ReplaceAllLiteralString(query, `""`))
 }

@@ -148,7 +148,7 @@ func (c *Client) answers(ctx context.Context, questions []question) []answer {
 				return nil
 			case !a.away:
 				answered.Add(1)
-			case answered.Load() == before: // nobody got an answer meanwhile
+			case answered.Load() == before: // no other query got an answer meanwhile
 				stop(&awayError{a.problem})
 				return nil
 			}

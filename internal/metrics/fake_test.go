@@ -244,7 +244,7 @@ func TestSlow(t *testing.T) {
 	require.Positive(t, before, "a value from before keeps its time")
 }
 
-// TestOneSlowQuery: one query without an answer is no server without one.
+// TestOneSlowQuery: one query without an answer does not make the server count as away.
 func TestOneSlowQuery(t *testing.T) {
 	var asked atomic.Int64
 	s := hanging(t, &asked, func(r *http.Request) bool { return r.FormValue("query") == "sum(x0)" })
@@ -254,7 +254,7 @@ func TestOneSlowQuery(t *testing.T) {
 	}
 }
 
-// TestEndedCycle: a call that is cut short says so, and is no server that is away.
+// TestEndedCycle: a call that is cut short says so, and does not make the server count as away.
 func TestEndedCycle(t *testing.T) {
 	var asked atomic.Int64
 	c := client(t, metrics.Config{Address: hanging(t, &asked, always).URL, Timeout: 10 * time.Second})
@@ -380,7 +380,7 @@ func TestCredential(t *testing.T) {
 	require.Contains(t, read(t, c, m, checkout).Error, "query a: the file of --prometheus-token-file cannot be read: no such file or directory")
 
 	require.Contains(t, read(t, client(t, metrics.Config{Address: s.URL + "/prefix"}), m, checkout).Error,
-		"its certificate is signed by nobody who is trusted")
+		"its certificate is signed by an unknown authority")
 	require.Contains(t, read(t, client(t, metrics.Config{Address: strings.Replace(s.URL, "127.0.0.1", "localhost", 1), CAFile: ca}), m, checkout).Error,
 		"its certificate is for another name")
 	require.Contains(t, read(t, client(t, metrics.Config{Address: strings.Replace(server.URL, "http:", "https:", 1)}), m, checkout).Error,

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/httpclient"
 )
 
-// words says what went wrong, and whether there was no answer in time, or nobody to give one. It leaves out what changes from one time to the
-// next (ports, times, bodies of foreign error pages).
+// words says what went wrong, and whether there was no answer in time, or no server to give one. It leaves out what
+// changes from one time to the next (ports, times, bodies of foreign error pages).
 func (c *Client) words(err error) (problem string, away bool) {
 	var (
 		redirect   *httpclient.RedirectError

@@ -11,13 +11,13 @@ import (
 // Owner says whose the routing is to be after a command; Change.Record goes into Git before Temporal is asked for it.
 type Owner struct {
 	Change
-	// From is who has it now, as it was read; To is who shall have it, "" for nobody. If both are the same, Temporal is
-	// not asked.
+	// From is who has it now, as it was read; To is who shall have it, "" for no owner. If both are the same, Temporal
+	// is not asked.
 	From, To string
 }
 
-// Adopt takes the routing over from whoever has it, and takes it as it is for what is wanted. from is who the person
-// believes has it; nil: the person did not say, which does where nobody does.
+// Adopt takes the routing over from its owner, and takes it as it is for what is wanted. from is who the person
+// believes has it; nil: the person did not say, which is enough where it has no owner, or the bot has it.
 func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	rec, err := recordOf(s)
 	if err != nil {
@@ -55,7 +55,7 @@ func Adopt(s rollout.Snapshot, p Person, from *string) (Owner, error) {
 	return out, nil
 }
 
-// Release hands the routing to someone else, or to nobody (to ""), and makes the bot leave it alone.
+// Release hands the routing to someone else, or leaves it without an owner (to ""), and makes the bot leave it alone.
 func Release(s rollout.Snapshot, p Person, to string) (Owner, error) {
 	rec, err := recordOf(s)
 	if err != nil {

@@ -19,7 +19,7 @@ func Retire(s rollout.Snapshot, p Person, current v1alpha1.RetireCurrent) (Chang
 		return unchanged(rec, "retired already, by %s since %s: rampart status %s says what is left", was.By, instant(was.At), s.Deployment), nil
 	}
 	rec.Retire = &v1alpha1.Retire{Current: current, By: p.Name, Reason: p.why(), At: v1alpha1.NewTime(p.At)}
-	out := Change{Record: rec, Did: "retire: nothing new comes; its versions are scaled down and removed once nobody needs them"}
+	out := Change{Record: rec, Did: "retire: nothing new comes; its versions are scaled down and removed once they are no longer needed"}
 	switch is := rec.Desired.Current; {
 	case is == "":
 	case current == v1alpha1.KeepCurrent:
@@ -98,7 +98,7 @@ func RetireVersion(s rollout.Snapshot, p Person, build string) (Change, error) {
 		return unchanged(rec, "%s is retired already, by %s since %s", build, ver.Retire.By, instant(ver.Retire.At)), nil
 	}
 	ver.Retire = p.asked()
-	out := Change{Record: rec, Did: fmt.Sprintf("retire: %s is scaled down and removed without delay, once it has drained and nobody needs it", build),
+	out := Change{Record: rec, Did: fmt.Sprintf("retire: %s is scaled down and removed without delay, once it has drained and is no longer needed", build),
 		Notes: []string{"traffic cannot be taken back to it at once any more"}}
 	if why := plan.WhyNothingGoes(s); why != "" {
 		out.Notes = append(out.Notes, "it does not go yet: "+why)

@@ -93,7 +93,7 @@ func (o *oracle) writes() {
 	}
 }
 
-// unusable: while nobody knows what is asked for, or what was done, traffic only goes down.
+// unusable: while it is unknown what is asked for, or what was done, traffic only goes down.
 func (o *oracle) unusable() {
 	if o.s.Record.RoutingProblem != nil {
 		o.check(o.p.Raise == nil && o.p.Record == nil && len(o.p.Versions)+len(o.p.Gates)+len(o.p.Batches)+len(o.p.Deletions) == 0,
@@ -162,7 +162,7 @@ func (o *oracle) knownServer(address string) bool {
 	return there.ID == o.rec.TemporalNamespaceID || o.rec.TemporalNamespaceID == "" && there.ID == o.s.Observation.NamespaceID
 }
 
-// leavesServer: the spec's connection leads to another server, and nobody ends what there is.
+// leavesServer: the spec's connection leads to another server, and the worker deployment is not retired.
 func (o *oracle) leavesServer() bool {
 	ends := o.rec.Retire != nil || o.s.Spec != nil && o.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
 	return o.s.Connection != nil && !ends && !o.movesNamespace() && !o.knownServer(o.s.Connection.Spec.HostPort)
@@ -244,7 +244,7 @@ func (o *oracle) takesAway() {
 	}
 }
 
-// asksForNone: the spec wants no workers, or, if nobody can go by it, the last one that somebody could.
+// asksForNone: the spec wants no workers, or, if it cannot be used, the last one that could.
 func (o *oracle) asksForNone() bool {
 	spec, last := o.s.Spec, o.s.Record.Status
 	useless := spec == nil || len(o.s.Problems) > 0
@@ -317,7 +317,8 @@ func (o *oracle) served(id string) bool {
 	return true
 }
 
-// raises: only the target, that is served and not barred, by one step, on fresh facts, with nobody's hand in it.
+// raises: only the target, that is served and not barred, by one step, on fresh facts, and not where a person moves or
+// holds traffic.
 func (o *oracle) raises() {
 	obs := o.s.Observation
 	was, is := obs.Routing, then(obs.Routing, o.p.Raise.Steps)
@@ -332,7 +333,7 @@ func (o *oracle) raises() {
 		return
 	}
 	for _, id := range []string{is.Current, is.Ramping} {
-		o.check(id == target.BuildID || part(is, id) <= part(was, id), "raises %s, which nobody asked for", id)
+		o.check(id == target.BuildID || part(is, id) <= part(was, id), "raises %s, which was not asked for", id)
 	}
 	o.check(o.git(target.BuildID) != nil && o.served(target.BuildID), "raises %s, which is not served", target.BuildID)
 	o.countedFirst(was, target.BuildID)
@@ -416,12 +417,12 @@ func (o *oracle) unroutes(is rollout.RoutingConfig) {
 	o.check(o.s.Now.Sub(obs.At) <= time.Minute, "unroutes on an old read")
 	r := o.rec.Retire
 	if r == nil || r.Current == v1alpha1.KeepCurrent {
-		o.check(false, "unroutes, which nobody asked for")
+		o.check(false, "unroutes, which was not asked for")
 		return
 	}
 	v := listedIn(obs, obs.Routing.Current)
 	if r.Current == v1alpha1.UnrouteAnyway || v == nil {
-		o.check(v != nil, "unroutes what is not listed")
+		o.check(v != nil, "unroutes a version that is not listed")
 		return
 	}
 	elsewhere := len(v.Queues) > 0
@@ -468,14 +469,14 @@ func (o *oracle) records() {
 	}
 }
 
-// evacuates: workflows are touched only where they were counted just now on a version without traffic that nobody asks for, and
-// moved or ended by force only after a person's yes.
+// evacuates: workflows are touched only where they were counted just now, on a version without traffic that is not the
+// target. They are moved or ended by force only after a person's yes.
 func (o *oracle) evacuates() {
 	obs := o.s.Observation
 	o.check(len(o.p.Batches) <= 1, "starts %d jobs", len(o.p.Batches))
 	for _, b := range o.p.Batches {
 		v := listedIn(obs, b.BuildID)
-		o.check(v != nil && v.OpenPinned.Known && v.OpenPinned.N > 0, "evacuates what nobody counted")
+		o.check(v != nil && v.OpenPinned.Known && v.OpenPinned.N > 0, "evacuates workflows that were not counted")
 		o.check(part(obs.Routing, b.BuildID) == 0 && obs.Routing.Ramping != b.BuildID, "evacuates what has traffic")
 		o.check(o.p.Target != nil && o.p.Target.BuildID != b.BuildID, "evacuates what is asked for")
 		o.check(obs.Problem == nil && o.s.Now.Sub(obs.At) <= time.Minute, "evacuates on an old read")

@@ -23,7 +23,7 @@ func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1al
 	return v1alpha1.DesiredRouting{Current: decided.Current, Ramping: &v1alpha1.DesiredRamp{BuildID: p.BuildID, Percentage: p.To}}
 }
 
-// approval is who approved the proposal, and why; "" if nobody did, or if it does not count.
+// approval says who approved the proposal, and why; both are "" if there is no approval, or if it does not count.
 func (v *view) approval() (by, reason string) {
 	switch p := v.rec.Proposal; {
 	case p == nil || p.Withdrawn && v.edit != editMerged, v.vet() != vetCounts:
@@ -112,7 +112,7 @@ func (v *view) review() *rollout.Review {
 	return nil
 }
 
-// rejection is the hold that a person set by closing the proposal; nil: nobody did.
+// rejection is the hold that a person set by closing the proposal; nil: there is no such hold.
 func (v *view) rejection() *v1alpha1.Hold {
 	p, r := v.rec.Proposal, v.review()
 	if r == nil || !r.Rejected || p.Withdrawn || v.claimed() || v.target == nil || p.BuildID != v.target.BuildID || p.TemplateHash != v.target.TemplateHash {
@@ -148,8 +148,8 @@ func (r *resolver) undecided() bool {
 	return waits && r.isTarget(p.BuildID) && p.TemplateHash == r.target.TemplateHash && r.asks() == nil && r.move() == nil || r.frozenProposal()
 }
 
-// frozenProposal reports whether the recorded proposal is what comes next, and policy holds it, so that nobody loses a review by a freeze. One
-// that was approved meanwhile is decided: not now.
+// frozenProposal reports whether the recorded proposal is what comes next, and policy holds it. Such a proposal stays,
+// so that a freeze does not lose its review. One that was approved meanwhile is decided: not now.
 func (r *resolver) frozenProposal() bool {
 	return !r.approved() && slices.ContainsFunc(r.held, func(h rollout.Held) bool {
 		return h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() && r.proposes(h.Action)

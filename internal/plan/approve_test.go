@@ -213,7 +213,8 @@ func TestAnotherEditIsNoApproval(t *testing.T) {
 	require.Equal(t, []string{"SetRamp v2 30"}, sayCall(plan.Raise))
 }
 
-// Under a build ID of the user's own, the same step of another template is another proposal: merged late, it is put back, and nobody's wish.
+// TestMergeOfAnotherTemplate: under a build ID of the user's own, the same step of another template is another
+// proposal. Merged late, it is put back, and does not count as a person's wish.
 func TestMergeOfAnotherTemplate(t *testing.T) {
 	step, held := wantsApproval(v1alpha1.ScopeStep), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))
 	of2 := func(template string) change { return func(g *given) { g.rec.Desired.TemplateHash = template } }
@@ -332,7 +333,8 @@ func TestStatusNamesThePullRequest(t *testing.T) {
 	require.Empty(t, decide(t, of(pastPause(), step), allowed).Status.Decision.PullRequest)
 }
 
-// What does not wait any more is no approval, whatever is merged: routing.yaml is put back, and nothing is held for it.
+// TestMergeOfWhatWasWithdrawn: the merge of a proposal that does not wait any more approves nothing. routing.yaml is
+// put back, and nothing is held for it.
 func TestMergeOfWhatWasWithdrawn(t *testing.T) {
 	step := wantsApproval(v1alpha1.ScopeStep)
 	withdrawn := suggests(10, 50, func(p *v1alpha1.RecordedProposal) { p.Withdrawn = true })
@@ -384,7 +386,8 @@ func TestProposalOutlastsMissingFacts(t *testing.T) {
 	}
 }
 
-// What is in review outlasts a freeze: nobody reviews it twice, and nobody is asked meanwhile. What was approved is decided: it is put back.
+// TestProposalOutlastsAFreeze: a proposal in review outlasts a freeze. People do not review it twice, and are not asked
+// meanwhile. A proposal that was approved is decided: it is put back.
 func TestProposalOutlastsAFreeze(t *testing.T) {
 	step, frozen := wantsApproval(v1alpha1.ScopeStep), verdictOn(rollout.Ramp, effect(rollout.HoldEffect))
 	for name, c := range map[string]struct {

@@ -20,10 +20,10 @@ type vetting int
 const (
 	vetCounts  vetting = iota // it counts, as far as it matters whose it is
 	vetPending                // that is not known yet
-	vetRefused                // it is of who asked, or nobody knows whose
+	vetRefused                // it is by the person who asked, or by an unknown person
 )
 
-// claimed reports whether the record has an approval of what it proposes, whoever gave it.
+// claimed reports whether the record has an approval of what it proposes, no matter who gave it.
 func (v *view) claimed() bool {
 	p := v.rec.Proposal
 	return p != nil && !p.Withdrawn && (v.edit == editMerged || p.Approved != nil)
@@ -46,7 +46,7 @@ func (v *view) vet() vetting {
 // routingBlob is the Git blob hash of the record's routing.yaml.
 func (v *view) routingBlob() string { return v.s.Record.Files["routing.yaml"].Hash }
 
-// approverAsk asks who approved; nil: nobody has to know.
+// approverAsk asks who approved; nil: it does not ask.
 func (v *view) approverAsk() *rollout.ApproverAsk {
 	if v.vet() != vetPending || v.s.Git.Commit == "" || v.routingBlob() == "" {
 		return nil
@@ -78,7 +78,8 @@ func (v *view) recordedAskedIn() []v1alpha1.AskingCommit {
 	return nil
 }
 
-// askedIn are the commits that gave the spec what it has since it asks for the target, with the one that it has now, the oldest first.
+// askedIn are the commits by which people asked for the target, the oldest first. They gave the spec what it has since
+// it asks for the target; the commit that gave it what it has now is among them.
 func (v *view) askedIn() []v1alpha1.AskingCommit {
 	all, git := slices.Clone(v.recordedAskedIn()), v.s.Git
 	same := func(c v1alpha1.AskingCommit) bool { return c.Author == git.Author && c.Committer == git.Committer }

@@ -92,7 +92,8 @@ func TestApprovalBySomebodyElse(t *testing.T) {
 	}
 }
 
-// A refusal stays in the record until the proposal is carried out, and is said; where nobody else has to approve it means nothing.
+// TestRefusalStays: a refusal stays in the record until the proposal is carried out, and messages tell of it. Where the
+// approval of another person is not needed, it means nothing.
 func TestRefusalStays(t *testing.T) {
 	refused := func(p *v1alpha1.RecordedProposal) {
 		p.Refused = &v1alpha1.Asked{By: "ada", Reason: "ada asked for it", At: stamp(ago(time.Hour))}
@@ -119,7 +120,7 @@ func TestLowersWhileVetting(t *testing.T) {
 	require.Empty(t, cmp.Diff(proposal(10, 50, noon), plan.Record.Proposal), "what was merged is void")
 }
 
-// An edit of routing.yaml is no way around the approval: it is put back.
+// TestEditIsNoWayAroundTheApproval: an edit of routing.yaml does not get around the approval: it is put back.
 func TestEditIsNoWayAroundTheApproval(t *testing.T) {
 	for name, given := range map[string]change{"before anything is proposed": edits("v1", "v2", 50), "more than is proposed": all(suggests(10, 50), edits("v2", "", 0))} {
 		t.Run(name, func(t *testing.T) {

@@ -20,9 +20,9 @@ func (v *view) stuckBefore(buildID string) *int64 {
 	return was.StuckBefore
 }
 
-// baseline waits for the count of workflows with reported problems, by which the target is judged once it has traffic. Under
-// Manual it is needed only where the bot raises, which an edit of routing.yaml asks for. A first version, which takes traffic from
-// nobody, is never judged: it does not wait.
+// baseline waits for the count of workflows with reported problems, by which the target is judged once it has traffic.
+// Under Manual it is needed only where the bot raises, which an edit of routing.yaml asks for. A first version, which
+// takes traffic from no other worker, is never judged: it does not wait.
 func baseline(v *view) (outcome, bool) {
 	problems := v.obs.Stuck.Problems
 	switch {

@@ -99,7 +99,8 @@ func TestBaselineOfAVersionThatJustCame(t *testing.T) {
 
 func unversionedWorkers(g *given) { g.listed("v2").Queues[0].Unversioned = rollout.Yes }
 
-// A first version takes traffic from nobody and is never judged: it does not wait for a count.
+// TestFirstVersionNeedsNoBaseline: a first version takes traffic from no other worker and is never judged: it does not
+// wait for a count.
 func TestFirstVersionNeedsNoBaseline(t *testing.T) {
 	given := all(candidate(), noCurrent, uncounted(false))
 	require.NotNil(t, Ask(of(given)).Stuck)

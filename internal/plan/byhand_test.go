@@ -64,7 +64,8 @@ func startsOf() map[v1alpha1.RolloutKind]func(require.TestingT) *world {
 	}
 }
 
-// TestBackAfterAHandPromotion: whoever promoted v2, a command, a verdict and a reverted spec bring v1 back, and it stays.
+// TestBackAfterAHandPromotion: no matter who promoted v2, a command, a verdict and a reverted spec bring v1 back, and
+// it stays.
 func TestBackAfterAHandPromotion(t *testing.T) {
 	adopted := func(t require.TestingT) *world {
 		w := rampingV2(t)

@@ -217,8 +217,9 @@ func evidenceHeld(v *view) (outcome, bool) {
 	return v.tooFew(c, settings)
 }
 
-// missing says what has to be known before the ramp is raised and is not, "" if all is. Stuck workflows of which it is not known
-// whose they are hold always; the rest matters where the spec asks for an analysis.
+// missing says which fact is unknown that has to be known before the ramp is raised; "" if all are known. Stuck
+// workflows always hold the ramp while it is unknown whose they are. The rest matters where the spec asks for an
+// analysis.
 func (v *view) missing(c *rollout.Canary) string {
 	settings, asked := v.analysisOf()
 	switch {

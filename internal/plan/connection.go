@@ -99,8 +99,8 @@ func (v *view) proposeConnections(p *rollout.Proposal) {
 	}
 }
 
-// sortReconnect takes what lets a version follow its connection, unless policy holds just that. Nobody has to approve it, and what the spec
-// asks for besides has no say.
+// sortReconnect takes an action that lets a version follow its connection, unless policy holds just that action. It
+// needs no approval, and what the spec asks for besides does not matter.
 func (r *resolver) sortReconnect(a rollout.Action, verdict rollout.Verdict) {
 	if verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() {
 		_, why := strictest(verdict)

@@ -23,7 +23,7 @@ func (v *view) contest() string {
 	case shared:
 		return fmt.Sprintf("%s with the manager identity %q: give each environment a managerIdentity of its own, and take the spec out of one of them", claimed, own.ManagerIdentity)
 	case manager == "":
-		return claimed + ", and nobody manages it there yet: take the spec out of one of them"
+		return claimed + ", and it has no manager there yet: take the spec out of one of them"
 	default:
 		return fmt.Sprintf("%s, where it belongs to %q, not to %q: take the spec out of environment %s, or hand the worker deployment over (rampart release %[5]s in the other one, then "+
 			"rampart adopt %[5]s)", claimed, manager, own.ManagerIdentity, own.Name, v.s.Deployment)

@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestContested: of two environments that claim one worker deployment the one that manages it in Temporal works in full; the other one, or both
-// where nobody manages it, create and raise nothing and say so.
+// TestContested: of two environments that claim one worker deployment, the one that manages it in Temporal works in
+// full. The other one, or both where the worker deployment has no manager, create and raise nothing and say so.
 func TestContested(t *testing.T) {
 	claimed := func(manager string, rivals ...rollout.Rival) change {
 		return func(g *given) { g.Rivals, g.Observation.ManagerIdentity = rivals, manager }
@@ -26,7 +26,7 @@ func TestContested(t *testing.T) {
 		says    string
 	}{
 		{"its own", claimed(owner, another), true, ""},
-		{"nobody's", claimed("", another), false, "the environments prod and stage both claim payments/checkout in Temporal namespace prod, and nobody manages it there yet"},
+		{"nobody's", claimed("", another), false, "the environments prod and stage both claim payments/checkout in Temporal namespace prod, and it has no manager there yet"},
 		{"the other's", claimed("rampart/stage", another), false, `both claim payments/checkout in Temporal namespace prod, where it belongs to "rampart/stage", not to "rampart/prod"`},
 		{"of one identity", claimed(owner, rollout.Rival{Environment: "stage", ManagerIdentity: owner}), false, "give each environment a managerIdentity of its own"},
 		{"of two, one with its identity", claimed(owner, another, rollout.Rival{Environment: "test", ManagerIdentity: owner}), false, "environments prod and stage, test both claim"},

@@ -10,7 +10,7 @@ import (
 )
 
 // routingDrift compares the routing as it is with the desired one and the basis of the last decision: what is neither
-// was moved by somebody else. Nil: no drift. A routing.yaml that a person edited is no drift.
+// was moved by somebody else. Nil: no drift. A routing.yaml that a person edited does not count as drift.
 func (v *view) routingDrift() *rollout.Drift {
 	if v.rec.Basis == nil || v.edit == editOpen || v.lost() != "" || v.actual.SameTraffic(v.desired) || v.unmoved() {
 		return nil
@@ -62,8 +62,9 @@ func (v *view) takenBack() bool {
 	return done || v.newSpec() || v.targetBar() != nil
 }
 
-// byHand reports whether it is for a person to move traffic, and only what the spec asks for, or asked for when the record was written,
-// got more of it. A move back to an earlier version is held all the same. While a person holds it, what is moved waits for its end.
+// byHand reports whether traffic is a person's to move, and only versions that the spec asks for got more of it. A
+// version that the spec asked for when the record was written counts too. A move back to an earlier version is held all
+// the same. While a person holds the worker deployment, what is moved waits for the end of the hold.
 func (v *view) byHand() bool {
 	if h := v.hold(); v.target == nil || v.spec.Spec.Rollout.Strategy != v1alpha1.Manual || h != nil && h.Kind == v1alpha1.HoldManual {
 		return false

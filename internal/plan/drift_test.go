@@ -29,7 +29,7 @@ func TestKnows(t *testing.T) {
 	require.False(t, known(nil, at(10)), "nothing is recorded")
 }
 
-// TestTurnsBack: what was found out about a version is none of Git's business.
+// TestTurnsBack: traffic that a verdict takes back counts, since a verdict does not come from Git.
 func TestTurnsBack(t *testing.T) {
 	for _, c := range []struct {
 		action rollout.Action

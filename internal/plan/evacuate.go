@@ -10,9 +10,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Workflows that stay on an old version are evacuated beside keeping it: nothing here touches a version's files or replicas.
-// Each stage is one batch job, once for each time that the version lost its traffic. The stages follow each other by their
-// times; one begins only after the job of the one before has ended. A proposal that nobody answered holds no later stage up.
+// Workflows that stay on an old version are evacuated beside keeping it: nothing here touches a version's files or
+// replicas. Each stage is one batch job, once for each time that the version lost its traffic. The stages follow each
+// other by their times; one begins only after the job of the one before has ended. A proposal that was not answered
+// does not hold up a later stage.
 
 // jobMemory is how long Temporal is sure to know a job that ended: the shortest retention is a day. What it does not know after
 // that may have run, and is not started again.

@@ -310,10 +310,10 @@ func TestNeverEvacuates(t *testing.T) {
 		{"another signal", signal, will(func(e *v1alpha1.RecordedEvacuation) { e.Signal = "stop" }), "the record does not name"},
 		{"another target", move, will(func(e *v1alpha1.RecordedEvacuation) { e.Target = id("v1") }), "the record does not name"},
 		{"only proposed", move, will(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "the record does not name"},
-		{"moved, not approved", move, was(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "nobody approved"},
-		{"terminated, not approved", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "nobody approved"},
-		{"terminated, not proposed", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.ProposedAt = v1alpha1.Time{} }), "nobody approved"},
-		{"terminated, another was approved", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.Stage = v1alpha1.EvacuateByMove }), "nobody approved"},
+		{"moved, not approved", move, was(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "which was not approved"},
+		{"terminated, not approved", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.State = v1alpha1.EvacuationProposed }), "which was not approved"},
+		{"terminated, not proposed", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.ProposedAt = v1alpha1.Time{} }), "which was not approved"},
+		{"terminated, another was approved", terminate, was(func(e *v1alpha1.RecordedEvacuation) { e.Stage = v1alpha1.EvacuateByMove }), "which was not approved"},
 		{"target without files", move, func(s *rollout.Snapshot, _ *rollout.Plan) {
 			s.Record.Routing.Spec.Versions = s.Record.Routing.Spec.Versions[:1]
 		}, "not in Git"},

@@ -32,7 +32,7 @@ func (v *view) gateSpec(g *v1alpha1.Gate, point string) *rollout.GateSpec {
 	}
 }
 
-// inputDigest stands for an input from a ConfigMap or Secret, whose content is no part of a snapshot.
+// inputDigest stands for an input from a ConfigMap or Secret, whose content a snapshot does not have.
 func (v *view) inputDigest(g *v1alpha1.Gate) string {
 	if in := rollout.InputOf(v.s.Deployment.Namespace, g); in != nil {
 		return v.s.GateInputs[in.String()].Digest
@@ -77,7 +77,7 @@ type gateResult struct {
 // gate judges the test workflows of a gate: passed only when all of them completed. One that failed outweighs one that
 // is unknown, missing or running.
 func (v *view) gate(g *rollout.GateSpec) gateResult {
-	if g.InputFrom != nil && g.InputDigest == "" { // nobody knows which test workflow is its
+	if g.InputFrom != nil && g.InputDigest == "" { // it is unknown which test workflow belongs to it
 		return gateResult{state: rollout.GateUnread, message: v.unreadInputOf(g.WorkflowType, g.InputFrom)}
 	}
 	var failed, unread, running []string

@@ -73,7 +73,7 @@ func (v *view) mayLeave() []v1alpha1.RecordedQueue {
 	return v.rec.Target.LeavesBehind
 }
 
-// leaves are the task queues in use that a raise leaves behind and that nobody approved yet.
+// leaves are the task queues in use that a raise leaves behind and that no person approved yet.
 func (v *view) leaves(a rollout.Action) []v1alpha1.RecordedQueue {
 	if !a.Raises() || !v.isTarget(a.BuildID) || a.Kind == rollout.Unroute {
 		return nil

@@ -6,9 +6,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A Temporal that knows no routing, and of no version that it ever had one, where Git saw a version current, has lost it, or is
-// another Temporal. That is no lowering: nobody made it, so nothing of it is written down. The version that was current becomes
-// so again like any first version, if it is what the spec asks for; no other one gets all the traffic because nothing else has any.
+// Git saw a version current. If Temporal knows no routing, and no version that ever had traffic, it has lost the
+// routing, or is another Temporal. That does not count as lowering: no person and no bot lowered traffic, so nothing of
+// it is written down. The version that was current becomes so again like any first version, if it is what the spec asks
+// for. No other version gets all the traffic merely because nothing else has any.
 
 // lost is the version that Git saw current in a routing that Temporal knows nothing of, "" if it knows or there is none.
 func (v *view) lost() string {
@@ -43,8 +44,8 @@ func lostRouting(v *view) (outcome, bool) {
 // Versions that Git lost, since its branch was rewritten or somebody deleted them there, are looked for in history while Temporal has a use for
 // them. They are taken as recorded then, and their files, which are missing, are put back like any other.
 
-// LostVersions are the build IDs of the versions that Temporal has a use for and the record does not have, sorted: those that have traffic or are
-// draining, and those that had traffic and of which it does not say that they are drained.
+// LostVersions gives the sorted build IDs of versions that Temporal has a use for and the record does not have. They
+// have traffic, are draining, or had traffic and Temporal does not say that they are drained.
 func LostVersions(s rollout.Snapshot) []string {
 	v := newView(&s)
 	if !v.readable() || v.foreign() || v.retire != nil || s.Record.RoutingProblem != nil || s.Spec == nil {

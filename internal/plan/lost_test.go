@@ -50,8 +50,9 @@ func lostRows() []rowCase {
 	}
 }
 
-// TestLostRouting: it is no lowering of anybody's. Git keeps what it knows, everything is kept, and the version that was current
-// becomes so again, with policy's consent; no other one gets all the traffic since nothing else has any.
+// TestLostRouting: a lost routing does not count as lowering. Git keeps what it knows, everything is kept, and the
+// version that was current becomes so again, with policy's consent. No other one gets all the traffic merely because
+// nothing else has any.
 func TestLostRouting(t *testing.T) {
 	for name, given := range map[string]change{
 		"all of it": all(promoted(100*time.Hour), forgets), "in mid-ramp": all(rampsAt(10, time.Minute), forgets), "the first version": forgets,
@@ -121,7 +122,8 @@ func gitLost(tag string) change {
 	}
 }
 
-// What Temporal has a use for and Git does not have is lost; what needs nobody, or is somebody else's, is not.
+// TestLostVersions: a version that Temporal has a use for and Git does not have is lost. One that is not needed, or is
+// somebody else's, is not lost.
 func TestLostVersions(t *testing.T) {
 	at := func(tag string, change func(*rollout.VersionObservation)) change {
 		return func(g *given) { change(g.listed(tag)) }
@@ -150,7 +152,8 @@ func TestLostVersions(t *testing.T) {
 	}
 }
 
-// A version that was found in history is recorded as it was, its files are put back, and then there is nothing left to do about it.
+// TestLostVersionIsPutBack: a version that was found in history is recorded as it was, and its files are put back. Then
+// there is nothing left to do about it.
 func TestLostVersionIsPutBack(t *testing.T) {
 	lost := func(g *given) {
 		g.Lost = []v1alpha1.RecordedVersion{*g.version("v0")}

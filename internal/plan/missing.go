@@ -25,8 +25,9 @@ func (v *view) askMissing() *rollout.MissingAsk {
 	return ask
 }
 
-// sayMissing says where the target's workers are, as far as Temporal knows, and what to do, and whether that is certain and will not pass with time: its
-// pods are there, without versioning. "" if they registered, or it was not asked.
+// sayMissing says where the target's workers are, as far as Temporal knows, and what to do. That is certain, and will
+// not pass with time, if the target's pods are there without versioning. The text is "" if the workers registered, or
+// Temporal was not asked.
 func (v *view) sayMissing() (text string, certain bool) {
 	known := v.obs.Missing
 	if known == nil || v.obs.Version(v.target.BuildID) != nil {

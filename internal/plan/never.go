@@ -58,7 +58,7 @@ func (n *never) removals() {
 		case w.Guard == v1alpha1.GuardOff && (was.Guard == v1alpha1.GuardOn || isZero(w.Replicas)):
 			n.goes(w.BuildID, "taken away", false)
 		case isZero(w.Replicas) && !isZero(was.Replicas) && !n.askedZero():
-			n.add("version %s would be scaled to 0, which nobody asked for", w.BuildID)
+			n.add("version %s would be scaled to 0, which was not asked for", w.BuildID)
 		}
 	}
 	for _, id := range n.p.Deletions {
@@ -293,7 +293,7 @@ func (n *never) leaves(c rollout.RoutingCall, id string) {
 		idle := q.Backlog.Known && q.Backlog.Count == 0 && q.Backlog.AddRate == 0 &&
 			(q.Type != rollout.QueueWorkflow || slices.ContainsFunc(v.Queues, ofWorkflows))
 		if !served && !idle && !(slices.Contains(named, queue) && slices.Contains(c.LeavesBehind, queue)) {
-			n.add("traffic would be raised to %s, which does not serve %s, and nobody approved that", id, queue)
+			n.add("traffic would be raised to %s, which does not serve %s, and that was not approved", id, queue)
 		}
 	}
 }
@@ -351,7 +351,8 @@ func (n *never) oneStep(step rollout.RoutingStep) {
 	}
 }
 
-// alone reports whether no unversioned worker is on the version's task queues: then there is nobody to take traffic from.
+// alone reports whether no unversioned worker is on the version's task queues: then there is no worker to take traffic
+// from.
 func (n *never) alone(id string) bool {
 	v := n.s.Observation.Version(id)
 	if v == nil {

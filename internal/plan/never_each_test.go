@@ -125,7 +125,7 @@ func callCases() []spoilt {
 	atZero := inRecordOf("v1", func(r *v1alpha1.RecordedVersion) { r.Replicas = replicas(0) })
 	const more = "more than one step"
 	const unbased = "not known how many workflows are stuck without it"
-	const behind = "and nobody approved that"
+	const behind = "and that was not approved"
 	backlog := func(b rollout.Backlog) func(*rollout.Snapshot, *rollout.Plan) {
 		return lists("v1", func(v *rollout.VersionObservation) {
 			v.Queues = append(v.Queues, rollout.TaskQueue{Name: receipts.Name, Type: rollout.QueueActivity, Backlog: b})
@@ -216,7 +216,7 @@ func inRecordOf(tag string, change func(*v1alpha1.RecordedVersion)) func(*rollou
 	return records(func(r *v1alpha1.RoutingSpec) { change(find(r.Versions, id(tag))) })
 }
 
-// poolCases raise a version of which some workers may not be there.
+// poolCases raise a version that may lack some of its workers.
 func poolCases() []spoilt {
 	works := func(p rollout.Pollers) func(*rollout.Snapshot, *rollout.Plan) {
 		return func(s *rollout.Snapshot, p2 *rollout.Plan) {
@@ -264,8 +264,8 @@ func retireCases() []spoilt {
 	call := &rollout.RoutingCall{}
 	return []spoilt{
 		{"unroute: no spec", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec = nil }, "nothing is known of it"},
-		{"unroute: queues not known", elsewhere, lists("v1", func(v *rollout.VersionObservation) { v.QueuesKnown = "" }), "not known that nobody needs it"},
-		{"unroute: no queues", elsewhere, lists("v1", func(v *rollout.VersionObservation) { v.Queues = nil }), "not known that nobody needs it"},
+		{"unroute: queues not known", elsewhere, lists("v1", func(v *rollout.VersionObservation) { v.QueuesKnown = "" }), "not known whether it is still needed"},
+		{"unroute: no queues", elsewhere, lists("v1", func(v *rollout.VersionObservation) { v.Queues = nil }), "not known whether it is still needed"},
 		{"unroute: without proof", all(retires(v1alpha1.UnrouteAnyway, 0), used("v1", 7)), unspoilt, ""},
 		{"unroute: to unversioned workers", elsewhere, unspoilt, ""},
 		{"the record: its spec is refused", over, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Problems = []rollout.Problem{{}} }, "its spec is there"},
@@ -302,7 +302,7 @@ func evacuationCases() []spoilt {
 		{"move: from what is not listed", move, loses("v1"), queues},
 		{"move: to what has no queue", move, lists("v2", func(v *rollout.VersionObservation) { v.Queues = nil }), queues},
 		{"move: pollers not known", move, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Pollers.Known = false }), "no fresh poller"},
-		{"move: not in the record", move, inRecordOf("v1", func(r *v1alpha1.RecordedVersion) { r.Evacuations = nil }), "which nobody approved"},
+		{"move: not in the record", move, inRecordOf("v1", func(r *v1alpha1.RecordedVersion) { r.Evacuations = nil }), "which was not approved"},
 	}
 }
 

@@ -111,7 +111,7 @@ func (n *never) approved() {
 			was = jobIn(ver.Evacuations, b.Job.JobID)
 		}
 		if was == nil || was.ProposedAt.IsZero() || was.State != v1alpha1.EvacuationApproved && was.ApprovedAt.IsZero() || was.Stage != b.Job.Stage {
-			n.add("workflows on %s would be moved or terminated, which nobody approved", b.BuildID)
+			n.add("workflows on %s would be moved or terminated, which was not approved", b.BuildID)
 		}
 	}
 }

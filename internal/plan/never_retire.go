@@ -7,14 +7,14 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// unroutes: a current version is left without traffic only when a person asked for just that, in the record, and then only on
-// proof that nobody needs it, unless the person did without.
+// unroutes: a current version is left without traffic only when a person asked for just that, in the record. It then
+// takes proof that the version is not needed, unless the person asked for it without proof.
 func (n *never) unroutes() {
 	current := n.s.Observation.Routing.Current
 	asked := n.routing().Retire
 	switch {
 	case asked == nil || asked.Current != v1alpha1.UnrouteProven && asked.Current != v1alpha1.UnrouteAnyway:
-		n.add("%s would lose its new workflows, which nobody asked for", current)
+		n.add("%s would lose its new workflows, which was not asked for", current)
 		return
 	}
 	v := n.s.Observation.Version(current)
@@ -29,7 +29,7 @@ func (n *never) unroutes() {
 		!slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Unversioned != rollout.Yes })
 	rested := n.s.Now.After(asked.At.Add(max(n.s.Spec.Spec.Sunset.ScaledownDelay.Duration, leastQuiet)))
 	if !elsewhere && !(rested && v.InUse.None()) {
-		n.add("%s would lose its new workflows, and it is not known that nobody needs it", current)
+		n.add("%s would lose its new workflows, and it is not known whether it is still needed", current)
 	}
 }
 
@@ -43,7 +43,7 @@ func (n *never) ends() {
 		is  bool
 		why string
 	}{
-		{rec.Retire == nil, "nobody asked for it"},
+		{rec.Retire == nil, "it was not asked for"},
 		{len(rec.Versions) > 0, "it has versions"},
 		{n.s.SpecPath != "" || len(n.s.Problems) > 0, "its spec is there"},
 		{n.p.Lower != nil || n.p.Raise != nil || len(n.p.Deletions) > 0, "there is more to do"},

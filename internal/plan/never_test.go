@@ -62,7 +62,7 @@ func TestNever(t *testing.T) {
 		{"scale down: one read", old, func(s *rollout.Snapshot, _ *rollout.Plan) { s.FirstRead = nil }, "no second read"},
 		{"scale down: the first read", old, func(s *rollout.Snapshot, _ *rollout.Plan) { s.FirstRead.Exists = "" }, "Temporal was not read"},
 		{"scale down: owner", old, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Environment.ManagerIdentity = "another" }, "of \"rampart/prod\""},
-		{"scale to 0 with the guard on", old, func(_ *rollout.Snapshot, p *rollout.Plan) { p.Versions[0].Guard = v1alpha1.GuardOn }, "which nobody asked for"},
+		{"scale to 0 with the guard on", old, func(_ *rollout.Snapshot, p *rollout.Plan) { p.Versions[0].Guard = v1alpha1.GuardOn }, "which was not asked for"},
 		{"remove: listed", gone, both(func(o *rollout.Observation) {
 			o.Versions = append(o.Versions, rollout.VersionObservation{BuildID: id("v1")})
 		}), "Temporal still knows it"},
@@ -106,7 +106,7 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// TestNeverKnowsTheFirstVersion: it may be promoted without steps only where nobody else works.
+// TestNeverKnowsTheFirstVersion: it may be promoted without steps only where no other workers are.
 func TestNeverKnowsTheFirstVersion(t *testing.T) {
 	first := all(candidate(), unlisted("v1"), func(g *given) {
 		g.rec.Promotions, g.Observation.Routing = nil, rollout.RoutingConfig{}

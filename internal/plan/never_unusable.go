@@ -84,8 +84,8 @@ func (n *never) retires() bool {
 	return n.routing().Retire != nil || n.s.Spec.Metadata.Annotations[rollout.AnnotationRetire] == "true"
 }
 
-// leadsAway reports whether a connection has another address than the one that the record has for its versions, and it is not proven that the
-// same Temporal namespace is there.
+// leadsAway reports whether a connection may lead to another server. Its address is then not the one that the record
+// has for its versions, and it is not proven that the same Temporal namespace is there.
 func (n *never) leadsAway(c *v1alpha1.Connection) bool {
 	rec := n.routing()
 	if c == nil || rec.Connection == nil || len(rec.Versions) == 0 || strings.EqualFold(c.Spec.HostPort, rec.Connection.Spec.HostPort) {

@@ -41,7 +41,7 @@ func TestOlderServerIsTold(t *testing.T) {
 	require.Equal(t, counts, told(analysis, before), "what was said stays while the release is not known")
 	require.Empty(t, told(onServer("1.32.0"), analysis, before), "the server was upgraded")
 
-	// It is no reason for a commit by itself.
+	// It does not cause a commit by itself.
 	older, newer := decide(t, of(onServer("1.29.1"), analysis), allowed), decide(t, of(onServer("1.32.0"), analysis), allowed)
 	require.NotEmpty(t, older.Status.OlderServer)
 	require.Equal(t, render.TransitionKey(newer.Status), render.TransitionKey(older.Status))

@@ -202,8 +202,8 @@ func raisesSpoilt() []spoilt {
 		{"raise: no spec", raise, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Spec = nil }, "raises without a spec"},
 		{"raise: a spec that is refused", raise, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Problems = []rollout.Problem{{}} }, "raises without a spec"},
 		{"raise: no target", raise, planned(func(p *rollout.Plan) { p.Target = nil }), "raises without a spec"},
-		{"raise: another", raise, to(ramps("v3", 10)), "raises " + id("v3") + ", which nobody asked for"},
-		{"raise: another becomes current", raise, to(current("v3")), "raises " + id("v3") + ", which nobody asked for"},
+		{"raise: another", raise, to(ramps("v3", 10)), "raises " + id("v3") + ", which was not asked for"},
+		{"raise: another becomes current", raise, to(current("v3")), "raises " + id("v3") + ", which was not asked for"},
 		{"raise: no files", raise, records(func(r *v1alpha1.RoutingSpec) { r.Versions = r.Versions[:1] }), unserved},
 		{"raise: no guard", raise, inRecordOf("v2", func(r *v1alpha1.RecordedVersion) { r.Guard = v1alpha1.GuardOff }), unserved},
 		{"raise: not listed", raise, loses("v2"), unserved},
@@ -248,7 +248,7 @@ func unroutesSpoilt() []spoilt {
 	proven := all(retires(v1alpha1.UnrouteProven, 2*time.Hour), used("v1", 0))
 	anyway := all(retires(v1alpha1.UnrouteAnyway, 0), used("v1", 7))
 	elsewhere := all(retires(v1alpha1.UnrouteProven, 0), used("v1", 7), func(g *given) { g.listed("v1").Queues[0].Unversioned = rollout.Yes })
-	const nobody, needed = "unroutes, which nobody asked for", "unroutes what may be needed"
+	const nobody, needed = "unroutes, which was not asked for", "unroutes what may be needed"
 	return []spoilt{
 		{"unroute: and ramps", proven, calls(func(c *rollout.RoutingCall) {
 			c.Steps = append(c.Steps, rollout.RoutingStep{Kind: rollout.SetRamp, BuildID: id("v1"), Percentage: 1})
@@ -256,9 +256,9 @@ func unroutesSpoilt() []spoilt {
 		{"unroute: not read lately", proven, observes(func(o *rollout.Observation) { o.At = ago(61 * time.Second) }), "unroutes on an old read"},
 		{"unroute: nobody asked", proven, records(func(r *v1alpha1.RoutingSpec) { r.Retire = nil }), nobody},
 		{"unroute: asked to keep it", proven, records(func(r *v1alpha1.RoutingSpec) { r.Retire.Current = v1alpha1.KeepCurrent }), nobody},
-		{"unroute: not listed", proven, loses("v1"), "unroutes what is not listed"},
+		{"unroute: not listed", proven, loses("v1"), "unroutes a version that is not listed"},
 		{"unroute: anyway", anyway, unspoilt, ""},
-		{"unroute: anyway, not listed", anyway, loses("v1"), "unroutes what is not listed"},
+		{"unroute: anyway, not listed", anyway, loses("v1"), "unroutes a version that is not listed"},
 		{"unroute: in use", proven, lists("v1", func(v *rollout.VersionObservation) { v.InUse.N = 1 }), needed},
 		{"unroute: use not known", proven, lists("v1", func(v *rollout.VersionObservation) { v.InUse.Known = false }), needed},
 		{"unroute: asked just now", proven, records(func(r *v1alpha1.RoutingSpec) { r.Retire.At = stamp(ago(time.Minute)) }), needed},
@@ -271,7 +271,7 @@ func unroutesSpoilt() []spoilt {
 	}
 }
 
-// recordsSpoilt write down what is not so.
+// recordsSpoilt write down something that is false.
 func recordsSpoilt() []spoilt {
 	desires := func(d v1alpha1.DesiredRouting) func(*rollout.Snapshot, *rollout.Plan) {
 		return planned(func(p *rollout.Plan) { p.Record.Desired = d })
@@ -362,7 +362,7 @@ func batchesSpoilt() []spoilt {
 	entry := func(change func(*v1alpha1.RecordedEvacuation)) func(*rollout.Snapshot, *rollout.Plan) {
 		return inRecordOf("v1", func(r *v1alpha1.RecordedVersion) { change(&r.Evacuations[len(r.Evacuations)-1]) })
 	}
-	const counted, traffic, old, yes = "evacuates what nobody counted", "evacuates what has traffic", "evacuates on an old read", "a person said nothing of Move"
+	const counted, traffic, old, yes = "evacuates workflows that were not counted", "evacuates what has traffic", "evacuates on an old read", "a person said nothing of Move"
 	return []spoilt{
 		{"batch: two", signal, planned(func(p *rollout.Plan) { p.Batches = append(p.Batches, p.Batches[0]) }), "starts 2 jobs"},
 		{"batch: not listed", signal, loses("v1"), counted},

@@ -142,8 +142,8 @@ func (v *view) seenCurrent() string {
 	return ""
 }
 
-// handRollback is the version from which somebody took all traffic back to an earlier one since the record was written, "" for none. A
-// retreat that the bot made itself is none.
+// handRollback is the version from which somebody took all traffic back to an earlier one since the record was written,
+// "" for none. A retreat that the bot made itself does not count.
 func (v *view) handRollback() string {
 	n := len(v.promotions)
 	if n < 2 || n <= len(v.rec.Promotions) || v.promotions[n-1].BuildID != v.actual.Current ||

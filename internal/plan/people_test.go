@@ -67,7 +67,7 @@ func TestStepsEditedInMidRamp(t *testing.T) {
 	require.Equal(t, []string{"v2 5", "v2 30", "v2 current"}, w.server.calls)
 }
 
-// TestFractions: a percentage that is no float32 comes back as the server has it, and is the same step.
+// TestFractions: a percentage that float32 cannot hold exactly comes back as the server has it, and is the same step.
 func TestFractions(t *testing.T) {
 	w := newWorld(t)
 	w.startV1()

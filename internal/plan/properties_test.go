@@ -24,7 +24,7 @@ const checksFlag = "rapid.checks" // how many worlds, of each start
 // plan with the oracle, and whatever happened, the bot comes to rest when the world does. A long run also shows that the worlds
 // get everywhere: see tally.
 func TestProperties(t *testing.T) {
-	gc := debug.SetGCPercent(1600) // many small objects, none of which lives long
+	gc := debug.SetGCPercent(1600) // many small objects, which do not live long
 	t.Cleanup(func() { debug.SetGCPercent(gc) })
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == checksFlag })

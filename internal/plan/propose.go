@@ -171,7 +171,7 @@ func propose(p *rollout.Proposal, row string, o outcome) {
 	p.NextDue = earlier(p.NextDue, o.due)
 }
 
-// earlier is the earlier of two times, of which zero means never.
+// earlier is the earlier of two times; a zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -25,7 +25,7 @@ func (r *resolver) record(plan *rollout.Plan) {
 		return
 	}
 	if p := r.obs.Problem; p != nil && p.Busy {
-		return // a busy server is no transition
+		return // a busy server does not cause a transition
 	}
 	next := cloneRecord(r.rec)
 	r.nextIdentity(&next)
@@ -69,7 +69,8 @@ func cloneRecord(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	return next
 }
 
-// nextIdentity fills in who this is. A moved spec is no change by itself: its path follows with the next one.
+// nextIdentity fills in who this is. A moved spec does not change the record by itself: its path follows with the next
+// change.
 func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	next.WorkerDeployment = r.s.Deployment.String()
 	if next.TemporalNamespace == "" && r.spec != nil {
@@ -155,7 +156,7 @@ func (r *resolver) nextRouting(next *v1alpha1.RoutingSpec) {
 	case r.retire == nil && r.lost() != "":
 		return
 	case r.unfinished() && r.state.Reason == rollout.StaleFacts:
-		return // what is not known takes nothing back: another bot may be about to carry it out
+		return // unknown facts take nothing back: another bot may be about to carry it out
 	case r.desired.SameTraffic(r.actual) && next.Basis != nil:
 	default:
 		next.Desired, next.Basis = desiredOf(r.actual), basisOf(r.actual)
@@ -200,8 +201,9 @@ func (r *resolver) nextPromotions(next *v1alpha1.RoutingSpec) {
 	}
 }
 
-// nextHold keeps a person's hold, ends one that followed drift when the spec asks for something else, and sets one
-// when traffic was lowered from outside or routing.yaml was edited by hand. What a spec asks for that cannot be used ends none.
+// nextHold keeps a person's hold. It ends a hold that followed drift when the spec asks for something else. It sets a
+// hold when traffic was lowered from outside, or routing.yaml was edited by hand. A spec that cannot be used ends no
+// hold, whatever it asks for.
 func (r *resolver) nextHold(next *v1alpha1.RoutingSpec) {
 	if r.target == nil {
 		return

@@ -7,8 +7,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The record says which files the spec, its connection and its templates were in: where another file has an object of the same name, the one
-// there counts. A path is no change by itself, and is written with the next one.
+// The record says which files the spec, its connection and its templates were in: where another file has an object of
+// the same name, the one there counts. A path does not change the record by itself, and is written with the next
+// change.
 
 // connectionPath is the file of the connection that the versions are made with; "": it is not known.
 func (r *resolver) connectionPath() string {

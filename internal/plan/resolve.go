@@ -385,7 +385,7 @@ func (r *resolver) heldUntil() time.Time {
 	return first
 }
 
-// until is when a verdict changes by itself; zero: not by itself, or nobody knows.
+// until is when a verdict changes by itself; zero: not by itself, or at an unknown time.
 func until(v rollout.Verdict, now time.Time) time.Time {
 	var first time.Time
 	for _, f := range v.Findings {

@@ -281,7 +281,7 @@ func TestBeforeTheFirstRead(t *testing.T) {
 	require.Nil(t, decide(t, none, allowed).Record)
 }
 
-// TestSpecMoved: a moved spec is no change by itself; its path follows with the next one.
+// TestSpecMoved: a moved spec does not change the record by itself; its path follows with the next change.
 func TestSpecMoved(t *testing.T) {
 	moved := func(g *given) { g.SpecPath = "workers/moved.yaml" }
 	require.Equal(t, "workers/checkout.yaml", decide(t, of(moved), allowed).Record.SpecPath)

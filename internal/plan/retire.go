@@ -10,14 +10,14 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A worker deployment that is retired has no target: its ramp goes, nothing new comes, and all its versions go by the rows for
-// other versions, on the same proof. Its current version is where new workflows go: it loses that only when a person asked for
-// that too, and then on proof that nobody needs it, or that unversioned workers are there instead.
+// A worker deployment that is retired has no target: its ramp goes, nothing new comes, and all its versions go by the
+// rows for other versions, on the same proof. Its current version is where new workflows go. It loses that only when a
+// person asked for that too, and then on proof that it is not needed, or that unversioned workers are there instead.
 
 // byAnnotation is who retires a worker deployment whose spec says so.
 const byAnnotation = "annotation " + rollout.AnnotationRetire
 
-// leastQuiet is for how long nobody may have started a workflow on a version that is left without traffic, at least.
+// leastQuiet is how long a version must have been without a new workflow, at least, before it is left without traffic.
 const leastQuiet = time.Minute
 
 // retirement is the wish that the worker deployment ends, nil for none. One by annotation ends with the annotation, but not
@@ -107,7 +107,7 @@ func (v *view) unroute(current string) (outcome, bool) {
 	why := "unversioned workers are on its task queues"
 	switch e, due := v.unneeded(current); {
 	case v.retire.Current == v1alpha1.UnrouteAnyway:
-		why = "without proof that nobody needs it, as asked for"
+		why = "without proof that it is no longer needed, as asked for"
 	case e.answer != rollout.Yes:
 		o := say(rollout.Retiring, "%s stays current: %s", current, e.why)
 		o.due = due
@@ -143,7 +143,7 @@ func (v *view) unneeded(current string) (evidence, time.Time) {
 	return yes(), time.Time{}
 }
 
-// quiet is for how long nobody may have started a workflow.
+// quiet is how long the current version must have been without a new workflow.
 func (v *view) quiet() time.Duration { return max(v.sunset().ScaledownDelay.Duration, leastQuiet) }
 
 // replaced reports whether unversioned workers are known to be on all task queues of a version.

@@ -28,7 +28,7 @@ func used(tag string, n int64) change {
 // specGone: the spec is the status's, since its own file is gone.
 func specGone(g *given) { g.SpecPath = "" }
 
-// ended is a worker deployment of which nothing runs.
+// ended is a worker deployment that has nothing running.
 func ended() change {
 	return all(retires(v1alpha1.UnrouteProven, time.Hour), routes("", "", 0, time.Hour), desires("", "", 0), unlisted("v1"), func(g *given) {
 		g.rec.Versions = nil
@@ -141,13 +141,13 @@ func TestNeverRetire(t *testing.T) {
 		spoil func(*rollout.Snapshot, *rollout.Plan)
 		want  string
 	}{
-		{"nobody asked", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire = nil }, "which nobody asked for"},
+		{"nobody asked", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire = nil }, "which was not asked for"},
 		{"asked to keep it", proven, func(s *rollout.Snapshot, _ *rollout.Plan) {
 			s.Record.Routing.Spec.Retire.Current = v1alpha1.KeepCurrent
-		}, "which nobody asked for"},
-		{"in use", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.N = 1 }, "not known that nobody needs it"},
-		{"use not known", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.Known = false }, "not known that nobody needs it"},
-		{"asked lately", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire.At = stamp(ago(time.Hour)) }, "not known that nobody needs it"},
+		}, "which was not asked for"},
+		{"in use", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.N = 1 }, "not known whether it is still needed"},
+		{"use not known", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Version(id("v1")).InUse.Known = false }, "not known whether it is still needed"},
+		{"asked lately", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire.At = stamp(ago(time.Hour)) }, "not known whether it is still needed"},
 		{"not listed", proven, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Observation.Versions = nil }, "nothing is known of it"},
 		{"without proof, and not listed", all(retires(v1alpha1.UnrouteAnyway, 0), used("v1", 7)), func(s *rollout.Snapshot, _ *rollout.Plan) {
 			s.Observation.Versions = nil
@@ -156,7 +156,7 @@ func TestNeverRetire(t *testing.T) {
 		{"released", proven, func(s *rollout.Snapshot, _ *rollout.Plan) {
 			s.Record.Routing.Spec.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldReleased}
 		}, "would change a worker deployment"},
-		{"the record: nobody asked", over, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire = nil }, "nobody asked for it"},
+		{"the record: nobody asked", over, func(s *rollout.Snapshot, _ *rollout.Plan) { s.Record.Routing.Spec.Retire = nil }, "it was not asked for"},
 		{"the record: versions", over, func(s *rollout.Snapshot, _ *rollout.Plan) {
 			s.Record.Routing.Spec.Versions = []v1alpha1.RecordedVersion{{BuildID: "x"}}
 		}, "it has versions"},

@@ -162,7 +162,7 @@ func TestActionIDs(t *testing.T) {
 	require.Equal(t, "Promote/v", actionID(rollout.Action{Kind: rollout.Promote, BuildID: "v", To: 100}))
 }
 
-// TestRoutedAt: traffic that is seen is written down, whoever gave it.
+// TestRoutedAt: traffic that is seen is written down, no matter who gave it.
 func TestRoutedAt(t *testing.T) {
 	s := of(rampsAt(10, time.Minute), func(g *given) { g.version("v1").RoutedAt, g.version("v2").RoutedAt = v1alpha1.Time{}, v1alpha1.Time{} })
 	for _, v := range decide(t, s, allowed).Record.Versions {

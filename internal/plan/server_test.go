@@ -159,7 +159,8 @@ func (s *server) move(step rollout.RoutingStep) error {
 	return nil
 }
 
-// call carries out a bot's routing call, if nobody moved the routing since it was decided; cut: only the first write of it.
+// call carries out a bot's routing call, if the routing did not move since the decision; cut: only the first write of
+// it.
 func (s *server) call(c rollout.RoutingCall, mark, cut bool) error {
 	if s.down || s.fails == callRefused {
 		return fmt.Errorf("unavailable")

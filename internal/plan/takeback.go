@@ -33,7 +33,7 @@ type TakenBack struct {
 	attempt int
 	// was is the routing that was desired before, now the one that Plan.Lower makes.
 	was, now rollout.RoutingConfig
-	// asked is the desired routing as the record had it, which may be a merge or an edit that nobody answered yet.
+	// asked is the desired routing as the record had it, which may be a merge or an edit that was not answered yet.
 	asked rollout.RoutingConfig
 	held  bool
 }
@@ -172,9 +172,9 @@ func (v *view) mayBecomeCurrent(to string) error {
 	return nil
 }
 
-// withoutTraffic answers for a build that has no traffic to lose. One that was turned back already is fine: who says it twice
-// means the same build, not the one before it. Nor does who names none, unless another build was promoted since. A mark that nobody recorded is
-// recorded now.
+// withoutTraffic answers for a build that has no traffic to lose. A build that was turned back already is fine: a
+// person who says it twice means the same build, not the one before it. So does a person who names no build, unless
+// another build was promoted since. A mark that was not recorded is recorded now.
 func (v *view) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 	id := t.Bar.BuildID
 	b := v.bar(id, t.Bar.TemplateHash)

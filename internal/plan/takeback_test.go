@@ -214,7 +214,8 @@ func TestTakeBackRecord(t *testing.T) {
 	}
 }
 
-// What was merged or edited for the build that loses its traffic, and was not answered yet, is over with that: it is no drift when it is seen.
+// TestTakeBackBesideAnEdit: a merge or an edit for the build that loses its traffic may not be answered yet. It ends
+// with that, and does not count as drift when it is seen.
 func TestTakeBackBesideAnEdit(t *testing.T) {
 	next := all(promoted(time.Minute), wants("v3"), inGit("v3"), up("v3"), edits("v2", "v3", 10))
 	waits := func(g *given) {

@@ -138,8 +138,8 @@ func resetRamp(v *view) (outcome, bool) {
 	return say(v.resting(), "%s", a.Reason).with(a)
 }
 
-// resting is the reason to report when traffic is where the spec wants it as soon as this plan is carried out, but
-// that was not seen yet.
+// resting is the reason to report when traffic is where the spec wants it as soon as this plan is carried out. That was
+// not seen yet.
 func (v *view) resting() rollout.Reason {
 	if v.target.BuildID == v.actual.Current {
 		return rollout.RolloutComplete

@@ -167,7 +167,7 @@ func hasInput(in rollout.GateInput) change {
 	}
 }
 
-// basisIsActual: nobody moved the routing since the decision.
+// basisIsActual: the routing did not move since the decision.
 func basisIsActual() change {
 	return func(g *given) { g.rec.Basis = basisOf(g.Observation.Routing) }
 }

@@ -5,10 +5,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// While routing.yaml cannot be read, traffic is only lowered, by the last version of it in history that can be read: by a verdict, a gate, a
-// bar, a spec that was reverted, or a person's command. That version may be older than the routing, so what it desires is nobody's wish by
-// now: it makes no drift and no edit. Nothing is written, so that the file stays as the person left it who has to mend it; a mark in Temporal
-// keeps what was turned back from coming again. Without such a version nothing moves.
+// While routing.yaml cannot be read, traffic is only lowered, on the last version of the file in history that can be
+// read. A verdict, a gate, a bar, a spec that was reverted, or a person's command lowers it. That version may be older
+// than the routing, so what it desires does not count as a wish any more: it makes no drift and no edit. Nothing is
+// written, so that the file stays as it was left for the person who has to mend it. A mark in Temporal keeps what was
+// turned back from coming again. Without such a version nothing moves.
 
 // recordIn is the record to decide by: the one in Git; where that cannot be read, the last one that could. Nil: there is none.
 func recordIn(s *rollout.Snapshot) *v1alpha1.RoutingSpec {

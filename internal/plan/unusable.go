@@ -8,9 +8,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where the spec, its connection or its environment cannot be used, Temporal is read by the last ones that could, and judged by them:
-// traffic is taken back as ever, by a verdict, a gate, a bar or a person. Nothing is raised, created, started, changed or taken away, since
-// nobody knows what is asked for.
+// Where the spec, its connection or its environment cannot be used, Temporal is read by the last ones that could, and
+// judged by them: traffic is taken back as ever, by a verdict, a gate, a bar or a person. Nothing is raised, created,
+// started, changed or taken away, since it is unknown what is asked for.
 
 // unusableSpec says why the record, the spec or its connection cannot be used, nil if they can.
 func (v *view) unusableSpec() *rollout.State {
@@ -64,8 +64,8 @@ func (v *view) staysRetired() string {
 	return fmt.Sprintf(": %s is retired by %s, and nothing of it is scaled down or removed until the connection is back", v.s.Deployment, v.retire.By)
 }
 
-// WhyItStays says why nothing goes of a worker deployment that is retired now, "" if it goes once nobody needs it: without its connection, say,
-// nobody can tell.
+// WhyItStays says why nothing goes of a worker deployment that is retired now, "" if it goes once it is not needed.
+// Without its connection, for example, it is unknown whether it is needed.
 func WhyItStays(s rollout.Snapshot, retire v1alpha1.Retire) string {
 	if routing := s.Record.Routing; routing != nil {
 		asked := *routing
@@ -78,7 +78,7 @@ func WhyItStays(s rollout.Snapshot, retire v1alpha1.Retire) string {
 	return WhyNothingGoes(s)
 }
 
-// WhyNothingGoes says why no version is taken out of service, "" if versions go once nobody needs them.
+// WhyNothingGoes says why no version is taken out of service, "" if versions go once they are not needed.
 func WhyNothingGoes(s rollout.Snapshot) string {
 	if v := newView(&s); v.unusable != nil {
 		return v.unusable.Message
@@ -91,7 +91,8 @@ func (v *view) away() bool {
 	return v.s.Spec != nil && TemporalNamespace(*v.s) != v.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 
-// elsewhere reports whether the spec asks for another Temporal namespace than where its versions are, and nobody retires these.
+// elsewhere reports whether the spec asks for another Temporal namespace than where its versions are, and the worker
+// deployment is not retired.
 func (v *view) elsewhere() bool { return v.retire == nil && v.away() }
 
 // sound reports whether nothing is wrong with the spec in Git by itself.

@@ -254,7 +254,7 @@ func twiceRead(c change) change {
 	}
 }
 
-// TestUnusableStaysCurrent: what is not done is not told as if it were.
+// TestUnusableStaysCurrent: the message tells of no action that is not carried out.
 func TestUnusableStaysCurrent(t *testing.T) {
 	for _, wish := range []v1alpha1.RetireCurrent{v1alpha1.UnrouteAnyway, v1alpha1.UnrouteProven} {
 		for name, b := range breaks() {
@@ -269,7 +269,8 @@ func TestUnusableStaysCurrent(t *testing.T) {
 	}
 }
 
-// TestUnusableKeepsNeeded: what was written of a version that is needed comes back, also while nobody knows what is asked for.
+// TestUnusableKeepsNeeded: what was written of a version that is needed comes back, also while it is unknown what is
+// asked for.
 func TestUnusableKeepsNeeded(t *testing.T) {
 	for name, b := range breaks() {
 		t.Run(name, func(t *testing.T) {
@@ -318,7 +319,7 @@ func TestUnusableWithoutReplicas(t *testing.T) {
 			s = of(asksFor(2, 0, b.change))
 			p = decide(t, s, allowed)
 			p.Versions = append(p.Versions, rollout.VersionWrite{BuildID: id("v2"), Op: rollout.EditVersion, Guard: v1alpha1.GuardOn, Replicas: replicas(0)})
-			require.Contains(t, strings.Join(Never(s, p), "\n"), "would be scaled to 0, which nobody asked for")
+			require.Contains(t, strings.Join(Never(s, p), "\n"), "would be scaled to 0, which was not asked for")
 			require.Contains(t, strings.Join(oracle.Forbidden(s, p), "\n"), "scales "+id("v2")+" down")
 		})
 	}
@@ -435,7 +436,7 @@ func TestConnectionOf(t *testing.T) {
 	require.Nil(t, ConnectionOf(of(func(g *given) { g.Connection = nil })))
 }
 
-// TestConnectionIsRecorded with the first change, and is no change by itself.
+// TestConnectionIsRecorded: the connection is recorded with the first change, and does not cause a change by itself.
 func TestConnectionIsRecorded(t *testing.T) {
 	require.Nil(t, decide(t, of(), allowed).Record.Connection)
 	p := decide(t, of(asks("v2")), allowed)

@@ -128,7 +128,8 @@ func TestUpdateCredentialsMeanwhile(t *testing.T) {
 	require.Equal(t, []rollout.WriteOp{rollout.ReconnectVersion, rollout.RenderVersion}, ops(p), "once written anew, it has the connection too")
 }
 
-// TestCreationNeedsNoApproval, whatever policy says of it: a version without traffic harms nobody.
+// TestCreationNeedsNoApproval: a version is created without approval even where policy requires one, since a version
+// without traffic does no harm. A hold still holds it.
 func TestCreationNeedsNoApproval(t *testing.T) {
 	s := of(asks("v2"), inMode(v1alpha1.PullRequest))
 	require.Equal(t, []rollout.WriteOp{rollout.RenderVersion}, ops(decide(t, s, verdictOn(rollout.CreateVersion, effect(rollout.RequireApproval)))))

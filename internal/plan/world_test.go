@@ -187,7 +187,7 @@ func (w *world) look() rollout.Snapshot {
 		}
 	}
 	if ConnectionOf(s) == nil {
-		return s // and nobody is asked
+		return s // and Temporal is not asked
 	}
 	s.Observation = w.server.observe(Ask(s))
 	if s.Observation.Problem == nil {

@@ -93,7 +93,7 @@ type file struct {
 	written     string            // title and body
 	when        time.Time         // written
 	status      string            // the commit that has one, and what it says
-	finished    int64             // the pull request of which all is done that opening one takes
+	finished    int64             // the pull request for which all steps of opening one are done
 	ordered     string            // what is to be merged by itself: see order; nothing, or "" where that is not known
 	tried       string            // the commit that could not be merged yet
 	last        time.Time         // that it was tried
@@ -121,7 +121,7 @@ func (d *Desk) LookAgain() {
 	}
 }
 
-// Reviews gives what is known of an environment's reviews. It asks nobody.
+// Reviews gives what is known of an environment's reviews. It does not ask the forge.
 func (d *Desk) Reviews(name string) map[rollout.Name]rollout.Review {
 	if e := d.environments[name]; e != nil {
 		return e.reviews
@@ -129,7 +129,7 @@ func (d *Desk) Reviews(name string) map[rollout.Name]rollout.Review {
 	return nil
 }
 
-// Approvers gives who approved what is proposed in an environment. It asks nobody.
+// Approvers gives who approved what is proposed in an environment. It does not ask the forge.
 func (d *Desk) Approvers(name string) map[rollout.Name]rollout.Approver {
 	if e := d.environments[name]; e != nil {
 		return e.approvers
@@ -176,8 +176,8 @@ type look struct {
 	world rollout.EnvironmentWorld
 	there map[rollout.Name]gitops.Proposed
 	news  bool
-	// updates are how many bodies were made anew, questions how many pull requests were asked for one by one, and takenBack how many orders of
-	// an earlier run were taken back.
+	// updates are how many bodies were made anew, and questions how many pull requests were asked for one by one.
+	// takenBack is how many orders of an earlier run were taken back.
 	updates, questions, takenBack int
 	// pulls are the open pull requests by their branches, once all were asked for.
 	pulls map[string]forge.PullRequest
@@ -203,7 +203,7 @@ func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
 		}
 		l.tell(ctx, n, err)
 	}
-	for n, was := range l.there { // of what is not there any more
+	for n, was := range l.there { // of worker deployments that are gone
 		if !decided[n] && !l.recorded(n, was) && !l.Now().Before(l.until) {
 			l.tell(ctx, n, l.withdraw(ctx, n, was, nil))
 		}
@@ -236,8 +236,8 @@ func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
 	return routing != nil && l.proposed(n, &routing.Spec, was)
 }
 
-// waits reports whether a decision leaves a proposal's branch as it is: it wrote no record, or one that has that proposal and asks nobody
-// just now.
+// waits reports whether a decision leaves a proposal's branch as it is: it wrote no record, or one that has that
+// proposal and asks for no review just now.
 func (l *look) waits(x *reconcile.Decision, was gitops.Proposed) bool {
 	return x.Plan.Record == nil && !x.Plan.Remove || l.proposed(x.Plan.Deployment, x.Plan.Record, was)
 }
@@ -336,7 +336,7 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 		switch open := pull.Number != 0 && pull.State == forge.StateOpen; {
 		case open && about:
 			said.URL = pull.URL
-		case open: // to close it says nothing of what nobody saw there
+		case open: // to close it says nothing of this proposal, which it did not show
 			say = forge.Status{State: forge.StatusFailure, Description: outdated}
 		}
 		l.know(n, said)
@@ -393,7 +393,7 @@ func (l *look) propose(ctx context.Context, f *file, was gitops.Proposed, p gito
 		return was.Tip, nil
 	}
 	tip, err := l.Branches.Propose(ctx, p, was)
-	if err != nil { // nobody knows what it holds
+	if err != nil { // what the branch holds is unknown
 		return "", errors.Join(err, l.notByItself(ctx, f))
 	}
 	f.current = tip + " " + l.world.Base
@@ -418,7 +418,7 @@ func (l *look) update(ctx context.Context, f *file, x *reconcile.Decision) error
 	return nil
 }
 
-// withdraw takes back what is not proposed any more.
+// withdraw takes back a proposal that is not made any more.
 func (l *look) withdraw(ctx context.Context, n rollout.Name, was gitops.Proposed, status *v1alpha1.WorkerDeploymentStatus) error {
 	if f := l.file(n); !was.Theirs {
 		f.at = time.Time{} // it may be merged since

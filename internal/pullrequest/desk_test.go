@@ -173,7 +173,7 @@ func TestStagesTakeTurnsWithRaises(t *testing.T) {
 	require.Equal(t, first, d.server.there[checkout].ID)
 }
 
-// A proposal of which nothing can be said now stays as it is; one that was withdrawn goes.
+// A proposal about which nothing can be said now stays as it is; one that was withdrawn goes.
 func TestProposalStaysWhileNothingIsKnown(t *testing.T) {
 	d := newDesk(forge.None{})
 	d.pass(t, asking())
@@ -194,8 +194,8 @@ type answering struct {
 	// bodies are those that were written later, and said is what is said beside each commit.
 	bodies []string
 	said   map[string]string
-	// listed is how often it was asked, orders how often it was to merge by itself, merged which commit, and fails what opening and merging end
-	// with.
+	// listed is how often it was asked, orders how often it was to merge by itself, and merged which commit. fails is
+	// what opening and merging end with.
 	listed   int
 	comments []string
 	merged   string
@@ -539,7 +539,7 @@ func TestOpeningIsFinished(t *testing.T) {
 		fails error
 		asks  v1alpha1.PullRequests
 		by    []string // who approved it
-		want  []string // is asked in three passes, with a rest between them, of which the first fails
+		want  []string // is asked in three passes, with a rest between them; the first fails
 	}{
 		"it was cut off":                 {opened, nil, asks, nil, []string{all}},
 		"it was not":                     {labeled, nil, asks, nil, none},

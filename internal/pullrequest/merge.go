@@ -25,8 +25,8 @@ func (l *look) order(tip string) string {
 	return nothing
 }
 
-// merge lets the forge merge by itself where that is configured, and where it is not takes back what was ordered, by an earlier run or when it
-// was.
+// merge lets the forge merge by itself where that is configured. Where it is not, merge takes back what was ordered,
+// by an earlier run or while it was configured.
 func (l *look) merge(ctx context.Context, f *file, tip string) error {
 	want := l.order(tip)
 	if want == nothing {
@@ -106,8 +106,8 @@ func (l *look) byAndBy(ctx context.Context, f *file) error {
 	return l.notByItself(ctx, f)
 }
 
-// keepsWaiting looks after a branch of which nothing can be said now: what others push to it meanwhile is not merged by itself, nor what was
-// ordered when that was configured.
+// keepsWaiting looks after a branch about which nothing can be said now: what others push to it meanwhile is not
+// merged by itself, nor what was ordered when that was configured.
 func (l *look) keepsWaiting(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) error {
 	if was.Branch == "" {
 		return nil

@@ -118,7 +118,7 @@ func TestCommitsOfOthersAreLeftAlone(t *testing.T) {
 	require.Equal(t, 1, on.times)
 }
 
-// Others' commits are not merged by themselves, whoever ordered it: a run before, too.
+// Others' commits are not merged by themselves, whether this run or an earlier one ordered it.
 func TestCommitsOfOthersAreNotMergedByThemselves(t *testing.T) {
 	on := &answering{pull: forge.PullRequest{Number: 8, State: forge.StateOpen, HeadCommit: "tip of one"}}
 	d := newDesk(on)

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// back is how long before a proposal its branch's pull requests are looked for: the one that it takes the place of, and by another clock.
-// past is how far back something is looked for of which it is not known when it was.
+// back is how long before a proposal its branch's pull requests are looked for: the one that it takes the place of, and
+// by another clock. past is how far back something is looked for whose time is unknown.
 const (
 	back = 24 * time.Hour
 	past = 30 * 24 * time.Hour
@@ -138,8 +138,8 @@ func (l *look) openPull(ctx context.Context, n rollout.Name, head, title, body s
 	return pull, nil
 }
 
-// finish asks for reviews and sets labels where that was cut off when the pull request was opened, by the end of a run or since the forge was
-// away. Labels are what is set last, so without any there is nothing to tell it by.
+// finish asks for reviews and sets labels where that was cut off when the pull request was opened. A run ended then, or
+// the forge was away. Labels are what is set last, so without any there is nothing to tell it by.
 func (l *look) finish(ctx context.Context, n rollout.Name, f *file) error {
 	pull, asked := f.seen, l.world.Environment.PullRequests
 	if pull.Number == 0 || pull.State != forge.StateOpen || f.finished == pull.Number {

@@ -52,7 +52,8 @@ func manyAsk(n int) (all []*reconcile.Decision) {
 	return all
 }
 
-// Where much waits for people the forge is asked for all open pull requests at once, and one by one for the few that it has none of.
+// Where much waits for people the forge is asked for all open pull requests at once. It is asked one by one for the few
+// proposals without an open one.
 func TestManyProposals(t *testing.T) {
 	on, all := &busy{answers: -1}, manyAsk(100)
 	d := newDesk(on)

@@ -14,7 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// crowd is worker deployments that want to roll a version out beside one that is current, and a policy that lets some start at a time.
+// crowd is worker deployments that want to roll a version out beside one that is current. Its policy lets some start at
+// a time.
 type crowd struct {
 	*scene
 	most    int

@@ -102,7 +102,7 @@ func TestRefusedEnvironmentHoldsNoOtherUp(t *testing.T) {
 	require.Len(t, report.Commits, 1)
 }
 
-// partly is a repository of which one worker deployment cannot be read.
+// partly is a repository in which one worker deployment cannot be read.
 type partly struct {
 	*scene
 	unread error
@@ -126,8 +126,9 @@ func (p *partly) Survey(ctx context.Context) (rollout.Survey, func(context.Conte
 	}, err
 }
 
-// What cannot be read of one worker deployment is told, and holds no other up: neither its commit, nor taking its traffic back while the
-// repository is away, when nobody is asked for what is not here.
+// TestUnreadHoldsNoOtherUp: what cannot be read of one worker deployment is told, and holds no other up: neither its
+// commit, nor taking its traffic back while the repository is away. Then the server is not asked for what the bot does
+// not have.
 func TestUnreadHoldsNoOtherUp(t *testing.T) {
 	s := newScene(t)
 	other := s.world.Environments[0].Deployments[0]

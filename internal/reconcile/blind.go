@@ -173,7 +173,7 @@ func (r *Reconciler) lowerBlind(ctx context.Context, report *Report) error {
 		return nil //nolint:nilerr // survey says that it is not ours
 	}
 	var errs []error
-	here, giveUp := context.WithCancel(ctx) // the server that is waited for is not asked for what is not here
+	here, giveUp := context.WithCancel(ctx) // the repository is away: it is not asked for missing objects
 	giveUp()
 	for _, env := range r.last.World.Environments {
 		env = r.last.withCommitted(env)

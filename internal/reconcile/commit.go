@@ -72,9 +72,9 @@ func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) 
 	return ok && now.Base == env.Base
 }
 
-// stillHold gives the decisions that hold on another tip than they were made on. Those whose spec, policies or neighbors
-// moved are made again on the same observation; those whose record moved, or of which something was carried out, are left
-// to the next cycle, which observes them anew.
+// stillHold gives the decisions that hold on another tip than they were made on. Decisions whose spec, policies or
+// neighbors moved are made again on the same observation. Decisions whose record moved, or that were carried out at
+// least in part, are left to the next cycle, which observes their worker deployments anew.
 func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report *Report) batch {
 	env, ok := tip.environment(b.environment)
 	if !ok {

@@ -17,10 +17,10 @@ type Reconciler struct {
 	Committer Committer
 	Router    Router
 	Versions  VersionAPI
-	// Lister lists the traffic of all worker deployments in a Temporal namespace with one call, so that those that did not
-	// move need not be described; nil: each one is described in every cycle.
+	// Lister lists the traffic of all worker deployments in a Temporal namespace with one call. Those that did not move
+	// need not be described then. Nil: each one is described in every cycle.
 	Lister Lister
-	// Prefetcher downloads Git objects between cycles; nil: nobody does.
+	// Prefetcher downloads Git objects between cycles; nil: no objects are downloaded then.
 	Prefetcher Prefetcher
 	// Proposer opens and closes pull requests for what waits for approval; nil: only the record in Git shows it.
 	Proposer Proposer

@@ -243,7 +243,8 @@ func TestRaiseWithoutAPushLooksAgain(t *testing.T) {
 	}
 }
 
-// A server that is too busy to raise is no failure: the next cycle decides again, without a commit.
+// TestBusyServerIsNoFailure: a server that is too busy to raise does not count as a failure: the next cycle decides
+// again, without a commit.
 func TestBusyServerIsNoFailure(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()
@@ -302,7 +303,7 @@ func TestRepositoryAway(t *testing.T) {
 	require.Equal(t, []string{"lower"}, s.calls)
 }
 
-// A server that is too busy to answer is no transition: nothing is committed.
+// TestBusyServerIsQuiet: a server that is too busy to answer does not cause a transition: nothing is committed.
 func TestBusyServerIsQuiet(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()

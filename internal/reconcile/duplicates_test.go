@@ -26,8 +26,9 @@ func (a *addressed) Observe(ctx context.Context, c v1alpha1.Connection, ask roll
 	return a.scene.Observe(ctx, c, ask)
 }
 
-// A connection of the same namespace and name in another team's folder, behind or before the one that is recorded, moves no worker to
-// another server, asks no other server, and commits nothing. The connection's own file still moves them.
+// TestAnothersConnectionMovesNothing: another team's folder has a connection of the same namespace and name, behind or
+// before the one that is recorded. It moves no worker to another server, asks no other server, and commits nothing. The
+// connection's own file still moves them.
 func TestAnothersConnectionMovesNothing(t *testing.T) {
 	const manifest = "deploy/shop/checkout/versions"
 	addressOf := func(r *gittest.Repo) string {

@@ -11,8 +11,8 @@ import (
 // batches says what became of the batch jobs of a plan.
 type batches struct{ started, failed bool }
 
-// startBatches starts the batch jobs of a plan, after the push. One that the namespace has no room for is no failure: the record says that
-// it is to run, and the next cycle tries again.
+// startBatches starts the batch jobs of a plan, after the push. A job that the namespace has no room for does not count
+// as a failure: the record says that it is to run, and the next cycle tries again.
 func (r *Reconciler) startBatches(ctx context.Context, d *Decision, report *Report) (out batches) {
 	if r.Now().Sub(d.Snapshot.Observation.At) > r.Limits.FactMaxAge {
 		return out // decided again in the next cycle

@@ -50,8 +50,8 @@ type referencedCommit struct {
 	RepoURL string `json:"repoURL,omitempty"`
 }
 
-// withOrigin adds the commit that asked to a message, and the last one of the push up to there to the files, where they
-// are known.
+// withOrigin adds to a message the commit that asked, where it is known. It adds to the files the last such commit of
+// the push up to there, where it is known.
 func (r *Reconciler) withOrigin(env rollout.EnvironmentWorld, p rollout.CommitPart,
 	asked, last rollout.GitContext) rollout.CommitPart {
 	if last.Commit != "" {
@@ -69,8 +69,8 @@ func hydratorPath(env rollout.EnvironmentWorld) string {
 	return path.Join(env.Environment.Output.Path, hydratorFile)
 }
 
-// originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. What is
-// not known has no commit.
+// originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. Where
+// one is unknown, its Commit is "".
 func (r *Reconciler) originsOf(ctx context.Context, env rollout.EnvironmentWorld, of []*Decision) []rollout.GitContext {
 	if !env.Environment.CD.Hydrator || r.History == nil || len(of) == 0 {
 		return make([]rollout.GitContext, len(of))

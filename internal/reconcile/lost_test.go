@@ -26,8 +26,8 @@ func (a *archive) Recorded(_ context.Context, _ v1alpha1.Environment, lost []rol
 	return a.has, a.err
 }
 
-// Versions that Temporal has a use for and Git lost are put back in the cycle that finds them. Nobody is asked about others, and a history that
-// cannot be read holds nothing up.
+// TestLostVersionsComeBack: versions that Temporal has a use for and Git lost are put back in the cycle that finds
+// them. The history is not asked about others, and a history that cannot be read holds nothing up.
 func TestLostVersionsComeBack(t *testing.T) {
 	blob := strings.Repeat("ab", 20)
 	v0 := v1alpha1.RecordedVersion{BuildID: "v0", BuildIDFrom: v1alpha1.BuildIDTemplate, TemplateHash: "aa", ConnectionHash: "bb", Deployment: "checkout-v0",

@@ -25,8 +25,9 @@ func (m *meanwhile) Observe(ctx context.Context, conn v1alpha1.Connection, ask r
 	return m.scene.Observe(ctx, conn, ask)
 }
 
-// Another bot commits and carries out, after the record was read and before Temporal was: that is no drift, and nothing is taken back. It is
-// where the record is still the same, or cannot be had.
+// TestAnotherBotsRaiseIsNoDrift: another bot commits and carries out, after the record was read and before Temporal was
+// read. That does not count as drift, and nothing is taken back. It does count where the record is still the same, or
+// cannot be had.
 func TestAnotherBotsRaiseIsNoDrift(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *scene, d *rollout.Snapshot)

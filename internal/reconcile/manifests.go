@@ -44,8 +44,8 @@ func withManifests(ctx context.Context, of reading, decisions []*Decision) (out,
 	return out, dropped, err
 }
 
-// wanted are the files of which only the hash is known: of versions whose manifests a plan edits, or of all where people are asked, who are
-// shown how the rollout would go on.
+// wanted are the files to load; the snapshot has only their hashes. They are the files of versions whose manifests a
+// plan edits. Where people are asked, they are all such files, since people are shown how the rollout would go on.
 func wanted(d *Decision) []string {
 	asked := d.Plan.Review != nil && (d.Plan.Review.Held.Action.Kind == rollout.Ramp || d.Plan.Review.Held.Action.Kind == rollout.Promote)
 	edited := render.HealthChanges(d.Plan, d.Snapshot.Record)

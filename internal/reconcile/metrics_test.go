@@ -13,7 +13,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// fleet is worker deployments of which each ramps and is judged by a metric.
+// fleet is worker deployments that each ramp and are judged by a metric.
 type fleet struct {
 	*scene
 	// observed are the observations by worker deployment; the others' target ramps.

@@ -88,7 +88,8 @@ func TestOnlyTheSameIsTakenOver(t *testing.T) {
 	}
 }
 
-// The output's own kustomization.yaml is put right whoever changed it, also when it was found to be right before.
+// TestRootIsPutRight: the output's own kustomization.yaml is put right no matter who changed it, also when it was found
+// to be right before.
 func TestRootIsPutRight(t *testing.T) {
 	env := rollout.EnvironmentWorld{Environment: v1alpha1.Environment{Name: "prod", Output: v1alpha1.Output{Path: "deploy"}}, Roots: []string{"shop/a", "shop/b"}}
 	right, err := render.Root(env.Environment, env.Roots)

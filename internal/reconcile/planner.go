@@ -38,7 +38,8 @@ type Planner struct {
 	Statuses Statuses
 	// Cluster is nil where the bot reads no pods.
 	Cluster Cluster
-	// ClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, whether or not policies look at pods. Zero: not at all.
+	// ClusterPatience is how long to wait for a namespace of the cluster that is read for the first time. That does not
+	// depend on whether policies look at pods. Zero: not at all.
 	ClusterPatience time.Duration
 	// Inputs of gates; nil: the bot was given none.
 	Inputs Inputs

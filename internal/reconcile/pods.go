@@ -12,7 +12,8 @@ import (
 // DefaultClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, where policies look at pods.
 const DefaultClusterPatience = 3 * time.Second
 
-// withPods adds what the cluster says of the snapshots' pods, if the bot reads one. Nobody waits for it but an environment whose policies look at pods.
+// withPods adds what the cluster says of the snapshots' pods, if the bot reads one. Unless ClusterPatience is set, only
+// an environment whose policies look at pods waits for it.
 func (p *Planner) withPods(ctx context.Context, g *group, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	if p.Cluster == nil || len(snapshots) == 0 {
 		return snapshots

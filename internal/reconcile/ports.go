@@ -69,8 +69,8 @@ type Judge interface {
 
 // CommitHistory knows where specs come from.
 type CommitHistory interface {
-	// Origins gives the commits that gave the snapshots' specs their content, in the order of the snapshots. What is not known has
-	// no commit. With an error it gives what it found until then.
+	// Origins gives the commits that gave the snapshots' specs their content, in the order of the snapshots. Where one
+	// is unknown, its Commit is "". With an error it gives what it found until then.
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
 }
 
@@ -107,8 +107,8 @@ type Router interface {
 type VersionAPI interface {
 	StartGate(ctx context.Context, on Subject, gate rollout.GateStart) error
 	DeleteVersion(ctx context.Context, on Subject, buildID string) (rollout.Deletion, error)
-	// StartBatch starts a batch job; one that was started before is no error. It ends with rollout.ErrBatchBusy while the
-	// namespace takes no other.
+	// StartBatch starts a batch job; one that was started before does not cause an error. It ends with
+	// rollout.ErrBatchBusy while the namespace takes no other.
 	StartBatch(ctx context.Context, on Subject, start rollout.BatchStart) error
 }
 
@@ -149,9 +149,10 @@ type DecisionLog interface {
 
 // Proposer proposes to people what waits for their approval.
 type Proposer interface {
-	// Reviews gives what is known of an environment's reviews, by worker deployment. It asks nobody.
+	// Reviews gives what is known of an environment's reviews, by worker deployment. It does not ask the forge.
 	Reviews(environment string) map[rollout.Name]rollout.Review
-	// Approvers gives who approved what is proposed in an environment, by worker deployment, as far as Propose found that out. It asks nobody.
+	// Approvers gives who approved what is proposed in an environment, by worker deployment, as far as Propose found
+	// that out. It does not ask the forge.
 	Approvers(environment string) map[rollout.Name]rollout.Approver
 	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and looks what became
 	// of it. It reports whether the next decision should know of something. What goes wrong is its own to report, and to mend the next time.

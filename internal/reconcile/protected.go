@@ -13,7 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// refusedFor is how long a commit that a protected branch refused is not pushed to it again. Nobody says when a protection ends.
+// refusedFor is how long a commit that a protected branch refused is not pushed to it again. The bot is not told when a
+// protection ends.
 const refusedFor = 10 * time.Minute
 
 // refusal is a commit that a protected branch refused. One that says something else, the same on top of another base, and the same after a

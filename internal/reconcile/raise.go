@@ -142,8 +142,8 @@ type coarse interface {
 	Coarse() string
 }
 
-// notDone notes that a call failed, and reports whether that is a failure. One that came too late, or that Temporal was too
-// busy for, is none: the next cycle decides again.
+// notDone notes that a call failed, and reports whether that is a failure. A call that came too late, or that Temporal
+// was too busy for, does not count as one: the next cycle decides again.
 func (r *Reconciler) notDone(ctx context.Context, d *Decision, report *Report, err error) (failed bool) {
 	if errors.Is(err, rollout.ErrStale) {
 		r.Log.InfoContext(ctx, "the routing moved meanwhile: the plan is discarded", "deployment", d.Plan.Deployment.String(), "error", err)

@@ -28,7 +28,7 @@ type Report struct {
 
 	made     []Made
 	problems map[rollout.Name]*rollout.Problem
-	// healed are those of which all was carried out.
+	// healed are the worker deployments for which everything was carried out.
 	healed []rollout.Name
 }
 
@@ -36,7 +36,8 @@ func newReport() Report {
 	return Report{Failures: map[string]string{}, problems: map[rollout.Name]*rollout.Problem{}}
 }
 
-// merge takes over what groups reported, and settles those of which all was carried out.
+// merge takes over what groups reported. It drops the failures of healed worker deployments, and settles the decisions
+// of groups that raise.
 func (report *Report) merge(b batch, r *Reconciler) {
 	for _, g := range b.groups {
 		report.made = append(report.made, g.report.made...)
@@ -67,7 +68,7 @@ func (report *Report) note(decisions ...*Decision) {
 	}
 }
 
-// did keeps a decision for the decision log of which something was carried out.
+// did keeps a decision for the decision log. At least part of it was carried out.
 func (report *Report) did(d *Decision) {
 	report.made = append(report.made, Made{Decision: d, Done: true})
 }

@@ -50,7 +50,7 @@ type gone struct{}
 
 func (gone) Read(context.Context) (rollout.World, error) { return rollout.World{}, errors.New("away") }
 
-// Each cycle begins, also one after a cycle that could do nothing, after which nobody rests.
+// TestCyclesBegin: each cycle begins, also one after a cycle that could do nothing, after which Rest was not called.
 func TestCyclesBegin(t *testing.T) {
 	var c completer
 	r := Reconciler{Planner: &Planner{Source: gone{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, Prefetcher: &c}

@@ -26,7 +26,7 @@ type StatusQuestion struct {
 	Versions []string
 }
 
-// nobodyAsks says why a status is not known where there is nobody to ask.
+// nobodyAsks says why a status is not known where the forge is not asked.
 const nobodyAsks = "the forge is not asked here: rampart run reads statuses, with --forge"
 
 // withStatuses decides again what commit statuses bear on.

@@ -75,7 +75,8 @@ func TestWhatMayBeProposedIsNotDivided(t *testing.T) {
 	require.Empty(t, desk.about)
 }
 
-// Where the commit of some is refused, the others have their turn, and nobody's proposal is taken for one that is not there any more.
+// TestRefusedTurnHoldsNoOtherUp: where the commit of some is refused, the others have their turn. No proposal is taken
+// for one that is not there any more.
 func TestRefusedTurnHoldsNoOtherUp(t *testing.T) {
 	c, desk := newCrowd(t, "a", "b", "c", "d"), &asks{desk: &desk{}}
 	c.most = 4
@@ -109,7 +110,7 @@ func (m *moving) Confirm(context.Context, map[string]string) (bool, error) {
 	return m.asked > 1, nil
 }
 
-// What was decided in a try that was given up is nobody's business.
+// TestOnlyTheLastTryIsToldOf: the Proposer is not told of decisions of a try that was given up.
 func TestOnlyTheLastTryIsToldOf(t *testing.T) {
 	c, desk := newCrowd(t, "a", "b"), &asks{desk: &desk{}}
 	c.most = 2

@@ -57,7 +57,8 @@ func TestNothingRecorded(t *testing.T) {
 	require.Zero(t, report.Decisions[0].Snapshot.Observation)
 }
 
-// A record that cannot be read lets traffic go down by the last one that could, and is left to whoever mends it.
+// TestLowersWithUnreadableRecord: a record that cannot be read lets traffic go down by the last one that could, and is
+// left to the person who mends it.
 func TestLowersWithUnreadableRecord(t *testing.T) {
 	s, r := ramping(t)
 	record := &s.world.Environments[0].Deployments[0].Record

@@ -33,7 +33,8 @@ type File struct {
 	Parts []Part
 }
 
-// Load has the parts recall what Save kept. A file that is not there, or has another key, is no error and recalls nothing.
+// Load has the parts recall what Save kept. A file that is not there, or has another key, gives no error and recalls
+// nothing.
 func (f File) Load() error {
 	data, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ type Explanation struct {
 	Hold        *Notice    `json:"hold,omitempty"`
 	// Versions with files in Git, in the order of their creation.
 	Versions []Version `json:"versions,omitempty"`
-	// Cluster is what was read of the versions' pods; nil: nobody asked.
+	// Cluster is what was read of the versions' pods; nil: it was not asked for.
 	Cluster *rollout.Cluster `json:"cluster,omitempty"`
 	// Unrecorded are build IDs that Temporal knows and Git has no files of.
 	Unrecorded []string `json:"unrecorded,omitempty"`
@@ -36,7 +36,7 @@ type Explanation struct {
 	Policy *PolicyTree `json:"policy,omitempty"`
 }
 
-// Superseded is a recorded decision that is no reason for what is so now.
+// Superseded is a recorded decision that does not explain what is so now.
 type Superseded struct {
 	DecisionID string    `json:"decisionID"`
 	At         time.Time `json:"at"`
@@ -249,7 +249,7 @@ func retiring(v v1alpha1.RecordedVersion, status string) string {
 		rollout.StatusGone:     "its files are removed",
 	}[rollout.VersionStatus(status)]
 	if what == "" {
-		what = "scaled down and removed once Temporal says that nobody needs it"
+		what = "scaled down and removed once Temporal says that it is no longer needed"
 	}
 	return fmt.Sprintf("%s (retired by %s)", what, oneLine(v.Retire.By))
 }

@@ -45,7 +45,7 @@ func (e Explanation) WriteText(w io.Writer, view View) error {
 	}
 	switch {
 	case e.Superseded != nil:
-		fmt.Fprintf(&b, "\nThe last recorded decision is of %s, about an earlier state (%s).\nIt is no reason for this one; the next come to the ref within minutes. To see it: --action, or rampart history %s\n",
+		fmt.Fprintf(&b, "\nThe last recorded decision is of %s, about an earlier state (%s).\nIt does not explain this one; the next come to the ref within minutes. To see it: --action, or rampart history %s\n",
 			when(e.Superseded.At, now), oneLine(e.Superseded.State), st.Name)
 	case e.Policy == nil:
 		b.WriteString("\nWhat policy says rule by rule: where decisions are recorded, or with --snapshot FILE (what rampart observe writes)\n")

@@ -183,7 +183,7 @@ func (r ProposalReport) between(above, upTo float64) []v1alpha1.RolloutStep {
 	return out
 }
 
-// askedStep is the step that is asked for; nil for a promotion, and for a percentage that is no step.
+// askedStep is the step that is asked for; nil for a promotion, and for a percentage that no step has.
 func (r ProposalReport) askedStep() *v1alpha1.RolloutStep {
 	for _, s := range r.progressive() {
 		if r.Asked.Action.Kind == rollout.Ramp && s.RampPercentage == r.Asked.Action.To {

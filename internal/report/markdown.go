@@ -39,8 +39,9 @@ func quotedBuild(id string) string {
 // inCode are signs that end code or a cell of a table.
 var inCode = strings.NewReplacer("`", "'", "|", "¦")
 
-// tame makes text of others one line with what cannot be seen escaped, which cannot end code or a cell of a table, and in
-// which nothing is a mention, a reference, a link, or a command of a forge. A sign is replaced by one that looks like it.
+// tame makes text of others one line with what cannot be seen escaped. The line cannot end code or a cell of a table,
+// and nothing in it is a mention, a reference, a link, or a command of a forge. A sign is replaced by one that looks
+// like it.
 func tame(s string) string {
 	return printable.Inert(inCode.Replace(visible(cut(s, readRunes))))
 }

@@ -146,7 +146,8 @@ func bars(e rollout.TimetableEntry) string {
 	return traffic(e.Routing) + text + tag
 }
 
-// plainText makes text of others fit for a Mermaid chart, where a colon ends a name, and hashes, semicolons and percent signs have a meaning of their own.
+// plainText makes text of others fit for a Mermaid chart. There a colon ends a name, and hashes, semicolons and percent
+// signs have a meaning of their own.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-/()", r) {

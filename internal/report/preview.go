@@ -148,7 +148,8 @@ func (p *Preview) Conclude() {
 	}
 }
 
-// NewComparison compares two manifests, which may have other paths; nil is none. Of a Kubernetes Secret nothing is shown.
+// NewComparison compares two manifests, which may have other paths; nil: there is no manifest. Of a Kubernetes Secret
+// nothing is shown.
 func NewComparison(before, after *rollout.TextFile) File {
 	was, is := rollout.TextFile{Path: "/dev/null"}, rollout.TextFile{Path: "/dev/null"}
 	f := File{Op: UpdateFile}

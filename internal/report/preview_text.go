@@ -149,7 +149,7 @@ func (f PreviewFinding) place() string {
 	return " (" + f.Location + ")"
 }
 
-// quote prints lines of which none begins with a text of others.
+// quote prints lines behind a mark, so that no line begins with a text of others.
 func quote(b *strings.Builder, text string) {
 	for row := range strings.Lines(text) {
 		b.WriteString(strings.TrimRight("  | "+row, " \n") + "\n")

@@ -27,9 +27,10 @@ type ProposalReport struct {
 	Timetable *rollout.Timetable
 }
 
-// Bounds of what is written, in bytes. GitHub takes 256 characters of a title and 65 536 of a body (source: its answers to longer ones),
-// the others more; package forge takes titles and bodies that are a little shorter; Gitea's older versions draw no diagram of more than 5 000. No part of a body can crowd out another:
-// what is not folded is short by construction, and each folded part has a bound of its own.
+// Bounds of what is written, in bytes. GitHub takes 256 characters of a title and 65 536 of a body (source: its
+// answers to longer ones), the others more; package forge takes titles and bodies that are a little shorter; Gitea's
+// older versions draw no diagram of more than 5 000. No part of a body can crowd out another: the parts without a
+// fold are short by construction, and each folded part has a bound of its own.
 const (
 	maxTitle   = 250
 	maxBody    = 65_000

@@ -243,7 +243,7 @@ func TestPullRequest(t *testing.T) {
 	}
 }
 
-// TestScreen: what is not folded is short, and what is decisive comes first.
+// TestScreen: the part without a fold is short, and what is decisive comes first.
 func TestScreen(t *testing.T) {
 	for name, r := range pullRequests() {
 		body := r.Body()

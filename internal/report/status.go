@@ -50,7 +50,8 @@ type Status struct {
 	OlderServer string `json:"olderServer,omitempty"`
 	// LeftBehind are versions whose workers poll though Git has scaled them down, or removed them.
 	LeftBehind []LeftBehind `json:"leftBehind,omitempty"`
-	// Pods says how the target's pods are in the cluster now; "" where nobody asked, or there is nothing to say.
+	// Pods says how the target's pods are in the cluster now; "" where that was not asked for, or there is nothing to
+	// say.
 	Pods string `json:"pods,omitempty"`
 }
 

@@ -38,7 +38,7 @@ func (s Style) paint(colour, text string) string {
 // Good paints what is as it should be.
 func (s Style) Good(text string) string { return s.paint(green, text) }
 
-// Bad paints what is not.
+// Bad paints what is wrong.
 func (s Style) Bad(text string) string { return s.paint(red, text) }
 
 // effect paints an effect by its strictness. One that was recorded may be any text.

@@ -11,7 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A decision that is about another state than the status, and older, is no reason for what is so.
+// A decision that is about another state than the status, and older, does not explain what is so.
 func TestSupersedes(t *testing.T) {
 	since := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	st := Status{Observed: true, Target: "v2", Reason: "Ramping", Since: &since}
@@ -58,7 +58,7 @@ func TestRetiredVersionSaysWhatWillHappen(t *testing.T) {
 	for status, want := range map[string]string{
 		"Draining": "scaled down and removed, without delay, once its open workflows are closed (retired by ada)",
 		"Drained":  "scaled down, then removed once its pollers are gone: no delay is waited for (retired by ada)",
-		"":         "scaled down and removed once Temporal says that nobody needs it (retired by ada)",
+		"":         "scaled down and removed once Temporal says that it is no longer needed (retired by ada)",
 	} {
 		l := lifecycle{status: v1alpha1.WorkerDeploymentStatus{DeprecatedVersions: []v1alpha1.VersionStatus{{BuildID: "v1", Status: status}}}}
 		require.Equal(t, want, l.of(v).Waits)

@@ -11,7 +11,7 @@ const (
 	PhaseRamp CanaryPhase = "Ramp"
 	// PhaseBake: it was promoted, and is judged by itself: nothing else has workflows of the same age.
 	PhaseBake CanaryPhase = "Bake"
-	// PhaseWindow: it was promoted and nobody asked for a bake, but the version before it may still come back.
+	// PhaseWindow: it was promoted and does not bake, but the version before it may still come back.
 	PhaseWindow CanaryPhase = "Window"
 )
 
@@ -29,7 +29,7 @@ type Canary struct {
 	Since time.Time `json:"since,omitzero"`
 	// Problem says why there is no comparison; "" if there is one.
 	Problem string `json:"problem,omitempty"`
-	// Counts of closed workflows that started in the stage, of which some failed.
+	// Counts of closed workflows that started in the stage, and how many of them failed.
 	CandidateCounts ArmCounts `json:"candidateCounts"`
 	AgainstCounts   ArmCounts `json:"againstCounts"`
 	// Enough closed workflows of the candidate for the lack of evidence to mean something.
@@ -58,7 +58,7 @@ type StuckJudgement struct {
 	// Candidate counts those that were seen to be stuck on the candidate; Workflow is one of them.
 	Candidate int64  `json:"candidate"`
 	Workflow  string `json:"workflow,omitempty"`
-	// Unresolved counts those of which it is not known whose they are, without as many as there were before the ramp.
+	// Unresolved counts those for which it is not known whose they are, without as many as there were before the ramp.
 	Unresolved int64 `json:"unresolved"`
 	// NoBaseline says that there are reported problems, and that it is not known how many there were before the ramp.
 	NoBaseline bool `json:"noBaseline,omitempty"`

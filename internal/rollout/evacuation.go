@@ -61,7 +61,8 @@ func EvacuationKind(stage v1alpha1.EvacuationStage) ActionKind {
 type BatchStart struct {
 	BuildID string     `json:"buildID"`
 	Job     Evacuation `json:"job"`
-	// Identity is the environment's manager identity: the job is started only while the worker deployment is its, or nobody's.
+	// Identity is the environment's manager identity: the job is started only while the worker deployment has this
+	// manager, or none.
 	Identity string `json:"identity"`
 }
 

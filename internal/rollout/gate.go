@@ -16,8 +16,8 @@ type GateSpec struct {
 	Deployment   Name   `json:"deployment"`
 	BuildID      string `json:"buildID"`
 	TemplateHash string `json:"templateHash"`
-	// Point is "first" for the gate before any traffic, else "step-<n>" for the gate that has to pass while traffic is at
-	// step n, from 1.
+	// Point is "first" for the gate before any traffic. Else it is "step-<n>" for the gate that has to pass while
+	// traffic is at step n, from 1.
 	Point        string          `json:"point"`
 	Attempt      int             `json:"attempt"`
 	WorkflowType string          `json:"workflowType"`

@@ -55,7 +55,7 @@ func JudgedBy(r v1alpha1.RolloutStrategy) string {
 		return ""
 	}
 	text, err := json.Marshal(by)
-	if err != nil { // an input of a gate that is no JSON: it was refused when it was decoded
+	if err != nil { // an input of a gate that is not JSON: it was refused when it was decoded
 		text = []byte(err.Error())
 	}
 	sum := sha256.Sum256(text)
@@ -119,10 +119,10 @@ func joinBuildID(prefix, suffix string) string {
 	return CleanBuildID(prefix + "-" + suffix)
 }
 
-// CleanBuildID replaces each run of characters that a build ID may not have by one hyphen, cuts to 63 bytes and trims
-// separators at both ends. It is empty if nothing is left.
+// CleanBuildID replaces each run of characters that a build ID may not have by one hyphen. It cuts to 63 bytes and
+// trims separators at both ends. It is empty if nothing is left.
 //
-// (The in-cluster controller cuts last, which may leave a separator at the end, and that is no label value.)
+// (The in-cluster controller cuts last. That may leave a separator at the end, which a label value may not have.)
 func CleanBuildID(s string) string {
 	s = trimSeparators(notBuildID.ReplaceAllString(s, "-"))
 	if len(s) > maxBuildID {
@@ -133,8 +133,8 @@ func CleanBuildID(s string) string {
 
 func trimSeparators(s string) string { return strings.Trim(s, "-._") }
 
-// imagePrefix is the tag of an image reference, else its digest's hex, else its path without the registry. What is no image
-// reference is taken as it is.
+// imagePrefix is the tag of an image reference, else its digest's hex, else its path without the registry. A text that
+// is not an image reference is taken as it is.
 func imagePrefix(image string) string {
 	if !imageReference.MatchString(image) {
 		return image
@@ -182,8 +182,9 @@ func PoolDeploymentName(name, buildID, pool string, taken []string) string {
 	return DeploymentName(name, buildID+"-"+pool, taken)
 }
 
-// PoolLabels are the labels by which a pool's Deployment and its pods are found. The name label differs from that of the
-// version's first Deployment, whose selector must not find them, and has a dot, so that it is no other worker deployment's.
+// PoolLabels are the labels by which a pool's Deployment and its pods are found. The name label differs from that of
+// the version's first Deployment, whose selector must not find them. It has a dot, so that it cannot be another worker
+// deployment's.
 func PoolLabels(name, pool, buildID string) map[string]string {
 	n := dnsName(name)
 	if room := 63 - len(pool) - 1; len(n) > room {

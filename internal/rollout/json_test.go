@@ -91,7 +91,7 @@ func TestJSON(t *testing.T) {
 	t.Run("Timetable", survives[rollout.Timetable])
 }
 
-// TestKnownZero: what is known to be zero is not the same as what is not known.
+// TestKnownZero: a count that is known to be zero is not the same as an unknown count.
 func TestKnownZero(t *testing.T) {
 	data, err := json.Marshal(rollout.VersionObservation{OpenPinned: rollout.Counted(0)})
 	require.NoError(t, err)

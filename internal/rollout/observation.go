@@ -92,7 +92,7 @@ type RoutingConfig struct {
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Same reports whether nobody moved the routing between two reads: all of it is compared, times included.
+// Same reports whether the routing did not move between two reads: all of it is compared, times included.
 func (r RoutingConfig) Same(o RoutingConfig) bool {
 	return r.SameTraffic(o) && r.Revision == o.Revision && r.CurrentChangedAt.Equal(o.CurrentChangedAt) &&
 		r.RampingChangedAt.Equal(o.RampingChangedAt) && r.PercentageChangedAt.Equal(o.PercentageChangedAt)
@@ -212,7 +212,7 @@ type Sample struct {
 	// Candidate counts those on the candidate, Others those that are not: on another version, or not stuck at all.
 	Candidate int64 `json:"candidate,omitempty"`
 	Others    int64 `json:"others,omitempty"`
-	// Unknown counts those of which it could not be told.
+	// Unknown counts those for which it could not be told.
 	Unknown int64 `json:"unknown,omitempty"`
 	// Workflow is one of those on the candidate.
 	Workflow string `json:"workflow,omitempty"`
@@ -342,7 +342,7 @@ type Ask struct {
 	Workers []string `json:"workers,omitempty"`
 	// OpenPinned lists build IDs whose open pinned workflows matter.
 	OpenPinned []string `json:"openPinned,omitempty"`
-	// InUse lists build IDs of which it matters whether anything still uses them, since InUseSince.
+	// InUse lists build IDs for which it matters whether anything still uses them, since InUseSince.
 	InUse      []string  `json:"inUse,omitempty"`
 	InUseSince time.Time `json:"inUseSince,omitzero"`
 	// Closed lists the closed workflows that matter, each version once.

@@ -50,7 +50,7 @@ type Plan struct {
 	SecondRead bool `json:"secondRead,omitempty"`
 	// Review is what people are asked to approve; nil: nothing.
 	Review *ReviewAsk `json:"review,omitempty"`
-	// Approving asks who approved what the record proposes; nil: nobody has to know.
+	// Approving asks who approved what the record proposes; nil: it is not asked.
 	Approving *ApproverAsk `json:"approving,omitempty"`
 	// Summary is what the commit says of this deployment, one line each, the first the subject's.
 	Summary []string `json:"summary,omitempty"`
@@ -76,8 +76,8 @@ type RoutingCall struct {
 	Claim Claim `json:"claim"`
 	// Steps are made in order; each response's token goes into the next.
 	Steps []RoutingStep `json:"steps"`
-	// LeavesBehind are the task queues of the current version that a raise may find missing in the version that it is for, as a person approved. With any
-	// other one missing the call is not made. Empty: the server refuses for any that is in use.
+	// LeavesBehind are the task queues of the current version that the raised version may lack, as a person approved.
+	// If it lacks any other one, the call is not made. Empty: the server refuses if any missing one is in use.
 	LeavesBehind []v1alpha1.RecordedQueue `json:"leavesBehind,omitempty"`
 	// TurnedBack builds get a mark in Temporal's metadata, with the reason.
 	TurnedBack map[string]string `json:"turnedBack,omitempty"`

@@ -38,8 +38,8 @@ type ResourceTemplate struct {
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// UnusableTemplates are the templates of the worker deployment that cannot be used, in the order of their names, and before them the file that
-// could not be read and may hold one.
+// UnusableTemplates are the templates of the worker deployment that cannot be used, in the order of their names. Before
+// them is the file that could not be read and may hold one.
 func (s Snapshot) UnusableTemplates() []v1alpha1.TemplateProblem {
 	var out []v1alpha1.TemplateProblem
 	if p := s.ResourcesProblem; p != nil {

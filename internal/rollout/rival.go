@@ -8,8 +8,9 @@ type Rival struct {
 	ManagerIdentity string `json:"managerIdentity,omitempty"`
 }
 
-// Contested reports whether several environments claim the worker deployment and Temporal does not say that it is this one's alone: its manager
-// is nobody, another one, or an identity that another environment has, too. What was not read is not contested.
+// Contested reports whether several environments claim the worker deployment, and Temporal does not say that it is this
+// one's alone. Then the worker deployment has no manager, or another one, or an identity that another environment has,
+// too. What was not read is not contested.
 func (s *Snapshot) Contested() bool {
 	o := &s.Observation
 	if len(s.Rivals) == 0 || o.Problem != nil || o.At.IsZero() || o.Exists == "" {

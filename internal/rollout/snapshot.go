@@ -52,8 +52,8 @@ type Snapshot struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Connection that the spec names, or, where that cannot be used, the last one that could; nil: not found.
 	Connection *v1alpha1.Connection `json:"connection,omitempty"`
-	// ConnectionPath is the file that Connection is in, from the repository's root; "" if it is not known, such as of equal copies none of which
-	// is at the recorded path.
+	// ConnectionPath is the file that Connection is in, from the repository's root; "" if it is not known, such as when
+	// there are equal copies and none of them is at the recorded path.
 	ConnectionPath string `json:"connectionPath,omitempty"`
 	// LastConnection is the one that the record names where that is not the spec's, as it is in Git; nil: not found.
 	LastConnection *v1alpha1.Connection `json:"lastConnection,omitempty"`
@@ -68,7 +68,7 @@ type Snapshot struct {
 	// ResourcesProblem names a file that could not be read and may hold more of them: none is gone then.
 	ResourcesProblem *Problem `json:"resourcesProblem,omitempty"`
 	Record           Record   `json:"record"`
-	// References are what the recorded versions name, and where the repository holds it. Nil: nobody asked.
+	// References are what the recorded versions name, and where the repository holds it. Nil: not asked.
 	References []VersionReferences `json:"references,omitempty"`
 	// Lost are versions that Temporal has a use for and the record lost, as it had them last: its branch was rewritten, or somebody deleted them.
 	Lost []v1alpha1.RecordedVersion `json:"lost,omitempty"`

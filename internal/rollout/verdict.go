@@ -68,7 +68,7 @@ const (
 	DriftHold   DriftAnswer = "hold"
 )
 
-// Verdict is what policy says of one action. Its zero value is no verdict, which is a hold.
+// Verdict is what policy says of one action. Its zero value stands for a missing verdict, which is a hold.
 type Verdict struct {
 	Effect Effect `json:"effect"`
 	// Drift is the answer to a Drift action.

@@ -16,7 +16,8 @@ var ErrProtected = errors.New("the branch is protected")
 // ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there: it may be another's by now.
 var ErrRefused = errors.New("the repository refuses the bot")
 
-// ErrNotOurs is what a cycle ends with once the repository refused the bot for so long that it is not taken for its own any more: nothing is touched.
+// ErrNotOurs is what a cycle ends with after the repository refused the bot for too long. The bot does not take it for
+// its own any more: nothing is touched.
 var ErrNotOurs = errors.New("the repository is not the bot's own any more")
 
 // ErrStale is what a routing call ends with when the routing is not any more what it was decided on: the plan is void.
@@ -26,8 +27,9 @@ var ErrStale = errors.New("the routing moved")
 // again, in the next cycle.
 var ErrBusy = errors.New("Temporal is too busy") //nolint:staticcheck // a name
 
-// UnwritableError is what a commit ends with when something in the repository, or another file of it, is in the way of what it writes at a
-// path or below it, or what is to be there again is nowhere. There may be several, joined.
+// UnwritableError is what a commit ends with when it cannot write at a path. Something in the repository, or another
+// file of the commit, is in the way at that path or below it. Or content that is to be there again is nowhere in
+// history. There may be several, joined.
 type UnwritableError struct {
 	Path string
 	Err  error
@@ -71,8 +73,8 @@ type EnvironmentWorld struct {
 	Base string `json:"base,omitempty"`
 	// Deployments sorted by name: snapshots without an observation and without the time.
 	Deployments []Snapshot `json:"deployments"`
-	// Known are the worker deployments of a survey, sorted by name; Deployments are none then. Those that are the same as in another survey
-	// may be the very same: they are not to be changed.
+	// Known are the worker deployments of a survey, sorted by name; Deployments is empty then. Those that are the same
+	// as in another survey may be the very same pointers: they are not to be changed.
 	Known []*Known `json:"-"`
 	// PeopleMerge says that the bot's own configuration demands approval: no raise that is proposed is merged by itself, whatever the
 	// environment says.

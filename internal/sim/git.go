@@ -72,7 +72,7 @@ func withImage(spec *v1alpha1.WorkerDeployment, image string) (*v1alpha1.WorkerD
 	}
 	first, ok := containers[0].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("push %s: the pod template's first container is none", image)
+		return nil, fmt.Errorf("push %s: the pod template has no first container", image)
 	}
 	first["image"] = image
 	raw, err := json.Marshal(template)

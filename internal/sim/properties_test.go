@@ -12,7 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// anyInput is a worker deployment in any world, for some hours, under rules that change their mind no more often than every
+// anyInput is a worker deployment in any world, for some hours. Its rules change their mind no more often than every
 // quarter of an hour.
 func anyInput(t *rapid.T) Input {
 	in := given(t, rapid.SampledFrom([]string{twoSteps, gated, `{strategy: AllAtOnce}`, `{strategy: Manual}`,

@@ -34,7 +34,7 @@ type Input struct {
 // Next says what is rolled out after the spec as it is, where the script pushes nothing.
 type Next string
 
-// The values of Next; "" is none of them.
+// The values of Next; "" is not one of them.
 const (
 	// NextMadeUp is a made-up next image where the spec's version is current already, or, with no record, once its first version is.
 	NextMadeUp Next = "MadeUp"

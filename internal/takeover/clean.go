@@ -57,8 +57,8 @@ func withoutCreation(template map[string]any) map[string]any {
 	return template
 }
 
-// manifest is a live Deployment as a file has it: its spec as it is, and of its metadata what is not a server's or
-// kubectl's. There are no owner references.
+// manifest is a live Deployment as a file has it: its spec as it is, and its metadata without what a server or kubectl
+// adds. There are no owner references.
 func (o *object) manifest() map[string]any {
 	meta := map[string]any{"name": o.name.Name, "namespace": o.name.Namespace}
 	if labels, ok := at(o.value, "metadata", "labels").(map[string]any); ok {

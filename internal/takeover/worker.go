@@ -142,7 +142,7 @@ func (w *worker) find(buildID string) *version {
 	return &w.versions[at]
 }
 
-// allThere reports versions that the status names and that have no Deployment among the objects: nobody would look
+// allThere reports versions that the status names and that have no Deployment among the objects: the bot would not look
 // after them.
 func (w *worker) allThere() {
 	missing := func(of map[string]any, field string) {

@@ -1,5 +1,5 @@
 // Package telemetry keeps the metrics of a bot, and shows them as Prometheus reads them. Labels have few values, but
-// for the names of the worker deployments that are not ready, of which it shows at most maxSeries. It is safe for
+// for the names of the worker deployments that are not ready: it shows at most maxSeries of these. It is safe for
 // concurrent use.
 package telemetry
 

@@ -19,12 +19,12 @@ type Bell struct {
 	limit *rate.Limiter
 }
 
-// NewBell makes a bell that nobody has rung yet.
+// NewBell makes a bell that has not rung yet.
 func NewBell() *Bell {
 	return &Bell{rung: make(chan struct{}, 1), limit: rate.NewLimiter(rate.Every(oneper), burst)}
 }
 
-// Ring wakes whoever waits, or else the next one who does. It never blocks.
+// Ring wakes the caller of Wait that waits, or else the next one that does. It never blocks.
 func (b *Bell) Ring() {
 	select {
 	case b.rung <- struct{}{}:

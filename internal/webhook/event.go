@@ -11,7 +11,7 @@ import (
 
 // event is what a delivery is about, as it says.
 type event struct {
-	// forge is "" where nobody says what happened.
+	// forge is "" where no header says what happened.
 	forge, name string
 	payload     payload
 }
@@ -116,7 +116,7 @@ func (w watch) boring(e event) string {
 	case kindPull:
 		head := cmp.Or(p.PullRequest.Head.Ref, p.ObjectAttributes.SourceBranch)
 		if head != "" && !w.proposed(head) {
-			return fmt.Sprintf("it is about a pull request that is no proposal, of branch %.100q", head)
+			return fmt.Sprintf("it is about a pull request that is not a proposal, of branch %.100q", head)
 		}
 	default:
 		return fmt.Sprintf("nothing depends on an event %.100q", e.name)

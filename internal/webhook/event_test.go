@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is surely about something else wakes nobody; what may be about us does.
+// What is surely about something else does not wake the bot; what may be about us does.
 func TestWhatMatters(t *testing.T) {
 	const yes = ""
 	otherRepository, noBranch, otherBranch := `it is about another repository, "team/other"`, "it is about no branch", `it is about another branch, "feature"`
-	noProposal := `it is about a pull request that is no proposal, of branch "feature"`
+	noProposal := `it is about a pull request that is not a proposal, of branch "feature"`
 	for name, c := range map[string]struct {
 		header, event, body, want string
 	}{

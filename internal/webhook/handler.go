@@ -189,7 +189,7 @@ func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // where the sender is gone there is nobody to tell
+	_, _ = io.WriteString(w, text+"\n") // it fails where the sender is gone
 }
 
 // clip shortens what a sender says, for the log.

@@ -79,7 +79,7 @@ func TestForges(t *testing.T) {
 	}
 }
 
-// What is no delivery, or has no proof, is refused, with the reason in the log and no secret anywhere.
+// A request that is not a delivery, or has no proof, is refused, with the reason in the log and no secret anywhere.
 func TestRefused(t *testing.T) {
 	good := delivery{"push", "a", push("team/workers", "refs/heads/main"), secretOther}
 	change := func(r *http.Request, headers ...string) *http.Request {
@@ -114,7 +114,7 @@ func TestRefused(t *testing.T) {
 		"no signature":        {change(good.github(), "X-Hub-Signature-256", "", "X-Hub-Signature", ""), result{401, unproven, 0}, "no proof by any secret"},
 		"SHA-1 only":          {change(good.github(), "X-Hub-Signature-256", ""), result{401, unproven, 0}, "no proof by any secret"},
 		"empty signature":     {change(good.gitea(), "X-Hub-Signature-256", "sha256="), result{401, unproven, 0}, "does the forge's webhook have a secret?"},
-		"signature cut":       {change(good.github(), "X-Hub-Signature-256", "sha256=7571"), result{401, unproven, 0}, "no SHA-256 in hex"},
+		"signature cut":       {change(good.github(), "X-Hub-Signature-256", "sha256=7571"), result{401, unproven, 0}, "a SHA-256 in hex"},
 		"wrong secret":        {delivery{good.event, good.id, good.body, "0123456789abcdef0123456789abcdee"}.github(), result{401, unproven, 0}, "the signature is wrong"},
 		"body changed":        {post(good.body+" ", "X-Hub-Signature-256", sumOf(secretOther, good.body)), result{401, unproven, 0}, "the signature is wrong"},
 		"wrong token":         {delivery{"Push Hook", "a", good.body, "another token that is long"}.gitlab(), result{401, unproven, 0}, "no proof by any secret"},
@@ -126,7 +126,7 @@ func TestRefused(t *testing.T) {
 		"another ID":          {change(standard.signed(noon, secretStandard), "Webhook-Id", "f"), result{401, unproven, 0}, "the signature is wrong"},
 		"no ID":               {change(standard.signed(noon, secretStandard), "Webhook-Id", ""), result{401, unproven, 0}, "Webhook-Id is missing"},
 		"ID with a dot":       {change(standard.signed(noon, secretStandard), "Webhook-Id", "e.5"), result{401, unproven, 0}, "has a dot in it"},
-		"no time":             {change(standard.signed(noon, secretStandard), "Webhook-Timestamp", ""), result{401, unproven, 0}, "no time in seconds"},
+		"no time":             {change(standard.signed(noon, secretStandard), "Webhook-Timestamp", ""), result{401, unproven, 0}, "a time in seconds"},
 		"asymmetric only":     {change(standard.signed(noon, secretStandard), "Webhook-Signature", "v1a,AAAA"), result{401, unproven, 0}, "no signature of version v1"},
 		"token beside stale":  {change(standard.signed(noon.Add(-time.Hour), secretStandard), "X-Gitlab-Token", secretOther), result{401, unproven, 0}, "off"},
 		"token for a wrong":   {change(delivery{good.event, good.id, good.body, "0123456789abcdef0123456789abcdee"}.github(), "X-Gitlab-Token", secretOther), result{401, unproven, 0}, "the signature is wrong"},
@@ -163,7 +163,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// A delivery that comes again does nothing, whoever sends it: what is signed is what tells it from others.
+// A delivery that comes again does nothing, from any sender: what is signed is what tells it from others.
 func TestReplays(t *testing.T) {
 	one := delivery{"push", "1", push("team/workers", "refs/heads/main"), secretOther}
 	renamed, other := one, one

@@ -62,7 +62,7 @@ func claimOf(h http.Header, now time.Time) (claim, error) {
 		}
 		sum, err := hex.DecodeString(strings.TrimPrefix(values[0], "sha256="))
 		if err != nil || len(sum) != sha256.Size {
-			return claim{}, fmt.Errorf("%s is no SHA-256 in hex: does the forge's webhook have a secret?", name)
+			return claim{}, fmt.Errorf("%s: want a SHA-256 in hex; does the forge's webhook have a secret?", name)
 		}
 		c.scheme, c.sums = schemeBody, [][]byte{sum}
 		return c, nil
@@ -81,7 +81,7 @@ func (c claim) standard(h http.Header, now time.Time) (claim, error) {
 	}
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		return claim{}, errors.New("Webhook-Timestamp is no time in seconds")
+		return claim{}, errors.New("Webhook-Timestamp: want a time in seconds")
 	}
 	if off := now.Sub(time.Unix(seconds, 0)); off > tolerance || off < -tolerance {
 		return claim{}, fmt.Errorf("Webhook-Timestamp is %s off, and %s are the most: is the clock right?", off.Round(time.Second), tolerance)

@@ -19,7 +19,7 @@ const (
 // secret is one of those that prove a delivery.
 type secret struct {
 	text []byte
-	// key is that of Standard Webhooks; nil: this is none.
+	// key is that of Standard Webhooks; nil: the secret has no such key.
 	key []byte
 }
 

@@ -41,7 +41,7 @@ type Server struct {
 	server   *http.Server
 }
 
-// Listen begins to listen. Nobody is answered before Serve.
+// Listen begins to listen. No request is answered before Serve.
 func Listen(ctx context.Context, cfg ServerConfig, handler http.Handler) (*Server, error) {
 	address, err := cfg.check()
 	if err != nil {
@@ -70,7 +70,7 @@ func Listen(ctx context.Context, cfg ServerConfig, handler http.Handler) (*Serve
 	})
 	s.server = &http.Server{Handler: only, ReadTimeout: cfg.ReadTime, ReadHeaderTimeout: cfg.ReadTime, WriteTimeout: 2 * cfg.ReadTime,
 		IdleTimeout: cfg.ReadTime, MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug)}
-	s.server.SetKeepAlivesEnabled(false) // deliveries are rare, and nobody else is to keep connections
+	s.server.SetKeepAlivesEnabled(false) // deliveries are rare, and no other sender is to keep connections
 	return s, nil
 }
 
@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	err := s.server.Serve(s.listener)
 	if stop() {
-		return fmt.Errorf("listen for webhooks: %w", err) // nobody asked it to end
+		return fmt.Errorf("listen for webhooks: %w", err) // it ended by itself, not with the context
 	}
 	return <-left
 }

@@ -53,7 +53,7 @@ func raw(t *testing.T, s *Server, text string) int {
 	return resp.StatusCode
 }
 
-// A delivery that does not come to its end is cut off, and wakes nobody.
+// A delivery that does not come to its end is cut off, and does not wake the bot.
 func TestSlowBody(t *testing.T) {
 	d := newDesk(t, secretOther)
 	s, stop := listening(t, ServerConfig{ReadTime: 200 * time.Millisecond}, d.handler)
@@ -103,7 +103,7 @@ func TestEndsGracefully(t *testing.T) {
 	<-began
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
-	require.Eventually(t, func() bool { // nobody else is let in
+	require.Eventually(t, func() bool { // no new connection is let in
 		conn, err := net.Dial("tcp", s.Address())
 		if err == nil {
 			_ = conn.Close()

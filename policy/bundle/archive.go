@@ -143,7 +143,7 @@ func (e *entries) add(h *tar.Header) error {
 	case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir:
 		return refuse("%q is a link or a special file: only plain files are read", h.Name)
 	case !ok:
-		return refuse("%q is no plain path inside the bundle", h.Name)
+		return refuse("%q: want a plain path inside the bundle", h.Name)
 	case h.Typeflag == tar.TypeReg && e.seen[name]:
 		return refuse("%q is in it twice", h.Name)
 	case base == "patch.json":

@@ -48,7 +48,7 @@ func bomb(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// plainBomb is no tar at all.
+// plainBomb is a gzipped tar, followed by so many zeros that it expands to more than MaxExpanded.
 func plainBomb(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -63,7 +63,7 @@ func plainBomb(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// tarBody is a whole tar, which is followed by what nobody reads.
+// tarBody is a whole tar: a reader of tars ignores what follows it.
 func tarBody(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -85,7 +85,8 @@ func many(t testing.TB) []byte {
 	return tarOf(t, entries...)
 }
 
-// What is no plain bundle is refused before anything reads it, and the reason says what is wrong.
+// TestHostileArchives checks that an archive that is not a plain bundle is refused before anything reads it. The reason
+// says what is wrong.
 func TestHostileArchives(t *testing.T) {
 	v0 := 0
 	whole := good(t, "r1")
@@ -100,9 +101,9 @@ func TestHostileArchives(t *testing.T) {
 		"bomb":             {bomb(t), "it expands to more than 32 MiB"},
 		"bomb after":       {plainBomb(t), "it expands to more than 32 MiB"},
 		"many":             {many(t), "more than 2000 files"},
-		"out of it":        {tarOf(t, tar.Header{Name: "../../etc/x.rego"}), `"../../etc/x.rego" is no plain path`},
-		"out of it inside": {tarOf(t, tar.Header{Name: "a/../../x.rego"}), "is no plain path"},
-		"backslashes":      {tarOf(t, tar.Header{Name: `..\x.rego`}), "is no plain path"},
+		"out of it":        {tarOf(t, tar.Header{Name: "../../etc/x.rego"}), `"../../etc/x.rego": want a plain path`},
+		"out of it inside": {tarOf(t, tar.Header{Name: "a/../../x.rego"}), "want a plain path"},
+		"backslashes":      {tarOf(t, tar.Header{Name: `..\x.rego`}), "want a plain path"},
 		"symlink":          {tarOf(t, tar.Header{Name: "x.rego", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), `"x.rego" is a link`},
 		"hard link":        {tarOf(t, tar.Header{Name: "x.rego", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}), "is a link"},
 		"device":           {tarOf(t, tar.Header{Name: "x.rego", Typeflag: tar.TypeChar}), "is a link or a special file"},

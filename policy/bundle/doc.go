@@ -4,9 +4,10 @@
 //
 // # What a bundle has to be
 //
-// A gzipped tar of Rego v1 and data as OPA writes it, bounded in size, downloaded and expanded, without links or paths that leave
-// it; no delta, Wasm or plan. Where a key is configured it has to be signed with it. It has to compile beside the other
-// bundles and the directories, of which those that changed are looked at together. One that is anything else is refused as a whole.
+// A gzipped tar of Rego v1 and data as OPA writes it, bounded in size, downloaded and expanded, without links or paths
+// that leave it; no delta, Wasm or plan. Where a key is configured it has to be signed with it. It has to compile
+// beside the other bundles and the directories; all bundles and directories that changed are looked at together. One
+// that is anything else is refused as a whole.
 //
 // # What is kept
 //

@@ -55,7 +55,7 @@ func ReadKey(f KeyFile) (Key, error) {
 
 func algorithmFor(algorithm string, text []byte) (string, error) {
 	if algorithm != "" && !slices.Contains(Algorithms(), algorithm) {
-		return "", fmt.Errorf("algorithm %q is none of %s", algorithm, strings.Join(Algorithms(), ", "))
+		return "", fmt.Errorf("algorithm %q: want one of %s", algorithm, strings.Join(Algorithms(), ", "))
 	}
 	block, _ := pem.Decode(text)
 	switch {
@@ -98,7 +98,7 @@ func publicKey(block *pem.Block) (any, error) {
 	if strings.Contains(block.Type, "PRIVATE") {
 		return nil, errors.New("it is a private key: keep that where bundles are signed, and give the public one")
 	}
-	return nil, fmt.Errorf("a %s is no public key", block.Type)
+	return nil, fmt.Errorf("a %s is not a public key", block.Type)
 }
 
 // fitting are the algorithms that a key can be for, and the one that is meant unless said otherwise.

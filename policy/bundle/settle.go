@@ -97,8 +97,9 @@ func (n newcomers) added(s set) []policy.Problem {
 	return slices.DeleteFunc(s.problems(), func(p policy.Problem) bool { return slices.Contains(n.known, p) })
 }
 
-// together is what is in force with as many newcomers at once as can be told to fit. To leave each out in turn finds one that breaks
-// others, whoever the problems are in; where several are broken they name themselves.
+// together is what is in force with as many newcomers at once as can be told to fit. If not all fit, it leaves out each
+// newcomer in turn: that finds one that breaks others, no matter where the problems are. Where several newcomers are
+// broken, the problems name them, and it leaves out those.
 func (n newcomers) together() set {
 	if n.fits(n.fresh) {
 		return n.fresh.over(n.inForce)

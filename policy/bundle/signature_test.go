@@ -69,10 +69,10 @@ func TestKeys(t *testing.T) {
 		"secret, not said":    {strings.Repeat("s", 32), "", "say that the algorithm is HS256"},
 		"short secret":        {"secret", "HS256", "at least 32 bytes, this one has 6"},
 		"public key as it":    {ours.public, "HS256", "anybody could sign"},
-		"unknown":             {ours.public, "none", `algorithm "none" is none of`},
+		"unknown":             {ours.public, "none", `algorithm "none": want one of`},
 		"curve for RSA":       {curve.public, "RS256", "not for RS256; it could be for ES256"},
 		"RSA for curve":       {ours.public, "ES256", "not for ES256; it could be for PS256, RS256"},
-		"something else":      {"-----BEGIN PKCS7-----\nAAAA\n-----END PKCS7-----\n", "", "a PKCS7 is no public key"},
+		"something else":      {"-----BEGIN PKCS7-----\nAAAA\n-----END PKCS7-----\n", "", "a PKCS7 is not a public key"},
 		"damaged":             {"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "", "asn1"},
 		"damaged certificate": {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "", "x509"},
 	} {

@@ -305,7 +305,7 @@ func TestUnknownAuthority(t *testing.T) {
 	s := newServer(t)
 	s.has(good(t, "r1"), "")
 	b := newBench(t, s, func(c *Config) { c.CAFile = "" })
-	require.Contains(t, b.refresh().Facts["bundle.org"].Error, "certificate is signed by nobody who is trusted")
+	require.Contains(t, b.refresh().Facts["bundle.org"].Error, "certificate is signed by an unknown authority")
 }
 
 // Poll asks at once, and again; Floor never waits for it.

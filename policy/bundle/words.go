@@ -15,7 +15,7 @@ type credentialError struct{ err error }
 func (e *credentialError) Error() string { return "the token for it: " + e.err.Error() }
 func (e *credentialError) Unwrap() error { return e.err }
 
-// statusError is an answer that is no bundle.
+// statusError is an answer without a bundle: its HTTP status.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string {

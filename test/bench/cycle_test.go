@@ -89,7 +89,8 @@ func BenchmarkCycleNoChange1000(b *testing.B) {
 	b.ReportMetric(float64(x.temporal.reads-reads)/float64(b.N), "describes/op")
 }
 
-// The same in a bot that records its decisions: what is not decided anew is not looked at.
+// BenchmarkCycleNoChange1000Recorded is the same in a bot that records its decisions: it looks only at what it decides
+// anew.
 func BenchmarkCycleNoChange1000Recorded(b *testing.B) {
 	x := newBench(b, deployments)
 	r := x.bot(b)

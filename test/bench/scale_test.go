@@ -28,9 +28,10 @@ const (
 	nativeDepth1 = 1785 * time.Millisecond
 )
 
-// TestScale measures whole cycles of the bot beside native git doing the same work on a repository of its own, in turn, and
-// prints a table. SCALE says on how many worker deployments: `make bench` 1 000 and 10 000, the everyday test a few, to see that
-// all of it works. After each cycle the server's branch is looked at: it has to hold what it should, and nothing else.
+// TestScale measures whole cycles of the bot beside native git, in turn, and prints a table. Native git does the same
+// work on a repository of its own. SCALE says on how many worker deployments: `make bench` 1 000 and 10 000, the
+// everyday test a few, to see that all of it works. After each cycle the server's branch is looked at: it has to hold
+// what it should, and nothing else.
 //
 // Figures depend on the machine and on what else it does; the ratios, of runs in turn, much less. A target that is a time is that of the
 // machine that the design was measured on: it is scaled by what native git takes here for its part of the line. Nothing fails for being slow.

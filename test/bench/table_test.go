@@ -40,8 +40,8 @@ func wallRatio(most float64) target {
 		said: func(medians) string { return fmt.Sprintf("wall ≤ %v", most) }}
 }
 
-// wallScaled is how long we may take on a machine on which native git takes so long for its part of the line, and as many times that here
-// as native git takes here.
+// wallScaled is how long we may take, scaled by the speed of native git here. On a machine where native git takes
+// native for its part of the line, we may take most. Here we may take as many times that as native git takes here.
 func wallScaled(most, native time.Duration) target { return scaled("wall", wallOf, most, native) }
 
 // cpuScaled is wallScaled for our own CPU.

@@ -50,7 +50,7 @@ type argoCD struct {
 	redis      string // and that of its Redis
 }
 
-// server runs Argo CD's API server, which its pages and its command ask, and gives its URL. It asks nobody who they are.
+// server runs Argo CD's API server, which its pages and its command ask, and gives its URL. It asks for no login.
 func (a argoCD) server(t testing.TB, kubeconfig string) string {
 	t.Helper()
 	port := freePort(t)

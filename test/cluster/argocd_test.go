@@ -15,8 +15,8 @@ import (
 // longStep is a ramp that pauses for longer than a test takes.
 const longStep = "[{rampPercentage: 50, pauseDuration: 1h}]"
 
-// health waits until an Application is in sync with the last commit, and its health is as wanted, both by a look at
-// Git and the cluster that begins now.
+// health waits until an Application is in sync with the last commit, and its health is as wanted. Both come from a look
+// at Git and the cluster that begins now.
 func (d *delivery) health(application, want string) {
 	d.t.Helper()
 	const refresh = "argocd.argoproj.io/refresh" // Argo CD takes it away once it has looked
@@ -190,8 +190,8 @@ func (d *delivery) syncing(waitsFor string) {
 		"jsonpath={.status.operationState.phase} {.status.operationState.message}")
 }
 
-// terminates ends the sync of the workers that runs, as argocd app terminate-op does, once Argo CD knows the last
-// commit, with which the next sync begins.
+// terminates ends the sync of the workers that runs, as argocd app terminate-op does. Before that it waits until Argo
+// CD knows the last commit, with which the next sync begins.
 func (d *delivery) terminates() {
 	d.t.Helper()
 	eventually(d.t, func() error {
@@ -213,7 +213,7 @@ func (d *delivery) terminates() {
 		if now := running(); now != sync && !strings.HasPrefix(now, "Terminating ") {
 			return nil
 		}
-		// Only a sync that runs: nobody would end one that is over, and is said to be terminating.
+		// Only a sync that runs: Argo CD would not end one that is over but is said to be terminating.
 		_, err := d.server.kubectl(d.t, "", "patch", "-n", "argocd", "application", "workers-prod", "--type=json", "-p",
 			`[{"op": "test", "path": "/status/operationState/phase", "value": "Running"},
 			  {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"}]`)
@@ -316,7 +316,7 @@ func (d *delivery) missesACommit(argo argoCD, terminate func()) {
 	d.say("  Argo CD did not see v1 scaled down in Git: its Deployment stayed until a person deleted it")
 }
 
-// waitsForARamp has a later sync wave wait for the ramp of v2, during which the Application of the workers is
+// waitsForARamp has a later sync wave wait for the ramp of v2. During the ramp, the Application of the workers is
 // Progressing, and takes the bot's commits.
 func (d *delivery) waitsForARamp() {
 	d.t.Helper()

@@ -89,7 +89,8 @@ func chart(t *testing.T, values string) (string, error) {
 	return string(out), err
 }
 
-// A node can be drained with the chart's budget, also while the bot, of which there is one, is not ready.
+// TestBudgetOfTheChart checks that a node can be drained with the chart's budget, also while the bot's only pod is not
+// ready.
 func TestBudgetOfTheChart(t *testing.T) {
 	t.Parallel()
 	s := StartNode(t, map[string]Image{"rampart:test": {Command: []string{"sh", "-c", "while :; do sleep 0.1; done"}}})

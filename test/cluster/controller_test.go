@@ -59,9 +59,9 @@ func open(field string, schema map[string]any) map[string]any {
 
 func list(of map[string]any) map[string]any { return map[string]any{"type": "array", "items": of} }
 
-// controllerBuildID is the build ID of a template whose first container's image has a tag, and controllerTemplateHash
-// the hash that the pods carry, both by the description of the controller, over the template as the API server gives
-// it.
+// controllerBuildID is the build ID of a template whose first container's image has a tag. controllerTemplateHash is
+// the hash that the pods carry. Both follow the description of the controller, over the template as the API server
+// gives it.
 func controllerBuildID(template corev1.PodTemplateSpec) string {
 	h := fnv.New32a()
 	h.Write(encoded(template))

@@ -399,8 +399,8 @@ func (d *delivery) command(block, revision string) *exec.Cmd {
 	return cmd
 }
 
-// pipeline applies the output of each commit until stop is called, with these flags of kubectl apply, of which the last
-// one takes the folder.
+// pipeline applies the output of each commit until stop is called, with these flags of kubectl apply. The last flag
+// takes the folder.
 func (d *delivery) pipeline(flags ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	applied := make(chan struct{})

@@ -149,7 +149,7 @@ func (p *pod) environment(ctx context.Context, c corev1.Container, ofMachine boo
 	return env, nil
 }
 
-// data of a ConfigMap or a Secret, of which one is nil; none where it is optional and not there.
+// data of a ConfigMap or a Secret; the other one is nil. There is none where it is optional and not there.
 func (p *pod) data(ctx context.Context, config *corev1.ConfigMapEnvSource, secret *corev1.SecretEnvSource) (map[string]string, error) {
 	var resource, name string
 	var optional *bool

@@ -144,8 +144,8 @@ func (p published) images() map[string]v1.Image {
 	return out
 }
 
-// unpack writes the files of an image into a folder, as root's and not to be written by others, and lists those that
-// are no folders.
+// unpack writes the files of an image into a folder, as root's and not to be written by others. It lists those that are
+// not folders.
 func unpack(t *testing.T, image v1.Image, dir string) (files []string) {
 	t.Helper()
 	layers := mutate.Extract(image)
@@ -187,8 +187,9 @@ func (p published) image() Image {
 	return Image{Command: config.Config.Entrypoint, Env: config.Config.Env, Root: dir}
 }
 
-// The image is of all architectures that are asked for, and of a user that is not root, has the binary and nothing else beside its base,
-// and an SBOM; built again it is the same, to the byte. The charts are beside it, and the bot's names it.
+// TestImage checks the image. It is of all architectures that are asked for, and of a user that is not root. It has the
+// binary and nothing else beside its base, and an SBOM; built again it is the same, to the byte. The charts are beside
+// it, and the bot's names it.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	p := publish(t)

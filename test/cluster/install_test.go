@@ -278,8 +278,8 @@ func readyIn(t *testing.T, client dynamic.Interface) any {
 	return conditions[0].(map[string]any)["status"]
 }
 
-// kubectl applies the definitions as they are printed, lists objects with their columns, waits for a condition, and
-// finds nothing to change in what is applied.
+// TestKubectl has kubectl apply the definitions as they are printed, list objects with their columns and wait for a
+// condition. kubectl finds nothing to change in what is applied.
 func TestKubectl(t *testing.T) {
 	t.Parallel()
 	server := Start(t)

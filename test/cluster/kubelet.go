@@ -37,8 +37,8 @@ type Image struct {
 	Command []string
 	// Env is in its environment before the container's.
 	Env []string
-	// Root is the folder with the files of the image, for a program that sees those and its volumes alone, and runs as
-	// the user that the pod names. "": it is a program of this machine, as the user of the test.
+	// Root is the folder with the files of the image. The program sees those and its volumes alone, and runs as the
+	// user that the pod names. "": it is a program of this machine, as the user of the test.
 	Root string
 }
 

@@ -64,8 +64,8 @@ func TestKustomize(t *testing.T) {
 	require.NotContains(t, applied, "Warning", "of pod security, or of a field that is not known")
 }
 
-// comparable are the objects of a stream, by kind and name, without what Helm adds, the namespace and the repository,
-// and with lists that are by name in the order of the names.
+// comparable are the objects of a stream, by kind and name. What Helm adds, the namespace and the repository are left
+// out. Lists that are by name are in the order of the names.
 func comparable(t *testing.T, stream []byte) map[string]any {
 	t.Helper()
 	out := map[string]any{}

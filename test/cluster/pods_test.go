@@ -83,8 +83,8 @@ func says(t *testing.T, r *cluster.Reader, asks []rollout.ClusterAsk, want strin
 	})
 }
 
-// Why pods do not start is what the API server, its controllers and a kubelet say, to a user who may read these and
-// nothing else.
+// TestPods checks that a reader says why pods do not start, as the API server, its controllers and a kubelet say it.
+// Its user may read the objects that say so, and nothing else.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	s := StartNode(t, map[string]Image{"shell:v1": {Command: []string{"sh", "-c"}}, "shell:fails": {Command: []string{"sh", "-c", "exit 3"}}})

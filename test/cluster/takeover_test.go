@@ -29,8 +29,8 @@ func (d *delivery) running(selector string) string {
 	return strings.Join(lines, "\n")
 }
 
-// What the in-cluster controller left in the cluster and in Temporal is taken over by following the guide, and given
-// back by following the other one. No pod restarts on either way. In between the bot rolls out the next version.
+// TestTakeover follows the guide to take over what the in-cluster controller left in the cluster and in Temporal. It
+// follows the other one to give it back. No pod restarts on either way. In between the bot rolls out the next version.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	d := prepare(t, gitHTTP(t))
@@ -117,8 +117,8 @@ func (d *delivery) nextVersion(g *guide) string {
 }
 
 // controllerSees looks at the objects as the controller would, by its description: it finds the Deployments by their
-// owner, knows the spec's version among them, and finds neither the template nor the connection changed, each of which
-// would restart pods.
+// owner, knows the spec's version among them, and finds neither the template nor the connection changed. A change of
+// either would restart pods.
 func (d *delivery) controllerSees(target string) {
 	d.t.Helper()
 	live := d.worker()

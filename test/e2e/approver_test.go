@@ -78,7 +78,8 @@ func TestCommitOfAnotherApproves(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// On a forge it is the account that merged, or that approved what was merged, whoever the commits name.
+// TestMergeByAnotherApproves checks who approves on a forge: the account that merged, or that approved what was merged.
+// It does not matter whom the commits name.
 func TestMergeByAnotherApproves(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)

@@ -30,8 +30,8 @@ const asksForRamps = `package rampart.rollout
 require_approval contains {"rule": "shop.looks", "msg": "somebody looks at each ramp"} if input.action.kind == "Ramp"
 `
 
-// Where an environment wants no approval a policy may: its proposal has reviewers, a commit status, and a body of which nothing is read back.
-// Who deletes its branch says no.
+// TestPolicyAsksInADirectEnvironment has a policy ask for approval where the environment wants none. Its proposal has
+// reviewers, a commit status, and a body that the bot does not read back. A person who deletes its branch says no.
 func TestPolicyAsksInADirectEnvironment(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sloPolicy holds the second step of v2 as long as nobody waives it.
+// sloPolicy holds the second step of v2 as long as no waiver covers it.
 const sloPolicy = `package rampart.rollout
 
 hold contains {"rule": "test.slo", "msg": "the error budget is spent"} if {

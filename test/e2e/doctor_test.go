@@ -200,7 +200,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"a policy that does not compile": {files: map[string]string{"policies/bad.rego": "package rampart.rollout\ndeny contains {\n"},
 			failed: []found{{Check: "policies", Found: "policies/bad.rego:", Do: "rampart policy check"}}},
 		"a spec that is wrong": {files: map[string]string{"workers/bad.yaml": specText{name: "bad", image: "app:v1", strategy: "{strategy: Sometimes}"}.String()},
-			failed: []found{{Check: "specs", Found: `"Sometimes" is none of`, Do: "rampart validate"}}},
+			failed: []found{{Check: "specs", Found: `"Sometimes": want one of`, Do: "rampart validate"}}},
 		"a Temporal that is away": {
 			files: map[string]string{
 				"workers/away.yaml": strings.NewReplacer(w.server.Address(), nowhere, "name: temporal", "name: away").Replace(w.connection()) +

@@ -103,7 +103,8 @@ func (w *world) checkSteps(names []string, steps ...string) {
 	}
 }
 
-// checkNoRepeats wants no call to set what was set already, unless nobody heard the answer to the call before. Of two bots both may ask.
+// checkNoRepeats wants no call to set what was set already, unless the caller before did not get its answer. Of two
+// bots both may ask.
 func (w *world) checkNoRepeats(names []string) {
 	w.t.Helper()
 	for _, name := range names {

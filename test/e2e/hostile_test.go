@@ -40,8 +40,8 @@ deny contains {"rule": "test.loop", "msg": "never"} if {
 	i * j == -1
 }
 `
-	// comparing is one expression that would take for ever, and the stack of the process: two values of 2^60 leaves, of which there are
-	// sixty arrays each in memory.
+	// comparing is one expression that would take for ever, and the stack of the process. It compares two values of
+	// 2^60 leaves; each of the two is sixty arrays in memory.
 	comparing = `package rampart.rollout
 
 deny contains {"rule": "test.compare", "msg": "never"} if shared(input.action.to) == alike(input.action.to)

@@ -14,8 +14,9 @@ import (
 // kills is how often the bot is killed at least in the test of that.
 const kills = 20
 
-// The bot is killed with SIGKILL at random times, again and again, while four worker deployments roll out beside each other, over a real Git
-// server that goes on with what it was sent. Temporal makes exactly the steps, each once; each is in one commit; and nothing is missing.
+// TestKilledAgainAndAgain kills the bot with SIGKILL at random times, again and again, while four worker deployments
+// roll out beside each other. The bot works over a real Git server that goes on with what it was sent. Temporal makes
+// exactly the steps, each once; each is in one commit; and nothing is missing.
 func TestKilledAgainAndAgain(t *testing.T) {
 	testneed.Long(t)
 	random := chance(t)

@@ -51,9 +51,9 @@ var killedAt = []string{
 	"push main", "push " + proposalBranch, "delete " + proposalBranch, "POST pulls", "PATCH pulls", "POST statuses", "POST issues comments",
 }
 
-// The bot is killed at each write that it sends to a Gitea, and at each step of traffic, while steps are proposed, superseded, closed, merged
-// and withdrawn. What it does is done once: each step of traffic is one call and one commit, each proposal one pull request, and no branch is
-// left.
+// TestKilledAtEveryWriteOfAReview kills the bot at each write that it sends to a Gitea, and at each step of traffic.
+// Meanwhile steps are proposed, superseded, closed, merged and withdrawn. What the bot does is done once: each step of
+// traffic is one call and one commit, each proposal one pull request, and no branch is left.
 func TestKilledAtEveryWriteOfAReview(t *testing.T) {
 	testneed.Long(t)
 	r, k := new(review), new(killer)
@@ -102,8 +102,9 @@ func TestKilledAtEveryWriteOfAReview(t *testing.T) {
 	w.checkHistory()
 }
 
-// The bot is killed at random times while the steps of three worker deployments are reviewed beside each other, and a person merges whatever
-// waits, also while no bot lives: each step is one pull request, one merge, and one change of traffic.
+// TestKilledWhileItIsReviewed kills the bot at random times while the steps of three worker deployments are reviewed
+// beside each other. A person merges whatever waits, also while no bot lives. Each step is one pull request, one merge,
+// and one change of traffic.
 func TestKilledWhileItIsReviewed(t *testing.T) {
 	testneed.Long(t)
 	random, r := chance(t), new(review)

@@ -74,7 +74,7 @@ func (k *killer) tend() {
 	k.bot = k.w.start()
 }
 
-// end kills nobody any more.
+// end lets everything pass from now on, and stops the last bot.
 func (k *killer) end() {
 	k.mu.Lock()
 	last := k.bot
@@ -138,13 +138,13 @@ func writes(r *http.Request) (kind, write string) {
 		return pushOf(r)
 	}
 	var about struct{ Title, State string }
-	_ = json.Unmarshal(bodyOf(r), &about) // what is no JSON is about nothing
+	_ = json.Unmarshal(bodyOf(r), &about) // a body that is not JSON is about nothing
 	parts := strings.Split(hashes.ReplaceAllString(numbers.ReplaceAllString(path, ""), ""), "/")
 	return r.Method + " " + strings.Join(parts[2:], " "), r.Method + path + about.Title + about.State
 }
 
-// pushOf is what a request to a Git server pushes, such as "push main" or "delete main", "" if it pushes nothing, and what makes two tries the
-// same push. Its first line says what a branch is moved from and to.
+// pushOf is what a request to a Git server pushes, such as "push main" or "delete main"; "" if it pushes nothing. push
+// is what makes two tries the same push. The request's first line says what a branch is moved from and to.
 func pushOf(r *http.Request) (what, push string) {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
 		return "", ""

@@ -104,7 +104,7 @@ type world struct {
 	settings []temporalenv.Setting
 	// images beside those that every cluster has.
 	images map[string]temporalenv.Image
-	// tend looks after the bots while the test waits; nil: nobody has to.
+	// tend looks after the bots while the test waits; nil: they need no care.
 	tend func()
 }
 
@@ -132,7 +132,7 @@ func withSetting(setting dynamicconfig.GenericSetting, value any) option {
 	return func(w *world) { w.settings = append(w.settings, temporalenv.Setting{Setting: setting, Value: value}) }
 }
 
-// overHTTP serves the repository by git http-backend, over TLS, to whoever has the password.
+// overHTTP serves the repository by git http-backend, over TLS, to clients that have the password.
 func overHTTP() option { return overHTTPBehind(nil) }
 
 // overHTTPBehind is overHTTP with something before the server; nil: nothing.
@@ -150,7 +150,7 @@ func (w *world) goOver(url, caFile string) {
 	w.url, w.access = url, []string{"--git-user", "bot", "--git-token-file", token, "--git-ca-file", caFile}
 }
 
-// overSSH serves the repository by sshd to whoever has the key.
+// overSSH serves the repository by sshd to clients that have the key.
 func overSSH() option {
 	return func(w *world) {
 		served := gittest.ServeSSH(w.t)

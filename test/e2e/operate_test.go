@@ -251,8 +251,8 @@ func (w *world) setRampAs(identity, buildID string, percentage float32) {
 	})
 }
 
-// A whole worker deployment ends: its ramp goes, its current version goes once nobody uses it, a pinned workflow keeps its
-// version, and at the end nothing is left.
+// TestRetireAWorkerDeployment ends a whole worker deployment: its ramp goes, its current version goes once nothing uses
+// it, a pinned workflow keeps its version, and at the end nothing is left.
 func TestRetireAWorkerDeployment(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -283,7 +283,7 @@ func TestRetireAWorkerDeployment(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A current version that nobody uses loses its traffic on that proof.
+// TestRetireUnusedVersion checks that a current version that nothing uses loses its traffic on that proof.
 func TestRetireUnusedVersion(t *testing.T) {
 	testneed.Long(t)
 	w := newWorld(t)

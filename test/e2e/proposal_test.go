@@ -103,8 +103,8 @@ func (w *world) awaitBuild(image string) string {
 	return w.build(image)
 }
 
-// stuck is how long a pull request may be one that Gitea does not merge before somebody pushes to its base, since a check that failed there is
-// made again with the next push, and not before.
+// stuck is how long a pull request may be unmergeable in Gitea before the test pushes to its base. Gitea makes a check
+// that failed there again with the next push, and not before.
 const stuck = time.Minute
 
 // merge merges as a person, who looks at the pull request first: one that Gitea left unchecked is checked by that.
@@ -386,7 +386,8 @@ func TestProposalWithoutAForge(t *testing.T) {
 	w.eventually("its branch goes", func() bool { return w.repo.Git("branch", "--list", proposalBranch) == "" })
 }
 
-// A termination is reviewed too, also where raises need nobody: merged, it is done; closed, it is declined.
+// TestTerminationIsReviewed checks that a termination is reviewed too, also where raises need no approval: merged, it
+// is done; closed, it is declined.
 func TestTerminationIsReviewed(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)

@@ -65,8 +65,8 @@ func (w *world) commitOf(short string) string {
 	return ""
 }
 
-// The objects of templates come with a version, follow its state and their template, are put back when edited by hand, and go
-// when the version is scaled down.
+// TestObjectsOfTemplates checks the objects of templates. They come with a version, follow its state and their
+// template, are put back when edited by hand, and go when the version is scaled down.
 func TestObjectsOfTemplates(t *testing.T) {
 	w := newWorld(t)
 	w.push("templates", map[string]string{templatesFile: templatesText(5)})
@@ -123,7 +123,7 @@ func TestObjectsOfTemplates(t *testing.T) {
 	w.push("a secret", map[string]string{"workers/secret.yaml": strings.NewReplacer("name: pdb", "name: secret", "policy/v1", "v1",
 		"PodDisruptionBudget", "Secret").Replace(tail)})
 	out := w.once()
-	require.Contains(t, out, "workers/secret.yaml:9: spec.template.kind: Secret is no kind that a template may make here")
+	require.Contains(t, out, "workers/secret.yaml:9: spec.template.kind: a template may not make Secret here")
 	require.Equal(t, []string{"v2/deployment.yaml", "v2/pdb.yaml"}, w.versionFiles("main"))
 	w.repo.Fsck()
 }

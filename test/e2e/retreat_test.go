@@ -102,8 +102,8 @@ func TestCurrentVersionSetByHand(t *testing.T) {
 	require.Equal(t, 1, cart.did()[cart.id()+": restore v1"])
 }
 
-// A worker that nobody knew of polls just when the version is deleted: the server refuses, and the version is set aside and
-// named. A version that somebody deletes is removed, and one that Git never knew is forgotten.
+// TestDeletionsByOthers has an unknown worker poll just when the version is deleted: the server refuses, and the
+// version is set aside and named. A version that somebody deletes is removed, and one that Git never knew is forgotten.
 func TestDeletionsByOthers(t *testing.T) {
 	w, cart := newWorldWithCart(t)
 	w.ns.BeforeForward(func(_ string, request proto.Message) {

@@ -23,8 +23,9 @@ func (w *world) refusesMerge(r *review, p *sdk.PullRequest) int {
 	return resp.StatusCode
 }
 
-// The branch takes no pull request that nobody approved: the merge is refused before, and is the step's once somebody else did. The bot leaves
-// the commit that was approved as it is, though the branch moves on: another one would need another approval.
+// TestReviewIsRequired has a branch that takes no pull request without an approval. Gitea refuses the merge before
+// that, and takes it as the step's once somebody else approved. The bot leaves the commit that was approved as it is,
+// though the branch moves on: another one would need another approval.
 func TestReviewIsRequired(t *testing.T) {
 	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
@@ -54,8 +55,9 @@ func approve(t *testing.T, r *review, by giteatest.User, p *sdk.PullRequest) {
 	require.NoError(t, err)
 }
 
-// A person takes traffic back while the next step is in review: it goes back at once, the pull request is closed, and is not asked for again. One
-// that is merged all the same, since the bot had not closed it yet and whoever merged it took the proposal's side, raises nothing.
+// A person takes traffic back while the next step is in review: it goes back at once, the pull request is closed, and
+// is not asked for again. One that is merged all the same raises nothing: the bot had not closed it yet, and the person
+// who merged it took the proposal's side.
 func TestRollbackCommandWhileAProposalIsOpen(t *testing.T) {
 	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")

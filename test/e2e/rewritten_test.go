@@ -18,8 +18,8 @@ func (w *world) rewrite(make func(tip string) string) {
 	w.repo.Git("update-ref", "refs/heads/main", make(tip), tip)
 }
 
-// Whoever squashes the branch, or rebases all of it, has the bot's commits made by somebody else, or by nobody: what is in them is its own
-// still, so nothing is drift, nothing is made twice, and the rollout goes on.
+// TestHistoryIsRewritten squashes the branch, and rebases all of it. The bot's commits are then made by somebody else,
+// or are gone. What is in them is its own still, so nothing is drift, nothing is made twice, and the rollout goes on.
 func TestHistoryIsRewritten(t *testing.T) {
 	w := newWorld(t)
 	b := w.start()
@@ -42,8 +42,9 @@ func TestHistoryIsRewritten(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A history from which the bot's last commits were taken has neither the version that ramps nor its ramp: what nobody recorded is taken back,
-// its files come back, and it starts again. Nothing that has traffic is taken away.
+// TestHistoryLosesTheRamp takes the bot's last commits from the history, and with them the version that ramps and its
+// ramp. The bot takes back the ramp, which is not recorded any more; the version's files come back, and it starts
+// again. Nothing that has traffic is taken away.
 func TestHistoryLosesTheRamp(t *testing.T) {
 	w := newWorld(t)
 	b := w.start()
@@ -63,8 +64,9 @@ func TestHistoryLosesTheRamp(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// Versions that are in use come back byte for byte when Git loses all that it had of them: with a history that was forced, from the tip that the
-// bot knew; by a commit that deletes them, from history, also by a bot that knows nothing. Nothing moves, and what nobody needs any more goes as ever.
+// Versions that are in use come back byte for byte when Git loses all that it had of them: with a history that was
+// forced, from the tip that the bot knew; by a commit that deletes them, from history, also by a bot that knows
+// nothing. Nothing moves, and versions that are not needed any more go as ever.
 func TestHistoryLosesVersionsInUse(t *testing.T) {
 	testneed.Long(t)
 	w := newWorld(t)

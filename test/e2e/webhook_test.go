@@ -117,7 +117,8 @@ func (w *world) promptly(what string, ok func() bool) {
 	w.t.Logf("%s after %s", what, time.Since(start).Round(10*time.Millisecond))
 }
 
-// hourly starts a bot that polls every hour and listens for webhooks, waits until it has nothing to do, and gives the address that it is told at.
+// hourly starts a bot that polls every hour and listens for webhooks, and waits until it has nothing to do. It gives
+// the address that the bot is told at.
 func (w *world) hourly() (b *bot, url, secret string) {
 	w.t.Helper()
 	b, secret = w.listening("1h")

@@ -7,7 +7,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// fill adds what a schema requires of a value and nobody cares for here: addresses, counts, settings.
+// fill adds what a schema requires of a value and the tests do not care for: addresses, counts, settings.
 func fill(schemas []*openapi3.Schema, value any) any {
 	switch v := value.(type) {
 	case []any:

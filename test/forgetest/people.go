@@ -18,7 +18,7 @@ func (w *World) Branch(name string) string {
 	return w.Git.Commit(gittest.Commit{Branch: name, Parent: "refs/heads/main", Write: map[string]string{fmt.Sprintf("%s/%d", name, w.ids): "x\n"}})
 }
 
-// Push adds a commit to a branch, with a file that nobody else has or the one that is named.
+// Push adds a commit to a branch, with the files that are given, or with one that no other commit has.
 func (w *World) Push(branch string, files map[string]string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *World) Allow(method forge.Method) {
 // Advance has main be a commit, as somebody pushed it.
 func (w *World) Advance(commit string) { w.Git.Git("update-ref", "refs/heads/main", commit) }
 
-// Remove removes an account, of which the forge shows nothing then.
+// Remove removes an account; the forge shows nothing of it then.
 func (w *World) Remove(u *User) {
 	w.Do(func(s *State) {
 		for _, p := range s.Pulls() {

@@ -47,7 +47,7 @@ func (c *Call) Number(name string) int {
 // Query is a parameter.
 func (c *Call) Query(name string) string { return c.Request.URL.Query().Get(name) }
 
-// Decode reads what was sent. What is not JSON is empty: the contract says so, too.
+// Decode reads what was sent. A body that is not JSON is read as empty: the contract says that it is wrong, too.
 func (c *Call) Decode(into any) {
 	if err := json.Unmarshal(c.sent, into); err != nil && len(c.sent) > 0 {
 		c.Server.wrong(c.Request, []string{err.Error()})
@@ -97,7 +97,7 @@ type Config struct {
 // Server is a forge in a test.
 type Server struct {
 	URL string
-	// Report gets what is not in the contract; the test fails of it unless this is set to something else.
+	// Report gets each problem against the contract; the test fails of it unless this is set to something else.
 	Report func(problem string)
 	// Before, if set, may answer a request instead. It gives false if it did not.
 	Before func(http.ResponseWriter, *http.Request) bool

@@ -28,7 +28,7 @@ type Site struct {
 	Make func(forge.Config) (forge.Forge, error)
 	// Teams says that a team can be asked for a review.
 	Teams bool
-	// Commits says that approvals tell of which commit they are.
+	// Commits says that an approval names the commit that it is for.
 	Commits bool
 
 	// Forge is the bot's.

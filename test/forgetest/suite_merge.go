@@ -110,7 +110,7 @@ func testAutomaticMerge(s *Site) {
 		_, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.Now, method))
 		require.ErrorAs(s, err, &notReady)
 		require.NotEmpty(s, notReady.Said)
-		for range 2 { // once is enough, twice is no error
+		for range 2 { // once is enough, twice does not fail
 			got, err := s.Forge.Merge(s.Context(), pr.Number, order(pr, forge.WhenReady, method))
 			require.NoError(s, err)
 			require.Equal(s, forge.Scheduled, got)
@@ -255,7 +255,7 @@ func testMergeNotAllowed(s *Site) {
 	require.ErrorContains(s, err, "no time")
 }
 
-// A draft, one with a conflict and one that nobody approved are not merged.
+// testNotReady checks that a draft, a pull request with a conflict and one without an approval are not merged.
 func testNotReady(s *Site) {
 	s.Allow(forge.MethodMerge)
 	var notReady *forge.NotReadyError

@@ -45,7 +45,7 @@ func testClosed(s *Site) {
 	}
 }
 
-// An account that is no more is nobody, and not the one that stands for it.
+// testGhost checks that an account that was removed is an empty person, and not the account that stands for it.
 func testGhost(s *Site) {
 	gone := s.NewUser("gone", Writes)
 	s.Branch(head)
@@ -59,7 +59,8 @@ func testGhost(s *Site) {
 	require.Equal(s, forge.StateClosed, d.State)
 }
 
-// Whose a commit is, by the e-mail addresses of its author and its committer: nobody's where no account has them.
+// testAuthors checks whose a commit is, by the e-mail addresses of its author and its committer. An address that no
+// account has gives an empty person.
 func testAuthors(s *Site) {
 	by := func(u *User) string { return "Somebody <" + u.Address() + ">" }
 	const stranger = "Somebody <somebody@elsewhere.example.com>"

@@ -117,7 +117,7 @@ func testReviewers(s *Site) {
 	require.ErrorContains(s, partial.Failed[0], "ask [nobody-at-all] for a review")
 	require.ErrorContains(s, partial.Failed[1], "ask [no-team] for a review")
 	require.Equal(s, []string{"kept"}, pr.Labels)
-	for range 2 { // to ask again for what was asked is no error, and asks for nothing else
+	for range 2 { // to ask again for what was asked does not fail, and asks for nothing else
 		p := s.Look(pr.Number)
 		require.Equal(s, []string{s.Person.Login}, logins(p.Reviewers))
 		require.NoError(s, s.Forge.Update(s.Context(), pr.Number, forge.Change{Reviewers: []string{s.Person.Login}, Label: []string{"kept"}}))

@@ -202,7 +202,7 @@ func (w *World) Do(do func(*State)) {
 	s.settle()
 }
 
-// State is a World that nobody else uses at this time.
+// State is a World that no other goroutine uses at this time.
 type State struct{ *World }
 
 // Rules are what the repository asks for.

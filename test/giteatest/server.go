@@ -1,5 +1,5 @@
-// Package giteatest runs a real Gitea for tests: on loopback, with its own folder, reaching nobody. One server serves all tests of a
-// binary, each with users and repositories of its own, and ends with the binary:
+// Package giteatest runs a real Gitea for tests: on loopback, with its own folder, without contact to other servers.
+// One server serves all tests of a binary, each with users and repositories of its own, and ends with the binary:
 //
 //	func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 //
@@ -235,7 +235,8 @@ func (s *Server) configure(port int) error {
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
-// command has nothing of the environment but what finds git; a proxy that nobody listens at shows if it asked somebody.
+// command has nothing of the environment but what finds git. A proxy at an address where nothing listens shows if it
+// asked another server.
 func (s *Server) command(binary string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append(args, "--config", s.path("app.ini"), "--work-path", s.dir)...)
 	cmd.Dir = s.dir

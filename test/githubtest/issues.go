@@ -35,7 +35,7 @@ func getPermission(c *forgetest.Call) forgetest.Reply {
 	return forgetest.Reply{Status: http.StatusOK, Body: map[string]any{"permission": level, "role_name": level, "user": user(u)}}
 }
 
-// getCommit names no account where nobody has the address.
+// getCommit names no account where no account has the address.
 func getCommit(c *forgetest.Call) forgetest.Reply {
 	commit := c.Param("ref")
 	if !c.Commit(commit) {

@@ -149,7 +149,7 @@ func requestReviewers(c *forgetest.Call) forgetest.Reply {
 	return forgetest.Reply{Status: http.StatusCreated, Body: pull(c, p, simple)}
 }
 
-// withEach adds to a list what is not in it.
+// withEach adds to a list each element of more that is missing in it.
 func withEach[T comparable](list, more []T) []T {
 	for _, x := range more {
 		if !slices.Contains(list, x) {

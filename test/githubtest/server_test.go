@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is not in GitHub's schema fails.
+// TestSchema checks that a query that does not fit GitHub's schema fails.
 func TestSchema(t *testing.T) {
 	s := Start(t)
 	var problems []string

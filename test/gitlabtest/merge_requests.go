@@ -122,7 +122,7 @@ func update(c *forgetest.Call) forgetest.Reply {
 	return ok(mergeRequest(c, p, single))
 }
 
-// reviewers leaves out, without a word, who is no member and who is too many.
+// reviewers gives users by ID. It leaves out, without a word, those who are not members and those who are too many.
 func reviewers(c *forgetest.Call, ids []int64) (all []*forgetest.User) {
 	for _, id := range ids {
 		u := c.UserByID(id)

@@ -12,7 +12,7 @@ import (
 // mutant is one mistake that could be made in the code under test.
 type mutant struct {
 	n int
-	// file and function are where it is, line is for people: it is no part of what names a mutant.
+	// file and function are where it is. line is for people: the name of a mutant leaves it out.
 	file, function string
 	line           int
 	// what is changed, as a person would say it. Two of the same words in one function are told apart by #2.
@@ -64,8 +64,8 @@ type finder struct {
 	src    string
 	fset   *token.FileSet
 	target target
-	// function is where the walk is, receivers the names there of values whose methods are checks, and deep says that conditions
-	// are taken to pieces there.
+	// function is where the walk is, and receivers the names there of values whose methods are checks. Deep says that
+	// conditions are taken to pieces there.
 	function  string
 	receivers []string
 	deep      bool
@@ -80,7 +80,8 @@ type edit struct {
 	text string
 }
 
-// find gives the mutants of a file of a target, numbered from a first one, the file's text with all of them in it, and its package.
+// find gives the mutants of a file of a target, numbered from a first one. It also gives the file's text with all of
+// them in it, and its package.
 func find(t target, file, src string, first int) (found []mutant, rewritten, pkg string, err error) {
 	f := &finder{file: file, src: src, fset: token.NewFileSet(), target: t, first: first}
 	parsed, err := parser.ParseFile(f.fset, file, src, parser.SkipObjectResolution)
@@ -138,7 +139,7 @@ func (f *finder) walk(n ast.Node) {
 	})
 }
 
-// inside walks the parts of a statement of which one is a condition.
+// inside walks the parts of a statement; cond is the part that is a condition.
 func (f *finder) inside(cond ast.Expr, parts ...ast.Node) bool {
 	for _, p := range parts {
 		switch p {

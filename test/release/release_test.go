@@ -168,7 +168,8 @@ func TestSBOM(t *testing.T) {
 	}
 }
 
-// The binary says from which commit it is, and whoever builds that commit as SECURITY.md says gets the same bytes.
+// TestReproducible checks that the binary says from which commit it is. A build of that commit as SECURITY.md says
+// gives the same bytes.
 func TestReproducible(t *testing.T) {
 	s := open(t)
 	if is, err := os.Stat(filepath.Join(root, ".git")); err != nil || !is.IsDir() {

@@ -395,7 +395,7 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	require.Contains(t, obs.Problem.Message, context.Canceled.Error())
 }
 
-// A describe that nobody answers is made once more, well before a cycle is over.
+// TestUnansweredRead checks that a describe without an answer is made once more, well before a cycle is over.
 func TestUnansweredRead(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1")

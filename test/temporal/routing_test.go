@@ -257,7 +257,7 @@ func TestLowerMarksFirst(t *testing.T) {
 	require.Equal(t, "canary.failure_rate: 12% failed", mark())
 }
 
-// A mark that cannot be left, or that nobody answers, holds nothing up.
+// TestLowerDoesNotWaitForMarks checks that a mark that cannot be left, or that gets no answer, holds nothing up.
 func TestLowerDoesNotWaitForMarks(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1", "v2")

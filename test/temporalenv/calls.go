@@ -129,7 +129,7 @@ func routingChanges(calls []Call, deployment string) []string {
 	return out
 }
 
-// routingRepeats are calls that repeated what was so already, after whoever had said so before was told that it is.
+// routingRepeats are calls that repeated what was so already, after the caller that had set it was told that it is.
 func routingRepeats(calls []Call, deployment string) []string {
 	out := []string{}
 	eachRouting(calls, deployment, func(what string, c Call, of *Call) {

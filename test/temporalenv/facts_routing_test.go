@@ -44,7 +44,7 @@ func TestFactSettingTheSameAgainIsOKWhateverTheToken(t *testing.T) {
 	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "current v1"}, e.ns.RoutingCalls(deployment))
 	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingChanges(deployment))
 	require.Equal(t, []string{"ramp v2 10", "current v1"}, e.ns.RoutingRepeats(deployment))
-	// Another identity is no repetition: the token counts.
+	// A call by another identity is not a repetition: the token counts.
 	_, err = e.ramp(routing{build: "v2", percentage: 10, token: stale, identity: "somebody"})
 	requireCode(t, codes.FailedPrecondition, err)
 	// The last modifier counts, not who set the ramp.

@@ -273,7 +273,7 @@ func (f *Fleet) prune(id string, l *live) {
 type Status struct {
 	// Object is the Object.ID.
 	Object string
-	// Replicas is how many are wanted, Ready how many run. 0 for what is no Deployment.
+	// Replicas is how many are wanted, Ready how many run. Both are 0 for an object that is not a Deployment.
 	Replicas, Ready int
 	Image           string
 	// Orphan is whether it stays only because of its guard.

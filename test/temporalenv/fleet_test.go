@@ -177,7 +177,7 @@ func TestFleetAndServerOverMutualTLS(t *testing.T) {
 		})
 		return err
 	}))
-	// Without a certificate of its own nobody is let in.
+	// Without a certificate of its own a worker is not let in.
 	bare := m[:strings.Index(m, "            - {name: TEMPORAL_TLS_CLIENT_KEY_PATH")] + m[strings.Index(m, "            - {name: TEMPORAL_TLS_SERVER_CA"):]
 	require.NoError(t, fleet.Apply([]byte(bare)))
 	require.NoError(t, temporalenv.Until(ctx, func(context.Context) error {

@@ -69,8 +69,8 @@ func (n *Namespace) RoutingChanges(deployment string) []string {
 	return routingChanges(n.Calls(), deployment)
 }
 
-// RoutingRepeats are the RoutingCalls of one deployment that set what was set already, although whoever asked for it before had been
-// told that it is.
+// RoutingRepeats are the RoutingCalls of one deployment that set what was set already, although the caller that had set
+// it before had been told so.
 func (n *Namespace) RoutingRepeats(deployment string) []string {
 	return routingRepeats(n.Calls(), deployment)
 }

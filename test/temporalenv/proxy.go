@@ -140,7 +140,7 @@ func namespaceOf(req any) string {
 	return ""
 }
 
-// cutListener keeps its port while it is cut, so that nobody else can take it.
+// cutListener keeps its port while it is cut, so that no other process can take it.
 type cutListener struct {
 	net.Listener
 

@@ -250,7 +250,7 @@ type Setting struct {
 }
 
 // Namespace creates a Temporal namespace with settings of its own, and returns once workers in it can register and its
-// routing can be set. Creating one that exists is no error.
+// routing can be set. Creating one that exists does not fail.
 func (s *Server) Namespace(ctx context.Context, name string, settings ...Setting) (*Namespace, error) {
 	n := &Namespace{server: s, name: name}
 	for _, o := range settings {

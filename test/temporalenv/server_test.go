@@ -124,7 +124,7 @@ func TestFaultsFailBeforeOrAfterTheServerHasDoneIt(t *testing.T) {
 	e.mustRamp("v2", 10)
 
 	e.ns.Inject(temporalenv.Fault{Point: temporalenv.BeforeForwarding, Code: codes.ResourceExhausted, Times: 1})
-	e.describe() // reads are none of its business
+	e.describe() // the fault does not concern reads
 	requireCode(t, codes.ResourceExhausted, e.manager(bot, bot))
 	require.NoError(t, e.manager(bot, bot))
 

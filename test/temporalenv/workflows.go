@@ -41,7 +41,7 @@ func DefaultImage(queues ...string) Image {
 	}}
 }
 
-// FailingImage is DefaultImage with a Checkout of which each execution fails: a bad build.
+// FailingImage is DefaultImage with a Checkout whose executions all fail: a bad build.
 func FailingImage(queues ...string) Image {
 	return Image{TaskQueues: queues, Register: func(w worker.Registry) {
 		register(w, Checkout, workflow.VersioningBehaviorPinned, checkoutFails)

@@ -261,7 +261,7 @@ func (a *assigner) text(n *node, s *shape, out reflect.Value) {
 			}
 		}
 		n.bad = true
-		a.report.suggest(n, closest(n.text, s.enum), "%s is none of %s", quote(n.text), strings.Join(s.enum, ", "))
+		a.report.suggest(n, closest(n.text, s.enum), "%s: want one of %s", quote(n.text), strings.Join(s.enum, ", "))
 		return
 	}
 	if out.IsValid() {

@@ -33,8 +33,8 @@ func isCanonical(data []byte) bool {
 	return utf8.Valid(data) && c.value(0) && c.at == len(data)
 }
 
-// canonicalReader goes through text of which it was said that it is UTF-8. Its methods go behind what they are named for, and say
-// whether it stood there in canonical form.
+// canonicalReader goes through text that is known to be UTF-8. Its methods go behind what they are named for, and
+// say whether it stood there in canonical form.
 type canonicalReader struct {
 	text []byte
 	at   int
@@ -173,7 +173,7 @@ func appendAny(b []byte, v any) ([]byte, error) {
 	}
 }
 
-// canonicalNumber rewrites a JSON number. False: it is no number, or no float64 holds it.
+// canonicalNumber rewrites a JSON number. False: the text is not a number, or no float64 holds it.
 func canonicalNumber(text string) (string, bool) {
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return strconv.FormatInt(i, 10), true
@@ -206,7 +206,7 @@ func formatFloat(f float64) string {
 	return string(b)
 }
 
-// appendString writes a JSON string: only what JSON demands is escaped. What is not UTF-8 becomes U+FFFD.
+// appendString writes a JSON string: it escapes only what JSON demands. A byte that is not UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ControllerJSON is the template as the in-cluster controller encodes it to tell templates apart: the JSON of Kubernetes' own type, with the defaults that
-// its custom resource definition fills in. The two hashes on pods, and its build IDs, are made from it. Nil: the template is no pod template.
+// ControllerJSON is the template as the in-cluster controller encodes it to tell templates apart. That is the JSON
+// of Kubernetes' own type, with the defaults that the controller's custom resource definition fills in. The two
+// hashes on pods, and the controller's build IDs, are made from it. Nil: the template is not a pod template.
 func (t PodTemplate) ControllerJSON() []byte {
 	var template corev1.PodTemplateSpec
 	if err := json.Unmarshal(t.Raw, &template); err != nil {

@@ -36,8 +36,8 @@ func (d *Document) Foreign() bool { return d.Object == nil && !HasErrors(d.Probl
 // MadeBy says that the document is in no file as it is, but made by one: it is on no line of it.
 func (d *Document) MadeBy(file string) { d.File, d.Line, d.data = file, 0, nil }
 
-// Position gives the line and the column of a field, by a path as Problem has it, and else those of the nearest one above
-// it. It parses the file again.
+// Position gives the line and the column of a field by its path, which is written as in Problem. If the field is
+// not there, it gives those of the nearest one above it. It parses the file again.
 func (d *Document) Position(path string) (line, column int) {
 	r := &report{file: d.File}
 	f := &file{report: r, budget: maxNodes * 20}
@@ -333,8 +333,8 @@ func status(of *assigner, s *shapeSet, n *node) *WorkerDeploymentStatus {
 	return out
 }
 
-// unknownKind reports a document of our API groups that is none of our kinds. Other projects have kinds in temporal.io
-// too, so what is neither near one of ours nor an early name of one is let be.
+// unknownKind reports a document of our API groups whose kind is not one of ours. Other projects have kinds in
+// temporal.io too, so it ignores a kind that is neither near one of ours nor an early name of one.
 func (f *file) unknownKind(h *header) {
 	if !h.ours() {
 		return

@@ -125,7 +125,7 @@ func roundTrip(t *testing.T, object any) {
 		second = new(v1alpha1.Simulation)
 	}
 	require.NoError(t, json.Unmarshal(encoded, second))
-	// Raw JSON that is no pod template is kept by encoding/json as it comes: escaped for HTML.
+	// encoding/json keeps raw JSON that is not a pod template as it comes: escaped for HTML.
 	canonical := cmp.Transformer("canonical", func(raw json.RawMessage) string {
 		if len(raw) == 0 {
 			return ""

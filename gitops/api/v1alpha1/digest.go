@@ -37,8 +37,9 @@ func (r *Routing) Seal() {
 	r.Metadata.Annotations = annotations
 }
 
-// Edited says whether the spec is another than the one that was sealed, or was never sealed. A person's change of a
-// comment, of formatting or of the metadata is no edit. The seal is no protection: who wants to can make one.
+// Edited says whether the spec differs from the one that was sealed, or was never sealed. A person's change of a
+// comment, of formatting or of the metadata does not count as an edit. The seal does not protect: anybody can make
+// one.
 func (r *Routing) Edited() bool {
 	return r.Metadata.Annotations[AnnotationRoutingDigest] != r.digest()
 }
@@ -297,7 +298,7 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	return appendRaw(b, data)
 }
 
-// appendRaw writes JSON in canonical form, and null for what is none.
+// appendRaw writes JSON in canonical form, and null for text that is not JSON.
 func appendRaw(b, raw []byte) []byte {
 	if isCanonical(raw) {
 		return append(b, raw...)

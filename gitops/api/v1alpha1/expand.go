@@ -269,7 +269,7 @@ func (e *expander) scalar(n *node, y *yaml.Node) {
 		e.badTag(n, y)
 	}
 	if !ok {
-		e.report.errorf(n, "%s is no JSON value", quote(y.Value))
+		e.report.errorf(n, "%s is not a JSON value", quote(y.Value))
 		n.kind, n.text, n.bad = nullNode, "", true
 	}
 }

@@ -33,14 +33,14 @@ func DecodeJSON(raw []byte) (any, error) {
 // maxJSONDepth is how deep values are nested that jsonReader reads.
 const maxJSONDepth = 500
 
-// jsonReader reads JSON as the library does. Of what is none, or nested deeper than any object, it only says that it does not read it.
-// Strings are parts of the text.
+// jsonReader reads JSON as the library does. Of text that is not JSON, or is nested deeper than any object, it only
+// says that it does not read it. Strings are parts of the text.
 type jsonReader struct {
 	text string
 	at   int
 }
 
-// next goes to the next byte that is no space; 0 at the end.
+// next goes to the next byte that is not a space, and returns it; 0 at the end.
 func (r *jsonReader) next() byte {
 	for ; r.at < len(r.text); r.at++ {
 		switch c := r.text[r.at]; c {

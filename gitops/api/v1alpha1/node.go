@@ -74,7 +74,7 @@ func (n *node) item(i int) *node {
 	return n.kids[i]
 }
 
-// items of a list, nil if n is none.
+// items returns the items of a list, nil if n is not a list.
 func (n *node) items() []*node {
 	if n == nil || n.kind != listNode {
 		return nil
@@ -82,7 +82,7 @@ func (n *node) items() []*node {
 	return n.kids
 }
 
-// fields of an object, nil if n is none.
+// fields returns the fields of an object, nil if n is not an object.
 func (n *node) fields() []*node {
 	if n == nil || n.kind != objectNode {
 		return nil
@@ -93,7 +93,7 @@ func (n *node) fields() []*node {
 // present says whether there is a value that rules can look at: not missing, not null, of the right type.
 func (n *node) present() bool { return n != nil && n.kind != nullNode && !n.bad }
 
-// str is a string's text, "" if n is none.
+// str returns the text of a string, "" if n is not a string.
 func (n *node) str() string {
 	if n == nil || n.kind != stringNode {
 		return ""

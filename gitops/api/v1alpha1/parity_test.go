@@ -102,7 +102,7 @@ func validationParity() []parity.Case {
 			Why: "a repository holds other objects too, and which they are is not ours to say"},
 		{Scenario: "ramps that do not increase", Controller: refused, Got: decodes(deployment("rampPercentage: 50", "rampPercentage: 10")), Want: "spec.rollout.steps[1].rampPercentage: 10 is not above the step before (10)"},
 		{Scenario: "ramp of 0", Controller: refused, Got: decodes(deployment("rampPercentage: 10", "rampPercentage: 0")), Want: "spec.rollout.steps[0].rampPercentage: 0 is not above 0 and below 100"},
-		{Scenario: "ramp of 100", Controller: "refused, though its documentation shows one", Got: decodes(deployment("rampPercentage: 50", "rampPercentage: 100")), Want: "spec.rollout.steps[1].rampPercentage: 100 is no step: the promotion follows the last step by itself; remove this one"},
+		{Scenario: "ramp of 100", Controller: "refused, though its documentation shows one", Got: decodes(deployment("rampPercentage: 50", "rampPercentage: 100")), Want: "spec.rollout.steps[1].rampPercentage: 100: the promotion follows the last step by itself; remove this step"},
 		{Scenario: "ramp with a fraction", Controller: refused, Got: decodes(deployment("rampPercentage: 10", "rampPercentage: 0.5")), Want: "valid", Why: "Temporal can do it"},
 		{Scenario: "sunset left out", Controller: "refused: the object has to be there", Got: decodes(deployment()), Want: "valid", Why: "it is the defaults, 1h and 24h, as if it were empty"},
 		{Scenario: "defaults", Controller: "scaledownDelay 1h, deleteDelay 24h", Want: "scaledownDelay 1h, deleteDelay 24h", Got: func(t *testing.T) string {

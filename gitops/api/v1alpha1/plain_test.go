@@ -92,7 +92,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// withoutComments drops what nobody looks at.
+// withoutComments drops the comments of a node and of those below it, which plain does not read.
 func withoutComments(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	for _, c := range n.Content {

@@ -59,7 +59,7 @@ func HasErrors(problems []Problem) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == Error })
 }
 
-// maxProblems of one file are reported. More help nobody, and a hostile file could ask for a million.
+// maxProblems of one file are reported. More do not help, and a hostile file could ask for a million.
 const maxProblems = 100
 
 // report collects the problems of a file.

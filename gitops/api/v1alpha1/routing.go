@@ -19,8 +19,8 @@ const AnnotationRoutingDigest = "rampart.dev/routing-digest"
 
 // RoutingSpec is the record of a worker deployment.
 type RoutingSpec struct {
-	// MinReader is the least RecordFormat of a release that may raise traffic by this record: one below it neglects a field in use, without
-	// which it could raise what is not to be raised. 0: every release.
+	// MinReader is the least RecordFormat of a release that may raise traffic by this record. A release below it
+	// neglects a field in use, and could raise traffic that must not be raised. 0: every release.
 	MinReader int `json:"minReader,omitempty"`
 	// WorkerDeployment is the name in Temporal, <namespace>/<name>.
 	WorkerDeployment string `json:"workerDeployment"`
@@ -61,7 +61,7 @@ type RoutingSpec struct {
 	// Removed are versions whose files were removed, the newest last: one that polls again was left behind by what
 	// applies Git.
 	Removed []RemovedVersion `json:"removed,omitempty"`
-	// Retire asks for the end of the worker deployment; left out: nobody does.
+	// Retire asks for the end of the worker deployment; left out: it is not asked for.
 	Retire *Retire `json:"retire,omitempty"`
 }
 
@@ -87,8 +87,9 @@ type DesiredRouting struct {
 	Current string `json:"current"`
 	// Ramping build; left out: no ramp.
 	Ramping *DesiredRamp `json:"ramping,omitempty"`
-	// TemplateHash of the version that a proposal asks for, so that what is merged late is not taken for the same step of another template
-	// under the same build ID. Only a proposal has it: what the bot decides and what a person writes have none.
+	// TemplateHash is that of the version that a proposal asks for. It keeps a late merge from being taken for the
+	// same step of another template under the same build ID. Only a proposal has it: what the bot decides and what
+	// a person writes do not have it.
 	TemplateHash string `json:"templateHash,omitempty"`
 }
 
@@ -130,14 +131,15 @@ type RoutingTarget struct {
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
 	// Gates are the outcomes of this attempt's test workflows, in the order in which they were seen: none runs again because its run is gone.
 	Gates []RecordedGate `json:"gates,omitempty"`
-	// LeavesBehind are task queues of the version before that may be in use, and that raises of this attempt leave behind since a person approved it.
+	// LeavesBehind are task queues of the version before that may be in use. Raises of this attempt leave them
+	// behind, since a person approved that.
 	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
 	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; left out: there is none.
 	Approved *Asked `json:"approved,omitempty"`
 	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.
 	ApprovedSteps string `json:"approvedSteps,omitempty"`
-	// AskedIn are the commits that gave the spec what it has since it asks for this version, the oldest first, where somebody other than
-	// their authors has to approve.
+	// AskedIn are the commits that gave the spec what it has since it asks for this version, the oldest first. They
+	// are recorded where somebody other than their authors has to approve.
 	AskedIn []AskingCommit `json:"askedIn,omitempty"`
 }
 
@@ -216,7 +218,7 @@ type RecordedVersion struct {
 	RetiredAt Time `json:"retiredAt,omitzero"`
 	// Resources are its objects made from WorkerResourceTemplates, sorted by template. Their files are among Files.
 	Resources []RecordedResource `json:"resources,omitempty"`
-	// Retire asks for the end of this version, without the delays of its sunset; left out: nobody does.
+	// Retire asks for the end of this version, without the delays of its sunset; left out: it is not asked for.
 	Retire *Asked `json:"retire,omitempty"`
 	// Evacuations are the stages of freeing it of the workflows that stay on it, in the order of their beginning.
 	Evacuations []RecordedEvacuation `json:"evacuations,omitempty"`
@@ -355,8 +357,8 @@ type Asked struct {
 // +kubebuilder:validation:Enum=Keep;Unroute;UnrouteAnyway
 type RetireCurrent string
 
-// What becomes of the current version: it keeps its traffic until a person sees to that; it loses it once it is proven that
-// nobody needs it; it loses it without that proof.
+// What becomes of the current version: it keeps its traffic until a person sees to that; it loses it once it is
+// proven that the version is not needed; it loses it without that proof.
 const (
 	KeepCurrent   RetireCurrent = "Keep"
 	UnrouteProven RetireCurrent = "Unroute"

@@ -212,7 +212,7 @@ func presetSimulatedGate(g *SimulatedGate) {
 	g.Takes, g.Outcome = Duration{DefaultGateTakes}, GateCompletes
 }
 
-// DefaultSimulatedEvacuation is what becomes of a batch job of which a script says nothing.
+// DefaultSimulatedEvacuation is what becomes of a batch job if a script says nothing about it.
 func DefaultSimulatedEvacuation() SimulatedEvacuation {
 	return SimulatedEvacuation{Takes: Duration{DefaultEvacuationTakes}, Frees: DefaultEvacuationFrees, Outcome: BatchCompletes}
 }

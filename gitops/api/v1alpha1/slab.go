@@ -14,7 +14,7 @@ type slab[T any] struct {
 
 const slabChunk = 64
 
-// next gives a value that nobody uses; it is zero.
+// next gives a zero value that is not in use.
 func (s *slab[T]) next() *T {
 	chunk := s.used / slabChunk
 	if chunk == len(s.chunks) {

@@ -14,8 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MayHoldObjects says whether a file can hold an object of this package's kinds, by whether one of their API groups is
-// spelled anywhere in it, or what it holds is elsewhere. It costs a fraction of Decode: what it turns down needs no decoding.
+// MayHoldObjects says whether a file can hold an object of this package's kinds. It can if one of their API groups
+// is spelled anywhere in it, or if what it holds is elsewhere. It costs a fraction of Decode: what it turns down
+// needs no decoding.
 func MayHoldObjects(data []byte) bool {
 	return bytes.Contains(data, []byte("temporal.io")) || bytes.Contains(data, []byte("rampart.dev")) || IsPointer(data) || isUTF16(data)
 }

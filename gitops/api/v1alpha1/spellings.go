@@ -91,8 +91,9 @@ func (s speller) remove(parent *node, key, why string) {
 	}
 }
 
-// deploymentName takes out a worker deployment's name in Temporal. It is no choice any more; a spec that asks for another
-// name would get a new worker deployment beside the one its workflows are in, so that has to be decided by a person.
+// deploymentName takes out a worker deployment's name in Temporal. The name cannot be chosen any more. A spec that
+// asks for another name would get a new worker deployment beside the one that its workflows are in, so a person has
+// to decide that.
 func (s speller) deploymentName(n, options *node, key string) {
 	field := options.get(key)
 	if field == nil {

@@ -9,7 +9,8 @@ type WorkerDeploymentStatus struct {
 	CurrentVersion *VersionStatus `json:"currentVersion,omitempty"`
 	// DeprecatedVersions are those beside them that still have files.
 	DeprecatedVersions []VersionStatus `json:"deprecatedVersions,omitempty"`
-	// UnrecordedVersions are build IDs that Temporal knows and Git has no files of, sorted: nobody here looks after them.
+	// UnrecordedVersions are build IDs that Temporal knows and Git has no files of, sorted. The bot does not look
+	// after them.
 	UnrecordedVersions []string `json:"unrecordedVersions,omitempty"`
 	// LeftBehind are versions whose workers poll though Git has scaled them down, or removed them: what applies Git did
 	// not.

@@ -191,7 +191,7 @@ type Analysis struct {
 	// Window is how long a step is looked at, at least, counted from the last ramp change. Default 10m.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="is not above 0"
 	Window Duration `json:"window,omitempty"`
-	// MinSamples of closed workflows of the candidate, fewer of which say nothing. Default 50.
+	// MinSamples is how many closed workflows of the candidate are needed: fewer say nothing. Default 50.
 	// +kubebuilder:validation:Minimum=1
 	MinSamples int `json:"minSamples,omitempty"`
 	// MaxWait for MinSamples, counted from the last ramp change. Default 2h.

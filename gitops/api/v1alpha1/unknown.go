@@ -77,11 +77,11 @@ func (r *Routing) UnmarshalJSON(data []byte) error {
 func withUnknown(s *shape, now, was []byte) ([]byte, error) {
 	a, err := DecodeJSON(now)
 	if err != nil {
-		return nil, fmt.Errorf("keep what is not known: %w", err)
+		return nil, fmt.Errorf("keep unknown fields: %w", err)
 	}
 	b, err := DecodeJSON(was)
 	if err != nil {
-		return nil, fmt.Errorf("keep what is not known: %w", err)
+		return nil, fmt.Errorf("keep unknown fields: %w", err)
 	}
 	keepUnknown(s, a, b)
 	return appendAny(make([]byte, 0, len(now)+len(was)), a)
@@ -130,7 +130,7 @@ func objects(a, b any) (x, y map[string]any, ok bool) {
 	return x, y, okX && okY
 }
 
-// object is the shape of the object that a value is, or points to; nil: it is none.
+// object is the shape of the object that a value is, or points to; nil: the value is not an object.
 func (s *shape) object() *shape {
 	switch s.form {
 	case formPointer:

@@ -43,7 +43,7 @@ func (v *validator) workerDeployment(n *node, w *WorkerDeployment) {
 	v.podTemplate(v.require(spec, "template"))
 	v.deadlines(spec, &w.Spec)
 	if kind := spec.at("strategy", "type"); kind.present() && kind.str() != "Recreate" && kind.str() != "RollingUpdate" {
-		v.errorf(kind, "%s is none of Recreate, RollingUpdate (how new versions get traffic is spec.rollout.strategy)", quote(kind.str()))
+		v.errorf(kind, "%s: want one of Recreate, RollingUpdate (how new versions get traffic is spec.rollout.strategy)", quote(kind.str()))
 	}
 	v.rollout(v.require(spec, "rollout"), &w.Spec.Rollout)
 	v.sunset(spec.get("sunset"), &w.Spec.Sunset)
@@ -116,7 +116,7 @@ func (v *validator) rollout(n *node, r *RolloutStrategy) {
 	v.analysis(n.get("analysis"), r.Analysis)
 }
 
-// step checks one step and gives its percentage, or last if that is no good.
+// step checks one step and gives its percentage, or last if that percentage cannot be used.
 func (v *validator) step(n *node, s *RolloutStep, last float64) float64 {
 	if pause := v.require(n, "pauseDuration"); pause != nil && s.PauseDuration.Duration < MinPause {
 		v.errorf(pause, "%s is shorter than %s", quote(pause.str()), Duration{MinPause})
@@ -127,7 +127,7 @@ func (v *validator) step(n *node, s *RolloutStep, last float64) float64 {
 	case field == nil:
 		return last
 	case p == 100:
-		v.errorf(field, "100 is no step: the promotion follows the last step by itself; remove this one")
+		v.errorf(field, "100: the promotion follows the last step by itself; remove this step")
 	case p <= 0 || p > 100:
 		v.errorf(field, "%s is not above 0 and below 100", field.text)
 	case math.Round(p*100)/100 != p:

@@ -41,7 +41,7 @@ type Forge struct {
 
 var _ forge.Forge = (*Forge)(nil)
 
-// New gives the forge of a repository. It asks nobody. Errors: those of forge.NewClient.
+// New gives the forge of a repository. It sends no request. Errors: those of forge.NewClient.
 func New(config forge.Config) (*Forge, error) {
 	client, err := forge.NewClient(config, func(token string) (string, string) { return "Authorization", "token " + token })
 	if err != nil {
@@ -122,7 +122,8 @@ func (f *Forge) SetStatus(ctx context.Context, commit string, s forge.Status) er
 	return f.fail(call{fmt.Sprintf("set the status %s of commit %s", s.Context, commit), needWrite}, resp, err)
 }
 
-// states are those of Gitea's statuses. A warning is none of a forge.Status: it is nothing that anybody waits for.
+// states are those of Gitea's statuses. A forge.Status has no state for a warning. A warning counts as a failure,
+// not as pending: nothing waits for it.
 var states = map[sdk.StatusState]forge.StatusState{
 	sdk.StatusPending: forge.StatusPending, sdk.StatusSuccess: forge.StatusSuccess, sdk.StatusFailure: forge.StatusFailure,
 	sdk.StatusError: forge.StatusError, sdk.StatusWarning: forge.StatusFailure,

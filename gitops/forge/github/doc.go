@@ -2,7 +2,7 @@
 //
 // What GitHub does otherwise than the others, and what is made of it here:
 //
-//   - An installation of an App is no user, and may not ask who it is. GraphQL tells it, for every kind of token.
+//   - An installation of an App is not a user, and may not ask who it is. GraphQL tells it, for every kind of token.
 //   - Automatic merge is only in GraphQL, which is asked by the same client. It is refused where nothing is left to wait for:
 //     such a pull request is merged at once.
 //   - Anybody who can read a repository can approve a pull request. Only approvals of those who may write are given; those of an

@@ -44,7 +44,7 @@ type Forge struct {
 
 var _ forge.Forge = (*Forge)(nil)
 
-// New gives the forge of a repository. It asks nobody. Errors: those of forge.NewClient.
+// New gives the forge of a repository. It sends no request. Errors: those of forge.NewClient.
 func New(config forge.Config) (*Forge, error) {
 	client, err := forge.NewClient(config, func(token string) (string, string) { return "Authorization", "Bearer " + token })
 	if err != nil {

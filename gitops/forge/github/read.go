@@ -54,7 +54,8 @@ func (f *Forge) List(ctx context.Context, filter forge.Filter) ([]forge.PullRequ
 	return nil, &forge.TooManyError{Where: f.repo.URL(), Most: maxPages * pageSize}
 }
 
-// moved looks whether the list came from a repository that has another owner by now, of which the head has to be asked for.
+// moved says whether the list came from a repository that has another owner by now. Then it changes the head in the
+// options to one of that owner, for which the caller asks again.
 func (f *Forge) moved(ctx context.Context, resp *gh.Response, options *gh.PullRequestListOptions) (bool, error) {
 	_, branch, byHead := strings.Cut(options.Head, ":")
 	if !byHead || strings.HasSuffix(resp.Request.URL.Path, "/"+f.repo.Owner+"/"+f.repo.Name+"/pulls") {

@@ -11,7 +11,7 @@
 //   - Merging by a merge commit or by rebase is what the project does, not what is asked for: its "merge method" has to be that one.
 //     A fast-forward that needs a rebase first is not ready: GitLab would make other commits of those that were looked at.
 //   - A status that is set again as it is, is refused: it is looked whether it is so.
-//   - An approval does not tell of which commit it is.
+//   - An approval does not tell which commit it is for.
 //   - The project is asked for by its number, which stays when it is renamed.
 //
 // A Forge may be used by several goroutines. It remembers only which account and which project it is.

@@ -186,7 +186,7 @@ func TestMergeRefused(t *testing.T) {
 	require.Nil(t, s.Look(pr.Number).Auto)
 }
 
-// GraphQL has its own words for who may not, and for what is not there.
+// TestGraphQLRefused checks GraphQL's own words for a missing permission and for a missing object.
 func TestGraphQLRefused(t *testing.T) {
 	s, f, pr := open(t)
 	s.SetRules(func(r *forgetest.Rules) { r.Checks = []string{"ci"} })

@@ -57,8 +57,9 @@ func by(text string) report.ProposalReport {
 	}
 }
 
-// TestGiteaShowsPullRequests: on a real Gitea, nobody is told and nothing is linked because of what others wrote, tables and folds
-// are what they are meant to be, and diagrams are left to the browser. The same text by itself would have done all of that.
+// TestGiteaShowsPullRequests: on a real Gitea, what others wrote notifies no user and links nothing, tables and folds
+// are what they are meant to be, and diagrams are left to the browser. The same text by itself would have done all of
+// that.
 func TestGiteaShowsPullRequests(t *testing.T) {
 	server := giteatest.Start(t)
 	bot, team := server.User(t, "bot"), server.User(t, "team")

@@ -1,0 +1,144 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxFirst is how many words the first sentence of a doc comment may have.
+const maxFirst = 25
+
+var (
+	// riddles are phrases that leave open who does what. "There is no record" and "is no longer" say it.
+	riddles   = regexp.MustCompile(`(?i)\b(whoever|nobody|of which|what is not|by and by)\b|(\w+ )?\b(is no|is none|are none)\b( \w+)?`)
+	plainNone = regexp.MustCompile(`(?i)^there (is|are) |^(\w+ )?is no (longer|more)$`)
+	ending    = regexp.MustCompile(`[.:;!?]\s`)
+	inline    = regexp.MustCompile("`[^`]*`")
+)
+
+// findRiddles gives the phrases in a text that are to be said otherwise.
+func findRiddles(text string) (found []string) {
+	for _, r := range riddles.FindAllString(text, -1) {
+		if !plainNone.MatchString(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// longFirst is the first sentence of a doc comment if it is too long, else "".
+func longFirst(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if at := ending.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	if len(strings.Fields(text)) <= maxFirst {
+		return ""
+	}
+	return text
+}
+
+// generated are pages that are made of help texts, Go types, policies and test cases.
+var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
+
+// Comments and documents say who does what, and a doc comment begins with a short sentence. Decisions are as they were written.
+func TestWords(t *testing.T) {
+	const root = "../.."
+	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.go", "*.md").Output()
+	require.NoError(t, err)
+	var found []string
+	say := func(file string, line int, format string, args ...any) {
+		found = append(found, fmt.Sprintf("%s:%d: ", file, line)+fmt.Sprintf(format, args...))
+	}
+	for file := range strings.Lines(string(list)) {
+		file = strings.TrimSpace(file)
+		switch {
+		case strings.HasPrefix(file, "docs/decisions/"), strings.Contains(file, "testdata/"), generated.MatchString(file):
+		case strings.HasSuffix(file, ".md"):
+			wordsOfDocument(t, root, file, say)
+		default:
+			wordsOfComments(t, root, file, say)
+		}
+	}
+	require.Empty(t, found, "write who does what, see CONTRIBUTING.md:\n%s", strings.Join(found, "\n"))
+}
+
+func wordsOfDocument(t *testing.T, root, file string, say func(string, int, string, ...any)) {
+	text, err := os.ReadFile(filepath.Join(root, file))
+	require.NoError(t, err)
+	code, n := false, 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if code {
+			continue
+		}
+		for _, r := range findRiddles(inline.ReplaceAllString(line, "``")) {
+			say(file, n, "%q", r)
+		}
+	}
+}
+
+func wordsOfComments(t *testing.T, root, file string, say func(string, int, string, ...any)) {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, filepath.Join(root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
+	require.NoError(t, err)
+	for _, c := range f.Comments {
+		for _, r := range findRiddles(strings.Join(strings.Fields(c.Text()), " ")) {
+			say(file, files.Position(c.Pos()).Line, "%q", r)
+		}
+	}
+	first := func(doc *ast.CommentGroup) {
+		if long := longFirst(doc.Text()); long != "" {
+			say(file, files.Position(doc.Pos()).Line, "a first sentence of %d words, want at most %d: %s", len(strings.Fields(long)), maxFirst, long)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.File:
+			first(n.Doc)
+		case *ast.FuncDecl:
+			first(n.Doc)
+			return false
+		case *ast.GenDecl:
+			first(n.Doc)
+		case *ast.TypeSpec:
+			first(n.Doc)
+		case *ast.ValueSpec:
+			first(n.Doc)
+		case *ast.Field:
+			first(n.Doc)
+		}
+		return true
+	})
+}
+
+// The check finds what it is there for.
+func TestWordsAreFound(t *testing.T) {
+	for text, want := range map[string]int{
+		"nobody reads it":                           1,
+		"a call of which Whoever asks knows":        2,
+		"it is none, and that is no failure":        2,
+		"there is no record, and there are none":    0,
+		"it is no longer read":                      0,
+		"what is not known stays":                   1,
+		"nothing reads it, and it says who does so": 0,
+	} {
+		require.Len(t, findRiddles(text), want, text)
+	}
+	words := strings.Repeat("word ", maxFirst)
+	require.Empty(t, longFirst(words+". "+words+words))
+	require.NotEmpty(t, longFirst(words+"more. word"))
+}
