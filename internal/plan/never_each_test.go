@@ -132,6 +132,8 @@ func callCases() []spoilt {
 		})
 	}
 	receives := backlog(rollout.Backlog{})
+	idleWorkflows := lists("v1", func(v *rollout.VersionObservation) { v.Queues[0].Backlog = idleQueue })
+	activitiesOnly := lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Type = rollout.QueueActivity })
 	callNames := planned(func(p *rollout.Plan) { p.Raise.LeavesBehind = []v1alpha1.RecordedQueue{receipts} })
 	proposalNames := func(tag string) func(*rollout.Snapshot, *rollout.Plan) {
 		return records(func(r *v1alpha1.RoutingSpec) {
@@ -199,6 +201,10 @@ func callCases() []spoilt {
 		{"raise: leaves a queue behind where tasks come", raise, backlog(rollout.Backlog{Known: true, AddRate: 0.1}), behind},
 		{"raise: leaves an idle queue behind", raise, backlog(rollout.Backlog{Known: true}), ""},
 		{"raise: serves the name with another type", raise, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Type = rollout.QueueNexus }), behind},
+		{"raise: serves no workflows, though they are idle", raise, both(idleWorkflows, activitiesOnly), behind},
+		{"raise: serves other workflows than idle ones", raise, both(idleWorkflows, lists("v2", func(v *rollout.VersionObservation) {
+			v.Queues[0].Name = "refunds"
+		})), ""},
 		{"raise: serves another name", raise, lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Name = "refunds" }), behind},
 		{"lower: no ramp", lower, ramps(false, "v2", 30), "would raise traffic to"},
 		{"lower: current stays", back, to(rollout.SetCurrent, id("v2"), 0), "which it was not before"},

@@ -178,6 +178,8 @@ func raisesSpoilt() []spoilt {
 	receives := lists("v1", func(v *rollout.VersionObservation) {
 		v.Queues = append(v.Queues, rollout.TaskQueue{Name: receipts.Name, Type: rollout.QueueActivity})
 	})
+	idleWorkflows := lists("v1", func(v *rollout.VersionObservation) { v.Queues[0].Backlog = idleQueue })
+	activitiesOnly := lists("v2", func(v *rollout.VersionObservation) { v.Queues[0].Type = rollout.QueueActivity })
 	namedIn := func(approved *v1alpha1.Asked) func(*rollout.Snapshot, *rollout.Plan) {
 		return records(func(r *v1alpha1.RoutingSpec) {
 			r.Proposal = &v1alpha1.RecordedProposal{BuildID: id("v2"), LeavesBehind: []v1alpha1.RecordedQueue{receipts}, Approved: approved}
@@ -229,6 +231,7 @@ func raisesSpoilt() []spoilt {
 			v.Queues[0].Unversioned = rollout.Yes
 		})), "without a count of what is stuck"},
 		{"raise: leaves a queue behind", raise, receives, "leaves receipts of"},
+		{"raise: serves no workflows, though they are idle", raise, also(idleWorkflows, activitiesOnly), "leaves orders of"},
 		{"raise: leaves a queue behind as proposed", raise, also(receives, namedIn(nil)), "leaves receipts of"},
 		{"raise: leaves a queue behind as approved", raise, also(receives, namedIn(&v1alpha1.Asked{})), ""},
 		{"raise: Manual", raise, manually, "raises though the strategy is Manual"},
