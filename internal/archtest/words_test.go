@@ -23,7 +23,6 @@ var (
 	riddles   = regexp.MustCompile(`(?i)\b(whoever|nobody|of which|what is not|by and by)\b|(\w+ )?\b(is no|is none|are none)\b( \w+)?`)
 	plainNone = regexp.MustCompile(`(?i)^there (is|are) |^(\w+ )?is no (longer|more)$`)
 	ending    = regexp.MustCompile(`[.:;!?]\s`)
-	inline    = regexp.MustCompile("`[^`]*`")
 )
 
 // findRiddles gives the phrases in a text that are to be said otherwise.
@@ -85,7 +84,7 @@ func wordsOfDocument(t *testing.T, root, file string, say func(string, int, stri
 		if code {
 			continue
 		}
-		for _, r := range findRiddles(inline.ReplaceAllString(line, "``")) {
+		for _, r := range findRiddles(quoted.ReplaceAllString(line, "``")) {
 			say(file, n, "%q", r)
 		}
 	}

@@ -106,6 +106,11 @@ type file struct {
 	data      []byte
 }
 
+// foreign says that a segment cannot be read.
+func (f file) foreign(err error) error {
+	return foreign(f.ref, fmt.Errorf("read segment %s: %w", f.name, err))
+}
+
 // part is some of a segment's decisions, and what each is about.
 type part struct {
 	about     []string
@@ -129,7 +134,7 @@ func (f file) parts(q Query, give func(part) bool) {
 	}
 	var next part
 	var restored restorer
-	seen := map[string]bool{}
+	seen := map[string]bool{} // in this segment: Read looks across segments
 	for _, r := range records {
 		if !q.Wants(r.at) || q.LatestOnly && seen[r.about] {
 			continue
@@ -137,7 +142,7 @@ func (f file) parts(q Query, give func(part) bool) {
 		seen[r.about] = q.LatestOnly
 		d, err := restored.decision(r)
 		if err != nil {
-			next.err = foreign(f.ref, fmt.Errorf("read segment %s: %w", f.name, err))
+			next.err = f.foreign(err)
 			break
 		}
 		next.about, next.decisions = append(next.about, r.about), append(next.decisions, d)
@@ -155,7 +160,7 @@ func (f file) parts(q Query, give func(part) bool) {
 func (f file) unpack(deployment string) ([]record, error) {
 	records, err := unpack(f.data, deployment)
 	if err != nil {
-		return nil, foreign(f.ref, fmt.Errorf("read segment %s: %w", f.name, err))
+		return nil, f.foreign(err)
 	}
 	return records, nil
 }

@@ -214,7 +214,7 @@ func (m month) missing(ctx context.Context, records []record) ([]record, error) 
 		for _, r := range got {
 			d, err := restored.decision(r)
 			if err != nil {
-				return nil, foreign(m.name(), fmt.Errorf("read segment %s: %w", m.folder.Files[i].Name, err))
+				return nil, file{ref: m.name(), name: m.folder.Files[i].Name}.foreign(err)
 			}
 			there[d.ID] = true
 		}
