@@ -18,8 +18,8 @@ func TestParseFault(t *testing.T) {
 		"push:before:1:2":    `is not site:moment[:n]`,
 		"nowhere:before":     `there is no site "nowhere"`,
 		"push:during":        "the moment is before or after",
-		"push:before:0":      "no number from 1",
-		"push:before:x":      "no number from 1",
+		"push:before:0":      "want a number from 1",
+		"push:before:x":      "want a number from 1",
 	} {
 		_, err := parseFault(text)
 		if want == "" {
