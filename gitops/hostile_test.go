@@ -12,6 +12,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 const twoApart = `apiVersion: rampart.dev/v1alpha1
@@ -124,6 +125,7 @@ func numbered(n int) []string {
 // What somebody who may push to one environment's folders tries with the shape of what is pushed. It is said what is wrong with it, nothing
 // of it is decided where that is not known, and the other environment goes on.
 func TestHostileTrees(t *testing.T) {
+	testneed.Plain(t)
 	large := func(r *gittest.Repo) string {
 		return r.GitInput([]byte(strings.Repeat("x: y\n", MaxFileSize/5+1)), "hash-object", "-w", "--stdin")
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/internal/gittest"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // The common ancestor is one that git merge-base finds, whatever the history and its clocks.
@@ -141,6 +142,7 @@ func readMerge(t *testing.T, repo *gittest.Repo, head string) *Merge {
 // What a change brings is bounded like everything that is read: a file, a tree of too many files, a folder that is too large, names that lead
 // elsewhere, links. What else it changes is read.
 func TestReadMergeOfAHostileChange(t *testing.T) {
+	testneed.Plain(t)
 	repo := mergeRepo(t)
 	repo.Git("update-ref", "refs/heads/attack", repo.Tip("main"))
 	repo.Commit(gittest.Commit{Branch: "attack", Write: map[string]string{"specs/large.yaml": strings.Repeat("# x\n", MaxFileSize/4+1),

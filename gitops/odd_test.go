@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/git"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 // openFilled opens a repository whose mirror has all objects already: git gives no pack of some that contradict each other, other servers do.
@@ -37,6 +38,7 @@ func openFilled(t *testing.T, r *gittest.Repo) *Repository {
 // Objects that are not what the entries that name them say. Each is the repository's own fault: it stops what it is
 // in, and does not make the bot fetch everything anew.
 func TestOddObjects(t *testing.T) {
+	testneed.Plain(t)
 	tree := func(r *gittest.Repo) string { return r.Git("rev-parse", "main:deploy") }
 	commit := func(r *gittest.Repo) string { return r.Tip("main") }
 	blob := func(r *gittest.Repo) string { return blobOf(r, "kind: Nothing\n") }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
 func compressed(t testing.TB, lines string) []byte {
@@ -19,6 +21,7 @@ func compressed(t testing.TB, lines string) []byte {
 
 // A person who pushes a segment cannot fill the memory of the process that reads it.
 func TestMuchThatSaysLittle(t *testing.T) {
+	testneed.Plain(t)
 	var b bytes.Buffer
 	enc, err := zstd.NewWriter(&b)
 	require.NoError(t, err)
