@@ -10,6 +10,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // maxAnswers bounds the answers to one expression.
@@ -23,7 +25,7 @@ const askedValue = "result"
 // as "result". No answers: it is undefined. Errors: an action that the document does not have, an expression that does not
 // compile, an error of a builtin, and bounds as for policies.
 func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression string) (answers []map[string]json.RawMessage, err error) {
-	defer recovered(&err)
+	defer sandbox.Recovered(&err)
 	input := d.SpecInput()
 	if actionID != "" {
 		var ok bool
@@ -40,7 +42,7 @@ func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression stri
 		return nil, fmt.Errorf("compile expression: %w", err)
 	}
 	var got []map[string]json.RawMessage
-	asking := asking{compiler, body, question{input: input, now: d.now, budget: newBudget(ctx, e.bounds)}}
+	asking := asking{compiler, body, question{input: input, now: d.now, budget: sandbox.NewBudget(ctx, e.bounds)}}
 	err = e.guarded(guard{e.books[0], "", d.environment, e.bounds.Timeout}, func() (err error) {
 		got, err = p.answers(asking)
 		return err
@@ -68,7 +70,7 @@ func (p *policies) answers(q asking) (answers []map[string]json.RawMessage, err 
 	err = topdown.NewQuery(q.body).WithQueryCompiler(q.compiler).WithCompiler(p.compiler).WithStore(p.data.store).WithTransaction(p.data.txn).
 		WithBaseCache(p.data).WithBuiltins(p.builtins).WithInput(ast.NewTerm(q.input)).WithTime(q.now).WithCancel(q.budget).
 		WithStrictBuiltinErrors(true).WithMetrics(metrics.NoOp()).
-		Iter(q.budget.ctx, func(r topdown.QueryResult) error {
+		Iter(q.budget.Context(), func(r topdown.QueryResult) error {
 			if len(answers) == maxAnswers {
 				return fmt.Errorf("more than %d answers", maxAnswers)
 			}
@@ -76,15 +78,15 @@ func (p *policies) answers(q asking) (answers []map[string]json.RawMessage, err 
 			answers = append(answers, one)
 			return err
 		})
-	if q.budget.spent != "" {
-		return nil, exhausted(q.budget.spent)
+	if q.budget.Spent() != "" {
+		return nil, exhausted(q.budget.Spent())
 	}
 	return answers, err
 }
 
 // compileExpression compiles an expression: one that is a value is bound to a variable.
 func (p *policies) compileExpression(expression string, input ast.Value) (ast.QueryCompiler, ast.Body, error) {
-	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: capabilities()}
+	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: sandbox.Capabilities()}
 	body, err := ast.ParseBodyWithOpts(expression, options)
 	if err != nil {
 		return nil, nil, err

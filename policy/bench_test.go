@@ -14,6 +14,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -116,10 +118,10 @@ func plainAsks(b *testing.B, cfg Config, p rollout.Proposal) []plainAsk {
 	if err != nil {
 		b.Fatal(err)
 	}
-	loaded, _ := loadData(nil)
+	loaded, _ := parse.LoadData(nil)
 	var parsed []*ast.Module
 	for _, m := range append(library.Modules(), cfg.Modules...) {
-		p, err := parseModule(m)
+		p, err := parse.Rego(m)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -138,9 +140,9 @@ func plainAsks(b *testing.B, cfg Config, p rollout.Proposal) []plainAsk {
 		}
 		return plainAsk{q, input}
 	}
-	out := []plainAsk{ask(packageSpec, d.SpecInput())}
+	out := []plainAsk{ask(parse.PackageSpec, d.SpecInput())}
 	for i := range d.actions {
-		out = append(out, ask(asked(d.actions[i].kind), d.about(&d.actions[i])))
+		out = append(out, ask(parse.Asked(d.actions[i].kind), d.about(&d.actions[i])))
 	}
 	return out
 }
@@ -180,7 +182,7 @@ func used(b *testing.B) int64 {
 }
 
 // tenRules is a repository with ten rules that look and do not fire.
-func tenRules() []Module {
+func tenRules() []parse.Module {
 	var sources []string
 	for i := range 10 {
 		sources = append(sources, fmt.Sprintf(`package rampart.rollout
@@ -193,19 +195,5 @@ deny contains {"rule": "acme.r%d", "msg": "no gold on Fridays"} if {
 }
 `, i, i))
 	}
-	return modules(sources...)
-}
-
-// BenchmarkCheck checks two policies with the default library.
-func BenchmarkCheck(b *testing.B) {
-	cfg := Config{Modules: modules(
-		"package rampart.rollout\n\ndeny contains {\"rule\": \"shop.x\", \"msg\": \"no\"} if input.action.to > data.shop.max\n",
-		"package rampart.spec\n\nwarn contains {\"rule\": \"shop.y\", \"msg\": \"no\"} if not input.deployment.spec.replicas\n",
-	), Data: []DataFile{{"data.yaml", "shop: {max: 3}\n"}}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if problems := Check(cfg); len(problems) > 0 {
-			b.Fatal(problems)
-		}
-	}
+	return policytest.Modules(sources...)
 }

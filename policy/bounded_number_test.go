@@ -11,6 +11,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
 // TestNumbersOfManyDigits checks that a number with too many digits is refused where it is read, in whatever notation.
@@ -38,7 +40,7 @@ func TestNumbersOfManyDigits(t *testing.T) {
 		"words":             {`to_number("3 apples") > 1`, `invalid syntax`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := judge(t, of(deny("\t"+c.condition)), ramp())
+			v := judge(t, of(policytest.Deny("\t"+c.condition)), ramp())
 			require.Equal(t, rollout.HoldEffect, v.Effect)
 			require.Equal(t, "policy.error", v.Findings[0].Rule, v.Findings[0].Message)
 			require.Contains(t, v.Findings[0].Message, c.want)
@@ -56,7 +58,7 @@ func TestNumbersOfFewDigits(t *testing.T) {
 		`units.parse("1.5Gi") == 1610612736`, `units.parse("100m") == 0.1`, `units.parse("\"2\"") == 2`, `units.parse("1e3") == 1000`, `units.parse("1Ei") > 1`,
 		`units.parse_bytes("10MiB") == 10485760`, `units.parse_bytes("1e3kb") == 1000000`, `1e300 * 10 > 1`,
 	} {
-		v := judge(t, of(deny("\t"+condition)), ramp())
+		v := judge(t, of(policytest.Deny("\t"+condition)), ramp())
 		require.Equal(t, map[string]rollout.Effect{"acme.x": rollout.HoldEffect}, rulesOf(v), "%s: %+v", condition, v.Findings)
 	}
 }
@@ -78,16 +80,16 @@ func TestNumbersOfDocuments(t *testing.T) {
 			}
 			return out
 		}
-		require.Contains(t, said(of(deny("\tinput.facts.rate.value * 3 > 1"))), c.fact, "%.20s", number)
+		require.Contains(t, said(of(policytest.Deny("\tinput.facts.rate.value * 3 > 1"))), c.fact, "%.20s", number)
 		d, err := DecodeDocument([]byte(`{"now": "2026-03-03T12:00:00Z", "action": {"id": "a", "kind": "Ramp", "to": ` + number + `}}`))
 		if c.input != "" {
 			require.ErrorContains(t, err, c.input)
 		} else {
-			v := of(deny("\tinput.action.to < 1000\n\tinput.action.to * 3 > 1")).JudgeDocument(t.Context(), d).Of("a")
+			v := of(policytest.Deny("\tinput.action.to < 1000\n\tinput.action.to * 3 > 1")).JudgeDocument(t.Context(), d).Of("a")
 			require.Condition(t, func() bool { return number == many || strings.Contains(v.Findings[0].Message, "more than 1000 digits") }, "%.20s: %+v", number, v)
 		}
 		s = snapshot(t)
-		data := Compile(Config{Modules: modules(deny("\tdata.x * 3 > 1")), Data: []DataFile{{"policies/d.yaml", "x: " + number + "\n"}}})
+		data := Compile(Config{Modules: policytest.Modules(policytest.Deny("\tdata.x * 3 > 1")), Data: []parse.DataFile{{Path: "policies/d.yaml", Content: "x: " + number + "\n"}}})
 		require.Contains(t, said(data), c.data, "%.20s", number)
 
 		s.Spec.Spec.Strategy = json.RawMessage(number)
@@ -97,7 +99,7 @@ func TestNumbersOfDocuments(t *testing.T) {
 
 // A panic has a place too: that of the rules of the package.
 func TestPanicsHaveAPlace(t *testing.T) {
-	e := of(deny("\tupper(input.action.kind) == \"RAMP\""))
+	e := of(policytest.Deny("\tupper(input.action.kind) == \"RAMP\""))
 	builtinIs(e, "upper", func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error { panic("illegal value") })
 	v := judge(t, e, ramp())
 	require.Equal(t, rollout.HoldEffect, v.Effect)

@@ -11,6 +11,9 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -20,31 +23,31 @@ func TestDigest(t *testing.T) {
 	base := of(plain)
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, base.Digest())
 	for name, same := range map[string]Config{
-		"again":        {Modules: modules(plain)},
-		"a comment":    {Modules: modules("# no more than ten\n\n" + strings.Replace(plain, "deny", "# METADATA\n# title: Ten\ndeny", 1) + "# the end\n")},
-		"format":       {Modules: modules("package   rampart.rollout\ndeny  contains {\n  \"rule\": \"a\",\n  \"msg\": `b`,\n} if {\n\tinput.action[\"to\"] >\n\t  10\n}")},
-		"another path": {Modules: []Module{{Path: "elsewhere.rego", Source: plain}}},
-		"a test":       {Modules: append(modules(plain), Module{Path: "p1_test.rego", Source: "package rampart.rollout_test\n\ntest_a if true\n"})},
-		"empty data":   {Modules: modules(plain), Data: []DataFile{{"d.yaml", "# nothing\n"}}},
+		"again":        {Modules: policytest.Modules(plain)},
+		"a comment":    {Modules: policytest.Modules("# no more than ten\n\n" + strings.Replace(plain, "deny", "# METADATA\n# title: Ten\ndeny", 1) + "# the end\n")},
+		"format":       {Modules: policytest.Modules("package   rampart.rollout\ndeny  contains {\n  \"rule\": \"a\",\n  \"msg\": `b`,\n} if {\n\tinput.action[\"to\"] >\n\t  10\n}")},
+		"another path": {Modules: []parse.Module{{Path: "elsewhere.rego", Source: plain}}},
+		"a test":       {Modules: append(policytest.Modules(plain), parse.Module{Path: "p1_test.rego", Source: "package rampart.rollout_test\n\ntest_a if true\n"})},
+		"empty data":   {Modules: policytest.Modules(plain), Data: []parse.DataFile{{Path: "d.yaml", Content: "# nothing\n"}}},
 	} {
 		require.Equal(t, base.Digest(), Compile(same).Digest(), name)
 	}
 	seen := map[string]string{base.Digest(): "base"}
 	for name, other := range map[string]Config{
-		"a number":       {Modules: modules(strings.Replace(plain, "10", "11", 1))},
-		"a message":      {Modules: modules(strings.Replace(plain, `"b"`, `"c"`, 1))},
-		"negation":       {Modules: modules(strings.Replace(plain, "if input", "if not input", 1))},
-		"a package":      {Modules: modules(strings.Replace(plain, "rollout", "sunset", 1))},
-		"another rule":   {Modules: modules(plain + "\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"}\n")},
-		"with":           {Modules: modules(strings.Replace(plain, "10\n", "10 with input.action.to as 3\n", 1))},
-		"a default":      {Modules: modules(plain + "\ndefault x := 1\n")},
-		"an import":      {Modules: modules(strings.Replace(plain, "\n\n", "\n\nimport data.acme.x as y\n\n", 1))},
-		"data":           {Modules: modules(plain), Data: []DataFile{{"d.yaml", "acme: {limit: 1}\n"}}},
-		"other data":     {Modules: modules(plain), Data: []DataFile{{"d.yaml", "acme: {limit: 2}\n"}}},
+		"a number":       {Modules: policytest.Modules(strings.Replace(plain, "10", "11", 1))},
+		"a message":      {Modules: policytest.Modules(strings.Replace(plain, `"b"`, `"c"`, 1))},
+		"negation":       {Modules: policytest.Modules(strings.Replace(plain, "if input", "if not input", 1))},
+		"a package":      {Modules: policytest.Modules(strings.Replace(plain, "rollout", "sunset", 1))},
+		"another rule":   {Modules: policytest.Modules(plain + "\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"}\n")},
+		"with":           {Modules: policytest.Modules(strings.Replace(plain, "10\n", "10 with input.action.to as 3\n", 1))},
+		"a default":      {Modules: policytest.Modules(plain + "\ndefault x := 1\n")},
+		"an import":      {Modules: policytest.Modules(strings.Replace(plain, "\n\n", "\n\nimport data.acme.x as y\n\n", 1))},
+		"data":           {Modules: policytest.Modules(plain), Data: []parse.DataFile{{Path: "d.yaml", Content: "acme: {limit: 1}\n"}}},
+		"other data":     {Modules: policytest.Modules(plain), Data: []parse.DataFile{{Path: "d.yaml", Content: "acme: {limit: 2}\n"}}},
 		"no modules":     {},
-		"no library":     {Library: []Module{}, Modules: modules(plain)},
-		"does not parse": {Modules: modules(plain, "nonsense")},
-		"nor does this":  {Modules: modules(plain, "nonsense too")},
+		"no library":     {Library: []parse.Module{}, Modules: policytest.Modules(plain)},
+		"does not parse": {Modules: policytest.Modules(plain, "nonsense")},
+		"nor does this":  {Modules: policytest.Modules(plain, "nonsense too")},
 	} {
 		d := Compile(other).Digest()
 		require.Empty(t, seen[d], "%s has the digest of %s", name, seen[d])
@@ -54,14 +57,14 @@ func TestDigest(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	e := Compile(Config{
-		Modules: []Module{
+		Modules: []parse.Module{
 			{Path: "policies/b.rego", Source: "package rampart.rollout\n\nx := nosuch(1)\n\ny := http.send({})\n"},
 			{Path: "policies/a.rego", Source: "package rampart.rollout\n\ndeny contains {\n"},
 			{Path: "policies/good.rego", Source: "package rampart.rollout\n\nwarn contains {\"rule\": \"good\", \"msg\": \"it has its say\"}\n"},
 		},
-		Data: []DataFile{{"policies/data.yaml", "a: 1\na: 2\n"}},
+		Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "a: 1\na: 2\n"}},
 	})
-	require.Empty(t, cmp.Diff([]Problem{
+	require.Empty(t, cmp.Diff([]parse.Problem{
 		{Path: "policies/a.rego", Line: 4, Message: "unexpected eof token"},
 		{Path: "policies/a.rego", Line: 4, Message: "unexpected eof token: expected rule key term (e.g., deny contains <VALUE> { ... })"},
 		{Path: "policies/b.rego", Line: 3, Message: "undefined function nosuch"},
@@ -81,7 +84,7 @@ func TestProblems(t *testing.T) {
 
 // Only the module at odds with the library is left out, also where OPA names the library's line.
 func TestConflictWithTheLibrary(t *testing.T) {
-	for _, conflict := range []string{"deny := {1}", "deny(x) := x", "deny[x] := 1 if x := \"a\"", "deny.a.b := 1"} {
+	for _, conflict := range []string{"deny := {1}", "policytest.Deny(x) := x", "deny[x] := 1 if x := \"a\"", "deny.a.b := 1"} {
 		e := of("package rampart.rollout\n\n"+conflict+"\n", "package rampart.rollout\n\nwarn contains {\"rule\": \"good\", \"msg\": \"m\"}\n")
 		require.NotEmpty(t, e.Problems(), conflict)
 		for _, p := range e.Problems() {
@@ -112,8 +115,8 @@ func TestForbiddenBuiltins(t *testing.T) {
 	printing := of("package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"} if print(input)\n")
 	require.Empty(t, printing.Problems(), "print is taken out")
 	require.Equal(t, "a", judge(t, printing, ramp()).Findings[0].Rule)
-	require.NotNil(t, capabilities().AllowNet, "nil would allow every host")
-	for _, b := range capabilities().Builtins {
+	require.NotNil(t, sandbox.Capabilities().AllowNet, "nil would allow every host")
+	for _, b := range sandbox.Capabilities().Builtins {
 		require.True(t, !b.Nondeterministic || b.Name == ast.NowNanos.Name, b.Name)
 	}
 }
@@ -130,7 +133,7 @@ deny contains {"rule": "acme.friday", "msg": "not on this day"} if friday.today(
 }
 
 func TestRunTests(t *testing.T) {
-	policy := Module{Path: "policies/gold.rego", Source: `package rampart.rollout
+	policy := parse.Module{Path: "policies/gold.rego", Source: `package rampart.rollout
 
 deny contains {"rule": "acme.gold", "msg": "no"} if {
 	input.action.to > data.acme.limit
@@ -140,7 +143,7 @@ warn contains {"rule": "acme.never", "msg": "no"} if {
 	input.action.to == 1
 }
 `}
-	tests := Module{Path: "policies/gold_test.rego", Source: `package rampart.rollout_test
+	tests := parse.Module{Path: "policies/gold_test.rego", Source: `package rampart.rollout_test
 
 import data.rampart.rollout
 
@@ -152,7 +155,7 @@ todo_test_later if false
 
 test_error if to_number("x") == 1
 `}
-	report := RunTests(t.Context(), Config{Modules: []Module{policy, tests}, Data: []DataFile{{"data.yaml", "acme: {limit: 10}"}}})
+	report := RunTests(t.Context(), Config{Modules: []parse.Module{policy, tests}, Data: []parse.DataFile{{Path: "data.yaml", Content: "acme: {limit: 10}"}}})
 	require.Empty(t, report.Problems)
 	require.False(t, passed(report))
 	got := map[string]TestStatus{}
@@ -172,16 +175,16 @@ test_error if to_number("x") == 1
 	}
 	require.Equal(t, []int{7, 8}, report.Coverage[i].NotCovered)
 
-	broken := RunTests(t.Context(), Config{Modules: []Module{policy, {Path: "x_test.rego", Source: "nonsense"}}})
+	broken := RunTests(t.Context(), Config{Modules: []parse.Module{policy, {Path: "x_test.rego", Source: "nonsense"}}})
 	require.NotEmpty(t, broken.Problems)
 	require.False(t, passed(broken))
-	require.False(t, passed(RunTests(t.Context(), Config{Modules: []Module{policy}})), "a run without tests does not pass")
+	require.False(t, passed(RunTests(t.Context(), Config{Modules: []parse.Module{policy}})), "a run without tests does not pass")
 }
 
 func TestManyBrokenModules(t *testing.T) {
-	var all []Module
+	var all []parse.Module
 	for i := range 300 {
-		all = append(all, Module{Path: fmt.Sprintf("p%03d.rego", i), Source: "nonsense"})
+		all = append(all, parse.Module{Path: fmt.Sprintf("p%03d.rego", i), Source: "nonsense"})
 	}
 	v := judge(t, Compile(Config{Modules: all}), ramp())
 	require.Equal(t, rollout.HoldEffect, v.Effect)
@@ -190,14 +193,14 @@ func TestManyBrokenModules(t *testing.T) {
 
 // What a rule calls itself, what its annotations say and what can be configured are one and the same.
 func TestLibraryAnnotations(t *testing.T) {
-	defaults, problems := loadData(nil)
+	defaults, problems := parse.LoadData(nil)
 	require.Empty(t, problems)
 	config := defaults["rampart"].(map[string]any)["config"].(map[string]any)
 	rules := map[string][]string{}
 	for _, m := range rego.Modules() {
 		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true})
 		require.NoError(t, err)
-		_, asked := contract()[packageName(parsed)]
+		_, asked := parse.Contract()[parse.PackageName(parsed)]
 		for _, a := range parsed.Annotations {
 			require.NotEmpty(t, a.Title, "%s:%d", m.Path, a.Location.Row)
 			if !asked {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -17,7 +19,7 @@ const looping = "package rampart.rollout\n\ndeny contains {\"rule\": \"x\", \"ms
 // A cycle over many worker deployments pays for a policy that loops once, not for each of them.
 func TestLoopingPolicyCostsACycleLittle(t *testing.T) {
 	const timeout = 5 * time.Second // far more than the steps take
-	e, other := Compile(Config{Modules: modules(looping), Bounds: Bounds{Timeout: timeout}}), of()
+	e, other := Compile(Config{Modules: policytest.Modules(looping), Bounds: sandbox.Bounds{Timeout: timeout}}), of()
 	s := snapshot(t)
 	var all time.Duration
 	for i := range 200 {
@@ -63,7 +65,7 @@ func TestEverydayUseIsNotRefused(t *testing.T) {
 		"sorted":     `sort([v.buildID | some v in input.versions])[0] == "v1"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := of(rules("warn contains {\"rule\": \"acme.seen\", \"msg\": \"m\"} if {\n\t" + expression + "\n}\n"))
+			e := of(policytest.Rules("warn contains {\"rule\": \"acme.seen\", \"msg\": \"m\"} if {\n\t" + expression + "\n}\n"))
 			require.Empty(t, e.Problems())
 			v := judge(t, e, ramp())
 			require.Equal(t, map[string]rollout.Effect{"acme.seen": rollout.Warn}, rulesOf(v), "%+v", v.Findings)
@@ -77,10 +79,10 @@ func FuzzPolicy(f *testing.F) {
 	for _, m := range rego.Modules() {
 		f.Add(m.Source)
 	}
-	f.Add(rules(`rollback contains {"rule": "a", "msg": sprintf("%v", [input])} if walk(input, [_, "v3"])`))
+	f.Add(policytest.Rules(`rollback contains {"rule": "a", "msg": sprintf("%v", [input])} if walk(input, [_, "v3"])`))
 	f.Add("package rampart.rollout\n\ndeny := 1\n")
 	f.Fuzz(func(t *testing.T, source string) {
-		e := Compile(Config{Modules: modules(source), Bounds: Bounds{Timeout: 200 * time.Millisecond, Steps: 100_000, Compile: 5 * time.Second}})
+		e := Compile(Config{Modules: policytest.Modules(source), Bounds: sandbox.Bounds{Timeout: 200 * time.Millisecond, Steps: 100_000, Compile: 5 * time.Second}})
 		v := e.Judge(t.Context(), snapshot(t), proposal(ramp(), reset()))
 		require.Equal(t, rollout.Allow, v.Of(reset().ID).Effect)
 		if len(e.Problems()) > 0 {

@@ -9,11 +9,13 @@ import (
 	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // digest names policies and data by what they mean: modules as parsed, whatever their order, paths, formatting and
 // comments, and the merged data. A module that does not parse counts as it is written.
-func digest(parsed []*ast.Module, broken []Module, data map[string]any) (string, error) {
+func digest(parsed []*ast.Module, broken []parse.Module, data map[string]any) (string, error) {
 	var parts []string
 	for _, m := range parsed {
 		part, ok := librarySums()[m]
@@ -39,7 +41,7 @@ func digest(parsed []*ast.Module, broken []Module, data map[string]any) (string,
 // librarySums holds the sums of the default library's modules.
 var librarySums = sync.OnceValue(func() map[*ast.Module]string {
 	out := map[*ast.Module]string{}
-	for _, m := range parsedLibrary() {
+	for _, m := range parse.Library() {
 		s, err := moduleSum(m)
 		if err != nil {
 			panic(err) // the files are embedded

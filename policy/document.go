@@ -13,6 +13,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/input"
 )
 
 // Document is what policies see of one proposal: the input of Input's comment for each of its actions, which share all but the
@@ -26,13 +27,8 @@ type Document struct {
 	deployment  rollout.Name
 	waivers     []v1alpha1.Waiver
 	// subject is what rampart.spec sees: now, environment, deployment, git, waivers. world is the rest but for the action.
-	subject, world []field
+	subject, world []input.Field
 	actions        []matter
-}
-
-type field struct {
-	key   string
-	value ast.Value
 }
 
 // matter is one action: what policies see of it, and what judging depends on beside that.
@@ -51,12 +47,12 @@ func NewDocument(s rollout.Snapshot, p rollout.Proposal) (*Document, error) {
 	return newDocument(&s, &p, nil)
 }
 
-func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms termMaker) (*Document, error) {
+func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms input.Encoder) (*Document, error) {
 	d, err := newSpecDocument(s, terms)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.see(s, p); err != nil {
+	if d.world, err = input.World(s, p); err != nil {
 		return nil, err
 	}
 	d.actions = make([]matter, 0, len(p.Actions))
@@ -66,16 +62,21 @@ func newDocument(s *rollout.Snapshot, p *rollout.Proposal, terms termMaker) (*Do
 	return d, nil
 }
 
+func newSpecDocument(s *rollout.Snapshot, terms input.Encoder) (*Document, error) {
+	subject, err := input.Subject(s, terms)
+	if err != nil {
+		return nil, err
+	}
+	return &Document{now: s.Now.Truncate(time.Second), environment: s.Environment.Name, deployment: s.Deployment, waivers: s.Waivers, subject: subject}, nil
+}
+
 func matterOf(a *rollout.Action) matter {
-	return matter{id: a.ID, kind: a.Kind, buildID: a.BuildID, lowers: a.Lowers(), value: actionOf(a),
+	return matter{id: a.ID, kind: a.Kind, buildID: a.BuildID, lowers: a.Lowers(), value: input.Action(a),
 		lowerDrift: a.Drift != nil && a.Drift.Kind == rollout.DriftRouting && a.Drift.Direction == rollout.DriftLower}
 }
 
-// The keys of a document that no input has, and of an input that no document has.
-const (
-	keyActions = "actions"
-	keyAction  = "action"
-)
+// keyActions is the key of a document that no input has; input.KeyAction is the one of an input that no document has.
+const keyActions = "actions"
 
 // decoded is what judging takes from a document's JSON, beside its values.
 type decoded struct {
@@ -108,11 +109,11 @@ func DecodeDocument(data []byte) (*Document, error) {
 	}
 	whole, ok := value.(ast.Object)
 	if !ok {
-		return nil, fmt.Errorf("decode input: %s where an object is expected", article(ast.NewTerm(value)))
+		return nil, fmt.Errorf("decode input: %s where an object is expected", input.Article(ast.NewTerm(value)))
 	}
-	if one := whole.Get(ast.InternedTerm(keyAction)); one != nil {
+	if one := whole.Get(ast.InternedTerm(input.KeyAction)); one != nil {
 		one = withID(one)
-		whole = ast.NewObject(append(pairs(whole, keyAction), [2]*ast.Term{ast.InternedTerm(keyActions), ast.ArrayTerm(one)})...)
+		whole = ast.NewObject(append(pairs(whole, input.KeyAction), [2]*ast.Term{ast.InternedTerm(keyActions), ast.ArrayTerm(one)})...)
 		if data, err = json.Marshal(plainOf(whole)); err != nil {
 			return nil, fmt.Errorf("encode input: %w", err)
 		}
@@ -123,8 +124,8 @@ func DecodeDocument(data []byte) (*Document, error) {
 	}
 	d := &Document{now: head.Now, environment: head.Environment.Name, deployment: head.Deployment, waivers: head.Waivers}
 	for _, pair := range pairs(whole, keyActions) {
-		f := field{string(pair[0].Value.(ast.String)), pair[1].Value}
-		if slices.Contains(specKeys(), f.key) {
+		f := input.Field{Key: string(pair[0].Value.(ast.String)), Value: pair[1].Value}
+		if slices.Contains(input.SpecKeys(), f.Key) {
 			d.subject = append(d.subject, f)
 		} else {
 			d.world = append(d.world, f)
@@ -135,17 +136,17 @@ func DecodeDocument(data []byte) (*Document, error) {
 
 // undecoded says what is wrong with a document that cannot be judged: what does not fit the schema, or else the error.
 func undecoded(whole ast.Object, err error) error {
-	m, document := misfits{}, inputSchema()
+	m, document := misfits{}, input.Schema()
 	for _, pair := range pairs(whole, keyActions) {
-		m.field(document.root, ast.Ref{ast.InputRootDocument}, pair[0], pair[1])
+		m.field(document.Root, ast.Ref{ast.InputRootDocument}, pair[0], pair[1])
 	}
 	if list := whole.Get(ast.InternedTerm(keyActions)); list != nil {
 		if actions, ok := list.Value.(*ast.Array); ok {
 			actions.Foreach(func(t *ast.Term) {
-				m.field(document.root, ast.Ref{ast.InputRootDocument}, ast.InternedTerm(keyAction), t)
+				m.field(document.Root, ast.Ref{ast.InputRootDocument}, ast.InternedTerm(input.KeyAction), t)
 			})
 		} else {
-			m.add("input.%s is %s where a list is expected", keyActions, article(list))
+			m.add("input.%s is %s where a list is expected", keyActions, input.Article(list))
 		}
 	}
 	if len(m.said) > 0 {
@@ -164,9 +165,9 @@ func withID(action *ast.Term) *ast.Term {
 	if !ok || o.Get(ast.InternedTerm(keyID)) != nil {
 		return action
 	}
-	kind, _ := text(o, "kind")
+	kind, _ := input.Text(o, "kind")
 	id := kind
-	if build, _ := text(o, "buildID"); build != "" {
+	if build, _ := input.Text(o, "buildID"); build != "" {
 		id += "/" + build
 	}
 	if to := o.Get(ast.InternedTerm("to")); to != nil && kind == string(rollout.Ramp) {
@@ -178,7 +179,7 @@ func withID(action *ast.Term) *ast.Term {
 func (d *Document) decodeActions(heads []decodedAction, whole ast.Object) error {
 	list := whole.Get(ast.InternedTerm(keyActions))
 	if list == nil {
-		return fmt.Errorf("decode input: neither %s nor %s", keyActions, keyAction)
+		return fmt.Errorf("decode input: neither %s nor %s", keyActions, input.KeyAction)
 	}
 	for i, a := range heads {
 		term := list.Value.(*ast.Array).Elem(i) // it decoded as a list
@@ -215,7 +216,7 @@ func (d *Document) MarshalJSON() ([]byte, error) {
 	for _, m := range d.actions {
 		actions = append(actions, ast.NewTerm(m.value))
 	}
-	plain, err := ast.JSON(d.with(append(slices.Clip(d.world), field{keyActions, ast.NewArray(actions...)})))
+	plain, err := ast.JSON(d.with(append(slices.Clip(d.world), input.Field{Key: keyActions, Value: ast.NewArray(actions...)})))
 	if err != nil {
 		return nil, fmt.Errorf("encode input: %w", err)
 	}
@@ -261,16 +262,7 @@ func (d *Document) SpecInput() ast.Value { return d.with(nil) }
 
 // about is the input about one action.
 func (d *Document) about(m *matter) ast.Value {
-	return d.with(append(slices.Clip(d.world), field{keyAction, m.value}))
+	return d.with(append(slices.Clip(d.world), input.Field{Key: input.KeyAction, Value: m.value}))
 }
 
-func (d *Document) with(more []field) ast.Value {
-	o := newObject()
-	for _, f := range d.subject {
-		o.put(f.key, f.value)
-	}
-	for _, f := range more {
-		o.put(f.key, f.value)
-	}
-	return o.value()
-}
+func (d *Document) with(more []input.Field) ast.Value { return input.Object(d.subject, more) }

@@ -9,6 +9,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // All four kinds of evacuation are asked about, allowed by default, and can be held by what a policy sees of them.
@@ -35,7 +36,7 @@ deny contains {"rule": "acme.seen", "msg": sprintf("%s %s %d %d", [e.stage, e.si
 		require.Equal(t, rollout.HoldEffect, got.Effect)
 		require.Equal(t, string(stage)+" 2026-03-03T11:00:00Z 2 7", got.Findings[0].Message)
 	}
-	many := Compile(Config{Data: []DataFile{{Path: "data.yaml", Content: "rampart: {config: {sunset: {evacuation: {maxWorkflows: 5}}}}"}}})
+	many := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {sunset: {evacuation: {maxWorkflows: 5}}}}"}}})
 	a := rollout.Action{ID: "evacuate", Kind: rollout.SignalWorkflows, BuildID: "v1", Evacuation: &rollout.Evacuation{Stage: v1alpha1.EvacuateBySignal, Open: 7}}
 	require.Equal(t, rollout.RequireApproval, judge(t, many, a).Effect)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // judging is what is judged.
@@ -69,9 +71,9 @@ func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 		out.fail(j.failure(b, pkg, err))
 		clear(out.sets)
 	}
-	for _, set := range contract()[pkg] {
-		if _, ok := p.sets[set.name]; ok {
-			j.one(b, slowSet{key, set.name}, input, &out)
+	for _, set := range parse.Contract()[pkg] {
+		if _, ok := p.sets[set.Name]; ok {
+			j.one(b, slowSet{key, set.Name}, input, &out)
 		}
 	}
 	return out
@@ -85,7 +87,7 @@ func (j *judgement) together(key *slowKey, p *prepared, sets map[string]reading,
 			return err
 		}
 		for i, set := range p.whole.sets {
-			sets[set.name] = readings[i]
+			sets[set.Name] = readings[i]
 		}
 	}
 	for _, name := range p.apart {
@@ -140,13 +142,13 @@ func (j *judgement) run(key *slowKey, q query, input ast.Value) ([]reading, erro
 	j.asked.Add(1)
 	ask := j.question(input)
 	if key.book.foreign {
-		defer func() { key.book.quarantine.charge(key.pkg, ask.budget.used()) }()
+		defer func() { key.book.quarantine.charge(key.pkg, ask.budget.Used()) }()
 	}
 	return key.book.all.run(q, ask)
 }
 
 func (j *judgement) question(input ast.Value) question {
-	return question{input: input, now: j.now, budget: newBudget(j.ctx, j.engine.bounds)}
+	return question{input: input, now: j.now, budget: sandbox.NewBudget(j.ctx, j.engine.bounds)}
 }
 
 // fail notes a failure, once.
@@ -164,7 +166,7 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 	f := rollout.Finding{Package: pkg, Rule: "policy.error", Effect: rollout.HoldEffect}
 	var evalError *topdown.Error
 	var spent exhausted
-	var fell panicked
+	var fell sandbox.Panicked
 	switch {
 	case j.ctx.Err() != nil:
 		f.Rule, f.Message = "policy.cancelled", "the evaluation was cancelled"
@@ -176,18 +178,18 @@ func (j *judgement) failure(b *rulebook, pkg string, err error) rollout.Finding 
 		b.quarantine.exclude(pkg, f.Message)
 		return f
 	case errors.As(err, &fell):
-		f.Message, f.Location = cut(err.Error(), maxMessage), b.all.packages[pkg].foreign
+		f.Message, f.Location = parse.Cut(err.Error(), parse.MaxMessage), b.all.packages[pkg].foreign
 		return f
 	case !errors.As(err, &evalError):
-		f.Message = cut(err.Error(), maxMessage)
+		f.Message = parse.Cut(err.Error(), parse.MaxMessage)
 		return f
 	}
 	f.Location = b.location(evalError)
-	f.Message = cut(evalError.Code+": "+evalError.Message, maxMessage)
+	f.Message = parse.Cut(evalError.Code+": "+evalError.Message, parse.MaxMessage)
 	// facts.require has no other way to say which fact than through to_number, whose error carries it.
 	var number *strconv.NumError
 	if l := evalError.Location; l != nil && l.File != "" && l.File == b.factsPath && errors.As(err, &number) {
-		f.Rule, f.Message = "policy.fact", cut(number.Num, maxMessage)
+		f.Rule, f.Message = "policy.fact", parse.Cut(number.Num, parse.MaxMessage)
 	}
 	return f
 }

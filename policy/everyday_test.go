@@ -10,6 +10,9 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // everyday are policies as people write them, each the rest of a rule of package rampart.rollout and what it needs.
@@ -52,23 +55,23 @@ func TestEverydayPolicies(t *testing.T) {
 	fired := 0
 	for name, body := range everyday() {
 		t.Run(name, func(t *testing.T) {
-			source := rules(body) + "\n"
+			source := policytest.Rules(body) + "\n"
 			document, err := NewDocument(snapshot(t), proposal(ramp()))
 			require.NoError(t, err)
 			input, ok := document.Input(ramp().ID)
 			require.True(t, ok)
-			e := Compile(Config{Library: []Module{}, Modules: modules(source)})
+			e := Compile(Config{Library: []parse.Module{}, Modules: policytest.Modules(source)})
 			require.Empty(t, e.Problems())
 			b := e.books[0]
-			p := b.all.packages[packageRollout]
+			p := b.all.packages[parse.PackageRollout]
 			for _, set := range []string{"deny", "warn"} {
 				if _, ok := p.sets[set]; !ok {
 					continue
 				}
-				ask := question{input: input, now: now, budget: newBudget(t.Context(), e.bounds)}
+				ask := question{input: input, now: now, budget: sandbox.NewBudget(t.Context(), e.bounds)}
 				got, err := b.all.evaluate(p.sets[set], ask)
 				require.NoError(t, err)
-				data, _ := loadData(nil)
+				data, _ := parse.LoadData(nil)
 				want, err := rego.New(rego.Query("x = data.rampart.rollout."+set), rego.Module("p.rego", source), rego.Data(data), rego.ParsedInput(input),
 					rego.Time(now), rego.StrictBuiltinErrors(true), rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t.String(), nil })).Eval(t.Context())
 				require.NoError(t, err)
@@ -80,8 +83,8 @@ func TestEverydayPolicies(t *testing.T) {
 			}
 			x, err := e.Explain(t.Context(), document, ramp().ID)
 			require.NoError(t, err)
-			require.NotContains(t, fmt.Sprintf("%+v", x), freshPrefix)
-			require.NotContains(t, fmt.Sprintf("%+v", x), boundedPrefix)
+			require.NotContains(t, fmt.Sprintf("%+v", x), sandbox.FreshPrefix)
+			require.NotContains(t, fmt.Sprintf("%+v", x), sandbox.Prefix)
 			require.NotContains(t, ids(e.Judge(t.Context(), snapshot(t), proposal(ramp())).Of(ramp().ID)), "policy.error")
 		})
 	}

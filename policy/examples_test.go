@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // The policies of every example pass their own tests.
@@ -27,10 +28,10 @@ func TestExamples(t *testing.T) {
 			require.NoError(t, err)
 			switch {
 			case strings.HasSuffix(name, ".rego"):
-				cfg.Modules = append(cfg.Modules, Module{Path: name, Source: string(text)})
+				cfg.Modules = append(cfg.Modules, parse.Module{Path: name, Source: string(text)})
 				tests += strings.Count(string(text), "\ntest_")
 			default:
-				cfg.Data = append(cfg.Data, DataFile{Path: name, Content: string(text)})
+				cfg.Data = append(cfg.Data, parse.DataFile{Path: name, Content: string(text)})
 			}
 		}
 		report := RunTests(t.Context(), cfg)

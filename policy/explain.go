@@ -13,6 +13,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/explain"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Explanation is why policy says what it says of an action.
@@ -25,7 +28,7 @@ const explainFactor = 4
 // again, slowly: each helper anew, no shortcut taken. It fails for an action that the document does not have or that no package
 // is asked about, and when ctx ends.
 func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Explanation, error) {
-	pkg, input, kind := packageSpec, d.SpecInput(), rollout.ActionKind("")
+	pkg, input, kind := parse.PackageSpec, d.SpecInput(), rollout.ActionKind("")
 	verdicts := e.JudgeDocument(ctx, d)
 	verdict := verdicts.Spec
 	if actionID != "" {
@@ -34,7 +37,7 @@ func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Exp
 			return Explanation{}, fmt.Errorf("the input has no action %q; it has: %s", actionID, strings.Join(d.Actions(), ", "))
 		}
 		m := &d.actions[i]
-		pkg, input, kind, verdict = asked(m.kind), d.about(m), m.kind, verdicts.Of(actionID)
+		pkg, input, kind, verdict = parse.Asked(m.kind), d.about(m), m.kind, verdicts.Of(actionID)
 		if pkg == "" {
 			return Explanation{}, fmt.Errorf("no package is asked about an action of kind %q", m.kind)
 		}
@@ -85,15 +88,15 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	if x.incomplete = x.engine.refused(b, x.environment); x.incomplete != "" {
 		return nil
 	}
-	w := newWatcher(b.all, x.input)
-	for _, set := range contract()[x.pkg] {
-		q, ok := p.sets[set.name]
+	w := explain.NewWatcher(b.all.compiler, b.all.data.Get, x.input)
+	for _, set := range parse.Contract()[x.pkg] {
+		q, ok := p.sets[set.Name]
 		if !ok || len(q.sets) == 0 {
 			continue
 		}
-		for _, r := range b.all.compiler.GetRulesWithPrefix(ast.MustParseRef("data." + x.pkg + "." + set.name)) {
-			if c := newClause(set, r); b.only == nil || b.only[c.name] {
-				w.clauses[r] = c
+		for _, r := range b.all.compiler.GetRulesWithPrefix(ast.MustParseRef("data." + x.pkg + "." + set.Name)) {
+			if c := explain.NewClause(set, r); b.only == nil || b.only[c.Name] {
+				w.Clauses[r] = c
 			}
 		}
 		if !x.watch(b, w, q) {
@@ -101,7 +104,7 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 		}
 	}
 	groups := map[string]*rollout.RuleExplanation{}
-	for _, c := range w.clauses {
+	for _, c := range w.Clauses {
 		name, explained := x.clause(c)
 		g := groups[name]
 		if g == nil {
@@ -124,13 +127,13 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 
 // watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that takes too
 // long, remembering as always. False: it could not be stopped, and what the watcher has is not to be looked at.
-func (x *explainer) watch(b *rulebook, w *watcher, q query) bool {
+func (x *explainer) watch(b *rulebook, w *explain.Watcher, q query) bool {
 	bounds := x.engine.bounds
 	bounds.Timeout, bounds.Steps, bounds.Memory = explainFactor*bounds.Timeout, explainFactor*bounds.Steps, explainFactor*bounds.Memory
 	ask := question{input: x.input, now: x.now, tracer: w}
 	for _, cache := range []topdown.VirtualCache{forgetful{}, topdown.NewVirtualCache()} {
-		w.begin(q.sets[0].name)
-		ask.budget = newBudget(x.ctx, bounds)
+		w.Begin(q.sets[0].Name)
+		ask.budget = sandbox.NewBudget(x.ctx, bounds)
 		err := x.engine.guarded(guard{b, x.pkg, x.environment, bounds.Timeout}, func() error { return b.all.trace(q, ask, cache) })
 		var spent exhausted
 		var running unstoppable
@@ -142,7 +145,7 @@ func (x *explainer) watch(b *rulebook, w *watcher, q query) bool {
 			x.incomplete = "looking at each step " + string(running)
 			return false
 		case err != nil:
-			x.incomplete = cut(err.Error(), maxMessage)
+			x.incomplete = parse.Cut(err.Error(), parse.MaxMessage)
 		}
 		return true
 	}
@@ -169,25 +172,25 @@ func (forgetful) Keys() []ast.Ref               { return nil }
 
 // trace evaluates a query under a tracer, past errors of builtins: what they are behind is undefined.
 func (p *policies) trace(q query, ask question, cache topdown.VirtualCache) (err error) {
-	defer recovered(&err)
+	defer sandbox.Recovered(&err)
 	err = p.query(q, ask).WithIndexing(false).WithEarlyExit(false).WithVirtualCache(cache).
-		Iter(ask.budget.ctx, func(topdown.QueryResult) error { return nil })
-	if ask.budget.spent != "" {
-		return exhausted(ask.budget.spent)
+		Iter(ask.budget.Context(), func(topdown.QueryResult) error { return nil })
+	if ask.budget.Spent() != "" {
+		return exhausted(ask.budget.Spent())
 	}
 	return err
 }
 
 // clause says what became of a clause, and the name of its rule.
-func (x *explainer) clause(c *clause) (string, rollout.ClauseExplanation) {
-	out := rollout.ClauseExplanation{Set: c.set.name, Location: lineOf(c.rule.Location), Outcome: rollout.RuleIdle, False: c.failed}
-	name := c.name
-	if c.failed != nil && c.watching {
-		out.Outcome, out.Ahead = rollout.RulePassed, c.ahead
+func (x *explainer) clause(c *explain.Clause) (string, rollout.ClauseExplanation) {
+	out := rollout.ClauseExplanation{Set: c.Set.Name, Location: parse.LineOf(c.Rule.Location), Outcome: rollout.RuleIdle, False: c.Failed}
+	name := c.Name
+	if c.Failed != nil && c.Watching {
+		out.Outcome, out.Ahead = rollout.RulePassed, c.Ahead
 	}
 	heard := 0
-	for _, head := range c.heads {
-		f, err := readFinding(x.pkg, c.set, head)
+	for _, head := range c.Heads {
+		f, err := readFinding(x.pkg, c.Set, head)
 		if err != nil {
 			continue // the verdict has a finding about it
 		}
@@ -201,8 +204,8 @@ func (x *explainer) clause(c *clause) (string, rollout.ClauseExplanation) {
 		}
 		out.Findings = append(out.Findings, f)
 	}
-	if len(c.heads) > 0 {
-		out.Outcome, out.False, out.Ahead, out.True = rollout.RuleFired, nil, nil, c.held
+	if len(c.Heads) > 0 {
+		out.Outcome, out.False, out.Ahead, out.True = rollout.RuleFired, nil, nil, c.Held
 		switch {
 		case len(out.Findings) > 0 && heard == 0:
 			out.Outcome = rollout.RuleUnheard
@@ -211,13 +214,13 @@ func (x *explainer) clause(c *clause) (string, rollout.ClauseExplanation) {
 		}
 	}
 	for i, f := range x.verdict.Findings {
-		if f.Package == x.pkg && strings.HasPrefix(f.Rule, "policy.") && c.has(f.Location) {
+		if f.Package == x.pkg && strings.HasPrefix(f.Rule, "policy.") && c.Has(f.Location) {
 			x.claimed[i] = true
 			out.Outcome, out.Findings = rollout.RuleFailed, append(out.Findings, f)
 		}
 	}
 	slices.SortFunc(out.Findings, compareFindings)
-	return cmp.Or(name, c.set.name+" at "+out.Location), out
+	return cmp.Or(name, c.Set.Name+" at "+out.Location), out
 }
 
 // compareLocations orders file:line by file and number.

@@ -15,10 +15,13 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // explain explains an action of the rollout in motion.
-func explain(t *testing.T, cfg Config, action string, change ...func(*rollout.Snapshot)) Explanation {
+func explained(t *testing.T, cfg Config, action string, change ...func(*rollout.Snapshot)) Explanation {
 	t.Helper()
 	s := snapshot(t)
 	for _, c := range change {
@@ -105,7 +108,7 @@ const freezeTuesdays = `rampart: {config: {rollout: {freeze: {windows: [{name: w
 
 // A rule that fired shows what was true; a rule that did not shows the line that decided, in a helper too, and what it saw there.
 func TestExplainRules(t *testing.T) {
-	x := explain(t, Config{Data: []DataFile{{"data.yaml", freezeTuesdays}}}, "Ramp/v3@50%")
+	x := explained(t, Config{Data: []parse.DataFile{{Path: "data.yaml", Content: freezeTuesdays}}}, "Ramp/v3@50%")
 	require.Equal(t, rollout.Ramp, x.Kind)
 	require.Empty(t, x.Others)
 	names := namesOf(x)
@@ -160,7 +163,7 @@ func TestExplainSamples(t *testing.T) {
 
 // What cannot be evaluated says where; what is fired beside it and does not count says so; other clauses are still explained.
 func TestExplainFailures(t *testing.T) {
-	x := explain(t, Config{Modules: modules(`package rampart.rollout
+	x := explained(t, Config{Modules: policytest.Modules(`package rampart.rollout
 
 import data.rampart.facts
 
@@ -189,14 +192,14 @@ func TestExplainWaivedAndFloor(t *testing.T) {
 		s.Waivers = []v1alpha1.Waiver{{Metadata: v1alpha1.ObjectMeta{Name: "hotfix"}, Spec: v1alpha1.WaiverSpec{Rule: "rollout.freeze",
 			Reason: "the shop is down", Approver: "sam", ExpiresAt: v1alpha1.NewTime(now.Add(time.Hour))}}}
 	}
-	cfg := Config{Data: []DataFile{{"data.yaml", freezeTuesdays}}, Waivable: []string{"rollout.freeze"}}
-	x := explain(t, cfg, "Ramp/v3@50%", waive)
+	cfg := Config{Data: []parse.DataFile{{Path: "data.yaml", Content: freezeTuesdays}}, Waivable: []string{"rollout.freeze"}}
+	x := explained(t, cfg, "Ramp/v3@50%", waive)
 	require.Equal(t, rollout.Allow, x.Verdict.Effect)
 	freeze := rule(t, x, "rollout.freeze")
 	require.Equal(t, rollout.RuleWaived, freeze.Outcome)
 	require.Contains(t, freeze.Clauses[0].Findings[0].Waived, "hotfix (sam")
 
-	x = explain(t, Config{Floor: []Layer{{Name: "bot", Data: []DataFile{{"bot.yaml", freezeTuesdays}}}}}, "Ramp/v3@50%")
+	x = explained(t, Config{Floor: []Layer{{Name: "bot", Data: []parse.DataFile{{Path: "bot.yaml", Content: freezeTuesdays}}}}}, "Ramp/v3@50%")
 	var floors []string
 	for _, r := range x.Rules {
 		if r.Floor {
@@ -208,7 +211,7 @@ func TestExplainWaivedAndFloor(t *testing.T) {
 
 // The values of environment variables stay hidden: as they are, in what holds them, in text made of them, whatever they are called.
 func TestExplainHidesVariables(t *testing.T) {
-	x := explain(t, Config{Modules: modules(`package rampart.spec
+	x := explained(t, Config{Modules: policytest.Modules(`package rampart.spec
 
 warn contains {"rule": "acme.env", "msg": "no"} if {
 	some c in input.deployment.spec.template.spec.containers
@@ -253,7 +256,7 @@ func TestExplainHidesVariablesAsSuch(t *testing.T) {
 	require.NoError(t, err)
 	d, err = DecodeDocument(bytes.ReplaceAll(body, []byte(`"eu-central-1"`), []byte(`"prod"`)))
 	require.NoError(t, err)
-	x := explainDocument(t, Config{Modules: modules(`package rampart.spec
+	x := explainDocument(t, Config{Modules: policytest.Modules(`package rampart.spec
 
 warn contains {"rule": "acme.env", "msg": "no"} if {
 	input.deployment.spec.template.spec.containers[0].env[1].value == input.environment.name
@@ -272,7 +275,7 @@ warn contains {"rule": "acme.name", "msg": "no"} if input.environment.name == "x
 // Of several ways that a clause was tried, the one that got furthest is shown, wherever it came.
 func TestExplainFurthest(t *testing.T) {
 	for _, order := range []string{"[1, 3, 2]", "[3, 1, 2]"} {
-		x := explain(t, Config{Modules: modules(`package rampart.rollout
+		x := explained(t, Config{Modules: policytest.Modules(`package rampart.rollout
 
 warn contains {"rule": "acme.far", "msg": "no"} if {
 	some n in ` + order + `
@@ -290,7 +293,7 @@ warn contains {"rule": "acme.far", "msg": "no"} if {
 func TestExplainBounds(t *testing.T) {
 	d, err := NewDocument(snapshot(t), proposal())
 	require.NoError(t, err)
-	heavy := Compile(Config{Bounds: Bounds{Steps: 10_000}, Modules: modules(`package rampart.rollout
+	heavy := Compile(Config{Bounds: sandbox.Bounds{Steps: 10_000}, Modules: policytest.Modules(`package rampart.rollout
 
 warn contains {"rule": "acme.heavy", "msg": "heavy"} if {
 	xs := numbers.range(1, 3000)

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/input"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // reading is what a rule set says, and what is wrong with it.
@@ -23,8 +25,8 @@ type reading struct {
 // findings are what the rule sets of a package say. What has the wrong shape is a finding that holds.
 func (b *rulebook) findings(pkg string, r results) []rollout.Finding {
 	out := r.failures
-	for _, set := range contract()[pkg] {
-		said := r.sets[set.name]
+	for _, set := range parse.Contract()[pkg] {
+		said := r.sets[set.Name]
 		out = append(append(out, b.own(said.found)...), said.wrong...)
 	}
 	if b.total && len(r.sets) == 0 && len(r.failures) == 0 {
@@ -43,24 +45,24 @@ func (b *rulebook) own(found []rollout.Finding) []rollout.Finding {
 }
 
 // readSet reads a rule set. It fails where there is too much to read: leaving something out could leave out what is strictest.
-func readSet(q query, set ruleSet, t *ast.Term) (r reading, err error) {
+func readSet(q query, set parse.RuleSet, t *ast.Term) (r reading, err error) {
 	wrong := func(message string) {
 		if r.wrong == nil {
-			r.wrong = []rollout.Finding{{Package: q.pkg, Rule: "policy.shape", Effect: rollout.HoldEffect, Message: message, Location: q.places[set.name]}}
+			r.wrong = []rollout.Finding{{Package: q.pkg, Rule: "policy.shape", Effect: rollout.HoldEffect, Message: message, Location: q.places[set.Name]}}
 		}
 	}
 	terms, ok := t.Value.(ast.Set)
 	if !ok {
-		wrong(fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.name, article(t), set.name))
+		wrong(fmt.Sprintf("%s is %s, not a set: write %s contains {\"rule\": …, \"msg\": …} if …", set.Name, input.Article(t), set.Name))
 		return r, nil
 	}
 	if n := terms.Len(); n > maxRead {
-		return r, fmt.Errorf("%s has %d findings, more than %d (%s)", set.name, n, maxRead, q.places[set.name])
+		return r, fmt.Errorf("%s has %d findings, more than %d (%s)", set.Name, n, maxRead, q.places[set.Name])
 	}
 	for _, item := range terms.Slice() {
 		f, err := readFinding(q.pkg, set, item)
 		if err != nil {
-			wrong(fmt.Sprintf("%s has %v", set.name, err))
+			wrong(fmt.Sprintf("%s has %v", set.Name, err))
 			continue
 		}
 		r.found = append(r.found, f)
@@ -73,20 +75,20 @@ type shapeError string
 
 func (s shapeError) Error() string { return string(s) }
 
-func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) {
-	f := rollout.Finding{Package: pkg, Effect: set.effect}
+func readFinding(pkg string, set parse.RuleSet, t *ast.Term) (rollout.Finding, error) {
+	f := rollout.Finding{Package: pkg, Effect: set.Effect}
 	o, ok := t.Value.(ast.Object)
 	if !ok {
-		return f, shapeError(article(t) + findingExpected)
+		return f, shapeError(input.Article(t) + findingExpected)
 	}
-	rule, _ := text(o, "rule")
-	msg, _ := text(o, "msg")
+	rule, _ := input.Text(o, "rule")
+	msg, _ := input.Text(o, "msg")
 	if rule == "" || msg == "" {
 		return f, shapeError("an object " + lacking(o) + findingExpected)
 	}
-	f.Rule, f.Message = cut(rule, maxRule), cut(msg, maxMessage)
-	if set.name == setAction {
-		answer, _ := text(o, setAction)
+	f.Rule, f.Message = parse.Cut(rule, parse.MaxRule), parse.Cut(msg, parse.MaxMessage)
+	if set.Name == parse.SetAction {
+		answer, _ := input.Text(o, parse.SetAction)
 		switch rollout.DriftAnswer(answer) {
 		case rollout.DriftHold:
 			f.Effect = rollout.HoldEffect
@@ -95,7 +97,7 @@ func readFinding(pkg string, set ruleSet, t *ast.Term) (rollout.Finding, error) 
 			return f, shapeError("an object without an action (revert, adopt or hold)")
 		}
 	}
-	if until, ok := text(o, "until"); ok {
+	if until, ok := input.Text(o, "until"); ok {
 		f.Until, _ = time.Parse(time.RFC3339, until) // a text that is not a time says nothing
 	}
 	f.Evidence = evidence(o)
@@ -110,11 +112,11 @@ func lacking(o ast.Object) string {
 	var absent, wrong []string
 	for _, key := range []string{"rule", "msg"} {
 		v := o.Get(ast.InternedTerm(key))
-		switch s, ok := text(o, key); {
+		switch s, ok := input.Text(o, key); {
 		case v == nil:
 			absent = append(absent, key)
 		case !ok:
-			wrong = append(wrong, "whose "+key+" is "+article(v))
+			wrong = append(wrong, "whose "+key+" is "+input.Article(v))
 		case s == "":
 			wrong = append(wrong, "whose "+key+" is empty")
 		}
@@ -125,23 +127,12 @@ func lacking(o ast.Object) string {
 	return strings.Join(wrong, ", ")
 }
 
-func text(o ast.Object, key string) (string, bool) {
-	v := o.Get(ast.InternedTerm(key))
-	if v == nil {
-		return "", false
-	}
-	s, ok := v.Value.(ast.String)
-	return string(s), ok
-}
-
 // evidence is the rest of a finding as JSON, nil if there is none. One that is too long is left out.
 func evidence(o ast.Object) json.RawMessage {
 	if o.Len() <= 2 {
 		return nil
 	}
-	w := weigher{most: 16 * maxEvidence}
-	w.add(ast.NewTerm(o))
-	if w.total > w.most {
+	if sandbox.Larger(ast.NewTerm(o), 16*maxEvidence) {
 		return json.RawMessage(`{"omitted":"more than can be shown"}`)
 	}
 	rest := map[string]any{}
@@ -161,27 +152,6 @@ func evidence(o ast.Object) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"omitted":"%d bytes"}`, b.Len()))
 	}
 	return bytes.TrimSpace(b.Bytes())
-}
-
-func article(t *ast.Term) string {
-	name := ast.ValueName(t.Value)
-	if strings.ContainsRune("aeiou", rune(name[0])) {
-		return "an " + name
-	}
-	return "a " + name
-}
-
-// cut makes a policy's text fit to be shown: valid UTF-8, and not longer than most bytes.
-func cut(s string, most int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= most {
-		return s
-	}
-	end := most - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
 }
 
 // conclude sorts and bounds findings, and gives the effect of the strictest that is not waived. Warnings allow.

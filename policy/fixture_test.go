@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
 var now = time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC) // a Tuesday
@@ -140,17 +142,19 @@ func proposal(actions ...rollout.Action) rollout.Proposal {
 }
 
 // of compiles the default library with modules on top.
-func of(sources ...string) *Engine { return Compile(Config{Modules: modules(sources...)}) }
-
-func modules(sources ...string) []Module {
-	var out []Module
-	for i, s := range sources {
-		out = append(out, Module{Path: fmt.Sprintf("policies/p%d.rego", i+1), Source: s})
-	}
-	return out
-}
+func of(sources ...string) *Engine { return Compile(Config{Modules: policytest.Modules(sources...)}) }
 
 // judge gives the verdict on one action.
 func judge(t testing.TB, e *Engine, a rollout.Action) rollout.Verdict {
 	return e.Judge(t.Context(), snapshot(t), proposal(a)).Of(a.ID)
+}
+
+// inputOf is what policies see when they are asked about an action.
+func inputOf(s rollout.Snapshot, p rollout.Proposal, a rollout.Action) (ast.Value, error) {
+	d, err := NewDocument(s, p)
+	if err != nil {
+		return nil, err
+	}
+	m := matterOf(&a)
+	return d.about(&m), nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
 // frozen is a freeze on the day of the tests.
@@ -25,7 +27,7 @@ func rulesOf(v rollout.Verdict) map[string]rollout.Effect {
 
 // What the bot's own configuration demands holds, whatever the repository says.
 func TestFloorCannotBeLoosened(t *testing.T) {
-	floor := []Layer{{Name: "floor", Data: []DataFile{{"floor.yaml", frozen}, {"limit.yaml", "acme: {limit: 20}\n"}}, Modules: []Module{
+	floor := []Layer{{Name: "floor", Data: []parse.DataFile{{Path: "floor.yaml", Content: frozen}, {Path: "limit.yaml", Content: "acme: {limit: 20}\n"}}, Modules: []parse.Module{
 		{Path: "policies/p1.rego", Source: `package rampart.rollout
 
 import data.acme.helpers
@@ -39,22 +41,22 @@ rollback contains {"rule": "acme.seen", "msg": "the repository's data are seen"}
 	}}}
 	for name, theirs := range map[string]Config{
 		"nothing":                    {},
-		"wider parameters":           {Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {freeze: {windows: []}, approval: {rules: []}}}}\ntheirs: true\n"}}},
-		"data at the floor's path":   {Data: []DataFile{{"limit.yaml", "acme: {limit: 100}\ntheirs: true\n"}}},
-		"another action in a window": {Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {freeze: {actions: [DeleteVersion]}}}}\n"}}},
-		"helpers of the same name":   {Modules: modules("package acme.helpers\n\nbeyond(_) := false\n\nlimit := 100\n")},
-		"a package where data are":   {Modules: modules("package acme\n\nlimit := 100\n")},
-		"modules at the same paths":  {Modules: []Module{{Path: "policies/p1.rego", Source: "package rampart.rollout\n"}, {Path: "policies/helpers.rego", Source: "package acme.helpers\n\nbeyond(_) := false\n"}}},
-		"with": {Modules: modules(`package rampart.rollout
+		"wider parameters":           {Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {freeze: {windows: []}, approval: {rules: []}}}}\ntheirs: true\n"}}},
+		"data at the floor's path":   {Data: []parse.DataFile{{Path: "limit.yaml", Content: "acme: {limit: 100}\ntheirs: true\n"}}},
+		"another action in a window": {Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {freeze: {actions: [DeleteVersion]}}}}\n"}}},
+		"helpers of the same name":   {Modules: policytest.Modules("package acme.helpers\n\nbeyond(_) := false\n\nlimit := 100\n")},
+		"a package where data are":   {Modules: policytest.Modules("package acme\n\nlimit := 100\n")},
+		"modules at the same paths":  {Modules: []parse.Module{{Path: "policies/p1.rego", Source: "package rampart.rollout\n"}, {Path: "policies/helpers.rego", Source: "package acme.helpers\n\nbeyond(_) := false\n"}}},
+		"with": {Modules: policytest.Modules(`package rampart.rollout
 
 warn contains {"rule": "acme.limit", "msg": "it is fine"} if count(deny) >= 0 with input.action.to as 1 with data.acme.limit as 100
 
 x := 1 if data.rampart.rollout.deny == set() with data.rampart.config as {}
 `)},
-		"their name":           {Modules: modules(rules(`warn contains {"rule": "rollout.freeze", "msg": "lifted"}`), rules(`require_approval contains {"rule": "acme.limit", "msg": "approved"}`))},
-		"drift":                {Modules: modules("package rampart.drift\n\naction contains {\"rule\": \"acme.drift\", \"msg\": \"mine\", \"action\": \"adopt\"}\n")},
-		"a thousand of theirs": {Modules: modules(rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 900)`))},
-		"too many of theirs":   {Modules: modules(rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 2000)`))},
+		"their name":           {Modules: policytest.Modules(policytest.Rules(`warn contains {"rule": "rollout.freeze", "msg": "lifted"}`), policytest.Rules(`require_approval contains {"rule": "acme.limit", "msg": "approved"}`))},
+		"drift":                {Modules: policytest.Modules("package rampart.drift\n\naction contains {\"rule\": \"acme.drift\", \"msg\": \"mine\", \"action\": \"adopt\"}\n")},
+		"a thousand of theirs": {Modules: policytest.Modules(policytest.Rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 900)`))},
+		"too many of theirs":   {Modules: policytest.Modules(policytest.Rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 2000)`))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			theirs.Floor, theirs.Waivable = floor, []string{"a", "theirs.*"}
@@ -82,16 +84,16 @@ x := 1 if data.rampart.rollout.deny == set() with data.rampart.config as {}
 		})
 	}
 	// The approval that the floor asks for.
-	e := Compile(Config{Floor: []Layer{{Data: []DataFile{{"floor.yaml", "rampart: {config: {rollout: {approval: {rules: [{environments: [prod], atLeast: 50}]}}}}\n"}}}},
-		Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {approval: {rules: []}}}}\n"}}})
+	e := Compile(Config{Floor: []Layer{{Data: []parse.DataFile{{Path: "floor.yaml", Content: "rampart: {config: {rollout: {approval: {rules: [{environments: [prod], atLeast: 50}]}}}}\n"}}}},
+		Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {approval: {rules: []}}}}\n"}}})
 	require.Empty(t, e.Problems())
 	require.Equal(t, rollout.RequireApproval, judge(t, e, ramp()).Effect)
 }
 
 // TestWaivedFindingsHideNothing checks that waived findings do not push other findings out of sight.
 func TestWaivedFindingsHideNothing(t *testing.T) {
-	e := Compile(Config{Waivable: []string{"a"}, Data: []DataFile{{"data.yaml", frozen}},
-		Modules: modules(rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 900)`))})
+	e := Compile(Config{Waivable: []string{"a"}, Data: []parse.DataFile{{Path: "data.yaml", Content: frozen}},
+		Modules: policytest.Modules(policytest.Rules(`deny contains {"rule": "a", "msg": sprintf("%d", [i])} if some i in numbers.range(1, 900)`))})
 	s := snapshot(t)
 	s.Waivers = []v1alpha1.Waiver{waiver("many", "a")}
 	require.Equal(t, rollout.HoldEffect, e.Judge(t.Context(), s, proposal(ramp())).Of(ramp().ID).Effect)
@@ -130,10 +132,10 @@ func TestWaivers(t *testing.T) {
 			tc.change(&w)
 			s := snapshot(t)
 			s.Waivers = []v1alpha1.Waiver{w}
-			e := Compile(Config{Waivable: []string{"acme.freeze", "acme.other"}, Modules: modules(rules(`deny contains {"rule": "acme.freeze", "msg": "m"}`))})
+			e := Compile(Config{Waivable: []string{"acme.freeze", "acme.other"}, Modules: policytest.Modules(policytest.Rules(`deny contains {"rule": "acme.freeze", "msg": "m"}`))})
 			v := e.Judge(t.Context(), s, proposal(ramp()))
 			want := rollout.Verdict{Effect: rollout.HoldEffect, Findings: []rollout.Finding{
-				{Package: packageRollout, Rule: "acme.freeze", Effect: rollout.HoldEffect, Message: "m", Waived: tc.waived}}}
+				{Package: parse.PackageRollout, Rule: "acme.freeze", Effect: rollout.HoldEffect, Message: "m", Waived: tc.waived}}}
 			if tc.waived != "" {
 				want.Effect = rollout.Allow
 			}
@@ -151,8 +153,8 @@ func TestWaivers(t *testing.T) {
 }
 
 func TestWhatIsWaived(t *testing.T) {
-	e := Compile(Config{Waivable: []string{"acme.*", "policy.*", "policy.error"}, Modules: modules(
-		rules("rollback contains {\"rule\": \"acme.back\", \"msg\": \"m\"}"),
+	e := Compile(Config{Waivable: []string{"acme.*", "policy.*", "policy.error"}, Modules: policytest.Modules(
+		policytest.Rules("rollback contains {\"rule\": \"acme.back\", \"msg\": \"m\"}"),
 		"package rampart.drift\n\naction contains {\"rule\": \"acme.drift\", \"msg\": \"m\", \"action\": \"hold\"}\n",
 		"package rampart.spec\n\ndeny contains {\"rule\": \"acme.spec\", \"msg\": \"m\"}\n",
 		"package rampart.sunset\n\nwarn contains {\"rule\": \"x\", \"msg\": \"m\"} if to_number(\"x\") > 0\n")})

@@ -12,6 +12,10 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // waits are what a person may wait for, on policies that call a builtin that never ends: what is given up goes on.
@@ -30,7 +34,7 @@ var waits = map[string]struct {
 		return err
 	}, "the expression could not be stopped before, and still runs"},
 	"explanation": {func(t *testing.T, e *Engine, d *Document) error {
-		x := &explainer{ctx: t.Context(), engine: e, pkg: packageRollout, environment: d.environment, input: d.about(&d.actions[0]), now: d.now, claimed: map[int]bool{}}
+		x := &explainer{ctx: t.Context(), engine: e, pkg: parse.PackageRollout, environment: d.environment, input: d.about(&d.actions[0]), now: d.now, claimed: map[int]bool{}}
 		require.Empty(t, x.book(e.books[0], false))
 		return errors.New(x.incomplete)
 	}, "looking at each step took longer than 800ms and could not be stopped"},
@@ -52,7 +56,7 @@ func TestWaitingChild(t *testing.T) {
 	if name == "" {
 		t.Skip("it is started by TestPeopleDoNotWaitForEver")
 	}
-	e := Compile(Config{Bounds: Bounds{Timeout: 200 * time.Millisecond}, Modules: modules(rules(
+	e := Compile(Config{Bounds: sandbox.Bounds{Timeout: 200 * time.Millisecond}, Modules: policytest.Modules(policytest.Rules(
 		"deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [input.action.to]} if loud(input.action.kind) == \"RAMP\"\n\nloud(x) := upper(x)\n"))})
 	require.Empty(t, e.Problems())
 	endless(e)
@@ -85,8 +89,8 @@ func endless(e *Engine) {
 // builtinIs makes a builtin do something else.
 func builtinIs(e *Engine, name string, f topdown.BuiltinFunc) {
 	for _, b := range e.books {
-		other := *b.all.builtins[boundedPrefix+name]
+		other := *b.all.builtins[sandbox.Prefix+name]
 		other.Func = f
-		b.all.builtins[boundedPrefix+name] = &other
+		b.all.builtins[sandbox.Prefix+name] = &other
 	}
 }

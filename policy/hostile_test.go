@@ -17,6 +17,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
 // hostile is a configuration that wants to harm, and what has to be said of it.
@@ -26,15 +28,8 @@ type hostile struct {
 	rule, message, location string
 }
 
-func rules(body string) string { return "package rampart.rollout\n\n" + body }
-
-// deny is a rule that fires where a body holds.
-func deny(body string) string {
-	return rules("deny contains {\"rule\": \"acme.x\", \"msg\": \"m\"} if {\n" + body + "\n}\n")
-}
-
 func program(sources ...string) func() Config {
-	return func() Config { return Config{Modules: modules(sources...)} }
+	return func() Config { return Config{Modules: policytest.Modules(sources...)} }
 }
 
 // twice doubles a value within itself n times: 2^n leaves, n objects. As it is a comprehension that does, what is written is not wide.
@@ -66,86 +61,86 @@ func chain(n int, rule func(i int) string) string {
 
 func hostiles() map[string]hostile {
 	const timeout, broken, late, memory, parts, p1 = "policy.timeout", "policy.broken", "took", "had builtins work on more than 64 MiB", "made values of more than 250000 parts", "policies/p1.rego"
-	doubled := func(call string) func() Config { return program(deny("	"+call+" == \"\"") + twice) }
+	doubled := func(call string) func() Config { return program(policytest.Deny("	"+call+" == \"\"") + twice) }
 	big := "\nbig := sprintf(\"%99999d\", [1])\n"
 	const compared = "compared values of more than 250000 parts"
 	// A text of 10 kB forty thousand times.
 	const aliased = "x := concat(\"\", [\"a: &a \\\"\", sprintf(\"%9999s\", [\"b\"]), \"\\\"\\nb: [\", replace(sprintf(\"%40000s\", [\" \"]), \" \", \"*a,\"), \"1]\\n\"])\n"
-	sides := []DataFile{{"policies/d.yaml", "d: [" + strings.Repeat("[],", 95_000) + "]\ne: [" + strings.Repeat("[],", 95_000) + "]\n"}}
+	sides := []parse.DataFile{{Path: "policies/d.yaml", Content: "d: [" + strings.Repeat("[],", 95_000) + "]\ne: [" + strings.Repeat("[],", 95_000) + "]\n"}}
 	nested := func(open, end string, n int) func() Config {
-		return program(deny("	x := " + strings.Repeat(open, n) + "1" + strings.Repeat(end, n)))
+		return program(policytest.Deny("	x := " + strings.Repeat(open, n) + "1" + strings.Repeat(end, n)))
 	}
 	files := func(n int, rule func(i int) string) func() Config {
 		return func() (c Config) {
 			for i := range n {
-				c.Modules = append(c.Modules, Module{Path: fmt.Sprintf("policies/p%d.rego", i+1), Source: rules(rule(i))})
+				c.Modules = append(c.Modules, parse.Module{Path: fmt.Sprintf("policies/p%d.rego", i+1), Source: policytest.Rules(rule(i))})
 			}
 			return c
 		}
 	}
 	data := func(content string) func() Config {
-		return func() Config { return Config{Data: []DataFile{{"policies/data.yaml", content}}} }
+		return func() Config { return Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: content}}} }
 	}
 	x := "deny contains {\"rule\": \"x\", \"msg\": \"m\"} if "
 	return map[string]hostile{
-		"nested ranges":      {program(deny("	some i in numbers.range(1, 100000)\n	some j in numbers.range(1, 100000)\n	i * j == -1")), timeout, late, p1},
-		"cartesian product":  {program(deny("	x := numbers.range(1, 300)\n	x[a] + x[b] + x[c] + x[d] == -1")), timeout, late, p1},
-		"comprehension bomb": {program(deny("	x := numbers.range(1, 3000)\n	y := [[a, b] | some a in x; some b in x]\n	count(y) == 1")), timeout, "", p1},
-		"wide literals kept": {program(deny("	x := [[" + strings.Repeat("i,", 9_000) + "i] | some i in numbers.range(1, 100000)]\n	count(x) == 1")), timeout, "", p1},
-		"wider literals":     {program(deny("	i := 1\n	count([" + strings.Repeat("i,", 100_000) + "i]) == 1")), broken, "a rule with more than", p1},
-		"colliding numbers":  {program(deny("	x := {y | some i in numbers.range(1, 100000); y := i / 1000003}\n	count(x) == 1")), timeout, late, p1},
-		"colliding at once":  {program(deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(x | {1}) == 1")), broken, "", p1},
-		"a set of them":      {program(deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(object.filter({\"a\": 1}, x)) == 1")), timeout, memory, p1},
-		"walk":               {program(rules(x + "walk(shared(1), [_, \"no\"])\n" + twice)), timeout, "", p1},
-		"comparing":          {program(rules(x + "shared(input.action.to) in [alike(input.action.to)]\n" + twice)), timeout, parts, p1},
-		"equal":              {program(rules(x + "shared(input.action.to) == alike(input.action.to)\n" + twice)), timeout, parts, p1},
-		"equal in functions": {program(rules(x + "same(shared(input.action.to), alike(input.action.to))\n\nsame(x, x)\n" + twice)), timeout, parts, p1},
-		"not equal":          {program(rules(x + "not shared(input.action.to) == alike(input.action.to)\n" + twice)), timeout, parts, p1},
-		"patterns":           {program(deny("	[shared(input.action.to), y] = [alike(input.action.to), 1]\n	y == 1") + twice), timeout, parts, p1},
-		"equal parts": {program(deny("	x := [[] | some _ in numbers.range(1, 60000)]\n	y := [[] | some _ in numbers.range(1, 60000)]\n	x == y\n	x != y")),
+		"nested ranges":      {program(policytest.Deny("	some i in numbers.range(1, 100000)\n	some j in numbers.range(1, 100000)\n	i * j == -1")), timeout, late, p1},
+		"cartesian product":  {program(policytest.Deny("	x := numbers.range(1, 300)\n	x[a] + x[b] + x[c] + x[d] == -1")), timeout, late, p1},
+		"comprehension bomb": {program(policytest.Deny("	x := numbers.range(1, 3000)\n	y := [[a, b] | some a in x; some b in x]\n	count(y) == 1")), timeout, "", p1},
+		"wide literals kept": {program(policytest.Deny("	x := [[" + strings.Repeat("i,", 9_000) + "i] | some i in numbers.range(1, 100000)]\n	count(x) == 1")), timeout, "", p1},
+		"wider literals":     {program(policytest.Deny("	i := 1\n	count([" + strings.Repeat("i,", 100_000) + "i]) == 1")), broken, "a rule with more than", p1},
+		"colliding numbers":  {program(policytest.Deny("	x := {y | some i in numbers.range(1, 100000); y := i / 1000003}\n	count(x) == 1")), timeout, late, p1},
+		"colliding at once":  {program(policytest.Deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(x | {1}) == 1")), broken, "", p1},
+		"a set of them":      {program(policytest.Deny("	x := [y | some i in numbers.range(1, 20000); y := i / 1000003]\n	count(object.filter({\"a\": 1}, x)) == 1")), timeout, memory, p1},
+		"walk":               {program(policytest.Rules(x + "walk(shared(1), [_, \"no\"])\n" + twice)), timeout, "", p1},
+		"comparing":          {program(policytest.Rules(x + "shared(input.action.to) in [alike(input.action.to)]\n" + twice)), timeout, parts, p1},
+		"equal":              {program(policytest.Rules(x + "shared(input.action.to) == alike(input.action.to)\n" + twice)), timeout, parts, p1},
+		"equal in functions": {program(policytest.Rules(x + "same(shared(input.action.to), alike(input.action.to))\n\nsame(x, x)\n" + twice)), timeout, parts, p1},
+		"not equal":          {program(policytest.Rules(x + "not shared(input.action.to) == alike(input.action.to)\n" + twice)), timeout, parts, p1},
+		"patterns":           {program(policytest.Deny("	[shared(input.action.to), y] = [alike(input.action.to), 1]\n	y == 1") + twice), timeout, parts, p1},
+		"equal parts": {program(policytest.Deny("	x := [[] | some _ in numbers.range(1, 60000)]\n	y := [[] | some _ in numbers.range(1, 60000)]\n	x == y\n	x != y")),
 			timeout, "", p1},
-		"equal objects": {program(deny("	x := {i: [] | some i in numbers.range(1, 45000)}\n	y := {i: [] | some i in numbers.range(1, 45000)}\n	x == y")), timeout, parts, p1},
-		"equal rules": {program(rules(chain(20, func(i int) string {
+		"equal objects": {program(policytest.Deny("	x := {i: [] | some i in numbers.range(1, 45000)}\n	y := {i: [] | some i in numbers.range(1, 45000)}\n	x == y")), timeout, parts, p1},
+		"equal rules": {program(policytest.Rules(chain(20, func(i int) string {
 			return fmt.Sprintf("s%d contains [x, 1] if some x in union({s%d})\n\ns%d contains [x, 2] if some x in union({s%d})", i, i-1, i, i-1)
 		}) + "s0 := {input.action.to}\n\n" + x + "s20 == {y | some y in s20}\n")), timeout, "", p1},
 		"equal packages": {program("package big\n\np0 := [x | some x in numbers.range(1, 10000)]\n\n"+chain(60, func(i int) string { return fmt.Sprintf("p%d := p0", i) }),
-			rules(x+"y := data.big\n")), timeout, parts, "policies/p2.rego"},
-		"inputs within inputs": {program(rules("a0 := input\n\n" + chain(30, func(i int) string {
+			policytest.Rules(x+"y := data.big\n")), timeout, parts, "policies/p2.rego"},
+		"inputs within inputs": {program(policytest.Rules("a0 := input\n\n" + chain(30, func(i int) string {
 			return fmt.Sprintf("a%d := b if b := a%d with input.a as input with input.b as input", i, i-1)
 		}) + x + "a30 == a30\n")), timeout, parts, p1},
-		"arrays compared": {program(deny("	x := "+strings.Repeat("double(", 16)+"[[], []]"+strings.Repeat(")", 16)+"\n	y := "+strings.Repeat("double(", 16)+"[[], []]"+strings.Repeat(")", 16)+"\n	x == y") + "\ndouble(x) := array.concat(x, x)\n"), timeout, parts, p1},
-		"shared evidence": {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": shared(1)}\n" + twice)), timeout, parts, p1},
-		"late difference": {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(1 + 0), 1]}\n\ndeny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(2 - 1), 2]}\n" + twice)),
+		"arrays compared": {program(policytest.Deny("	x := "+strings.Repeat("double(", 16)+"[[], []]"+strings.Repeat(")", 16)+"\n	y := "+strings.Repeat("double(", 16)+"[[], []]"+strings.Repeat(")", 16)+"\n	x == y") + "\ndouble(x) := array.concat(x, x)\n"), timeout, parts, p1},
+		"shared evidence": {program(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": shared(1)}\n" + twice)), timeout, parts, p1},
+		"late difference": {program(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(1 + 0), 1]}\n\ndeny contains {\"rule\": \"x\", \"msg\": \"m\", \"data\": [shared(2 - 1), 2]}\n" + twice)),
 			timeout, parts, p1},
-		"copied":                 {program(rules("pair(x) := [x, x]\n\np5(x) := pair(pair(pair(pair(pair(x)))))\n\np20(x) := p5(p5(p5(p5(x))))\n\n" + x + "count(p20(p20(1))) == 1\n")), broken, "within others many times over", p1},
+		"copied":                 {program(policytest.Rules("pair(x) := [x, x]\n\np5(x) := pair(pair(pair(pair(pair(x)))))\n\np20(x) := p5(p5(p5(p5(x))))\n\n" + x + "count(p20(p20(1))) == 1\n")), broken, "within others many times over", p1},
 		"marshalled":             {doubled("json.marshal(shared(1))"), timeout, "", p1},
 		"printed":                {doubled("sprintf(\"%v\", [shared(1)])"), timeout, "", p1},
-		"strings doubled":        {program(deny("	"+strings.Repeat("double(", 10)+"big"+strings.Repeat(")", 10)+" == \"\"") + "\ndouble(x) := concat(\"\", [x, x, x, x, x, x, x, x])\n" + big), timeout, memory, p1},
-		"arrays doubled":         {program(deny("	count("+strings.Repeat("double(", 30)+"[1, 2]"+strings.Repeat(")", 30)+") == 1") + "\ndouble(x) := array.concat(x, x)\n"), timeout, parts, p1},
-		"a shift":                {program(deny("	bits.lsh(1, 10000000000) == 1")), timeout, memory, p1},
-		"a wide format":          {program(deny("	sprintf(\"%999999999d\", [1]) == \"\"")), timeout, memory, p1},
-		"a large exponent":       {program(deny("	to_number(\"1e999999999\") + 1 == 2")), "policy.error", "digits", p1},
-		"a hexadecimal exponent": {program(deny("	to_number(\"0x1p-999999999\") * 3 > 1")), "policy.error", "digits", p1},
-		"a parsed exponent":      {program(deny("	json.unmarshal(\"[1e999999999]\")[0] > 2")), "policy.error", "number", p1},
-		"a regular expression":   {program(deny("	regex.match(concat(\"\", [x | some _ in numbers.range(1, 1000); x := \"((a{1,100}){1,10}){1,1}\"]), \"aaaa\")")), timeout, memory, p1},
-		"regular expressions":    {program(deny("	some i in numbers.range(1, 100000)\n	regex.match(sprintf(\"(a{0,900}b{0,9}){%d}\", [i % 1000]), \"aaaa\")\n	i == -1")), timeout, "", p1},
-		"chained rules":          {program(rules("r0 := input.action.to\n\n" + chain(20_000, func(i int) string { return fmt.Sprintf("r%d := r%d + 1", i, i-1) }) + x + "r20000 > 0\n")), broken, "", "policies"},
-		"chained further":        {program(rules("r0 := input.action.to\n\n" + chain(4_000, func(i int) string { return fmt.Sprintf("r%d := r%d + 1", i, i-1) }) + x + "r4000 > 0\n")), broken, "rules that lead to rules", p1},
-		"chained functions":      {program(rules("f0(x) := x\n\n" + chain(4_000, func(i int) string { return fmt.Sprintf("f%d(x) := f%d(x) + 1", i, i-1) }) + x + "f4000(1) > 0\n")), broken, "", "policies"},
-		"long body":              {program(deny("	i := input.action.to\n" + strings.Repeat("	i > 0\n", 20_000))), broken, "a rule with more than", p1},
-		"long else":              {program(rules("x := 1 if {\n	input.action.to < 0\n}\n" + strings.Repeat("else := 1 if false\n", 10_000) + x + "x == 1\n")), broken, "a rule with more than", p1},
-		"long path":              {program(deny("	input" + strings.Repeat("[_]", 30_000) + " == 1")), broken, "a rule with more than", p1},
-		"long sum":               {program(deny("	input.action.to" + strings.Repeat("+1", 400_000) + " == 1")), broken, "nested too deep", p1},
+		"strings doubled":        {program(policytest.Deny("	"+strings.Repeat("double(", 10)+"big"+strings.Repeat(")", 10)+" == \"\"") + "\ndouble(x) := concat(\"\", [x, x, x, x, x, x, x, x])\n" + big), timeout, memory, p1},
+		"arrays doubled":         {program(policytest.Deny("	count("+strings.Repeat("double(", 30)+"[1, 2]"+strings.Repeat(")", 30)+") == 1") + "\ndouble(x) := array.concat(x, x)\n"), timeout, parts, p1},
+		"a shift":                {program(policytest.Deny("	bits.lsh(1, 10000000000) == 1")), timeout, memory, p1},
+		"a wide format":          {program(policytest.Deny("	sprintf(\"%999999999d\", [1]) == \"\"")), timeout, memory, p1},
+		"a large exponent":       {program(policytest.Deny("	to_number(\"1e999999999\") + 1 == 2")), "policy.error", "digits", p1},
+		"a hexadecimal exponent": {program(policytest.Deny("	to_number(\"0x1p-999999999\") * 3 > 1")), "policy.error", "digits", p1},
+		"a parsed exponent":      {program(policytest.Deny("	json.unmarshal(\"[1e999999999]\")[0] > 2")), "policy.error", "number", p1},
+		"a regular expression":   {program(policytest.Deny("	regex.match(concat(\"\", [x | some _ in numbers.range(1, 1000); x := \"((a{1,100}){1,10}){1,1}\"]), \"aaaa\")")), timeout, memory, p1},
+		"regular expressions":    {program(policytest.Deny("	some i in numbers.range(1, 100000)\n	regex.match(sprintf(\"(a{0,900}b{0,9}){%d}\", [i % 1000]), \"aaaa\")\n	i == -1")), timeout, "", p1},
+		"chained rules":          {program(policytest.Rules("r0 := input.action.to\n\n" + chain(20_000, func(i int) string { return fmt.Sprintf("r%d := r%d + 1", i, i-1) }) + x + "r20000 > 0\n")), broken, "", "policies"},
+		"chained further":        {program(policytest.Rules("r0 := input.action.to\n\n" + chain(4_000, func(i int) string { return fmt.Sprintf("r%d := r%d + 1", i, i-1) }) + x + "r4000 > 0\n")), broken, "rules that lead to rules", p1},
+		"chained functions":      {program(policytest.Rules("f0(x) := x\n\n" + chain(4_000, func(i int) string { return fmt.Sprintf("f%d(x) := f%d(x) + 1", i, i-1) }) + x + "f4000(1) > 0\n")), broken, "", "policies"},
+		"long body":              {program(policytest.Deny("	i := input.action.to\n" + strings.Repeat("	i > 0\n", 20_000))), broken, "a rule with more than", p1},
+		"long else":              {program(policytest.Rules("x := 1 if {\n	input.action.to < 0\n}\n" + strings.Repeat("else := 1 if false\n", 10_000) + x + "x == 1\n")), broken, "a rule with more than", p1},
+		"long path":              {program(policytest.Deny("	input" + strings.Repeat("[_]", 30_000) + " == 1")), broken, "a rule with more than", p1},
+		"long sum":               {program(policytest.Deny("	input.action.to" + strings.Repeat("+1", 400_000) + " == 1")), broken, "nested too deep", p1},
 		"many files":             {files(5000, func(i int) string { return fmt.Sprintf("deny contains {\"rule\": \"a\", \"msg\": \"%d\"}", i) }), broken, "more than", "policies"},
 		"files at odds":          {files(999, func(int) string { return "deny := {1}\n" }), broken, "", "policies"},
 		"megabytes":              {files(20, func(i int) string { return fmt.Sprintf("x%d := [", i) + strings.Repeat("1,", 400_000) + "]\n" }), broken, "", "policies"},
-		"types":                  {program(rules("x0 := [1]\n\n" + chain(60, func(i int) string { return fmt.Sprintf("x%d := {\"a\": x%d, \"b\": x%d}", i, i-1, i-1) }) + x + "x60.a == x59\n")), broken, "within others many times over", p1},
+		"types":                  {program(policytest.Rules("x0 := [1]\n\n" + chain(60, func(i int) string { return fmt.Sprintf("x%d := {\"a\": x%d, \"b\": x%d}", i, i-1, i-1) }) + x + "x60.a == x59\n")), broken, "within others many times over", p1},
 		"types of packages": {func() Config {
-			sources := []string{"package t0\n\na := 1\n", rules(x + "data.t60.a == 1\n")}
+			sources := []string{"package t0\n\na := 1\n", policytest.Rules(x + "data.t60.a == 1\n")}
 			for i := range 60 {
 				sources = append(sources, fmt.Sprintf("package t%d\n\na := data.t%d\n\nb := data.t%d\n", i+1, i, i))
 			}
-			return Config{Modules: modules(sources...)}
+			return Config{Modules: policytest.Modules(sources...)}
 		}, broken, "within others many times over", "policies"},
 		"closures":       {nested("[x | x := ", "]", 16), broken, "within each other", p1},
 		"templates":      {nested("$\"{", "}\"", 16), broken, "within each other", p1},
@@ -157,53 +152,53 @@ func hostiles() map[string]hostile {
 		"calls":          {nested("count(", ")", 100_000), broken, "nested too deep", p1},
 		"aliases":        {data("a0: &a0 [1]\n" + strings.TrimSpace(chain(40, func(i int) string { return fmt.Sprintf("a%d: &a%d [*a%d, *a%d]", i, i, i-1, i-1) })) + "\n"), broken, "when aliases are expanded", "policies/data.yaml"},
 		"much data": {func() Config {
-			c := Config{Modules: modules(deny("	x := data.d1\n	y := data.d1\n	x == y"))}
+			c := Config{Modules: policytest.Modules(policytest.Deny("	x := data.d1\n	y := data.d1\n	x == y"))}
 			for i := range 4 {
-				c.Data = append(c.Data, DataFile{fmt.Sprintf("policies/d%d.yaml", i), fmt.Sprintf("d%d: [%s]\n", i, strings.Repeat("[],", 199_000/2))})
+				c.Data = append(c.Data, parse.DataFile{Path: fmt.Sprintf("policies/d%d.yaml", i), Content: fmt.Sprintf("d%d: [%s]\n", i, strings.Repeat("[],", 199_000/2))})
 			}
 			return c
 		}, broken, "in all data files", "policies/d2.yaml"},
 		"compared data": {func() Config {
-			return Config{Modules: modules(deny("	x := data.d\n	y := data.d\n	x == y")),
-				Data: []DataFile{{"policies/d.yaml", "d: [" + strings.Repeat("[],", 199_000) + "]\n"}}}
+			return Config{Modules: policytest.Modules(policytest.Deny("	x := data.d\n	y := data.d\n	x == y")),
+				Data: []parse.DataFile{{Path: "policies/d.yaml", Content: "d: [" + strings.Repeat("[],", 199_000) + "]\n"}}}
 		}, "acme.x", "m", ""},
 		"deep data":       {data(strings.Repeat("{a: ", 200_000)), broken, "depth", "policies/data.yaml"},
-		"many findings":   {program(rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"n\": i} if some i in numbers.range(1, 20000)\n")), "policy.error", "deny has 20000 findings, more than 1000 (policies/p1.rego:3)", ""},
-		"large findings":  {program(rules("deny contains {\"rule\": \"x\", \"msg\": big, \"n\": i, \"data\": big} if some i in numbers.range(1, 100000)\n" + big)), timeout, "", p1},
-		"a giant message": {program(rules("deny contains {\"rule\": \"x\", \"msg\": sprintf(\"%9999999d\", [1])}\n")), "x", " ", ""},
-		"many digits":     {program(deny("	n := json.unmarshal(concat(\"\", [x | some _ in numbers.range(1, 20000); x := \"1\"]))\n	n > 1")), "policy.error", "", p1},
+		"many findings":   {program(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": \"m\", \"n\": i} if some i in numbers.range(1, 20000)\n")), "policy.error", "deny has 20000 findings, more than 1000 (policies/p1.rego:3)", ""},
+		"large findings":  {program(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": big, \"n\": i, \"data\": big} if some i in numbers.range(1, 100000)\n" + big)), timeout, "", p1},
+		"a giant message": {program(policytest.Rules("deny contains {\"rule\": \"x\", \"msg\": sprintf(\"%9999999d\", [1])}\n")), "x", " ", ""},
+		"many digits":     {program(policytest.Deny("	n := json.unmarshal(concat(\"\", [x | some _ in numbers.range(1, 20000); x := \"1\"]))\n	n > 1")), "policy.error", "", p1},
 		"compared again": {func() Config {
-			return Config{Modules: modules(deny("	x := data.d\n	y := data.e\n" + strings.Repeat("	x == y\n", 40))), Data: sides}
+			return Config{Modules: policytest.Modules(policytest.Deny("	x := data.d\n	y := data.e\n" + strings.Repeat("	x == y\n", 40))), Data: sides}
 		}, timeout, compared, p1},
 		"compared by reference": {func() Config {
-			return Config{Modules: modules(deny(strings.Repeat("	data.d == data.e\n", 40))), Data: sides}
+			return Config{Modules: policytest.Modules(policytest.Deny(strings.Repeat("	data.d == data.e\n", 40))), Data: sides}
 		}, timeout, compared, p1},
 		"compared by a key": {func() Config {
-			return Config{Modules: modules(rules("s contains k if k := data.d\n\nf(x) := x\n\n" + x + "{\n	x := data.e\n" + strings.Repeat("	s[x]\n	f(data.d, x)\n", 20) + "}\n")), Data: sides}
+			return Config{Modules: policytest.Modules(policytest.Rules("s contains k if k := data.d\n\nf(x) := x\n\n" + x + "{\n	x := data.e\n" + strings.Repeat("	s[x]\n	f(data.d, x)\n", 20) + "}\n")), Data: sides}
 		}, timeout, compared, p1},
 		"compared rules": {func() Config {
-			return Config{Modules: modules(rules("p[k] := v if {\n	v := data.d\n	k := \"a\"\n}\n\n" + x + "{\n" + strings.Repeat("	p.a == data.e\n", 40) + "}\n")), Data: sides}
+			return Config{Modules: policytest.Modules(policytest.Rules("p[k] := v if {\n	v := data.d\n	k := \"a\"\n}\n\n" + x + "{\n" + strings.Repeat("	p.a == data.e\n", 40) + "}\n")), Data: sides}
 		}, timeout, compared, p1},
-		"comprehensions compared": {program(deny("	v := json.unmarshal(concat(\"\", [\"[\", replace(sprintf(\"%1000s\", [\" \"]), \" \", \"[],\"), \"[]]\"]))\n	[v | some _ in numbers.range(1, 1500)] == [v | some _ in numbers.range(1, 1500)]")),
+		"comprehensions compared": {program(policytest.Deny("	v := json.unmarshal(concat(\"\", [\"[\", replace(sprintf(\"%1000s\", [\" \"]), \" \", \"[],\"), \"[]]\"]))\n	[v | some _ in numbers.range(1, 1500)] == [v | some _ in numbers.range(1, 1500)]")),
 			timeout, parts, p1},
-		"tangled":         {program(deny("	z := numbers.range(1, 4000)\n	" + tangle("x", 6) + "\n	" + tangle("y", 6) + "\n	x0 == y0")), broken, "a variable in it three times", p1},
-		"tangled further": {program(deny("	z := input.action.to\n	" + tangle("x", 40) + "\n	count(x0) == 5")), broken, "within others many times over", p1},
-		"types in comprehensions": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+		"tangled":         {program(policytest.Deny("	z := numbers.range(1, 4000)\n	" + tangle("x", 6) + "\n	" + tangle("y", 6) + "\n	x0 == y0")), broken, "a variable in it three times", p1},
+		"tangled further": {program(policytest.Deny("	z := input.action.to\n	" + tangle("x", 40) + "\n	count(x0) == 5")), broken, "within others many times over", p1},
+		"types in comprehensions": {program(policytest.Rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
 			return fmt.Sprintf("x%d := [v | v := [x%d, x%d]]\n\ny%d := [v | v := [y%d, y%d]]", i, i-1, i-1, i, i-1, i-1)
 		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
-		"types of either": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+		"types of either": {program(policytest.Rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
 			return fmt.Sprintf("x%d := [x%d]\n\nx%d := {\"a\": x%d} if false\n\ny%d := {\"a\": y%d} if {\n	false\n} else := [y%d]", i, i-1, i, i-1, i, i-1, i-1)
 		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
-		"types in patterns": {program(rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
+		"types in patterns": {program(policytest.Rules("x0 := 1\n\ny0 := 1\n\n" + chain(60, func(i int) string {
 			return fmt.Sprintf("x%d := v if {\n	{\"k\": w} = {\"k\": x%d}\n	{\"q\": v} = {\"q\": {\"a\": w, \"b\": w}}\n}\n\ny%d := v if {\n	some w in [y%d]\n	v := {\"a\": w, \"b\": w}\n}", i, i-1, i, i-1)
 		}) + x + "x60 == y60\n")), broken, "within others many times over", p1},
-		"aliases read":      {program(deny("	" + aliased + "	count(yaml.unmarshal(x)) == 2")), timeout, memory, p1},
-		"aliases looked at": {program(deny("	" + aliased + "	yaml.is_valid(x)")), timeout, memory, p1},
-		"wide indents": {program(deny("	open := replace(sprintf(\"%700s\", [\"[\"]), \" \", \"[\")\n	x := json.unmarshal(concat(\"\", [open, \"1\", replace(sprintf(\"%999s\", [\" \"]), \" \", \",1\"), replace(open, \"[\", \"]\")]))\n	count(json.marshal_with_options(x, {\"indent\": sprintf(\"%6000s\", [\" \"])})) == 1")),
+		"aliases read":      {program(policytest.Deny("	" + aliased + "	count(yaml.unmarshal(x)) == 2")), timeout, memory, p1},
+		"aliases looked at": {program(policytest.Deny("	" + aliased + "	yaml.is_valid(x)")), timeout, memory, p1},
+		"wide indents": {program(policytest.Deny("	open := replace(sprintf(\"%700s\", [\"[\"]), \" \", \"[\")\n	x := json.unmarshal(concat(\"\", [open, \"1\", replace(sprintf(\"%999s\", [\" \"]), \" \", \",1\"), replace(open, \"[\", \"]\")]))\n	count(json.marshal_with_options(x, {\"indent\": sprintf(\"%6000s\", [\" \"])})) == 1")),
 			timeout, memory, p1},
-		"braces in a glob": {program(deny("	open := replace(sprintf(\"%8000s\", [\" \"]), \" \", \"{a,\")\n	glob.match(concat(\"\", [open, replace(sprintf(\"%8000s\", [\" \"]), \" \", \"}\")]), [], \"a\")")),
+		"braces in a glob": {program(policytest.Deny("	open := replace(sprintf(\"%8000s\", [\" \"]), \" \", \"{a,\")\n	glob.match(concat(\"\", [open, replace(sprintf(\"%8000s\", [\" \"]), \" \", \"}\")]), [], \"a\")")),
 			timeout, memory, p1},
-		"trimmed": {program(deny("	x := replace(sprintf(\"%99999s\", [\" \"]), \" \", \"é\")\n	trim_left(x, concat(\"\", [sprintf(\"%99999s\", [\" \"]), \"é\"])) == \"x\"")), timeout, memory, p1},
+		"trimmed": {program(policytest.Deny("	x := replace(sprintf(\"%99999s\", [\" \"]), \" \", \"é\")\n	trim_left(x, concat(\"\", [sprintf(\"%99999s\", [\" \"]), \"é\"])) == \"x\"")), timeout, memory, p1},
 	}
 }
 
@@ -222,7 +217,7 @@ type outcome struct {
 	Compile, First, Second, OtherTime time.Duration
 	// Peak of the heap and the stacks above the start, in bytes.
 	Peak     int64
-	Problems []Problem
+	Problems []parse.Problem
 }
 
 // childOf names the case that this process is to judge: it is a child of the test, as what harms may end a process.

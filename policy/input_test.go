@@ -73,7 +73,7 @@ func TestInput(t *testing.T) {
 		a    rollout.Action
 	}{{"full.json", full, proposal(gate, ramp()), gate}, {"unread.json", unread, rollout.Proposal{Row: "unreadable"}, drift},
 		{"objects.json", unread, rollout.Proposal{Row: "unreadable"}, objects}} {
-		v, err := Input(tc.s, tc.p, tc.a)
+		v, err := inputOf(tc.s, tc.p, tc.a)
 		require.NoError(t, err)
 		got.Files = append(got.Files, txtar.File{Name: tc.name, Data: indented(t, v)})
 	}
@@ -101,7 +101,7 @@ func TestActionsShareTheInput(t *testing.T) {
 		inputs = append(inputs, input)
 	}
 	for i := range p.Actions {
-		alone, err := Input(s, p, p.Actions[i])
+		alone, err := inputOf(s, p, p.Actions[i])
 		require.NoError(t, err)
 		require.Zero(t, alone.Compare(inputs[i]))
 		require.Equal(t, alone.Hash(), inputs[i].Hash())

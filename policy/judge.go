@@ -9,6 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // Judge says what policy thinks of a proposal: of the spec, and of each action.
@@ -22,10 +23,10 @@ func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propos
 		return e.JudgeDocument(ctx, d)
 	}
 	out := rollout.Verdicts{PolicyDigest: e.digest, Actions: make(map[string]rollout.Verdict, len(p.Actions)),
-		Spec: conclude(e.with(unreadable(packageSpec, err)))}
+		Spec: conclude(e.with(unreadable(parse.PackageSpec, err)))}
 	for i := range p.Actions {
-		if m := matterOf(&p.Actions[i]); asked(m.kind) != "" {
-			out.Actions[m.id] = verdict(&m, e.with(unreadable(asked(m.kind), err)))
+		if m := matterOf(&p.Actions[i]); parse.Asked(m.kind) != "" {
+			out.Actions[m.id] = verdict(&m, e.with(unreadable(parse.Asked(m.kind), err)))
 		}
 	}
 	return out
@@ -41,7 +42,7 @@ func (e *Engine) JudgeDocument(ctx context.Context, d *Document) rollout.Verdict
 func (e *Engine) JudgeSpec(ctx context.Context, s rollout.Snapshot) rollout.Verdict {
 	d, err := newSpecDocument(&s, e.terms)
 	if err != nil {
-		return conclude(e.with(unreadable(packageSpec, err)))
+		return conclude(e.with(unreadable(parse.PackageSpec, err)))
 	}
 	return watched(e, judging{ctx, d}, (*judgement).spec)
 }
@@ -54,7 +55,7 @@ func (j *judgement) verdicts() rollout.Verdicts {
 	out := rollout.Verdicts{PolicyDigest: j.engine.digest, Actions: make(map[string]rollout.Verdict, len(j.actions)), Spec: j.spec()}
 	for i := range j.actions {
 		m := &j.actions[i]
-		if pkg := asked(m.kind); pkg != "" {
+		if pkg := parse.Asked(m.kind); pkg != "" {
 			found := j.engine.with(j.findings(pkg, j.about(m))...)
 			j.engine.waive(found, j.Document, m.buildID)
 			out.Actions[m.id] = verdict(m, found)
@@ -76,14 +77,14 @@ func (j *judgement) spec() rollout.Verdict {
 // specFindings are what a book says of the spec.
 func (j *judgement) specFindings(b *rulebook) []rollout.Finding {
 	if !b.kept.timeless {
-		return b.findings(packageSpec, j.ask(b, packageSpec, j.SpecInput()))
+		return b.findings(parse.PackageSpec, j.ask(b, parse.PackageSpec, j.SpecInput()))
 	}
 	if found, ok := b.kept.recall(j.Document); ok {
 		return found
 	}
-	said := j.ask(b, packageSpec, j.SpecInput())
+	said := j.ask(b, parse.PackageSpec, j.SpecInput())
 	failed := len(said.failures) > 0
-	found := b.findings(packageSpec, said)
+	found := b.findings(parse.PackageSpec, said)
 	if !failed {
 		b.kept.keep(j.Document, found)
 	}
@@ -106,7 +107,7 @@ func (e *Engine) with(found ...rollout.Finding) []rollout.Finding {
 
 func unreadable(pkg string, err error) rollout.Finding {
 	return rollout.Finding{Package: pkg, Rule: "policy.input", Effect: rollout.HoldEffect,
-		Message: cut(fmt.Sprintf("the input of the policies could not be made: %v", err), maxMessage)}
+		Message: parse.Cut(fmt.Sprintf("the input of the policies could not be made: %v", err), parse.MaxMessage)}
 }
 
 // verdict combines the findings on one action.
@@ -131,8 +132,8 @@ func driftVerdict(m *matter, found []rollout.Finding) rollout.Verdict {
 	answers := map[rollout.DriftAnswer]bool{}
 	for _, f := range found {
 		var got map[string]any
-		if f.Package == packageDrift && f.Waived == "" && f.Effect != rollout.Warn && json.Unmarshal(f.Evidence, &got) == nil {
-			answer, _ := got[setAction].(string)
+		if f.Package == parse.PackageDrift && f.Waived == "" && f.Effect != rollout.Warn && json.Unmarshal(f.Evidence, &got) == nil {
+			answer, _ := got[parse.SetAction].(string)
 			answers[rollout.DriftAnswer(answer)] = true
 		}
 	}
@@ -141,7 +142,7 @@ func driftVerdict(m *matter, found []rollout.Finding) rollout.Verdict {
 		v.Drift = rollout.DriftHold
 	case answers[rollout.DriftRevert] && m.lowerDrift:
 		v.Drift = rollout.DriftAdopt
-		return withNote(v, rollout.Finding{Package: packageDrift, Rule: "policy.drift", Effect: rollout.Warn,
+		return withNote(v, rollout.Finding{Package: parse.PackageDrift, Rule: "policy.drift", Effect: rollout.Warn,
 			Message: "reverting would raise traffic: what is lower than desired is adopted instead"})
 	case answers[rollout.DriftRevert]:
 		v.Drift = rollout.DriftRevert
@@ -149,7 +150,7 @@ func driftVerdict(m *matter, found []rollout.Finding) rollout.Verdict {
 		v.Drift = rollout.DriftAdopt
 	default:
 		v.Effect, v.Drift = rollout.HoldEffect, rollout.DriftHold
-		return withNote(v, rollout.Finding{Package: packageDrift, Rule: "policy.empty", Effect: rollout.HoldEffect,
+		return withNote(v, rollout.Finding{Package: parse.PackageDrift, Rule: "policy.empty", Effect: rollout.HoldEffect,
 			Message: "no rule answers this drift"})
 	}
 	return v
@@ -160,3 +161,6 @@ func withNote(v rollout.Verdict, f rollout.Finding) rollout.Verdict {
 	slices.SortFunc(v.Findings, compareFindings)
 	return v
 }
+
+// unstoppable reports whether policy may comment on an action and no more: it takes traffic back, or reports.
+func (m *matter) unstoppable() bool { return m.lowers || m.kind == rollout.SetAsideKind }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -25,8 +28,8 @@ func TestFailsClosed(t *testing.T) {
 	i * j == -1
 `
 	const rules = "package rampart.rollout\n\n"
-	library := func(keep func(rego.Module) bool) []Module {
-		out := []Module{}
+	library := func(keep func(rego.Module) bool) []parse.Module {
+		out := []parse.Module{}
 		for _, m := range rego.Modules() {
 			if keep(m) {
 				out = append(out, m)
@@ -40,74 +43,74 @@ func TestFailsClosed(t *testing.T) {
 		message  string // part of it
 		location string
 	}{
-		"no library at all": {Config{Library: []Module{}}, "policy.empty", "no rule of the package is defined", ""},
+		"no library at all": {Config{Library: []parse.Module{}}, "policy.empty", "no rule of the package is defined", ""},
 		"a package that yields nothing": {Config{Library: library(func(m rego.Module) bool { return !strings.Contains(m.Path, "/rollout/") })},
 			"policy.empty", "no rule of the package is defined", ""},
-		"a complete rule that is undefined, and no library": {Config{Library: []Module{}, Modules: modules(rules + "deny := {1} if false\n")},
+		"a complete rule that is undefined, and no library": {Config{Library: []parse.Module{}, Modules: policytest.Modules(rules + "deny := {1} if false\n")},
 			"policy.empty", "no rule of the package is defined", ""},
-		"a value that is no set": {Config{Library: []Module{}, Modules: modules(rules + "deny := false\n")},
+		"a value that is no set": {Config{Library: []parse.Module{}, Modules: policytest.Modules(rules + "deny := false\n")},
 			"policy.shape", "deny is a boolean, not a set", "policies/p1.rego:3"},
-		"an array": {Config{Library: []Module{}, Modules: modules(rules + `deny := [{"rule": "a", "msg": "b"}]` + "\n")},
+		"an array": {Config{Library: []parse.Module{}, Modules: policytest.Modules(rules + `deny := [{"rule": "a", "msg": "b"}]` + "\n")},
 			"policy.shape", "deny is an array, not a set", "policies/p1.rego:3"},
-		"a set of strings": {Config{Modules: modules(rules + `deny contains "no"` + "\n")},
+		"a set of strings": {Config{Modules: policytest.Modules(rules + `deny contains "no"` + "\n")},
 			"policy.shape", "deny has a string where an object", "policies/p1.rego:3"},
-		"a warning that is a string": {Config{Modules: modules(rules + `warn contains "careful"` + "\n")},
+		"a warning that is a string": {Config{Modules: policytest.Modules(rules + `warn contains "careful"` + "\n")},
 			"policy.shape", "warn has a string where an object", "policies/p1.rego:3"},
-		"an object without a rule": {Config{Modules: modules(rules + `deny contains {"msg": "no"}` + "\n")},
+		"an object without a rule": {Config{Modules: policytest.Modules(rules + `deny contains {"msg": "no"}` + "\n")},
 			"policy.shape", "deny has an object without rule where an object with the strings rule and msg is expected", "policies/p1.rego:3"},
-		"an object without a message": {Config{Modules: modules(rules + `deny contains {"rule": "a", "message": "no"}` + "\n")},
+		"an object without a message": {Config{Modules: policytest.Modules(rules + `deny contains {"rule": "a", "message": "no"}` + "\n")},
 			"policy.shape", "deny has an object without msg where", "policies/p1.rego:3"},
-		"an object without both": {Config{Modules: modules(rules + `deny contains {"why": "no"}` + "\n")},
+		"an object without both": {Config{Modules: policytest.Modules(rules + `deny contains {"why": "no"}` + "\n")},
 			"policy.shape", "deny has an object without rule and msg where", "policies/p1.rego:3"},
-		"an empty message and no rule": {Config{Modules: modules(rules + `deny contains {"msg": ""}` + "\n")},
+		"an empty message and no rule": {Config{Modules: policytest.Modules(rules + `deny contains {"msg": ""}` + "\n")},
 			"policy.shape", "deny has an object without rule, whose msg is empty where", "policies/p1.rego:3"},
-		"a message that is no string": {Config{Modules: modules(rules + `hold contains {"rule": "a", "msg": 1}` + "\n")},
+		"a message that is no string": {Config{Modules: policytest.Modules(rules + `hold contains {"rule": "a", "msg": 1}` + "\n")},
 			"policy.shape", "hold has an object whose msg is a number where an object", "policies/p1.rego:3"},
-		"an error of a builtin": {Config{Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\tto_number(input.action.kind) > 3\n}\n")},
+		"an error of a builtin": {Config{Modules: policytest.Modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\tto_number(input.action.kind) > 3\n}\n")},
 			"policy.error", "to_number", "policies/p1.rego:4"},
-		"an error in a helper": {Config{Modules: modules(rules+"import data.acme\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if acme.bad\n",
+		"an error in a helper": {Config{Modules: policytest.Modules(rules+"import data.acme\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if acme.bad\n",
 			"package acme\n\nbad if time.parse_rfc3339_ns(\"never\") > 0\n")},
 			"policy.error", "time.parse_rfc3339_ns", "policies/p2.rego:3"},
-		"two values of one rule": {Config{Modules: modules(rules + "x := 1\n\nx := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if x == 1\n")},
+		"two values of one rule": {Config{Modules: policytest.Modules(rules + "x := 1\n\nx := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if x == 1\n")},
 			"policy.error", "conflicting values", "policies/p1.rego:5"},
-		"two values of a function": {Config{Modules: modules(rules + "f(_) := 1\n\nf(_) := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if f(1) == 1\n")},
+		"two values of a function": {Config{Modules: policytest.Modules(rules + "f(_) := 1\n\nf(_) := 2\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if f(1) == 1\n")},
 			"policy.error", "conflicting values", "policies/p1.rego:5"},
-		"a time-out": {Config{Bounds: Bounds{Timeout: 50 * time.Millisecond}, Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n" + loop + "}\n")},
+		"a time-out": {Config{Bounds: sandbox.Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n" + loop + "}\n")},
 			"policy.timeout", "took longer than 50ms", "policies/p1.rego:3"},
-		"a module that does not parse": {Config{Modules: modules(rules + "deny contains {\n")},
+		"a module that does not parse": {Config{Modules: policytest.Modules(rules + "deny contains {\n")},
 			"policy.broken", "unexpected eof", "policies/p1.rego:4"},
-		"a module in an older Rego": {Config{Modules: modules(rules + "deny[x] { x := {\"rule\": \"a\", \"msg\": \"b\"} }\n")},
+		"a module in an older Rego": {Config{Modules: policytest.Modules(rules + "deny[x] { x := {\"rule\": \"a\", \"msg\": \"b\"} }\n")},
 			"policy.broken", "keyword is required", "policies/p1.rego:3"},
-		"an empty module": {Config{Modules: modules("")}, "policy.broken", "empty", "policies/p1.rego"},
-		"a module that does not compile": {Config{Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if nosuch(1)\n")},
+		"an empty module": {Config{Modules: policytest.Modules("")}, "policy.broken", "empty", "policies/p1.rego"},
+		"a module that does not compile": {Config{Modules: policytest.Modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if nosuch(1)\n")},
 			"policy.broken", "undefined function nosuch", "policies/p1.rego:3"},
-		"a forbidden builtin": {Config{Modules: modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\thttp.send({\"method\": \"get\", \"url\": \"http://localhost\"}).status_code == 200\n}\n")},
+		"a forbidden builtin": {Config{Modules: policytest.Modules(rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\thttp.send({\"method\": \"get\", \"url\": \"http://localhost\"}).status_code == 200\n}\n")},
 			"policy.broken", "undefined function http.send", "policies/p1.rego:4"},
-		"a rule at odds with the library": {Config{Modules: modules(rules + "deny := {1}\n")},
+		"a rule at odds with the library": {Config{Modules: policytest.Modules(rules + "deny := {1}\n")},
 			"policy.broken", "conflict", "policies/p1.rego"},
-		"a package of the library": {Config{Modules: modules("package rampart.library.match\n\nenvironment(_) if false\n")},
+		"a package of the library": {Config{Modules: policytest.Modules("package rampart.library.match\n\nenvironment(_) if false\n")},
 			"policy.broken", "helpers go elsewhere", "policies/p1.rego:1"},
-		"a misspelt package": {Config{Modules: modules("package rampart.rollouts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"}\n")},
+		"a misspelt package": {Config{Modules: policytest.Modules("package rampart.rollouts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"}\n")},
 			"policy.broken", "rampart.rollout, rampart.drift and rampart.sunset", "policies/p1.rego:1"},
-		"a rule in a file of tests": {Config{Modules: []Module{{Path: "policies/gold_test.rego", Source: rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"}\n"}}},
+		"a rule in a file of tests": {Config{Modules: []parse.Module{{Path: "policies/gold_test.rego", Source: rules + "deny contains {\"rule\": \"a\", \"msg\": \"b\"}\n"}}},
 			"policy.broken", "has no effect", "policies/gold_test.rego:3"},
-		"a module that is too long": {Config{Modules: modules(rules + strings.Repeat("#\n", MaxFileSize/2))},
+		"a module that is too long": {Config{Modules: policytest.Modules(rules + strings.Repeat("#\n", parse.MaxFileSize/2))},
 			"policy.broken", "are not read", "policies/p1.rego"},
-		"a fact that is stale": {Config{Modules: modules(rules + "import data.rampart.facts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\tfacts.require(\"latency\") > 500\n}\n")},
+		"a fact that is stale": {Config{Modules: policytest.Modules(rules + "import data.rampart.facts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\tfacts.require(\"latency\") > 500\n}\n")},
 			"policy.fact", `fact "latency" is older than 2m (observed at 2026-03-03T11:30:00Z)`, "policies/p1.rego:6"},
-		"a fact that is missing": {Config{Modules: modules(rules + "import data.rampart.facts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if facts.require(\"nosuch\") > 500\n")},
+		"a fact that is missing": {Config{Modules: policytest.Modules(rules + "import data.rampart.facts\n\ndeny contains {\"rule\": \"a\", \"msg\": \"b\"} if facts.require(\"nosuch\") > 500\n")},
 			"policy.fact", `fact "nosuch" is not known`, "policies/p1.rego:5"},
-		"data that is no YAML": {Config{Data: []DataFile{{"policies/data.yaml", "rampart: [\n"}}},
+		"data that is no YAML": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart: [\n"}}},
 			"policy.broken", "it is not YAML", "policies/data.yaml"},
-		"a parameter of the wrong type": {Config{Data: []DataFile{{"policies/data.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        windows: weekends\n"}}},
+		"a parameter of the wrong type": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        windows: weekends\n"}}},
 			"policy.broken", `rampart.config.rollout.freeze.windows: "weekends" is given; expected: a list of objects`, "policies/data.yaml:5"},
-		"a misspelt parameter": {Config{Data: []DataFile{{"policies/data.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        window: []\n"}}},
+		"a misspelt parameter": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  config:\n    rollout:\n      freeze:\n        window: []\n"}}},
 			"policy.broken", "there is no parameter window (did you mean windows?)", "policies/data.yaml:5"},
-		"an unknown time zone": {Config{Data: []DataFile{{"policies/data.yaml", "rampart: {config: {rollout: {freeze: {windows: [{name: a, days: [Mon], timezone: Mars/Olympus}]}}}}\n"}}},
+		"an unknown time zone": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart: {config: {rollout: {freeze: {windows: [{name: a, days: [Mon], timezone: Mars/Olympus}]}}}}\n"}}},
 			"policy.broken", "there is no time zone Mars/Olympus", "policies/data.yaml:1"},
-		"data where a package is": {Config{Modules: modules("package acme\n\nlimit := 3\n"), Data: []DataFile{{"policies/data.yaml", "acme: {limit: 4}\n"}}},
+		"data where a package is": {Config{Modules: policytest.Modules("package acme\n\nlimit := 3\n"), Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "acme: {limit: 4}\n"}}},
 			"policy.broken", "conflict", "policies/p1.rego"},
-		"data instead of policies": {Config{Data: []DataFile{{"policies/data.yaml", "rampart:\n  rollout:\n    deny: []\n"}}},
+		"data instead of policies": {Config{Data: []parse.DataFile{{Path: "policies/data.yaml", Content: "rampart:\n  rollout:\n    deny: []\n"}}},
 			"policy.broken", "config only", "policies/data.yaml:2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +218,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 	i * j == -1
 }
 `
-	library := append(rego.Modules(), Module{Path: "rampart/rollout/extra.rego", Source: strings.Replace(back, "acme.back", "library.back", 1)})
+	library := append(rego.Modules(), parse.Module{Path: "rampart/rollout/extra.rego", Source: strings.Replace(back, "acme.back", "library.back", 1)})
 	keep := rollout.Action{ID: "keep", Kind: rollout.Continue, BuildID: "v3", From: 10, To: 10}
 	for name, tc := range map[string]struct {
 		broken string
@@ -230,7 +233,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 		"is slow": {slow, []string{"library.back", "policy.timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Compile(Config{Library: library, Modules: modules(back, tc.broken), Bounds: Bounds{Timeout: 200 * time.Millisecond}})
+			e := Compile(Config{Library: library, Modules: policytest.Modules(back, tc.broken), Bounds: sandbox.Bounds{Timeout: 200 * time.Millisecond}})
 			v := judge(t, e, keep)
 			require.Equal(t, rollout.RollbackEffect, v.Effect)
 			var rules []string
@@ -244,7 +247,7 @@ deny contains {"rule": "a", "msg": "b"} if {
 
 // A package that ran out of time is not asked again in the same call: a hostile policy costs one time-out a package.
 func TestSlowPackageIsAskedOnce(t *testing.T) {
-	e := Compile(Config{Bounds: Bounds{Timeout: 50 * time.Millisecond}, Modules: modules(`package rampart.rollout
+	e := Compile(Config{Bounds: sandbox.Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(`package rampart.rollout
 
 warn contains {"rule": "a", "msg": "b"} if {
 	some i in numbers.range(1, 100000)
@@ -256,9 +259,9 @@ warn contains {"rule": "a", "msg": "b"} if {
 	require.NoError(t, err)
 	j := e.judgement(judging{t.Context(), d})
 	input, _ := d.Input(ramp().ID)
-	require.Equal(t, "policy.timeout", j.ask(e.books[0], packageRollout, input).failures[0].Rule)
+	require.Equal(t, "policy.timeout", j.ask(e.books[0], parse.PackageRollout, input).failures[0].Rule)
 	e.bounds.Timeout = time.Hour // asked again, it would take that long
-	again := j.ask(e.books[0], packageRollout, input)
+	again := j.ask(e.books[0], parse.PackageRollout, input)
 	require.Equal(t, "policy.timeout", again.failures[0].Rule)
 	require.Contains(t, again.sets, "deny", "the library was asked")
 }
@@ -290,7 +293,7 @@ func TestSpec(t *testing.T) {
 		Evidence: json.RawMessage(`{"image":"registry.example/checkout:latest"}`)}}}
 	require.Empty(t, cmp.Diff(want, e.Judge(t.Context(), s, proposal()).Spec))
 	require.Empty(t, cmp.Diff(want, e.JudgeSpec(t.Context(), s)))
-	asked := Compile(Config{Data: []DataFile{{"d.yaml", "rampart: {config: {spec: {images: {fixedTagEnvironments: [\"*\"]}}}}"}}})
+	asked := Compile(Config{Data: []parse.DataFile{{Path: "d.yaml", Content: "rampart: {config: {spec: {images: {fixedTagEnvironments: [\"*\"]}}}}"}}})
 	want.Effect, want.Findings[0].Effect = rollout.HoldEffect, rollout.HoldEffect
 	require.Empty(t, cmp.Diff(want, asked.JudgeSpec(t.Context(), s)))
 
@@ -316,7 +319,7 @@ func TestDrift(t *testing.T) {
 	answer := func(a string) string {
 		return fmt.Sprintf("package rampart.drift\n\naction contains {\"rule\": \"acme.drift\", \"msg\": \"so\", \"action\": %q}\n", a)
 	}
-	data := func(s string) Config { return Config{Data: []DataFile{{"data.yaml", s}}} }
+	data := func(s string) Config { return Config{Data: []parse.DataFile{{Path: "data.yaml", Content: s}}} }
 	for name, tc := range map[string]struct {
 		cfg    Config
 		drift  *rollout.Drift
@@ -326,13 +329,13 @@ func TestDrift(t *testing.T) {
 		"lower":                         {Config{}, lower, rollout.DriftAdopt, rollout.Allow},
 		"higher":                        {Config{}, higher, rollout.DriftRevert, rollout.Allow},
 		"manifest":                      {Config{}, manifest, rollout.DriftRevert, rollout.Allow},
-		"hold is stricter than revert":  {Config{Modules: modules(answer("hold"))}, higher, rollout.DriftHold, rollout.HoldEffect},
-		"revert is stricter than adopt": {Config{Modules: modules(answer("adopt"))}, higher, rollout.DriftRevert, rollout.Allow},
-		"revert never raises":           {Config{Modules: modules(answer("revert"))}, lower, rollout.DriftAdopt, rollout.Allow},
-		"an answer that is none":        {Config{Modules: modules(answer("ignore"))}, higher, rollout.DriftHold, rollout.HoldEffect},
-		"no answer":                     {Config{Library: []Module{}, Modules: modules("package rampart.drift\n\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"}\n")}, higher, rollout.DriftHold, rollout.HoldEffect},
-		"nothing defined":               {Config{Library: []Module{}}, lower, rollout.DriftHold, rollout.HoldEffect},
-		"broken":                        {Config{Modules: modules("package")}, higher, rollout.DriftHold, rollout.HoldEffect},
+		"hold is stricter than revert":  {Config{Modules: policytest.Modules(answer("hold"))}, higher, rollout.DriftHold, rollout.HoldEffect},
+		"revert is stricter than adopt": {Config{Modules: policytest.Modules(answer("adopt"))}, higher, rollout.DriftRevert, rollout.Allow},
+		"revert never raises":           {Config{Modules: policytest.Modules(answer("revert"))}, lower, rollout.DriftAdopt, rollout.Allow},
+		"an answer that is none":        {Config{Modules: policytest.Modules(answer("ignore"))}, higher, rollout.DriftHold, rollout.HoldEffect},
+		"no answer":                     {Config{Library: []parse.Module{}, Modules: policytest.Modules("package rampart.drift\n\nwarn contains {\"rule\": \"a\", \"msg\": \"b\"}\n")}, higher, rollout.DriftHold, rollout.HoldEffect},
+		"nothing defined":               {Config{Library: []parse.Module{}}, lower, rollout.DriftHold, rollout.HoldEffect},
+		"broken":                        {Config{Modules: policytest.Modules("package")}, higher, rollout.DriftHold, rollout.HoldEffect},
 		"configured to adopt":           {data("rampart: {config: {drift: {manifest: {answer: adopt}}}}"), manifest, rollout.DriftAdopt, rollout.Allow},
 		"configured to hold":            {data("rampart: {config: {drift: {routing: {lower: hold}}}}"), lower, rollout.DriftHold, rollout.HoldEffect},
 		"configured to raise":           {data("rampart: {config: {drift: {routing: {lower: revert}}}}"), lower, rollout.DriftHold, rollout.HoldEffect},
@@ -359,8 +362,8 @@ hold contains {"rule": "acme.big", "msg": "b", "data": numbers.range(1, 5000)}
 	require.Len(t, v.Findings, maxFindings+1)
 	require.Equal(t, "acme.big", v.Findings[0].Rule)
 	require.Regexp(t, `^\{"omitted":"(\d+ bytes|more than can be shown)"\}$`, string(v.Findings[0].Evidence))
-	require.LessOrEqual(t, len(v.Findings[1].Rule), maxRule)
-	require.LessOrEqual(t, len(v.Findings[1].Message), maxMessage)
+	require.LessOrEqual(t, len(v.Findings[1].Rule), parse.MaxRule)
+	require.LessOrEqual(t, len(v.Findings[1].Message), parse.MaxMessage)
 	require.True(t, strings.HasSuffix(v.Findings[1].Message, "é…"))
 	require.Equal(t, "0001", v.Findings[2].Message)
 	require.Equal(t, "policy.truncated", v.Findings[maxFindings].Rule)
@@ -392,7 +395,7 @@ func TestSameInputSameVerdicts(t *testing.T) {
 
 // The clock of policies is the snapshot's.
 func TestClock(t *testing.T) {
-	e := Compile(Config{Data: []DataFile{{"data.yaml", `rampart:
+	e := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: `rampart:
   config:
     rollout:
       freeze:

@@ -7,6 +7,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/input"
 )
 
 // keptSpecs remembers what was found about specs. A rollout is judged in many cycles, and its spec is the same in all of them.
@@ -24,7 +25,7 @@ type keptName struct {
 }
 
 type keptSpec struct {
-	subject []field
+	subject []input.Field
 	found   []rollout.Finding
 }
 
@@ -39,8 +40,8 @@ func (k *keptSpecs) recall(d *Document) ([]rollout.Finding, bool) {
 	k.mu.Lock()
 	was, ok := k.of[keptName{d.environment, d.deployment}]
 	k.mu.Unlock()
-	if !ok || !slices.EqualFunc(was.subject, d.subject, func(a, b field) bool {
-		return a.key == b.key && (a.key == keyNow || ast.ValueEqual(a.value, b.value))
+	if !ok || !slices.EqualFunc(was.subject, d.subject, func(a, b input.Field) bool {
+		return a.Key == b.Key && (a.Key == keyNow || ast.ValueEqual(a.Value, b.Value))
 	}) {
 		return nil, false
 	}

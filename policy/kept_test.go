@@ -11,6 +11,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
 const kept = "package rampart.spec\n\nimport rego.v1\n\nwarn contains {\"rule\": \"acme.spec\", \"msg\": %s} if %s\n"
@@ -53,7 +54,7 @@ func TestASpecIsJudgedAgainWhenItChanges(t *testing.T) {
 
 // A remembered finding is waived as long as its waiver is there, and not longer.
 func TestAWaiverOfARememberedFindingExpires(t *testing.T) {
-	e := Compile(Config{Modules: modules("package rampart.spec\n\ndeny contains {\"rule\": \"acme.no\", \"msg\": \"no\"}\n"), Waivable: []string{"acme.*"}})
+	e := Compile(Config{Modules: policytest.Modules("package rampart.spec\n\ndeny contains {\"rule\": \"acme.no\", \"msg\": \"no\"}\n"), Waivable: []string{"acme.*"}})
 	s := snapshot(t)
 	s.Waivers = []v1alpha1.Waiver{waiver("a", "acme.no")}
 	require.Equal(t, rollout.Allow, e.JudgeSpec(t.Context(), s).Effect)

@@ -10,6 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // messages of the findings on one action.
@@ -110,7 +111,7 @@ func TestRaises(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
-	e := Compile(Config{Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {approval: {rules: [{environments: [prod], atLeast: 50, labels: {tier: gold}}]}}}}\n"}}})
+	e := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {approval: {rules: [{environments: [prod], atLeast: 50, labels: {tier: gold}}]}}}}\n"}}})
 	require.Empty(t, e.Problems())
 	v := judge(t, e, ramp())
 	require.Equal(t, rollout.RequireApproval, v.Effect)
@@ -129,7 +130,7 @@ func TestPanic(t *testing.T) {
 
 // What the snapshot says of other rollouts decides whether one starts; the finding names who is in the way.
 func TestConcurrency(t *testing.T) {
-	e := Compile(Config{Data: []DataFile{{"data.yaml", "rampart: {config: {rollout: {concurrency: {max: 1, environments: [prod]}}}}\n"}}})
+	e := Compile(Config{Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {concurrency: {max: 1, environments: [prod]}}}}\n"}}})
 	require.Empty(t, e.Problems())
 	start := ramp()
 	start.From, start.To, start.Step = 0, 10, 1
@@ -157,7 +158,7 @@ func TestRolloutsBeside(t *testing.T) {
 	e := of("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": \"seen\"} if input.rollouts\n",
 		"package rampart.rollout\n\nwarn contains {\"rule\": \"a\", \"msg\": sprintf(\"%d %d\", [input.rollouts.count, count(input.rollouts.names)])}\n")
 	s := snapshot(t)
-	for i := range namedRollouts + 2 {
+	for i := range 12 {
 		s.Rollouts = append(s.Rollouts, rollout.InProgress{Deployment: rollout.Name{Namespace: "payments", Name: fmt.Sprint("r", i)}})
 	}
 	require.Empty(t, e.Judge(t.Context(), s, proposal()).Of(ramp().ID).Findings, "it goes on, and asks nobody")

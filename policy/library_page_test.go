@@ -13,6 +13,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/policy/input"
+	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -69,15 +71,15 @@ func newLibraryBook(t *testing.T) *libraryBook {
 	t.Helper()
 	b := &libraryBook{t: t}
 	require.NoError(t, json.Unmarshal([]byte(rego.ConfigSchema()), &b.schema))
-	data, problems := loadData(nil)
+	data, problems := parse.LoadData(nil)
 	require.Empty(t, problems)
 	b.defaults = data["rampart"].(map[string]any)["config"].(map[string]any)
 	byName := map[string]*libraryRule{}
 	for _, m := range rego.Modules() {
 		parsed, err := ast.ParseModuleWithOpts(m.Path, m.Source, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true})
 		require.NoError(t, err)
-		pkg := packageName(parsed)
-		if _, asked := contract()[pkg]; !asked {
+		pkg := parse.PackageName(parsed)
+		if _, asked := parse.Contract()[pkg]; !asked {
 			continue
 		}
 		for _, a := range parsed.Annotations {
@@ -94,7 +96,7 @@ func newLibraryBook(t *testing.T) *libraryBook {
 		}
 		for _, r := range parsed.Rules {
 			require.NotNil(t, r.Head.Key, "%s: %s", m.Path, r)
-			rule, _ := text(r.Head.Key.Value.(ast.Object), "rule")
+			rule, _ := input.Text(r.Head.Key.Value.(ast.Object), "rule")
 			require.Contains(t, byName, rule, m.Path)
 			byName[rule].sets = append(byName[rule].sets, string(r.Head.Ref()[0].Value.(ast.Var)))
 		}
@@ -102,7 +104,7 @@ func newLibraryBook(t *testing.T) *libraryBook {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		b.rules = append(b.rules, *byName[name])
 	}
-	order := []string{packageRollout, packageSunset, packageDrift, packageSpec}
+	order := []string{parse.PackageRollout, parse.PackageSunset, parse.PackageDrift, parse.PackageSpec}
 	slices.SortStableFunc(b.rules, func(x, y libraryRule) int {
 		return cmp.Compare(slices.Index(order, x.pkg), slices.Index(order, y.pkg))
 	})
@@ -112,9 +114,9 @@ func newLibraryBook(t *testing.T) *libraryBook {
 // effects of a rule: the sets that it adds to, the strictest first.
 func (r libraryRule) effects() string {
 	var out []string
-	for _, set := range contract()[r.pkg] {
-		if slices.Contains(r.sets, set.name) {
-			out = append(out, "`"+set.name+"`")
+	for _, set := range parse.Contract()[r.pkg] {
+		if slices.Contains(r.sets, set.Name) {
+			out = append(out, "`"+set.Name+"`")
 		}
 	}
 	return strings.Join(out, ", ")

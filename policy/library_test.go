@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -43,12 +44,12 @@ func TestLibraryFormat(t *testing.T) {
 // The packages that are asked hold the rules that are read and nothing else, so that no helper's name is taken.
 func TestLibraryHelpersAreElsewhere(t *testing.T) {
 	for _, m := range rego.Modules() {
-		parsed, err := parseModule(m)
+		parsed, err := parse.Rego(m)
 		require.NoError(t, err)
-		sets, asked := contract()[packageName(parsed)]
+		sets, asked := parse.Contract()[parse.PackageName(parsed)]
 		for _, r := range parsed.Rules {
 			name := string(r.Head.Ref()[0].Value.(ast.Var))
-			read := slices.ContainsFunc(sets, func(set ruleSet) bool { return set.name == name })
+			read := slices.ContainsFunc(sets, func(set parse.RuleSet) bool { return set.Name == name })
 			require.True(t, !asked || read, "%s:%d: %s is a helper: it belongs below rampart.library", m.Path, r.Location.Row, name)
 		}
 	}

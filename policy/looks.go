@@ -7,6 +7,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/input"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // LooksAt reports whether policies may look at a part of their input, such as git.
@@ -23,17 +25,17 @@ func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 	if c == nil || c.Failed() {
 		return
 	}
-	b.looks[References] = configured[ruleReferences]
-	for pkg := range contract() {
+	b.looks[input.References] = configured[input.RuleReferences]
+	for pkg := range parse.Contract() {
 		others := slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data." + pkg)))
 		others = slices.DeleteFunc(others, func(r *ast.Rule) bool { return r.Location != nil && b.ours[r.Location.File] })
-		for part, named := range map[string]string{References: References, rollout.PartWindow: "canary"} {
+		for part, named := range map[string]string{input.References: input.References, rollout.PartWindow: "canary"} {
 			if anyBehind(c, others, func(r *ast.Rule) bool { return ruleLooksAt(r, named) }) {
 				b.looks[part] = true
 			}
 		}
 	}
-	b.looks[rollout.PartCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(contract())), func(pkg string) bool {
+	b.looks[rollout.PartCluster] = slices.ContainsFunc(slices.Collect(maps.Keys(parse.Contract())), func(pkg string) bool {
 		return anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), func(r *ast.Rule) bool { return ruleLooksAt(r, rollout.PartCluster) })
 	})
 }
@@ -46,7 +48,7 @@ func (e *Engine) ClauseLooksAt(pkg, location, part string) bool {
 	for _, b := range e.books {
 		c := b.all.compiler
 		clauses := slices.DeleteFunc(slices.Clone(c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg))), func(r *ast.Rule) bool {
-			return r.Location == nil || lineOf(r.Location) != location
+			return r.Location == nil || parse.LineOf(r.Location) != location
 		})
 		found = found || len(clauses) > 0
 		if anyBehind(c, clauses, func(r *ast.Rule) bool { return ruleLooksAt(r, part) }) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
 )
 
 func TestLooksAt(t *testing.T) {
@@ -30,15 +32,15 @@ func TestLooksAt(t *testing.T) {
 		require.Empty(t, e.Problems(), text)
 		require.Equal(t, want, e.LooksAt("git"), text)
 	}
-	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).LooksAt("git"))
+	require.True(t, Compile(Config{Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.spec\n\nwarn contains {\"rule\": \"a\", \"msg\": input.git.author}\n")}}}).LooksAt("git"))
 }
 
 // What would be counted in the rollback window is asked for only where a rule judges by it.
 func TestLooksAtTheRollbackWindow(t *testing.T) {
 	e := func(text, phases string) *Engine {
-		return Compile(Config{Floor: []Layer{{Name: "own", Modules: modules("package rampart.rollout\n\nimport data.rampart.library.candidate\n\n" +
+		return Compile(Config{Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.rollout\n\nimport data.rampart.library.candidate\n\n" +
 			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n"),
-			Data: []DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {canary: {phases: [" + phases + "]}}}}"}}}}})
+			Data: []parse.DataFile{{Path: "data.yaml", Content: "rampart: {config: {rollout: {canary: {phases: [" + phases + "]}}}}"}}}}})
 	}
 	require.False(t, Compile(Config{}).LooksAt(rollout.PartWindow))
 	require.False(t, e(`input.action.kind == "Ramp"`, "Ramp").LooksAt(rollout.PartWindow))

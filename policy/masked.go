@@ -10,6 +10,10 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/rampart-gitops/rampart/policy/explain"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Masks finds out whether policies read what was masked in a document, in which case judging it again says nothing. It is safe for
@@ -61,12 +65,12 @@ func (m *Masks) Read(ctx context.Context, d *Document, pointers []string) (bool,
 		return false, nil
 	}
 	of := judging{ctx, d}
-	read, err := m.reads(of, packageSpec, d.SpecInput())
+	read, err := m.reads(of, parse.PackageSpec, d.SpecInput())
 	for i := range d.actions {
 		if read || err != nil {
 			break
 		}
-		if pkg := asked(d.actions[i].kind); pkg != "" {
+		if pkg := parse.Asked(d.actions[i].kind); pkg != "" {
 			read, err = m.reads(of, pkg, d.about(&d.actions[i]))
 		}
 	}
@@ -97,12 +101,12 @@ func (m *Masks) reads(of judging, pkg string, input ast.Value) (bool, error) {
 			continue
 		}
 		w := &maskWatcher{masks: m, input: ast.NewTerm(input), bodies: map[uint64]ast.Body{}}
-		for _, set := range contract()[pkg] {
-			q, ok := p.sets[set.name]
+		for _, set := range parse.Contract()[pkg] {
+			q, ok := p.sets[set.Name]
 			if !ok || len(q.sets) == 0 {
 				continue
 			}
-			ask := question{input: input, now: of.now, tracer: w, budget: newBudget(of.ctx, m.engine.bounds)}
+			ask := question{input: input, now: of.now, tracer: w, budget: sandbox.NewBudget(of.ctx, m.engine.bounds)}
 			var spent exhausted
 			var running unstoppable
 			err := m.engine.guarded(guard{b, pkg, of.environment, m.engine.bounds.Timeout}, func() error { return b.all.trace(q, ask, topdown.NewVirtualCache()) })
@@ -151,11 +155,11 @@ func (w *maskWatcher) TraceEvent(e topdown.Event) {
 			w.bodies[e.QueryID] = n
 		}
 	case topdown.EvalOp:
-		if expr := exprOf(e.Node); expr != nil {
+		if expr := explain.ExprOf(e.Node); expr != nil {
 			w.expression(&e, expr)
 		}
 	case topdown.FailOp:
-		if expr := exprOf(e.Node); expr != nil {
+		if expr := explain.ExprOf(e.Node); expr != nil {
 			w.look(&e, expr.Index)
 		}
 	case topdown.ExitOp:

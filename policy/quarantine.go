@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // quarantine remembers which packages of a rulebook went beyond their bounds. So a policy that loops costs its bounds
@@ -175,7 +177,7 @@ func (e *Engine) guarded(of guard, work func() error) error {
 	go func() {
 		var err error
 		defer func() { done <- err }()
-		defer recovered(&err)
+		defer sandbox.Recovered(&err)
 		err = work()
 	}()
 	timer := time.NewTimer(of.limit + grace)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // A policy that stays just within its bounds each time costs a cycle over many worker deployments as little as one that does not.
@@ -21,7 +23,7 @@ hold contains {"rule": "acme.slow", "msg": "no"} if {
 	i < 0
 }
 `
-	many := Compile(Config{Modules: modules(fmt.Sprintf(rule, 60_000)), Bounds: Bounds{Timeout: time.Minute}})
+	many := Compile(Config{Modules: policytest.Modules(fmt.Sprintf(rule, 60_000)), Bounds: sandbox.Bounds{Timeout: time.Minute}})
 	require.Equal(t, rollout.Allow, judge(t, many, ramp()).Effect, "one is within its bounds")
 	held := 0
 	for held == 0 {
@@ -35,7 +37,7 @@ hold contains {"rule": "acme.slow", "msg": "no"} if {
 	}
 	require.Equal(t, rollout.Allow, judge(t, many, reset()).Effect)
 
-	few := Compile(Config{Modules: modules(fmt.Sprintf(rule, 1_000))})
+	few := Compile(Config{Modules: policytest.Modules(fmt.Sprintf(rule, 1_000))})
 	for range 2000 {
 		require.Equal(t, rollout.Allow, judge(t, few, ramp()).Effect)
 	}

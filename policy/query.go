@@ -13,6 +13,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // documents are data that never change. They are a query's cache of data, filled from the start and shared by all queries, so
@@ -74,7 +77,7 @@ type query struct {
 	pkg      string
 	body     ast.Body
 	compiler ast.QueryCompiler
-	sets     []ruleSet
+	sets     []parse.RuleSet
 	vars     []ast.Var
 	// places are those of the package.
 	places map[string]string
@@ -89,30 +92,30 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 		return out
 	}
 	var tangled []*ast.Location
-	out.builtins, tangled = bound(c, b.ours)
+	out.builtins, tangled = sandbox.Instrument(c, b.ours)
 	for _, at := range tangled {
-		b.add(Problem{Path: at.File, Line: at.Row, Message: "an equation of two values with a variable in it three times that has no value before: give it one first"})
+		b.add(parse.Problem{Path: at.File, Line: at.Row, Message: "an equation of two values with a variable in it three times that has no value before: give it one first"})
 	}
-	for name, sets := range contract() {
+	for name, sets := range parse.Contract() {
 		p := &prepared{sets: map[string]query{}, places: map[string]string{}}
-		var together []ruleSet
+		var together []parse.RuleSet
 		var all []*ast.Rule
 		for _, set := range sets {
-			rules := c.GetRulesWithPrefix(ast.MustParseRef("data." + name + "." + set.name))
-			p.places[set.name] = b.places(rules)
+			rules := c.GetRulesWithPrefix(ast.MustParseRef("data." + name + "." + set.Name))
+			p.places[set.Name] = b.places(rules)
 			all = append(all, rules...)
 			switch {
 			case len(rules) == 0:
 				continue
 			case slices.ContainsFunc(rules, func(r *ast.Rule) bool { return r.Head.RuleKind() != ast.MultiValue || len(r.Ref()) != 4 }):
-				p.apart = append(p.apart, set.name)
+				p.apart = append(p.apart, set.Name)
 			default:
 				together = append(together, set)
 			}
-			q, err := prepareQuery(c, name, []ruleSet{set})
+			q, err := prepareQuery(c, name, []parse.RuleSet{set})
 			b.addErrors(name, err)
 			q.places = p.places
-			p.sets[set.name] = q
+			p.sets[set.Name] = q
 		}
 		q, err := prepareQuery(c, name, together)
 		b.addErrors(name, err)
@@ -123,8 +126,8 @@ func (b *rulebook) prepare(c *ast.Compiler, data *documents) *policies {
 	return out
 }
 
-func prepareQuery(c *ast.Compiler, pkg string, sets []ruleSet) (q query, err error) {
-	defer recovered(&err)
+func prepareQuery(c *ast.Compiler, pkg string, sets []parse.RuleSet) (q query, err error) {
+	defer sandbox.Recovered(&err)
 	if len(sets) == 0 {
 		return query{}, nil
 	}
@@ -132,7 +135,7 @@ func prepareQuery(c *ast.Compiler, pkg string, sets []ruleSet) (q query, err err
 	var text []string
 	for i, set := range sets {
 		q.vars = append(q.vars, ast.Var(fmt.Sprintf("answer%d", i)))
-		text = append(text, fmt.Sprintf("answer%d = data.%s.%s", i, pkg, set.name))
+		text = append(text, fmt.Sprintf("answer%d = data.%s.%s", i, pkg, set.Name))
 	}
 	body, err := ast.ParseBodyWithOpts(strings.Join(text, "; "), ast.ParserOptions{RegoVersion: ast.RegoV1})
 	if err != nil {
@@ -178,7 +181,7 @@ type question struct {
 	input ast.Value
 	// now is the time of time.now_ns.
 	now    time.Time
-	budget *budget
+	budget *sandbox.Budget
 	// tracer is told of each step; nil: there is no tracer.
 	tracer topdown.QueryTracer
 }
@@ -186,7 +189,7 @@ type question struct {
 // run evaluates a query: what its rule sets say, in their order. It ends with errUndefined where one of them is not defined. Findings
 // are read here and not later: reading values that were made to harm is as dear as making them.
 func (p *policies) run(q query, ask question) (out []reading, err error) {
-	defer recovered(&err)
+	defer sandbox.Recovered(&err)
 	values, err := p.evaluate(q, ask)
 	if err != nil {
 		return nil, err
@@ -213,12 +216,12 @@ func (p *policies) query(q query, ask question) *topdown.Query {
 }
 
 func (p *policies) evaluate(q query, ask question) (values []*ast.Term, err error) {
-	if err := ask.budget.ctx.Err(); err != nil {
+	if err := ask.budget.Context().Err(); err != nil {
 		return nil, err
 	}
 	t := p.query(q, ask).WithStrictBuiltinErrors(true).WithStackTraces(true)
 	answers := 0
-	err = t.Iter(ask.budget.ctx, func(r topdown.QueryResult) error {
+	err = t.Iter(ask.budget.Context(), func(r topdown.QueryResult) error {
 		answers++
 		values = make([]*ast.Term, len(q.vars))
 		for i, v := range q.vars {
@@ -227,8 +230,8 @@ func (p *policies) evaluate(q query, ask question) (values []*ast.Term, err erro
 		return nil
 	})
 	switch {
-	case ask.budget.spent != "":
-		return nil, exhausted(ask.budget.spent)
+	case ask.budget.Spent() != "":
+		return nil, exhausted(ask.budget.Spent())
 	case err != nil:
 		return nil, err
 	case answers == 0:

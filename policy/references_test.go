@@ -6,18 +6,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/input"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // referencesOn is a data file that switches the library's rule on.
-var referencesOn = DataFile{Path: "data.yaml",
+var referencesOn = parse.DataFile{Path: "data.yaml",
 	Content: "rampart: {config: {spec: {references: {warnEnvironments: [\"*\"]}}}}\n"}
 
 // What versions name is looked for where the library's rule is configured, or where another rule looks at it.
 func TestLooksAtReferences(t *testing.T) {
-	require.False(t, Compile(Config{}).LooksAt(References))
-	require.True(t, Compile(Config{Data: []DataFile{referencesOn}}).LooksAt(References))
-	floor := Compile(Config{Floor: []Layer{{Data: []DataFile{referencesOn}}}})
-	require.True(t, floor.LooksAt(References), "by the bot's own configuration")
+	require.False(t, Compile(Config{}).LooksAt(input.References))
+	require.True(t, Compile(Config{Data: []parse.DataFile{referencesOn}}).LooksAt(input.References))
+	floor := Compile(Config{Floor: []Layer{{Data: []parse.DataFile{referencesOn}}}})
+	require.True(t, floor.LooksAt(input.References), "by the bot's own configuration")
 	for text, want := range map[string]bool{
 		`some v in input.references; v.state == "Current"`: true,
 		`some lost in referring.removed; lost.name == "a"`: true,
@@ -27,13 +29,13 @@ func TestLooksAtReferences(t *testing.T) {
 		e := of("package rampart.spec\n\nimport data.rampart.library.referring\n\n" +
 			"warn contains {\"rule\": \"a\", \"msg\": \"b\"} if {\n\t" + text + "\n}\n")
 		require.Empty(t, e.Problems(), text)
-		require.Equal(t, want, e.LooksAt(References), text)
+		require.Equal(t, want, e.LooksAt(input.References), text)
 	}
 }
 
 // The spec's verdict has the warning, and only where a change was compared with its base.
 func TestReferencesWarn(t *testing.T) {
-	e := Compile(Config{Data: []DataFile{referencesOn}})
+	e := Compile(Config{Data: []parse.DataFile{referencesOn}})
 	s := snapshot(t)
 	require.Empty(t, e.JudgeSpec(t.Context(), s).Findings)
 	s.References = []rollout.VersionReferences{{BuildID: "v1", State: rollout.StatusDraining,

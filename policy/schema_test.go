@@ -19,6 +19,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/input"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -59,7 +60,7 @@ func TestInputSchema(t *testing.T) {
 	for _, name := range references(schema) {
 		require.Contains(t, definitions, name)
 	}
-	require.ElementsMatch(t, subjectKeys(), textsOf(schema["required"]), "what rampart.spec sees is always there")
+	require.ElementsMatch(t, input.SubjectKeys(), schema["required"], "what rampart.spec sees is always there")
 	for name := range definitions {
 		require.Contains(t, references(schema), name, "a definition that nothing refers to")
 	}
@@ -131,7 +132,7 @@ func exampleInputs(t *testing.T) map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	add := func(name string, s rollout.Snapshot, p rollout.Proposal, a rollout.Action) {
-		v, err := Input(s, p, a)
+		v, err := inputOf(s, p, a)
 		require.NoError(t, err)
 		var plain any
 		require.NoError(t, json.Unmarshal(indented(t, v), &plain))

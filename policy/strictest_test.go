@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -33,10 +34,10 @@ func judged(t *testing.T, a rollout.Action, all ...contribution) rollout.Verdict
 		for i := range all {
 			source := all[(i+turn)%len(all)].source(fmt.Sprintf("rule.%d", (i+turn)%len(all)))
 			if i == 0 {
-				cfg.Library = append(cfg.Library, Module{Path: "rampart/extra.rego", Source: source})
+				cfg.Library = append(cfg.Library, parse.Module{Path: "rampart/extra.rego", Source: source})
 				continue
 			}
-			cfg.Modules = append(cfg.Modules, Module{Path: fmt.Sprintf("team%d/p.rego", i), Source: source})
+			cfg.Modules = append(cfg.Modules, parse.Module{Path: fmt.Sprintf("team%d/p.rego", i), Source: source})
 		}
 		e := Compile(cfg)
 		require.Empty(t, e.Problems())
@@ -56,7 +57,7 @@ func TestStrictestOfSeveralWins(t *testing.T) {
 	rules := func(sets ...string) []contribution {
 		var out []contribution
 		for _, set := range sets {
-			out = append(out, contribution{pkg: packageRollout, set: set})
+			out = append(out, contribution{pkg: parse.PackageRollout, set: set})
 		}
 		return out
 	}
@@ -89,8 +90,8 @@ func TestStrictestOfSeveralWins(t *testing.T) {
 
 // What one package says has no say about what another one is asked about; the spec's verdict is one of its own.
 func TestPackagesSpeakForThemselves(t *testing.T) {
-	all := []contribution{{pkg: packageSpec, set: "deny"}, {pkg: packageRollout, set: "require_approval"}, {pkg: packageSunset, set: "warn"},
-		{pkg: packageDrift, set: "action", action: "adopt"}}
+	all := []contribution{{pkg: parse.PackageSpec, set: "deny"}, {pkg: parse.PackageRollout, set: "require_approval"}, {pkg: parse.PackageSunset, set: "warn"},
+		{pkg: parse.PackageDrift, set: "action", action: "adopt"}}
 	v := judged(t, ramp(), all...)
 	require.Equal(t, rollout.RequireApproval, v.Effect)
 	require.Len(t, v.Findings, 1)
@@ -128,7 +129,7 @@ func TestStrictestAnswerToDrift(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %s %v", tc.drift.Kind, tc.drift.Direction, tc.answers), func(t *testing.T) {
 			var all []contribution
 			for _, answer := range tc.answers {
-				all = append(all, contribution{packageDrift, "action", answer})
+				all = append(all, contribution{parse.PackageDrift, "action", answer})
 			}
 			v := judged(t, rollout.Action{ID: "drift", Kind: rollout.DriftAction, BuildID: "v1", Drift: &tc.drift}, all...)
 			require.Equal(t, tc.want, v.Drift)
@@ -136,7 +137,7 @@ func TestStrictestAnswerToDrift(t *testing.T) {
 		})
 	}
 	warned := judged(t, rollout.Action{ID: "drift", Kind: rollout.DriftAction, BuildID: "v1", Drift: &higher},
-		contribution{packageDrift, "warn", ""}, contribution{packageDrift, "action", "adopt"})
+		contribution{parse.PackageDrift, "warn", ""}, contribution{parse.PackageDrift, "action", "adopt"})
 	require.Equal(t, rollout.DriftRevert, warned.Drift)
 	require.Equal(t, rollout.Allow, warned.Effect, "a warning is no answer")
 }
@@ -147,7 +148,7 @@ func TestBrokenContributor(t *testing.T) {
 		set  string
 		want rollout.Effect
 	}{{"rollback", rollout.RollbackEffect}, {"require_approval", rollout.HoldEffect}, {"warn", rollout.HoldEffect}} {
-		e := of(contribution{pkg: packageRollout, set: tc.set}.source("good"), "package rampart.rollout\n\n)\n")
+		e := of(contribution{pkg: parse.PackageRollout, set: tc.set}.source("good"), "package rampart.rollout\n\n)\n")
 		v := judge(t, e, ramp())
 		require.Equal(t, tc.want, v.Effect, tc.set)
 		require.Len(t, v.Findings, 2)

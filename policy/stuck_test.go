@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/policytest"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
 // Each change of a policy that can't be stopped leaves a few evaluations behind at most; then the environment's policies are not evaluated,
@@ -17,7 +20,7 @@ import (
 func TestEditsOfAPolicyThatCannotBeStopped(t *testing.T) {
 	shared, let := &Stuck{}, make(chan struct{})
 	edited := func(i int, blocks bool) *Engine {
-		e := Compile(Config{Stuck: shared, Bounds: Bounds{Timeout: 50 * time.Millisecond}, Modules: modules(fmt.Sprintf(
+		e := Compile(Config{Stuck: shared, Bounds: sandbox.Bounds{Timeout: 50 * time.Millisecond}, Modules: policytest.Modules(fmt.Sprintf(
 			"package rampart.rollout\n\n# edit %d\nwarn contains {\"rule\": \"acme.edit\", \"msg\": \"%d\"} if upper(input.action.kind) == \"RAMP\"\n", i, i))})
 		require.Empty(t, e.Problems())
 		if blocks {
@@ -40,7 +43,7 @@ func TestEditsOfAPolicyThatCannotBeStopped(t *testing.T) {
 		e := edited(maxStuck+i, blocks)
 		v := e.Judge(t.Context(), s, proposal(ramp(), reset()))
 		require.Equal(t, rollout.HoldEffect, v.Of(ramp().ID).Effect)
-		require.Equal(t, []rollout.Finding{{Package: packageRollout, Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: "policies/p1.rego:4",
+		require.Equal(t, []rollout.Finding{{Package: parse.PackageRollout, Rule: "policy.timeout", Effect: rollout.HoldEffect, Location: "policies/p1.rego:4",
 			Message: `the policies of environment "prod" are not evaluated: 3 evaluations of theirs and 3 in all could not be stopped, and still run; ` +
 				`they are evaluated again when these end, or when the bot is started again`}}, v.Of(ramp().ID).Findings)
 		require.Equal(t, rollout.Allow, v.Of(reset().ID).Effect, "what takes traffic back goes on")
@@ -69,11 +72,11 @@ func TestEditsOfAPolicyThatCannotBeStopped(t *testing.T) {
 // What the bot's own policies leave behind is held against them, not against an environment's.
 func TestThoseOfTheBotCannotBeStopped(t *testing.T) {
 	shared := &Stuck{}
-	e := Compile(Config{Stuck: shared, Modules: modules("package rampart.rollout\n"),
-		Floor: []Layer{{Name: "own", Modules: modules("package rampart.rollout\n")}}})
+	e := Compile(Config{Stuck: shared, Modules: policytest.Modules("package rampart.rollout\n"),
+		Floor: []Layer{{Name: "own", Modules: policytest.Modules("package rampart.rollout\n")}}})
 	repository, floor := e.books[0], e.books[1]
 	for range maxStuck {
-		e.giveUp(guard{floor, packageRollout, "prod", time.Second})
+		e.giveUp(guard{floor, parse.PackageRollout, "prod", time.Second})
 	}
 	require.Empty(t, e.refused(repository, "prod"))
 	for _, environment := range []string{"prod", "staging"} {

@@ -19,6 +19,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/tester"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
+	"github.com/rampart-gitops/rampart/policy/parse"
+	"github.com/rampart-gitops/rampart/policy/sandbox"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -68,7 +70,7 @@ type FileCoverage struct {
 // TestReport is what became of the tests.
 type TestReport struct {
 	// Problems are modules and data that cannot be used; then no test was run.
-	Problems []Problem `json:"problems,omitempty"`
+	Problems []parse.Problem `json:"problems,omitempty"`
 	// Results sorted by location.
 	Results []TestResult `json:"results,omitempty"`
 	// Coverage of each module without tests, sorted by path.
@@ -104,7 +106,7 @@ func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport
 	if cfg.Library == nil {
 		cfg.Library = library.Modules()
 	}
-	run := testRun{timeout: 10 * cfg.Bounds.orDefault().Timeout}
+	run := testRun{timeout: 10 * cfg.Bounds.OrDefault().Timeout}
 	for _, o := range options {
 		o(&run)
 	}
@@ -121,18 +123,18 @@ func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport
 func (t testRun) part(ctx context.Context, cfg bookConfig, report *TestReport) {
 	t.modules = map[string]*ast.Module{}
 	for _, m := range slices.Concat(cfg.library, cfg.modules) {
-		parsed, err := parseModule(m)
+		parsed, err := parse.Rego(m)
 		if err != nil {
-			report.Problems = append(report.Problems, problemsOf(m.Path, err)...)
+			report.Problems = append(report.Problems, parse.ProblemsOf(m.Path, err)...)
 			continue
 		}
 		t.modules[m.Path] = parsed
 	}
-	t.data, _ = loadData(cfg.data)
+	t.data, _ = parse.LoadData(cfg.data)
 	t.filter = chosen(t.modules, t.names)
 	coverage := cover.New()
 	results, err := t.run(ctx, func(r *tester.Runner) { r.SetCoverageQueryTracer(coverage) })
-	report.Problems = append(report.Problems, problemsOf("tests", err)...)
+	report.Problems = append(report.Problems, parse.ProblemsOf("tests", err)...)
 	first := len(report.Results)
 	for _, r := range results {
 		report.Results = append(report.Results, testResult(r))
@@ -151,7 +153,7 @@ func compareResults(a, b TestResult) int {
 
 // run runs the tests, one after another.
 func (t testRun) run(ctx context.Context, tracing func(*tester.Runner)) (out []*tester.Result, err error) {
-	defer recovered(&err)
+	defer sandbox.Recovered(&err)
 	store := inmem.NewFromObject(t.data)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
@@ -220,7 +222,7 @@ func failureOf(trace []*topdown.Event, file string) *TestFailure {
 	if err := topdown.PrettyEvent(&text, last, topdown.PrettyEventOpts{PrettyVars: true}); err != nil {
 		return nil
 	}
-	return &TestFailure{Location: lineOf(last.Location), Text: cut(unindented(text.String()), maxMessage)}
+	return &TestFailure{Location: parse.LineOf(last.Location), Text: parse.Cut(unindented(text.String()), parse.MaxMessage)}
 }
 
 // unindented takes off what all lines begin with: an expression is shown from its own column on.
@@ -239,7 +241,7 @@ func unindented(text string) string {
 }
 
 func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runner {
-	compiler := ast.NewCompiler().WithCapabilities(capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems)
+	compiler := ast.NewCompiler().WithCapabilities(sandbox.Capabilities()).WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(parse.MaxProblems)
 	return tester.NewRunner().SetParallel(1).SetDefaultRegoVersion(ast.RegoV1).SetCompiler(compiler).SetStore(store).
 		SetModules(modules).RaiseBuiltinErrors(true)
 }
@@ -247,15 +249,15 @@ func newRunner(store storage.Store, modules map[string]*ast.Module) *tester.Runn
 func testResult(r *tester.Result) TestResult {
 	t := TestResult{Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Status: TestPassed, Duration: r.Duration}
 	if r.Location != nil {
-		t.Location = lineOf(r.Location)
+		t.Location = parse.LineOf(r.Location)
 	}
 	switch {
 	case r.Error != nil:
-		t.Status, t.Message = TestErrored, cut(r.Error.Error(), maxMessage)
+		t.Status, t.Message = TestErrored, parse.Cut(r.Error.Error(), parse.MaxMessage)
 		var e *topdown.Error
 		if errors.As(r.Error, &e) && e.Location != nil && e.Location.File != "" {
-			t.Message = cut(e.Code+": "+e.Message, maxMessage)
-			t.Failure = &TestFailure{Location: lineOf(e.Location), Text: cut(string(e.Location.Text), maxMessage)}
+			t.Message = parse.Cut(e.Code+": "+e.Message, parse.MaxMessage)
+			t.Failure = &TestFailure{Location: parse.LineOf(e.Location), Text: parse.Cut(string(e.Location.Text), parse.MaxMessage)}
 		}
 		if errors.Is(r.Error, context.DeadlineExceeded) {
 			t.Message = "timed out"
@@ -269,7 +271,7 @@ func testResult(r *tester.Result) TestResult {
 			}
 		}
 		if len(cases) > 0 {
-			t.Message = cut("it does not hold for "+strings.Join(cases, ", "), maxMessage)
+			t.Message = parse.Cut("it does not hold for "+strings.Join(cases, ", "), parse.MaxMessage)
 		}
 	case r.Skip:
 		t.Status = TestSkipped
@@ -288,6 +290,3 @@ func fileCoverage(path string, f *cover.FileReport) FileCoverage {
 	out.NotCovered = slices.Sorted(maps.Keys(lines))
 	return out
 }
-
-// lineOf is file:line.
-func lineOf(l *ast.Location) string { return fmt.Sprintf("%s:%d", l.File, l.Row) }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/tester"
+
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // chosen is the filter for OPA's runner of the tests that an expression matches by the names that people see, such as
@@ -36,7 +38,7 @@ func chosen(modules map[string]*ast.Module, names *regexp.Regexp) string {
 }
 
 // shownName is package and name, as a TestResult has them.
-func shownName(m *ast.Module, ref ast.Ref) string { return packageName(m) + "." + ref.String() }
+func shownName(m *ast.Module, ref ast.Ref) string { return parse.PackageName(m) + "." + ref.String() }
 
 // testRef is the reference of a rule up to the part that makes it a test; nil: the rule is not a test.
 func testRef(r *ast.Rule) ast.Ref {

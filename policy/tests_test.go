@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/internal/testneed"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 const failing = `package acme_test
@@ -27,7 +28,7 @@ test_error if to_number("x") == 1
 
 // What a failing test is shown with: the line that was not true, its text and the values in it. Tests of one name are told apart.
 func TestFailures(t *testing.T) {
-	report := RunTests(t.Context(), Config{Modules: []Module{{Path: "a_test.rego", Source: failing}}})
+	report := RunTests(t.Context(), Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}})
 	require.Empty(t, report.Problems)
 	var got []TestResult
 	for _, r := range report.Results {
@@ -48,7 +49,7 @@ func TestFailures(t *testing.T) {
 
 func TestMatching(t *testing.T) {
 	testneed.Plain(t)
-	cfg := Config{Modules: []Module{{Path: "a_test.rego", Source: failing}}}
+	cfg := Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}}
 	report := RunTests(t.Context(), cfg, Matching(regexp.MustCompile(`acme_test\.test_h`)))
 	require.Len(t, report.Results, 1)
 	require.True(t, passed(report))
@@ -57,8 +58,8 @@ func TestMatching(t *testing.T) {
 
 	// What is matched is what is shown.
 	cfg.Modules = append(cfg.Modules,
-		Module{Path: "b_test.rego", Source: "package other.acme_test\n\ntest_holds if true\n\ncases.test_holds if true\n\ntodo_test_later if true\n"},
-		Module{Path: "c_test.rego", Source: "package acme_test\n\ntest_holds if true\n"})
+		parse.Module{Path: "b_test.rego", Source: "package other.acme_test\n\ntest_holds if true\n\ncases.test_holds if true\n\ntodo_test_later if true\n"},
+		parse.Module{Path: "c_test.rego", Source: "package acme_test\n\ntest_holds if true\n"})
 	for names, want := range map[string][]string{
 		`^acme_test\.test_h`:        {"acme_test.test_holds", "acme_test.test_holds#01"},
 		`^acme_test\.test_value$`:   {"acme_test.test_value"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy/input"
 )
 
 // waive marks the findings that a waiver takes the effect from. What policies fail with can't be waived.
@@ -22,7 +23,7 @@ func (e *Engine) waive(found []rollout.Finding, d *Document, buildID string) {
 		for j := range d.waivers {
 			w := &d.waivers[j]
 			if w.Spec.Rule == f.Rule && w.Spec.ExpiresAt.After(d.now) && d.inScope(w) && (w.Spec.Scope.BuildID == "" || w.Spec.Scope.BuildID == buildID) {
-				f.Waived = fmt.Sprintf("%s (%s, until %s: %s)", w.Metadata.Name, w.Spec.Approver, instant(w.Spec.ExpiresAt.Time), w.Spec.Reason)
+				f.Waived = fmt.Sprintf("%s (%s, until %s: %s)", w.Metadata.Name, w.Spec.Approver, input.Instant(w.Spec.ExpiresAt.Time), w.Spec.Reason)
 				break
 			}
 		}
@@ -58,7 +59,7 @@ func (e *Engine) uselessWaivers(d *Document) []rollout.Finding {
 		case !w.Spec.ExpiresAt.After(d.now):
 			f.Rule = "waiver.expired"
 			f.Message = fmt.Sprintf("waiver %s of %s expired at %s and has no effect: delete it, or have it approved again",
-				w.Metadata.Name, w.Spec.Rule, instant(w.Spec.ExpiresAt.Time))
+				w.Metadata.Name, w.Spec.Rule, input.Instant(w.Spec.ExpiresAt.Time))
 		case !e.mayWaive(w.Spec.Rule):
 			f.Rule = "waiver.refused"
 			f.Message = fmt.Sprintf("waiver %s has no effect: the bot's own configuration does not let %s be waived", w.Metadata.Name, w.Spec.Rule)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/bundle"
+	"github.com/rampart-gitops/rampart/policy/lint"
 )
 
 // policyFlags say which policies the bot has of its own, and which exceptions of a repository count.
@@ -52,7 +52,7 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.waivable, "waivable-rule", nil, "rule that waivers of a repository may waive, such as rollout.freeze, or acme.* for all that begin so; repeatable")
 	a.completeFlag(cmd, "policy-dir", onlyFolders)
 	a.completeFlag(cmd, "waivable-rule", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return policy.LibraryRules(), cobra.ShellCompDirectiveNoFileComp
+		return lint.LibraryRules(), cobra.ShellCompDirectiveNoFileComp
 	})
 	a.completeFlag(cmd, "policy-bundle-algorithm", f.algorithm.complete)
 	for _, free := range []string{"policy-bundle", "policy-bundle-scope", "policy-bundle-interval", "policy-bundle-timeout", "policy-bundle-max-age"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
 	"github.com/rampart-gitops/rampart/policy/bundle"
+	"github.com/rampart-gitops/rampart/policy/input"
 )
 
 // judges compiles policies once for each content, those of an environment and the bot's own: those that take long to compile keep no
@@ -76,7 +77,7 @@ func (j *judges) pin() {
 // locating has a reader find what a change removes that versions name, for environments whose policies look at that.
 func (j *judges) locating() gitops.Option {
 	return gitops.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
-		return compared && j.engine(env).LooksAt(policy.References)
+		return compared && j.engine(env).LooksAt(input.References)
 	})
 }
 

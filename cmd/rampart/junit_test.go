@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // What others wrote reaches the file as XML can hold it, and is read back as it was.
@@ -20,7 +21,7 @@ func TestJUnit(t *testing.T) {
 			{Package: "a", Name: "test_x", Location: "p:1.rego:3", Status: policy.TestFailed, Message: "<\x1b[31mred & \"]]>", Duration: 1500 * time.Millisecond},
 			{Package: "b", Name: "test_y", Location: "b.rego:1", Status: policy.TestPassed, Duration: time.Millisecond},
 		}}},
-		{Environments: []string{"test"}, TestReport: policy.TestReport{Problems: []policy.Problem{{Path: "x.rego", Line: 2, Message: "broken"}}}},
+		{Environments: []string{"test"}, TestReport: policy.TestReport{Problems: []parse.Problem{{Path: "x.rego", Line: 2, Message: "broken"}}}},
 	}}))
 	body, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -17,6 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/lint"
+	"github.com/rampart-gitops/rampart/policy/parse"
 	"github.com/rampart-gitops/rampart/rego"
 )
 
@@ -103,13 +105,13 @@ type policySet struct {
 func policyConfig(env rollout.EnvironmentWorld) policy.Config {
 	var cfg policy.Config
 	for _, f := range env.Policies {
-		cfg.Modules = append(cfg.Modules, policy.Module{Path: f.Path, Source: f.Text})
+		cfg.Modules = append(cfg.Modules, parse.Module{Path: f.Path, Source: f.Text})
 	}
 	for _, f := range env.Data {
-		cfg.Data = append(cfg.Data, policy.DataFile{Path: f.Path, Content: f.Text})
+		cfg.Data = append(cfg.Data, parse.DataFile{Path: f.Path, Content: f.Text})
 	}
 	for _, p := range env.PolicyProblems {
-		cfg.Problems = append(cfg.Problems, policy.Problem{Path: p.File, Line: p.Line, Message: p.Message})
+		cfg.Problems = append(cfg.Problems, parse.Problem{Path: p.File, Line: p.Line, Message: p.Message})
 	}
 	return cfg
 }
@@ -179,9 +181,9 @@ func givenPolicies(paths []string) ([]policySet, error) {
 			}
 			switch {
 			case filepath.Ext(name) == ".rego":
-				set.cfg.Modules = append(set.cfg.Modules, policy.Module{Path: name, Source: text})
+				set.cfg.Modules = append(set.cfg.Modules, parse.Module{Path: name, Source: text})
 			case name == given || !isObject(text):
-				set.cfg.Data = append(set.cfg.Data, policy.DataFile{Path: name, Content: text})
+				set.cfg.Data = append(set.cfg.Data, parse.DataFile{Path: name, Content: text})
 			}
 		}
 	}
@@ -243,15 +245,15 @@ type policyProblem struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
 	// Check that found it; "" where the file cannot be used at all.
-	Check   policy.CheckKind `json:"check,omitempty"`
-	Message string           `json:"message"`
+	Check   parse.CheckKind `json:"check,omitempty"`
+	Message string          `json:"message"`
 	// Environments that it is in, where it is not in all that use the file.
 	Environments []string `json:"environments,omitempty"`
 }
 
 // String is file:line: message.
 func (p policyProblem) String() string {
-	out := policy.Problem{Path: p.File, Line: p.Line, Message: printable.Line(p.Message)}.Error()
+	out := parse.Problem{Path: p.File, Line: p.Line, Message: printable.Line(p.Message)}.Error()
 	if len(p.Environments) > 0 {
 		out += " (in " + strings.Join(p.Environments, ", ") + ")"
 	}
@@ -261,7 +263,7 @@ func (p policyProblem) String() string {
 // check checks each set. What several have in common is said once.
 func (c *policyCheck) check(sets []policySet) {
 	users := map[string][]string{} // of files, by path
-	found := map[policy.Problem][]string{}
+	found := map[parse.Problem][]string{}
 	for _, set := range sets {
 		if set.name != "" {
 			c.Environments = append(c.Environments, set.name)
@@ -275,7 +277,7 @@ func (c *policyCheck) check(sets []policySet) {
 				users[f.Path] = append(users[f.Path], set.name)
 			}
 		}
-		for _, p := range policy.Check(set.cfg) {
+		for _, p := range lint.Check(set.cfg) {
 			found[p] = append(found[p], set.name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 const backtestConfig = `apiVersion: rampart.dev/v1alpha1
@@ -154,7 +155,7 @@ spec: {rule: rollout.freeze, reason: the shop is down, approver: sam, expiresAt:
 `})
 	document, err := policy.DecodeDocument(d.Input)
 	require.NoError(t, err)
-	cfg := policy.Config{Data: []policy.DataFile{{Path: "data.yaml", Content: alwaysFrozen}}, Waivable: []string{"rollout.freeze"}}
+	cfg := policy.Config{Data: []parse.DataFile{{Path: "data.yaml", Content: alwaysFrozen}}, Waivable: []string{"rollout.freeze"}}
 	waived := d
 	waived.ID = "waived"
 	waived.Result, err = json.Marshal(policy.Compile(cfg).JudgeDocument(t.Context(), document))

@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
@@ -125,7 +126,7 @@ func (a *app) policyTest(ctx context.Context, given givenSources, f testFlags) e
 }
 
 func isLibrary(path string) bool {
-	return slices.ContainsFunc(library.Modules(), func(m policy.Module) bool { return m.Path == path })
+	return slices.ContainsFunc(library.Modules(), func(m parse.Module) bool { return m.Path == path })
 }
 
 // count adds up. A file that several sets share is covered as well as the best of them covers it.

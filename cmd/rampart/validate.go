@@ -17,6 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/lint"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 func (a *app) validateCommand() *cobra.Command {
@@ -187,11 +189,11 @@ func (j *judges) problems() []v1alpha1.Problem {
 }
 
 // checked are the problems of policies; errors in the files that an engine found broken, and where a parameter has no effect for being misplaced.
-func checked(broken []policy.Problem, cfg policy.Config) []v1alpha1.Problem {
+func checked(broken []parse.Problem, cfg policy.Config) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
-	for _, p := range policy.Check(cfg) {
+	for _, p := range lint.Check(cfg) {
 		severity := v1alpha1.Warning
-		if p.Check == policy.CheckMisplaced || slices.ContainsFunc(broken, func(b policy.Problem) bool { return b.Path == p.Path }) {
+		if p.Check == parse.CheckMisplaced || slices.ContainsFunc(broken, func(b parse.Problem) bool { return b.Path == p.Path }) {
 			severity = v1alpha1.Error
 		}
 		out = append(out, v1alpha1.Problem{Severity: severity, File: p.Path, Line: p.Line, Message: p.Message})
@@ -273,7 +275,7 @@ func replicasOf(d rollout.Snapshot) *int32 {
 func findings(ctx context.Context, engine *policy.Engine, s specs, d rollout.Snapshot) []specFinding {
 	var out []specFinding
 	for _, f := range engine.JudgeSpec(ctx, d).Findings {
-		if f.Location != "" && slices.ContainsFunc(engine.Problems(), func(p policy.Problem) bool { return p.Location() == f.Location }) {
+		if f.Location != "" && slices.ContainsFunc(engine.Problems(), func(p parse.Problem) bool { return p.Location() == f.Location }) {
 			continue
 		}
 		var evidence struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/lint"
 )
 
 // strayWaiver is what is wrong with a waiver in a file that is among the specs of no environment.
@@ -141,7 +141,7 @@ func unknownRule(environments []rollout.EnvironmentWorld, w waiverAt, judges *ju
 		if !slices.Contains(w.environments, name) || scope != "" && scope != name {
 			continue
 		}
-		names, all := policy.RuleNames(judges.config(env, judges.pinned()))
+		names, all := lint.RuleNames(judges.config(env, judges.pinned()))
 		if !all || slices.Contains(names, w.waiver.Spec.Rule) {
 			return "", false
 		}

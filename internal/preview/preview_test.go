@@ -14,6 +14,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // nine is when changes are merged in these tests: a Monday.
@@ -99,7 +100,7 @@ func given(t *testing.T, before, after *state, rego string, recorded ...state) I
 	world.At = v1alpha1.NewTime(nine)
 	cfg := policy.Config{}
 	if rego != "" {
-		cfg.Modules = []policy.Module{{Path: "main:policies/p.rego", Source: rego}}
+		cfg.Modules = []parse.Module{{Path: "main:policies/p.rego", Source: rego}}
 	}
 	engine := policy.Compile(cfg)
 	require.Empty(t, engine.Problems())

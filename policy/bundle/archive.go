@@ -21,6 +21,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/bundle"
 
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // Bounds of a bundle and of a directory.
@@ -183,15 +184,15 @@ const Prefix = "bundle:"
 func layerOf(name string, b bundle.Bundle) (policy.Layer, error) {
 	out := policy.Layer{Name: Prefix + name}
 	for _, m := range b.Modules {
-		out.Modules = append(out.Modules, policy.Module{Path: path.Join(out.Name, m.Path), Source: string(m.Raw)})
+		out.Modules = append(out.Modules, parse.Module{Path: path.Join(out.Name, m.Path), Source: string(m.Raw)})
 	}
-	slices.SortFunc(out.Modules, func(a, b policy.Module) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out.Modules, func(a, b parse.Module) int { return strings.Compare(a.Path, b.Path) })
 	if len(b.Data) > 0 {
 		text, err := json.MarshalIndent(b.Data, "", "  ")
 		if err != nil {
 			return out, fmt.Errorf("its data: %w", err)
 		}
-		out.Data = []policy.DataFile{{Path: path.Join(out.Name, "data.json"), Content: string(text)}}
+		out.Data = []parse.DataFile{{Path: path.Join(out.Name, "data.json"), Content: string(text)}}
 	}
 	if len(out.Modules)+len(out.Data) == 0 {
 		return out, errors.New("it holds no policy and no data")

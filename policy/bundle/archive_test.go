@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 func TestBundle(t *testing.T) {
@@ -23,11 +24,11 @@ func TestBundle(t *testing.T) {
 	c, err := reading{name: "org"}.read(archive)
 	require.NoError(t, err)
 	require.Equal(t, "r1", c.revision)
-	require.Equal(t, policy.Layer{Name: "bundle:org", Modules: []policy.Module{
+	require.Equal(t, policy.Layer{Name: "bundle:org", Modules: []parse.Module{
 		{Path: "bundle:org/a/help.rego", Source: "package acme.help\n\nyes := true\n"},
 		{Path: "bundle:org/a/help_test.rego", Source: "package acme.help_test\n\ntest_yes if true\n"},
 		{Path: "bundle:org/b/org.rego", Source: rule("no")},
-	}, Data: []policy.DataFile{{Path: "bundle:org/data.json", Content: "{\n  \"acme\": {\n    \"limit\": 3\n  }\n}"}}}, c.layer)
+	}, Data: []parse.DataFile{{Path: "bundle:org/data.json", Content: "{\n  \"acme\": {\n    \"limit\": 3\n  }\n}"}}}, c.layer)
 }
 
 // bomb expands to much more than it is.

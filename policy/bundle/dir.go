@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // maxDepth of folders, which also ends links that lead back.
@@ -99,14 +100,14 @@ func (r *dirReader) entry(name string, depth int) error {
 		return err
 	}
 	if rego {
-		r.layer.Modules = append(r.layer.Modules, policy.Module{Path: r.shown(name), Source: string(text)})
+		r.layer.Modules = append(r.layer.Modules, parse.Module{Path: r.shown(name), Source: string(text)})
 		return nil
 	}
 	content, err := below(path.Dir(name), text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	r.layer.Data = append(r.layer.Data, policy.DataFile{Path: r.shown(name), Content: content})
+	r.layer.Data = append(r.layer.Data, parse.DataFile{Path: r.shown(name), Content: content})
 	return nil
 }
 
@@ -118,14 +119,14 @@ func (r *dirReader) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, policy.MaxFileSize+1))
+	text, err := io.ReadAll(io.LimitReader(f, parse.MaxFileSize+1))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	r.size += int64(len(text))
 	switch {
-	case len(text) > policy.MaxFileSize:
-		return nil, fmt.Errorf("%s is larger than %d bytes", name, policy.MaxFileSize)
+	case len(text) > parse.MaxFileSize:
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, parse.MaxFileSize)
 	case r.size > MaxExpanded:
 		return nil, fmt.Errorf("the files are larger than %d MiB together", MaxExpanded>>20)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // folder makes a directory; a text that begins with "->" is a link.
@@ -35,9 +36,9 @@ func TestReadDir(t *testing.T) {
 		".git/x.rego": "no", "data.yaml": "rampart: {config: {rollout: {steps: {maxPercentage: 50}}}}\n", "acme/limits/data.json": `{"most": 3}`})
 	got, err := ReadDir(dir)
 	require.NoError(t, err)
-	require.Equal(t, policy.Layer{Name: dir, Modules: []policy.Module{
+	require.Equal(t, policy.Layer{Name: dir, Modules: []parse.Module{
 		{Path: dir + "/a/a.rego", Source: rule("a")}, {Path: dir + "/a/a_test.rego", Source: "package acme_test\n"}, {Path: dir + "/b.rego", Source: rule("b")},
-	}, Data: []policy.DataFile{
+	}, Data: []parse.DataFile{
 		{Path: dir + "/acme/limits/data.json", Content: `{"acme":{"limits":{"most":3}}}`},
 		{Path: dir + "/data.yaml", Content: "rampart: {config: {rollout: {steps: {maxPercentage: 50}}}}\n"},
 	}}, got)
@@ -49,7 +50,7 @@ func TestMountedConfigMap(t *testing.T) {
 	dir := folder(t, map[string]string{"..2026_03_02/org.rego": rule("a"), "..data": "->..2026_03_02", "org.rego": "->..data/org.rego"})
 	got, err := ReadDir(dir)
 	require.NoError(t, err)
-	require.Equal(t, []policy.Module{{Path: dir + "/org.rego", Source: rule("a")}}, got.Modules)
+	require.Equal(t, []parse.Module{{Path: dir + "/org.rego", Source: rule("a")}}, got.Modules)
 }
 
 func TestDirectoriesThatAreRefused(t *testing.T) {
@@ -68,7 +69,7 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 		"dangling":         {map[string]string{"x.rego": "->y.rego"}, "no such file"},
 		"link back":        {map[string]string{"a/b": "->../a", "x.rego": rule("x")}, "link"},
 		"too many":         {crowd, "more than 2000 files"},
-		"too large":        {map[string]string{"x.rego": strings.Repeat("#", policy.MaxFileSize+1)}, "x.rego is larger than 1048576 bytes"},
+		"too large":        {map[string]string{"x.rego": strings.Repeat("#", parse.MaxFileSize+1)}, "x.rego is larger than 1048576 bytes"},
 		"nothing":          {map[string]string{"README": "x"}, "no *.rego and no data"},
 		"data in no place": {map[string]string{"x.rego": rule("x"), "settings.yaml": "{}"}, "settings.yaml is not read: data is in files named data.yaml"},
 		"broken data":      {map[string]string{"a/data.yaml": "{"}, "a/data.yaml: yaml"},

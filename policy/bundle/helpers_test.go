@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // rule is a module that denies every raise with a message.
@@ -250,7 +251,7 @@ func (b *bench) refresh() Floor {
 func revision(f Floor) string { return string(f.Facts["bundle.org"].Value) }
 
 // holds are the problems of the policies in force: none, or every raise waits.
-func holds(f Floor) []policy.Problem {
+func holds(f Floor) []parse.Problem {
 	return policy.Compile(policy.Config{Floor: f.Layers}).Problems()
 }
 

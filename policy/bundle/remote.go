@@ -10,6 +10,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // clockSkew is how far ahead of ours the time of a cache may be.
@@ -169,7 +170,7 @@ func (r *remote) floor(s state) policy.Layer {
 		why = "it was not downloaded yet"
 	}
 	name := Prefix + r.name
-	return policy.Layer{Name: name, Problems: []policy.Problem{{Path: name,
+	return policy.Layer{Name: name, Problems: []parse.Problem{{Path: name,
 		Message: "there is no policy bundle " + r.name + ", so every raise waits: " + why}}}
 }
 

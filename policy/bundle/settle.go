@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // set has a layer for each source, in the order of the floor; nil: the source has none.
@@ -43,7 +44,7 @@ func (s set) sources() []int {
 }
 
 // problems of all layers together: they are compiled as one.
-func (s set) problems() []policy.Problem {
+func (s set) problems() []parse.Problem {
 	var layers []policy.Layer
 	for _, i := range s.sources() {
 		layers = append(layers, *s[i])
@@ -59,7 +60,7 @@ type newcomers struct {
 	// fresh are the newcomers, inForce what is in force.
 	fresh, inForce set
 	// known are the problems of what is in force, which no newcomer has to answer for.
-	known []policy.Problem
+	known []parse.Problem
 }
 
 // settle says which newcomers come into force: all of them if they fit together with what they do not replace; else all but one;
@@ -93,8 +94,8 @@ func settle(fresh, inForce set) (accepted set, refused map[int]error) {
 }
 
 // added are the problems of a set that what is in force does not have.
-func (n newcomers) added(s set) []policy.Problem {
-	return slices.DeleteFunc(s.problems(), func(p policy.Problem) bool { return slices.Contains(n.known, p) })
+func (n newcomers) added(s set) []parse.Problem {
+	return slices.DeleteFunc(s.problems(), func(p parse.Problem) bool { return slices.Contains(n.known, p) })
 }
 
 // together is what is in force with as many newcomers at once as can be told to fit. If not all fit, it leaves out each
@@ -126,19 +127,19 @@ func (n newcomers) together() set {
 func (n newcomers) fits(left set) bool { return len(n.added(left.over(n.inForce))) == 0 }
 
 // namedIn are the sources that problems are in.
-func (s set) namedIn(problems []policy.Problem) []int {
+func (s set) namedIn(problems []parse.Problem) []int {
 	return slices.DeleteFunc(s.sources(), func(i int) bool {
-		return !slices.ContainsFunc(problems, func(p policy.Problem) bool { return isIn(p, *s[i]) })
+		return !slices.ContainsFunc(problems, func(p parse.Problem) bool { return isIn(p, *s[i]) })
 	})
 }
 
-func isIn(p policy.Problem, l policy.Layer) bool {
+func isIn(p parse.Problem, l policy.Layer) bool {
 	return p.Path == l.Name || strings.HasPrefix(p.Path, l.Name+"/")
 }
 
 // refusal says what is wrong with a newcomer, what is in itself first, and whether that is so only beside the others.
-func (n newcomers) refusal(i int, problems []policy.Problem) error {
-	first := max(0, slices.IndexFunc(problems, func(p policy.Problem) bool { return isIn(p, *n.fresh[i]) }))
+func (n newcomers) refusal(i int, problems []parse.Problem) error {
+	first := max(0, slices.IndexFunc(problems, func(p parse.Problem) bool { return isIn(p, *n.fresh[i]) }))
 	beside := "beside the bot's other policies: "
 	if slices.Contains(set{n.fresh[i]}.problems(), problems[first]) {
 		beside = ""

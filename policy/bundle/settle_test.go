@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/testneed"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // module of package acme.NAME, with one function of some arguments, that calls another.
@@ -20,7 +21,7 @@ func module(name, arguments, calls string) string {
 }
 
 func layerWith(name, source string) *policy.Layer {
-	return &policy.Layer{Name: Prefix + name, Modules: []policy.Module{{Path: Prefix + name + "/x.rego", Source: source}}}
+	return &policy.Layer{Name: Prefix + name, Modules: []parse.Module{{Path: Prefix + name + "/x.rego", Source: source}}}
 }
 
 // What fits together comes into force together, and what does not leaves the others alone.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
 // A bundle is downloaded once, and asked for again with its ETag.
@@ -146,11 +147,11 @@ func TestNeverHad(t *testing.T) {
 	s := newServer(t)
 	s.says(503)
 	b := newBench(t, s, nil)
-	require.Equal(t, []policy.Problem{{Path: "bundle:org", Message: "there is no policy bundle org, so every raise waits: it was not downloaded yet"}},
+	require.Equal(t, []parse.Problem{{Path: "bundle:org", Message: "there is no policy bundle org, so every raise waits: it was not downloaded yet"}},
 		holds(b.store.Floor()))
 	f := b.refresh()
 	why := "there is no policy bundle org, so every raise waits: " + s.URL + "/org.tar.gz: the server answers HTTP 503 Service Unavailable"
-	require.Equal(t, []policy.Problem{{Path: "bundle:org", Message: why}}, holds(f))
+	require.Equal(t, []parse.Problem{{Path: "bundle:org", Message: why}}, holds(f))
 	require.Equal(t, why, f.Facts["bundle.org"].Error)
 	require.Equal(t, []string{"org"}, b.store.Missing())
 	s.has(good(t, "r1"), "")

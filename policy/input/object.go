@@ -1,0 +1,195 @@
+package input
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// keyTerms are the terms of the keys that every input has, made once.
+var keyTerms = func() map[string]*ast.Term {
+	out := map[string]*ast.Term{}
+	for _, key := range strings.Fields(knownKeys) {
+		out[key] = ast.StringTerm(key)
+	}
+	return out
+}()
+
+const knownKeys = `
+aboveCeiling action actions actual addRate after ageSeconds annotations approval approved
+at attempt attempts author backlog bar bars becameCurrentAt bound branch buildID
+buildIDFrom by canary canceled candidate cause cd ceilingEvidence closed closedAt commit
+completed continuedAsNew count counted createdAt current currentChangedAt deactivatedAt
+deployment desired direction dispatchRate drainage drainageChangedAt drainageCheckedAt drift
+enough environment error evacuation evidence exists factMaxAge facts failed firstActivatedAt
+firstRead fresh from gate git guard hasRamp hold id jobID kind known labels
+names paths reverts rollouts
+lastAccess lastModifier leftAt leftBy limits listed lowers managerIdentity maxAge maxVersions
+message metadata mode n name namespace now observedAt onFailure openPinned
+otherDeployments output path percentage percentageChangedAt phase plan point pollerMaxAge
+pollers problem problems promotions propagating queues queuesKnown raises ramping
+rampingChangedAt rate readAt reason record recorded removes replicas resources retire
+retiredAt revision routedAt routing row runs scaled scales scope setAside share
+signal since source spec stage startedAt state status step steps stuck
+target taskQueue template templateHash terminated timedOut timeout to turnedBack type
+unattributed unresolved unversioned update value versions waivers when workerEnv workflow
+workflowID workflowType worse
+`
+
+// object collects the pairs of an OPA object, whose keys differ, until value is called. Its methods leave out what says nothing, but
+// for flags and numbers.
+type object struct {
+	pairs [][2]*ast.Term
+	// values are those of the pairs whose term is still to be made, in their order.
+	values []ast.Value
+}
+
+// objects are those that are done. They keep nothing of what they made: a room for terms that two inputs shared would keep the first
+// for as long as the second, which shares one with the third.
+var objects = sync.Pool{New: func() any { return new(object) }}
+
+func newObject() *object { return objects.Get().(*object) }
+
+// value ends the object. The terms of its values are one allocation.
+func (o *object) value() ast.Value {
+	terms := make([]ast.Term, len(o.values))
+	next := 0
+	for i := range o.pairs {
+		if o.pairs[i][1] == nil {
+			terms[next].Value = o.values[next]
+			o.pairs[i][1] = &terms[next]
+			next++
+		}
+	}
+	v := ast.NewObject(o.pairs...)
+	clear(o.pairs)
+	clear(o.values)
+	o.pairs, o.values = o.pairs[:0], o.values[:0]
+	objects.Put(o)
+	return v
+}
+
+func (o *object) term() *ast.Term { return ast.NewTerm(o.value()) }
+
+func (o *object) put(key string, v ast.Value) {
+	o.add(key, nil)
+	o.values = append(o.values, v)
+}
+
+// add adds a pair; t is nil where the value's term is still to be made.
+func (o *object) add(key string, t *ast.Term) {
+	k := keyTerms[key]
+	if k == nil {
+		k = ast.InternedTerm(key)
+	}
+	o.pairs = append(o.pairs, [2]*ast.Term{k, t})
+}
+
+func (o *object) text(key, s string) {
+	if s != "" {
+		o.put(key, ast.String(s))
+	}
+}
+
+func (o *object) flag(key string, b bool) { o.add(key, ast.InternedTerm(b)) }
+
+func (o *object) integer(key string, n int64) { o.add(key, ast.InternedTerm(n)) }
+
+// count leaves out 0.
+func (o *object) count(key string, n int) {
+	if n != 0 {
+		o.integer(key, int64(n))
+	}
+}
+
+func (o *object) number(key string, f float64) {
+	if n := int64(f); float64(n) == f {
+		o.integer(key, n)
+		return
+	}
+	o.put(key, ast.Number(json.Number(strconv.FormatFloat(f, 'f', -1, 64))))
+}
+
+// rounded is a measured number, with so many significant digits as say something: what policies see is recorded.
+func (o *object) rounded(key string, f float64, digits int) { o.number(key, significant(f, digits)) }
+
+// significant is the number nearest to f that has so many significant digits.
+func significant(f float64, digits int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(f, 'e', digits-1, 64), 64)
+	if err != nil {
+		return f
+	}
+	return r
+}
+
+func (o *object) time(key string, t time.Time) {
+	if !t.IsZero() {
+		o.put(key, ast.String(Instant(t)))
+	}
+}
+
+func (o *object) duration(key string, d time.Duration) {
+	if d != 0 {
+		o.put(key, ast.String(v1alpha1.Duration{Duration: d}.String()))
+	}
+}
+
+// answer adds an answer; it leaves out an unknown one.
+func (o *object) answer(key string, a rollout.Answer) {
+	if a != "" {
+		o.flag(key, a == rollout.Yes)
+	}
+}
+
+func (o *object) texts(key string, s []string) {
+	if len(s) == 0 {
+		return
+	}
+	o.put(key, texts(s))
+}
+
+func texts(s []string) ast.Value {
+	terms := make([]*ast.Term, 0, len(s))
+	for _, x := range s {
+		terms = append(terms, ast.StringTerm(x))
+	}
+	return ast.NewArray(terms...)
+}
+
+func dictionary(m map[string]string) ast.Value {
+	o := newObject()
+	for k, v := range m {
+		o.put(k, ast.String(v))
+	}
+	return o.value()
+}
+
+// list is an array of objects.
+func list[T any](items []T, fill func(*object, T)) ast.Value {
+	terms := make([]*ast.Term, 0, len(items))
+	for _, item := range items {
+		o := newObject()
+		fill(o, item)
+		terms = append(terms, o.term())
+	}
+	return ast.NewArray(terms...)
+}
+
+// Instant is in whole seconds: what differs by less makes no decision, and would fill the log of decisions.
+func Instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
+
+// percent turns the server's float32 into the number a person wrote: 0.1, not 0.10000000149.
+func percent(p float32) float64 {
+	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(p), 'g', -1, 32), 64)
+	if err != nil {
+		return float64(p)
+	}
+	return f
+}
