@@ -41,7 +41,7 @@ type Clause struct {
 	Ahead    []rollout.NamedValue
 }
 
-// NewClause gives a rule of a rule set of which nothing was seen yet.
+// NewClause is a rule of a rule set before its evaluation.
 func NewClause(set parse.RuleSet, r *ast.Rule) *Clause {
 	c := &Clause{Set: set, Rule: r, Name: ruleName(r), last: r.Location.Row}
 	ast.WalkExprs(r, func(e *ast.Expr) bool {

@@ -41,7 +41,7 @@ func Object(lists ...[]Field) ast.Value {
 	return o.value()
 }
 
-// Subject is what rampart.spec sees. It fails on what is no JSON.
+// Subject is what rampart.spec sees. It fails on what cannot be written as JSON.
 func Subject(s *rollout.Snapshot, terms Encoder) ([]Field, error) {
 	deployment, err := deploymentOf(s, terms)
 	if err != nil {

@@ -128,7 +128,7 @@ func TestGitea(t *testing.T) {
 	w.logs(1, accepted, "event=pull_request ")
 	_, _, err = w.asPerson.CreatePullRequest(w.repo.Owner, w.repo.Name, sdk.CreatePullRequestOption{Head: "feature", Base: "main", Title: "mine"})
 	require.NoError(t, err)
-	w.logs(1, `msg="webhook ignored"`, "event=pull_request ", "no proposal")
+	w.logs(1, `msg="webhook ignored"`, "event=pull_request ", "not a proposal")
 	for i, state := range []sdk.StateType{sdk.StateClosed, sdk.StateOpen} {
 		_, _, err = w.asPerson.EditPullRequest(w.repo.Owner, w.repo.Name, pull.Index, sdk.EditPullRequestOption{State: &state})
 		require.NoError(t, err)
