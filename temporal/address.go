@@ -33,6 +33,13 @@ type TLS struct {
 	CertFile, KeyFile string
 	// CAFile holds certificates that are trusted beside the system's.
 	CAFile string
+	// Cert, Key and CA are the same as PEM, where they are not in files.
+	Cert, Key, CA []byte
+}
+
+// given reports whether there is a certificate, a key or an authority.
+func (t TLS) given() bool {
+	return t.CertFile != "" || t.KeyFile != "" || t.CAFile != "" || len(t.Cert)+len(t.Key)+len(t.CA) > 0
 }
 
 // Address is where a Temporal server is and what the bot shows it. It comes from the bot's own configuration (flags,
@@ -47,11 +54,15 @@ type Address struct {
 	APIKeyFile string
 	// APIKey gives the API key where it is not in a file.
 	APIKey func() (string, error)
+	// Headers are sent with each call, by their names in lower case.
+	Headers map[string]string
+	// Authority is the :authority of calls without TLS; "" is the host.
+	Authority string
 }
 
 // hasCredentials reports whether anything secret would be shown.
 func (a Address) hasCredentials() bool {
-	return a.TLS.CertFile != "" || a.TLS.KeyFile != "" || a.hasAPIKey()
+	return a.TLS.CertFile != "" || a.TLS.KeyFile != "" || len(a.TLS.Cert)+len(a.TLS.Key) > 0 || a.hasAPIKey() || len(a.Headers) > 0
 }
 
 func (a Address) hasAPIKey() bool { return a.APIKeyFile != "" || a.APIKey != nil }
@@ -122,8 +133,8 @@ func (c Config) resolveThere(conn v1alpha1.Connection) resolved {
 // key tells connections apart: the same address with the same credentials is one connection.
 func (r resolved) key() string {
 	source := ""
-	if r.APIKey != nil {
-		source = r.source // a function cannot be compared
+	if r.APIKey != nil || len(r.TLS.Cert)+len(r.TLS.Key)+len(r.TLS.CA)+len(r.Headers)+len(r.Authority) > 0 {
+		source = r.source // a function cannot be compared, and what was given as text does not change
 	}
 	return strings.Join([]string{
 		r.HostPort, r.ServerName, string(r.TLS.Mode), r.TLS.CertFile, r.TLS.KeyFile, r.TLS.CAFile, r.APIKeyFile, source,
@@ -169,7 +180,7 @@ func checkHostPort(s string) error {
 
 // tlsConfig reads the address's files. Nil means no TLS.
 func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
-	wanted := a.ServerName != "" || a.TLS.CertFile != "" || a.TLS.KeyFile != "" || a.TLS.CAFile != "" || a.hasAPIKey()
+	wanted := a.ServerName != "" || a.TLS.given() || a.hasAPIKey()
 	switch a.TLS.Mode {
 	case TLSOff:
 		if wanted {
@@ -185,14 +196,14 @@ func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
 		return nil, fmt.Errorf("unknown TLS mode %q", a.TLS.Mode)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName}
-	if a.TLS.CAFile != "" {
-		roots, err := rootsWith(a.TLS.CAFile)
+	if a.TLS.CAFile != "" || len(a.TLS.CA) > 0 {
+		roots, err := rootsWith(a.TLS)
 		if err != nil {
 			return nil, err
 		}
 		c.RootCAs = roots
 	}
-	if a.TLS.CertFile != "" || a.TLS.KeyFile != "" {
+	if a.TLS.CertFile != "" || a.TLS.KeyFile != "" || len(a.TLS.Cert)+len(a.TLS.Key) > 0 {
 		cert, err := keyPair(a.TLS, now)
 		if err != nil {
 			return nil, err
@@ -202,31 +213,39 @@ func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
 	return c, nil
 }
 
-func rootsWith(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read CA file: %w", err)
+func rootsWith(from TLS) (*x509.CertPool, error) {
+	pem, what := from.CA, "the CA's text"
+	if from.CAFile != "" {
+		var err error
+		if pem, err = os.ReadFile(from.CAFile); err != nil {
+			return nil, fmt.Errorf("read CA file: %w", err)
+		}
+		what = "CA file " + from.CAFile
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("CA file %s holds no certificate", file)
+		return nil, fmt.Errorf("%s holds no certificate", what)
 	}
 	return roots, nil
 }
 
-func keyPair(files TLS, now time.Time) (tls.Certificate, error) {
-	if files.CertFile == "" || files.KeyFile == "" {
-		return tls.Certificate{}, errors.New("a client certificate needs both a certificate file and a key file")
+func keyPair(from TLS, now time.Time) (cert tls.Certificate, err error) {
+	switch {
+	case len(from.Cert) > 0 && len(from.Key) > 0:
+		cert, err = tls.X509KeyPair(from.Cert, from.Key)
+	case from.CertFile != "" && from.KeyFile != "":
+		cert, err = tls.LoadX509KeyPair(from.CertFile, from.KeyFile)
+	default:
+		return tls.Certificate{}, errors.New("a client certificate needs both a certificate and a key, both as files or both as text")
 	}
-	cert, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("read client certificate: %w", err)
 	}
 	if leaf := cert.Leaf; leaf != nil && now.After(leaf.NotAfter) {
-		return tls.Certificate{}, fmt.Errorf("client certificate %s expired at %s", files.CertFile, leaf.NotAfter.UTC().Format(time.RFC3339))
+		return tls.Certificate{}, fmt.Errorf("client certificate %s expired at %s", cmp.Or(from.CertFile, "in a profile"), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return cert, nil
 }

@@ -108,7 +108,12 @@ func write[Req, Resp any](ctx context.Context, w writing, method rpc[Req, Resp],
 
 // once makes one call, and draws the conclusions that concern more than this call.
 func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp], req Req) (Resp, error) {
-	resp, err := method(ctx, req)
+	authorized, err := s.conn.authorized(ctx)
+	if err != nil {
+		var none Resp
+		return none, err
+	}
+	resp, err := method(authorized, req)
 	if err = serviceError(err); err == nil {
 		s.conn.reached.Store(true)
 		return resp, nil
@@ -127,7 +132,7 @@ func once[Req, Resp any](ctx context.Context, s *session, method rpc[Req, Resp],
 	case answered:
 		s.conn.reached.Store(true)
 	case code != codes.Canceled && !s.conn.reached.Load():
-		err = &ConnectError{fmt.Errorf("%s: %w", s.conn.hostPort, err)}
+		err = &ConnectError{fmt.Errorf("%s: %w", s.conn.address.HostPort, err)}
 	}
 	return resp, err
 }

@@ -36,7 +36,7 @@ func TestFailuresAreCoarse(t *testing.T) {
 
 	var log bytes.Buffer
 	p := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	t.Cleanup(p.Close)
 	address := refusing(t)
 	obs := p.Observe(t.Context(), connectionTo(address), rollout.Ask{TemporalNamespace: "ns"})
 	require.NotContains(t, obs.Problem.Message, "refused")

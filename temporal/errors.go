@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // StaleError says that the routing is not what a call was decided on. What the call had done by then stays.
@@ -128,16 +129,16 @@ func problem(what string, err error) *rollout.Problem {
 	return &rollout.Problem{Reason: reason, Message: what + ": " + coarse(err), Busy: errors.Is(err, rollout.ErrBusy)}
 }
 
-// serviceError gives a gRPC error its type. Errors of our own interceptor stay what they are.
+// serviceError gives an error of the SDK's client the type that says what to do about it.
 func serviceError(err error) error {
-	var credentials *CredentialsError
-	if err == nil || errors.As(err, &credentials) {
-		return err
+	if err == nil {
+		return nil
 	}
-	if st, answered := status.FromError(err); answered && st.Code() == codes.Unknown {
+	st := serviceerror.ToStatus(err)
+	if st.Code() == codes.Unknown {
 		return &unknownError{errors.New(st.Message())}
 	}
-	err = serviceerror.FromStatus(status.Convert(err))
+	err = serviceerror.FromStatus(st)
 	var exhausted *serviceerror.ResourceExhausted
 	if errors.As(err, &exhausted) && exhausted.Cause != enumspb.RESOURCE_EXHAUSTED_CAUSE_WORKER_DEPLOYMENT_LIMITS {
 		return &BusyError{err} // of versions or task queues there will be too many the next time too

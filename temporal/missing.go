@@ -56,7 +56,7 @@ func (o *observer) readMissing(ctx context.Context) {
 
 // nearby reads a namespace, at most once in a while.
 func (s *session) nearby(ctx context.Context) (*nearby, error) {
-	key, now := limiterKey{s.conn.hostPort, s.namespace}, s.pool.cfg.Clock()
+	key, now := limiterKey{s.conn.address.HostPort, s.namespace}, s.pool.cfg.Clock()
 	s.pool.mu.Lock()
 	known := s.pool.nearby[key]
 	s.pool.mu.Unlock()

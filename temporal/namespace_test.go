@@ -49,7 +49,7 @@ func TestNamespaceAt(t *testing.T) {
 	conn, own := connectionTo(there.serve(t)), elsewhere.serve(t)
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := New(Config{Connections: map[string]Address{"shop/main": {HostPort: own}}, Clock: func() time.Time { return now }})
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	t.Cleanup(p.Close)
 	want := rollout.NamespaceThere{HostPort: conn.Spec.HostPort, TemporalNamespace: "prod", ID: "the-id"}
 	for range 3 {
 		require.Equal(t, want, p.NamespaceAt(t.Context(), conn, "prod"), "not at the address that the bot has for its name")

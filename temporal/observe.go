@@ -211,7 +211,7 @@ func (p *Pool) List(ctx context.Context, conn v1alpha1.Connection, temporalNames
 func (s *session) listed(routing map[string]rollout.RoutingConfig) *rollout.Listing {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	key := limiterKey{s.conn.hostPort, s.namespace}
+	key := limiterKey{s.conn.address.HostPort, s.namespace}
 	if was := s.pool.lists[key]; was != nil && maps.EqualFunc(was.Routing, routing, rollout.RoutingConfig.Same) {
 		return was
 	}

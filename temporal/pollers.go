@@ -44,7 +44,7 @@ func (o *observer) readPollers(ctx context.Context) {
 
 // warnOfClock says by how much the clocks differ.
 func (o *observer) warnOfClock(ctx context.Context) {
-	if o.ahead > 0 && o.pool.warnsOfClock(limiterKey{o.conn.hostPort, o.namespace}) {
+	if o.ahead > 0 && o.pool.warnsOfClock(limiterKey{o.conn.address.HostPort, o.namespace}) {
 		o.log.WarnContext(ctx, "Temporal's clock is ahead of ours: pollers count as unknown", "ahead", o.ahead.Round(time.Second).String(), "tolerated", rollout.ClockTolerance.String())
 	}
 }

@@ -19,7 +19,7 @@ func TestPollersAheadOfOurClock(t *testing.T) {
 	var log strings.Builder
 	pool := New(Config{Clock: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	see := func(at time.Time) (queue, pod rollout.Pollers) {
-		o := observer{session: &session{pool: pool, conn: &connection{hostPort: "temporal:7233"}, namespace: "prod"}, log: pool.cfg.Log,
+		o := observer{session: &session{pool: pool, conn: &connection{address: Address{HostPort: "temporal:7233"}}, namespace: "prod"}, log: pool.cfg.Log,
 			ask: rollout.Ask{Workers: []string{"checkout-v1"}}}
 		o.obs.Versions = []rollout.VersionObservation{{BuildID: "v1", QueuesKnown: rollout.Yes,
 			Queues: []rollout.TaskQueue{{Name: "orders", Type: rollout.QueueWorkflow}}}}

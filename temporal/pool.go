@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
-	"github.com/rampart-gitops/rampart/internal/rollout"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 // Config of a Pool. The zero value connects to what the repository's connections say, without credentials.
@@ -100,24 +100,23 @@ func (p *Pool) warnsOfClock(key limiterKey) bool {
 }
 
 // Close closes all connections. Calls after it fail.
-func (p *Pool) Close() error {
+func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	var errs []error
 	for key, c := range p.conns {
-		errs = append(errs, c.grpc.Close())
+		c.client.Close()
 		delete(p.conns, key)
 	}
-	return errors.Join(errs...)
 }
 
-// connection is one gRPC connection with its credentials.
+// connection is a client of one server with its credentials.
 type connection struct {
-	key, hostPort string
+	key     string
+	address Address
 	// stamp of the files it was made from.
 	stamp   string
-	grpc    *grpc.ClientConn
+	client  client.Client
 	service workflowservice.WorkflowServiceClient
 	// reached says that the server has answered once.
 	reached atomic.Bool
@@ -174,13 +173,11 @@ func (p *Pool) connectionLocked(r resolved) (*connection, error) {
 		delete(p.conns, key)
 		old.retire()
 	}
-	g, err := dial(r.Address, p.cfg.Clock(), p.cfg.OnCall)
+	made, err := newClient(r.Address, p.cfg.Clock(), p.cfg.OnCall)
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{
-		key: key, hostPort: r.HostPort, stamp: stamp, grpc: g, service: workflowservice.NewWorkflowServiceClient(g),
-	}
+	c := &connection{key: key, address: r.Address, stamp: stamp, client: made, service: made.WorkflowService()}
 	p.conns[key] = c
 	return c, nil
 }
@@ -197,7 +194,7 @@ func (p *Pool) evict(c *connection) {
 
 // retire closes a connection once the calls under way have ended: none lasts longer than its deadline.
 func (c *connection) retire() {
-	time.AfterFunc(2*callTimeout, func() { _ = c.grpc.Close() })
+	time.AfterFunc(2*callTimeout, c.client.Close)
 }
 
 // Bounds of a connection. Reconnecting is tried often, so that an outage's end is noticed within a cycle.
@@ -207,57 +204,51 @@ const (
 	maxMessage    = 64 << 20
 )
 
-func dial(a Address, now time.Time, onCall func(string, codes.Code, time.Duration)) (*grpc.ClientConn, error) {
+// newClient makes a client that connects with its first call. Neither it nor gRPC may retry: what is tried again is decided here.
+func newClient(a Address, now time.Time, onCall func(string, codes.Code, time.Duration)) (client.Client, error) {
 	config, err := a.tlsConfig(now)
 	if err != nil {
 		return nil, &CredentialsError{err}
 	}
-	transport := insecure.NewCredentials()
-	if config != nil {
-		transport = credentials.NewTLS(config)
-	}
-	g, err := grpc.NewClient("dns:///"+a.HostPort,
-		grpc.WithTransportCredentials(transport),
-		grpc.WithChainUnaryInterceptor(headers(a), observed(onCall)),
-		// Neither the resolver nor gRPC may retry: what is tried again is decided here.
-		grpc.WithDisableServiceConfig(),
-		grpc.WithDisableRetry(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: reconnectBase, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
-			MinConnectTimeout: callTimeout / 2,
-		}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
-	)
+	made, err := client.NewLazyClient(client.Options{
+		HostPort: "dns:///" + a.HostPort,
+		Logger:   sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ConnectionOptions: client.ConnectionOptions{
+			TLS: config, Authority: a.Authority, MaxPayloadSize: maxMessage, GrpcCompression: &client.GrpcCompressionNone{},
+			DisableKeepAlivePermitWithoutStream: true,
+			DialOptions: []grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(observed(onCall)), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+				grpc.WithConnectParams(grpc.ConnectParams{
+					Backoff:           backoff.Config{BaseDelay: reconnectBase, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
+					MinConnectTimeout: callTimeout / 2,
+				}),
+			},
+		},
+	})
 	if err != nil {
 		return nil, &ConnectError{err}
 	}
-	return g, nil
+	return made, nil
+}
+
+// authorized adds what the address has for each call: headers, and the API key as it is now. It fails with a CredentialsError.
+func (c *connection) authorized(ctx context.Context) (context.Context, error) {
+	for name, value := range c.address.Headers {
+		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+	}
+	key, err := c.address.apiKey()
+	if err != nil {
+		return nil, &CredentialsError{err}
+	}
+	if key == "" {
+		return ctx, nil
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+key), nil
 }
 
 // young reports whether what was read at a time may still be used. After a clock that was set back nothing may.
 func young(at, now time.Time, keptFor time.Duration) bool {
 	return now.Sub(at) < keptFor && !now.Before(at)
-}
-
-// namespaceHeader says which namespace a call is about: Temporal Cloud routes it by that.
-const namespaceHeader = "temporal-namespace"
-
-// headers adds the namespace and the API key.
-func headers(a Address) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if r, ok := req.(interface{ GetNamespace() string }); ok && r.GetNamespace() != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, r.GetNamespace())
-		}
-		key, err := a.apiKey()
-		if err != nil {
-			return &CredentialsError{err}
-		}
-		if key != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+key)
-		}
-		return invoke(ctx, method, req, reply, cc, opts...)
-	}
 }
 
 // observed tells of each call.

@@ -30,6 +30,9 @@ func (o *observer) readVersion(ctx context.Context) {
 	o.obs.ServerVersion = version
 }
 
+// namespaceHeader says which namespace a call is about that does not say so itself: Temporal Cloud routes it by that.
+const namespaceHeader = "temporal-namespace"
+
 // serverVersion is the version that the server gives, such as "1.32.0". With an error it is the last one that was read, "" for none.
 func (s *session) serverVersion(ctx context.Context) (string, error) {
 	key, now := s.conn.key, s.pool.cfg.Clock()
@@ -69,5 +72,5 @@ func (s *session) warnOfVersion(ctx context.Context, version string) {
 		return
 	}
 	s.pool.cfg.Log.WarnContext(ctx, "Temporal is an older release: it "+strings.Join(lacks, ", it ")+"; upgrade it to "+newest+" or later",
-		"server", s.conn.hostPort, "version", version)
+		"server", s.conn.address.HostPort, "version", version)
 }

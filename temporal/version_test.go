@@ -15,7 +15,7 @@ func TestOlderServerIsLoggedOnce(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	server := &oldServer{version: "1.29.1"}
 	s := &session{pool: New(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Clock: func() time.Time { return now }}),
-		conn: &connection{service: server, hostPort: "temporal:7233"}, limits: newLimiter("shop", Budget{}), namespace: "shop"}
+		conn: &connection{service: server, address: Address{HostPort: "temporal:7233"}}, limits: newLimiter("shop", Budget{}), namespace: "shop"}
 	read := func(version string) int {
 		server.version = version
 		got, err := s.serverVersion(t.Context())

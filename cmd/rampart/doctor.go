@@ -158,7 +158,7 @@ func (d *doctor) content(ctx context.Context) (world rollout.World, err error) {
 	if err != nil {
 		return world, err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
+	defer pool.Close()
 	judges, err := d.judges(ctx)
 	if err != nil {
 		return world, err

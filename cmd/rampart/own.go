@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func (o *operation) own(ctx context.Context, server temporalFlags, do func(rollo
 	if err != nil {
 		return told{}, err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
+	defer pool.Close()
 	commit := ""
 	err = o.again(ctx, func() error {
 		at, err := o.find(ctx)

@@ -93,7 +93,7 @@ func (a *app) decideLive(ctx context.Context, f liveFlags) (world rollout.World,
 	if err != nil {
 		return world, nil, err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
+	defer pool.Close()
 	judges, err := a.judges(ctx)
 	if err != nil {
 		return world, nil, err

@@ -55,7 +55,7 @@ func (o *operation) rollback(ctx context.Context, server temporalFlags, w plan.T
 	if err != nil {
 		return told{}, err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
+	defer pool.Close()
 	o.byRecord = true
 	router := temporalPort{pool, gateInputs{}, o.log}
 	var taken plan.TakenBack

@@ -23,7 +23,7 @@ import (
 
 // temporalFlags say how to reach Temporal, and with which credentials.
 type temporalFlags struct {
-	address, serverName                 string
+	address, serverName, profile        string
 	certFile, keyFile, caFile, keyInput string
 	mode                                choice
 	connections                         string
@@ -39,6 +39,7 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	f.mode = newChoice("auto", "auto", "on", "off")
 	fs := cmd.Flags()
 	fs.StringVar(&f.address, "temporal-address", "", "host:port to use for every connection (default: what the connections in Git say)")
+	fs.StringVar(&f.profile, "temporal-profile", "", "profile of Temporal's CLI with the address and credentials to use for every connection (TEMPORAL_CONFIG_FILE names its file)")
 	fs.Var(&f.mode, "temporal-tls", "TLS to --temporal-address: auto (where credentials or a server name are given), on, off")
 	fs.StringVar(&f.certFile, "temporal-tls-cert", "", "client certificate, PEM")
 	fs.StringVar(&f.keyFile, "temporal-tls-key", "", "key of the client certificate, PEM")
@@ -55,6 +56,9 @@ func (a *app) addTemporal(cmd *cobra.Command, f *temporalFlags) {
 	fs.StringVar(&f.prometheus.CAFile, "prometheus-ca-file", "", "authorities to trust for it instead of the system's, PEM")
 	fs.DurationVar(&f.prometheus.Timeout, "prometheus-timeout", metrics.DefaultTimeout, "time for one query; all of a cycle get twice as much together")
 	a.completeFlag(cmd, "temporal-tls", f.mode.complete)
+	a.completeFlag(cmd, "temporal-profile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return temporal.Profiles(), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // poolHooks are told of each change of a Temporal, and of each request to one; nil: no call is made.
@@ -74,18 +78,27 @@ func (a *app) pool(f temporalFlags, hooks poolHooks) (*temporal.Pool, error) {
 	if key, ok := a.variable(variableAPIKey); ok && key != "" && own.APIKeyFile == "" {
 		own.APIKey = func() (string, error) { return key, nil }
 	}
+	credentials := own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" || own.APIKey != nil
 	switch {
+	case f.profile != "" && (f.address != "" || credentials):
+		return nil, errors.New("--temporal-profile has an address and credentials of its own: leave out --temporal-address, and TLS and API key flags")
+	case f.profile != "":
+		profile, err := profileAddress(f.profile)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Override = &profile
 	case f.address != "":
 		if _, _, err := net.SplitHostPort(f.address); err != nil {
 			return nil, fmt.Errorf("--temporal-address is not host:port, such as temporal.example.com:7233: %w", err)
 		}
 		cfg.Override = &own
-	case own.ServerName+own.APIKeyFile+f.certFile+f.keyFile+f.caFile+string(own.TLS.Mode) != "" || own.APIKey != nil:
+	case credentials:
 		return nil, errors.New("TLS and API key flags go with --temporal-address; give each connection its own in the file of --temporal-connections")
 	}
 	if f.connections != "" {
 		if cfg.Override != nil {
-			return nil, errors.New("--temporal-address and --temporal-connections exclude each other")
+			return nil, errors.New("--temporal-connections excludes --temporal-address and --temporal-profile; a connection in its file may name a profile")
 		}
 		var err error
 		if cfg.Connections, err = readConnections(f.connections); err != nil {
@@ -93,6 +106,15 @@ func (a *app) pool(f temporalFlags, hooks poolHooks) (*temporal.Pool, error) {
 		}
 	}
 	return temporal.New(cfg), nil
+}
+
+// profileAddress is the address of a profile of Temporal's CLI, which has to name one.
+func profileAddress(name string) (temporal.Address, error) {
+	a, err := temporal.Profile(name)
+	if err == nil && a.HostPort == "" {
+		err = fmt.Errorf("profile %q of Temporal's CLI has no address: add address = \"host:port\"", name)
+	}
+	return a, err
 }
 
 func tlsMode(flag string) temporal.TLSMode {
@@ -120,7 +142,8 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 	for _, key := range sortedKeys(entries) {
 		var a temporal.Address
 		mode := "auto"
-		settings := map[string]*string{"address": &a.HostPort, "serverName": &a.ServerName, "tls": &mode}
+		profile := ""
+		settings := map[string]*string{"address": &a.HostPort, "serverName": &a.ServerName, "tls": &mode, "profile": &profile}
 		files := map[string]*string{"certFile": &a.TLS.CertFile, "keyFile": &a.TLS.KeyFile, "caFile": &a.TLS.CAFile, "apiKeyFile": &a.APIKeyFile}
 		for _, setting := range sortedKeys(entries[key]) {
 			value := entries[key][setting]
@@ -135,6 +158,15 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 				return nil, fmt.Errorf("%s: %w", key, notFound("setting", setting, slices.Concat(sortedKeys(settings), sortedKeys(files))))
 			}
 			*to = value
+		}
+		if profile != "" {
+			if len(entries[key]) > 1 {
+				return nil, fmt.Errorf("%s: profile has an address and credentials of its own: leave out the other settings", key)
+			}
+			if out[key], err = profileAddress(profile); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			continue
 		}
 		if !slices.Contains([]string{"auto", "on", "off"}, mode) {
 			return nil, fmt.Errorf("%s: tls is auto, on or off, not %q", key, mode)

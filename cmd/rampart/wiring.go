@@ -87,15 +87,18 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	}
 	repo, err := a.repository(f.repository, hooks.push)
 	if err != nil {
-		return nil, errors.Join(err, pool.Close())
+		pool.Close()
+		return nil, err
 	}
 	on, err := a.located(f.forge, f.repository)
 	if err != nil {
-		return nil, errors.Join(err, repo.Close(), pool.Close())
+		pool.Close()
+		return nil, errors.Join(err, repo.Close())
 	}
 	pods, err := a.pods(f.cluster)
 	if err != nil {
-		return nil, errors.Join(err, repo.Close(), pool.Close())
+		pool.Close()
+		return nil, errors.Join(err, repo.Close())
 	}
 	with := &connected{repo, pool, judges, pods}
 	bot, err := a.reconciler(f, with)
@@ -147,7 +150,8 @@ type connected struct {
 // close gives back what is open, but for the judges, which others use too.
 func (c *connected) close() error {
 	c.pods.close()
-	return errors.Join(c.repo.Close(), c.pool.Close())
+	c.pool.Close()
+	return c.repo.Close()
 }
 
 // reconciler is a planner with what it writes with.

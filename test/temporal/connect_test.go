@@ -128,6 +128,33 @@ func TestAPIKey(t *testing.T) {
 	e.requireReason(rollout.AuthSecretInvalid, e.look(e.override(address), d.address))
 }
 
+// A profile of Temporal's CLI brings its address, certificates, API key and headers.
+func TestProfile(t *testing.T) {
+	e := newEnv(t)
+	ca := newAuthority(t)
+	d := newDoor(t, ca.server(tls.RequireAndVerifyClientCert, "127.0.0.1"))
+	d.set(func() { d.key = "s3cret" })
+	files, serial := ca.issue("client", time.Now().Add(time.Hour))
+	config := filepath.Join(t.TempDir(), "temporal.toml")
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(text)
+	}
+	for name, certificates := range map[string]string{
+		"paths": fmt.Sprintf("client_cert_path = %q\nclient_key_path = %q\nserver_ca_cert_path = %q\n", files.CertFile, files.KeyFile, ca.caFile()),
+		"texts": fmt.Sprintf("client_cert_data = %q\nclient_key_data = %q\nserver_ca_cert_data = %q\n", read(files.CertFile), read(files.KeyFile), read(ca.caFile())),
+	} {
+		require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[profile.prod]\naddress = %q\napi_key = \"s3cret\"\n[profile.prod.tls]\n%s[profile.prod.grpc_meta]\nteam = \"payments\"\n",
+			d.address, certificates), 0o600))
+		t.Setenv("TEMPORAL_CONFIG_FILE", config)
+		address, err := temporal.Profile("prod")
+		require.NoError(t, err)
+		require.Nil(t, e.look(e.override(address), d.address), name)
+		require.Equal(t, visit{authorization: []string{"Bearer s3cret"}, namespace: []string{e.ns.Name()}, team: []string{"payments"}, serial: serial}, d.last())
+	}
+}
+
 // A connection in the repository cannot send the bot's credentials elsewhere.
 func TestCredentialsStayHome(t *testing.T) {
 	e := newEnv(t)
@@ -185,7 +212,7 @@ func TestOneConnection(t *testing.T) {
 		require.Equal(t, before+1, d.connections())
 	}
 
-	require.NoError(t, pool.Close())
+	pool.Close()
 	e.requireReason(rollout.TemporalClientCreationFailed, e.look(pool, d.address))
 }
 

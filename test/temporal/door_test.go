@@ -46,8 +46,8 @@ type door struct {
 
 // visit is one call that came to a door.
 type visit struct {
-	authorization, namespace []string
-	serial                   string // of the client's certificate
+	authorization, namespace, team []string
+	serial                         string // of the client's certificate
 }
 
 func newDoor(t *testing.T, config *tls.Config) *door {
@@ -80,7 +80,7 @@ func (d *door) close() { d.server.Stop() }
 
 func (d *door) guard(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	v := visit{authorization: md.Get("authorization"), namespace: md.Get("temporal-namespace")}
+	v := visit{authorization: md.Get("authorization"), namespace: md.Get("temporal-namespace"), team: md.Get("team")}
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
 			v.serial = info.State.PeerCertificates[0].SerialNumber.String()

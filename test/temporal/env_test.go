@@ -106,7 +106,7 @@ func (e *env) newPool(cfg temporal.Config) *temporal.Pool {
 		cfg.Limits = temporal.Budget{Describe: fast, Queue: fast, Visibility: fast, Change: fast}
 	}
 	p := temporal.New(cfg)
-	e.t.Cleanup(func() { require.NoError(e.t, p.Close()) })
+	e.t.Cleanup(p.Close)
 	return p
 }
 
