@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -53,7 +54,7 @@ spec:
 		"a record of a ClusterConnection": {map[string]string{"dev/c.yaml": connectionYAML, "out/dev/shop/a/routing.yaml": ofCluster(record("evil:7233"))}, "", []string{"nothing of it is touched"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.files[ConfigFile], c.files["dev/a.yaml"] = config, cmp.Or(c.files["dev/a.yaml"], spec)
+			c.files[layout.Config], c.files["dev/a.yaml"] = config, cmp.Or(c.files["dev/a.yaml"], spec)
 			w, err := ReadFolder(writeFolder(t, c.files), AllowAddresses(rules))
 			require.NoError(t, err)
 			r := gittest.NewBareRepo(t)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/cores"
 )
 
@@ -180,5 +181,5 @@ func (e *environment) filesBelow(dir fileKey, below string, left *budget, out []
 // looksInto says whether a file of a record is read: of what the bot wrote for the cluster a survey has to know no more than whether it is
 // what it was.
 func (e *environment) looksInto(name, hash string) bool {
-	return e.briefs == nil || hash == "" || name == routingFile || name == statusFile
+	return e.briefs == nil || hash == "" || name == layout.Routing || name == layout.Status
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -53,7 +54,7 @@ func (r *Reader) alone(t tree, q RecordQuery) ([]rollout.Snapshot, error) {
 	if namespace, rest, ok := strings.Cut(q.Name, "/"); ok {
 		name = rollout.Name{Namespace: namespace, Name: rest}
 	}
-	files, err := r.match(t, []string{"**/" + routingFile}, nil)
+	files, err := r.match(t, []string{"**/" + layout.Routing}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (r *Reader) aloneAt(t tree, dir string) (rollout.Snapshot, error) {
 		return rollout.Snapshot{}, err
 	}
 	s := rollout.Snapshot{Record: record.Record, EnvironmentProblem: &rollout.Problem{Reason: rollout.InvalidConfiguration,
-		Message: ConfigFile + " cannot be used, and nothing is known but what the record says"}}
+		Message: layout.Config + " cannot be used, and nothing is known but what the record says"}}
 	if routing := record.Routing; routing != nil {
 		s.Environment = v1alpha1.Environment{Name: routing.Spec.Environment, ManagerIdentity: routing.Spec.ManagerIdentity,
 			Output: v1alpha1.Output{Path: path.Dir(path.Dir(dir))}}

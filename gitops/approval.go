@@ -7,6 +7,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -81,7 +82,7 @@ func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
 		return out
 	}
 	say := func(format string, args ...any) {
-		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: ConfigFile, Message: "environment " + env.Name + ": " + fmt.Sprintf(format, args...)})
+		out.Problems = append(out.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config, Message: "environment " + env.Name + ": " + fmt.Sprintf(format, args...)})
 	}
 	if env.Approval != was {
 		say("approval is %s with scope %s, tightened from %s with scope %s by the bot's configuration (%s)",
@@ -105,7 +106,7 @@ func (o options) unmet(environments []v1alpha1.Environment) []v1alpha1.Problem {
 			met = met || f.covers(env.Name)
 		}
 		if !met {
-			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: ConfigFile,
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config,
 				Message: fmt.Sprintf("%s %q is about none of its environments", f.flag(), f.Environments)})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
@@ -23,7 +24,7 @@ spec:
 
 // The bot's demand tightens what a repository says and never loosens it, for the environment and for each of its snapshots.
 func TestRequireApproval(t *testing.T) {
-	files := map[string]string{ConfigFile: threeEnvironments, "dev/a.yaml": specYAML("shop", "a", "x"), "prod/b.yaml": specYAML("shop", "b", "x"),
+	files := map[string]string{layout.Config: threeEnvironments, "dev/a.yaml": specYAML("shop", "a", "x"), "prod/b.yaml": specYAML("shop", "b", "x"),
 		"eu/c.yaml": specYAML("shop", "c", "x")}
 	direct := v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeStep}
 	wide := v1alpha1.Approval{Mode: v1alpha1.Direct, Scope: v1alpha1.ScopeRollout}
@@ -66,7 +67,7 @@ func TestRequireApproval(t *testing.T) {
 
 // The bot does not merge by itself what it has to ask for: the repository says whether it does, and would loosen what it is held to.
 func TestRequireApprovalMergesNothing(t *testing.T) {
-	files := map[string]string{ConfigFile: strings.ReplaceAll(threeEnvironments, "output:", "pullRequests: {autoMerge: Squash}, output:"), "dev/a.yaml": specYAML("shop", "a", "x"),
+	files := map[string]string{layout.Config: strings.ReplaceAll(threeEnvironments, "output:", "pullRequests: {autoMerge: Squash}, output:"), "dev/a.yaml": specYAML("shop", "a", "x"),
 		"prod/b.yaml": specYAML("shop", "b", "x"), "eu/c.yaml": specYAML("shop", "c", "x")}
 	w, err := ReadFolder(writeFolder(t, files), RequireApproval([]ApprovalFloor{{Environments: "prod-eu"}}))
 	require.NoError(t, err)
@@ -82,7 +83,7 @@ func TestRequireApprovalMergesNothing(t *testing.T) {
 // A branch is read as a folder is, and again after it moved.
 func TestRequireApprovalOfABranch(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: threeEnvironments}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: threeEnvironments}})
 	repo, err := Open(Config{URL: r.URL(), Branch: "main", CacheDir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 		Approval: []ApprovalFloor{{Environments: "prod"}}})
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -57,7 +58,7 @@ func (r *Repository) recordHas(ctx context.Context, c git.CommitInfo, dir string
 	if err != nil {
 		return false, err
 	}
-	documents, _ := v1alpha1.Decode(path.Join(dir, routingFile), data)
+	documents, _ := v1alpha1.Decode(path.Join(dir, layout.Routing), data)
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok && has(routing.Spec) {
 			return true, nil

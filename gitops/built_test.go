@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/signature"
 	"github.com/rampart-gitops/rampart/gitops/source"
 	"github.com/rampart-gitops/rampart/internal/gittest"
@@ -44,7 +45,7 @@ spec:
 
 func sources() map[string]string {
 	return map[string]string{
-		ConfigFile:                         overlays,
+		layout.Config:                      overlays,
 		"base/kustomization.yaml":          "resources: [a.yaml, connection.yaml]\n",
 		"base/a.yaml":                      specYAML("shop", "a", "a:1"),
 		"base/connection.yaml":             connectionYAML,
@@ -245,7 +246,7 @@ func TestFolderThatCannotBeBuilt(t *testing.T) {
 // Where the folder of a plain spec becomes one that cannot be built, its spec does not look deleted either.
 func TestPlainSpecInAFolderThatCannotBeBuilt(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: overlays, "plain/b/b.yaml": specYAML("shop", "b", "b:1"), "plain/b/connection.yaml": connectionYAML,
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: overlays, "plain/b/b.yaml": specYAML("shop", "b", "b:1"), "plain/b/connection.yaml": connectionYAML,
 		"out/prod/shop/b/routing.yaml": routingYAML("b", "plain/b/b.yaml")}})
 	repo := open(t, r)
 	repo.whole.reader.options.builder = &counting{}

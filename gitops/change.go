@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -60,7 +61,7 @@ func (e *environment) rulingWaivers() error {
 			return err
 		}
 		for i, doc := range d.documents {
-			if w, ok := doc.Object.(*v1alpha1.Waiver); ok && f.path != ConfigFile {
+			if w, ok := doc.Object.(*v1alpha1.Waiver); ok && f.path != layout.Config {
 				name := rollout.Name{Namespace: cmp.Or(doc.Namespace, e.world.Environment.Namespace), Name: doc.Name}
 				all = append(all, waiverAt{place{f.path, doc.Line, i}, name, w})
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -82,7 +83,7 @@ func (c *Clone) Narrow(ctx context.Context, tip Tip) (bool, error) {
 		}
 	}
 	for ; at != "."; at = path.Dir(at) {
-		if _, ok, err := c.Lookup(ctx, commit.Tree, path.Join(at, ConfigFile)); err != nil || ok {
+		if _, ok, err := c.Lookup(ctx, commit.Tree, path.Join(at, layout.Config)); err != nil || ok {
 			c.prefix = at
 			return true, err
 		}

@@ -11,13 +11,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The files of a record.
-const (
-	routingFile       = "routing.yaml"
-	statusFile        = "status.yaml"
-	kustomizationFile = "kustomization.yaml"
-)
-
 // environment is one environment while it is read.
 type environment struct {
 	*Reader

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -25,7 +26,7 @@ func FuzzReadFiles(f *testing.F) {
 		f.Add(threeEnvironments, specYAML("shop", "a", "x"), string(data), connectionYAML)
 	}
 	f.Fuzz(func(t *testing.T, config, spec, routing, more string) {
-		files := []rollout.TextFile{{Path: ConfigFile, Text: config}, {Path: "prod/a.yaml", Text: spec}, {Path: "a/a.yaml", Text: spec},
+		files := []rollout.TextFile{{Path: layout.Config, Text: config}, {Path: "prod/a.yaml", Text: spec}, {Path: "a/a.yaml", Text: spec},
 			{Path: "prod/b.yaml", Text: more}, {Path: "workers/x.yaml", Text: more}, {Path: "policies/x.rego", Text: more}, {Path: "policies/data.yaml", Text: more}}
 		for _, root := range []string{"out/prod", "deploy/a", "deploy"} {
 			files = append(files, rollout.TextFile{Path: root + "/shop/checkout/routing.yaml", Text: routing},

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -117,7 +118,7 @@ func FuzzTrees(f *testing.F) {
 		all := w.trees(t, text, objects)
 		of := func(i int) string { return bytes(all[max(0, len(all)-1-i)]) }
 		b := folder("100644 c.yaml", bytes(blob(specYAML("shop", "cart", "x"))))
-		root := folder("40000 a", of(0), "40000 b", bytes(b), "40000 deploy", bytes(folder("40000 a", of(0))), "40000 policies", of(1), "100644 "+ConfigFile, bytes(blob(twoApart)))
+		root := folder("40000 a", of(0), "40000 b", bytes(b), "40000 deploy", bytes(folder("40000 a", of(0))), "40000 policies", of(1), "100644 "+layout.Config, bytes(blob(twoApart)))
 
 		m := w.mirrorOf(t)
 		defer func() { require.NoError(t, m.Close()) }()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
@@ -174,7 +175,7 @@ func TestHostileTrees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
-			r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
+			r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
 				"b/c.yaml": specYAML("shop", "cart", "x"), "a/t.yaml": connectionYAML, "deploy/a/x": "", "deploy/b/shop/cart/routing.yaml": routingYAML("cart", "b/c.yaml"), "policies/ok.rego": "package rampart.rollout\n"}})
 			with(r, c.path, c.mode, c.kind, c.object(r))
 			repo := open(t, r)
@@ -266,7 +267,7 @@ func TestHostileOutputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
-			r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "deploy/a/keep": "", "a/c.yaml": specYAML("shop", "checkout", "x")}})
+			r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "deploy/a/keep": "", "a/c.yaml": specYAML("shop", "checkout", "x")}})
 			with(r, c.path, c.mode, c.kind, c.object(r))
 			before := r.Tip("main")
 			repo := open(t, r)

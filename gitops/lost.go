@@ -8,6 +8,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -80,7 +81,7 @@ func (s *unearthing) visit(ctx context.Context, c git.CommitInfo) (more bool, er
 
 // look takes over what a record has of what is looked for. What it cannot be read for, another may have.
 func (s *unearthing) look(l *searched, data []byte) {
-	documents, _ := v1alpha1.Decode(path.Join(l.Dir, routingFile), data)
+	documents, _ := v1alpha1.Decode(path.Join(l.Dir, layout.Routing), data)
 	for _, d := range documents {
 		routing, ok := d.Object.(*v1alpha1.Routing)
 		if !ok || routing.Spec.TemporalNamespace != l.TemporalNamespace {

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
 // ownFiles are the files in the folder of a record that the bot writes.
-var ownFiles = []string{routingFile, statusFile, kustomizationFile}
+var ownFiles = []string{layout.Routing, layout.Status, layout.Kustomization}
 
 // misplaced reports objects that a person put into an output, where the bot does not look for them: in a file that
 // is not the bot's own.

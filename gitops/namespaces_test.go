@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -54,7 +55,7 @@ spec:
 			[]string{`does not let environment dev name the Temporal namespace "payments": nothing of it is touched`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.files[ConfigFile] = config
+			c.files[layout.Config] = config
 			w, err := ReadFolder(writeFolder(t, c.files), AllowNamespaces(allowed))
 			require.NoError(t, err)
 			if c.want == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/testneed"
@@ -86,12 +87,12 @@ func TestOddObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
-			first := r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
+			first := r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
 				"b/c.yaml": specYAML("shop", "cart", "x"), "deploy/a/x": "", "deploy/b/shop/cart/routing.yaml": routingYAML("cart", "b/c.yaml"), "policies/ok.rego": "package rampart.rollout\n"}})
 			if c.tree != nil {
 				with(r, c.path, "040000", "tree", c.tree(r))
 			} else {
-				root := rawEntries(r, "40000 a", blob(r), "40000 b", r.Git("rev-parse", "main:b"), "40000 deploy", tree(r), "100644 "+ConfigFile, r.Git("rev-parse", "main:"+ConfigFile))
+				root := rawEntries(r, "40000 a", blob(r), "40000 b", r.Git("rev-parse", "main:b"), "40000 deploy", tree(r), "100644 "+layout.Config, r.Git("rev-parse", "main:"+layout.Config))
 				r.Git("update-ref", "refs/heads/main", r.Git("commit-tree", "-p", "main", "-m", "hostile", root))
 			}
 			repo := openFilled(t, r)
@@ -208,7 +209,7 @@ func TestHostileNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gittest.NewBareRepo(t)
-			r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
+			r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"),
 				"b/c.yaml": specYAML("shop", "cart", "x"), "deploy/a/x": "", "deploy/b/shop/cart/routing.yaml": routingYAML("cart", "b/c.yaml"), "policies/ok.rego": judges}})
 			var entries []string
 			for _, e := range c.entries {
@@ -251,7 +252,7 @@ func TestHostileNames(t *testing.T) {
 func TestStraysOfAMerge(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	const judges = "package rampart.rollout\n"
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"), "policies/ok.rego": judges}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoApart, "a/c.yaml": specYAML("shop", "checkout", "x"), "policies/ok.rego": judges}})
 	fork := r.Tip("main")
 	evil := blobOf(r, judges+"# evil\n")
 	with(r, "policies", "040000", "tree", rawEntries(r, "100644 ../a/c.yaml", evil, "100644 more.rego", blobOf(r, judges),

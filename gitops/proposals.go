@@ -16,6 +16,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -192,7 +193,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 	if err != nil {
 		return "", err
 	}
-	file := path.Join(p.Dir, "routing.yaml")
+	file := path.Join(p.Dir, layout.Routing)
 	record, there, err := r.mirror.Lookup(ctx, base.Tree, file)
 	if err != nil {
 		return "", err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -138,7 +139,7 @@ func (r *Repository) recordIn(ctx context.Context, c git.CommitInfo, u unreadabl
 	if err != nil {
 		return nil, err
 	}
-	documents, problems := v1alpha1.Decode(path.Join(u.key.dir, routingFile), data)
+	documents, problems := v1alpha1.Decode(path.Join(u.key.dir, layout.Routing), data)
 	if v1alpha1.HasErrors(problems) || len(documents) != 1 {
 		return nil, nil
 	}

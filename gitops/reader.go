@@ -13,9 +13,6 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ConfigFile is where a repository is configured.
-const ConfigFile = "rampart.yaml"
-
 // Reader turns trees into worlds and keeps what it decoded by hash. Its zero value is ready.
 type Reader struct {
 	files   map[fileKey]decoded

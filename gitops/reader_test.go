@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -211,7 +212,7 @@ func TestReadConfigProblems(t *testing.T) {
 		"misspelt":    {strings.ReplaceAll(twoEnvironments, "specs:", "spec:"), "did you mean specs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := ReadFolder(writeFolder(t, map[string]string{ConfigFile: c.text}))
+			w, err := ReadFolder(writeFolder(t, map[string]string{layout.Config: c.text}))
 			require.NoError(t, err)
 			require.Empty(t, w.Environments, "nothing is done by a configuration that is wrong")
 			require.Contains(t, strings.Join(problems(w), "\n"), c.want)
@@ -222,7 +223,7 @@ func TestReadConfigProblems(t *testing.T) {
 func TestReadTwoEnvironments(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{
-		ConfigFile: twoEnvironments, "policies/a.rego": "package rampart.rollout\n", "policies/data.yaml": "a: 1\n",
+		layout.Config: twoEnvironments, "policies/a.rego": "package rampart.rollout\n", "policies/data.yaml": "a: 1\n",
 		"staging/a.yaml": strings.Replace(specYAML("shop", "x", "i:1"), ", namespace: shop", "", 1), "prod/a.yaml": specYAML("shop", "x", "i:1"),
 		"shared/c.yaml": connectionYAML, "staging/b.yaml": strings.Replace(specYAML("shop", "y", "i:1"), "name: temporal", "name: own", 1),
 		"staging/c.yaml": strings.Replace(connectionYAML, "name: temporal, namespace: shop", "name: own", 1),

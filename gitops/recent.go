@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
 // recentCommits and searchTime bound how far one search looks through the history of a branch. What is looked for is in one of the last commits: a
@@ -25,7 +26,7 @@ func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit f
 
 // recordText is the file of a record as a commit has it; nil: it has none, or the one whose hash is in seen, which is that of the last one after.
 func (r *Repository) recordText(ctx context.Context, c git.CommitInfo, dir string, seen *string) ([]byte, error) {
-	file := path.Join(dir, routingFile)
+	file := path.Join(dir, layout.Routing)
 	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
 	if err != nil || !ok || !e.IsFile() || *seen == e.Hash.String() {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -45,7 +46,7 @@ func (e *environment) findRecords() error {
 	left := newBudget()
 	for _, ns := range e.named(root, entries) {
 		dir := path.Join(root, ns.name)
-		if ns.name == kustomizationFile && ns.kind == fileEntry {
+		if ns.name == layout.Kustomization && ns.kind == fileEntry {
 			e.rootFile = &found{path: dir, hash: ns.hash}
 		}
 		if ns.kind == fileEntry {
@@ -308,15 +309,15 @@ func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 // decodeRecord decodes what the bot wrote. A routing.yaml that cannot be read is a problem of this record alone: it holds
 // the deployment and nothing else.
 func (e *environment) decodeRecord(r *rollout.Record) {
-	file, ok := r.Files[routingFile]
+	file, ok := r.Files[layout.Routing]
 	if !ok {
 		if len(r.Files) > 0 {
 			r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: fmt.Sprintf(
-				"%s is missing beside other files of the record: bring it back from Git's history", path.Join(r.Dir, routingFile))}
+				"%s is missing beside other files of the record: bring it back from Git's history", path.Join(r.Dir, layout.Routing))}
 		}
 		return
 	}
-	documents, problems := v1alpha1.DecodeShared(path.Join(r.Dir, routingFile), asBytes(file.Data))
+	documents, problems := v1alpha1.DecodeShared(path.Join(r.Dir, layout.Routing), asBytes(file.Data))
 	for _, d := range documents {
 		if routing, ok := d.Object.(*v1alpha1.Routing); ok {
 			r.Routing = routing
@@ -324,14 +325,14 @@ func (e *environment) decodeRecord(r *rollout.Record) {
 	}
 	if r.Routing == nil || v1alpha1.HasErrors(problems) {
 		r.Routing = nil
-		message := fmt.Sprintf("%s holds no Routing", path.Join(r.Dir, routingFile))
+		message := fmt.Sprintf("%s holds no Routing", path.Join(r.Dir, layout.Routing))
 		if len(problems) > 0 {
 			message = problems[0].String()
 		}
 		r.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed,
 			Message: message + ": mend it, or bring it back from Git's history"}
 	}
-	status, _ := v1alpha1.DecodeShared(path.Join(r.Dir, statusFile), asBytes(r.Files[statusFile].Data))
+	status, _ := v1alpha1.DecodeShared(path.Join(r.Dir, layout.Status), asBytes(r.Files[layout.Status].Data))
 	for _, d := range status {
 		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok {
 			r.Status = w

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/remember"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -137,7 +138,7 @@ func TestCommitBringsBackFromABranchThatMoved(t *testing.T) {
 
 func TestOutputBranchIsBorn(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: twoEnvironments, "prod/a.yaml": specYAML("shop", "x", "i:1"), "shared/c.yaml": connectionYAML}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: twoEnvironments, "prod/a.yaml": specYAML("shop", "x", "i:1"), "shared/c.yaml": connectionYAML}})
 	repo := open(t, r)
 	w := read(t, repo)
 	prod := w.Environments[1]

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -145,7 +146,7 @@ func (e *environment) template(t templateAt) {
 			"(--allowed-resource-kinds)", kindIn(t.resource, e.options.allowed()), orNone(e.options.allowed()))
 	case e.world.Environment.ResourceKinds != nil && !v1alpha1.AllowsKind(e.world.Environment.ResourceKinds, t.resource.APIVersion, t.resource.Kind):
 		t.problem = e.templateFault(&t, "spec.template.kind", "a template may not make %s in environment %s, which allows %s "+
-			"(resourceKinds in %s)", kindIn(t.resource, e.world.Environment.ResourceKinds), e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), ConfigFile)
+			"(resourceKinds in %s)", kindIn(t.resource, e.world.Environment.ResourceKinds), e.world.Environment.Name, orNone(e.world.Environment.ResourceKinds), layout.Config)
 	}
 	e.resources.all = append(e.resources.all, &t)
 	e.resources.addNamed(&t)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -166,7 +167,7 @@ func TestReadTemplate(t *testing.T) {
 func TestSharedTemplates(t *testing.T) {
 	config := strings.Replace(twoEnvironments, `specs: ["staging/**"]`, `specs: ["staging/**", "shared/*.yaml"]`, 1)
 	read := func(deployment string) rollout.World {
-		w, err := ReadFolder(writeFolder(t, map[string]string{ConfigFile: config, "staging/x.yaml": specYAML("shop", "x", "i:1"),
+		w, err := ReadFolder(writeFolder(t, map[string]string{layout.Config: config, "staging/x.yaml": specYAML("shop", "x", "i:1"),
 			"policies/p.rego": "package p", "prod/y.yaml": specYAML("shop", "y", "i:1"), "shared/t.yaml": templateYAML("a", deployment)}))
 		require.NoError(t, err)
 		return w

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -23,7 +24,7 @@ spec:
 func TestRivals(t *testing.T) {
 	spec := specYAML("shop", "x", "i:1")
 	released := "  hold: {kind: Released, by: ann, reason: moves, at: \"2026-01-01T00:00:00Z\"}\n"
-	base := map[string]string{ConfigFile: rivalEnvironments, "a/x.yaml": spec, "a/c.yaml": connectionYAML, "b/c.yaml": connectionYAML,
+	base := map[string]string{layout.Config: rivalEnvironments, "a/x.yaml": spec, "a/c.yaml": connectionYAML, "b/c.yaml": connectionYAML,
 		"out/a/shop/x/routing.yaml": routingYAML("x", "a/x.yaml"), "out/b/shop/x/routing.yaml": routingYAML("x", "b/x.yaml")}
 	both := [][]rollout.Rival{{{Environment: "b", ManagerIdentity: "rampart/b"}}, {{Environment: "a", ManagerIdentity: "rampart/a"}}}
 	cases := map[string]struct {

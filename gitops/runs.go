@@ -1,6 +1,9 @@
 package gitops
 
-import "github.com/rampart-gitops/rampart/internal/rollout"
+import (
+	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
 
 // If few of many specs moved, a survey takes over the others from the last survey as they are, many at once: to
 // look at each would cost more than all that follows.
@@ -63,7 +66,7 @@ func (e *environment) sort(files []*found, runs []run, owners map[string]string)
 	at := 0
 	for _, r := range append(runs, run{file: len(files)}) {
 		for _, f := range files[at:r.file] {
-			if f.path == ConfigFile {
+			if f.path == layout.Config {
 				continue
 			}
 			if err := e.file(f, owners); err != nil {

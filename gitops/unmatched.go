@@ -9,6 +9,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
 // patterns are those of a field of rampart.yaml, policies, data or specs, and where they were looked for.
@@ -103,15 +104,15 @@ const specsField = "specs"
 // atPattern is a warning, still without a message, at a field of the environment in rampart.yaml. False: there is no rampart.yaml.
 func (e *environment) atPattern(field string) (v1alpha1.Problem, bool, error) {
 	from, prefix := e.ruling(e.tree)
-	at, ok, err := lookup(from, ConfigFile)
+	at, ok, err := lookup(from, layout.Config)
 	if err != nil || !ok {
 		return v1alpha1.Problem{}, false, err
 	}
-	d, err := e.decode(from, &found{path: ConfigFile, hash: at.hash})
+	d, err := e.decode(from, &found{path: layout.Config, hash: at.hash})
 	if err != nil {
 		return v1alpha1.Problem{}, false, err
 	}
-	p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: prefix + ConfigFile}
+	p := v1alpha1.Problem{Severity: v1alpha1.Warning, File: prefix + layout.Config}
 	for i := range d.documents {
 		all, _ := d.documents[i].Configured()
 		n := slices.IndexFunc(all, func(env v1alpha1.ConfiguredEnvironment) bool { return env.Name == e.world.Environment.Name })

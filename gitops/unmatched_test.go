@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -31,7 +32,7 @@ func TestUnmatchedPatterns(t *testing.T) {
 		"specs":            {lists: "specs: [w, \"w/*.yml\", w/a.yaml]\n", warning: []string{`Warning rampart.yaml:7: specs: w is a folder, and matches no file: for all files below it write "w/**"`, "Warning rampart.yaml:7: specs: w/*.yml matches no file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{ConfigFile: head + tc.lists, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "p/data.yaml": "a: 1"}
+			files := map[string]string{layout.Config: head + tc.lists, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "p/data.yaml": "a: 1"}
 			w, err := ReadFolder(writeFolder(t, files))
 			require.NoError(t, err)
 			require.Empty(t, w.Problems)
@@ -60,7 +61,7 @@ func said(problems []v1alpha1.Problem) []string {
 func TestLinksAreNotFollowed(t *testing.T) {
 	const config = "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n    - name: prod\n      output: {path: deploy}\n" +
 		"      specs: [\"w/**\"]\n      policies: [\"p/*.rego\", \"q/**/*.rego\"]\n      data: [p/data.yaml]\n"
-	dir := writeFolder(t, map[string]string{ConfigFile: config, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "q/gold.rego": "package gold2",
+	dir := writeFolder(t, map[string]string{layout.Config: config, "w/a.yaml": specYAML("shop", "a", "i:1"), "p/gold.rego": "package gold", "q/gold.rego": "package gold2",
 		"shared/s.rego": "package shared", "shared/data.yaml": "a: 1"})
 	for link, to := range map[string]string{"p/s.rego": "../shared/s.rego", "p/README": "../shared", "p/data.yaml": "../shared/data.yaml", "q/sub": "../shared", "w/b.yaml": "a.yaml"} {
 		require.NoError(t, os.Symlink(to, filepath.Join(dir, link)))

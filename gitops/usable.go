@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -162,7 +163,7 @@ func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
 	}
 	out, problems := c.over(last.environments), c.problems
 	if missing := c.without(out); missing != "" && r.last != nil {
-		problems = append(slices.Clip(problems), v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: missing})
+		problems = append(slices.Clip(problems), v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: missing})
 	}
 	if len(out) > 0 {
 		last.environments = environmentsOf(out)
@@ -175,7 +176,7 @@ func (r *Reader) configuredBefore(last *lastUsable) []v1alpha1.Environment {
 	var back []configuration
 	blobs := map[string]bool{}
 	last.earlier(func(t tree) bool {
-		if at, ok, err := lookup(t, ConfigFile); err == nil && ok && at.hash != "" {
+		if at, ok, err := lookup(t, layout.Config); err == nil && ok && at.hash != "" {
 			if blobs[at.hash] {
 				return true
 			}
@@ -223,9 +224,9 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}), nil
 	}
 	if err != nil {
-		return c, fmt.Errorf("look for %s: %w", ConfigFile, err)
+		return c, fmt.Errorf("look for %s: %w", layout.Config, err)
 	}
-	at := slices.IndexFunc(entries, func(e entry) bool { return e.name == ConfigFile && e.kind != strayEntry })
+	at := slices.IndexFunc(entries, func(e entry) bool { return e.name == layout.Config && e.kind != strayEntry })
 	c.problems = nearMisses(entries, at >= 0)
 	if at < 0 {
 		if p := slices.IndexFunc(c.problems, func(p v1alpha1.Problem) bool { return p.Severity == v1alpha1.Error }); p >= 0 {
@@ -235,20 +236,20 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 		for _, e := range v1alpha1.DefaultConfig().Spec.Environments {
 			recorded, err := r.recordedEnvironment(t, e.Output.Path)
 			if err != nil {
-				return c, fmt.Errorf("look for %s: %w", ConfigFile, err)
+				return c, fmt.Errorf("look for %s: %w", layout.Config, err)
 			}
 			if recorded != "" && recorded != e.Name {
-				return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: fmt.Sprintf(
-					"is gone, and %s has records of environment %s: put it back (git log -- %s)", e.Output.Path, recorded, ConfigFile)}), nil
+				return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: fmt.Sprintf(
+					"is gone, and %s has records of environment %s: put it back (git log -- %s)", e.Output.Path, recorded, layout.Config)}), nil
 			}
 			c.environments = append(c.environments, v1alpha1.ConfiguredEnvironment{Environment: e})
 		}
 		return c, nil
 	}
 	if entries[at].kind != fileEntry {
-		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: "is not a file"}), nil
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: "is not a file"}), nil
 	}
-	d, err := r.decode(t, &found{path: ConfigFile, hash: entries[at].hash})
+	d, err := r.decode(t, &found{path: layout.Config, hash: entries[at].hash})
 	if err != nil {
 		return c, err
 	}
@@ -275,7 +276,7 @@ func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
 		for _, e := range entries {
 			file := path.Join(dir, e.name)
 			switch {
-			case e.kind == fileEntry && e.name == routingFile:
+			case e.kind == fileEntry && e.name == layout.Routing:
 				d, err := r.decode(t, &found{path: file, hash: e.hash})
 				if err != nil {
 					return "", err
@@ -308,10 +309,10 @@ func (c configuration) decoded(d decoded) configuration {
 		isConfig := doc.APIVersion == v1alpha1.RampartAPIVersion && doc.Kind == v1alpha1.KindConfig
 		switch {
 		case !isConfig && !v1alpha1.HasErrors(doc.Problems):
-			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Line: doc.Line,
+			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line,
 				Message: fmt.Sprintf("holds a %s; only a %s of %s belongs here", doc.Kind, v1alpha1.KindConfig, v1alpha1.RampartAPIVersion)})
 		case isConfig && config != nil:
-			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Line: doc.Line, Message: "holds a second Config"})
+			return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Line: doc.Line, Message: "holds a second Config"})
 		case isConfig:
 			config = doc
 		}
@@ -325,7 +326,7 @@ func (c configuration) decoded(d decoded) configuration {
 		}
 	}
 	if c.whole == nil && len(c.environments) == 0 {
-		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: ConfigFile, Message: fmt.Sprintf("holds no Config that can be read: it needs apiVersion: %s and kind: %s, each on a line of its own", v1alpha1.RampartAPIVersion, v1alpha1.KindConfig)})
+		return c.wrong(v1alpha1.Problem{Severity: v1alpha1.Error, File: layout.Config, Message: fmt.Sprintf("holds no Config that can be read: it needs apiVersion: %s and kind: %s, each on a line of its own", v1alpha1.RampartAPIVersion, v1alpha1.KindConfig)})
 	}
 	return c
 }
@@ -338,10 +339,10 @@ func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
 		if e.kind != fileEntry && e.kind != otherEntry || !isNearMiss(e.name) {
 			continue
 		}
-		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: e.name, Suggestion: ConfigFile,
-			Message: "is not read: the configuration is in " + ConfigFile + ", and there is none. Rename or remove the file"}
+		p := v1alpha1.Problem{Severity: v1alpha1.Error, File: e.name, Suggestion: layout.Config,
+			Message: "is not read: the configuration is in " + layout.Config + ", and there is none. Rename or remove the file"}
 		if beside {
-			p.Severity, p.Message = v1alpha1.Warning, "is not read: the configuration is in "+ConfigFile+". Remove the file"
+			p.Severity, p.Message = v1alpha1.Warning, "is not read: the configuration is in "+layout.Config+". Remove the file"
 			p.Suggestion = ""
 		}
 		out = append(out, p)
@@ -357,7 +358,7 @@ var (
 
 // isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension, in other letters, set aside, or misspelt.
 func isNearMiss(name string) bool {
-	if name == ConfigFile {
+	if name == layout.Config {
 		return false
 	}
 	lower := strings.ToLower(name)

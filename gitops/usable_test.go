@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -32,7 +33,7 @@ const (
 func twoConfigured(t *testing.T) *gittest.Repo {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{
-		ConfigFile: apartWith(soundA, soundB), "a/c.yaml": specYAML("shop", "checkout", "x"), "b/c.yaml": specYAML("shop", "cart", "x"), "b/t.yaml": connectionYAML,
+		layout.Config: apartWith(soundA, soundB), "a/c.yaml": specYAML("shop", "checkout", "x"), "b/c.yaml": specYAML("shop", "cart", "x"), "b/t.yaml": connectionYAML,
 		"deploy/a/shop/checkout/routing.yaml": routingYAML("checkout", "a/c.yaml"), "deploy/b/shop/cart/routing.yaml": routingYAML("cart", "b/c.yaml"),
 	}})
 	return r
@@ -76,7 +77,7 @@ func TestLastUsableConfiguration(t *testing.T) {
 		"an invalid name":                  {apartWith(soundA, strings.Replace(soundB, "name: b", "name: B_", 1)), nil, []string{aIsOK, bAsBefore}, "name"},
 		"renamed, and wrong":               {apartWith(soundA, strings.Replace(wrongB, "name: b", "name: c", 1)), nil, []string{aIsOK, bAsBefore}, ".output.path"},
 		"a second document":                {apartWith(soundA, soundB) + "---\n" + connectionYAML, nil, []string{aAsBefore, bAsBefore}, "holds a TemporalConnection"},
-		"a folder":                         {"", map[string]string{ConfigFile + "/x": ""}, []string{aAsBefore, bAsBefore}, "is not a file"},
+		"a folder":                         {"", map[string]string{layout.Config + "/x": ""}, []string{aAsBefore, bAsBefore}, "is not a file"},
 		"a misspelt name":                  {"", map[string]string{"rampart.yml": apartWith(soundA, soundB)}, []string{aAsBefore, bAsBefore}, "rampart.yml: is not read: the configuration is in rampart.yaml, and there is none"},
 		"none":                             {"", nil, []string{"default deploy ok"}, ""},
 		"none, where records are of one":   {"", map[string]string{"deploy/a/shop/checkout/routing.yaml": recordedIn("a")}, []string{aAsBefore, bAsBefore}, "rampart.yaml: is gone, and deploy has records of environment a: put it back"},
@@ -91,9 +92,9 @@ func TestLastUsableConfiguration(t *testing.T) {
 			for path, text := range c.files {
 				commit.Write[path] = text
 			}
-			if commit.Write[ConfigFile] = c.config; c.config == "" {
-				delete(commit.Write, ConfigFile)
-				commit.Delete = []string{ConfigFile}
+			if commit.Write[layout.Config] = c.config; c.config == "" {
+				delete(commit.Write, layout.Config)
+				commit.Delete = []string{layout.Config}
 			}
 			r.Commit(commit)
 			for who, repo := range map[string]*Repository{"running": running, "started anew": open(t, r), "started with its cache": restarted} {
@@ -118,7 +119,7 @@ func TestLastUsableConfiguration(t *testing.T) {
 					}
 				}
 			}
-			r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: apartWith(soundA, soundB)}, Delete: slices.Sorted(maps.Keys(c.files))})
+			r.Commit(gittest.Commit{Write: map[string]string{layout.Config: apartWith(soundA, soundB)}, Delete: slices.Sorted(maps.Keys(c.files))})
 			require.Equal(t, []string{aIsOK, "b deploy/b ok"}, sayUsable(read(t, running)), "mended")
 		})
 	}
@@ -127,22 +128,22 @@ func TestLastUsableConfiguration(t *testing.T) {
 // Several pushes break one environment after the other: each is as it was when it could be used.
 func TestLastUsableOfEach(t *testing.T) {
 	r := twoConfigured(t)
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: apartWith(soundA, wrongB)}})
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: apartWith(strings.Replace(soundA, "deploy/a", "deploy/c", 1), wrongB)}})
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: invalid}})
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: apartWith(strings.Replace(soundA, "deploy/a", "/", 1), wrongB)}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: apartWith(soundA, wrongB)}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: apartWith(strings.Replace(soundA, "deploy/a", "deploy/c", 1), wrongB)}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: invalid}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: apartWith(strings.Replace(soundA, "deploy/a", "/", 1), wrongB)}})
 	require.Equal(t, []string{"a deploy/c as before", "b deploy/b as before"}, sayUsable(read(t, open(t, r))))
 }
 
 // Without anything usable in the history nothing is decided, and it is said. So with an environment that never was one.
 func TestNothingUsable(t *testing.T) {
 	r := gittest.NewBareRepo(t)
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: invalid, "a/c.yaml": specYAML("shop", "checkout", "x")}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: invalid, "a/c.yaml": specYAML("shop", "checkout", "x")}})
 	repo := open(t, r)
 	w := read(t, repo)
 	require.Empty(t, w.Environments)
 	require.Contains(t, strings.Join(problems(w), "\n"), "the last 500 commits have none: nothing moves but by command (rampart rollback NAME)")
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: apartWith(soundA, wrongB)}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: apartWith(soundA, wrongB)}})
 	w = read(t, repo)
 	require.Equal(t, []string{"a deploy/a ok"}, sayUsable(w))
 	require.Contains(t, strings.Join(problems(w), "\n"), `environment "b" cannot be used, and how it could be used last is not known`)
@@ -160,7 +161,7 @@ func TestUsableBeforeItWasRewritten(t *testing.T) {
 	repo := at()
 	read(t, repo)
 	require.NoError(t, repo.Close())
-	r.Commit(gittest.Commit{Write: map[string]string{ConfigFile: invalid}})
+	r.Commit(gittest.Commit{Write: map[string]string{layout.Config: invalid}})
 	r.Git("update-ref", "refs/heads/main", r.Git("commit-tree", "refs/heads/main^{tree}", "-m", "anew"))
 	repo = at()
 	defer func() { require.NoError(t, repo.Close()) }()
@@ -174,12 +175,12 @@ func TestLastReadablePolicies(t *testing.T) {
 		"too large":   {Write: map[string]string{"policies/a.rego": strings.Repeat("# too large\n", MaxFileSize/10)}},
 		"data":        {Write: map[string]string{"data.yaml": strings.Repeat("# too large\n", MaxFileSize/10)}},
 		"gone":        {Delete: []string{"policies/a.rego"}},
-		"named, gone": {Write: map[string]string{ConfigFile: apartWith(soundA+`, policies: [policies/a.rego, policies/none.rego], data: [data.yaml]`, soundB)}},
+		"named, gone": {Write: map[string]string{layout.Config: apartWith(soundA+`, policies: [policies/a.rego, policies/none.rego], data: [data.yaml]`, soundB)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := twoConfigured(t)
 			r.Commit(gittest.Commit{Write: map[string]string{"policies/a.rego": judges, "data.yaml": "a: 1\n",
-				ConfigFile: apartWith(soundA+`, policies: [policies/a.rego], data: [data.yaml]`, soundB)}})
+				layout.Config: apartWith(soundA+`, policies: [policies/a.rego], data: [data.yaml]`, soundB)}})
 			running := open(t, r)
 			read(t, running)
 			r.Commit(breaks)
@@ -201,17 +202,17 @@ func TestNearMisses(t *testing.T) {
 		"rampart.yaml.bak", "rampart.yaml.disabled", "rampart.yml.old", "rampart.yaml.orig", "rampart.yaml~", "rampart.yaml ", "rampart_yaml", "rampart-config.yaml"} {
 		require.True(t, isNearMiss(name), name)
 	}
-	for _, name := range []string{ConfigFile, "rampart", "rampart.md", "rampart.go", "chart.yaml", "party.yaml", "ramp.yaml", "rampart-notes.txt", "rampart.yaml.example", "rampart-policies.yaml", "rampart.yamlist", "config.yaml", "compact.yaml"} {
+	for _, name := range []string{layout.Config, "rampart", "rampart.md", "rampart.go", "chart.yaml", "party.yaml", "ramp.yaml", "rampart-notes.txt", "rampart.yaml.example", "rampart-policies.yaml", "rampart.yamlist", "config.yaml", "compact.yaml"} {
 		require.False(t, isNearMiss(name), name)
 	}
-	files := map[string]string{"rampart.yml": "a: 1\n", ConfigFile: apartWith(soundA, soundB)}
+	files := map[string]string{"rampart.yml": "a: 1\n", layout.Config: apartWith(soundA, soundB)}
 	w, err := ReadFolder(writeFolder(t, files))
 	require.NoError(t, err)
 	require.Len(t, w.Environments, 2)
 	at := slices.IndexFunc(w.Problems, func(p v1alpha1.Problem) bool { return p.File == "rampart.yml" })
 	require.GreaterOrEqual(t, at, 0)
 	require.Equal(t, v1alpha1.Warning, w.Problems[at].Severity, "beside a rampart.yaml")
-	delete(files, ConfigFile)
+	delete(files, layout.Config)
 	w, err = ReadFolder(writeFolder(t, files))
 	require.NoError(t, err)
 	require.Empty(t, w.Environments, "its approval would be off silently")
@@ -226,7 +227,7 @@ func TestRecordAlone(t *testing.T) {
 	}
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{
-		ConfigFile: invalid, "out/a/shop/checkout/routing.yaml": alone("checkout", "a"), "out/a/shop/checkout/status.yaml": specYAML("shop", "checkout", "x"),
+		layout.Config: invalid, "out/a/shop/checkout/routing.yaml": alone("checkout", "a"), "out/a/shop/checkout/status.yaml": specYAML("shop", "checkout", "x"),
 		"out/a/shop/cart/routing.yaml": alone("cart", "a"), "out/b/shop/cart/routing.yaml": alone("cart", "b"),
 		"out/a/shop/old/routing.yaml": routingYAML("old", "a/c.yaml"), "copy/shop/moved/routing.yaml": alone("other", "a"),
 	}})

@@ -9,11 +9,9 @@ import (
 	"strconv"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
-
-// deploymentFile is the name of the Deployment's file below versions/<build ID>/.
-const deploymentFile = "deployment.yaml"
 
 // version is everything that a version's files are rendered from.
 type version struct {
@@ -39,7 +37,7 @@ func (v version) files() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{deploymentFile: data}
+	out := map[string]string{layout.Deployment: data}
 	for _, p := range v.pools {
 		of, err := v.ofPool(p)
 		if err != nil {

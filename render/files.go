@@ -14,15 +14,8 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-)
-
-// The files of a worker deployment, below its folder.
-const (
-	routingFile       = "routing.yaml"
-	statusFile        = "status.yaml"
-	kustomizationFile = "kustomization.yaml"
-	versionsDir       = "versions/"
 )
 
 // Files gives the changes that a plan makes to what is in Git, sorted by path: a change for each file whose content is
@@ -165,13 +158,13 @@ func (f *filer) editVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) 
 		}
 		rewire = &wiring
 	}
-	edits := map[string]edit{deploymentFile: {w.Replicas, w.Guard, rewire}}
+	edits := map[string]edit{layout.Deployment: {w.Replicas, w.Guard, rewire}}
 	for _, p := range w.Pools {
 		edits[rollout.PoolFile(p.Name)] = edit{p.Replicas, w.Guard, rewire}
 	}
 	hashes := cloneHashes(v.Files)
 	for _, name := range slices.Sorted(maps.Keys(edits)) {
-		file := versionDir(w.BuildID) + name
+		file := layout.VersionFile(w.BuildID, name)
 		old, there := f.record.Files[file]
 		if !there {
 			return nil, fmt.Errorf("%s is not in the record", file)
@@ -204,7 +197,7 @@ func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion
 	if err != nil {
 		return nil, err
 	}
-	dir := versionDir(w.BuildID)
+	dir := layout.Version(w.BuildID) + "/"
 	hashes := make(map[string]string, len(rendered))
 	for name, data := range rendered {
 		hashes[name] = f.put(dir+name, data)
@@ -242,7 +235,7 @@ func (f *filer) takeOverVersion(w rollout.VersionWrite) (map[string]string, erro
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{deploymentFile: f.put(versionDir(w.BuildID)+deploymentFile, data)}, nil
+	return map[string]string{layout.Deployment: f.put(layout.VersionFile(w.BuildID, layout.Deployment), data)}, nil
 }
 
 func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
@@ -255,7 +248,7 @@ func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersio
 		if !isBlobHash(blob) {
 			return nil, fmt.Errorf("%s: %q is not a blob hash", name, blob)
 		}
-		f.change(versionDir(w.BuildID)+name, blob, rollout.FileChange{Blob: blob})
+		f.change(layout.VersionFile(w.BuildID, name), blob, rollout.FileChange{Blob: blob})
 		hashes[name] = blob
 	}
 	return hashes, nil
@@ -263,16 +256,16 @@ func (f *filer) restoreVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersio
 
 // removeVersion removes the files that were recorded for a version. A file that someone else put beside them stays.
 func (f *filer) removeVersion(buildID string) {
-	f.remove(versionDir(buildID) + deploymentFile)
+	f.remove(layout.VersionFile(buildID, layout.Deployment))
 	for name := range f.recordedFiles(buildID) {
-		f.remove(versionDir(buildID) + name)
+		f.remove(layout.VersionFile(buildID, name))
 	}
 }
 
 // removeRecord removes the folder of a worker deployment that was retired. One that still has workers stays.
 func (f *filer) removeRecord() error {
 	for name := range f.record.Files {
-		if strings.HasPrefix(name, versionsDir) {
+		if strings.HasPrefix(name, layout.Versions+"/") {
 			return fmt.Errorf("remove the record: %s is still there", name)
 		}
 		f.remove(name)
@@ -323,7 +316,7 @@ func (f *filer) writeRouting() error {
 	if old != nil {
 		routing.KeepUnknown(old)
 	}
-	sealed := old != nil && f.exists(routingFile) && !old.Edited()
+	sealed := old != nil && f.exists(layout.Routing) && !old.Edited()
 	if sealed && reflect.DeepEqual(old.Spec, routing.Spec) { // as it mostly is, which is seen sooner than that the digest is the same
 		return nil
 	}
@@ -333,20 +326,14 @@ func (f *filer) writeRouting() error {
 	}
 	data, err := yamlText(routing)
 	if err != nil {
-		return fmt.Errorf("%s: %w", routingFile, err)
+		return fmt.Errorf("%s: %w", layout.Routing, err)
 	}
-	f.put(routingFile, data)
+	f.put(layout.Routing, data)
 	return nil
 }
 
 // annotationLocalConfig keeps kustomize and kpt from applying an object.
 const annotationLocalConfig = "config.kubernetes.io/local-config"
-
-// VersionFolder is where a version's files are, from the repository's root, by the folder of its record.
-func VersionFolder(dir, buildID string) string { return path.Join(dir, versionsDir, buildID) }
-
-// versionDir is a version's folder, with its slash.
-func versionDir(buildID string) string { return versionsDir + buildID + "/" }
 
 func cloneHashes(files map[string]string) map[string]string {
 	if files == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -71,7 +72,7 @@ func (s *scene) spec() *v1alpha1.WorkerDeploymentSpec { return &s.plan.Spec.Spec
 func TestRoutingKeepsItsBytes(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
 	s.commit()
-	s.put(routingFile, "# a comment\n"+s.record.Files[routingFile].Data)
+	s.put(layout.Routing, "# a comment\n"+s.record.Files[layout.Routing].Data)
 	s.read()
 	require.Empty(t, s.commit())
 
@@ -80,7 +81,7 @@ func TestRoutingKeepsItsBytes(t *testing.T) {
 	edited := *s.plan.Record
 	edited.Desired.Current = "edited by hand"
 	s.plan.Record = &edited
-	s.put(routingFile, strings.Replace(s.record.Files[routingFile].Data, `current: ""`, "current: edited by hand", 1))
+	s.put(layout.Routing, strings.Replace(s.record.Files[layout.Routing].Data, `current: ""`, "current: edited by hand", 1))
 	require.Equal(t, []string{"routing.yaml"}, paths(s, must(Files(s.plan, s.record))), "adopted, and sealed anew")
 }
 
@@ -105,17 +106,17 @@ func TestUntouchedVersionsKeepTheirHashes(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
 	s.commit()
 	before := s.record.Routing.Spec.Versions[0].Files
-	s.put(versionDir(s.target())+deploymentFile, "kind: Deployment\n")
+	s.put(layout.VersionFile(s.target(), layout.Deployment), "kind: Deployment\n")
 	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2.4.0"))
 	s.commit()
 	require.Equal(t, before, s.record.Routing.Spec.Versions[0].Files)
-	require.Equal(t, blobHash(s.manifest()), s.record.Routing.Spec.Versions[1].Files[deploymentFile])
+	require.Equal(t, blobHash(s.manifest()), s.record.Routing.Spec.Versions[1].Files[layout.Deployment])
 }
 
 func TestRenderDropsFilesOfBefore(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
 	s.commit()
-	dir := versionDir(s.target())
+	dir := layout.Version(s.target()) + "/"
 	s.put(dir+"pool.yaml", "kind: Deployment\n")
 	s.put(dir+"notes.txt", "not ours")
 	versions := slices.Clone(s.record.Routing.Spec.Versions)
@@ -140,13 +141,13 @@ func TestLostRecordKeepsWorkers(t *testing.T) {
 	first := s.target()
 	s.ask(with(checkoutSpec, "checkout:v2.3.0", "checkout:v2.4.0"))
 	s.commit()
-	listed := s.record.Files[kustomizationFile]
+	listed := s.record.Files[layout.Kustomization]
 	require.Contains(t, listed.Data, first)
-	delete(s.record.Files, routingFile)
+	delete(s.record.Files, layout.Routing)
 	s.read()
 	s.plan.Record.Versions = s.plan.Record.Versions[1:]
 	s.commit()
-	require.Equal(t, listed, s.record.Files[kustomizationFile])
+	require.Equal(t, listed, s.record.Files[layout.Kustomization])
 }
 
 // People read a status: its times are to the second.

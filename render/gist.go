@@ -7,15 +7,16 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
 // Gist is what a file says that is worth another commit while one waits for its merge: all of it, but for a status.yaml what makes its
 // status a new one, and for a routing.yaml all but the bot's own times. Two files of the same name and gist differ in when they were made.
 func Gist(file, data string) string {
 	switch path.Base(file) {
-	case routingFile:
+	case layout.Routing:
 		return timesAndSeal.ReplaceAllStringFunc(data, withoutClock)
-	case statusFile:
+	case layout.Status:
 		docs, problems := v1alpha1.Decode(file, []byte(data))
 		if len(docs) != 1 || len(problems) > 0 {
 			return data

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
 // What is decided again a minute later, with nothing changed, has the same gist in all files.
@@ -29,13 +30,13 @@ func TestGist(t *testing.T) {
 		for _, c := range must(Files(s.plan, s.record)) {
 			out[strings.TrimPrefix(c.Path, s.plan.Dir+"/")] = c.Data
 		}
-		require.Contains(t, out, routingFile)
-		require.Contains(t, out, statusFile)
+		require.Contains(t, out, layout.Routing)
+		require.Contains(t, out, layout.Status)
 		return out
 	}
 	before, later := files(noon, func(*scene) {}), files(noon.Add(time.Minute), func(*scene) {})
-	require.NotEqual(t, before[routingFile], later[routingFile])
-	require.NotEqual(t, before[statusFile], later[statusFile])
+	require.NotEqual(t, before[layout.Routing], later[layout.Routing])
+	require.NotEqual(t, before[layout.Status], later[layout.Status])
 	for name := range before {
 		require.Equal(t, Gist("deploy/"+name, before[name]), Gist("deploy/"+name, later[name]), name)
 	}
@@ -43,11 +44,11 @@ func TestGist(t *testing.T) {
 		file   string
 		change func(s *scene)
 	}{
-		"routing":             {routingFile, func(s *scene) { s.plan.Record.Desired.Current = "b" }},
-		"when traffic moved":  {routingFile, func(s *scene) { s.plan.Record.Basis.CurrentChangedAt = v1alpha1.NewTime(noon.Add(1)) }},
-		"an attempt":          {routingFile, func(s *scene) { s.plan.Record.Target.Attempt = 2 }},
-		"a condition":         {statusFile, func(s *scene) { s.plan.Status.Conditions[0].Reason = "Stalled" }},
-		"the user's metadata": {statusFile, func(s *scene) { s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}")) }},
+		"routing":             {layout.Routing, func(s *scene) { s.plan.Record.Desired.Current = "b" }},
+		"when traffic moved":  {layout.Routing, func(s *scene) { s.plan.Record.Basis.CurrentChangedAt = v1alpha1.NewTime(noon.Add(1)) }},
+		"an attempt":          {layout.Routing, func(s *scene) { s.plan.Record.Target.Attempt = 2 }},
+		"a condition":         {layout.Status, func(s *scene) { s.plan.Status.Conditions[0].Reason = "Stalled" }},
+		"the user's metadata": {layout.Status, func(s *scene) { s.plan.Spec = decodeSpec(t, with(checkoutSpec, "{team: payments}", "{team: shop}")) }},
 	} {
 		require.NotEqual(t, Gist(c.file, before[c.file]), Gist(c.file, files(noon, c.change)[c.file]), name)
 	}

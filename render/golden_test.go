@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/statetable"
 )
@@ -43,7 +44,7 @@ type show func(step string, changes []rollout.FileChange)
 func manifestOnly(changes []rollout.FileChange) []rollout.FileChange {
 	var out []rollout.FileChange
 	for _, c := range changes {
-		if strings.Contains(c.Path, "/"+versionsDir) {
+		if strings.Contains(c.Path, "/"+layout.Versions+"/") {
 			out = append(out, c)
 		}
 	}
@@ -209,11 +210,11 @@ var goldens = map[string]func(t *testing.T, show show){
 	"restored": func(t *testing.T, show show) {
 		s := newScene(t, checkoutSpec, noAuth())
 		s.commit()
-		file := versionDir(s.target()) + deploymentFile
+		file := layout.VersionFile(s.target(), layout.Deployment)
 		lost := s.record.Files[file].Hash
 		delete(s.record.Files, file)
 		show("lost", s.commit())
-		s.write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{deploymentFile: lost}})
+		s.write(rollout.VersionWrite{Op: rollout.RestoreFiles, Blobs: map[string]string{layout.Deployment: lost}})
 		show("restored", s.commit())
 	},
 	"resources": playResources,

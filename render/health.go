@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -62,7 +63,7 @@ func (f *filer) ignoreDraining() error {
 		if !slices.Contains(changed, v.BuildID) {
 			continue
 		}
-		files := []string{deploymentFile}
+		files := []string{layout.Deployment}
 		for _, p := range v.Pools {
 			files = append(files, rollout.PoolFile(p.Name))
 		}
@@ -80,7 +81,7 @@ func (f *filer) ignoreDraining() error {
 			}
 			if edited != data {
 				f.versions[i].Files = cloneHashes(f.versions[i].Files)
-				f.versions[i].Files[name] = f.put(versionDir(v.BuildID)+name, edited)
+				f.versions[i].Files[name] = f.put(layout.VersionFile(v.BuildID, name), edited)
 			}
 		}
 	}
@@ -110,7 +111,7 @@ func routed(r *v1alpha1.RoutingSpec, buildID string) bool {
 
 // content is a file of a version as it is after the changes so far; false where it is not as the bot wrote it, or not known.
 func (f *filer) content(v v1alpha1.RecordedVersion, name string) (string, bool) {
-	file := versionDir(v.BuildID) + name
+	file := layout.VersionFile(v.BuildID, name)
 	if c, changed := f.changes[file]; changed {
 		return c.Data, c.Data != ""
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/statetable"
 )
@@ -21,7 +22,7 @@ func TestHealth(t *testing.T) {
 			s := newScene(t, checkoutSpec, noAuth())
 			s.plan.Environment.CD.RampHealth, s.plan.Status = ramp, row.Status(epoch)
 			s.commit()
-			require.Contains(t, s.record.Files[statusFile].Data, "rampart.dev/health: "+want+"\n", "%s, %s", row.State, ramp)
+			require.Contains(t, s.record.Files[layout.Status].Data, "rampart.dev/health: "+want+"\n", "%s, %s", row.State, ramp)
 		}
 	}
 	require.Equal(t, Progressing, HealthOf(rollout.State{}, "", v1alpha1.RampHealthy), "no conditions yet")
@@ -33,7 +34,7 @@ func TestHealth(t *testing.T) {
 func TestDrainingVersionsDoNotCount(t *testing.T) {
 	s := newScene(t, with(checkoutSpec, "checkout:v2.3.0", "checkout:v1"), noAuth())
 	first := s.target()
-	file := versionDir(first) + deploymentFile
+	file := layout.VersionFile(first, layout.Deployment)
 	s.plan.Environment.CD.Tool = v1alpha1.ArgoCD
 	s.plan.Record.Desired.Current = first
 	s.commit()
@@ -47,9 +48,9 @@ func TestDrainingVersionsDoNotCount(t *testing.T) {
 	s.plan.Record.Desired.Current = s.target()
 	changed := paths(s, s.commit())
 	require.Contains(t, changed, file)
-	require.Contains(t, changed, routingFile)
+	require.Contains(t, changed, layout.Routing)
 	require.Contains(t, s.record.Files[file].Data, "argocd.argoproj.io/ignore-healthcheck: \"true\"")
-	require.Equal(t, s.record.Files[file].Hash, s.record.Routing.Spec.Versions[0].Files[deploymentFile])
+	require.Equal(t, s.record.Files[file].Hash, s.record.Routing.Spec.Versions[0].Files[layout.Deployment])
 	require.Empty(t, s.commit())
 
 	s.plan.Record.Desired.Current = first
@@ -73,7 +74,7 @@ func TestDrainingVersionsDoNotCount(t *testing.T) {
 func TestScalersOfDrainingVersionsDoNotCount(t *testing.T) {
 	s := newScene(t, with(checkoutSpec, "checkout:v2.3.0", "checkout:v1"), noAuth())
 	first := s.target()
-	hpa, pdb := versionDir(first)+"hpa.yaml", versionDir(first)+"pdb.yaml"
+	hpa, pdb := layout.VersionFile(first, "hpa.yaml"), layout.VersionFile(first, "pdb.yaml")
 	s.plan.Environment.CD.Tool = v1alpha1.ArgoCD
 	s.plan.Record.Desired.Current = first
 	s.change(s.plan.Versions[0], templateWrite(t, "hpa"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -30,27 +31,27 @@ func Root(env v1alpha1.Environment, dirs []string) (rollout.FileChange, error) {
 	if err != nil {
 		return rollout.FileChange{}, err
 	}
-	return rollout.FileChange{Path: path.Join(env.Output.Path, kustomizationFile), Data: data}, nil
+	return rollout.FileChange{Path: path.Join(env.Output.Path, layout.Kustomization), Data: data}, nil
 }
 
 // writeKustomization lists what is applied: the status, the recorded files of each version that are there, and the files of
 // versions that the record does not know, because a lost record must not take workers away.
 func (f *filer) writeKustomization() error {
 	var resources []string
-	if f.plan.Environment.Status != v1alpha1.StatusOff && f.exists(statusFile) {
-		resources = append(resources, statusFile)
+	if f.plan.Environment.Status != v1alpha1.StatusOff && f.exists(layout.Status) {
+		resources = append(resources, layout.Status)
 	}
 	known := map[string]bool{}
 	for _, v := range f.versions {
 		known[v.BuildID] = true
 		for name := range v.Files {
-			if p := versionDir(v.BuildID) + name; f.exists(p) {
+			if p := layout.VersionFile(v.BuildID, name); f.exists(p) {
 				resources = append(resources, p)
 			}
 		}
 	}
 	for p := range f.record.Files {
-		rest, isVersion := strings.CutPrefix(p, versionsDir)
+		rest, isVersion := strings.CutPrefix(p, layout.Versions+"/")
 		buildID, _, _ := strings.Cut(rest, "/")
 		if isVersion && !known[buildID] && strings.HasSuffix(p, ".yaml") && f.exists(p) {
 			resources = append(resources, p)
@@ -60,6 +61,6 @@ func (f *filer) writeKustomization() error {
 	if err != nil {
 		return err
 	}
-	f.put(kustomizationFile, data)
+	f.put(layout.Kustomization, data)
 	return nil
 }

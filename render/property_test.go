@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -267,7 +268,7 @@ func render(t fataler, v version) string {
 	if err != nil {
 		t.Fatalf("render: %v", err)
 	}
-	return files[deploymentFile]
+	return files[layout.Deployment]
 }
 
 func edited(t fataler, data string, w rollout.VersionWrite, rewire *wiring) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -68,7 +69,7 @@ func reviewedNowhere(routing []byte) []byte {
 
 // record decodes a routing.yaml.
 func record(routing []byte) (*v1alpha1.Routing, error) {
-	docs, problems := v1alpha1.Decode(routingFile, routing)
+	docs, problems := v1alpha1.Decode(layout.Routing, routing)
 	for _, p := range problems {
 		if p.Severity != v1alpha1.Warning {
 			return nil, errors.New(p.String())

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -24,7 +25,7 @@ func (e *UnreadableError) Error() string {
 
 // readBack reads the changed routing.yaml and status.yaml as the next cycle will.
 func (f *filer) readBack() error {
-	for name, check := range map[string]func(any) string{routingFile: sealedRecord, statusFile: wholeStatus} {
+	for name, check := range map[string]func(any) string{layout.Routing: sealedRecord, layout.Status: wholeStatus} {
 		change, changed := f.changes[name]
 		if !changed || change.Delete {
 			continue

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -148,11 +149,11 @@ func (f *filer) writeResources(w rollout.VersionWrite, deployment string, hashes
 		ignoreHealth:      f.plan.Environment.CD.ByArgoCD() && !routed(f.plan.Record, w.BuildID)}
 	for _, x := range w.Resources {
 		file := rollout.ResourceFile(x.Template)
-		if !fs.ValidPath(file) || strings.Contains(file, "/") || file == deploymentFile || file == kustomizationFile {
+		if !fs.ValidPath(file) || strings.Contains(file, "/") || file == layout.Deployment || file == layout.Kustomization {
 			return fmt.Errorf("template %q has no name for a file", x.Template)
 		}
 		if x.Removes() {
-			f.remove(versionDir(w.BuildID) + file)
+			f.remove(layout.VersionFile(w.BuildID, file))
 			delete(hashes, file)
 			continue
 		}
@@ -160,7 +161,7 @@ func (f *filer) writeResources(w rollout.VersionWrite, deployment string, hashes
 		if err != nil {
 			return fmt.Errorf("template %s: %w", x.Template, err)
 		}
-		hashes[file] = f.put(versionDir(w.BuildID)+file, data)
+		hashes[file] = f.put(layout.VersionFile(w.BuildID, file), data)
 	}
 	return nil
 }

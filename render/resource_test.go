@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -141,16 +142,16 @@ func TestWriteResourcesLeavesTheRest(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
 	s.change(s.plan.Versions[0], templateWrite(t, "pdb"))
 	s.commit()
-	dir := versionDir(s.target())
-	s.put(dir+deploymentFile, "kind: Deployment\n")
+	dir := layout.Version(s.target()) + "/"
+	s.put(dir+layout.Deployment, "kind: Deployment\n")
 	before := s.record.Routing.Spec.Versions[0].Files
 	s.change(rollout.VersionWrite{Op: rollout.WriteResources, Guard: v1alpha1.GuardOn, Replicas: replicas(9)}, templateWrite(t, "hpa"))
 	require.Equal(t, []string{"kustomization.yaml", "routing.yaml", dir + "hpa.yaml"}, paths(s, s.commit()))
 	after := s.record.Routing.Spec.Versions[0].Files
-	require.Equal(t, before[deploymentFile], after[deploymentFile])
+	require.Equal(t, before[layout.Deployment], after[layout.Deployment])
 	require.Equal(t, before["pdb.yaml"], after["pdb.yaml"])
 	require.Equal(t, s.record.Files[dir+"hpa.yaml"].Hash, after["hpa.yaml"])
-	require.Contains(t, s.record.Files[kustomizationFile].Data, dir+"hpa.yaml")
+	require.Contains(t, s.record.Files[layout.Kustomization].Data, dir+"hpa.yaml")
 }
 
 // TestRenderKeepsObjects: a version that is rendered anew keeps the objects of its templates as they are.
@@ -158,7 +159,7 @@ func TestRenderKeepsObjects(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
 	s.change(s.plan.Versions[0], templateWrite(t, "pdb"), templateWrite(t, "hpa"))
 	s.commit()
-	dir := versionDir(s.target())
+	dir := layout.Version(s.target()) + "/"
 	files := s.record.Routing.Spec.Versions[0].Files
 	s.put(dir+"pdb.yaml", "edited by hand")
 	s.change(rollout.VersionWrite{Op: rollout.RenderVersion, Replicas: replicas(9), Guard: v1alpha1.GuardOn}, rollout.ResourceWrite{Template: "hpa"})

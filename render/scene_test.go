@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -203,12 +204,12 @@ func (s *scene) put(name, data string) {
 func (s *scene) read() {
 	s.t.Helper()
 	s.record.Routing, s.record.Status = nil, nil
-	if f, ok := s.record.Files[routingFile]; ok {
+	if f, ok := s.record.Files[layout.Routing]; ok {
 		s.record.Routing = &v1alpha1.Routing{}
 		require.NoError(s.t, yaml.UnmarshalStrict([]byte(f.Data), s.record.Routing))
 		require.False(s.t, s.record.Routing.Edited())
 	}
-	if f, ok := s.record.Files[statusFile]; ok {
+	if f, ok := s.record.Files[layout.Status]; ok {
 		s.record.Status = &v1alpha1.WorkerDeployment{}
 		require.NoError(s.t, yaml.UnmarshalStrict([]byte(f.Data), s.record.Status))
 	}
@@ -219,7 +220,7 @@ func (s *scene) target() string { return s.plan.Record.Target.BuildID }
 // manifest is the Deployment's of the target.
 func (s *scene) manifest() string {
 	s.t.Helper()
-	f, ok := s.record.Files[versionDir(s.target())+deploymentFile]
+	f, ok := s.record.Files[layout.VersionFile(s.target(), layout.Deployment)]
 	require.True(s.t, ok)
 	return f.Data
 }

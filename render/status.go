@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -25,7 +26,7 @@ func (f *filer) writeStatus() error {
 	}
 	status := *f.plan.Status
 	var old *v1alpha1.WorkerDeployment
-	if f.exists(statusFile) {
+	if f.exists(layout.Status) {
 		old = f.record.Status
 	}
 	if old != nil && old.Status != nil {
@@ -41,23 +42,23 @@ func (f *filer) writeStatus() error {
 	}
 	object, err := f.statusObject()
 	if err != nil {
-		return fmt.Errorf("%s: %w", statusFile, err)
+		return fmt.Errorf("%s: %w", layout.Status, err)
 	}
 	if object == nil {
 		return nil
 	}
 	data, err := statusManifest(object, status, f.plan.Environment.CD.RampHealth)
 	if err != nil {
-		return fmt.Errorf("%s: %w", statusFile, err)
+		return fmt.Errorf("%s: %w", layout.Status, err)
 	}
-	f.put(statusFile, data)
+	f.put(layout.Status, data)
 	return nil
 }
 
 // statusObject is what status.yaml says beside the status; nil if that is not known.
 func (f *filer) statusObject() (map[string]any, error) {
 	if f.plan.Spec == nil {
-		if data := f.record.Files[statusFile].Data; f.record.Status != nil && data != "" {
+		if data := f.record.Files[layout.Status].Data; f.record.Status != nil && data != "" {
 			return parseManifest(data)
 		}
 		return nil, nil

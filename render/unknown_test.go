@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -49,7 +50,7 @@ func tree(t require.TestingT, text string) (routing, spec map[string]any) {
 
 // readRecord reads a routing.yaml as the bot does.
 func readRecord(t require.TestingT, text string) *v1alpha1.Routing {
-	documents, problems := v1alpha1.Decode(routingFile, []byte(text))
+	documents, problems := v1alpha1.Decode(layout.Routing, []byte(text))
 	require.False(t, v1alpha1.HasErrors(problems), "%v\n%s", problems, text)
 	require.Len(t, documents, 1)
 	return documents[0].Object.(*v1alpha1.Routing)
@@ -87,7 +88,7 @@ func futureScene(t *testing.T) *scene {
 	s.plan.Record.Hold = &v1alpha1.Hold{Kind: v1alpha1.HoldManual, By: "ada", Reason: "lunch", At: epoch}
 	s.commit()
 	text := newer(t, *s.record.Routing, future)
-	s.put(routingFile, text)
+	s.put(layout.Routing, text)
 	s.record.Routing = readRecord(t, text)
 	require.False(t, s.record.Routing.Edited(), "a newer release's seal fits")
 	require.Equal(t, s.plan.Record.Desired, s.record.Routing.Spec.Desired)
@@ -100,13 +101,13 @@ func TestFieldsOfANewerReleaseAreNoChange(t *testing.T) {
 	require.Empty(t, must(Files(s.plan, s.record)))
 	again, err := yamlText(*s.record.Routing)
 	require.NoError(t, err)
-	require.Equal(t, s.record.Files[routingFile].Data, again, "byte for byte")
+	require.Equal(t, s.record.Files[layout.Routing].Data, again, "byte for byte")
 }
 
 // Each field stays with what it is about, for as long as that is the same.
 func TestFieldsOfANewerReleaseAreKept(t *testing.T) {
 	s := futureScene(t)
-	before := s.record.Files[routingFile].Data
+	before := s.record.Files[layout.Routing].Data
 	next := *s.plan.Record
 	slices.Reverse(next.Versions)
 	next.Bars = append(next.Bars, v1alpha1.Bar{BuildID: "other", By: "ada", Reason: "r", At: epoch})
@@ -167,10 +168,10 @@ func TestFieldsOfANewerReleaseTravel(t *testing.T) {
 	require.False(t, again.Record.Routing.Edited())
 	require.Empty(t, must(Files(s.plan, again.Record)))
 
-	asked, err := Proposed([]byte(s.record.Files[routingFile].Data), rollout.ReviewAsk{Desired: &v1alpha1.DesiredRouting{Current: "v3"}})
+	asked, err := Proposed([]byte(s.record.Files[layout.Routing].Data), rollout.ReviewAsk{Desired: &v1alpha1.DesiredRouting{Current: "v3"}})
 	require.NoError(t, err)
 	_, spec := tree(t, string(asked))
-	_, was := tree(t, s.record.Files[routingFile].Data)
+	_, was := tree(t, s.record.Files[layout.Routing].Data)
 	delete(spec, "desired")
 	delete(was, "desired")
 	require.Equal(t, was, spec)
@@ -179,7 +180,7 @@ func TestFieldsOfANewerReleaseTravel(t *testing.T) {
 // Whatever a newer release adds, wherever it does, a record that is read is written again byte for byte, and keeps its seal.
 func TestFieldsOfANewerReleaseAnywhere(t *testing.T) {
 	s := futureScene(t)
-	plain := readRecord(t, s.record.Files[routingFile].Data)
+	plain := readRecord(t, s.record.Files[layout.Routing].Data)
 	plain.Whole = nil
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.SampledFrom([]any{"", "text", json.Number("0"), json.Number("1.5"), true, false, []any{}, map[string]any{}, []any{map[string]any{"a": ""}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -27,7 +28,7 @@ func (a *app) validateChange(ctx context.Context, base string, judges *judges) (
 		return validation{}, err
 	}
 	if len(world.Environments) == 0 {
-		return validation{}, fmt.Errorf("%s of %s cannot be used: %w", gitops.ConfigFile, base, firstOf(world.Problems))
+		return validation{}, fmt.Errorf("%s of %s cannot be used: %w", layout.Config, base, firstOf(world.Problems))
 	}
 	change := specs{world: world, whole: true, base: a.dir, ruling: base + ":"}
 	for _, s := range []*specs{&head, &change} {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -56,7 +57,7 @@ func (s *fileSet) add(dir string, files []rollout.TextFile, overwrite bool) (wri
 			continue
 		default:
 			d.was = &text
-			if filepath.Base(d.name) != "kustomization.yaml" { // it lists what is there
+			if filepath.Base(d.name) != layout.Kustomization { // it lists what is there
 				others = append(others, f.Path)
 			}
 		}

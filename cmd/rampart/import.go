@@ -15,6 +15,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/internal/takeover"
 )
@@ -142,7 +143,7 @@ func specsFolder(env v1alpha1.Environment) string {
 
 // recordRoots are the folders of records below an output.
 func recordRoots(output string) ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(output, "*", "*", "routing.yaml"))
+	found, err := filepath.Glob(filepath.Join(output, "*", "*", layout.Routing))
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (a *app) specObjects(world rollout.World) ([]v1alpha1.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		if below = filepath.ToSlash(below); below == gitops.ConfigFile || !s.claimed(below) {
+		if below = filepath.ToSlash(below); below == layout.Config || !s.claimed(below) {
 			continue
 		}
 		text, err := readFile(f)

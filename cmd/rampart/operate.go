@@ -11,6 +11,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/operator"
 	"github.com/rampart-gitops/rampart/internal/plan"
 	"github.com/rampart-gitops/rampart/internal/printable"
@@ -207,7 +208,7 @@ func (o *operation) commit(ctx context.Context, at found, c operator.Change) (to
 		return t, nil
 	}
 	files, err := render.Files(rollout.Plan{Deployment: at.Deployment, Environment: at.Environment, Dir: at.Record.Dir, Record: &c.Record}, at.Record)
-	files = slices.DeleteFunc(files, func(f rollout.FileChange) bool { return path.Base(f.Path) != "routing.yaml" }) // the rest is the bot's
+	files = slices.DeleteFunc(files, func(f rollout.FileChange) bool { return path.Base(f.Path) != layout.Routing }) // the rest is the bot's
 	if err != nil || len(files) == 0 {
 		return t, err
 	}

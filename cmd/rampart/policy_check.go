@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -135,7 +135,7 @@ func (a *app) environmentPolicies() ([]policySet, []policyProblem, error) {
 	}
 	var problems []policyProblem
 	for _, p := range s.world.Problems {
-		if p.File == gitops.ConfigFile && p.Severity == v1alpha1.Error {
+		if p.File == layout.Config && p.Severity == v1alpha1.Error {
 			text := v1alpha1.Problem{Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}.Error()
 			problems = append(problems, policyProblem{File: s.show(p.File), Line: p.Line, Message: strings.TrimPrefix(text, ": ")})
 		}

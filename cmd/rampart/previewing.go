@@ -16,6 +16,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/preview"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -59,7 +60,7 @@ func (a *app) newPreviewing(merge *gitops.Merge, judges *judges, ask previewFlag
 	r = &previewing{app: a, merge: merge, judges: judges,
 		known: environmentNames(merge.After), own: environmentNames(merge.Own)}
 	if len(merge.Before.Environments) == 0 {
-		return nil, fmt.Errorf("%s of %s cannot be used: %w", gitops.ConfigFile, ask.base, firstOf(merge.Before.Problems))
+		return nil, fmt.Errorf("%s of %s cannot be used: %w", layout.Config, ask.base, firstOf(merge.Before.Problems))
 	}
 	if err := r.narrow(a.env); err != nil {
 		return nil, err
@@ -280,17 +281,17 @@ func (r *previewing) unjudged() []string {
 		is, there := own[name]
 		delete(own, name)
 		if to, ok := renamed[name]; ok {
-			say("%s: environment %s is renamed to %s", gitops.ConfigFile, name, to.Environment.Name)
+			say("%s: environment %s is renamed to %s", layout.Config, name, to.Environment.Name)
 			is, there = to, true
 			delete(own, to.Environment.Name)
 			was.Environment.Name, was.Environment.ManagerIdentity = to.Environment.Name, to.Environment.ManagerIdentity // else the settings differ by these
 		}
 		switch {
 		case !there:
-			say("%s: it has no environment %s any more, or cannot be read", gitops.ConfigFile, name)
+			say("%s: it has no environment %s any more, or cannot be read", layout.Config, name)
 			continue
 		case !reflect.DeepEqual(was.Environment, is.Environment):
-			say("%s: the settings of environment %s", gitops.ConfigFile, name)
+			say("%s: the settings of environment %s", layout.Config, name)
 		}
 		for _, part := range []struct {
 			what    string
@@ -305,7 +306,7 @@ func (r *previewing) unjudged() []string {
 		}
 	}
 	for _, name := range sortedKeys(own) {
-		say("%s: the new environment %s, whose worker deployments are previewed once %s has it", gitops.ConfigFile, name, m.Base.Name)
+		say("%s: the new environment %s, whose worker deployments are previewed once %s has it", layout.Config, name, m.Base.Name)
 	}
 	if n := m.WrittenCount; n > 0 {
 		say("files that the bot writes (%d): %s. The records of %s count here; rampart plan shows what the bot does about an edit", n,
@@ -357,13 +358,13 @@ func (r *previewing) unclaimed() []v1alpha1.Problem {
 	for _, was := range r.merge.Before.Environments {
 		to, ok := renamed[was.Environment.Name]
 		if old := was.Environment.ManagerIdentity; ok && old != to.Environment.ManagerIdentity {
-			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: gitops.ConfigFile, Message: fmt.Sprintf(
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config, Message: fmt.Sprintf(
 				"environment %s is renamed to %s, and its manager identity changes with it: in Temporal its worker deployments are managed by %[3]s, "+
 					"so the bot would not move their traffic. Set managerIdentity: %[3]s for %[2]s, or run rampart adopt for each worker deployment",
 				was.Environment.Name, to.Environment.Name, old)})
 		}
 		if left := r.leftBehind(was); len(left) > 0 {
-			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: gitops.ConfigFile, Message: fmt.Sprintf(
+			out = append(out, v1alpha1.Problem{Severity: v1alpha1.Warning, File: layout.Config, Message: fmt.Sprintf(
 				"the records of %s stay in %s, where no environment looks any more: the bot would stop managing their versions, and an environment with another output would start "+
 					"without them. Keep the output, or move its folder along", joinSome(left, 5), path.Clean(was.Environment.Output.Path))})
 		}

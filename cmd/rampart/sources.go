@@ -6,6 +6,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -122,7 +123,7 @@ func onlyEnvironment(world rollout.World, name string) (rollout.World, error) {
 	}
 	err := notFound("environment", name, known)
 	for _, p := range world.Problems {
-		if p.Severity == v1alpha1.Error && p.File == gitops.ConfigFile {
+		if p.Severity == v1alpha1.Error && p.File == layout.Config {
 			return world, fmt.Errorf("%w: %w", err, p)
 		}
 	}

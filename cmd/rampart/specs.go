@@ -17,6 +17,7 @@ import (
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -82,7 +83,7 @@ func isFolder(dir string) error {
 
 // insideRepository gives the paths as they are below -C, if all are and -C has a rampart.yaml.
 func (a *app) insideRepository(paths []string) ([]string, bool) {
-	if _, err := os.Stat(filepath.Join(a.dir, gitops.ConfigFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(a.dir, layout.Config)); err != nil {
 		return nil, false
 	}
 	root, err := filepath.Abs(a.dir)
@@ -150,7 +151,7 @@ func (a *app) gatherSpecs(paths []string) (specs, error) {
 	var files []rollout.TextFile
 	add := func(shown, text string) {
 		name := filepath.ToSlash(filepath.Clean(shown))
-		if shown == "-" || git.CheckPath(name) != nil || name == gitops.ConfigFile {
+		if shown == "-" || git.CheckPath(name) != nil || name == layout.Config {
 			name = fmt.Sprintf("given/%d/%s", len(files), path.Base(name))
 			if shown == "-" {
 				name, shown = "given/stdin.yaml", "<stdin>"
@@ -239,7 +240,7 @@ func readLimited(r io.Reader) (string, error) {
 
 // decodeUnclaimed decodes a file that no environment takes specs from, so that it is not left unchecked in silence.
 func (s *specs) decodeUnclaimed(file string) error {
-	if file == gitops.ConfigFile || s.claimed(file) {
+	if file == layout.Config || s.claimed(file) {
 		return nil
 	}
 	data, err := s.read(file)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/gitops/source"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -16,7 +16,7 @@ import (
 // sayUnbuilt reports folders with a kustomization.yaml or a Chart.yaml among paths that were read without a
 // rampart.yaml, which names folders to build. It is an error where their files hold no specs as they are.
 func (s *specs) sayUnbuilt(paths []string) error {
-	if _, err := os.Stat(filepath.Join(s.base, gitops.ConfigFile)); err == nil && s.text == nil {
+	if _, err := os.Stat(filepath.Join(s.base, layout.Config)); err == nil && s.text == nil {
 		return nil
 	}
 	for _, p := range paths {
@@ -80,7 +80,7 @@ func (s *specs) marker(file string) string {
 func nameFolder(dir string) string {
 	full, err := filepath.Abs(dir)
 	for at := full; err == nil; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, gitops.ConfigFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(at, layout.Config)); err == nil {
 			return "Give -C " + at
 		}
 		if at == filepath.Dir(at) {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/policy"
@@ -204,7 +205,7 @@ func checked(broken []parse.Problem, cfg policy.Config) []v1alpha1.Problem {
 // around says what is wrong around a spec: with its connection and its record.
 func around(s specs, d rollout.Snapshot) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
-	routing := s.show(path.Join(d.Record.Dir, "routing.yaml"))
+	routing := s.show(path.Join(d.Record.Dir, layout.Routing))
 	if p := d.Record.RoutingProblem; p != nil {
 		out = append(out, v1alpha1.Problem{Severity: v1alpha1.Error, File: routing, Message: p.Message})
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -44,7 +45,7 @@ func (v *view) vet() vetting {
 }
 
 // routingBlob is the Git blob hash of the record's routing.yaml.
-func (v *view) routingBlob() string { return v.s.Record.Files["routing.yaml"].Hash }
+func (v *view) routingBlob() string { return v.s.Record.Files[layout.Routing].Hash }
 
 // approverAsk asks who approved; nil: it does not ask.
 func (v *view) approverAsk() *rollout.ApproverAsk {

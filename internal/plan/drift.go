@@ -3,9 +3,9 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -167,17 +167,12 @@ func orUnversioned(id string) string {
 func (v *view) manifestDrift(r *v1alpha1.RecordedVersion) []rollout.Drift {
 	var out []rollout.Drift
 	for _, name := range sortedKeys(r.Files) {
-		path := versionFile(r.BuildID, name)
+		path := layout.VersionFile(r.BuildID, name)
 		if got := v.s.Record.Files[path].Hash; got != r.Files[name] {
 			out = append(out, rollout.Drift{Kind: rollout.DriftManifest, Path: path, Recorded: r.Files[name], Actual: got})
 		}
 	}
 	return out
-}
-
-// versionFile is where a version's file is below the record's folder.
-func versionFile(buildID, name string) string {
-	return strings.Join([]string{"versions", buildID, name}, "/")
 }
 
 func sortedKeys[V any](m map[string]V) []string {

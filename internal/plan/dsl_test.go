@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -141,7 +142,7 @@ func inGit(tag string) change {
 			Deployment: "checkout-" + tag, CreatedAt: stamp(ago(5 * time.Minute)), Replicas: replicas(2), Guard: v1alpha1.GuardOn, Attempts: 1,
 			Files: map[string]string{"deployment.yaml": "hash-of-" + tag},
 		})
-		g.Record.Files[versionFile(id(tag), "deployment.yaml")] = rollout.File{Hash: "hash-of-" + tag}
+		g.Record.Files[layout.VersionFile(id(tag), "deployment.yaml")] = rollout.File{Hash: "hash-of-" + tag}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -20,7 +21,7 @@ func downFor(since time.Duration) change {
 func removed(since time.Duration) change {
 	return func(g *given) {
 		g.rec.Versions = g.rec.Versions[1:]
-		delete(g.Record.Files, versionFile(id("v1"), "deployment.yaml"))
+		delete(g.Record.Files, layout.VersionFile(id("v1"), "deployment.yaml"))
 		g.rec.Removed = []v1alpha1.RemovedVersion{{BuildID: id("v1"), Deployment: "checkout-v1", At: stamp(ago(since))}}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -118,7 +119,7 @@ func TestLostStory(t *testing.T) {
 func gitLost(tag string) change {
 	return func(g *given) {
 		g.rec.Versions = slices.DeleteFunc(g.rec.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id(tag) })
-		delete(g.Record.Files, versionFile(id(tag), "deployment.yaml"))
+		delete(g.Record.Files, layout.VersionFile(id(tag), "deployment.yaml"))
 	}
 }
 

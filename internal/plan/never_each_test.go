@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -63,7 +64,7 @@ func removalCases() []spoilt {
 	old := all(promoted(100*time.Hour), drained("v1", 90*time.Hour))
 	down := all(old, scaledDown("v1", 80*time.Hour), noPollers("v1"))
 	missing := func(tag string) change {
-		return func(g *given) { delete(g.Record.Files, versionFile(id(tag), "deployment.yaml")) }
+		return func(g *given) { delete(g.Record.Files, layout.VersionFile(id(tag), "deployment.yaml")) }
 	}
 	wasPromoted := func(left v1alpha1.Time) func(*rollout.Snapshot, *rollout.Plan) {
 		return records(func(r *v1alpha1.RoutingSpec) {

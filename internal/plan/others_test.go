@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -273,7 +274,7 @@ func TestDeletionAccepted(t *testing.T) {
 
 // TestManifests: what somebody did to the files of a version.
 func TestManifests(t *testing.T) {
-	path := versionFile(id("v1"), "deployment.yaml")
+	path := layout.VersionFile(id("v1"), "deployment.yaml")
 	edited := func(g *given) { g.Record.Files[path] = rollout.File{Hash: "theirs"} }
 	missing := func(g *given) { delete(g.Record.Files, path) }
 	restored := []rollout.VersionWrite{{BuildID: id("v1"), Op: rollout.RestoreFiles, Replicas: replicas(2), Guard: v1alpha1.GuardOn,

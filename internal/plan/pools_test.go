@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -28,7 +29,7 @@ func pooled(changes ...func(*v1alpha1.Pool)) change {
 		r.Pools = []v1alpha1.RecordedPool{{Name: "activities", Deployment: "checkout-v2-activities", Replicas: pool.Replicas}}
 		o.BuildID = build
 		o.Workers = map[string]rollout.Pollers{"checkout-v2-activities": {Known: true, Count: 1, LastAccess: ago(20 * time.Second)}}
-		g.Record.Files[versionFile(build, "deployment.yaml")] = rollout.File{Hash: r.Files["deployment.yaml"]}
+		g.Record.Files[layout.VersionFile(build, "deployment.yaml")] = rollout.File{Hash: r.Files["deployment.yaml"]}
 		g.rec.Target = &v1alpha1.RoutingTarget{BuildID: build, TemplateHash: hash, Attempt: 1, Since: stamp(ago(5 * time.Minute))}
 	}
 }

@@ -2,12 +2,12 @@ package plan
 
 import (
 	"maps"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -285,7 +285,7 @@ func (r *resolver) nextManifest(a rollout.Action, ver *v1alpha1.RecordedVersion,
 	if a.Drift.Kind != rollout.DriftManifest {
 		return
 	}
-	name := strings.TrimPrefix(a.Drift.Path, path.Join("versions", a.BuildID)+"/")
+	name := strings.TrimPrefix(a.Drift.Path, layout.VersionFile(a.BuildID, ""))
 	if a.Drift.Actual != "" && r.verdicts.Of(a.ID).Drift == rollout.DriftAdopt {
 		ver.Files[name] = a.Drift.Actual
 		return

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
@@ -47,7 +48,7 @@ func carries(tag string, names ...string) change {
 			t := tmpl(name)
 			r.Resources = append(r.Resources, v1alpha1.RecordedResource{Template: name, Hash: t.Hash, Scales: t.Scales})
 			r.Files[name+".yaml"] = "blob-of-" + name
-			g.Record.Files[versionFile(r.BuildID, name+".yaml")] = rollout.File{Hash: "blob-of-" + name}
+			g.Record.Files[layout.VersionFile(r.BuildID, name+".yaml")] = rollout.File{Hash: "blob-of-" + name}
 			if t.Scales {
 				r.Replicas = nil
 			}
@@ -151,7 +152,7 @@ func TestResources(t *testing.T) {
 		{"nothing while Temporal cannot be read", all(templates(tmpl("pdb")), func(g *given) { g.Observation.Exists = "" }), nil},
 		{"for the target of somebody else's", all(templates(tmpl("pdb")), candidate(), foreign()), []string{"UpdateResources v2 +pdb"}},
 		{"drift goes first", all(templates(tmpl("hpa"), tmpl("pdb")), carries("v1", "hpa"), func(g *given) {
-			delete(g.Record.Files, versionFile(id("v1"), "hpa.yaml"))
+			delete(g.Record.Files, layout.VersionFile(id("v1"), "hpa.yaml"))
 		}), []string{"Drift v1 versions/v1/hpa.yaml"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -156,7 +157,7 @@ func (v *view) replaced(buildID string) bool {
 // strays are files in the record's folder that the bot did not write.
 func (v *view) strays() []string {
 	files := maps.Clone(v.s.Record.Files)
-	for _, own := range []string{"routing.yaml", "status.yaml", "kustomization.yaml"} {
+	for _, own := range []string{layout.Routing, layout.Status, layout.Kustomization} {
 		delete(files, own)
 	}
 	return sortedKeys(files)

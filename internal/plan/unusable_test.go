@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/oracle"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -274,7 +275,7 @@ func TestUnusableStaysCurrent(t *testing.T) {
 func TestUnusableKeepsNeeded(t *testing.T) {
 	for name, b := range breaks() {
 		t.Run(name, func(t *testing.T) {
-			lost := func(g *given) { delete(g.Record.Files, versionFile(id("v1"), "deployment.yaml")) }
+			lost := func(g *given) { delete(g.Record.Files, layout.VersionFile(id("v1"), "deployment.yaml")) }
 			p := decide(t, of(rampsAt(10, time.Minute), lost, b.change), allowed)
 			require.Equal(t, []rollout.WriteOp{rollout.RestoreFiles}, ops(p))
 			down := func(g *given) { g.version("v2").Replicas = replicas(0) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -43,7 +44,7 @@ func NewTarget(s rollout.Snapshot) (Target, error) {
 		return Target{}, err
 	}
 	files := map[string]string{}
-	below := "versions/" + buildID + "/"
+	below := layout.VersionFile(buildID, "")
 	for name, f := range s.Record.Files {
 		if strings.HasPrefix(name, below) {
 			files[path.Join(plan.Dir, name)] = f.Data

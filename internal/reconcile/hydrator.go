@@ -11,13 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/printable"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 const (
-	// hydratorFile is where GitOps Promoter looks for the commit that an output was made from, as Argo CD writes it.
-	hydratorFile = "hydrator.metadata"
 	// referenceTrailer begins the trailers that Argo CD shows beside a commit.
 	referenceTrailer = "Argocd-reference-commit-"
 	// maxDryBody is how much of a commit's text is repeated, in characters.
@@ -66,7 +65,7 @@ func (r *Reconciler) withOrigin(env rollout.EnvironmentWorld, p rollout.CommitPa
 
 // hydratorPath is where hydrator.metadata of an environment is, from the root of the repository.
 func hydratorPath(env rollout.EnvironmentWorld) string {
-	return path.Join(env.Environment.Output.Path, hydratorFile)
+	return path.Join(env.Environment.Output.Path, layout.Hydrator)
 }
 
 // originsOf gives the commits that asked for what was decided, in that order, where the environment wants them. Where

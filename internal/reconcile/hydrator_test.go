@@ -14,6 +14,7 @@ import (
 
 	"github.com/rampart-gitops/rampart/gitops"
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
@@ -113,7 +114,7 @@ func TestHydratorFileBlocked(t *testing.T) {
 		"  - {name: prod, specs: [workers/**], output: {path: deploy}, cd: {hydrator: true}}\n"
 	for name, blocked := range map[string]bool{"the path is free": false, "a folder is there": true} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{gitops.ConfigFile: config, "workers/spec.yaml": specText}
+			files := map[string]string{layout.Config: config, "workers/spec.yaml": specText}
 			if blocked {
 				files["deploy/hydrator.metadata/x"] = ""
 			}

@@ -2,10 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -60,7 +60,7 @@ func wanted(d *Decision) []string {
 	var out []string
 	for name, f := range d.Snapshot.Record.Files {
 		if f.Data == "" && f.Hash != "" && (asked || slices.ContainsFunc(edited, func(buildID string) bool {
-			return strings.HasPrefix(name, path.Join("versions", buildID)+"/")
+			return strings.HasPrefix(name, layout.VersionFile(buildID, ""))
 		})) {
 			out = append(out, name)
 		}

@@ -3,11 +3,12 @@ package reconcile
 import (
 	"context"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
-	"github.com/rampart-gitops/rampart/render"
 )
 
 // Statuses reads commit statuses of others.
@@ -39,7 +40,7 @@ func (p *Planner) withStatuses(ctx context.Context, g *group, decisions []*Decis
 	q := StatusQuestion{Environment: g.env.Environment, Contexts: contexts, Versions: make([]string, len(decisions))}
 	for i, d := range decisions {
 		if t := d.Proposal.Target; t != nil {
-			q.Versions[i] = render.VersionFolder(d.Snapshot.Record.Dir, t.BuildID)
+			q.Versions[i] = path.Join(d.Snapshot.Record.Dir, layout.Version(t.BuildID))
 		}
 	}
 	facts := p.readStatuses(ctx, g, q)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -108,7 +109,7 @@ type Version struct {
 
 // NewExplanation explains what Git says of a worker deployment.
 func NewExplanation(s rollout.Snapshot) Explanation {
-	e := Explanation{Status: NewStatus(s), RecordPath: path.Join(s.Record.Dir, "routing.yaml"), Cluster: s.Cluster}
+	e := Explanation{Status: NewStatus(s), RecordPath: path.Join(s.Record.Dir, layout.Routing), Cluster: s.Cluster}
 	if s.Spec != nil {
 		e.Steps = stepsOf(s.Spec.Spec.Rollout, e.Status)
 	}

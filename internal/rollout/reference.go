@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
 // VersionReferences are the objects that the pod templates of one version name.
@@ -58,7 +59,7 @@ func (r Record) References() []VersionReferences {
 			ScaledDown: v.Guard == v1alpha1.GuardOff && v.Replicas != nil && *v.Replicas == 0}
 		named := references{}
 		for _, name := range slices.Sorted(maps.Keys(v.Files)) {
-			file := "versions/" + v.BuildID + "/" + name
+			file := layout.VersionFile(v.BuildID, name)
 			if err := named.read(r.Files[file].Data); err != nil && is.Problem == "" {
 				is.Problem = fmt.Sprintf("%s cannot be read: %v", file, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -33,7 +34,7 @@ func commit(record rollout.Record, changes []rollout.FileChange) (rollout.Record
 			next.Files[name] = rollout.File{Hash: blobHash(c.Data), Data: c.Data}
 		}
 	}
-	for _, name := range []string{"routing.yaml", "status.yaml"} {
+	for _, name := range []string{layout.Routing, layout.Status} {
 		file := path.Join(record.Dir, name)
 		documents, problems := v1alpha1.Decode(file, []byte(next.Files[name].Data))
 		if v1alpha1.HasErrors(problems) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/render"
 )
@@ -210,7 +211,7 @@ func (e *exporter) deployments(owners []rollout.TextFile) error {
 		if len(v.Pools) > 0 {
 			return fmt.Errorf("version %s has pools, which the controller does not have: wait until it is gone", v.BuildID)
 		}
-		file := "versions/" + v.BuildID + "/deployment.yaml"
+		file := layout.VersionFile(v.BuildID, layout.Deployment)
 		object, err := manifestOf(e.s.Record.Files[file].Data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path.Join(e.s.Record.Dir, file), err)
