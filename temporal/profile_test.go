@@ -73,7 +73,7 @@ func TestProfile(t *testing.T) {
 		_, err := Profile(name)
 		require.ErrorContains(t, err, want)
 	}
-	require.NoError(t, os.WriteFile(file, []byte("[profile.default]\nadress = \"localhost:7233\"\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("[profile.default]\naddr = \"localhost:7233\"\n"), 0o600))
 	_, err := Profile("default")
-	require.ErrorContains(t, err, "adress")
+	require.ErrorContains(t, err, "addr")
 }
