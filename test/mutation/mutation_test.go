@@ -179,8 +179,8 @@ func TestAllowed(t *testing.T) {
 func TestKiller(t *testing.T) {
 	for out, want := range map[string]string{
 		"--- FAIL: TestA (0.0s)\n    --- FAIL: TestA/b (0.0s)\n    --- FAIL: TestA/b/c (0.0s)\n--- FAIL: TestZ (0.0s)\n": "TestA/b/c",
-		"panic: test timed out after 2m0s\n--- FAIL: TestA (0.0s)\n":                                                     "a time-out",
-		"exit status 2": "a crash",
+		"=== RUN   TestA\n" + overtime: "a time-out",
+		"exit status 2":                "a crash",
 	} {
 		require.Equal(t, want, killer(out))
 	}

@@ -39,8 +39,12 @@ type target struct {
 // quick is how long a test may take to be among those that every mutant is shown first.
 const quick = 100 * time.Millisecond
 
-// patience is how long a test binary may take. One that hangs has noticed.
-const patience = 2 * time.Minute
+// allowance is how many seconds of a processor a test binary may take, several times what it takes, however busy the machine is. One that goes
+// on for ever has noticed; one that waits for ever is ended by Go.
+const allowance = "60"
+
+// overtime marks the output of a test binary that used its allowance up.
+const overtime = "\nkilled for its processor time\n"
 
 // stage is a part of the tests, from the cheap to the dear.
 type stage struct {
@@ -166,11 +170,15 @@ func (l *lab) plan(ctx context.Context) error {
 }
 
 func (l *lab) exec(ctx context.Context, n int, args []string) (out string, failed bool) {
-	args = slices.Concat(args, l.flags, []string{"-test.failfast", "-test.timeout=" + patience.String()})
-	cmd := exec.CommandContext(ctx, l.binary, args...)
+	args = slices.Concat([]string{"-c", `ulimit -t "$0" && exec "$@"`, allowance, l.binary}, args, l.flags, []string{"-test.failfast", "-test.timeout=0"})
+	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir = l.dir
 	cmd.Env = append(os.Environ(), which+"="+strconv.Itoa(n), "GOMAXPROCS=1")
 	b, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil && !exit.Exited() { // a crash of Go's exits
+		b = append(b, overtime...)
+	}
 	return string(b), err != nil
 }
 
@@ -217,7 +225,7 @@ var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+) \(`)
 
 // killer is the test that failed first, as deep as its name goes.
 func killer(out string) string {
-	if strings.Contains(out, "panic: test timed out after") {
+	if strings.HasSuffix(out, overtime) {
 		return "a time-out"
 	}
 	found := ""
