@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where a repository's connections try to lead, and what the bot's own configuration makes of it: by a folder, and by surveys that know files
-// in brief.
+// Where a repository's connections try to lead, and what the bot's own configuration makes of it: by a folder, and by
+// surveys that know files in brief.
 func TestAddressesOfAnEnvironment(t *testing.T) {
 	const config = `apiVersion: rampart.dev/v1alpha1
 kind: Config
@@ -82,7 +82,8 @@ spec:
 	}
 }
 
-// leadsIn is where the connection of shop/a leads; "": there is no such worker deployment. One whose connection is refused cannot be used.
+// leadsIn is where the connection of shop/a leads; "": there is no such worker deployment. One whose connection is
+// refused cannot be used.
 func leadsIn(t *testing.T, w rollout.World) string {
 	t.Helper()
 	all := w.Environments[0].Deployments

@@ -64,7 +64,8 @@ type early struct {
 // manyInRecord is how many files and folders are many for one record.
 const manyInRecord = 10_000
 
-// readRecords reads records on all cores; none where they are few, or not known by hashes. One that cannot be read, or has much in it, is left out.
+// readRecords reads records on all cores; none where they are few, or not known by hashes. One that cannot be read, or
+// has much in it, is left out.
 func (e *environment) readRecords(dirs []fileKey) map[fileKey]*early {
 	if len(dirs) <= fewFiles || e.out.root() == "" {
 		return nil
@@ -93,8 +94,8 @@ func (e *environment) readRecords(dirs []fileKey) map[fileKey]*early {
 // fewFiles are quicker decoded one by one, as they are looked at.
 const fewFiles = 16
 
-// decodeAll decodes files on all cores; none where they are few, or of a tree that is not known by hashes. A file that cannot be read,
-// or holds no objects, is nil.
+// decodeAll decodes files on all cores; none where they are few, or of a tree that is not known by hashes. A file that
+// cannot be read, or holds no objects, is nil.
 func decodeAll(t tree, files []*found) []*decoded {
 	if len(files) <= fewFiles || t.root() == "" {
 		return nil
@@ -178,8 +179,8 @@ func (e *environment) filesBelow(dir fileKey, below string, left *budget, out []
 	return out
 }
 
-// looksInto says whether a file of a record is read: of what the bot wrote for the cluster a survey has to know no more than whether it is
-// what it was.
+// looksInto says whether a file of a record is read: of what the bot wrote for the cluster a survey has to know no more
+// than whether it is what it was.
 func (e *environment) looksInto(name, hash string) bool {
 	return e.briefs == nil || hash == "" || name == layout.Routing || name == layout.Status
 }

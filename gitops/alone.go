@@ -20,9 +20,10 @@ type RecordQuery struct {
 	Environment string
 }
 
-// RecordAlone finds a worker deployment by its record, which says in which environment it is and as whom that owns the routing. Nothing else of the
-// repository is read: it is for when rampart.yaml cannot be used, and no spec is known. base is the commit that it was read from. With none, or
-// several, it is an error that says so. Errors: those of git.Mirror.Fetch.
+// RecordAlone finds a worker deployment by its record, which says in which environment it is and as whom that owns the
+// routing. Nothing else of the repository is read: it is for when rampart.yaml cannot be used, and no spec is known.
+// base is the commit that it was read from. With none, or several, it is an error that says so. Errors: those of
+// git.Mirror.Fetch.
 func (r *Repository) RecordAlone(ctx context.Context, q RecordQuery) (found rollout.Snapshot, base string, err error) {
 	tip, err := r.fetch(ctx, r.cfg.Branch)
 	if err != nil {

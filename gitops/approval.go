@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ApprovalFloor is what the bot's own configuration demands of the approval of environments. A repository can be stricter, and
-// cannot be less.
+// ApprovalFloor is what the bot's own configuration demands of the approval of environments. A repository can be
+// stricter, and cannot be less.
 type ApprovalFloor struct {
 	// Environments is a glob of names; after a "!" all others are meant, also those that do not exist yet.
 	Environments string
@@ -61,7 +61,8 @@ func RequireApproval(floors []ApprovalFloor) Option {
 	return func(o *options) { o.approval = floors }
 }
 
-// tightened is an environment as the bot's configuration has it at least, without its files: what was changed for that is in its problems.
+// tightened is an environment as the bot's configuration has it at least, without its files: what was changed for that
+// is in its problems.
 func (o options) tightened(env v1alpha1.Environment) rollout.EnvironmentWorld {
 	was, out, flag := env.Approval, rollout.EnvironmentWorld{}, ""
 	for _, f := range o.approval {

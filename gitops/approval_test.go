@@ -22,7 +22,8 @@ spec:
     - {name: prod-eu, specs: ["eu/**"], output: {path: out/eu}, namespace: shop, approval: {mode: PullRequest, scope: Step}}
 `
 
-// The bot's demand tightens what a repository says and never loosens it, for the environment and for each of its snapshots.
+// The bot's demand tightens what a repository says and never loosens it, for the environment and for each of its
+// snapshots.
 func TestRequireApproval(t *testing.T) {
 	files := map[string]string{layout.Config: threeEnvironments, "dev/a.yaml": specYAML("shop", "a", "x"), "prod/b.yaml": specYAML("shop", "b", "x"),
 		"eu/c.yaml": specYAML("shop", "c", "x")}
@@ -65,7 +66,8 @@ func TestRequireApproval(t *testing.T) {
 	}
 }
 
-// The bot does not merge by itself what it has to ask for: the repository says whether it does, and would loosen what it is held to.
+// The bot does not merge by itself what it has to ask for: the repository says whether it does, and would loosen what
+// it is held to.
 func TestRequireApprovalMergesNothing(t *testing.T) {
 	files := map[string]string{layout.Config: strings.ReplaceAll(threeEnvironments, "output:", "pullRequests: {autoMerge: Squash}, output:"), "dev/a.yaml": specYAML("shop", "a", "x"),
 		"prod/b.yaml": specYAML("shop", "b", "x"), "eu/c.yaml": specYAML("shop", "c", "x")}

@@ -107,7 +107,8 @@ func (a *Archive) Folder(ctx context.Context, name string) (Folder, error) {
 	return Folder{name, tip.Commit, tip.Tree, files}, err
 }
 
-// Files reads files of a folder, and fetches what is missing at once. Errors: those of git.Mirror.Bring and git.Mirror.Blob.
+// Files reads files of a folder, and fetches what is missing at once. Errors: those of git.Mirror.Bring and
+// git.Mirror.Blob.
 func (a *Archive) Files(ctx context.Context, files []git.Entry) ([][]byte, error) {
 	var hashes []git.Hash
 	for _, f := range files {

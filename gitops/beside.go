@@ -51,7 +51,8 @@ func (e *environment) standsOn(s *rollout.Snapshot) {
 	slices.SortFunc(s.Git.Beside, func(a, b rollout.FileAt) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// besideOf are the files beside a spec, and those that it was made of, whose origins are asked for: those of signatures, where the bot trusts signers.
+// besideOf are the files beside a spec, and those that it was made of, whose origins are asked for: those of
+// signatures, where the bot trusts signers.
 func (r *Repository) besideOf(s rollout.Snapshot) []git.Wanted {
 	if r.cfg.Signers == nil {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// briefs say that a Reader keeps files and records that were decoded once in brief, with the folders that they are in: enough to say
-// which worker deployments there are and whether anything about them moved, without what they say. Nothing in a brief depends on any
-// other file, or on how the bot is configured.
+// briefs say that a Reader keeps files and records that were decoded once in brief, with the folders that they are in:
+// enough to say which worker deployments there are and whether anything about them moved, without what they say.
+// Nothing in a brief depends on any other file, or on how the bot is configured.
 type briefs struct {
 	// specs and records are what an earlier run knew, by path and hash, until it is come by in the first read.
 	specs   map[fileKey]specBrief
@@ -237,8 +237,9 @@ func (e *environment) divided() (names []string, parts map[string]*part) {
 	return names, parts
 }
 
-// mayTakeOver says whether what the last survey knew can be true still: what is known of a worker deployment depends on its own files, on the
-// connections of the environment, on which files cannot be read, and on templates, which are not gone into here.
+// mayTakeOver says whether what the last survey knew can be true still: what is known of a worker deployment depends on
+// its own files, on the connections of the environment, on which files cannot be read, and on templates, which are not
+// gone into here.
 func (e *environment) mayTakeOver(last *environment) bool {
 	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.EqualFunc(e.connections, last.connections, (*connectionsAt).is) &&
 		maps.EqualFunc(e.broken, last.broken, func(_, _ []v1alpha1.Problem) bool { return true }) &&
@@ -450,8 +451,8 @@ func (v surveyed) brief(environment string, known []*rollout.Known) []rollout.Sn
 	return out
 }
 
-// fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is Wanted of them. With an
-// error those that could not be filled in are left out.
+// fill gives snapshots of the survey with what their files say, in their order; those that are complete get what is
+// Wanted of them. With an error those that could not be filled in are left out.
 func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
 	errs := make([]error, len(snapshots))
 	unbrought := v.bring(ctx, snapshots)
@@ -479,8 +480,8 @@ func (v surveyed) fill(ctx context.Context, snapshots []rollout.Snapshot) ([]rol
 	return out, errors.Join(errs...)
 }
 
-// filled gives a snapshot with all that its files say. What there is to be said of it the survey said, and what is decoded is the
-// caller's alone.
+// filled gives a snapshot with all that its files say. What there is to be said of it the survey said, and what is
+// decoded is the caller's alone.
 func (e *environment) filled(ctx context.Context, s rollout.Snapshot) (*rollout.Snapshot, error) {
 	own := e.within(ctx)
 	if !s.Brief {

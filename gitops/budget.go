@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Bounds of what an environment may have in one folder of specs or policies, or in its output. A few kilobytes of tree objects that name
-// each other can be more files than any machine has room for, or deeper than any path is long.
+// Bounds of what an environment may have in one folder of specs or policies, or in its output. A few kilobytes of tree
+// objects that name each other can be more files than any machine has room for, or deeper than any path is long.
 const (
 	maxEntries = 500_000
 	maxPath    = 4096

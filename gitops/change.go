@@ -9,10 +9,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ReadChange reads a folder of a Git checkout as a change on top of a commit: specs, connections and records as they are in the
-// folder; what judges them, which is rampart.yaml with its environments, policies, data and waivers, as it is in the commit. A
-// change can so not loosen what it is judged by. The revision is a branch, a remote's branch such as origin/main, a tag, HEAD, or the
-// whole hash of a commit. Files of the commit are named REVISION:PATH.
+// ReadChange reads a folder of a Git checkout as a change on top of a commit: specs, connections and records as they
+// are in the folder; what judges them, which is rampart.yaml with its environments, policies, data and waivers, as it
+// is in the commit. A change can so not loosen what it is judged by. The revision is a branch, a remote's branch such
+// as origin/main, a tag, HEAD, or the whole hash of a commit. Files of the commit are named REVISION:PATH.
 func ReadChange(dir, revision string, options ...Option) (rollout.World, error) {
 	base, err := openCommit(dir, revision)
 	if err != nil {
@@ -39,8 +39,8 @@ func (r *Reader) ruling(t tree) (from tree, prefix string) {
 	return r.rules.tree, r.rules.prefix
 }
 
-// rulingWaivers replaces the waivers of the specs' tree by those of the tree that judges. What is wrong with its files is not
-// this change's to mend.
+// rulingWaivers replaces the waivers of the specs' tree by those of the tree that judges. What is wrong with its files
+// is not this change's to mend.
 func (e *environment) rulingWaivers() error {
 	if e.rules == nil {
 		return nil

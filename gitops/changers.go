@@ -18,8 +18,8 @@ const (
 
 // Changers prepares a search for the newest changersMost commits of the branch of specs that changed a file at one of
 // the paths. It is nil before the first read and while the server is away. The search uses only the mirror: it may run
-// in any goroutine until Close. It fetches history that the mirror does not have. Errors: those of git.Mirror.History; it
-// returns what it found until then all the same.
+// in any goroutine until Close. It fetches history that the mirror does not have. Errors: those of git.Mirror.History;
+// it returns what it found until then all the same.
 func (r *Repository) Changers(paths map[string]bool) func(context.Context) ([]string, error) {
 	tip := r.lastTips[r.cfg.Branch]
 	if tip.Commit.IsZero() || r.away {

@@ -129,8 +129,8 @@ func (c *Clone) Commit(h git.Hash) (git.CommitInfo, error) {
 // bounded are the objects of a clone, each read within bounds.
 type bounded struct{ storer.EncodedObjectStorer }
 
-// find finds an object without reading it, unless it is small. Errors: plumbing.ErrObjectNotFound; *git.UnusableObjectError where it is of
-// another kind.
+// find finds an object without reading it, unless it is small. Errors: plumbing.ErrObjectNotFound;
+// *git.UnusableObjectError where it is of another kind.
 func (c bounded) find(h git.Hash, kind plumbing.ObjectType) (plumbing.EncodedObject, error) {
 	o, err := c.EncodedObject(plumbing.AnyObject, h)
 	if err == nil && o.Type() != kind {

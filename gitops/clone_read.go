@@ -21,7 +21,8 @@ func (c *Clone) Root() string { return c.root }
 // Prefix is the folder that is read, below Root, with slashes; "." for all of it.
 func (c *Clone) Prefix() string { return path.Clean(c.prefix) }
 
-// Remote is the name of the remote that the clone is of: origin, or the only one; "" where there is none, and in a bare repository.
+// Remote is the name of the remote that the clone is of: origin, or the only one; "" where there is none, and in a bare
+// repository.
 func (c *Clone) Remote() (string, error) {
 	if c.root == c.dir && isGitDir(c.root) {
 		return "", nil
@@ -44,8 +45,9 @@ func (c *Clone) Remote() (string, error) {
 
 const defaultRemote = "origin"
 
-// Published names the commit that a bot on a branch reads, as far as the clone knows: the remote's branch; where the clone has none, what its
-// remote has checked out, or the clone itself. Errors: *NoRefError in a clone without a commit.
+// Published names the commit that a bot on a branch reads, as far as the clone knows: the remote's branch; where the
+// clone has none, what its remote has checked out, or the clone itself. Errors: *NoRefError in a clone without a
+// commit.
 func (c *Clone) Published(branch string) (Tip, error) {
 	remote, err := c.Remote()
 	if err != nil {
@@ -92,8 +94,8 @@ func (c *Clone) Narrow(ctx context.Context, tip Tip) (bool, error) {
 	return true, nil
 }
 
-// ReadAt reads the world of a commit that the clone has, with the outputs as it knows them of its remote, then of its own. absent are the
-// branches of outputs that it does not have.
+// ReadAt reads the world of a commit that the clone has, with the outputs as it knows them of its remote, then of its
+// own. absent are the branches of outputs that it does not have.
 func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world rollout.World, absent []string, err error) {
 	t, err := c.treeOf(plumbing.NewHash(tip.Commit))
 	if err != nil {
@@ -123,8 +125,8 @@ func (c *Clone) ReadAt(ctx context.Context, tip Tip, options ...Option) (world r
 	return world, absent, err
 }
 
-// branchTip is a branch as the clone knows it of its remote, then as its own. Where no remote is configured, a pipeline may have brought the
-// branch as one of origin. Errors: *NoRefError.
+// branchTip is a branch as the clone knows it of its remote, then as its own. Where no remote is configured, a pipeline
+// may have brought the branch as one of origin. Errors: *NoRefError.
 func (c *Clone) branchTip(branch string) (git.Tip, error) {
 	remote, err := c.Remote()
 	if err != nil || remote == "" {

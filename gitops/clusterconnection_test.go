@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestClusterConnection: worker deployments of all namespaces get the ClusterConnection that they name, read in full and in brief. A connection of the
-// same name in their namespace is another one.
+// TestClusterConnection: worker deployments of all namespaces get the ClusterConnection that they name, read in full
+// and in brief. A connection of the same name in their namespace is another one.
 func TestClusterConnection(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	const routing = "/routing.yaml"
@@ -124,7 +124,8 @@ func TestStandsOnClusterConnection(t *testing.T) {
 	require.Equal(t, []string{"a/cluster.yaml", "b/cluster.yaml"}, beside)
 }
 
-// TestRefusedClusterConnectionIsReadInFull: while a ClusterConnection leads where it may not, what names it is never known in brief only.
+// TestRefusedClusterConnectionIsReadInFull: while a ClusterConnection leads where it may not, what names it is never
+// known in brief only.
 func TestRefusedClusterConnectionIsReadInFull(t *testing.T) {
 	for address, refused := range map[string]bool{"cluster:7233": false, "allowed:7233": true} {
 		r := gittest.NewBareRepo(t)

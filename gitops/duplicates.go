@@ -11,8 +11,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Several objects may have one kind, namespace and name: by mistake, or because another team wants to change what this one has. The object at
-// the recorded path counts; else the one with the content that was rendered last; else none of them does.
+// Several objects may have one kind, namespace and name: by mistake, or because another team wants to change what this
+// one has. The object at the recorded path counts; else the one with the content that was rendered last; else none of
+// them does.
 
 // duplicates are several objects of one kind, namespace and name.
 type duplicates struct {
@@ -28,11 +29,13 @@ type duplicates struct {
 // recordedAs says which of several objects a record knows.
 type recordedAs struct {
 	path, rendered func(i int) bool
-	// stays says that the file at the recorded path is there still: it may be broken, or be about to have the object again.
+	// stays says that the file at the recorded path is there still: it may be broken, or be about to have the object
+	// again.
 	stays bool
 }
 
-// keeper gives the index of the object that counts; -1: none does. Of equal copies at the recorded path, or anywhere, it is the first.
+// keeper gives the index of the object that counts; -1: none does. Of equal copies at the recorded path, or anywhere,
+// it is the first.
 func (d *duplicates) keeper(was recordedAs) int {
 	those := func(of []int, are func(int) bool) []int {
 		return slices.DeleteFunc(slices.Clone(of), func(i int) bool { return !are(i) })
@@ -166,12 +169,14 @@ func (c *connectionsAt) is(was *connectionsAt) bool {
 	return len(c.all) == 1 && len(was.all) == 1 && c.all[0] == was.all[0] && c.at[0].file == was.at[0].file
 }
 
-// connectionKey is the name of a connection as a worker deployment in a namespace names it: without a namespace for a ClusterConnection.
+// connectionKey is the name of a connection as a worker deployment in a namespace names it: without a namespace for a
+// ClusterConnection.
 func connectionKey(ref v1alpha1.ConnectionRef, namespace string) rollout.Name {
 	return rollout.Name{Namespace: ref.Of(namespace), Name: ref.Name}
 }
 
-// addConnection adds a connection with its namespace, which it need not name: the same as in the last survey if it says the same.
+// addConnection adds a connection with its namespace, which it need not name: the same as in the last survey if it says
+// the same.
 func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.Connection) {
 	one := *says
 	one.Metadata.Namespace = name.Namespace
@@ -195,7 +200,8 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 	c.differ = c.differ || !c.equal(0, len(c.all)-1)
 }
 
-// connectionInBrief gives the connection with a name, and its file, where it does not take the whole record to say which one counts.
+// connectionInBrief gives the connection with a name, and its file, where it does not take the whole record to say
+// which one counts.
 func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace string, r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
 	c := e.lastNamed(connectionKey(ref, namespace))
 	if c == nil {

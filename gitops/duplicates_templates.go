@@ -12,7 +12,8 @@ import (
 type templatesAt struct {
 	duplicates
 	all []*templateAt
-	// stays names the recorded file that exists without the template, so that no template of this name counts; "" if the file is gone.
+	// stays names the recorded file that exists without the template, so that no template of this name counts; "" if
+	// the file is gone.
 	stays string
 }
 

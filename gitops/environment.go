@@ -53,7 +53,8 @@ type environment struct {
 	}
 }
 
-// specAt is a spec and where it is. As long as its file is the same, surveys have the same one: it is not to be changed.
+// specAt is a spec and where it is. As long as its file is the same, surveys have the same one: it is not to be
+// changed.
 type specAt struct {
 	name     rollout.Name
 	spec     *v1alpha1.WorkerDeployment // nil: it has problems, or is known in brief
@@ -280,7 +281,8 @@ type deploymentAt struct {
 	record *recordAt
 }
 
-// deployments says which worker deployments there are, by their specs and records: one snapshot for each, or what is known of it.
+// deployments says which worker deployments there are, by their specs and records: one snapshot for each, or what is
+// known of it.
 func (e *environment) deployments() error {
 	err := e.recorded()
 	e.early = nil
@@ -349,8 +351,8 @@ func (e *environment) whole(d deploymentAt) (rollout.Snapshot, error) {
 	return s, err
 }
 
-// lastSpec takes the spec of a worker deployment that is retired from its status once its own file is gone: what is left of it
-// has to be found and ended.
+// lastSpec takes the spec of a worker deployment that is retired from its status once its own file is gone: what is
+// left of it has to be found and ended.
 func (e *environment) lastSpec(s *rollout.Snapshot) {
 	routing, last := s.Record.Routing, s.Record.Status
 	if s.Spec != nil || s.SpecPath != "" || len(s.Problems) > 0 || routing == nil || routing.Spec.Retire == nil || last == nil {
@@ -363,8 +365,8 @@ func (e *environment) lastSpec(s *rollout.Snapshot) {
 	s.Connection, s.ConnectionPath = connection.Connection, connection.path
 }
 
-// lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace: the one that the
-// last good spec had, as it is now.
+// lastConnection is by which Temporal is asked while the spec cannot be used, or asks for another Temporal namespace:
+// the one that the last good spec had, as it is now.
 func (e *environment) lastConnection(s *rollout.Snapshot, r *recordAt) {
 	if r.Routing == nil {
 		return

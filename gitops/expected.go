@@ -7,9 +7,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A run that goes on from what an earlier one knew, without a mirror, asks for the files of some worker deployments together with what it
-// certainly needs: of those that the last cycle looked at, which are in motion most likely, and of those whose specs moved since. Else each step
-// of its first cycle would find out by itself that they are not there, with requests of its own. To expect the wrong ones costs their files.
+// A run that goes on from what an earlier one knew, without a mirror, asks for the files of some worker deployments
+// together with what it certainly needs: of those that the last cycle looked at, which are in motion most likely, and
+// of those whose specs moved since. Else each step of its first cycle would find out by itself that they are not there,
+// with requests of its own. To expect the wrong ones costs their files.
 
 // lookedAt is a worker deployment of an environment that a cycle looked at.
 type lookedAt struct {

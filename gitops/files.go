@@ -11,8 +11,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ReadFiles reads files that were gathered from anywhere as if they were all there is of a repository: no Git, no disk, no
-// network. Paths are as in a repository (slashes, no leading one, no ".."); the last of two files with the same path counts.
+// ReadFiles reads files that were gathered from anywhere as if they were all there is of a repository: no Git, no disk,
+// no network. Paths are as in a repository (slashes, no leading one, no ".."); the last of two files with the same path
+// counts.
 func ReadFiles(files []rollout.TextFile, options ...Option) (rollout.World, error) {
 	t := gathered{dirs: map[string][]entry{}, files: map[string]string{}}
 	for _, f := range files {

@@ -40,8 +40,9 @@ func (w *written) put(t *testing.T, kind plumbing.ObjectType, content string) pl
 	return h
 }
 
-// trees writes what a text says: folders, with an empty line between them, each entry on a line of its own. That ends in a letter for what is
-// there, which is one of the objects or the folder before this one, and begins with a mode and a name, of any bytes. What has no mode is written as it is.
+// trees writes what a text says: folders, with an empty line between them, each entry on a line of its own. That ends
+// in a letter for what is there, which is one of the objects or the folder before this one, and begins with a mode and
+// a name, of any bytes. What has no mode is written as it is.
 func (w *written) trees(t *testing.T, text string, objects map[byte]plumbing.Hash) []plumbing.Hash {
 	t.Helper()
 	var out []plumbing.Hash
@@ -81,8 +82,8 @@ func (w *written) mirrorOf(t *testing.T) *git.Mirror {
 	return m
 }
 
-// FuzzTrees: folders with any names and modes, of objects of any kind, as specs, policies and records of one environment. The bot and the
-// preview see the same, of nothing that is elsewhere, and the other environment goes on.
+// FuzzTrees: folders with any names and modes, of objects of any kind, as specs, policies and records of one
+// environment. The bot and the preview see the same, of nothing that is elsewhere, and the other environment goes on.
 func FuzzTrees(f *testing.F) {
 	for _, seed := range []string{
 		"100644 o.yaml\x00s\n120000 l.yamls\n160000 subc",

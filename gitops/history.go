@@ -23,8 +23,8 @@ type Touch struct {
 	Paths []string
 }
 
-// Touched is what Touches finds, and the commit where history ends although it has parents, because the repository is shallow; nil: it
-// does not end before what was asked for.
+// Touched is what Touches finds, and the commit where history ends although it has parents, because the repository is
+// shallow; nil: it does not end before what was asked for.
 type Touched struct {
 	Touches []Touch
 	Cut     *Tip
@@ -43,8 +43,9 @@ type HistoryQuery struct {
 	Most  int
 }
 
-// Touches gives commits that touched one of the paths, the newest first. A merge is one where it has something that none of its parents
-// has. History that the mirror does not have is fetched. A branch that is not there has none. Errors: those of git.Mirror.History.
+// Touches gives commits that touched one of the paths, the newest first. A merge is one where it has something that
+// none of its parents has. History that the mirror does not have is fetched. A branch that is not there has none.
+// Errors: those of git.Mirror.History.
 func (r *Repository) Touches(ctx context.Context, q HistoryQuery) (Touched, error) {
 	if q.Branch == "" {
 		q.Branch = r.cfg.Branch
@@ -60,8 +61,8 @@ func (r *Repository) Touches(ctx context.Context, q HistoryQuery) (Touched, erro
 	return touches(ctx, r.mirror, tip, q)
 }
 
-// Touches is Repository.Touches on what the clone has, with paths below its Prefix. A branch is looked for as the clone knows it of its
-// remote, then as its own. Errors: *NoRefError.
+// Touches is Repository.Touches on what the clone has, with paths below its Prefix. A branch is looked for as the clone
+// knows it of its remote, then as its own. Errors: *NoRefError.
 func (c *Clone) Touches(ctx context.Context, q HistoryQuery) (Touched, error) {
 	tip, err := c.beginning(q)
 	if err != nil {
@@ -93,7 +94,8 @@ func (c *Clone) beginning(q HistoryQuery) (git.Tip, error) {
 	return c.tip("HEAD")
 }
 
-// paths finds entries in commits. History calls visit with a tip's commit and its ancestors, newest first, until it says false.
+// paths finds entries in commits. History calls visit with a tip's commit and its ancestors, newest first, until it
+// says false.
 type paths interface {
 	History(ctx context.Context, tip git.Tip, visit func(git.CommitInfo) (bool, error)) error
 	Lookup(ctx context.Context, tree git.Hash, path string) (git.Entry, bool, error)

@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A commit holds a version from the one that wrote it to the tip, beside a merge as well. What was the same before the version was gone does not count.
+// A commit holds a version from the one that wrote it to the tip, beside a merge as well. What was the same before the
+// version was gone does not count.
 func TestHolders(t *testing.T) {
 	const v0, v1, v2 = "deploy/shop/checkout/versions/v0", "deploy/shop/checkout/versions/v1", "deploy/shop/checkout/versions/v2"
 	r := gittest.NewBareRepo(t)

@@ -123,8 +123,8 @@ func numbered(n int) []string {
 	return out
 }
 
-// What somebody who may push to one environment's folders tries with the shape of what is pushed. It is said what is wrong with it, nothing
-// of it is decided where that is not known, and the other environment goes on.
+// What somebody who may push to one environment's folders tries with the shape of what is pushed. It is said what is
+// wrong with it, nothing of it is decided where that is not known, and the other environment goes on.
 func TestHostileTrees(t *testing.T) {
 	testneed.Plain(t)
 	large := func(r *gittest.Repo) string {
@@ -216,8 +216,8 @@ func TestHostileTrees(t *testing.T) {
 	}
 }
 
-// requireReadable: an environment has these worker deployments; nil: it cannot be read, and is as it was in the commit before, or at least its
-// specs are.
+// requireReadable: an environment has these worker deployments; nil: it cannot be read, and is as it was in the commit
+// before, or at least its specs are.
 func requireReadable(t *testing.T, e rollout.EnvironmentWorld, deployments []string, inRecords bool) {
 	t.Helper()
 	if deployments != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// prepare brings folders that a partial mirror lacks, and in which files of the environment are going to be looked for: all of one level
-// together, as far as they are not known as they are.
+// prepare brings folders that a partial mirror lacks, and in which files of the environment are going to be looked for:
+// all of one level together, as far as they are not known as they are.
 func (e *environment) prepare() error {
 	l, ok := e.tree.(lazyTree)
 	if !ok || !l.lazy() {
@@ -37,7 +37,8 @@ type levels []level
 // level is a folder on the way to others.
 type level struct {
 	dir, hash string
-	// next says what to bring below the folder by its entries: folders that are looked into, and others with all below them.
+	// next says what to bring below the folder by its entries: folders that are looked into, and others with all below
+	// them.
 	next next
 }
 

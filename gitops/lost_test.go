@@ -13,7 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withVersions is a record that has versions of these build IDs; one that ends with - is taken out of service, one with ! is asked to go.
+// withVersions is a record that has versions of these build IDs; one that ends with - is taken out of service, one with
+// ! is asked to go.
 func withVersions(ids ...string) string {
 	text, _, _ := strings.Cut(routingYAML("x", "x.yaml"), "  versions:")
 	text += "  versions:\n"

@@ -31,8 +31,8 @@ const (
 	fromCommon // an ancestor of one that both reached: no best one any more
 )
 
-// mergeBase is the newest of the best common ancestors of two commits, as git merge-base gives it. What is beyond the cut of a
-// shallow clone is not there. Errors: *NoMergeBaseError without names.
+// mergeBase is the newest of the best common ancestors of two commits, as git merge-base gives it. What is beyond the
+// cut of a shallow clone is not there. Errors: *NoMergeBaseError without names.
 //
 // It goes from both to older commits, the newest first, until all that is left is older than what both reached (Git's
 // own way: paint down to common). Clocks that go wrong can leave several: those that are ancestors of another one are

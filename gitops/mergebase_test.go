@@ -62,7 +62,8 @@ func drawTree(rt *rapid.T, label string) map[string]string {
 	return out
 }
 
-// Where Git merges without looking into a file, the merge is Git's; a file that both sides changed is the change's, and a conflict.
+// Where Git merges without looking into a file, the merge is Git's; a file that both sides changed is the change's, and
+// a conflict.
 func TestMergedTreeIsGits(t *testing.T) {
 	repo := gittest.NewBareRepo(t)
 	repo.Git("config", "merge.renames", "false")
@@ -139,8 +140,8 @@ func readMerge(t *testing.T, repo *gittest.Repo, head string) *Merge {
 	return m
 }
 
-// What a change brings is bounded like everything that is read: a file, a tree of too many files, a folder that is too large, names that lead
-// elsewhere, links. What else it changes is read.
+// What a change brings is bounded like everything that is read: a file, a tree of too many files, a folder that is too
+// large, names that lead elsewhere, links. What else it changes is read.
 func TestReadMergeOfAHostileChange(t *testing.T) {
 	testneed.Plain(t)
 	repo := mergeRepo(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// mergedTree is what merging a change makes of its base, file by file: a file that only one side changed since they went apart is that
-// side's; one that both changed is the change's, and a conflict, since contents are not merged.
+// mergedTree is what merging a change makes of its base, file by file: a file that only one side changed since they
+// went apart is that side's; one that both changed is the change's, and a conflict, since contents are not merged.
 //
 // A folder that both sides changed has no hash of its own, but a name that stands for the three that it is made of.
 type mergedTree struct {
@@ -113,7 +113,8 @@ func (t mergedTree) read(file, hash string) ([]byte, error) {
 	return t.base.read(file, hash)
 }
 
-// touched are the files below a folder that differ between two trees, sorted, and how many; at most some of them are named.
+// touched are the files below a folder that differ between two trees, sorted, and how many; at most some of them are
+// named.
 func touched(from, to tree, dir string) ([]string, int, error) {
 	var sides [2]map[string]string
 	for i, t := range []tree{from, to} {

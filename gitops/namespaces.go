@@ -75,8 +75,8 @@ func (o options) restricted() bool {
 	return len(o.namespaces.Kubernetes) > 0 || len(o.namespaces.Temporal) > 0 || len(o.addresses) > 0
 }
 
-// foreign says why nothing of a worker deployment is the environment's; "" if it may be. Its record is the repository's word, too: what
-// that names is asked about and lowered, so it is not enough to look at the spec.
+// foreign says why nothing of a worker deployment is the environment's; "" if it may be. Its record is the repository's
+// word, too: what that names is asked about and lowered, so it is not enough to look at the spec.
 func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 	if !allows(e.options.namespaces.Kubernetes, e.world.Environment.Name, n.Namespace) {
 		return fmt.Sprintf("the bot's configuration (--allowed-namespaces) does not let environment %s name the namespace %q",
@@ -93,7 +93,8 @@ func (e *environment) foreign(n rollout.Name, record *recordAt) string {
 	return ""
 }
 
-// withoutForeign leaves out worker deployments that are not the environment's. Nothing of them is read, asked about or written.
+// withoutForeign leaves out worker deployments that are not the environment's. Nothing of them is read, asked about or
+// written.
 func (e *environment) withoutForeign(all []deploymentAt) []deploymentAt {
 	if !e.options.restricted() {
 		return all

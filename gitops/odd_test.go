@@ -18,7 +18,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// openFilled opens a repository whose mirror has all objects already: git gives no pack of some that contradict each other, other servers do.
+// openFilled opens a repository whose mirror has all objects already: git gives no pack of some that contradict each
+// other, other servers do.
 func openFilled(t *testing.T, r *gittest.Repo) *Repository {
 	t.Helper()
 	first := open(t, r)
@@ -248,7 +249,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// What a merge leaves out of a folder that both sides changed is what the change brings there, and takes nothing else's place.
+// What a merge leaves out of a folder that both sides changed is what the change brings there, and takes nothing else's
+// place.
 func TestStraysOfAMerge(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	const judges = "package rampart.rollout\n"

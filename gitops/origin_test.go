@@ -85,7 +85,8 @@ func TestOriginsAreSigned(t *testing.T) {
 	require.Equal(t, rollout.No, got.Signed, "it is too large to be looked at as a whole")
 }
 
-// A spec that somebody signed says little where another changed its connection, or a template of its objects: all of them have to be signed.
+// A spec that somebody signed says little where another changed its connection, or a template of its objects: all of
+// them have to be signed.
 func TestOriginsCoverWhatASpecStandsOn(t *testing.T) {
 	key, public := newSSHKey(t)
 	other, otherPublic := newSSHKey(t)
@@ -138,8 +139,8 @@ spec:
 	}
 }
 
-// Content that went away and came back between two readings is of the commit that brought it back; also where the history was written
-// anew, or a merge has what was read last on its side.
+// Content that went away and came back between two readings is of the commit that brought it back; also where the
+// history was written anew, or a merge has what was read last on its side.
 func TestOriginsOfWhatCameBack(t *testing.T) {
 	const file = "workers/a.yaml"
 	r := gittest.NewBareRepo(t)

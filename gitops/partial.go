@@ -16,9 +16,11 @@ type lazyTree interface {
 	tree
 	// lazy says whether anything may have to be brought.
 	lazy() bool
-	// bring makes sure that files can be read without a request for each. They may be of any tree of the same repository.
+	// bring makes sure that files can be read without a request for each. They may be of any tree of the same
+	// repository.
 	bring(files []*found) error
-	// bringFolders makes sure that folders can be listed without a request for each, and all below them, too, if below is set.
+	// bringFolders makes sure that folders can be listed without a request for each, and all below them, too, if below
+	// is set.
 	bringFolders(hashes []string, below bool) error
 	// within is the tree for another caller.
 	within(ctx context.Context) lazyTree
@@ -162,7 +164,8 @@ func (e *environment) filesOf(specs []*specAt, record fileKey, left *budget, out
 	return out
 }
 
-// later are the trees of records, then the blobs of specs and records, that a partial mirror lacks still, though nothing has asked for them.
+// later are the trees of records, then the blobs of specs and records, that a partial mirror lacks still, though
+// nothing has asked for them.
 type later struct {
 	known bool
 	trees []git.Hash

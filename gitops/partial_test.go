@@ -20,7 +20,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// filtering serves a repository that leaves blobs out where it is asked to, until away is set. packs counts what it was asked for.
+// filtering serves a repository that leaves blobs out where it is asked to, until away is set. packs counts what it was
+// asked for.
 type filtering struct {
 	url   string
 	packs atomic.Int64
@@ -112,8 +113,8 @@ func TestReadOfPartialMirror(t *testing.T) {
 	require.Equal(t, moved, read(t, repo).Environments[0].Policies[1].Text)
 }
 
-// A restart without its mirror fetches commits and trees, and of what the run before knew only what is looked at. The rest comes with the
-// surveys after it, so that everything can be filled in when the server is away.
+// A restart without its mirror fetches commits and trees, and of what the run before knew only what is looked at. The
+// rest comes with the surveys after it, so that everything can be filled in when the server is away.
 func TestSurveyOfPartialMirror(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyWorkers(30)})
@@ -198,7 +199,8 @@ func TestBringBackFromPartialMirror(t *testing.T) {
 	r.Fsck()
 }
 
-// A survey knows manifests of versions by their hashes. What they say is read where it is wanted, and stays on the server until then.
+// A survey knows manifests of versions by their hashes. What they say is read where it is wanted, and stays on the
+// server until then.
 func TestManifestsOfSurvey(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	files := manyWorkers(2)

@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A record names its spec's path. A path that the record's reader would refuse is refused where the spec is read, so that the bot never
-// writes a record that it cannot read.
+// A record names its spec's path. A path that the record's reader would refuse is refused where the spec is read, so
+// that the bot never writes a record that it cannot read.
 func TestPathsThatNoRecordCanName(t *testing.T) {
 	for name, file := range map[string]string{
 		"a tab":          "workers/a\tb.yaml",

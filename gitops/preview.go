@@ -15,21 +15,25 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// MergeQuery says which change to look at: Head, a revision of the clone that the folder Dir is in, on top of Base, another one. A
-// revision is a branch, a remote's branch such as origin/main, a tag, HEAD, or the whole hash of a commit.
+// MergeQuery says which change to look at: Head, a revision of the clone that the folder Dir is in, on top of Base,
+// another one. A revision is a branch, a remote's branch such as origin/main, a tag, HEAD, or the whole hash of a
+// commit.
 type MergeQuery struct{ Dir, Base, Head string }
 
-// Merge is what merging a change would make of its base. It is read from the objects of a clone alone: no work tree, no network.
+// Merge is what merging a change would make of its base. It is read from the objects of a clone alone: no work tree, no
+// network.
 type Merge struct {
-	// Base and Head are the commits that were named, Fork the one that they have in common: what changed is what is between Fork and Head.
+	// Base and Head are the commits that were named, Fork the one that they have in common: what changed is what is
+	// between Fork and Head.
 	Base, Head, Fork Tip
-	// Before is the base as it is; After the base with the change, judged by the base: its rampart.yaml, policies, data and waivers, and
-	// with its records; Own the same judged by what the change makes of all that, which is in force once it is merged.
+	// Before is the base as it is; After the base with the change, judged by the base: its rampart.yaml, policies, data
+	// and waivers, and with its records; Own the same judged by what the change makes of all that, which is in force
+	// once it is merged.
 	Before, After, Own rollout.World
 	// Conflicts are files that the base changed since, too. They are the change's here.
 	Conflicts []string
-	// Written are files below the outputs of the base that the change touches, which are the bot's to write; the first of them, and how
-	// many there are. Records are the base's all the same.
+	// Written are files below the outputs of the base that the change touches, which are the bot's to write; the first
+	// of them, and how many there are. Records are the base's all the same.
 	Written      []string
 	WrittenCount int
 	// Absent are the branches of outputs that the clone does not have: nothing is known of what the bot wrote there.

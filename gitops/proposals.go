@@ -31,8 +31,8 @@ const lockSuffix = ".lock"
 // PullRequestBranches begin the names of all branches that the bot has pull requests of.
 func PullRequestBranches() []string { return []string{proposalBranches, outputBranches} }
 
-// The trailers by which a proposal's commit is known again. They say nothing of what may be done: who forges them has the bot write
-// over what they wrote.
+// The trailers by which a proposal's commit is known again. They say nothing of what may be done: who forges them has
+// the bot write over what they wrote.
 const (
 	trailerProposal = "Rampart-Proposal: "
 	trailerSeal     = "Rampart-Seal: "
@@ -62,9 +62,11 @@ type Proposed struct {
 	Branch string
 	// Tip is its last commit, as a hash in hexadecimal.
 	Tip string
-	// Theirs says that the branch has commits that the bot did not make, and that no branch that was read is known to have merged.
+	// Theirs says that the branch has commits that the bot did not make, and that no branch that was read is known to
+	// have merged.
 	Theirs bool
-	// ID of the proposal, where its commit says that it is the bot's. Whether it is, Propose and ProposeCommit find out.
+	// ID of the proposal, where its commit says that it is the bot's. Whether it is, Propose and ProposeCommit find
+	// out.
 	ID string
 	// At is when its last commit was made, as that says.
 	At time.Time
@@ -131,7 +133,8 @@ const (
 	farBack  = 10_000
 )
 
-// merged reports whether a commit is in a branch that was read, as far back as the mirror has it. What a squash made of it is another one.
+// merged reports whether a commit is in a branch that was read, as far back as the mirror has it. What a squash made of
+// it is another one.
 func (r *Repository) merged(commit git.Hash) bool {
 	for _, tip := range r.lastTips {
 		if r.ancestors(tip.Commit, mostBack)[commit] {
@@ -166,8 +169,8 @@ func (r *Repository) inHistory(commit, tip git.Hash) bool {
 	return r.history.commits[commit]
 }
 
-// seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's. Anybody can make one, so
-// it only tells what the bot may write over.
+// seal ties a proposal to what its commit holds: another commit on top of it, or in its place, is somebody else's.
+// Anybody can make one, so it only tells what the bot may write over.
 func seal(id string, tree, parent git.Hash) string {
 	sum := sha256.Sum256([]byte(id + "\n" + tree.String() + "\n" + parent.String()))
 	return hex.EncodeToString(sum[:16])
@@ -182,9 +185,10 @@ func trailer(message, key string) string {
 	return ""
 }
 
-// Propose brings a proposal's branch up to date, and gives its tip; was is the branch as it is, its zero value where there is none. It
-// writes only where something is another: what is proposed, the record that it was made from, or what the branch holds, whatever its commit
-// says of itself. Errors: *MovedError when the branch is not what it was; those of Commit.
+// Propose brings a proposal's branch up to date, and gives its tip; was is the branch as it is, its zero value where
+// there is none. It writes only where something is another: what is proposed, the record that it was made from, or what
+// the branch holds, whatever its commit says of itself. Errors: *MovedError when the branch is not what it was; those
+// of Commit.
 func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip string, err error) {
 	if was.Theirs {
 		return "", fmt.Errorf("%s has commits of others, and is left alone", was.Branch)
@@ -246,7 +250,8 @@ func (r *Repository) readBlob(ctx context.Context, file string, blob git.Hash) (
 	return commitTree{ctx: ctx, mirror: r.mirror}.read(file, blob.String())
 }
 
-// made is what a proposal's branch is known to hold: what the bot put there, on top of another branch, and nothing else.
+// made is what a proposal's branch is known to hold: what the bot put there, on top of another branch, and nothing
+// else.
 type made struct {
 	tip git.Hash
 	on  string
@@ -277,9 +282,10 @@ const outputID = "output"
 // Gist is what a file says that is worth another commit while one waits.
 type Gist func(file, data string) string
 
-// ProposeCommit puts a commit on a branch of its own that the output's branch does not take, in place of what was there. It writes only
-// where the gist of its content or what it goes on top of is another: who reviews it, or tests it, is not sent back to the start by a clock.
-// One with commits of others is left alone: Theirs. Errors: those of Commit.
+// ProposeCommit puts a commit on a branch of its own that the output's branch does not take, in place of what was
+// there. It writes only where the gist of its content or what it goes on top of is another: who reviews it, or tests
+// it, is not sent back to the start by a clock. One with commits of others is left alone: Theirs. Errors: those of
+// Commit.
 func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist Gist) (Proposed, error) {
 	was, err := r.ProposedCommit(ctx, req.Environment.Name)
 	if err != nil || was.Theirs {
@@ -310,8 +316,8 @@ func (r *Repository) ProposeCommit(ctx context.Context, req rollout.Commit, gist
 	return r.proposedAt(ctx, request.Branch, plumbing.NewHash(tip))
 }
 
-// keepGist gives files their content as it is proposed already, where that has the same gist. That leaves out times, which decide when the
-// next step is: of a commit that anybody may have made, it is not for what is merged by itself.
+// keepGist gives files their content as it is proposed already, where that has the same gist. That leaves out times,
+// which decide when the next step is: of a commit that anybody may have made, it is not for what is merged by itself.
 func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Proposed, gist Gist) error {
 	c, err := r.mirror.Commit(was.tip)
 	if err != nil {
@@ -341,8 +347,8 @@ func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Pro
 	return nil
 }
 
-// ProposedCommit is the branch that ProposeCommit writes to, as it is on the server; its zero value, with Branch, where there is none.
-// Errors: those of git.Mirror.Fetch.
+// ProposedCommit is the branch that ProposeCommit writes to, as it is on the server; its zero value, with Branch, where
+// there is none. Errors: those of git.Mirror.Fetch.
 func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Proposed, error) {
 	branch := OutputBranch(environment)
 	tips, err := r.mirror.Branches(ctx, branch)
@@ -362,7 +368,8 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
-	// Not marked to start no CI: what it is reviewed for, and merged by itself after, would wait for checks that never come.
+	// Not marked to start no CI: what it is reviewed for, and merged by itself after, would wait for checks that never
+	// come.
 	request.Message = fmt.Sprintf("%s\n\n%s%s\n%s%s\n", strings.TrimRight(request.Message, "\n"), trailerProposal, id, trailerSeal,
 		seal(id, staged.Tree, request.Parent))
 	if r.cfg.SigningKey != nil {
@@ -385,7 +392,8 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 	return hash.String(), nil
 }
 
-// sameRecord gives the record that a proposal was made from, if that is still the same as far as it matters; else the zero hash.
+// sameRecord gives the record that a proposal was made from, if that is still the same as far as it matters; else the
+// zero hash.
 func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, file string, record git.Hash) (before git.Hash, err error) {
 	c, err := r.mirror.Commit(was.parent)
 	if err != nil {

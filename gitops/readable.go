@@ -34,8 +34,8 @@ type unreadableRecord struct {
 	branch     string
 }
 
-// withLastReadable gives the records of a world that cannot be read what history has of them last. Where it cannot be found out, they have
-// none: nothing of these worker deployments moves then.
+// withLastReadable gives the records of a world that cannot be read what history has of them last. Where it cannot be
+// found out, they have none: nothing of these worker deployments moves then.
 func (r *Repository) withLastReadable(ctx context.Context, world rollout.World) rollout.World {
 	all := r.unreadableRecords(world)
 	if len(all) == 0 {
@@ -133,7 +133,8 @@ func (r *Repository) lookForReadable(ctx context.Context, left []unreadableRecor
 	}
 }
 
-// recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not, or is the one that was seen.
+// recordIn is a record as a commit has it, if it can be read and is about the same worker deployment; nil: it is not,
+// or is the one that was seen.
 func (r *Repository) recordIn(ctx context.Context, c git.CommitInfo, u unreadableRecord, seen *string) (*v1alpha1.Routing, error) {
 	data, err := r.recordText(ctx, c, u.key.dir, seen)
 	if err != nil {

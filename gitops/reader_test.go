@@ -355,7 +355,8 @@ func identified(all []*rollout.Known) []*rollout.Known {
 	return out
 }
 
-// A survey of a settled fleet takes over what it knew of namespaces: whatever moves then, it says what a first one says.
+// A survey of a settled fleet takes over what it knew of namespaces: whatever moves then, it says what a first one
+// says.
 func TestSurveyOfASettledFleet(t *testing.T) {
 	far := func(text string) string { return strings.ReplaceAll(text, "shop", "far") }
 	settled := memoryTree{"x.yaml": specYAML("shop", "x", "i:1"), "y.yaml": byCluster(specYAML("shop", "y", "i:1")), "c.yaml": connectionYAML, "cluster.yaml": clusterConnectionYAML,

@@ -9,22 +9,24 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
-// recentCommits and searchTime bound how far one search looks through the history of a branch. What is looked for is in one of the last commits: a
-// bot that runs notices at once, and to look through all of a large history would take very long.
+// recentCommits and searchTime bound how far one search looks through the history of a branch. What is looked for is in
+// one of the last commits: a bot that runs notices at once, and to look through all of a large history would take very
+// long.
 const (
 	recentCommits = 500
 	searchTime    = 30 * time.Second
 )
 
-// recent calls visit with a tip's commit and those before it, newest first, until it says false: git.Mirror.Recent within these bounds, and with its
-// errors. Here says that the mirror alone is looked at.
+// recent calls visit with a tip's commit and those before it, newest first, until it says false: git.Mirror.Recent
+// within these bounds, and with its errors. Here says that the mirror alone is looked at.
 func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit func(git.CommitInfo) (more bool, err error)) error {
 	ctx, done := context.WithTimeout(ctx, searchTime)
 	defer done()
 	return r.mirror.Recent(ctx, tip, git.Recency{Most: recentCommits, Here: here}, visit)
 }
 
-// recordText is the file of a record as a commit has it; nil: it has none, or the one whose hash is in seen, which is that of the last one after.
+// recordText is the file of a record as a commit has it; nil: it has none, or the one whose hash is in seen, which is
+// that of the last one after.
 func (r *Repository) recordText(ctx context.Context, c git.CommitInfo, dir string, seen *string) ([]byte, error) {
 	file := path.Join(dir, layout.Routing)
 	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)

@@ -139,7 +139,8 @@ func (e *environment) recorded() error {
 	return nil
 }
 
-// recordsOf reads the records of one namespace. Those that are all known in brief stay what they are for as long as their folder does.
+// recordsOf reads the records of one namespace. Those that are all known in brief stay what they are for as long as
+// their folder does.
 func (e *environment) recordsOf(folder *recordsIn, left *budget) (*records, error) {
 	out, inBrief := &records{}, true
 	output := path.Clean(e.world.Environment.Output.Path) + "/"
@@ -306,8 +307,8 @@ func (e *environment) recordFile(file, hash string) (rollout.File, error) {
 	return rollout.File{Hash: hash, Data: asText(data)}, nil
 }
 
-// decodeRecord decodes what the bot wrote. A routing.yaml that cannot be read is a problem of this record alone: it holds
-// the deployment and nothing else.
+// decodeRecord decodes what the bot wrote. A routing.yaml that cannot be read is a problem of this record alone: it
+// holds the deployment and nothing else.
 func (e *environment) decodeRecord(r *rollout.Record) {
 	file, ok := r.Files[layout.Routing]
 	if !ok {

@@ -35,8 +35,8 @@ spec:
       - name: worker
         envFrom: [{configMapRef: {name: settings}}, {configMapRef: {name: flags}}, {secretRef: {name: login}}]
 `,
-		// In a list, in a file of another one's namespace, of another kind, of another API, in a template, and in none of
-		// these files.
+		// In a list, in a file of another one's namespace, of another kind, of another API, in a template, and in none
+		// of these files.
 		"config/settings.yaml": "apiVersion: v1\nkind: List\nitems:\n" +
 			"- {apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}\n",
 		"config/again.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}`,

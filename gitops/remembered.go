@@ -22,13 +22,15 @@ type remembered struct {
 	Looked []lookedAt
 	// Made are the branches of proposals that hold what the bot put there.
 	Made []rememberedProposal
-	// Configuration is the last one that could be used, as JSON: there, a list without elements is not the same as none.
+	// Configuration is the last one that could be used, as JSON: there, a list without elements is not the same as
+	// none.
 	Configuration string
 }
 
 type rememberedProposal struct{ Branch, Tip, On string }
 
-// rememberedListing is one of Reader.dirs. Its folders come after those that they are in: the first one has all others below it.
+// rememberedListing is one of Reader.dirs. Its folders come after those that they are in: the first one has all others
+// below it.
 type rememberedListing struct {
 	Key     string
 	Folders []rememberedFolder
@@ -46,7 +48,8 @@ type rememberedFile struct {
 	Record     recordBrief
 }
 
-// rememberedFolder is a folder as it was listed, and what is in it but for what is below a folder in it. Hashes are the bytes that they are.
+// rememberedFolder is a folder as it was listed, and what is in it but for what is below a folder in it. Hashes are the
+// bytes that they are.
 type rememberedFolder struct {
 	Path, Hash    string
 	Names, Hashes []string
@@ -194,7 +197,8 @@ func (l *listing) gather() {
 	slices.Sort(l.links)
 }
 
-// Recall takes what surveys of an earlier run found out. A mirror that has nothing yet need not begin with folders that are known.
+// Recall takes what surveys of an earlier run found out. A mirror that has nothing yet need not begin with folders that
+// are known.
 func (r *Repository) Recall(decode func(into any) error) error {
 	var known remembered
 	if err := decode(&known); err != nil {

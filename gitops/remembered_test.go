@@ -17,8 +17,9 @@ func listed(repo *Repository) map[string]*listing { return repo.survey.reader.di
 
 var listingOptions = cmp.Options{cmp.AllowUnexported(listing{}, found{}), cmpopts.IgnoreFields(found{}, "brief"), cmpopts.EquateEmpty()}
 
-// Each process begins with what the one before knew of folders, without a mirror, on a server that leaves out blobs and trees. Whatever was
-// done to the repository in between, it reads what a process reads that knows nothing, and lists what that one lists.
+// Each process begins with what the one before knew of folders, without a mirror, on a server that leaves out blobs and
+// trees. Whatever was done to the repository in between, it reads what a process reads that knows nothing, and lists
+// what that one lists.
 func TestSurveyOfKnownFolders(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	files := manyWorkers(6)

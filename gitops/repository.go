@@ -35,7 +35,8 @@ type Config struct {
 	Silence time.Duration
 	// Author and Email of commits.
 	Author, Email string
-	// SigningKey signs commits to branches; nil: they are not signed. Those of the decision log never are: they come in numbers.
+	// SigningKey signs commits to branches; nil: they are not signed. Those of the decision log never are: they come in
+	// numbers.
 	SigningKey *signature.Key
 	// SkipCI marks commits, so that they start no CI.
 	SkipCI bool
@@ -69,7 +70,8 @@ const (
 	After  Moment = "after"
 )
 
-// Repository is a branch on a server, and the branches that its environments write to. It is used by one goroutine at a time.
+// Repository is a branch on a server, and the branches that its environments write to. It is used by one goroutine at a
+// time.
 type Repository struct {
 	cfg    Config
 	mirror *git.Mirror
@@ -84,7 +86,8 @@ type Repository struct {
 	// made are the branches of proposals that are known to hold what the bot put there.
 	made    map[string]made
 	history history
-	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced, whose place is place.
+	// origins are commits that gave specs their content, by the spec's path and blob, as of the tip traced, whose place
+	// is place.
 	origins map[git.Wanted]rollout.GitContext
 	traced  git.Hash
 	place   int
@@ -116,7 +119,8 @@ type reading struct {
 	buildAgain time.Time
 }
 
-// buildPause is after how long a folder that took too much is built again although its files are the same: the machine may have been busy.
+// buildPause is after how long a folder that took too much is built again although its files are the same: the machine
+// may have been busy.
 const buildPause = 5 * time.Minute
 
 // buildsAgain reports whether it is time to build folders again that took too much.
@@ -142,8 +146,8 @@ func Open(cfg Config) (*Repository, error) {
 		survey: reading{reader: Reader{options: o, briefs: &briefs{}, last: last}}}, nil
 }
 
-// MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a branch is protected shows
-// only when something is pushed. Errors: *git.AccessError, the context's.
+// MayPush says why the server does not take pushes by the bot's credentials, nil if it does. It sends nothing. That a
+// branch is protected shows only when something is pushed. Errors: *git.AccessError, the context's.
 func (r *Repository) MayPush(ctx context.Context) error { return r.mirror.MayPush(ctx, r.cfg.Branch) }
 
 // Close gives the mirror back.
@@ -308,7 +312,8 @@ func (e *MovedError) Is(target error) bool { return target == rollout.ErrMoved }
 // Unwrap gives the cause.
 func (e *MovedError) Unwrap() error { return e.Err }
 
-// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a *git.AccessError.
+// RefusedError says that the repository does not accept the credentials, or is not there. Its Err is a
+// *git.AccessError.
 type RefusedError struct{ Err error }
 
 // Error gives the cause.
@@ -335,9 +340,10 @@ func (e *ProtectedError) Is(target error) bool { return target == rollout.ErrPro
 // Unwrap gives the cause.
 func (e *ProtectedError) Unwrap() error { return e.Err }
 
-// Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes change nothing. Nothing is forced, merged or
-// rebased. Errors: *MovedError when the branch is not at Base any more; *ProtectedError; *rollout.UnwritableError; *git.RejectedError,
-// *git.UnknownOutcomeError and *git.AccessError as Push has them.
+// Commit pushes one commit on top of Base, or one for each part, and gives the hash of the last; "" if the changes
+// change nothing. Nothing is forced, merged or rebased. Errors: *MovedError when the branch is not at Base any more;
+// *ProtectedError; *rollout.UnwritableError; *git.RejectedError, *git.UnknownOutcomeError and *git.AccessError as Push
+// has them.
 func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, error) {
 	branch := r.outputBranch(req.Environment)
 	tip := r.lastTips[branch]
@@ -414,8 +420,8 @@ func (r *Repository) write(m Moment) {
 	}
 }
 
-// changes turns file changes into the mirror's. Content that Git had earlier is looked for in history. Errors: a *rollout.UnwritableError for
-// each file that can't be written, joined; those of FindInHistory.
+// changes turns file changes into the mirror's. Content that Git had earlier is looked for in history. Errors: a
+// *rollout.UnwritableError for each file that can't be written, joined; those of FindInHistory.
 func (r *Repository) changes(ctx context.Context, tip git.Tip, output string, files []rollout.FileChange) ([]git.Change, error) {
 	root := path.Clean(output)
 	var out []git.Change
@@ -452,10 +458,12 @@ func isBelow(file, dir string) bool {
 	return len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
 }
 
-// lookAgain is after how long what was nowhere in history is looked for again: a branch may have been pushed back to what it was.
+// lookAgain is after how long what was nowhere in history is looked for again: a branch may have been pushed back to
+// what it was.
 const lookAgain = time.Hour
 
-// bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history; *MovedError; those of FindInHistory.
+// bringBack gives what a path had earlier. Errors: *rollout.UnwritableError when that is nowhere in history;
+// *MovedError; those of FindInHistory.
 func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted) ([]byte, error) {
 	if data, err := r.mirror.Blob(want.Blob, MaxFileSize); err == nil {
 		return data, nil
@@ -482,8 +490,8 @@ func (r *Repository) bringBack(ctx context.Context, tip git.Tip, want git.Wanted
 	return r.mirror.Blob(want.Blob, MaxFileSize)
 }
 
-// Confirm reports whether the specs' branch still has the blobs that a decision was made on. It is asked after a push to a
-// separate output branch: if they moved, the decision is discarded.
+// Confirm reports whether the specs' branch still has the blobs that a decision was made on. It is asked after a push
+// to a separate output branch: if they moved, the decision is discarded.
 func (r *Repository) Confirm(ctx context.Context, specs map[string]string) (bool, error) {
 	tip, err := r.mirror.Fetch(ctx, r.cfg.Branch)
 	if err != nil {

@@ -33,8 +33,8 @@ type options struct {
 // Option changes how files are read.
 type Option func(*options)
 
-// AllowKinds says which kinds a WorkerResourceTemplate may make; an empty list allows none. Without it they are those of
-// v1alpha1.DefaultResourceKinds.
+// AllowKinds says which kinds a WorkerResourceTemplate may make; an empty list allows none. Without it they are those
+// of v1alpha1.DefaultResourceKinds.
 func AllowKinds(kinds []string) Option {
 	return func(o *options) { o.kinds = append([]string{}, kinds...) }
 }

@@ -33,7 +33,8 @@ func withObject(name, template string) string {
 	return strings.Replace(routingYAML(name, name+".yaml"), ", files: {}}", ", files: {}, resources: [{template: "+template+", hash: aa}]}", 1)
 }
 
-// sayTemplates is what a worker deployment has of templates: a * for what cannot be used, and a ? where there may be more.
+// sayTemplates is what a worker deployment has of templates: a * for what cannot be used, and a ? where there may be
+// more.
 func sayTemplates(s rollout.Snapshot) string {
 	var out []string
 	for _, t := range s.Resources {

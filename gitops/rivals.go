@@ -8,8 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Two environments may ask for one worker deployment: the same name in the same Temporal namespace of the same server. Whose it is Temporal
-// says, by the manager identity. Here it is only found out.
+// Two environments may ask for one worker deployment: the same name in the same Temporal namespace of the same server.
+// Whose it is Temporal says, by the manager identity. Here it is only found out.
 
 // claim is where an environment has a worker deployment in Temporal.
 type claim struct {

@@ -19,8 +19,8 @@ spec:
     - {name: b, specs: ["b/**"], output: {path: out/b}}
 `
 
-// Two environments that claim one worker deployment know of each other, also while the survey reads neither in full. The same name in another
-// Temporal namespace, or on another server, is another one.
+// Two environments that claim one worker deployment know of each other, also while the survey reads neither in full.
+// The same name in another Temporal namespace, or on another server, is another one.
 func TestRivals(t *testing.T) {
 	spec := specYAML("shop", "x", "i:1")
 	released := "  hold: {kind: Released, by: ann, reason: moves, at: \"2026-01-01T00:00:00Z\"}\n"

@@ -14,7 +14,8 @@ type run struct{ file, spec, n int }
 // near is how far away the next spec in a row is looked for, past those whose files are gone or other ones.
 const near = 16
 
-// runs are the files that the last survey knew in brief, in their order. Where more is said of a spec than what its file says there are none.
+// runs are the files that the last survey knew in brief, in their order. Where more is said of a spec than what its
+// file says there are none.
 func (e *environment) runs(files []*found, owners map[string]string) []run {
 	last := e.surveyed[e.world.Environment.Name]
 	if last == nil || last.parts == nil || owners != nil || e.options.restricted() || last.world.Environment.Namespace != e.world.Environment.Namespace {

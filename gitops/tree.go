@@ -43,8 +43,8 @@ type entry struct {
 type tree interface {
 	// root is the hash of the root directory, "" where that is not known.
 	root() string
-	// list gives the entries of a directory by its path ("." is the root) and hash; none for a directory that does not exist. One that
-	// can never be read is a *TreeError.
+	// list gives the entries of a directory by its path ("." is the root) and hash; none for a directory that does not
+	// exist. One that can never be read is a *TreeError.
 	list(dir, hash string) ([]entry, error)
 	// read gives a file by its path and hash. One larger than MaxFileSize is a *git.TooLargeError, and an object that
 	// is not a file is a *git.UnusableObjectError.
@@ -97,13 +97,14 @@ func entriesOf(raw []git.Entry) []entry {
 	return out
 }
 
-// counts says whether a name is that of something in a folder. No git makes the others, but somebody who writes objects by hand can: a path
-// leads elsewhere, and git checks none of them out.
+// counts says whether a name is that of something in a folder. No git makes the others, but somebody who writes objects
+// by hand can: a path leads elsewhere, and git checks none of them out.
 func counts(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/") && !strings.EqualFold(name, ".git")
 }
 
-// isAgain says whether an entry has the name of an earlier one. In git's order what is between the two begins with that name.
+// isAgain says whether an entry has the name of an earlier one. In git's order what is between the two begins with that
+// name.
 func isAgain(raw []git.Entry, i int) bool {
 	for j := i - 1; j >= 0 && strings.HasPrefix(raw[j].Name, raw[i].Name); j-- {
 		if len(raw[j].Name) == len(raw[i].Name) {

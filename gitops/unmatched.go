@@ -21,8 +21,9 @@ type patterns struct {
 
 // unmatched reports patterns of rampart.yaml that match no file.
 //
-// A pattern with a wildcard may wait for its first file, and is a warning. A plain path of policies or data names a file that is
-// meant to be there: without it a protection would be off silently, so it is held against what policies judge.
+// A pattern with a wildcard may wait for its first file, and is a warning. A plain path of policies or data names a
+// file that is meant to be there: without it a protection would be off silently, so it is held against what policies
+// judge.
 func (e *environment) unmatched(from tree, of patterns) error {
 	field := of.field
 	for i, glob := range of.globs {
@@ -61,8 +62,8 @@ func (e *environment) unmatched(from tree, of patterns) error {
 	return nil
 }
 
-// linked reports symbolic links and submodules that are where a field's patterns look for files. They are never followed. One that is
-// itself policies or data would be off silently: it is held against what policies judge.
+// linked reports symbolic links and submodules that are where a field's patterns look for files. They are never
+// followed. One that is itself policies or data would be off silently: it is held against what policies judge.
 func (e *environment) linked(of patterns) error {
 	field := of.field
 	for i, glob := range of.globs {
@@ -101,7 +102,8 @@ func (e *environment) astray(of patterns, prefix string) {
 
 const specsField = "specs"
 
-// atPattern is a warning, still without a message, at a field of the environment in rampart.yaml. False: there is no rampart.yaml.
+// atPattern is a warning, still without a message, at a field of the environment in rampart.yaml. False: there is no
+// rampart.yaml.
 func (e *environment) atPattern(field string) (v1alpha1.Problem, bool, error) {
 	from, prefix := e.ruling(e.tree)
 	at, ok, err := lookup(from, layout.Config)

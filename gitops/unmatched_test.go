@@ -57,7 +57,8 @@ func said(problems []v1alpha1.Problem) []string {
 	return out
 }
 
-// TestLinksAreNotFollowed: a link in the place of a policy holds what policies judge, in a folder and in a commit; others are a warning.
+// TestLinksAreNotFollowed: a link in the place of a policy holds what policies judge, in a folder and in a commit;
+// others are a warning.
 func TestLinksAreNotFollowed(t *testing.T) {
 	const config = "apiVersion: rampart.dev/v1alpha1\nkind: Config\nspec:\n  environments:\n    - name: prod\n      output: {path: deploy}\n" +
 		"      specs: [\"w/**\"]\n      policies: [\"p/*.rego\", \"q/**/*.rego\"]\n      data: [p/data.yaml]\n"

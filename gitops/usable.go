@@ -13,9 +13,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// While rampart.yaml, or one of its environments, cannot be used, traffic goes down by the last one that could. A Repository remembers that
-// one, and looks for it in the branch's history where it remembers none. Everything else of a world is read as it is: a spec that is
-// reverted meanwhile takes traffic back, too.
+// While rampart.yaml, or one of its environments, cannot be used, traffic goes down by the last one that could. A
+// Repository remembers that one, and looks for it in the branch's history where it remembers none. Everything else of a
+// world is read as it is: a spec that is reverted meanwhile takes traffic back, too.
 
 // lastUsable is what could be used last. It is nil where nothing is remembered, and nothing has a history.
 type lastUsable struct {
@@ -25,7 +25,8 @@ type lastUsable struct {
 	read map[string]readLast
 	// nothing is what was looked for in history without success, by environment: why it was looked for.
 	nothing map[string]string
-	// earlier visits the trees of the branch's commits, the newest first, until visit says false. It reports whether there are no more of them.
+	// earlier visits the trees of the branch's commits, the newest first, until visit says false. It reports whether
+	// there are no more of them.
 	earlier func(visit func(tree) (more bool)) (whole bool)
 }
 
@@ -61,8 +62,9 @@ type inForce struct {
 	problem *v1alpha1.Problem
 }
 
-// over gives the environments that are in force by a configuration and those that were before it. A wrong environment is what it was; one that
-// was is not gone as long as a wrong one may be it. An environment whose output overlaps with such a one is as it was, too.
+// over gives the environments that are in force by a configuration and those that were before it. A wrong environment
+// is what it was; one that was is not gone as long as a wrong one may be it. An environment whose output overlaps with
+// such a one is as it was, too.
 func (c *configuration) over(last []v1alpha1.Environment) []inForce {
 	if c.whole != nil {
 		return allAsBefore(last, c.whole)
@@ -104,8 +106,8 @@ func environmentNamed(all []v1alpha1.Environment, name string) *v1alpha1.Environ
 	return nil
 }
 
-// apart keeps outputs apart where an environment is as it was: a new one that overlaps with it is as it was, too, and one that never was is
-// left out. Of two old ones that overlap, which are of different commits, neither is used.
+// apart keeps outputs apart where an environment is as it was: a new one that overlaps with it is as it was, too, and
+// one that never was is left out. Of two old ones that overlap, which are of different commits, neither is used.
 func apart(all []inForce, last []v1alpha1.Environment) []inForce {
 	for {
 		at := slices.IndexFunc(all, func(e inForce) bool {
@@ -151,8 +153,8 @@ func unusable(p *v1alpha1.Problem) *rollout.Problem {
 		Message: p.String() + ": until it is mended, traffic only goes down, by the configuration that could be used last"}
 }
 
-// inForce says which environments are in force, and what is wrong with rampart.yaml. What could be used last is found in history, if nothing is
-// remembered.
+// inForce says which environments are in force, and what is wrong with rampart.yaml. What could be used last is found
+// in history, if nothing is remembered.
 func (r *Reader) inForce(c configuration) ([]inForce, []v1alpha1.Problem) {
 	last := r.last
 	if last == nil {
@@ -214,8 +216,8 @@ func (c *configuration) without(out []inForce) string {
 	return fmt.Sprintf("environment %s cannot be used, and how it could be used last is not known: in it %s", strings.Join(names, ", "), so)
 }
 
-// configuration reads rampart.yaml; without one there is one environment, "default". Errors: those of the tree, but for a root folder that can
-// never be read.
+// configuration reads rampart.yaml; without one there is one environment, "default". Errors: those of the tree, but for
+// a root folder that can never be read.
 func (r *Reader) configuration(t tree) (configuration, error) {
 	var c configuration
 	entries, err := t.list(".", t.root())
@@ -256,8 +258,9 @@ func (r *Reader) configuration(t tree) (configuration, error) {
 	return c.decoded(d), nil
 }
 
-// recordedEnvironment is the environment that the first record below a folder was written in; "": no record names one. Without this check a lost
-// rampart.yaml would end approvals, and leave its worker deployments to a bot of another identity.
+// recordedEnvironment is the environment that the first record below a folder was written in; "": no record names one.
+// Without this check a lost rampart.yaml would end approvals, and leave its worker deployments to a bot of another
+// identity.
 func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
 	at, ok, err := lookup(t, dir)
 	if err != nil || !ok || at.kind != dirEntry {
@@ -297,7 +300,8 @@ func (r *Reader) recordedEnvironment(t tree, dir string) (string, error) {
 	return in(dir, at.hash, recordDepth)
 }
 
-// recordDepth is how many folders there are above a record's own below an output that has others below it: environment, namespace, name.
+// recordDepth is how many folders there are above a record's own below an output that has others below it: environment,
+// namespace, name.
 const recordDepth = 3
 
 // decoded adds what rampart.yaml says.
@@ -331,8 +335,8 @@ func (c configuration) decoded(d decoded) configuration {
 	return c
 }
 
-// nearMisses are files at the root that are meant to be rampart.yaml, or may be: beside one they are a warning. Without one they are an error,
-// since else everything that they demand, such as approval, would be off.
+// nearMisses are files at the root that are meant to be rampart.yaml, or may be: beside one they are a warning. Without
+// one they are an error, since else everything that they demand, such as approval, would be off.
 func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, e := range entries {
@@ -350,13 +354,15 @@ func nearMisses(entries []entry, beside bool) []v1alpha1.Problem {
 	return out
 }
 
-// aside matches the names of a rampart.yaml that was set aside (.bak, ~), or has other letters or another extension. example matches those that are meant to be copied.
+// aside matches the names of a rampart.yaml that was set aside (.bak, ~), or has other letters or another extension.
+// example matches those that are meant to be copied.
 var (
 	aside   = regexp.MustCompile(`^[._]*rampart([._ -]conf(ig)?)?[._ -]?(ya?ml|json|toml)([^a-z0-9].*)?$`)
 	example = regexp.MustCompile(`[._-](example|sample|template|tmpl|dist|md)$`)
 )
 
-// isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension, in other letters, set aside, or misspelt.
+// isNearMiss reports whether a file's name is nearly rampart.yaml: with another extension, in other letters, set aside,
+// or misspelt.
 func isNearMiss(name string) bool {
 	if name == layout.Config {
 		return false

@@ -57,8 +57,8 @@ func sayUsable(w rollout.World) []string {
 	return out
 }
 
-// Whatever is wrong with rampart.yaml, each environment is as it could be used last, and those that nothing is wrong with are as they are: to a
-// bot that runs, to one that starts with its cache, and to one that starts with nothing.
+// Whatever is wrong with rampart.yaml, each environment is as it could be used last, and those that nothing is wrong
+// with are as they are: to a bot that runs, to one that starts with its cache, and to one that starts with nothing.
 func TestLastUsableConfiguration(t *testing.T) {
 	const aIsOK, aAsBefore, bAsBefore = "a deploy/a ok", "a deploy/a as before", "b deploy/b as before"
 	for name, c := range map[string]struct {
@@ -149,7 +149,8 @@ func TestNothingUsable(t *testing.T) {
 	require.Contains(t, strings.Join(problems(w), "\n"), `environment "b" cannot be used, and how it could be used last is not known`)
 }
 
-// The branch was rewritten into one that never had a usable file: what it had before is used, as long as the mirror has that.
+// The branch was rewritten into one that never had a usable file: what it had before is used, as long as the mirror has
+// that.
 func TestUsableBeforeItWasRewritten(t *testing.T) {
 	r := twoConfigured(t)
 	dir := t.TempDir()

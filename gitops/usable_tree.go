@@ -8,8 +8,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// environment reads an environment. Where its tree cannot be read it is as it could be read last, and where its policies or data cannot be it
-// is judged by the last that could: then traffic only goes down. What was never read says what is wrong, and nothing of it is decided.
+// environment reads an environment. Where its tree cannot be read it is as it could be read last, and where its
+// policies or data cannot be it is judged by the last that could: then traffic only goes down. What was never read says
+// what is wrong, and nothing of it is decided.
 func (r *Reader) environment(blank environment, owners map[string]string) (*environment, error) {
 	e := &environment{}
 	*e = blank
@@ -34,7 +35,8 @@ func (r *Reader) remember(e *environment) {
 	delete(r.last.nothing, name)
 }
 
-// asReadLast reads an environment from the last tree from which that works, with its records as they are if these can be read.
+// asReadLast reads an environment from the last tree from which that works, with its records as they are if these can
+// be read.
 func (r *Reader) asReadLast(blank environment, bomb *TreeError, owners map[string]string) (*environment, error) {
 	p := v1alpha1.Problem{Severity: v1alpha1.Error, File: bomb.Path, Message: bomb.Error()}
 	var found *environment
@@ -62,8 +64,8 @@ func (r *Reader) asReadLast(blank environment, bomb *TreeError, owners map[strin
 	return found, failed
 }
 
-// judgedAsBefore gives the environment the last policies and data that could be read, where its own cannot be. Where none are known, what is
-// wrong with them holds every raise, and the library judges.
+// judgedAsBefore gives the environment the last policies and data that could be read, where its own cannot be. Where
+// none are known, what is wrong with them holds every raise, and the library judges.
 func (e *environment) judgedAsBefore() error {
 	if e.policyProblem == nil {
 		return nil
@@ -90,7 +92,8 @@ func (e *environment) judgedAsBefore() error {
 	return failed
 }
 
-// policiesAt reads policies and data as an earlier tree has them, by its own configuration; nil: they could not be read there either.
+// policiesAt reads policies and data as an earlier tree has them, by its own configuration; nil: they could not be read
+// there either.
 func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
 	c, err := e.configuration(t)
 	if err != nil {
@@ -109,7 +112,8 @@ func (e *environment) policiesAt(t tree) (*rollout.EnvironmentWorld, error) {
 	return &at.world, err
 }
 
-// neverRead reports whether a tree cannot be read, or not any more, however often it is tried: what an earlier commit had may be gone from the mirror.
+// neverRead reports whether a tree cannot be read, or not any more, however often it is tried: what an earlier commit
+// had may be gone from the mirror.
 func neverRead(err error) bool {
 	var bomb *TreeError
 	var missing *git.MissingObjectError

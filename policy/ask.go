@@ -20,10 +20,11 @@ const maxAnswers = 1000
 // askedValue is the variable that the value of a plain expression is bound to.
 const askedValue = "result"
 
-// Ask evaluates a Rego expression beside the policies and their data, on the input about an action; on that of rampart.spec for
-// the action "". A field that no input has, nor this one, is an error. Each answer has the values of its variables as JSON; where the expression has no variables of its own, its value
-// as "result". No answers: it is undefined. Errors: an action that the document does not have, an expression that does not
-// compile, an error of a builtin, and bounds as for policies.
+// Ask evaluates a Rego expression beside the policies and their data, on the input about an action; on that of
+// rampart.spec for the action "". A field that no input has, nor this one, is an error. Each answer has the values of
+// its variables as JSON; where the expression has no variables of its own, its value as "result". No answers: it is
+// undefined. Errors: an action that the document does not have, an expression that does not compile, an error of a
+// builtin, and bounds as for policies.
 func (e *Engine) Ask(ctx context.Context, d *Document, actionID, expression string) (answers []map[string]json.RawMessage, err error) {
 	defer sandbox.Recovered(&err)
 	input := d.SpecInput()

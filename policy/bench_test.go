@@ -36,8 +36,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainEval is OPA alone, by its own front door, on the same queries and inputs as BenchmarkJudge's: the spec and four
-// actions.
+// BenchmarkPlainEval is OPA alone, by its own front door, on the same queries and inputs as BenchmarkJudge's: the spec
+// and four actions.
 func BenchmarkPlainEval(b *testing.B) {
 	for name, cfg := range map[string]Config{"library": {}, "ten repository rules": {Modules: tenRules()}} {
 		b.Run(name, func(b *testing.B) {
@@ -55,9 +55,10 @@ func BenchmarkPlainEval(b *testing.B) {
 	}
 }
 
-// BenchmarkBesidePlain does both in turn on one core, and gives the median of each and of their ratio: what judging takes beside
-// what OPA takes for it, for one action (the spec and a ramp), for a proposal (the spec and four actions), and for one question to each
-// package, with ten rules of a repository. A rollout's spec is the same in all its cycles but the first: another spec each time is what that one takes.
+// BenchmarkBesidePlain does both in turn on one core, and gives the median of each and of their ratio: what judging
+// takes beside what OPA takes for it, for one action (the spec and a ramp), for a proposal (the spec and four actions),
+// and for one question to each package, with ten rules of a repository. A rollout's spec is the same in all its cycles
+// but the first: another spec each time is what that one takes.
 func BenchmarkBesidePlain(b *testing.B) {
 	one, four := proposal(ramp()), proposal()
 	zero := int32(0)

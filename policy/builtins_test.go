@@ -102,8 +102,8 @@ func poolOf(pools map[string][]*ast.Term, declared string) []*ast.Term {
 	return out
 }
 
-// combinations of operands: all where there are few, else those where all are the same in their pools, and where one is any and the
-// rest are the first or the third.
+// combinations of operands: all where there are few, else those where all are the same in their pools, and where one is
+// any and the rest are the first or the third.
 func combinations(pools [][]*ast.Term) [][]*ast.Term {
 	all := 1
 	for _, p := range pools {

@@ -20,7 +20,8 @@ type rulebook struct {
 	problems []parse.Problem
 	// all policies that compile.
 	all *policies
-	// library is the library alone, which is asked where the others fail, and is compiled then. It is all where there are no others.
+	// library is the library alone, which is asked where the others fail, and is compiled then. It is all where there
+	// are no others.
 	library func() *policies
 	// ours are the paths of the library's modules; factsPath is the one of package rampart.facts.
 	ours      map[string]bool

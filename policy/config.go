@@ -30,18 +30,20 @@ type Config struct {
 	// Modules are the repository's own, on top. They may add rules to the four packages that are asked, and use any
 	// package outside rampart for their own helpers.
 	Modules []parse.Module
-	// Data files, merged over the library's defaults in order: objects key by key, anything else replaces what was there.
+	// Data files, merged over the library's defaults in order: objects key by key, anything else replaces what was
+	// there.
 	Data []parse.DataFile
 	// Problems are what is wrong with Modules and Data as a whole, such as a file that is named and not there.
 	Problems []parse.Problem
-	// Environments are the names of all environments that there are, with which Check compares patterns; nil: they are not known.
+	// Environments are the names of all environments that there are, with which Check compares patterns; nil: they are
+	// not known.
 	Environments []string
-	// Floor is what the bot's own configuration demands. It is judged apart from the repository's modules and data, which can
-	// add to it and never change it: a layer's modules see the layers' data alone, and rules of the library that the layers' data
-	// configures hold with these parameters, whatever the repository sets.
+	// Floor is what the bot's own configuration demands. It is judged apart from the repository's modules and data,
+	// which can add to it and never change it: a layer's modules see the layers' data alone, and rules of the library
+	// that the layers' data configures hold with these parameters, whatever the repository sets.
 	Floor []Layer
-	// Waivable are the rules that waivers of the repository may waive: names such as rollout.freeze, or acme.* for all whose
-	// name begins so. Nil: none.
+	// Waivable are the rules that waivers of the repository may waive: names such as rollout.freeze, or acme.* for all
+	// whose name begins so. Nil: none.
 	Waivable []string
 	// Bounds of one query.
 	Bounds sandbox.Bounds

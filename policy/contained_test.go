@@ -73,7 +73,8 @@ func TestEverydayUseIsNotRefused(t *testing.T) {
 	}
 }
 
-// FuzzPolicy is any text as a policy: it never panics, never stops what takes traffic back, and raises nothing where anything is broken.
+// FuzzPolicy is any text as a policy: it never panics, never stops what takes traffic back, and raises nothing where
+// anything is broken.
 func FuzzPolicy(f *testing.F) {
 	f.Add(looping)
 	for _, m := range rego.Modules() {

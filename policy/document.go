@@ -16,9 +16,9 @@ import (
 	"github.com/rampart-gitops/rampart/policy/input"
 )
 
-// Document is what policies see of one proposal: the input of Input's comment for each of its actions, which share all but the
-// action. As JSON it is one input with a list, actions, in place of action; DecodeDocument reads that back, so that a decision
-// that was recorded is made again on exactly what it was made on.
+// Document is what policies see of one proposal: the input of Input's comment for each of its actions, which share all
+// but the action. As JSON it is one input with a list, actions, in place of action; DecodeDocument reads that back, so
+// that a decision that was recorded is made again on exactly what it was made on.
 //
 // A Document does not change and is safe for concurrent use.
 type Document struct {
@@ -26,7 +26,8 @@ type Document struct {
 	environment string
 	deployment  rollout.Name
 	waivers     []v1alpha1.Waiver
-	// subject is what rampart.spec sees: now, environment, deployment, git, waivers. world is the rest but for the action.
+	// subject is what rampart.spec sees: now, environment, deployment, git, waivers. world is the rest but for the
+	// action.
 	subject, world []input.Field
 	actions        []matter
 }
@@ -100,8 +101,8 @@ type decodedAction struct {
 	} `json:"drift"`
 }
 
-// DecodeDocument reads a document that was written as JSON. One input with an action is a document with that action alone,
-// whose ID may be left out: it is made of the action then, such as Ramp/v2@25%.
+// DecodeDocument reads a document that was written as JSON. One input with an action is a document with that action
+// alone, whose ID may be left out: it is made of the action then, such as Ramp/v2@25%.
 func DecodeDocument(data []byte) (*Document, error) {
 	value, err := ast.ValueFromReader(bytes.NewReader(data))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 // Engine is policies and data, compiled once.
 type Engine struct {
-	// books are asked about everything, each by itself: the library with the repository's policies, and what the bot's own
-	// configuration has beside them.
+	// books are asked about everything, each by itself: the library with the repository's policies, and what the bot's
+	// own configuration has beside them.
 	books    []*rulebook
 	digest   string
 	problems []parse.Problem

@@ -27,8 +27,8 @@ type judging struct {
 type judgement struct {
 	judging
 	engine *Engine
-	// slow are packages that used up what they may use, and what they used up: what is beside the library in them is not asked
-	// again in this call.
+	// slow are packages that used up what they may use, and what they used up: what is beside the library in them is
+	// not asked again in this call.
 	slow map[slowKey]string
 	// asked counts queries, and at is whose the last one was, for who waits for them to end.
 	asked atomic.Int64
@@ -46,8 +46,8 @@ type results struct {
 	failures []rollout.Finding
 }
 
-// ask evaluates a package of a book. Where that fails, each rule set is asked by itself, and one that fails is asked of the
-// library alone: a broken rule does not hide what the others say.
+// ask evaluates a package of a book. Where that fails, each rule set is asked by itself, and one that fails is asked of
+// the library alone: a broken rule does not hide what the others say.
 func (j *judgement) ask(b *rulebook, pkg string, input ast.Value) results {
 	p := b.all.packages[pkg]
 	if p == nil {

@@ -49,7 +49,8 @@ func everyday() map[string]string {
 	}
 }
 
-// What is put into modules of others changes nothing of what they say: OPA alone says the same of them as they are written.
+// What is put into modules of others changes nothing of what they say: OPA alone says the same of them as they are
+// written.
 func TestEverydayPolicies(t *testing.T) {
 	testneed.Plain(t)
 	fired := 0

@@ -21,12 +21,13 @@ import (
 // Explanation is why policy says what it says of an action.
 type Explanation = rollout.Explanation
 
-// explainFactor is how many times the bounds of a query explaining it may take: every step is looked at, none is remembered.
+// explainFactor is how many times the bounds of a query explaining it may take: every step is looked at, none is
+// remembered.
 const explainFactor = 4
 
-// Explain says rule by rule why policy says what it says of an action of a document; of the spec for the action "". It evaluates
-// again, slowly: each helper anew, no shortcut taken. It fails for an action that the document does not have or that no package
-// is asked about, and when ctx ends.
+// Explain says rule by rule why policy says what it says of an action of a document; of the spec for the action "". It
+// evaluates again, slowly: each helper anew, no shortcut taken. It fails for an action that the document does not have
+// or that no package is asked about, and when ctx ends.
 func (e *Engine) Explain(ctx context.Context, d *Document, actionID string) (Explanation, error) {
 	pkg, input, kind := parse.PackageSpec, d.SpecInput(), rollout.ActionKind("")
 	verdicts := e.JudgeDocument(ctx, d)
@@ -125,8 +126,9 @@ func (x *explainer) book(b *rulebook, floor bool) []rollout.RuleExplanation {
 	return out
 }
 
-// watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that takes too
-// long, remembering as always. False: it could not be stopped, and what the watcher has is not to be looked at.
+// watch evaluates a rule set under the watcher: remembering nothing, so that each clause is seen to the end; where that
+// takes too long, remembering as always. False: it could not be stopped, and what the watcher has is not to be looked
+// at.
 func (x *explainer) watch(b *rulebook, w *explain.Watcher, q query) bool {
 	bounds := x.engine.bounds
 	bounds.Timeout, bounds.Steps, bounds.Memory = explainFactor*bounds.Timeout, explainFactor*bounds.Steps, explainFactor*bounds.Memory

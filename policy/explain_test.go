@@ -106,7 +106,8 @@ func treeText(r rollout.RuleExplanation) string {
 
 const freezeTuesdays = `rampart: {config: {rollout: {freeze: {windows: [{name: weekend, days: [Sat, Sun]}, {name: tuesday, days: [Tue]}]}}}}`
 
-// A rule that fired shows what was true; a rule that did not shows the line that decided, in a helper too, and what it saw there.
+// A rule that fired shows what was true; a rule that did not shows the line that decided, in a helper too, and what it
+// saw there.
 func TestExplainRules(t *testing.T) {
 	x := explained(t, Config{Data: []parse.DataFile{{Path: "data.yaml", Content: freezeTuesdays}}}, "Ramp/v3@50%")
 	require.Equal(t, rollout.Ramp, x.Kind)
@@ -161,7 +162,8 @@ func TestExplainSamples(t *testing.T) {
 	require.Contains(t, treeText(canary), "input.canary.aboveCeiling | input.canary.aboveCeiling = false\n")
 }
 
-// What cannot be evaluated says where; what is fired beside it and does not count says so; other clauses are still explained.
+// What cannot be evaluated says where; what is fired beside it and does not count says so; other clauses are still
+// explained.
 func TestExplainFailures(t *testing.T) {
 	x := explained(t, Config{Modules: policytest.Modules(`package rampart.rollout
 
@@ -209,7 +211,8 @@ func TestExplainWaivedAndFloor(t *testing.T) {
 	require.Equal(t, []string{"rollout.freeze Fired"}, floors)
 }
 
-// The values of environment variables stay hidden: as they are, in what holds them, in text made of them, whatever they are called.
+// The values of environment variables stay hidden: as they are, in what holds them, in text made of them, whatever they
+// are called.
 func TestExplainHidesVariables(t *testing.T) {
 	x := explained(t, Config{Modules: policytest.Modules(`package rampart.spec
 

@@ -44,7 +44,8 @@ func (b *rulebook) own(found []rollout.Finding) []rollout.Finding {
 	return slices.DeleteFunc(found, func(f rollout.Finding) bool { return !b.only[f.Rule] })
 }
 
-// readSet reads a rule set. It fails where there is too much to read: leaving something out could leave out what is strictest.
+// readSet reads a rule set. It fails where there is too much to read: leaving something out could leave out what is
+// strictest.
 func readSet(q query, set parse.RuleSet, t *ast.Term) (r reading, err error) {
 	wrong := func(message string) {
 		if r.wrong == nil {

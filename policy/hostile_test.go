@@ -32,7 +32,8 @@ func program(sources ...string) func() Config {
 	return func() Config { return Config{Modules: policytest.Modules(sources...)} }
 }
 
-// twice doubles a value within itself n times: 2^n leaves, n objects. As it is a comprehension that does, what is written is not wide.
+// twice doubles a value within itself n times: 2^n leaves, n objects. As it is a comprehension that does, what is
+// written is not wide.
 const twice = `
 twice(x) := [x | some _ in [1, 2]]
 
@@ -279,8 +280,8 @@ func peak() (stop func() int64) {
 	return func() int64 { close(done); return <-most }
 }
 
-// Each is judged in a process of its own: nothing may end it, use up its memory, keep another environment waiting, hold what takes traffic
-// back, or let a raise through.
+// Each is judged in a process of its own: nothing may end it, use up its memory, keep another environment waiting, hold
+// what takes traffic back, or let a raise through.
 func TestHostile(t *testing.T) {
 	testneed.Long(t)
 	testneed.Plain(t)

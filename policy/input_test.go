@@ -111,7 +111,8 @@ func TestActionsShareTheInput(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What is measured has as many digits as say something: more of them would only be noise in every decision that is recorded.
+// What is measured has as many digits as say something: more of them would only be noise in every decision that is
+// recorded.
 func TestMeasuredNumbersAreRounded(t *testing.T) {
 	s := snapshot(t)
 	s.Observation.Versions[2].Queues[0].Backlog = rollout.Backlog{Known: true, Count: 7, Age: 1234567 * time.Microsecond, AddRate: 18.11291360269284, DispatchRate: 0.0123456}

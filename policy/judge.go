@@ -14,9 +14,9 @@ import (
 
 // Judge says what policy thinks of a proposal: of the spec, and of each action.
 //
-// The strictest finding that is not waived wins: rollback, then deny and hold, then require_approval; warnings allow. ResetRamp,
-// Rollback, a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning. An action of a kind
-// that no package is asked about gets no verdict, which is a hold.
+// The strictest finding that is not waived wins: rollback, then deny and hold, then require_approval; warnings allow.
+// ResetRamp, Rollback, a Ramp that lowers and SetAside are always allowed: whatever is found about them is a warning.
+// An action of a kind that no package is asked about gets no verdict, which is a hold.
 func (e *Engine) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
 	d, err := newDocument(&s, &p, e.terms)
 	if err == nil {

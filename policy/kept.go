@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/input"
 )
 
-// keptSpecs remembers what was found about specs. A rollout is judged in many cycles, and its spec is the same in all of them.
-// Only what the spec's input alone decides is kept: nothing that looks at the time, and nothing that failed.
+// keptSpecs remembers what was found about specs. A rollout is judged in many cycles, and its spec is the same in all
+// of them. Only what the spec's input alone decides is kept: nothing that looks at the time, and nothing that failed.
 type keptSpecs struct {
 	// timeless says that the rules about specs look at no clock.
 	timeless bool
@@ -57,8 +57,8 @@ func (k *keptSpecs) keep(d *Document, found []rollout.Finding) {
 	k.of[keptName{d.environment, d.deployment}] = keptSpec{d.subject, found}
 }
 
-// timeless reports whether no rule of a package, nor any that those lean on, looks at the time: at input.now, at the whole input,
-// or at a builtin that answers otherwise another time.
+// timeless reports whether no rule of a package, nor any that those lean on, looks at the time: at input.now, at the
+// whole input, or at a builtin that answers otherwise another time.
 func timeless(c *ast.Compiler, pkg string) bool {
 	return !anyBehind(c, c.GetRulesWithPrefix(ast.MustParseRef("data."+pkg)), looksAtTime)
 }

@@ -17,8 +17,8 @@ func (e *Engine) LooksAt(part string) bool {
 }
 
 // lookBehind notes of the parts that functions of the library look at, for the policies that call them, whether any
-// does. The library's own rule about references counts where it is configured, and that about candidates where its phases
-// have the rollback window.
+// does. The library's own rule about references counts where it is configured, and that about candidates where its
+// phases have the rollback window.
 func (b *rulebook) lookBehind(configured map[string]bool, data map[string]any) {
 	b.looks[rollout.PartWindow] = slices.Contains(configuredAt(data, "rollout", "canary", "phases"), any(string(rollout.PhaseWindow)))
 	c := b.all.compiler
@@ -65,8 +65,8 @@ func ruleLooksAt(r *ast.Rule, part string) bool {
 	return found
 }
 
-// visitRefs tells of each reference in a module or a rule: of the input as a whole, and of all others, with the part that one of the input
-// names.
+// visitRefs tells of each reference in a module or a rule: of the input as a whole, and of all others, with the part
+// that one of the input names.
 func visitRefs(in any, whole func(), ref func(r ast.Ref, part string, ofInput bool)) {
 	var visitor *ast.GenericVisitor
 	visitor = ast.NewGenericVisitor(func(x any) bool {

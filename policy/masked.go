@@ -16,13 +16,14 @@ import (
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
-// Masks finds out whether policies read what was masked in a document, in which case judging it again says nothing. It is safe for
-// concurrent use.
+// Masks finds out whether policies read what was masked in a document, in which case judging it again says nothing. It
+// is safe for concurrent use.
 type Masks struct {
 	engine *Engine
 	// mark is what stands where something was.
 	mark string
-	// keys are the texts that policies name, as in references; wide says that they turn whole values into text or walk them.
+	// keys are the texts that policies name, as in references; wide says that they turn whole values into text or walk
+	// them.
 	keys map[string]bool
 	wide bool
 }
@@ -57,9 +58,9 @@ func (m *Masks) learn(module *ast.Module) {
 	})
 }
 
-// Read reports whether policies read one of the values that JSON pointers such as /input/deployment/metadata/labels/token name.
-// It follows them through variables, helpers and text that is made of them. A value that a policy compares only as part of a
-// larger one is not noticed.
+// Read reports whether policies read one of the values that JSON pointers such as
+// /input/deployment/metadata/labels/token name. It follows them through variables, helpers and text that is made of
+// them. A value that a policy compares only as part of a larger one is not noticed.
 func (m *Masks) Read(ctx context.Context, d *Document, pointers []string) (bool, error) {
 	if !slices.ContainsFunc(pointers, m.reachable) {
 		return false, nil
@@ -77,7 +78,8 @@ func (m *Masks) Read(ctx context.Context, d *Document, pointers []string) (bool,
 	return read, err
 }
 
-// reachable reports whether policies name what a pointer's value is in: the values of a list or an object by that object's key.
+// reachable reports whether policies name what a pointer's value is in: the values of a list or an object by that
+// object's key.
 func (m *Masks) reachable(pointer string) bool {
 	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	if parts[0] != "input" {
@@ -177,8 +179,8 @@ func (w *maskWatcher) look(e *topdown.Event, last int) {
 	}
 }
 
-// expression looks at what an expression sees with what is known. What is within it as a body of its own is looked at when that is
-// evaluated: its variables are its own.
+// expression looks at what an expression sees with what is known. What is within it as a body of its own is looked at
+// when that is evaluated: its variables are its own.
 func (w *maskWatcher) expression(e *topdown.Event, expr *ast.Expr) {
 	switch terms := expr.Terms.(type) {
 	case *ast.Every:

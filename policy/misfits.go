@@ -100,7 +100,8 @@ func isOf(v ast.Value, name string) bool {
 	return ast.ValueName(v) == name
 }
 
-// misspelt is the first reference of an expression to a field that no input has, and this one neither; nil: there is none.
+// misspelt is the first reference of an expression to a field that no input has, and this one neither; nil: there is
+// none.
 func misspelt(body ast.Body, given ast.Value) error {
 	var found error
 	document := input.Schema()

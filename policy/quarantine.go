@@ -17,7 +17,8 @@ type quarantine struct {
 	out map[string]sentence
 	// running are evaluations that were given up and could not be stopped.
 	running int
-	// used is what each package used since a time: many policies just within their bounds delay a cycle as one beyond them does.
+	// used is what each package used since a time: many policies just within their bounds delay a cycle as one beyond
+	// them does.
 	used  map[string]int
 	since time.Time
 }
@@ -47,8 +48,8 @@ func (q *quarantine) exclude(pkg, why string) {
 	q.out[pkg] = sentence{time.Now().Add(quarantineTime), why}
 }
 
-// charge notes what an evaluation of a package used beyond what anybody's needs, and excludes the package when it is too much for
-// the time.
+// charge notes what an evaluation of a package used beyond what anybody's needs, and excludes the package when it is
+// too much for the time.
 func (q *quarantine) charge(pkg string, steps int) {
 	if steps -= freeSteps; steps <= 0 {
 		return
@@ -104,7 +105,8 @@ func watched[T any](e *Engine, d judging, work func(*judgement) T) T {
 	}
 }
 
-// runners are goroutines that wait for work. Evaluating takes a stack that has to grow, which a new goroutine would do each time.
+// runners are goroutines that wait for work. Evaluating takes a stack that has to grow, which a new goroutine would do
+// each time.
 var runners = make(chan chan func(), runtime.GOMAXPROCS(0))
 
 // inBackground does work in a goroutine of its own, for as long as that takes.
@@ -164,8 +166,8 @@ type guard struct {
 	limit            time.Duration
 }
 
-// guarded is one query of a book that a person waits for, given up as those of Judge are. Queries of a package that was given up
-// are not begun while they run.
+// guarded is one query of a book that a person waits for, given up as those of Judge are. Queries of a package that was
+// given up are not begun while they run.
 func (e *Engine) guarded(of guard, work func() error) error {
 	if of.book.quarantine.stuck() {
 		return unstoppable("could not be stopped before, and still runs")

@@ -13,7 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
-// A policy that stays just within its bounds each time costs a cycle over many worker deployments as little as one that does not.
+// A policy that stays just within its bounds each time costs a cycle over many worker deployments as little as one that
+// does not.
 func TestJustWithinTheBounds(t *testing.T) {
 	testneed.Plain(t)
 	const rule = `package rampart.rollout

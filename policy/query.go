@@ -18,8 +18,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
-// documents are data that never change. They are a query's cache of data, filled from the start and shared by all queries, so
-// that no query reads the store.
+// documents are data that never change. They are a query's cache of data, filled from the start and shared by all
+// queries, so that no query reads the store.
 type documents struct {
 	root  ast.Value
 	store storage.Store
@@ -186,8 +186,8 @@ type question struct {
 	tracer topdown.QueryTracer
 }
 
-// run evaluates a query: what its rule sets say, in their order. It ends with errUndefined where one of them is not defined. Findings
-// are read here and not later: reading values that were made to harm is as dear as making them.
+// run evaluates a query: what its rule sets say, in their order. It ends with errUndefined where one of them is not
+// defined. Findings are read here and not later: reading values that were made to harm is as dear as making them.
 func (p *policies) run(q query, ask question) (out []reading, err error) {
 	defer sandbox.Recovered(&err)
 	values, err := p.evaluate(q, ask)

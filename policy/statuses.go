@@ -10,8 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Statuses are the contexts of commit statuses that policies may ask about, sorted: those whose fact's name is written out in a policy, such as
-// "status:argocd/workers", and those that the parameters of rollout.statuses name. One whose name a policy puts together is not among them.
+// Statuses are the contexts of commit statuses that policies may ask about, sorted: those whose fact's name is written
+// out in a policy, such as "status:argocd/workers", and those that the parameters of rollout.statuses name. One whose
+// name a policy puts together is not among them.
 func (e *Engine) Statuses() []string {
 	all := map[string]bool{}
 	for _, b := range e.books {

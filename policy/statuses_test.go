@@ -8,7 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-// Which statuses are asked for follows from the policies: names that are written out, and parameters; of the repository and of the bot's own.
+// Which statuses are asked for follows from the policies: names that are written out, and parameters; of the repository
+// and of the bot's own.
 func TestStatuses(t *testing.T) {
 	require.Empty(t, Compile(Config{}).Statuses(), "the library alone asks for none")
 	repository := parse.Module{Path: "policies/cd.rego", Source: `package rampart.rollout

@@ -24,8 +24,8 @@ func (c contribution) source(name string) string {
 	return fmt.Sprintf("package %s\n\n%s contains {\"rule\": %q, \"msg\": \"so\"%s}\n", c.pkg, c.set, name, action)
 }
 
-// judged is the verdict where the first contribution is the library's and the others come from modules of their own, whatever
-// their order.
+// judged is the verdict where the first contribution is the library's and the others come from modules of their own,
+// whatever their order.
 func judged(t *testing.T, a rollout.Action, all ...contribution) rollout.Verdict {
 	t.Helper()
 	var first rollout.Verdict
@@ -106,7 +106,8 @@ func TestPackagesSpeakForThemselves(t *testing.T) {
 	require.Equal(t, rollout.RequireApproval, got.Of(ramp().ID).Effect, "the planner combines it with the spec's")
 }
 
-// Of several answers to drift the strictest wins too: hold, then revert, then adopt. What would raise is never reverted.
+// Of several answers to drift the strictest wins too: hold, then revert, then adopt. What would raise is never
+// reverted.
 func TestStrictestAnswerToDrift(t *testing.T) {
 	testneed.Plain(t)
 	higher := rollout.Drift{Kind: rollout.DriftRouting, Direction: rollout.DriftHigher, Recorded: "a", Actual: "b"}
@@ -142,7 +143,8 @@ func TestStrictestAnswerToDrift(t *testing.T) {
 	require.Equal(t, rollout.Allow, warned.Effect, "a warning is no answer")
 }
 
-// Where one contributor is broken, what the others say still counts: a rollback stays one, and an approval becomes a hold.
+// Where one contributor is broken, what the others say still counts: a rollback stays one, and an approval becomes a
+// hold.
 func TestBrokenContributor(t *testing.T) {
 	for _, tc := range []struct {
 		set  string

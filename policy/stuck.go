@@ -10,8 +10,9 @@ import (
 // for nothing that might leave another.
 const maxStuck = 3
 
-// Stuck counts the evaluations that were given up and still run, in all Engines that are compiled with it: each change of a policy makes
-// another Engine, which knows nothing of those before. It is safe for concurrent use, and ready as it is.
+// Stuck counts the evaluations that were given up and still run, in all Engines that are compiled with it: each change
+// of a policy makes another Engine, which knows nothing of those before. It is safe for concurrent use, and ready as it
+// is.
 type Stuck struct {
 	all     atomic.Int64
 	mu      sync.Mutex

@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
-// Each change of a policy that can't be stopped leaves a few evaluations behind at most; then the environment's policies are not evaluated,
-// whatever they have become, until those end. Other environments are judged as ever.
+// Each change of a policy that can't be stopped leaves a few evaluations behind at most; then the environment's
+// policies are not evaluated, whatever they have become, until those end. Other environments are judged as ever.
 func TestEditsOfAPolicyThatCannotBeStopped(t *testing.T) {
 	shared, let := &Stuck{}, make(chan struct{})
 	edited := func(i int, blocks bool) *Engine {

@@ -54,7 +54,8 @@ type TestResult struct {
 type TestFailure struct {
 	// Location of the expression, file:line.
 	Location string `json:"location"`
-	// Text is the expression as it is written, with the values of its parts below it where they are known: several lines.
+	// Text is the expression as it is written, with the values of its parts below it where they are known: several
+	// lines.
 	Text string `json:"text"`
 }
 
@@ -80,8 +81,8 @@ type TestReport struct {
 // TestOption changes how tests are run.
 type TestOption func(*testRun)
 
-// Matching runs the tests whose name with its package, as a TestResult has them (rampart.rollout_test.test_frozen), an expression
-// matches. Nil: all.
+// Matching runs the tests whose name with its package, as a TestResult has them (rampart.rollout_test.test_frozen), an
+// expression matches. Nil: all.
 func Matching(names *regexp.Regexp) TestOption { return func(r *testRun) { r.names = names } }
 
 // testRun is what tests are run on.
@@ -95,8 +96,8 @@ type testRun struct {
 }
 
 // RunTests runs the tests in the modules (rules named test_…), over the library and the data of cfg, with the same
-// capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of builtins fail a test. A test that
-// fails is run once more to see which expression it was.
+// capabilities as Judge; those of the floor apart, over what the floor's modules see. Errors of builtins fail a test. A
+// test that fails is run once more to see which expression it was.
 func RunTests(ctx context.Context, cfg Config, options ...TestOption) TestReport {
 	var report TestReport
 	e := Compile(cfg)

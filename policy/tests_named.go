@@ -61,7 +61,8 @@ func namePart(t *ast.Term) string {
 	return ""
 }
 
-// numbered is the reference of a test of whose name there were some before, as the runner makes it: test_a, test_a#01, test_a#02.
+// numbered is the reference of a test of whose name there were some before, as the runner makes it: test_a, test_a#01,
+// test_a#02.
 func numbered(ref ast.Ref, before int) ast.Ref {
 	if before == 0 {
 		return ref

@@ -26,7 +26,8 @@ test_value if limit > 4
 test_error if to_number("x") == 1
 `
 
-// What a failing test is shown with: the line that was not true, its text and the values in it. Tests of one name are told apart.
+// What a failing test is shown with: the line that was not true, its text and the values in it. Tests of one name are
+// told apart.
 func TestFailures(t *testing.T) {
 	report := RunTests(t.Context(), Config{Modules: []parse.Module{{Path: "a_test.rego", Source: failing}}})
 	require.Empty(t, report.Problems)

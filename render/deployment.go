@@ -112,8 +112,8 @@ func (v version) labels() map[string]any {
 	return labels
 }
 
-// template is the pod template as the user wrote it with what is added; own are the user's annotations. Its two hashes are the in-cluster controller's, so that
-// it can take the pods over.
+// template is the pod template as the user wrote it with what is added; own are the user's annotations. Its two hashes
+// are the in-cluster controller's, so that it can take the pods over.
 func (v version) template() (template, own map[string]any, err error) {
 	raw, err := v1alpha1.DecodeJSON(v.spec.Template.Raw)
 	if err != nil {
@@ -159,8 +159,8 @@ type edit struct {
 	rewire   *wiring
 }
 
-// editManifest makes an edit. Every other value stays. If there is nothing to change, the manifest is given back byte for
-// byte.
+// editManifest makes an edit. Every other value stays. If there is nothing to change, the manifest is given back byte
+// for byte.
 func editManifest(data string, e edit) (string, error) {
 	d, err := parseManifest(data)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 )
 
 // Files gives the changes that a plan makes to what is in Git, sorted by path: a change for each file whose content is
-// not what the record has, and none for any other. Paths are from the repository's root and always below plan.Dir. A plan
-// without a record writes nothing.
+// not what the record has, and none for any other. Paths are from the repository's root and always below plan.Dir. A
+// plan without a record writes nothing.
 //
 // The errors are those of a plan that does not fit its record (a write for a version that is not recorded, a build ID
 // that cannot be a file name, a manifest to edit that is not there) and of manifests that someone made unreadable.
@@ -181,7 +181,8 @@ func (f *filer) editVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) 
 	return hashes, nil
 }
 
-// renderVersion renders a version anew. What it had before and has no longer goes, but for the objects of its templates.
+// renderVersion renders a version anew. What it had before and has no longer goes, but for the objects of its
+// templates.
 func (f *filer) renderVersion(w rollout.VersionWrite, v v1alpha1.RecordedVersion) (map[string]string, error) {
 	if f.plan.Spec == nil {
 		return nil, fmt.Errorf("the plan has no spec")

@@ -100,8 +100,8 @@ func paths(s *scene, changes []rollout.FileChange) []string {
 	return out
 }
 
-// TestUntouchedVersionsKeepTheirHashes: a file that someone edited by hand is drift, and a plan about something else must
-// not make it the record.
+// TestUntouchedVersionsKeepTheirHashes: a file that someone edited by hand is drift, and a plan about something else
+// must not make it the record.
 func TestUntouchedVersionsKeepTheirHashes(t *testing.T) {
 	s := newScene(t, checkoutSpec, noAuth())
 	s.commit()

@@ -62,7 +62,8 @@ func setGuard(annotations, own map[string]any, guard v1alpha1.Guard) error {
 	return nil
 }
 
-// keepPlaceholders has Flux leave an object as it is if it has a ${…} somewhere: its post-build substitution would put something else there.
+// keepPlaceholders has Flux leave an object as it is if it has a ${…} somewhere: its post-build substitution would put
+// something else there.
 func keepPlaceholders(object map[string]any) error {
 	if !hasPlaceholder(object) {
 		return nil

@@ -19,7 +19,8 @@ const (
 	Healthy Health = "Healthy"
 	// Progressing says that the rollout goes on by itself.
 	Progressing Health = "Progressing"
-	// Suspended says that the rollout waits on purpose: for a person, or for what a policy asks for, such as the end of a freeze.
+	// Suspended says that the rollout waits on purpose: for a person, or for what a policy asks for, such as the end of
+	// a freeze.
 	Suspended Health = "Suspended"
 	// Degraded says that something failed.
 	Degraded Health = "Degraded"
@@ -109,7 +110,8 @@ func routed(r *v1alpha1.RoutingSpec, buildID string) bool {
 	return buildID == r.Desired.Current || r.Desired.Ramping != nil && buildID == r.Desired.Ramping.BuildID || r.Target != nil && buildID == r.Target.BuildID
 }
 
-// content is a file of a version as it is after the changes so far; false where it is not as the bot wrote it, or not known.
+// content is a file of a version as it is after the changes so far; false where it is not as the bot wrote it, or not
+// known.
 func (f *filer) content(v v1alpha1.RecordedVersion, name string) (string, bool) {
 	file := layout.VersionFile(v.BuildID, name)
 	if c, changed := f.changes[file]; changed {

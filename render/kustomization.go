@@ -24,8 +24,8 @@ func kustomization(resources []string) (string, error) {
 	})
 }
 
-// Root gives an environment's kustomization.yaml. dirs are the folders of its worker deployments below the output's path,
-// <namespace>/<name>, in any order. ArgoCD takes a folder without such a file as plain and not recursive.
+// Root gives an environment's kustomization.yaml. dirs are the folders of its worker deployments below the output's
+// path, <namespace>/<name>, in any order. ArgoCD takes a folder without such a file as plain and not recursive.
 func Root(env v1alpha1.Environment, dirs []string) (rollout.FileChange, error) {
 	data, err := kustomization(slices.Compact(slices.Sorted(slices.Values(dirs))))
 	if err != nil {
@@ -34,8 +34,8 @@ func Root(env v1alpha1.Environment, dirs []string) (rollout.FileChange, error) {
 	return rollout.FileChange{Path: path.Join(env.Output.Path, layout.Kustomization), Data: data}, nil
 }
 
-// writeKustomization lists what is applied: the status, the recorded files of each version that are there, and the files of
-// versions that the record does not know, because a lost record must not take workers away.
+// writeKustomization lists what is applied: the status, the recorded files of each version that are there, and the
+// files of versions that the record does not know, because a lost record must not take workers away.
 func (f *filer) writeKustomization() error {
 	var resources []string
 	if f.plan.Environment.Status != v1alpha1.StatusOff && f.exists(layout.Status) {

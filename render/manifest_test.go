@@ -16,8 +16,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// takenOver is a manifest as the in-cluster controller leaves it: no annotations on the pods, and an address that the user
-// had set before.
+// takenOver is a manifest as the in-cluster controller leaves it: no annotations on the pods, and an address that the
+// user had set before.
 const takenOver = `# written by hand
 apiVersion: apps/v1
 kind: Deployment
@@ -148,8 +148,8 @@ func TestReconnectOlderEra(t *testing.T) {
 	require.Equal(t, block, names[1])
 }
 
-// TestReconnectKeepsAnotherVolume: a version that an earlier release rendered, or that was taken over, may have a volume of its own under the name of the
-// connection's. It stays; only a connection that needs the name is refused.
+// TestReconnectKeepsAnotherVolume: a version that an earlier release rendered, or that was taken over, may have a
+// volume of its own under the name of the connection's. It stays; only a connection that needs the name is refused.
 func TestReconnectKeepsAnotherVolume(t *testing.T) {
 	for name, volume := range map[string]string{
 		"config map": "{configMap: {name: own}}", "Secret": "{secret: {secretName: own}}",
@@ -307,7 +307,8 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// Flux leaves what has a placeholder of a shell in it as it is; what has none it may substitute in, which changes nothing.
+// Flux leaves what has a placeholder of a shell in it as it is; what has none it may substitute in, which changes
+// nothing.
 func TestPlaceholdersStay(t *testing.T) {
 	for text, want := range map[string]bool{"echo ${HOME}": true, "echo $HOME $(NAME)": false} {
 		object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"args": []any{text}}}

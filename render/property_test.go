@@ -89,7 +89,8 @@ func checkEnv(t *rapid.T, v version, c corev1.Container) {
 	}
 }
 
-// checkCA holds where a container finds the certificates to trust: where its own variable says so, else in the connection's Secret.
+// checkCA holds where a container finds the certificates to trust: where its own variable says so, else in the
+// connection's Secret.
 func checkCA(t *rapid.T, v version, c corev1.Container, got string) {
 	want, secret := "", v.wiring.connection.CACertSecret()
 	if secret != "" {
@@ -124,7 +125,8 @@ func TestOwnedEnvIsWhatIsRendered(t *testing.T) {
 	require.ElementsMatch(t, owned, slices.Collect(maps.Keys(seen)))
 }
 
-// TestVolumesAreTheSecrets: the pods see the client certificate's whole Secret, and of that with the certificates to trust nothing but ca.crt.
+// TestVolumesAreTheSecrets: the pods see the client certificate's whole Secret, and of that with the certificates to
+// trust nothing but ca.crt.
 func TestVolumesAreTheSecrets(t *testing.T) {
 	secret := func(name string, items ...corev1.KeyToPath) corev1.VolumeSource {
 		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, Items: items}}

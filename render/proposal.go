@@ -10,10 +10,10 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Proposed makes of a routing.yaml one in which people approve what they are asked: it asks for another routing, or has a stage of an
-// evacuation approved, and differs in nothing else. It is not sealed: a seal is a line that changes with every other, so that two changes
-// of the record would be in each other's way when they are merged. It is an error if the file holds no record, or none of that stage that
-// waits.
+// Proposed makes of a routing.yaml one in which people approve what they are asked: it asks for another routing, or has
+// a stage of an evacuation approved, and differs in nothing else. It is not sealed: a seal is a line that changes with
+// every other, so that two changes of the record would be in each other's way when they are merged. It is an error if
+// the file holds no record, or none of that stage that waits.
 func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 	r, err := record(routing)
 	if err != nil {
@@ -35,14 +35,14 @@ func Proposed(routing []byte, ask rollout.ReviewAsk) ([]byte, error) {
 	return nil, fmt.Errorf("no stage with the batch job %q waits for approval", ask.Proposal.JobID)
 }
 
-// SameProposal reports whether two of a routing.yaml differ only in where what they propose is reviewed. That is written down once it is known,
-// and somebody may have approved by then what would be proposed anew.
+// SameProposal reports whether two of a routing.yaml differ only in where what they propose is reviewed. That is
+// written down once it is known, and somebody may have approved by then what would be proposed anew.
 func SameProposal(was, is []byte) bool {
 	return bytes.Equal(reviewedNowhere(was), reviewedNowhere(is))
 }
 
-// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them; as it is, if it holds no record, or
-// one that is written another way than by the bot.
+// reviewedNowhere is a routing.yaml without the addresses of pull requests, and without the seal over them; as it is,
+// if it holds no record, or one that is written another way than by the bot.
 func reviewedNowhere(routing []byte) []byte {
 	r, err := record(routing)
 	if err != nil {

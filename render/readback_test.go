@@ -9,7 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// What a lowering did goes onto the last readable record: what is desired, the promotions, the bars and the hold. Everything else of it stays.
+// What a lowering did goes onto the last readable record: what is desired, the promotions, the bars and the hold.
+// Everything else of it stays.
 func TestLoweringRecord(t *testing.T) {
 	was := v1alpha1.RoutingSpec{SpecPath: "spec.yaml", Desired: v1alpha1.DesiredRouting{Current: "v2"}, Versions: []v1alpha1.RecordedVersion{{BuildID: "v1"}, {BuildID: "v2"}},
 		Target: &v1alpha1.RoutingTarget{BuildID: "v2"}}

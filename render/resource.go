@@ -40,8 +40,8 @@ func metricLabels(name rollout.Name, buildID, temporalNamespace string) map[stri
 	}
 }
 
-// manifest renders the object. Its name, its namespace and the version's labels are set, whatever the template says, and
-// what stands empty in it is filled in. There is no prune guard: a scaler must be able to go.
+// manifest renders the object. Its name, its namespace and the version's labels are set, whatever the template says,
+// and what stands empty in it is filled in. There is no prune guard: a scaler must be able to go.
 func (r resource) manifest(w rollout.ResourceWrite) (string, error) {
 	raw, err := v1alpha1.DecodeJSON(w.Object)
 	if err != nil {

@@ -207,8 +207,8 @@ func TestResourceName(t *testing.T) {
 	})
 }
 
-// TestObjectsKeepTheirBytes: the same template gives the same bytes whatever its keys' order, and nothing of it is lost but
-// what is filled in.
+// TestObjectsKeepTheirBytes: the same template gives the same bytes whatever its keys' order, and nothing of it is lost
+// but what is filled in.
 func TestObjectsKeepTheirBytes(t *testing.T) {
 	r := resource{name: rollout.Name{Namespace: "payments", Name: "checkout"}, buildID: "v1.0-abc", deployment: "checkout-v1-0-abc", temporalNamespace: "prod"}
 	for name := range templates {

@@ -17,9 +17,10 @@ import (
 )
 
 // writeStatus writes status.yaml: the user's object, with defaults filled in as decoding does, and its status. It is
-// written on a transition, where a version came to a later stage, and where the user's own metadata changed; where anything else of the worker
-// deployment is written, also for any other state of a version. Else it keeps its bytes. Where the spec is gone or
-// cannot be used, the object that is there keeps what it says beside its status; where there is none, none is written.
+// written on a transition, where a version came to a later stage, and where the user's own metadata changed; where
+// anything else of the worker deployment is written, also for any other state of a version. Else it keeps its bytes.
+// Where the spec is gone or cannot be used, the object that is there keeps what it says beside its status; where there
+// is none, none is written.
 func (f *filer) writeStatus() error {
 	if f.plan.Status == nil {
 		return nil
@@ -78,8 +79,8 @@ func (f *filer) statusObject() (map[string]any, error) {
 	return object, nil
 }
 
-// hintArgoCD lets a sync of ArgoCD apply the Deployments though the CRD of the status is not installed. Flux has no hint
-// for that.
+// hintArgoCD lets a sync of ArgoCD apply the Deployments though the CRD of the status is not installed. Flux has no
+// hint for that.
 func hintArgoCD(object map[string]any) error {
 	annotations, err := annotationsOf(object)
 	if err != nil {
@@ -101,7 +102,8 @@ func annotationsOf(object map[string]any) (map[string]any, error) {
 	return objectIn(meta, "annotations")
 }
 
-// fraction finds times with a fraction of a second: people read a status, so its times are to the second. Those of the record are exact.
+// fraction finds times with a fraction of a second: people read a status, so its times are to the second. Those of the
+// record are exact.
 var fraction = regexp.MustCompile(`"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z"`)
 
 // statusManifest puts a status and its hash into an object and encodes it.
@@ -131,8 +133,8 @@ func statusManifest(object map[string]any, status v1alpha1.WorkerDeploymentStatu
 	return yamlText(object)
 }
 
-// summary is what annotations say of a status: Flux applies no object's status, so its health checks and the columns of kubectl look at these. One without a
-// value is left out.
+// summary is what annotations say of a status: Flux applies no object's status, so its health checks and the columns of
+// kubectl look at these. One without a value is left out.
 func summary(status v1alpha1.WorkerDeploymentStatus) map[string]string {
 	out := map[string]string{rollout.AnnotationTarget: "", rollout.AnnotationCurrent: "", rollout.AnnotationRamp: "",
 		rollout.AnnotationSpecDigest: ""}
@@ -165,8 +167,8 @@ func (f *filer) sameObject(old *v1alpha1.WorkerDeployment) bool {
 		maps.Equal(ownKeys(old.Metadata.Annotations), ownKeys(spec.Metadata.Annotations))
 }
 
-// ownKeys leaves out labels or annotations that tell other tools what to do with an object, and those that are added to status.yaml. One that is
-// there already stays until the status changes.
+// ownKeys leaves out labels or annotations that tell other tools what to do with an object, and those that are added to
+// status.yaml. One that is there already stays until the status changes.
 func ownKeys(all map[string]string) map[string]string {
 	var own map[string]string
 	for k, v := range all {
@@ -193,7 +195,8 @@ func keepTransitionTimes(now, before []v1alpha1.Condition) []v1alpha1.Condition 
 	return now
 }
 
-// decidedSince is the decision of a status with the time from which on it is the same, for the same reason of the conditions: that of the status before, or now.
+// decidedSince is the decision of a status with the time from which on it is the same, for the same reason of the
+// conditions: that of the status before, or now.
 func decidedSince(before, now *v1alpha1.WorkerDeploymentStatus) *v1alpha1.Decision {
 	if now.Decision == nil || len(now.Conditions) == 0 {
 		return now.Decision
@@ -220,13 +223,15 @@ func target(status *v1alpha1.WorkerDeploymentStatus) string {
 	return ""
 }
 
-// reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes these.
+// reasonsInGit are those whose messages say what is wrong with files in Git: they change only when a person changes
+// these.
 var reasonsInGit = []rollout.Reason{rollout.InvalidSpec, rollout.InvalidConfiguration, rollout.ConnectionNotFound, rollout.TemporalConnectionNotFound}
 
-// TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where these say more
-// than what is wrong in Git; the current version, the target and its step, the versions beside it and which of them are scaled down, and the decision but
-// for its times, and for its words where they are not what a policy holds with; templates that cannot be used; why pods do not run, and not how many. Two statuses of the same key are the same to a person
-// who waits, and status.yaml is not rewritten between them. Nil gives "".
+// TransitionKey is what makes a status a new one: its conditions but for their times, and for their messages where
+// these say more than what is wrong in Git; the current version, the target and its step, the versions beside it and
+// which of them are scaled down, and the decision but for its times, and for its words where they are not what a policy
+// holds with; templates that cannot be used; why pods do not run, and not how many. Two statuses of the same key are
+// the same to a person who waits, and status.yaml is not rewritten between them. Nil gives "".
 func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	if status == nil {
 		return ""
@@ -282,11 +287,12 @@ func TransitionKey(status *v1alpha1.WorkerDeploymentStatus) string {
 	return string(raw)
 }
 
-// unsteady are rules of the engine whose words tell of time, memory or a network, which can differ from one cycle to the next.
+// unsteady are rules of the engine whose words tell of time, memory or a network, which can differ from one cycle to
+// the next.
 var unsteady = []string{"policy.cancelled", "policy.fact", "policy.timeout"}
 
-// heldBy are the words with which policy holds, sorted; nil where it does not. Numbers are left out, and times, and all else with
-// a digit in it: what counts or tells the time would make a commit of each cycle.
+// heldBy are the words with which policy holds, sorted; nil where it does not. Numbers are left out, and times, and all
+// else with a digit in it: what counts or tells the time would make a commit of each cycle.
 func heldBy(status *v1alpha1.WorkerDeploymentStatus) []string {
 	var said []string
 	for _, c := range status.Conditions {

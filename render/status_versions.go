@@ -39,8 +39,8 @@ func newlyLeft(before, now *v1alpha1.WorkerDeploymentStatus) []v1alpha1.LeftBehi
 	})
 }
 
-// StatesTold is what a status tells of states alone, where all that is new in it is that versions came to a later stage: such as "v1 is draining",
-// in the order of their build IDs. Nil: there is more to it, or less.
+// StatesTold is what a status tells of states alone, where all that is new in it is that versions came to a later
+// stage: such as "v1 is draining", in the order of their build IDs. Nil: there is more to it, or less.
 func StatesTold(before, now *v1alpha1.WorkerDeploymentStatus) []string {
 	if before == nil || now == nil || TransitionKey(before) != TransitionKey(now) || !versionsMoved(before, now) {
 		return nil

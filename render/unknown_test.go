@@ -177,7 +177,8 @@ func TestFieldsOfANewerReleaseTravel(t *testing.T) {
 	require.Equal(t, was, spec)
 }
 
-// Whatever a newer release adds, wherever it does, a record that is read is written again byte for byte, and keeps its seal.
+// Whatever a newer release adds, wherever it does, a record that is read is written again byte for byte, and keeps its
+// seal.
 func TestFieldsOfANewerReleaseAnywhere(t *testing.T) {
 	s := futureScene(t)
 	plain := readRecord(t, s.record.Files[layout.Routing].Data)

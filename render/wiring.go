@@ -10,8 +10,8 @@ import (
 )
 
 // The environment variables of pods, which the SDKs' environment configuration reads; those after the blank line are
-// the names that the same values had in earlier eras. An API key gets no TEMPORAL_TLS beside it: with a key the SDKs use
-// TLS unless told otherwise, and the in-cluster controller sets none.
+// the names that the same values had in earlier eras. An API key gets no TEMPORAL_TLS beside it: with a key the SDKs
+// use TLS unless told otherwise, and the in-cluster controller sets none.
 const (
 	envAddress    = "TEMPORAL_ADDRESS"
 	envNamespace  = "TEMPORAL_NAMESPACE"
@@ -163,8 +163,8 @@ func (w wiring) volumes() []secretVolume {
 
 func caItems() []any { return []any{map[string]any{"key": caKey, "path": caKey}} }
 
-// hasCA says whether pods have the volume of certificates to trust that a connection gives. Manifests of earlier releases, and those that were taken over,
-// may have one of the user's own under that name.
+// hasCA says whether pods have the volume of certificates to trust that a connection gives. Manifests of earlier
+// releases, and those that were taken over, may have one of the user's own under that name.
 func hasCA(pod map[string]any) (bool, error) {
 	volumes, err := listIn(pod, "volumes")
 	return slices.ContainsFunc(volumes, func(v any) bool {
@@ -174,7 +174,8 @@ func hasCA(pod map[string]any) (bool, error) {
 	}), err
 }
 
-// container puts the block and the mounts of certificates into a container. It gives the volumes that the block before used.
+// container puts the block and the mounts of certificates into a container. It gives the volumes that the block before
+// used.
 func (w wiring) container(container map[string]any, hadCA bool, start func(env []any) int) (had []string, err error) {
 	env, err := listIn(container, "env")
 	if err != nil {

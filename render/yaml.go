@@ -21,11 +21,11 @@ const (
 	maxKept = 64 << 10
 )
 
-// YAML encodes v canonically, as one document: sorted keys, two spaces, lists not indented below their key, one trailing
-// newline. Strings are quoted where a reader of YAML 1.1 or 1.2 could take them for something else. v is anything that
-// encodes to JSON; numbers given as json.Number are written as they are. What comes out reads back as the same value with
-// sigs.k8s.io/yaml and go.yaml.in/yaml/v3. Errors: values that JSON cannot hold, numbers beyond a float64, strings that
-// are not UTF-8, nesting beyond 500.
+// YAML encodes v canonically, as one document: sorted keys, two spaces, lists not indented below their key, one
+// trailing newline. Strings are quoted where a reader of YAML 1.1 or 1.2 could take them for something else. v is
+// anything that encodes to JSON; numbers given as json.Number are written as they are. What comes out reads back as the
+// same value with sigs.k8s.io/yaml and go.yaml.in/yaml/v3. Errors: values that JSON cannot hold, numbers beyond a
+// float64, strings that are not UTF-8, nesting beyond 500.
 func YAML(v any) ([]byte, error) {
 	text, err := yamlText(v)
 	return []byte(text), err

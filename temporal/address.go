@@ -67,7 +67,8 @@ func (a Address) hasCredentials() bool {
 
 func (a Address) hasAPIKey() bool { return a.APIKeyFile != "" || a.APIKey != nil }
 
-// resolved is an address with the name of where it was configured, which tells apart credentials that cannot be compared.
+// resolved is an address with the name of where it was configured, which tells apart credentials that cannot be
+// compared.
 type resolved struct {
 	Address
 	source string
@@ -115,9 +116,9 @@ func nameOf(conn v1alpha1.Connection) string {
 	return conn.Metadata.Namespace + "/" + conn.Metadata.Name
 }
 
-// resolveThere finds the address of a connection as its pods reach it: the connection's own, with what the configuration has for just that
-// address. An address that the configuration has for the connection's name, or for all, says how the bot reaches the server that it
-// knows, and nothing about where the repository leads now.
+// resolveThere finds the address of a connection as its pods reach it: the connection's own, with what the
+// configuration has for just that address. An address that the configuration has for the connection's name, or for all,
+// says how the bot reaches the server that it knows, and nothing about where the repository leads now.
 func (c Config) resolveThere(conn v1alpha1.Connection) resolved {
 	if r, err := c.resolve(conn); err == nil && (strings.EqualFold(r.HostPort, conn.Spec.HostPort) || r.source == "address "+conn.Spec.HostPort) {
 		return r

@@ -158,8 +158,8 @@ func (p *Pool) startBatch(ctx context.Context, target Target, start rollout.Batc
 	return err
 }
 
-// movesOnce reports, as an error, a server that does not know one-time overrides: it would not see the field, and take the
-// override for an empty one.
+// movesOnce reports, as an error, a server that does not know one-time overrides: it would not see the field, and take
+// the override for an empty one.
 func (s *session) movesOnce(ctx context.Context) error {
 	info, err := read(ctx, reading{s, queues}, s.service().GetSystemInfo, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
@@ -217,8 +217,8 @@ func (s *session) batchRequest(deployment string, start rollout.BatchStart) (*wo
 	return req, nil
 }
 
-// moveTo sends each workflow's next task to the target, once: from then on its own code says that it is pinned there. A pinned
-// or auto-upgrading override would stay with the workflow, and all its later runs, for good.
+// moveTo sends each workflow's next task to the target, once: from then on its own code says that it is pinned there. A
+// pinned or auto-upgrading override would stay with the workflow, and all its later runs, for good.
 func moveTo(deployment string, start rollout.BatchStart) *batchpb.BatchOperationUpdateWorkflowExecutionOptions {
 	return &batchpb.BatchOperationUpdateWorkflowExecutionOptions{
 		Identity:   start.Identity,

@@ -120,8 +120,9 @@ func (l *limiter) acquire(ctx context.Context, kind bucket) error {
 	return &BudgetError{Kind: string(kind), Namespace: l.namespace}
 }
 
-// slot waits until one more worker deployment may be read, in the order in which it is asked. There are as many slots as describes may be made in
-// a second: with more, those that have one would wait for each other's calls, and none would get all that it asks for. free gives the slot back.
+// slot waits until one more worker deployment may be read, in the order in which it is asked. There are as many slots
+// as describes may be made in a second: with more, those that have one would wait for each other's calls, and none
+// would get all that it asks for. free gives the slot back.
 func (l *limiter) slot(ctx context.Context) (free func(), err error) {
 	room := allSlots / int64(max(1, l.buckets[describing].Limit()))
 	if !l.slots.TryAcquire(room) && l.slots.Acquire(ctx, room) != nil { // a slot that is free can be had after the context's end
@@ -157,7 +158,8 @@ func (l *limiter) remaining(now time.Time) time.Duration {
 	return l.until.Sub(now)
 }
 
-// exhausted slows the whole namespace down: it is left alone for a while and then asked half as often. It reports whether the log is to say so.
+// exhausted slows the whole namespace down: it is left alone for a while and then asked half as often. It reports
+// whether the log is to say so.
 func (l *limiter) exhausted(now time.Time) (warn bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,8 @@ const (
 	// and the next does not.
 	readTimeout = 4 * time.Second
 	readTries   = 3
-	// markTimeout bounds all marks of one call together, waiting for the budget included: a rollback does not wait for them.
+	// markTimeout bounds all marks of one call together, waiting for the budget included: a rollback does not wait for
+	// them.
 	markTimeout = 2 * time.Second
 )
 

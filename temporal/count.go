@@ -16,13 +16,13 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// notClosed leaves out the states that are known as closed: paused workflows, and states that a later server may add, are
-// open.
+// notClosed leaves out the states that are known as closed: paused workflows, and states that a later server may add,
+// are open.
 const notClosed = "ExecutionStatus NOT IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'ContinuedAsNew', 'TimedOut')"
 
 // quote makes a string literal of the visibility query language. A value that some server would not find by it is an
-// error, so that it counts as unknown and not as 0: the server trims quotes off both ends of what a literal says, and hands
-// backslashes and double quotes to its database escaped, which SQLite takes literally.
+// error, so that it counts as unknown and not as 0: the server trims quotes off both ends of what a literal says, and
+// hands backslashes and double quotes to its database escaped, which SQLite takes literally.
 func quote(s string) (string, error) {
 	switch {
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) || strings.ContainsAny(s, `\"`):
@@ -42,7 +42,8 @@ func onVersion(deployment, build string) (string, error) {
 	return "TemporalWorkerDeploymentVersion = " + q, err
 }
 
-// openQuery selects workflows of a version that are not known to be closed; listed versions keep only those pinned to them.
+// openQuery selects workflows of a version that are not known to be closed; listed versions keep only those pinned to
+// them.
 func openQuery(deployment, build string, listed rollout.Answer) (string, error) {
 	on, err := onVersion(deployment, build)
 	if listed == rollout.Yes {

@@ -1,13 +1,13 @@
-// Package temporal reads worker deployments from a Temporal server and carries out what was decided about them: routing,
-// gates, marks and the deletion of versions. It decides nothing itself, beyond refusing what differs from what was
-// decided.
+// Package temporal reads worker deployments from a Temporal server and carries out what was decided about them:
+// routing, gates, marks and the deletion of versions. It decides nothing itself, beyond refusing what differs from what
+// was decided.
 //
 // It speaks gRPC directly: the SDK's client drops fields (drainage times, revision, conflict token) and retries out of
 // sight. Every call has a deadline, waits for its namespace's budget, and is tried again only where this says so.
 //
 // Concurrency: a Pool is safe for concurrent use. It keeps one connection for each address and credentials, and one
-// budget for each address and Temporal namespace. Two calls that move the routing of the same worker deployment are kept
-// apart by the server's conflict token, not by this package.
+// budget for each address and Temporal namespace. Two calls that move the routing of the same worker deployment are
+// kept apart by the server's conflict token, not by this package.
 //
 // Invariants:
 //   - What could not be read is a Problem or "not known", never a zero, an empty list or an error that hides the rest.

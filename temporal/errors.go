@@ -27,7 +27,8 @@ func (e *StaleError) Error() string {
 // Is makes it one of the errors that say that a plan is thrown away and made again.
 func (e *StaleError) Is(target error) bool { return target == rollout.ErrStale }
 
-// MissingQueueError says that a version which was to be raised does not serve a task queue that was not among those it was decided on.
+// MissingQueueError says that a version which was to be raised does not serve a task queue that was not among those it
+// was decided on.
 type MissingQueueError struct {
 	BuildID string
 	Queue   rollout.TaskQueue
@@ -100,8 +101,8 @@ func (e *BudgetError) Error() string {
 // Is makes it a rollout.ErrBusy.
 func (e *BudgetError) Is(target error) bool { return target == rollout.ErrBusy }
 
-// BusyError says that the server was asked too much at once: of the namespace, or of one worker deployment. Whether a change was made all
-// the same is not known.
+// BusyError says that the server was asked too much at once: of the namespace, or of one worker deployment. Whether a
+// change was made all the same is not known.
 type BusyError struct{ Err error }
 
 // Error gives the server's words.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// inUseQuery selects a version's workflows that are not known to be closed, whatever their behaviour, or were started at or
-// after a time.
+// inUseQuery selects a version's workflows that are not known to be closed, whatever their behaviour, or were started
+// at or after a time.
 func inUseQuery(deployment, build string, since time.Time) (string, error) {
 	on, err := onVersion(deployment, build)
 	return on + " AND (" + notClosed + " OR StartTime >= " + quoteTime(since) + ")", err

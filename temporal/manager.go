@@ -18,10 +18,10 @@ type ManagerCall struct {
 	Token []byte
 }
 
-// SetManager changes the manager identity. It is the only change that may be made to a worker deployment of somebody else's, and
-// only where a person asks for it. It describes again, and changes nothing unless the manager is still the call's From and the
-// token still the one that came with it: then the answer is an OwnerError or a StaleError. That it is set already is fine, and
-// so is a call whose answer was lost but which was made.
+// SetManager changes the manager identity. It is the only change that may be made to a worker deployment of somebody
+// else's, and only where a person asks for it. It describes again, and changes nothing unless the manager is still the
+// call's From and the token still the one that came with it: then the answer is an OwnerError or a StaleError. That it
+// is set already is fine, and so is a call whose answer was lost but which was made.
 func (p *Pool) SetManager(ctx context.Context, target Target, call ManagerCall) error {
 	name := target.Deployment.String()
 	fail := func(err error) error { return fmt.Errorf("set manager identity of %s: %w", name, err) }

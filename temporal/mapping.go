@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// MarkKey is the key in a version's metadata under which a rollback leaves its mark, a JSON string with the reason. Anyone
-// who may change the version's metadata can forge or remove it, so it may only ever lower.
+// MarkKey is the key in a version's metadata under which a rollback leaves its mark, a JSON string with the reason.
+// Anyone who may change the version's metadata can forge or remove it, so it may only ever lower.
 const MarkKey = "rampart.dev/turned-back"
 
 // maxMark bounds what is kept of a mark's reason, in bytes.
@@ -121,8 +121,8 @@ var queueTypes = []struct {
 	{enumspb.TASK_QUEUE_TYPE_NEXUS, rollout.QueueNexus},
 }
 
-// queuesOf maps a version's task queues, sorted by name and type. An unknown type of queue is an error: nothing could be
-// said of its pollers.
+// queuesOf maps a version's task queues, sorted by name and type. An unknown type of queue is an error: nothing could
+// be said of its pollers.
 func queuesOf(resp *workflowservice.DescribeWorkerDeploymentVersionResponse) ([]rollout.TaskQueue, error) {
 	var out []rollout.TaskQueue
 	for _, q := range resp.GetVersionTaskQueues() {

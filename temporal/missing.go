@@ -12,7 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// nearbyKeptFor is how long an answer about a namespace is used again: a rollout that waits for workers asks in each cycle.
+// nearbyKeptFor is how long an answer about a namespace is used again: a rollout that waits for workers asks in each
+// cycle.
 const nearbyKeptFor = time.Minute
 
 // nearby is what a namespace has beside the versions that are looked for.
@@ -27,7 +28,8 @@ type nearby struct {
 // unversionedWorker is the host of a worker without versioning, and a task queue that it polls.
 type unversionedWorker struct{ host, queue string }
 
-// readMissing reads where the workers are that were asked for. It costs two lists for each namespace and minute. What fails is not known.
+// readMissing reads where the workers are that were asked for. It costs two lists for each namespace and minute. What
+// fails is not known.
 func (o *observer) readMissing(ctx context.Context) {
 	if o.ask.Missing == nil {
 		return
@@ -78,7 +80,8 @@ func (s *session) nearby(ctx context.Context) (*nearby, error) {
 	return known, nil
 }
 
-// buildsOfDeployments lists the builds that the worker deployments of the namespace have as their latest, current or ramping version.
+// buildsOfDeployments lists the builds that the worker deployments of the namespace have as their latest, current or
+// ramping version.
 func (s *session) buildsOfDeployments(ctx context.Context) (map[string][]string, error) {
 	out := map[string][]string{}
 	var token []byte
@@ -104,7 +107,8 @@ func (s *session) buildsOfDeployments(ctx context.Context) (map[string][]string,
 	return out, nil
 }
 
-// unversionedWorkers lists workers without versioning by their heartbeats: one page of them, since a namespace may have many.
+// unversionedWorkers lists workers without versioning by their heartbeats: one page of them, since a namespace may have
+// many.
 func (s *session) unversionedWorkers(ctx context.Context) ([]unversionedWorker, error) {
 	resp, err := read(ctx, reading{s, queues}, s.service().ListWorkers,
 		&workflowservice.ListWorkersRequest{Namespace: s.namespace, PageSize: pageSize, Query: "DeploymentName IS NULL"})

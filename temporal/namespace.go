@@ -22,8 +22,9 @@ type namespaceID struct {
 	at  time.Time
 }
 
-// NamespaceAt gives the ID of a Temporal namespace at a connection's own address, whatever address the bot's configuration has for the
-// connection by its name. Credentials go there only if the configuration has them for just that address.
+// NamespaceAt gives the ID of a Temporal namespace at a connection's own address, whatever address the bot's
+// configuration has for the connection by its name. Credentials go there only if the configuration has them for just
+// that address.
 func (p *Pool) NamespaceAt(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) rollout.NamespaceThere {
 	out := rollout.NamespaceThere{HostPort: conn.Spec.HostPort, TemporalNamespace: temporalNamespace}
 	s, err := p.sessionAt(p.cfg.resolveThere(conn), temporalNamespace)

@@ -42,7 +42,8 @@ func (n *namespaces) serve(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestNamespaceAt: the namespace at a connection's own address is asked for, once for all worker deployments that are there.
+// TestNamespaceAt: the namespace at a connection's own address is asked for, once for all worker deployments that are
+// there.
 func TestNamespaceAt(t *testing.T) {
 	there := &namespaces{ids: map[string]string{"prod": "the-id"}}
 	elsewhere := &namespaces{ids: map[string]string{"prod": "another"}}
@@ -64,7 +65,8 @@ func TestNamespaceAt(t *testing.T) {
 	require.Contains(t, p.NamespaceAt(t.Context(), connectionTo("no port"), "prod").Problem, "Temporal cannot be reached")
 }
 
-// TestResolveThere: credentials that the bot's configuration has for a connection's name, or for all, go to no other address of the repository.
+// TestResolveThere: credentials that the bot's configuration has for a connection's name, or for all, go to no other
+// address of the repository.
 func TestResolveThere(t *testing.T) {
 	secret := Address{HostPort: "bot:1", APIKeyFile: "/key"}
 	for name, c := range map[string]struct {

@@ -15,9 +15,9 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// Observe reads a worker deployment: one describe of the deployment, and beyond it only what ask names. It gives no error:
-// without the deployment's describe the observation is a Problem; any other read that fails leaves its facts "not known".
-// A second read in the same cycle is another Observe.
+// Observe reads a worker deployment: one describe of the deployment, and beyond it only what ask names. It gives no
+// error: without the deployment's describe the observation is a Problem; any other read that fails leaves its facts
+// "not known". A second read in the same cycle is another Observe.
 func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	at := p.cfg.Clock()
 	failed := func(err error) rollout.Observation {
@@ -53,8 +53,9 @@ func (p *Pool) Observe(ctx context.Context, conn v1alpha1.Connection, ask rollou
 	return o.obs
 }
 
-// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. The error is a BudgetError. Where the
-// server allows few calls there are few slots, so that each worker deployment gets all that is asked about it. free gives the slot back.
+// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. The error
+// is a BudgetError. Where the server allows few calls there are few slots, so that each worker deployment gets all that
+// is asked about it. free gives the slot back.
 func (p *Pool) Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error) {
 	s, err := p.session(conn, temporalNamespace)
 	if err != nil {

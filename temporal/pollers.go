@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// readPollers fills in who polls the task queues of the versions that were asked for, one queue name after another. If a
-// read about a queue fails, nothing about its pollers is known.
+// readPollers fills in who polls the task queues of the versions that were asked for, one queue name after another. If
+// a read about a queue fails, nothing about its pollers is known.
 func (o *observer) readPollers(ctx context.Context) {
 	names := map[string]bool{}
 	polls := polls{versions: map[string][]*taskqueuepb.PollerInfo{}}
@@ -87,7 +87,8 @@ func (o *observer) fillWorkers(seen polls) {
 	}
 }
 
-// judged makes pollers unknown that polled in the future of our clock: how old their polls are, is not known. The answer has just arrived.
+// judged makes pollers unknown that polled in the future of our clock: how old their polls are, is not known. The
+// answer has just arrived.
 func (o *observer) judged(p rollout.Pollers) rollout.Pollers {
 	ahead := p.Ahead(o.pool.cfg.Clock())
 	if ahead == 0 {
@@ -111,8 +112,8 @@ func podOf(host string, deployments []string) string {
 	return best
 }
 
-// hostOf is the host in a worker's identity: process@host by default, with more behind it in some SDKs. In a pod the host is the
-// pod's name.
+// hostOf is the host in a worker's identity: process@host by default, with more behind it in some SDKs. In a pod the
+// host is the pod's name.
 func hostOf(identity string) string {
 	_, rest, _ := strings.Cut(identity, "@")
 	host, _, _ := strings.Cut(rest, "@")
@@ -175,10 +176,10 @@ type queueReader struct {
 
 // read asks in two ways and believes what either saw.
 //
-// The enhanced mode asks all partitions, but answers from a cache of five seconds whose key leaves out what was asked for:
-// after somebody else asked for statistics alone (an autoscaler; the server itself, when it checks for missing task
-// queues) it shows no pollers. The default mode is never cached and tells which deployment a poller belongs to, but sees
-// the root partition alone, where most workers are seen too, since other partitions forward their polls to it.
+// The enhanced mode asks all partitions, but answers from a cache of five seconds whose key leaves out what was asked
+// for: after somebody else asked for statistics alone (an autoscaler; the server itself, when it checks for missing
+// task queues) it shows no pollers. The default mode is never cached and tells which deployment a poller belongs to,
+// but sees the root partition alone, where most workers are seen too, since other partitions forward their polls to it.
 func (r queueReader) read(ctx context.Context) (map[rollout.QueueType]queuePollers, error) {
 	out := map[rollout.QueueType]queuePollers{}
 	all, err := r.allPartitions(ctx)

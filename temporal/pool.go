@@ -38,7 +38,8 @@ type Config struct {
 	Clock func() time.Time
 	// OnWrite is called right before and right after each change of the server, in the same goroutine. Nil: nothing.
 	OnWrite func(Site, Moment)
-	// OnCall is told of each request to a server, by any goroutine: the name of the method, how it ended, and what time it took. Nil: nothing.
+	// OnCall is told of each request to a server, by any goroutine: the name of the method, how it ended, and what time
+	// it took. Nil: nothing.
 	OnCall func(method string, code codes.Code, took time.Duration)
 }
 
@@ -204,7 +205,8 @@ const (
 	maxMessage    = 64 << 20
 )
 
-// newClient makes a client that connects with its first call. Neither it nor gRPC may retry: what is tried again is decided here.
+// newClient makes a client that connects with its first call. Neither it nor gRPC may retry: what is tried again is
+// decided here.
 func newClient(a Address, now time.Time, onCall func(string, codes.Code, time.Duration)) (client.Client, error) {
 	config, err := a.tlsConfig(now)
 	if err != nil {
@@ -231,7 +233,8 @@ func newClient(a Address, now time.Time, onCall func(string, codes.Code, time.Du
 	return made, nil
 }
 
-// authorized adds what the address has for each call: headers, and the API key as it is now. It fails with a CredentialsError.
+// authorized adds what the address has for each call: headers, and the API key as it is now. It fails with a
+// CredentialsError.
 func (c *connection) authorized(ctx context.Context) (context.Context, error) {
 	for name, value := range c.address.Headers {
 		ctx = metadata.AppendToOutgoingContext(ctx, name, value)

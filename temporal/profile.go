@@ -9,11 +9,13 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// Profile reads a profile of Temporal's CLI: its address, credentials and headers, and not its namespace, which is that of a spec. It looks
-// in the file that TEMPORAL_CONFIG_FILE names, or else in temporalio/temporal.toml of the user's configuration folder; other variables of
-// the environment do not change it. Files that the profile names are read with every connection, the profile itself once.
+// Profile reads a profile of Temporal's CLI: its address, credentials and headers, and not its namespace, which is that
+// of a spec. It looks in the file that TEMPORAL_CONFIG_FILE names, or else in temporalio/temporal.toml of the user's
+// configuration folder; other variables of the environment do not change it. Files that the profile names are read with
+// every connection, the profile itself once.
 //
-// It fails where there is no such profile, on keys that nobody knows, and where the profile turns the verification of servers off.
+// It fails where there is no such profile, on keys that nobody knows, and where the profile turns the verification of
+// servers off.
 func Profile(name string) (Address, error) {
 	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: name, ConfigFileStrict: true, DisableEnv: true})
 	if err != nil {

@@ -28,8 +28,9 @@ type Outcome struct {
 	// Routing as read back after the last change. If that read failed, its traffic is what was set and its times are
 	// those of before.
 	Routing rollout.RoutingConfig
-	// LeftBehind are task queues of the version that lost traffic which the one that got it does not serve: their tasks go to unversioned
-	// workers. Lowering leaves queues behind, and a raise those that the call names. Sorted; name and type only.
+	// LeftBehind are task queues of the version that lost traffic which the one that got it does not serve: their tasks
+	// go to unversioned workers. Lowering leaves queues behind, and a raise those that the call names. Sorted; name and
+	// type only.
 	LeftBehind []rollout.TaskQueue
 }
 
@@ -58,8 +59,9 @@ func (p *Pool) Raise(ctx context.Context, target Target, call rollout.RoutingCal
 	return m.done(ctx), nil
 }
 
-// mayLeave looks, right before a raise, at the task queues that the current version serves and the one that is raised does not. The server's flag ignores
-// all that are missing, whichever were approved: with any other one missing the raise is not made.
+// mayLeave looks, right before a raise, at the task queues that the current version serves and the one that is raised
+// does not. The server's flag ignores all that are missing, whichever were approved: with any other one missing the
+// raise is not made.
 func (m *mover) mayLeave(ctx context.Context, call rollout.RoutingCall) error {
 	if len(call.LeavesBehind) == 0 || m.at.routing.Current == "" {
 		return nil
@@ -253,14 +255,16 @@ func (m *mover) makeAll(ctx context.Context, steps []rollout.RoutingStep) error 
 	return nil
 }
 
-// busyTries is how often a step is tried that the server was too busy for, and busyPause the first pause; each one doubles.
+// busyTries is how often a step is tried that the server was too busy for, and busyPause the first pause; each one
+// doubles.
 const (
 	busyTries = 4
 	busyPause = 400 * time.Millisecond
 )
 
 // make makes one step. What is set already is not set again. A step that failed is tried once more where nothing has
-// moved and the failure was one of transport, and after a pause where the server was too busy; the token makes sure that it cannot be made twice.
+// moved and the failure was one of transport, and after a pause where the server was too busy; the token makes sure
+// that it cannot be made twice.
 func (m *mover) make(ctx context.Context, step rollout.RoutingStep) error {
 	want := after(m.at.routing, step)
 	if want.SameTraffic(m.at.routing) {

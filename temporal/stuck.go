@@ -31,8 +31,8 @@ func counted(ask rollout.Ask) []string {
 	return out
 }
 
-// countStuck counts what no count by version shows: the first workflow tasks that never complete, and the tasks that fail
-// again and again. Of each kind it looks at some, to say whose they are.
+// countStuck counts what no count by version shows: the first workflow tasks that never complete, and the tasks that
+// fail again and again. Of each kind it looks at some, to say whose they are.
 func (o *observer) countStuck(ctx context.Context) {
 	ask := o.ask.Stuck
 	if ask == nil || o.obs.Exists != rollout.Yes {
@@ -63,10 +63,12 @@ func (o *observer) countStuck(ctx context.Context) {
 	o.obs.Stuck = out
 }
 
-// problemsAttribute is the search attribute of workflows whose workflow task fails again and again. Servers before 1.30 have none.
+// problemsAttribute is the search attribute of workflows whose workflow task fails again and again. Servers before 1.30
+// have none.
 const problemsAttribute = "TemporalReportedProblems"
 
-// lacks reports whether a server refused a query since it does not have the search attribute: it cannot answer, however often it is asked.
+// lacks reports whether a server refused a query since it does not have the search attribute: it cannot answer, however
+// often it is asked.
 func lacks(err error, attribute string) bool {
 	return codeOf(err) == codes.InvalidArgument && strings.Contains(err.Error(), attribute)
 }
@@ -84,7 +86,8 @@ func onQueues(names []string) (string, error) {
 	return "TaskQueue IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus = 'Running'", nil
 }
 
-// workflowQueues are the task queues on which the asked versions run workflows, sorted; none, if they only run activities.
+// workflowQueues are the task queues on which the asked versions run workflows, sorted; none, if they only run
+// activities.
 func (o *observer) workflowQueues() ([]string, error) {
 	names, listed := map[string]bool{}, false
 	for _, build := range slices.Concat(o.ask.Queues, counted(o.ask)) {
@@ -144,8 +147,8 @@ const (
 	whoseOther     whose = "other"
 )
 
-// whose says on which version a workflow's task fails: the one that it is in transition to, else the one that it is on. One
-// without a pending workflow task is not stuck. What was closed or deleted meanwhile is not known.
+// whose says on which version a workflow's task fails: the one that it is in transition to, else the one that it is on.
+// One without a pending workflow task is not stuck. What was closed or deleted meanwhile is not known.
 func (o *observer) whose(ctx context.Context, run *commonpb.WorkflowExecution) whose {
 	resp, err := read(ctx, reading{o.session, queues}, o.service().DescribeWorkflowExecution,
 		&workflowservice.DescribeWorkflowExecutionRequest{Namespace: o.namespace, Execution: run})

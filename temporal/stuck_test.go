@@ -12,7 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where no version runs workflows none is stuck. That says nothing of versions which are not there, or whose queues are not known.
+// Where no version runs workflows none is stuck. That says nothing of versions which are not there, or whose queues are
+// not known.
 func TestStuckWithoutWorkflowQueues(t *testing.T) {
 	observes := func(listed, described bool) rollout.Stuck {
 		o := observer{ask: rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1"}},

@@ -33,7 +33,8 @@ func (o *observer) readVersion(ctx context.Context) {
 // namespaceHeader says which namespace a call is about that does not say so itself: Temporal Cloud routes it by that.
 const namespaceHeader = "temporal-namespace"
 
-// serverVersion is the version that the server gives, such as "1.32.0". With an error it is the last one that was read, "" for none.
+// serverVersion is the version that the server gives, such as "1.32.0". With an error it is the last one that was read,
+// "" for none.
 func (s *session) serverVersion(ctx context.Context) (string, error) {
 	key, now := s.conn.key, s.pool.cfg.Clock()
 	s.pool.mu.Lock()

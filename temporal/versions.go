@@ -17,9 +17,9 @@ type VersionCall struct {
 	Identity string
 }
 
-// DeleteVersion asks the server to delete a version, never skipping its drainage. That the version is gone already counts
-// as accepted; that the server refuses is the Deletion's Refused, in the server's words. An error says that it is not
-// known what became of it.
+// DeleteVersion asks the server to delete a version, never skipping its drainage. That the version is gone already
+// counts as accepted; that the server refuses is the Deletion's Refused, in the server's words. An error says that it
+// is not known what became of it.
 func (p *Pool) DeleteVersion(ctx context.Context, target Target, call VersionCall) (rollout.Deletion, error) {
 	deletion := rollout.Deletion{BuildID: call.BuildID}
 	fail := func(err error) (rollout.Deletion, error) {

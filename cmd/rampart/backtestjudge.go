@@ -64,8 +64,8 @@ func (a *app) newBacktest(ctx context.Context, names []string) (*backtest, error
 	return b, nil
 }
 
-// engine is the policies of an environment. What was waived when the verdicts were recorded may be waived again: another
-// configuration of the bot let it be then.
+// engine is the policies of an environment. What was waived when the verdicts were recorded may be waived again:
+// another configuration of the bot let it be then.
 func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backtestEngine, bool) {
 	env, ok := b.environments[environment]
 	if !ok {
@@ -154,7 +154,8 @@ func readable(d auditlog.Decision) (recordedInput, string) {
 	return in, ""
 }
 
-// failure is why verdicts are no answer: what a policy failed with; "" where they are one. A fact that was not known is an answer.
+// failure is why verdicts are no answer: what a policy failed with; "" where they are one. A fact that was not known is
+// an answer.
 func failure(v rollout.Verdicts) string {
 	all := []rollout.Verdict{v.Spec}
 	for _, id := range sortedKeys(v.Actions) {

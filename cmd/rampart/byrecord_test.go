@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// A rollback takes the record alone where the branch has no configuration that can be used, or holds nothing but an output. Other commands, and
-// a rollback where the configuration has the worker deployment, do not.
+// A rollback takes the record alone where the branch has no configuration that can be used, or holds nothing but an
+// output. Other commands, and a rollback where the configuration has the worker deployment, do not.
 func TestFindByRecord(t *testing.T) {
 	record := func(environment string) string {
 		return fmt.Sprintf(`apiVersion: rampart.dev/v1alpha1

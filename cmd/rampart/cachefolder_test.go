@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A symbolic link in the cache folder is not followed, wherever it leads: another user who may write there could have the bot write elsewhere. The
-// folder itself may be one, since the person who runs the bot named it.
+// A symbolic link in the cache folder is not followed, wherever it leads: another user who may write there could have
+// the bot write elsewhere. The folder itself may be one, since the person who runs the bot named it.
 func TestLinksInTheCacheFolder(t *testing.T) {
 	outside := t.TempDir()
 	for name, link := range map[string]string{"a mirror": "mirror/0123456789abcdef", "all mirrors": "mirror", "a file": "mirror/0123456789abcdef/rampart.json",

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// validateChange checks the folder -C as a change on top of a commit: files as they are, judged by the environments, policies,
-// data and waivers of the commit. So a change that loosens a policy is not judged by what it makes of it.
+// validateChange checks the folder -C as a change on top of a commit: files as they are, judged by the environments,
+// policies, data and waivers of the commit. So a change that loosens a policy is not judged by what it makes of it.
 func (a *app) validateChange(ctx context.Context, base string, judges *judges) (validation, error) {
 	head, err := a.loadSpecs(nil)
 	if err != nil {

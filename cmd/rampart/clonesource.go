@@ -23,8 +23,8 @@ const inAClone = `In a clone the command fetches from the clone's remote with gi
 remote's --branch is at, not the work tree; it says which commit that is and how old. A folder inside a repository means
 that repository, unless the folder has a rampart.yaml. A folder outside of any is read as it is on disk.`
 
-// published is where a command that tells what the bot wrote reads from: the branch of --repo, else the clone that the folder -C is in, else
-// the folder. close gives it back.
+// published is where a command that tells what the bot wrote reads from: the branch of --repo, else the clone that the
+// folder -C is in, else the folder. close gives it back.
 func (a *app) published(f repositoryFlags) (source reconcile.Source, close func() error, err error) {
 	if f.url != "" {
 		return a.source(f)
@@ -39,8 +39,8 @@ func (a *app) cloneSource(f repositoryFlags) *cloneSource {
 	return &cloneSource{app: a, flags: f, folder: folder{a.dir, a.reading()}}
 }
 
-// cloneSource reads a person's clone as its remote has it, and says which commit that is. Each read opens the clone anew, since a fetch adds
-// to its files.
+// cloneSource reads a person's clone as its remote has it, and says which commit that is. Each read opens the clone
+// anew, since a fetch adds to its files.
 type cloneSource struct {
 	*app
 	flags  repositoryFlags
@@ -159,8 +159,8 @@ func (c *cloneSource) Touches(ctx context.Context, q gitops.HistoryQuery) (out g
 // maxFetch bounds one fetch into a clone.
 const maxFetch = 2 * time.Minute
 
-// fetch brings the clone up to date by git, which has the person's credentials, and with it the refs of decisions. What cannot be fetched is
-// said: the clone is read as it is.
+// fetch brings the clone up to date by git, which has the person's credentials, and with it the refs of decisions. What
+// cannot be fetched is said: the clone is read as it is.
 func (c *cloneSource) fetch(ctx context.Context, clone *gitops.Clone) (fetched bool, err error) {
 	remote, err := clone.Remote()
 	if err != nil || remote == "" || c.flags.offline {

@@ -125,7 +125,8 @@ func (a *app) completeBranches(cmd *cobra.Command, _ []string, _ string) ([]stri
 	return short(a.refs(cmd), headsPrefix, remotesPrefix+"origin/"), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeDecisionRefs completes the names that refs of decisions are below: the usual one, and those that look like it.
+// completeDecisionRefs completes the names that refs of decisions are below: the usual one, and those that look like
+// it.
 func (a *app) completeDecisionRefs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	out := []string{auditlog.DefaultRef}
 	for _, ref := range a.refs(cmd) {

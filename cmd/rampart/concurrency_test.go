@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Two worker deployments could start in the same cycle where policy lets one: a plan, one made of a snapshot of it, and the
-// explanation of that say which one waits, and for whom.
+// Two worker deployments could start in the same cycle where policy lets one: a plan, one made of a snapshot of it, and
+// the explanation of that say which one waits, and for whom.
 func TestOneRolloutAtATime(t *testing.T) {
 	a, out := testApp(t)
 	write := func(name, text string) {

@@ -18,8 +18,8 @@ import (
 
 // decisionSource gives recorded decisions.
 type decisionSource interface {
-	// Decisions gives those that a filter wants in the order in which they were recorded, one at a time. An error is the
-	// last thing.
+	// Decisions gives those that a filter wants in the order in which they were recorded, one at a time. An error is
+	// the last thing.
 	Decisions(ctx context.Context, f auditlog.Filter) iter.Seq2[auditlog.Decision, error]
 	// Last is the latest about a worker deployment (namespace/name), nil where there is none.
 	Last(ctx context.Context, deployment string) (*auditlog.Decision, error)

@@ -15,7 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// doctor compares its clock with that of a Git server, whether that gives credentials a look or not, and says which way it is wrong.
+// doctor compares its clock with that of a Git server, whether that gives credentials a look or not, and says which way
+// it is wrong.
 func TestDoctorClock(t *testing.T) {
 	server := gittest.ServeHTTP(t, gittest.NewBareRepo(t), gittest.HTTPConfig{User: "bot", Password: "a-token-of-tests"})
 	for off, want := range map[time.Duration]string{0: "", 8 * time.Second: "", -8 * time.Second: "", 2 * time.Minute: " ahead of 127.0.0.1:", -time.Hour: " behind 127.0.0.1:"} {

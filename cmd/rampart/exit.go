@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/git"
 )
 
-// The exit codes. A command that a signal stops exits with 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM.
+// The exit codes. A command that a signal stops exits with 128 and the signal's number: 130 for SIGINT, 143 for
+// SIGTERM.
 const (
 	exitFine  = 0
 	exitError = 1

@@ -85,7 +85,8 @@ func command(t *testing.T, a *app, args ...string) (int, string, string) {
 	return codeOf(t.Context(), err), out.String(), said.String()
 }
 
-// The observations of a rollout of v2: unknown to Temporal, polled with its gate passed, ramping at 5% for a quarter of an hour.
+// The observations of a rollout of v2: unknown to Temporal, polled with its gate passed, ramping at 5% for a quarter of
+// an hour.
 func unknownV2(rollout.Ask) rollout.Observation {
 	return rollout.Observation{Exists: rollout.Yes, Routing: rollout.RoutingConfig{Current: "v1", Revision: 7, CurrentChangedAt: now.Add(-time.Hour)},
 		Versions: []rollout.VersionObservation{{BuildID: "v1", CreatedAt: now.Add(-time.Hour), BecameCurrentAt: now.Add(-time.Hour), Queues: queues(), QueuesKnown: rollout.Yes}}}
@@ -173,8 +174,8 @@ spec:
 	}
 }
 
-// The last decision is explained, by the policies as they are; that they are others than those that decided is said. Other actions
-// and all rules are there for the asking.
+// The last decision is explained, by the policies as they are; that they are others than those that decided is said.
+// Other actions and all rules are there for the asking.
 func TestExplainRecorded(t *testing.T) {
 	a, _ := testApp(t)
 	writeAt(t, filepath.Join(a.dir, "spec.yaml"), testSpec)

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as they are; nil:
-// there is none.
+// explainDecision explains the last recorded decision about a worker deployment by the policies of its environment as
+// they are; nil: there is none.
 //
 // One about an earlier state than the status tells of is named in place of explained, unless it was asked for.
 func explainDecision(ctx context.Context, source decisionSource, st report.Status, ask policyQuestion) (*report.PolicyTree, *report.Superseded, error) {
@@ -110,8 +110,8 @@ func contained(v, in rollout.Verdict) bool {
 	})
 }
 
-// decisiveAction is the action that policy holds most; of equals one about the target, and the first. "": there is none that
-// policy was asked about.
+// decisiveAction is the action that policy holds most; of equals one about the target, and the first. "": there is none
+// that policy was asked about.
 func decisiveAction(d *policy.Document, verdicts rollout.Verdicts) (string, error) {
 	body, err := d.MarshalJSON()
 	if err != nil {

@@ -37,7 +37,8 @@ func (s *fileSet) close() error {
 	return errors.Join(errs...)
 }
 
-// add takes files for a folder. Those that are as they should be are left alone; others that are there are an error, unless they may be overwritten.
+// add takes files for a folder. Those that are as they should be are left alone; others that are there are an error,
+// unless they may be overwritten.
 func (s *fileSet) add(dir string, files []rollout.TextFile, overwrite bool) (write, unchanged []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

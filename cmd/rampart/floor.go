@@ -111,7 +111,8 @@ func (a *app) floor() (*bundle.Store, error) {
 	return bundle.Open(cfg)
 }
 
-// withoutBundles refuses flags about bundles where there is none: one that was forgotten would be missed only when it is needed.
+// withoutBundles refuses flags about bundles where there is none: one that was forgotten would be missed only when it
+// is needed.
 func (f policyFlags) withoutBundles() error {
 	if len(f.keys)+len(f.scopes)+len(f.tokenFiles) > 0 || f.caFile != "" || f.unsigned || f.plainHTTP {
 		return errors.New("there are flags about policy bundles, and no --policy-bundle NAME=URL")

@@ -24,8 +24,9 @@ const maxGateInput = 1 << 20
 // minGateKey is the least length of a gate key: 32 bytes, as `openssl rand -hex 16` gives them, have 128 bits.
 const minGateKey = 32
 
-// gateInputs are the inputs of gates that the bot is given as files, <namespace>/configmaps|secrets/<name>/<key> below a
-// folder. That a Secret is there is what allows gates of its namespace to use it; nothing outside the folder is ever read.
+// gateInputs are the inputs of gates that the bot is given as files, <namespace>/configmaps|secrets/<name>/<key> below
+// a folder. That a Secret is there is what allows gates of its namespace to use it; nothing outside the folder is ever
+// read.
 type gateInputs struct {
 	dir string
 	// key of the digests of Secrets; nil: there is none, and Secrets are not used.
@@ -84,12 +85,12 @@ func (g gateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err err
 	return data, nil
 }
 
-// errNoGateKey keeps Secrets from being used without a key: their plain hash would be in the ID of a workflow, and what is short
-// could be guessed from it.
+// errNoGateKey keeps Secrets from being used without a key: their plain hash would be in the ID of a workflow, and what
+// is short could be guessed from it.
 var errNoGateKey = errors.New("an input from a Secret needs --gate-key-file")
 
-// digestOf stands for the content, together with where it comes from. That of a Secret has a key of the bot's own, so that who
-// sees it cannot try contents.
+// digestOf stands for the content, together with where it comes from. That of a Secret has a key of the bot's own, so
+// that who sees it cannot try contents.
 func (g gateInputs) digestOf(in rollout.GateInputRef, data []byte) (string, error) {
 	h := sha256.New()
 	if in.Kind == rollout.InputSecret {
@@ -112,7 +113,8 @@ func (g gateInputs) Digest(in rollout.GateInputRef) (string, error) {
 	return g.digestOf(in, data)
 }
 
-// StartGate starts a gate, with its input read only now. An input that changed since it was decided on is decided again.
+// StartGate starts a gate, with its input read only now. An input that changed since it was decided on is decided
+// again.
 func (t temporalPort) StartGate(ctx context.Context, on reconcile.Subject, start rollout.GateStart) error {
 	if in := start.Gate.InputFrom; in != nil {
 		data, err := t.inputs.read(*in)

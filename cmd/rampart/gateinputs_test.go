@@ -130,8 +130,8 @@ spec:
 	}
 }
 
-// The digest of a Secret depends on the bot's key alone beside the content: it is the same for every bot that has the key, and says
-// nothing to who has not. That of a ConfigMap is the plain one.
+// The digest of a Secret depends on the bot's key alone beside the content: it is the same for every bot that has the
+// key, and says nothing to who has not. That of a ConfigMap is the plain one.
 func TestGateKey(t *testing.T) {
 	dir := t.TempDir()
 	for _, kind := range []string{"configmaps", "secrets"} {

@@ -153,7 +153,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// Each kind of secret goes through a run that fails, and one that works, at the most talkative level. None of it is in any output.
+// Each kind of secret goes through a run that fails, and one that works, at the most talkative level. None of it is in
+// any output.
 func TestSecretsAreInNoOutput(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: map[string]string{"README.md": "hello\n"}})

@@ -34,8 +34,8 @@ var inCluster = []string{"from-plain-deployments", "from-the-controller", "to-th
 //	```diff                 a change of spec in a routing.yaml: both sides have to be fine
 //	anything else           has to be a piece of a file of the guide
 //
-// Then it runs what the CI workflows among the files run of rampart. With -update what is printed is written into the guide, where
-// nothing is left out.
+// Then it runs what the CI workflows among the files run of rampart. With -update what is printed is written into the
+// guide, where nothing is left out.
 func TestGuides(t *testing.T) {
 	testneed.Plain(t)
 	pages, err := filepath.Glob(filepath.Join(guides, "*.md"))

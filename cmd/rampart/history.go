@@ -128,7 +128,8 @@ func (a *app) historian(f repositoryFlags) (reconcile.Source, toucher, func() er
 	return a.only(source), source, func() error { return nil }, nil
 }
 
-// storyOf finds the worker deployment that is named. One that is gone may have been in any environment; the error says that it is gone.
+// storyOf finds the worker deployment that is named. One that is gone may have been in any environment; the error says
+// that it is gone.
 func storyOf(world rollout.World, name string) ([]subjectOfHistory, error) {
 	s, err := deployment(world, name)
 	if err == nil {
@@ -217,7 +218,8 @@ func (a *app) tellDecisions(ctx context.Context, t teller) error {
 // botSubject begins the subjects of the bot's commits.
 const botSubject = "rampart("
 
-// commitEvent tells what a commit did to a worker deployment: of a commit of the bot, what its message says of that one.
+// commitEvent tells what a commit did to a worker deployment: of a commit of the bot, what its message says of that
+// one.
 func commitEvent(name rollout.Name, t gitops.Touch) report.Event {
 	subject, body, _ := strings.Cut(strings.TrimSpace(t.Message), "\n")
 	e := report.Event{At: t.When, Kind: report.CommitEvent, Who: t.Author, What: subject, Commit: t.Commit, Paths: t.Paths}

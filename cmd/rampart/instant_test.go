@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// instant is a Temporal that does at once what it is told: a version that is asked for registers and its worker polls, and what lost its
-// traffic is drained in a minute.
+// instant is a Temporal that does at once what it is told: a version that is asked for registers and its worker polls,
+// and what lost its traffic is drained in a minute.
 type instant struct {
 	now func() time.Time
 

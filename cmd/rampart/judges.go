@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/input"
 )
 
-// judges compiles policies once for each content, those of an environment and the bot's own: those that take long to compile keep no
-// other environment waiting. It is safe for concurrent use.
+// judges compiles policies once for each content, those of an environment and the bot's own: those that take long to
+// compile keep no other environment waiting. It is safe for concurrent use.
 type judges struct {
 	// store has the bot's own policies; nil: it has none.
 	store    *bundle.Store
@@ -24,7 +24,8 @@ type judges struct {
 
 	mu      sync.Mutex
 	engines map[[sha256.Size]byte]func() *policy.Engine
-	// floor is what of the store counts until pin is called again: one decision is made with the same policies from start to end.
+	// floor is what of the store counts until pin is called again: one decision is made with the same policies from
+	// start to end.
 	floor bundle.Floor
 }
 

@@ -1,9 +1,9 @@
-// Command rampart rolls out Temporal workers through Git: `rampart run` is the bot, the other commands check specs, show
-// what the bot would do, and read what it wrote.
+// Command rampart rolls out Temporal workers through Git: `rampart run` is the bot, the other commands check specs,
+// show what the bot would do, and read what it wrote.
 //
-// Everything about the outside is here: flags, variables, files of configuration, signals, exit codes. Flags are fields of
-// the command they belong to. Wiring (wiring.go) is the only place that knows all packages. Data goes to standard output,
-// everything else to standard error.
+// Everything about the outside is here: flags, variables, files of configuration, signals, exit codes. Flags are fields
+// of the command they belong to. Wiring (wiring.go) is the only place that knows all packages. Data goes to standard
+// output, everything else to standard error.
 package main
 
 import (

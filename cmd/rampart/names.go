@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// deployments are the snapshots of a world that have one of the names, all without names, in the world's order. A name is
-// namespace/name, or the name alone where that is enough to tell.
+// deployments are the snapshots of a world that have one of the names, all without names, in the world's order. A name
+// is namespace/name, or the name alone where that is enough to tell.
 func deployments(world rollout.World, names []string) ([]rollout.Snapshot, error) {
 	var all []rollout.Snapshot
 	var known, short []string

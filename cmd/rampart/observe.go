@@ -52,8 +52,8 @@ holds the specs and the recorded manifests, and no credentials of the bot.`,
 	return cmd
 }
 
-// observed is the world with what was read of Temporal. It is complete for deciding again: a decision that wanted a second
-// read has both.
+// observed is the world with what was read of Temporal. It is complete for deciding again: a decision that wanted a
+// second read has both.
 func observed(world rollout.World, decided [][]*reconcile.Decision) rollout.World {
 	out := world
 	out.Environments = make([]rollout.EnvironmentWorld, len(world.Environments))

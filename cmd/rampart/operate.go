@@ -118,7 +118,8 @@ type found struct {
 	base string
 }
 
-// find reads the tip, and where the worker deployment is not in its world, because rampart.yaml cannot be used, the record alone.
+// find reads the tip, and where the worker deployment is not in its world, because rampart.yaml cannot be used, the
+// record alone.
 func (o *operation) find(ctx context.Context) (found, error) {
 	at, err := o.inWorld(ctx)
 	if !o.byRecord || ctx.Err() != nil || err == nil && !elsewhere(at.Snapshot) {
@@ -135,8 +136,8 @@ func (o *operation) find(ctx context.Context) (found, error) {
 	return found{s, base}, nil
 }
 
-// elsewhere reports whether a record is of another environment than the one that a branch without a rampart.yaml has: so it is on a branch that
-// holds nothing but an output.
+// elsewhere reports whether a record is of another environment than the one that a branch without a rampart.yaml has:
+// so it is on a branch that holds nothing but an output.
 func elsewhere(s rollout.Snapshot) bool {
 	is := s.Record.Routing
 	return is != nil && is.Spec.Environment != "" && is.Spec.Environment != s.Environment.Name &&
@@ -161,7 +162,8 @@ func (o *operation) inWorld(ctx context.Context) (found, error) {
 	return found{}, fmt.Errorf("environment %s is gone", s.Environment.Name)
 }
 
-// overtaken reports whether an attempt may do better the next time: somebody else pushed or moved the routing, or Temporal was busy.
+// overtaken reports whether an attempt may do better the next time: somebody else pushed or moved the routing, or
+// Temporal was busy.
 func overtaken(err error) bool {
 	return errors.Is(err, rollout.ErrMoved) || errors.Is(err, rollout.ErrStale) || errors.Is(err, rollout.ErrBusy)
 }

@@ -62,7 +62,8 @@ away. Files of versions are still rendered; nothing is scaled down or removed. r
 	return cmd
 }
 
-// own writes down whose the routing is to be, and then asks Temporal for it: a bot in between finds it in Git, and leaves it alone.
+// own writes down whose the routing is to be, and then asks Temporal for it: a bot in between finds it in Git, and
+// leaves it alone.
 func (o *operation) own(ctx context.Context, server temporalFlags, do func(rollout.Snapshot) (operator.Owner, error)) (t told, err error) {
 	pool, err := o.temporal(server)
 	if err != nil {

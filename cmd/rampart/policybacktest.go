@@ -101,8 +101,8 @@ func (a *app) policyBacktest(ctx context.Context, names []string, f backtestFlag
 	return nil
 }
 
-// run judges all decisions that are wanted. It holds as many as are judged at a time. Reading may take for ever, as from a pipe:
-// when ctx ends it is left to itself.
+// run judges all decisions that are wanted. It holds as many as are judged at a time. Reading may take for ever, as
+// from a pipe: when ctx ends it is left to itself.
 func (b *backtest) run(ctx context.Context, source decisionSource, filter auditlog.Filter) error {
 	type read struct {
 		auditlog.Decision

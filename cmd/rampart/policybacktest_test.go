@@ -49,7 +49,8 @@ func ran(t *testing.T, a *app, code int, args ...string) report.Backtest {
 	return b
 }
 
-// The same policies say the same; a freeze on the day of the decision is stricter, whatever day it is today; taking it away is looser.
+// The same policies say the same; a freeze on the day of the decision is stricter, whatever day it is today; taking it
+// away is looser.
 func TestBacktest(t *testing.T) {
 	a, free := backtested(t, nil)
 	file := writeDecisions(t, free)
@@ -146,7 +147,8 @@ func TestBacktestApart(t *testing.T) {
 	require.Contains(t, said, "the policies cannot be used")
 }
 
-// A rule that was waived is waived again, by the waiver that was recorded; what is wanted is told by time, name and environment.
+// A rule that was waived is waived again, by the waiver that was recorded; what is wanted is told by time, name and
+// environment.
 func TestBacktestWaivedAndWanted(t *testing.T) {
 	a, d := backtested(t, map[string]string{"policies/data.yaml": alwaysFrozen, "waiver.yaml": `apiVersion: rampart.dev/v1alpha1
 kind: Waiver

@@ -126,7 +126,8 @@ func (a *app) policyEval(ctx context.Context, name string, f evalFlags) error {
 	return err
 }
 
-// fits refuses an input with what policies never see. A recorded decision may be of another version: it is judged all the same.
+// fits refuses an input with what policies never see. A recorded decision may be of another version: it is judged all
+// the same.
 func (a *app) fits(in recordedInput, file string) error {
 	misfits := in.document.Misfits()
 	for _, m := range misfits {
@@ -231,13 +232,14 @@ func lastJudged(ctx context.Context, name string, source decisionSource) (record
 	return judgedOf(*last)
 }
 
-// isNamed reports whether a person's name for a worker deployment, namespace/name or the name alone, is its; "" is any's.
+// isNamed reports whether a person's name for a worker deployment, namespace/name or the name alone, is its; "" is
+// any's.
 func isNamed(name string, d rollout.Name) bool {
 	return name == "" || name == d.String() || name == d.Name
 }
 
-// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C with those
-// of the bot's own configuration.
+// engineFor compiles the policies that a document is judged by: those of paths, or of its environment in the folder -C
+// with those of the bot's own configuration.
 func (a *app) engineFor(ctx context.Context, d *policy.Document, paths []string) (*policy.Engine, error) {
 	if len(paths) > 0 {
 		sets, err := givenPolicies(paths)

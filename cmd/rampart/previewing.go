@@ -71,7 +71,8 @@ func (a *app) newPreviewing(merge *gitops.Merge, judges *judges, ask previewFlag
 	return r, nil
 }
 
-// narrow leaves one environment, by its name in the base or in the change. The base has none that is new with the change.
+// narrow leaves one environment, by its name in the base or in the change. The base has none that is new with the
+// change.
 func (r *previewing) narrow(name string) (err error) {
 	m, was := r.merge, name
 	for from, to := range r.renamed() {
@@ -315,8 +316,8 @@ func (r *previewing) unjudged() []string {
 	return out
 }
 
-// renamed are the environments that the change adds in place of one that it takes away, by the name of that: they write to its folder, or have
-// one of its worker deployments.
+// renamed are the environments that the change adds in place of one that it takes away, by the name of that: they write
+// to its folder, or have one of its worker deployments.
 func (r *previewing) renamed() map[string]rollout.EnvironmentWorld {
 	before, own := r.merge.Before.Environments, r.merge.Own.Environments
 	named := func(list []rollout.EnvironmentWorld, name string) bool {
@@ -372,7 +373,8 @@ func (r *previewing) unclaimed() []v1alpha1.Problem {
 	return out
 }
 
-// leftBehind are the worker deployments of an environment of the base whose records stay where no environment of the change writes.
+// leftBehind are the worker deployments of an environment of the base whose records stay where no environment of the
+// change writes.
 func (r *previewing) leftBehind(was rollout.EnvironmentWorld) []string {
 	own, folder := r.merge.Own.Environments, path.Clean(was.Environment.Output.Path)+"/"
 	writes := func(is rollout.EnvironmentWorld) bool { return sameOutput(was, is) }

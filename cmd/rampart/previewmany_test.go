@@ -49,7 +49,8 @@ spec:
 	return repo
 }
 
-// previewProcess is rampart as a process of its own, which previews the change in a folder of its own for what is temporary.
+// previewProcess is rampart as a process of its own, which previews the change in a folder of its own for what is
+// temporary.
 func previewProcess(t *testing.T, repo *gittest.Repo) (cmd *exec.Cmd, out, said *bytes.Buffer) {
 	t.Helper()
 	name, err := exec.LookPath("rampart") // testscript's

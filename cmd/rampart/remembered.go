@@ -57,7 +57,8 @@ func thisProgram() string {
 	return name
 }
 
-// settingsOf names how a command was called: what was decided with other settings need not be what is decided with these.
+// settingsOf names how a command was called: what was decided with other settings need not be what is decided with
+// these.
 func settingsOf(cmd *cobra.Command) string {
 	sum := sha256.New()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -126,7 +126,8 @@ func (a *app) printManifests(format string, manifests []manifest) error {
 	return err
 }
 
-// writeTree writes files below a folder, which it makes if need be: all or none. What is there with other content is overwritten.
+// writeTree writes files below a folder, which it makes if need be: all or none. What is there with other content is
+// overwritten.
 func (a *app) writeTree(dir string, files []rollout.TextFile) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -22,7 +22,8 @@ type repositoryFlags struct {
 	keyFile, passphraseFile, hostKeys string
 	proxy                             string
 	silence                           time.Duration
-	// offline says that a clone is read without a fetch; decisionRef is what a fetch brings beside branches, "" for nothing.
+	// offline says that a clone is read without a fetch; decisionRef is what a fetch brings beside branches, "" for
+	// nothing.
 	offline       bool
 	decisionRef   string
 	githubApp     githubAppFlags
@@ -104,7 +105,8 @@ func (a *app) secret(file, variable string) git.Secret {
 	return nil
 }
 
-// cacheDir is the folder of --cache-dir, else the user's. A symbolic link in it is an error: Rampart makes none, and would write to where it leads.
+// cacheDir is the folder of --cache-dir, else the user's. A symbolic link in it is an error: Rampart makes none, and
+// would write to where it leads.
 func cacheDir(flag string) (string, error) {
 	dir := flag
 	if dir == "" {
@@ -121,7 +123,8 @@ func cacheDir(flag string) (string, error) {
 	return full, refuseLinks(full)
 }
 
-// refuseLinks fails if there is a symbolic link in a folder, at any depth. The folder itself may be one: the person who runs Rampart named it.
+// refuseLinks fails if there is a symbolic link in a folder, at any depth. The folder itself may be one: the person who
+// runs Rampart named it.
 func refuseLinks(dir string) error {
 	root, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +167,8 @@ func (a *app) repository(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 	return gitops.Open(cfg)
 }
 
-// shortLived opens the repository for one command, with a mirror for the time being where the bot works on the other one.
+// shortLived opens the repository for one command, with a mirror for the time being where the bot works on the other
+// one.
 func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
 	repo, err := a.repository(f, onWrite)
 	var locked *git.LockedError

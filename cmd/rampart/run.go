@@ -165,9 +165,11 @@ type loop struct {
 	told map[rollout.Name]rollout.State
 	// looked says that a cycle ended before this one.
 	looked bool
-	// unread is of how many worker deployments Temporal could not be read in the last cycle, of the total that was looked at.
+	// unread is of how many worker deployments Temporal could not be read in the last cycle, of the total that was
+	// looked at.
 	unread, total int
-	// health is what health checks are told; asked says that Temporal was asked, and silent that it answered nothing the last time.
+	// health is what health checks are told; asked says that Temporal was asked, and silent that it answered nothing
+	// the last time.
 	health        health.State
 	asked, silent bool
 	metrics       *telemetry.Metrics
@@ -219,8 +221,8 @@ func (l *loop) answer(ctx context.Context, address string) (stop func(), err err
 	return stop, nil
 }
 
-// noteHealth tells health checks what a cycle could read. What they are told is public; the log says more. A write that failed, such as to a protected
-// branch of one environment, leaves the bot ready.
+// noteHealth tells health checks what a cycle could read. What they are told is public; the log says more. A write that
+// failed, such as to a protected branch of one environment, leaves the bot ready.
 func (l *loop) noteHealth(world rollout.World, err error) {
 	if l.total > 0 {
 		l.asked, l.silent = true, l.unread == l.total
@@ -405,8 +407,8 @@ func stateFor(state rollout.State, plan rollout.Plan) telemetry.State {
 	return out
 }
 
-// pause is how long to wait for the next cycle: the interval, less where a step is due before. Errors make it no longer:
-// the Reconciler pauses by itself, and goes on to lower traffic. The jitter keeps several bots from meeting.
+// pause is how long to wait for the next cycle: the interval, less where a step is due before. Errors make it no
+// longer: the Reconciler pauses by itself, and goes on to lower traffic. The jitter keeps several bots from meeting.
 func (l *loop) pause(r reconcile.Report, err error) time.Duration {
 	if err != nil {
 		attributes := []any{"error", err}

@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/reconcile"
 )
 
-// pause gives the interval, less where something is due, and never less than a second unless the interval is. Errors change
-// nothing about it, but for very short intervals.
+// pause gives the interval, less where something is due, and never less than a second unless the interval is. Errors
+// change nothing about it, but for very short intervals.
 func TestPauseBetweenCycles(t *testing.T) {
 	in := func(d time.Duration) reconcile.Report { return reconcile.Report{NextDue: now.Add(d)} }
 	failure := errors.New("away")

@@ -48,7 +48,8 @@ func (a *app) fromVariable(f *pflag.Flag, flags *pflag.FlagSet) error {
 	return set(flags, f, []string{value}, variableOf(f.Name))
 }
 
-// configurable leaves out what only makes sense on a command line: a file or a variable is not to have a command that prints do something.
+// configurable leaves out what only makes sense on a command line: a file or a variable is not to have a command that
+// prints do something.
 func configurable(flag string) bool {
 	return !slices.Contains([]string{"help", "install", "replace-controller"}, flag)
 }

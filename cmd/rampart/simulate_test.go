@@ -16,7 +16,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The worlds of examples/simulations give the timetables that its README tells of, as text and as a chart, twice the same.
+// The worlds of examples/simulations give the timetables that its README tells of, as text and as a chart, twice the
+// same.
 func TestExampleSimulations(t *testing.T) {
 	const example = "../../examples/simulations"
 	worlds, err := filepath.Glob(filepath.Join(example, "worlds", "*.yaml"))

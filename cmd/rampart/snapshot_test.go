@@ -71,8 +71,8 @@ func queues() []rollout.TaskQueue {
 		Pollers: rollout.Pollers{Known: true, Count: 2, LastAccess: now}}}
 }
 
-// live plans once for each observation, and writes what each plan but the last renders to the folder, as a cycle does. With more
-// than two the spec asks for v3 after the first, and v3 is recorded as current after the second.
+// live plans once for each observation, and writes what each plan but the last renders to the folder, as a cycle does.
+// With more than two the spec asks for v3 after the first, and v3 is recorded as current after the second.
 func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (rollout.World, [][]*reconcile.Decision) {
 	t.Helper()
 	var world rollout.World
@@ -109,7 +109,8 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	return world, decided
 }
 
-// What is decided offline on a snapshot is what was decided when it was taken: each value, each byte printed, the exit code.
+// What is decided offline on a snapshot is what was decided when it was taken: each value, each byte printed, the exit
+// code.
 func TestSnapshotDecidesAsLive(t *testing.T) {
 	polled := func(ask rollout.Ask) rollout.Observation {
 		o := rollout.Observation{Exists: rollout.Yes, ConflictToken: []byte{1, 0, 255}, Routing: rollout.RoutingConfig{Current: "v1", Revision: 7,

@@ -24,7 +24,8 @@ var (
 	_ specSource = folder{}
 )
 
-// source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it back.
+// source is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it
+// back.
 func (a *app) source(f repositoryFlags) (source specSource, close func() error, err error) {
 	if f.url == "" {
 		if err := isFolder(a.dir); err != nil {

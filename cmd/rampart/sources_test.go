@@ -40,7 +40,8 @@ func TestThreeWaysAreRenderedAlike(t *testing.T) {
 	}
 }
 
-// A folder that cannot be built, or never ends, is an error with its file, and the other environment's specs are checked all the same.
+// A folder that cannot be built, or never ends, is an error with its file, and the other environment's specs are
+// checked all the same.
 func TestValidateSaysWhyAFolderCannotBeBuilt(t *testing.T) {
 	testneed.Plain(t)
 	for name, c := range map[string]struct{ file, text, want string }{

@@ -44,8 +44,8 @@ type specs struct {
 
 // loadSpecs reads the specs of paths: files, folders, "-" for standard input; without paths those of -C.
 //
-// Where -C has a rampart.yaml and the paths are below it, they belong to its environments, and connections, policies and
-// records are those of the repository. Else the paths are all there is.
+// Where -C has a rampart.yaml and the paths are below it, they belong to its environments, and connections, policies
+// and records are those of the repository. Else the paths are all there is.
 func (a *app) loadSpecs(paths []string) (specs, error) {
 	if err := isFolder(a.dir); err != nil {
 		return specs{}, err
@@ -195,8 +195,8 @@ func (a *app) gatherSpecs(paths []string) (specs, error) {
 	return out, nil
 }
 
-// walkFiles gives a file, or the files below a folder with one of the extensions, of those that may hold objects if none is named. Links
-// are not followed, as in a repository.
+// walkFiles gives a file, or the files below a folder with one of the extensions, of those that may hold objects if
+// none is named. Links are not followed, as in a repository.
 func walkFiles(name string, extensions ...string) ([]string, error) {
 	if len(extensions) == 0 {
 		extensions = []string{".yaml", ".yml", ".json"}

@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/commitstatus"
 )
 
-// onceStatusPatience is how long a bot that runs one cycle waits for commit statuses. It has no later cycle to use a late answer.
+// onceStatusPatience is how long a bot that runs one cycle waits for commit statuses. It has no later cycle to use a
+// late answer.
 const onceStatusPatience = 10 * time.Second
 
 // commitStatuses writes the bot's commit statuses, and reads those of others. Both fields are nil without a forge.

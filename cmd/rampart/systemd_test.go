@@ -16,11 +16,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// mostExposed is how exposed systemd may find the service, in tenths: 100 is a service without any protection. What is left is that it talks to the network.
+// mostExposed is how exposed systemd may find the service, in tenths: 100 is a service without any protection. What is
+// left is that it talks to the network.
 const mostExposed = "15"
 
-// The unit of systemd is one without warnings, with the settings of the page beside it, and is hardly exposed. The variables of its environment file are those of flags, and doctor
-// runs by them as the page says.
+// The unit of systemd is one without warnings, with the settings of the page beside it, and is hardly exposed. The
+// variables of its environment file are those of flags, and doctor runs by them as the page says.
 func TestSystemd(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		testneed.Missing(t, "no systemd-analyze: install systemd")

@@ -127,8 +127,8 @@ func tlsMode(flag string) temporal.TLSMode {
 	return temporal.TLSAuto
 }
 
-// readConnections reads the file of --temporal-connections: settings by a connection's namespace/name or host:port. Files in
-// it are relative to it.
+// readConnections reads the file of --temporal-connections: settings by a connection's namespace/name or host:port.
+// Files in it are relative to it.
 func readConnections(name string) (map[string]temporal.Address, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

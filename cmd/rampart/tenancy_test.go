@@ -64,8 +64,9 @@ func (x tenant) renders(team string) string {
 	return printed
 }
 
-// TestTenancyAttacks: what one team can write into the repository changes nothing for another, and is refused, or does nothing, for itself. The first rows are
-// changes of the team's own folder, which no other team reviews; those of rampart.yaml are what holds though a reviewer of the platform team overlooks them.
+// TestTenancyAttacks: what one team can write into the repository changes nothing for another, and is refused, or does
+// nothing, for itself. The first rows are changes of the team's own folder, which no other team reviews; those of
+// rampart.yaml are what holds though a reviewer of the platform team overlooks them.
 func TestTenancyAttacks(t *testing.T) {
 	testneed.Plain(t)
 	const (

@@ -16,8 +16,8 @@ import (
 // ourPackage begins the packages that the bot asks.
 var ourPackage = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+rampart\.`)
 
-// unread are policies, and data with parameters of the library, that lie in the whole folder and that no environment reads: what they are
-// meant to forbid is allowed.
+// unread are policies, and data with parameters of the library, that lie in the whole folder and that no environment
+// reads: what they are meant to forbid is allowed.
 func (s *specs) unread() ([]v1alpha1.Problem, error) {
 	files, err := walkFiles(s.base, ".rego", ".yaml", ".yml", ".json")
 	if err != nil {

@@ -166,8 +166,8 @@ func (out *validation) conclude() {
 	out.Valid = !v1alpha1.HasErrors(out.Problems) && !slices.ContainsFunc(out.Findings, specFinding.refuses)
 }
 
-// policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use, for which it
-// holds; warnings where it goes on and something has no effect.
+// policyProblems are what is wrong with an environment's policies and data: errors in files that the bot cannot use,
+// for which it holds; warnings where it goes on and something has no effect.
 func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld) []v1alpha1.Problem {
 	cfg := policyConfig(env)
 	cfg.Environments = s.environments
@@ -189,7 +189,8 @@ func (j *judges) problems() []v1alpha1.Problem {
 	return checked(policy.Compile(cfg).Problems(), cfg)
 }
 
-// checked are the problems of policies; errors in the files that an engine found broken, and where a parameter has no effect for being misplaced.
+// checked are the problems of policies; errors in the files that an engine found broken, and where a parameter has no
+// effect for being misplaced.
 func checked(broken []parse.Problem, cfg policy.Config) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, p := range lint.Check(cfg) {
@@ -272,7 +273,8 @@ func replicasOf(d rollout.Snapshot) *int32 {
 	return d.Spec.Spec.Replicas
 }
 
-// findings are the rules that fired on a spec. What is broken in the policies themselves is reported once, not for each spec.
+// findings are the rules that fired on a spec. What is broken in the policies themselves is reported once, not for each
+// spec.
 func findings(ctx context.Context, engine *policy.Engine, s specs, d rollout.Snapshot) []specFinding {
 	var out []specFinding
 	for _, f := range engine.JudgeSpec(ctx, d).Findings {

@@ -34,7 +34,8 @@ type version struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform,omitempty"`
-	// Revision of the source, Time of that commit, and whether there were changes beside it, where the build knows them.
+	// Revision of the source, Time of that commit, and whether there were changes beside it, where the build knows
+	// them.
 	Revision string `json:"revision,omitempty"`
 	Time     string `json:"time,omitempty"`
 	Modified bool   `json:"modified,omitempty"`

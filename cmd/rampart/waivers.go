@@ -30,8 +30,8 @@ type waiverAt struct {
 	environments []string
 }
 
-// findAll reads the waivers of the whole folder, those that no environment reads too, and warns of what judges and is read by none.
-// Outputs are left out.
+// findAll reads the waivers of the whole folder, those that no environment reads too, and warns of what judges and is
+// read by none. Outputs are left out.
 func (s *specs) findAll() error {
 	unread, err := s.unread()
 	if err != nil {

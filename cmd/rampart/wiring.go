@@ -125,8 +125,8 @@ func (a *app) bot(f botFlags, judges *judges) (*rememberingBot, error) {
 	}}, nil
 }
 
-// pageOf gives the address of a repository for people: its page on a forge, else the clone URL without the parts that may
-// hold credentials. It is "" if the clone URL has no host.
+// pageOf gives the address of a repository for people: its page on a forge, else the clone URL without the parts that
+// may hold credentials. It is "" if the clone URL has no host.
 func pageOf(on located, clone string) string {
 	if on.at.Base != "" {
 		return on.at.URL()

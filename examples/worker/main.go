@@ -47,7 +47,8 @@ func run() error {
 		DeploymentOptions: worker.DeploymentOptions{
 			UseVersioning: true, // without it Rampart waits for its workers forever
 			Version:       version,
-			// A workflow that has begun ends on its version. AutoUpgrade takes it along instead, which its code has to stand.
+			// A workflow that has begun ends on its version. AutoUpgrade takes it along instead, which its code has to
+			// stand.
 			DefaultVersioningBehavior: workflow.VersioningBehaviorPinned,
 		},
 		WorkerStopTimeout: 10 * time.Second, // for activities under way when the pod ends

@@ -119,8 +119,8 @@ func FuzzGitea(f *testing.F)  { onGitea.fuzz(f) }
 const mostQuestions = 250
 
 // fuzz lets a forge answer anything, one body after the other and then from the first again: reading pull requests ends
-// with an error or with what a caller can rely on, after so many requests at most. A line of "---" separates the bodies.
-// Where a library panics, forge.Contained makes an error of it.
+// with an error or with what a caller can rely on, after so many requests at most. A line of "---" separates the
+// bodies. Where a library panics, forge.Contained makes an error of it.
 func (a adapter) fuzz(f *testing.F) {
 	pull := fmt.Sprintf(a.pull, 7)
 	for _, bodies := range [][]string{{a.login, pull, a.reviews}, {"[" + pull + "," + pull + "]"}, {"[null]"}, {"null"}} {

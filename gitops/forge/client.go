@@ -24,7 +24,8 @@ const (
 // Config is what an adapter needs to reach its forge.
 type Config struct {
 	Repository Repository
-	// Token gives the token each time one is needed, so that a renewed one is picked up. It must be safe for concurrent use. Nil: none.
+	// Token gives the token each time one is needed, so that a renewed one is picked up. It must be safe for concurrent
+	// use. Nil: none.
 	Token func(context.Context) (string, error)
 	// HTTP carries the certificates and the proxy. Nil: those of the system, and no proxy.
 	HTTP *http.Client
@@ -50,8 +51,8 @@ type Client struct {
 	until time.Time // of the rate limit
 }
 
-// NewClient gives a client that adds the token to each request to the forge's own API and sends nothing anywhere else. Errors:
-// *RefusedError with ReasonInsecure.
+// NewClient gives a client that adds the token to each request to the forge's own API and sends nothing anywhere else.
+// Errors: *RefusedError with ReasonInsecure.
 func NewClient(config Config, credential Credential) (*Client, error) {
 	api, err := url.Parse(config.Repository.API())
 	if err != nil {
@@ -112,7 +113,8 @@ func (t roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.mu.Unlock()
 		return nil, c.limited()
 	}
-	// Of what was renamed, some forges tell the new place in a way that makes a question of a change: it would be lost silently.
+	// Of what was renamed, some forges tell the new place in a way that makes a question of a change: it would be lost
+	// silently.
 	if moved := resp.StatusCode; req.Method != http.MethodGet && (moved == http.StatusMovedPermanently || moved == http.StatusFound) {
 		resp.StatusCode = http.StatusTemporaryRedirect
 	}
@@ -164,8 +166,8 @@ func (c *Client) limited() error {
 	return nil
 }
 
-// Pause is for an answer that asks to be left alone in its own words, and not by its status. Until its headers allow it, or for a
-// minute, nothing is sent. It gives the error to return.
+// Pause is for an answer that asks to be left alone in its own words, and not by its status. Until its headers allow
+// it, or for a minute, nothing is sent. It gives the error to return.
 func (c *Client) Pause(resp *http.Response) error {
 	c.mu.Lock()
 	c.until = pause(resp.Header, c.config.Now())

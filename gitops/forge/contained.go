@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Contained is a forge whose library may break over what it is answered: a panic in a call is a *RefusedError with ReasonReply. What takes
-// traffic back runs in the same process.
+// Contained is a forge whose library may break over what it is answered: a panic in a call is a *RefusedError with
+// ReasonReply. What takes traffic back runs in the same process.
 func Contained(f Forge) Forge { return contained{f} }
 
 type contained struct{ next Forge }

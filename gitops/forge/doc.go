@@ -1,17 +1,18 @@
-// Package forge is what the bot asks of the place where people review: GitHub, GitLab, Gitea, or [None]. A [Forge] knows one
-// repository. It finds, opens, changes, closes and merges pull requests (merge requests, on GitLab), and sets and reads commit statuses.
-// Branches and commits are Git's, and are not asked for here.
+// Package forge is what the bot asks of the place where people review: GitHub, GitLab, Gitea, or [None]. A [Forge]
+// knows one repository. It finds, opens, changes, closes and merges pull requests (merge requests, on GitLab), and sets
+// and reads commit statuses. Branches and commits are Git's, and are not asked for here.
 //
 // # What an adapter is made of
 //
-// [Locate] tells the forge, the repository and the address of its API from a clone URL. [NewClient] gives an http.Client that
-// adapters hand to the official library of their forge: it adds the token to each request, and bounds, times and guards what is
-// sent and read. Each adapter turns the answers of its forge into the types and errors of this package.
+// [Locate] tells the forge, the repository and the address of its API from a clone URL. [NewClient] gives an
+// http.Client that adapters hand to the official library of their forge: it adds the token to each request, and bounds,
+// times and guards what is sent and read. Each adapter turns the answers of its forge into the types and errors of this
+// package.
 //
 // # Concurrency
 //
-// A Forge may be used by several goroutines, and by several bots at once: of two that open the same pull request, one gets an
-// [ExistsError].
+// A Forge may be used by several goroutines, and by several bots at once: of two that open the same pull request, one
+// gets an [ExistsError].
 //
 // # Invariants
 //

@@ -50,8 +50,8 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// UnavailableError says that a forge could not be reached, did not answer in time, or failed. Whether it did what it was asked
-// for is not known. It may be asked again.
+// UnavailableError says that a forge could not be reached, did not answer in time, or failed. Whether it did what it
+// was asked for is not known. It may be asked again.
 type UnavailableError struct {
 	Op     string
 	Where  string
@@ -87,7 +87,8 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("pull request %d from %s to %s is open already", e.PullRequest.Number, e.PullRequest.Head, e.PullRequest.Base)
 }
 
-// PartialError says that a pull request is there and lacks something that is not needed for it to be reviewed and merged.
+// PartialError says that a pull request is there and lacks something that is not needed for it to be reviewed and
+// merged.
 type PartialError struct {
 	Number int64
 	// Failed says what, each with its reason. Not empty.
@@ -107,8 +108,8 @@ func Later(err error) bool {
 	return errors.As(err, &away) || errors.As(err, &limit)
 }
 
-// NotReadyError says that a pull request may not be merged yet, or not so: checks or approvals are missing, it is a draft, it has
-// conflicts, or its method is not allowed.
+// NotReadyError says that a pull request may not be merged yet, or not so: checks or approvals are missing, it is a
+// draft, it has conflicts, or its method is not allowed.
 type NotReadyError struct {
 	Number int64
 	Said   string // by the forge: one line, bounded; may be empty

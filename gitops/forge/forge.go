@@ -12,25 +12,26 @@ type Forge interface {
 	// Login is the name of the account that the token belongs to.
 	Login(ctx context.Context) (string, error)
 
-	// List gives pull requests of branches of the repository itself, the newest first. It takes several questions where they are
-	// many: what changes meanwhile may be missing, and is there at the next time. Errors: *TooManyError.
+	// List gives pull requests of branches of the repository itself, the newest first. It takes several questions where
+	// they are many: what changes meanwhile may be missing, and is there at the next time. Errors: *TooManyError.
 	List(ctx context.Context, f Filter) ([]PullRequest, error)
 
-	// Get gives one pull request, with what takes more than one question. One that does not exist is a *RefusedError with
-	// ReasonNotFound.
+	// Get gives one pull request, with what takes more than one question. One that does not exist is a *RefusedError
+	// with ReasonNotFound.
 	Get(ctx context.Context, number int64) (Details, error)
 
-	// Authors gives the accounts that the forge takes for the author and the committer of a commit, in this order. It goes by the e-mail
-	// addresses that the commit names; one that belongs to no account, or to several, gives an empty Login.
+	// Authors gives the accounts that the forge takes for the author and the committer of a commit, in this order. It
+	// goes by the e-mail addresses that the commit names; one that belongs to no account, or to several, gives an empty
+	// Login.
 	Authors(ctx context.Context, commit string) ([]Person, error)
 
-	// Open opens a pull request. Where one from this head to this base is open: *ExistsError, and that one is returned. A
-	// *PartialError says that the pull request stands, and is returned, without some of its labels or reviewers. What no forge takes
-	// is a *TextError.
+	// Open opens a pull request. Where one from this head to this base is open: *ExistsError, and that one is returned.
+	// A *PartialError says that the pull request stands, and is returned, without some of its labels or reviewers. What
+	// no forge takes is a *TextError.
 	Open(ctx context.Context, o Opening) (PullRequest, error)
 
-	// Update changes a pull request, in the order of Change's fields. Errors: *PartialError, where reviewers or labels failed and the
-	// rest was done; *TextError.
+	// Update changes a pull request, in the order of Change's fields. Errors: *PartialError, where reviewers or labels
+	// failed and the rest was done; *TextError.
 	Update(ctx context.Context, number int64, c Change) error
 
 	// Merge merges a pull request, now or as soon as the forge's rules allow it, or takes such an order back. Errors:
@@ -95,8 +96,8 @@ type Filter struct {
 	Base string
 	// Open leaves out what is merged or closed. It is much cheaper where a forge cannot look for a branch (Gitea).
 	Open bool
-	// Since leaves out what did not change since, by the clock of the forge. Take the latest Updated that was seen: what changed
-	// in the same second comes again.
+	// Since leaves out what did not change since, by the clock of the forge. Take the latest Updated that was seen:
+	// what changed in the same second comes again.
 	Since time.Time
 }
 
@@ -111,11 +112,11 @@ type PullRequest struct {
 	Base   string // the branch that it goes to
 	Labels []string
 
-	// HeadCommit is its last commit; when it is merged or closed, what it was then. Empty in a list where the forge does not tell:
-	// ask Get.
+	// HeadCommit is its last commit; when it is merged or closed, what it was then. Empty in a list where the forge
+	// does not tell: ask Get.
 	HeadCommit string
-	// MergeCommit is the commit on the base branch that it became: the merge, the squashed one, or the last of those rebased.
-	// Empty if it is not merged.
+	// MergeCommit is the commit on the base branch that it became: the merge, the squashed one, or the last of those
+	// rebased. Empty if it is not merged.
 	MergeCommit string
 
 	Updated time.Time
@@ -153,7 +154,8 @@ type Opening struct {
 	Body  string // Markdown, up to MaxBody bytes
 	Head  string // a branch, pushed before
 	Base  string
-	// Labels that do not exist are created. They are the last thing that is done: where they are, the reviewers were asked.
+	// Labels that do not exist are created. They are the last thing that is done: where they are, the reviewers were
+	// asked.
 	Labels []string
 	// Reviewers are logins, Teams names of teams of the organization that owns the repository.
 	Reviewers, Teams []string
@@ -202,8 +204,9 @@ type When string
 const (
 	// Now, or not at all: *NotReadyError where the forge's rules forbid it yet.
 	Now When = "now"
-	// WhenReady is the forge's automatic merge: as soon as its rules (checks, approvals) allow it. Where it has none, or none
-	// turned on: *UnsupportedError; merge Now from time to time instead. What this account ordered before by another method is ordered anew.
+	// WhenReady is the forge's automatic merge: as soon as its rules (checks, approvals) allow it. Where it has none,
+	// or none turned on: *UnsupportedError; merge Now from time to time instead. What this account ordered before by
+	// another method is ordered anew.
 	WhenReady When = "when ready"
 	// NotAnymore takes WhenReady back, where this account ordered it: what a person ordered stays. It is not an
 	// error if there is nothing to take back.
@@ -215,8 +218,8 @@ type Merge struct {
 	When When
 	// Method may be empty for NotAnymore.
 	Method Method
-	// Commit is the last commit of the pull request as the bot knows it. If it has another: *MovedError. What is pushed after an
-	// automatic merge was ordered is not seen by this; take the order back.
+	// Commit is the last commit of the pull request as the bot knows it. If it has another: *MovedError. What is pushed
+	// after an automatic merge was ordered is not seen by this; take the order back.
 	Commit string
 }
 

@@ -11,7 +11,8 @@ const (
 	maxPause     = time.Hour   // its longest window; a server cannot stop the bot for longer
 )
 
-// limit tells until when a forge wants to be left alone: 429; or 403 or 503 with Retry-After, or with nothing remaining.
+// limit tells until when a forge wants to be left alone: 429; or 403 or 503 with Retry-After, or with nothing
+// remaining.
 func limit(resp *http.Response, now time.Time) (time.Time, bool) {
 	after := resp.Header.Get("Retry-After") != ""
 	switch resp.StatusCode {

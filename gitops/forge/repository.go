@@ -75,8 +75,8 @@ var aliases = map[string]string{
 
 // Location is where a repository is said to be.
 type Location struct {
-	// Clone is the URL that Git clones from: https, http, ssh, user@host:path, file, or an absolute path. Credentials in it are not
-	// looked at.
+	// Clone is the URL that Git clones from: https, http, ssh, user@host:path, file, or an absolute path. Credentials
+	// in it are not looked at.
 	Clone string
 	// Kind is told by the host where it is empty, for github.com and gitlab.com.
 	Kind Kind
@@ -204,7 +204,8 @@ func withPath(l Location, base string, segments []string) (string, []string) {
 	return base + "/" + strings.Join(segments[:root], "/"), segments[root:]
 }
 
-// split takes a clone URL apart: its scheme, its host in lower case with a port if there is one, and its path, unescaped.
+// split takes a clone URL apart: its scheme, its host in lower case with a port if there is one, and its path,
+// unescaped.
 func split(clone string) (scheme, host, path string, err error) {
 	bad := func(problem, hint string) (string, string, string, error) {
 		return "", "", "", &AddressError{redact(clone), problem, hint}

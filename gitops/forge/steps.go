@@ -5,12 +5,13 @@ import (
 	"errors"
 )
 
-// Steps are what opening and changing a pull request is made of at one forge, for adapters. The order, and what becomes of what fails, is
-// the same at all of them.
+// Steps are what opening and changing a pull request is made of at one forge, for adapters. The order, and what becomes
+// of what fails, is the same at all of them.
 type Steps struct {
 	// Create opens one, without labels and reviewers. Beside its error it says whether that may be since one is open.
 	Create func(Opening) (pr PullRequest, exists bool, err error)
-	// Ask asks for reviews, and gives what failed. again says that some may have been asked before, or have answered: that stays.
+	// Ask asks for reviews, and gives what failed. again says that some may have been asked before, or have answered:
+	// that stays.
 	Ask func(number int64, reviewers, teams []string, again bool) []error
 	// Look gives a pull request as it is.
 	Look func(number int64) (PullRequest, error)
@@ -96,7 +97,8 @@ func partial(number int64, failed []error) error {
 	return &PartialError{Number: number, Failed: failed}
 }
 
-// OneByOne asks for all reviews at once, or else for each by itself, since one that cannot be asked refuses all. It gives what failed.
+// OneByOne asks for all reviews at once, or else for each by itself, since one that cannot be asked refuses all. It
+// gives what failed.
 func OneByOne(reviewers, teams []string, ask func(reviewers, teams []string) error) (failed []error) {
 	add := func(err error) {
 		if err != nil {

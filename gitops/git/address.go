@@ -70,8 +70,8 @@ func parseAddress(raw string) (address, error) {
 	return a, nil
 }
 
-// PathAtServer is the path of a repository at its server, unescaped, without slashes around it and without .git: "team/workers". It is ""
-// for one on this machine's disk, and for what Open would refuse.
+// PathAtServer is the path of a repository at its server, unescaped, without slashes around it and without .git:
+// "team/workers". It is "" for one on this machine's disk, and for what Open would refuse.
 func PathAtServer(raw string) string {
 	a, err := parseAddress(raw)
 	if err != nil || a.scheme == "file" {

@@ -47,8 +47,9 @@ type Auth struct {
 	Refused func(password string)
 	// CAFile is a PEM file of certificate authorities trusted beside the system's, for HTTPS.
 	CAFile string
-	// Proxy chooses a proxy by a request's URL; nil means none. It is asked about SSH too, with a URL of the scheme ssh that names the host
-	// and the port. Proxies are http://, https:// and socks5:// ones, and what goes to them under SSH is encrypted to the server itself.
+	// Proxy chooses a proxy by a request's URL; nil means none. It is asked about SSH too, with a URL of the scheme ssh
+	// that names the host and the port. Proxies are http://, https:// and socks5:// ones, and what goes to them under
+	// SSH is encrypted to the server itself.
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// SSHKey is a private key in PEM or OpenSSH format. Required for SSH.

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// beforePrefix is where the tip of a branch is kept that it had before it was rewritten. What only that leads to is nowhere else, maybe.
+// beforePrefix is where the tip of a branch is kept that it had before it was rewritten. What only that leads to is
+// nowhere else, maybe.
 const beforePrefix = "refs/rampart/before/"
 
 // noteBefore keeps the tip that a branch had before it was rewritten, and says whether it is another one than was kept.

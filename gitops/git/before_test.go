@@ -10,7 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// What a branch had before it was rewritten is found, in the next run, too; and no more of its history than was asked for.
+// What a branch had before it was rewritten is found, in the next run, too; and no more of its history than was asked
+// for.
 func TestRecent(t *testing.T) {
 	onEveryWay(t, func(t *testing.T, r *gittest.Repo, w way) {
 		r.Commit(gittest.Commit{Write: first})

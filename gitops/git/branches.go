@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// Branches asks the server for the tips of all branches, or other refs in full, whose names begin with prefix. It costs one advertisement, and brings no
-// objects. Errors: *AccessError, the context's.
+// Branches asks the server for the tips of all branches, or other refs in full, whose names begin with prefix. It costs
+// one advertisement, and brings no objects. Errors: *AccessError, the context's.
 func (m *Mirror) Branches(ctx context.Context, prefix string) (map[string]Hash, error) {
 	ctx, give, err := m.take(ctx)
 	if err != nil {

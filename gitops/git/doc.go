@@ -3,14 +3,14 @@
 //
 // # What it does
 //
-// [Mirror.Fetch] asks the server for a branch's tip (one advertisement when nothing moved) and brings
-// what is new. [Mirror.Commit], [Mirror.Tree], [Mirror.Lookup], [Mirror.Blob] and [Mirror.Diff] read
-// objects, [Mirror.History] goes back through commits. [Mirror.Stage] builds a commit in memory, and [Mirror.Push] sends it as one pack of new
-// objects together with the tip that is expected on the server: a compare-and-swap. Nothing is ever
-// forced; a branch that moved is a [MovedError].
+// [Mirror.Fetch] asks the server for a branch's tip (one advertisement when nothing moved) and brings what is new.
+// [Mirror.Commit], [Mirror.Tree], [Mirror.Lookup], [Mirror.Blob] and [Mirror.Diff] read objects, [Mirror.History] goes
+// back through commits. [Mirror.Stage] builds a commit in memory, and [Mirror.Push] sends it as one pack of new objects
+// together with the tip that is expected on the server: a compare-and-swap. Nothing is ever forced; a branch that moved
+// is a [MovedError].
 //
-// A branch is named as git branch names it. A name that begins with refs/ is a ref beside the branches, in full: it is fetched and
-// pushed in the same way.
+// A branch is named as git branch names it. A name that begins with refs/ is a ref beside the branches, in full: it is
+// fetched and pushed in the same way.
 //
 // # Concurrency
 //

@@ -95,8 +95,8 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("branch %q moved: expected %s, it is at %s", e.Branch, tipName(e.Expected), tipName(e.Actual))
 }
 
-// RejectedError says that the server refused the commit although the branch had not moved: a hook, a quota, or a protected branch, which
-// is a *ProtectedError. Nothing was written.
+// RejectedError says that the server refused the commit although the branch had not moved: a hook, a quota, or a
+// protected branch, which is a *ProtectedError. Nothing was written.
 type RejectedError struct {
 	URL    string
 	Branch string
@@ -112,8 +112,8 @@ func (e *RejectedError) Error() string {
 	return s
 }
 
-// ProtectedError says that a rule of the server keeps everybody like the bot from pushing to the branch, whatever is pushed. Nothing was
-// written. Trying again does not help; a pull request may.
+// ProtectedError says that a rule of the server keeps everybody like the bot from pushing to the branch, whatever is
+// pushed. Nothing was written. Trying again does not help; a pull request may.
 type ProtectedError struct {
 	Rejected *RejectedError
 }
@@ -123,8 +123,8 @@ func (e *ProtectedError) Error() string { return e.Rejected.Error() }
 // Unwrap gives the *RejectedError.
 func (e *ProtectedError) Unwrap() error { return e.Rejected }
 
-// protectionWords are in what forges say when a rule for a branch is in the way, in lower case. Forges have no code for it: GitHub (rules
-// of branches, rulesets), GitLab, Gitea and Forgejo, Bitbucket, Azure DevOps.
+// protectionWords are in what forges say when a rule for a branch is in the way, in lower case. Forges have no code for
+// it: GitHub (rules of branches, rulesets), GitLab, Gitea and Forgejo, Bitbucket, Azure DevOps.
 var protectionWords = []string{
 	"gh006", "protected branch hook declined", "gh013", "push declined due to repository rule violations",
 	"push code to protected branches", "push to protected branch", "is protected from",

@@ -12,7 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// tmpfs mounts a file system in memory on a directory until the test ends. It gives what changes how many KiB there is room for.
+// tmpfs mounts a file system in memory on a directory until the test ends. It gives what changes how many KiB there is
+// room for.
 func tmpfs(t *testing.T, dir string) func(kib int) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -288,7 +288,8 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 	return f.uncut(resp.Unshallows)
 }
 
-// receive takes in a pack of at most that many objects, or keeps it for later: one that is not too large by way of memory, a larger one to disk.
+// receive takes in a pack of at most that many objects, or keeps it for later: one that is not too large by way of
+// memory, a larger one to disk.
 func (f *fetcher) receive(pack io.Reader, most uint32) error {
 	var start bytes.Buffer
 	if _, err := io.CopyN(&start, pack, packHeader); err != nil && !errors.Is(err, io.EOF) {

@@ -48,7 +48,8 @@ func packSeeds(f *testing.F) [][]byte {
 	return [][]byte{[]byte(r.GitInput([]byte(objects+"\n"), "pack-objects", "--stdout", "-q")), ours.data, []byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00")}
 }
 
-// A pack from a server that lies: in memory and on disk it is read to its end or refused, without a panic, within bounds.
+// A pack from a server that lies: in memory and on disk it is read to its end or refused, without a panic, within
+// bounds.
 func FuzzPack(f *testing.F) {
 	for _, seed := range packSeeds(f) {
 		f.Add(seed)
@@ -158,7 +159,8 @@ func (r *recorded) open(ctx context.Context, s service) (session, *packp.AdvRefs
 	return sess, adv, nil
 }
 
-// A server says anything: a fetch ends with an error or with a commit that is whole, a push never with a success that was not reported.
+// A server says anything: a fetch ends with an error or with a commit that is whole, a push never with a success that
+// was not reported.
 func FuzzConversation(f *testing.F) {
 	f.Add(conversation(f, false))
 	f.Add(conversation(f, true))

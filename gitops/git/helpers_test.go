@@ -50,7 +50,8 @@ func ways(t *testing.T, r *gittest.Repo) []way {
 	}
 }
 
-// onEveryWay runs a test over each transport, each with a repository of its own, beside each other: most of their time they wait.
+// onEveryWay runs a test over each transport, each with a repository of its own, beside each other: most of their time
+// they wait.
 func onEveryWay(t *testing.T, test func(t *testing.T, r *gittest.Repo, w way)) {
 	for i, name := range []string{"file", "http", "http with token", "https", "ssh", "http, partial", "ssh, partial", "http, without trees"} {
 		t.Run(name, func(t *testing.T) {

@@ -24,8 +24,8 @@ type Wanted struct {
 }
 
 // FindInHistory finds the newest commit, from tip on, in which there was what is wanted. History that the mirror does
-// not have yet is fetched step by step, until it is found or history ends (false). A file that is found is in the mirror afterwards.
-// Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
+// not have yet is fetched step by step, until it is found or history ends (false). A file that is found is in the
+// mirror afterwards. Errors: *MovedError when history cannot be had because the branch does not lead to tip any more,
 // those of Fetch.
 func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found, bool, error) {
 	ctx, give, err := m.take(ctx)
@@ -109,10 +109,11 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 	return t.found, err
 }
 
-// IntroducedSince is Introduced for the commits after an earlier one, in the history that the mirror has: of the files that are at tip as
-// wanted and not in the answer, the earlier commit had the same content, and nothing has been between. back is how many first parents before tip
-// the earlier commit is; less, if it was not needed to go there. False: the earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing
-// can be said. A partial mirror asks for trees of it.
+// IntroducedSince is Introduced for the commits after an earlier one, in the history that the mirror has: of the files
+// that are at tip as wanted and not in the answer, the earlier commit had the same content, and nothing has been
+// between. back is how many first parents before tip the earlier commit is; less, if it was not needed to go there.
+// False: the earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said.
+// A partial mirror asks for trees of it.
 func (m *Mirror) IntroducedSince(ctx context.Context, tip Tip, earlier Hash, files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
 	t, err := m.newTracing(ctx, m.BringTrees, tip, files)
 	if err != nil {
@@ -156,8 +157,8 @@ func (m *Mirror) newTracing(ctx context.Context, bring bringer, tip Tip, files [
 	return t, err
 }
 
-// back goes back from a commit along first parents until nothing is missing. It stops at a commit whose parent the mirror does
-// not have, which is cut.
+// back goes back from a commit along first parents until nothing is missing. It stops at a commit whose parent the
+// mirror does not have, which is cut.
 func (t *tracing) back(ctx context.Context, at Hash) (stopped Hash, cut bool, err error) {
 	err = t.withTrees(ctx, t.tip.Tree, t.bring, func() error {
 		at, cut, err = t.backLocal(at)
@@ -227,8 +228,8 @@ func (m *Mirror) deepen(ctx context.Context, branch string, depth int) (now Hash
 	return now, m.persist()
 }
 
-// endOf says why a tip's history ends before its beginning, after all that the server has came with its tip now: nil where the server's
-// repository is shallow, a *MovedError where the branch does not lead to tip any more.
+// endOf says why a tip's history ends before its beginning, after all that the server has came with its tip now: nil
+// where the server's repository is shallow, a *MovedError where the branch does not lead to tip any more.
 func (m *Mirror) endOf(tip Tip, now Hash) error {
 	if m.ancestry(tip.Commit, now) == isAncestor {
 		return nil

@@ -17,8 +17,8 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// unlock gives a file back and closes it. Closing alone would not do: a process that is being started in this moment has the file too, until it
-// runs its program.
+// unlock gives a file back and closes it. Closing alone would not do: a process that is being started in this moment
+// has the file too, until it runs its program.
 func unlock(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

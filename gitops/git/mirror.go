@@ -26,10 +26,11 @@ type Config struct {
 	Dir string
 	// Auth is how to log in; optional where the repository needs none.
 	Auth Auth
-	// Silence is how long the server may be silent before it is given up; DefaultSilence when zero. A conversation as a whole may take
-	// thirty times as long.
+	// Silence is how long the server may be silent before it is given up; DefaultSilence when zero. A conversation as a
+	// whole may take thirty times as long.
 	Silence time.Duration
-	// Tips says that each fetch asks for the tip of a ref alone, without blobs where the server allows it: for refs without history.
+	// Tips says that each fetch asks for the tip of a ref alone, without blobs where the server allows it: for refs
+	// without history.
 	Tips bool
 	// Log is where a mirror that is filled anew is reported. Required.
 	Log *slog.Logger
@@ -194,14 +195,15 @@ func (m *Mirror) Empty(ctx context.Context) error {
 	return m.empty()
 }
 
-// Keep says whether what comes from now on is about to be read: then it is kept in memory, within bounds, until Forget or the next Keep.
+// Keep says whether what comes from now on is about to be read: then it is kept in memory, within bounds, until Forget
+// or the next Keep.
 func (m *Mirror) Keep(on bool) { m.store.keep(on) }
 
 // LetGo gives up what was kept so far: it was read. What comes is kept as before.
 func (m *Mirror) LetGo() { m.store.letGo() }
 
-// Forget gives up memory that reading much took, and writes out what is in memory alone where that is much. Its place is where nothing is
-// waited for: what is read next takes a little longer.
+// Forget gives up memory that reading much took, and writes out what is in memory alone where that is much. Its place
+// is where nothing is waited for: what is read next takes a little longer.
 func (m *Mirror) Forget() {
 	if err := m.store.forget(); err != nil {
 		m.log.Warn("memory was not given up", "mirror", m.dir, "error", err)
@@ -223,8 +225,8 @@ func (m *Mirror) Close() error {
 	return err
 }
 
-// take waits for the turn to talk to the server. The context that it gives ends when the server is waited for too long. The caller gives
-// the turn back with give.
+// take waits for the turn to talk to the server. The context that it gives ends when the server is waited for too long.
+// The caller gives the turn back with give.
 func (m *Mirror) take(ctx context.Context) (turn context.Context, give func(), err error) {
 	select {
 	case <-m.closed:

@@ -210,7 +210,8 @@ func findEntry(data []byte, name string) (Entry, bool, error) {
 	return Entry{}, false, nil
 }
 
-// Commit reads a commit, of a large message the beginning. Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError.
+// Commit reads a commit, of a large message the beginning. Errors: *MissingObjectError, *UnusableObjectError,
+// *CorruptObjectError.
 func (m *Mirror) Commit(h Hash) (CommitInfo, error) {
 	data, err := m.store.read(h, want{kind: plumbing.CommitObject, most: MaxCommit, cut: true})
 	if err != nil {
@@ -226,13 +227,14 @@ func (m *Mirror) Commit(h Hash) (CommitInfo, error) {
 	return c, nil
 }
 
-// RawCommit reads a commit as git stores it. Errors: those of Commit; *TooLargeError for one of more than MaxCommit bytes.
+// RawCommit reads a commit as git stores it. Errors: those of Commit; *TooLargeError for one of more than MaxCommit
+// bytes.
 func (m *Mirror) RawCommit(h Hash) ([]byte, error) {
 	return m.store.read(h, want{kind: plumbing.CommitObject, most: MaxCommit})
 }
 
-// Tree reads the entries of one tree, in git's order. The zero hash and the empty tree have none.
-// Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError; *TooLargeError for one of more than MaxTree bytes.
+// Tree reads the entries of one tree, in git's order. The zero hash and the empty tree have none. Errors:
+// *MissingObjectError, *UnusableObjectError, *CorruptObjectError; *TooLargeError for one of more than MaxTree bytes.
 func (m *Mirror) Tree(h Hash) ([]Entry, error) {
 	data, err := m.rawTree(h)
 	if err != nil {
@@ -300,8 +302,9 @@ func (m *Mirror) lookup(tree Hash, path string) (Entry, bool, error) {
 	return at, true, nil
 }
 
-// Blob reads a blob of at most limit bytes. The result must not be written to. A larger blob is a
-// *TooLargeError, told from its header. Other errors: *MissingObjectError, which in a partial mirror Bring mends; *UnusableObjectError, *CorruptObjectError.
+// Blob reads a blob of at most limit bytes. The result must not be written to. A larger blob is a *TooLargeError, told
+// from its header. Other errors: *MissingObjectError, which in a partial mirror Bring mends; *UnusableObjectError,
+// *CorruptObjectError.
 func (m *Mirror) Blob(h Hash, limit int64) ([]byte, error) {
 	data, err := m.store.read(h, want{kind: plumbing.BlobObject, most: limit})
 	return data, m.store.needed(err)

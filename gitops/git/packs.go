@@ -13,8 +13,8 @@ import (
 // maxReaders is how many read packs at once, at most. Each has the packs' indexes in memory.
 const maxReaders = 4
 
-// packs are those on disk. go-git's storage reads for one at a time: there is one of it for each core, and the others are opened where
-// the first one is in use.
+// packs are those on disk. go-git's storage reads for one at a time: there is one of it for each core, and the others
+// are opened where the first one is in use.
 type packs struct {
 	dir     string
 	readers []packReader

@@ -16,12 +16,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A mirror is partial where the server leaves blobs out when it is asked to: commits are all there, and trees, and blobs come as they are
-// asked for. A branch's first fetch and its history come without blobs; what is new on top of what is there comes with them. Where most
-// trees are known from an earlier run, they are left out as well: see LeaveTrees.
+// A mirror is partial where the server leaves blobs out when it is asked to: commits are all there, and trees, and
+// blobs come as they are asked for. A branch's first fetch and its history come without blobs; what is new on top of
+// what is there comes with them. Where most trees are known from an earlier run, they are left out as well: see
+// LeaveTrees.
 
-// filterFor is what to leave out of a branch's snapshot or history; "" where nothing can be. Other refs are small, and their blobs are
-// all read, unless the mirror is one of tips alone.
+// filterFor is what to leave out of a branch's snapshot or history; "" where nothing can be. Other refs are small, and
+// their blobs are all read, unless the mirror is one of tips alone.
 func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
 	if m.refusals >= maxRefusals || !caps.Supports(capability.Filter) {
 		return ""
@@ -70,10 +71,10 @@ func (m *Mirror) Filled() int { return int(m.filled.Load()) }
 // Lacking are those of some objects that the mirror has not got, each once.
 func (m *Mirror) Lacking(objects []Hash) []Hash { return m.store.lacking(objects) }
 
-// Bring makes sure that blobs are there, which trees of this mirror name. Those that a partial mirror lacks it asks the server for, all of
-// them together; nothing is asked where all are there.
-// Errors: *MissingObjectError where the mirror is whole, or the server does not give what it has to; those of Fetch. A mirror whose server
-// refuses again and again is filled anew at the next fetch, as a whole.
+// Bring makes sure that blobs are there, which trees of this mirror name. Those that a partial mirror lacks it asks the
+// server for, all of them together; nothing is asked where all are there. Errors: *MissingObjectError where the mirror
+// is whole, or the server does not give what it has to; those of Fetch. A mirror whose server refuses again and again
+// is filled anew at the next fetch, as a whole.
 func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 	return m.bringLacking(ctx, blobs, func(ctx context.Context, missing []Hash) error { return m.bringAll(ctx, missing, "") })
 }
@@ -125,7 +126,8 @@ func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filt
 	return nil
 }
 
-// conversations is how many of them bring what is missing at the same time: a server looks for it on one core in each, and sends little.
+// conversations is how many of them bring what is missing at the same time: a server looks for it on one core in each,
+// and sends little.
 const conversations = 2
 
 // bringMost asks for objects in several conversations, and takes in what came while others are under way. An error
@@ -274,7 +276,8 @@ func (f *fetcher) ask(ctx context.Context, sess session, caps *capability.List, 
 	return f.download(ctx, sess, caps, request{wants: slices.Clone(wants), filter: filter})
 }
 
-// maxRefusals is how often in a row a server that named its refs may refuse objects, before it is believed that it gives none.
+// maxRefusals is how often in a row a server that named its refs may refuse objects, before it is believed that it
+// gives none.
 const maxRefusals = 3
 
 // promisorSuffix is of the files that tell git of packs whose objects may name others that are not there.

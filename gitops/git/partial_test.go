@@ -48,8 +48,9 @@ func blobsOf(t *testing.T, m *Mirror, tree Hash, dir string) []Hash {
 	return out
 }
 
-// Of a server that leaves blobs out only those come that are asked for: all of them in one request, and each once. What is pushed and what
-// others push on top comes with its blobs. A run after it goes on with what is there, and git takes the mirror for a partial clone.
+// Of a server that leaves blobs out only those come that are asked for: all of them in one request, and each once. What
+// is pushed and what others push on top comes with its blobs. A run after it goes on with what is there, and git takes
+// the mirror for a partial clone.
 func TestPartial(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyFiles(20), Links: map[string]string{"link": "a"}})
@@ -251,8 +252,8 @@ func refuses(t *testing.T, r *gittest.Repo) *refusing {
 	return s
 }
 
-// A server that left blobs out and does not give them is asked three times. Then the mirror is filled anew, with all of them. Until
-// then what is there stays.
+// A server that left blobs out and does not give them is asked three times. Then the mirror is filled anew, with all of
+// them. Until then what is there stays.
 func TestPartialIsGivenUp(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: first})

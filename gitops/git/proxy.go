@@ -19,7 +19,8 @@ import (
 // maxProxyAnswer is how much a proxy may say before the tunnel begins.
 const maxProxyAnswer = 64 << 10
 
-// dialThrough connects to a host and port: directly, or through the proxy that is chosen for it. The proxy looks the name up.
+// dialThrough connects to a host and port: directly, or through the proxy that is chosen for it. The proxy looks the
+// name up.
 func (a Auth) dialThrough(ctx context.Context, hostPort string) (net.Conn, error) {
 	direct := &net.Dialer{}
 	if a.Proxy == nil {
@@ -86,7 +87,8 @@ func (a Auth) dialProxy(ctx context.Context, by *url.URL) (net.Conn, error) {
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", proxyAddress(by, "443"))
 }
 
-// ask has the proxy connect. What it passed on already, since an SSH server speaks first, is in the connection that ask gives.
+// ask has the proxy connect. What it passed on already, since an SSH server speaks first, is in the connection that ask
+// gives.
 func ask(conn net.Conn, by *url.URL, hostPort string) (net.Conn, error) {
 	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: hostPort}, Host: hostPort, Header: http.Header{}}
 	if by.User != nil {

@@ -160,7 +160,8 @@ func (p *socksProxy) serve(conn net.Conn) error {
 	return err
 }
 
-// SSH goes through proxies of each kind, to a name that only the proxy knows, and the server's key is checked behind it.
+// SSH goes through proxies of each kind, to a name that only the proxy knows, and the server's key is checked behind
+// it.
 func TestSSHProxy(t *testing.T) {
 	const name = "git.example.test:2222"
 	r := gittest.NewBareRepo(t)

@@ -13,10 +13,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// Push sends a staged commit; the branch moves from its Expected to it, or not at all. Afterwards its
-// objects are in the mirror and the branch's tip is known without another fetch.
-// Errors: ErrNothingStaged, *MovedError, *RejectedError, *ProtectedError, *UnknownOutcomeError, *AccessError (nothing was
-// sent), the context's (nothing was sent).
+// Push sends a staged commit; the branch moves from its Expected to it, or not at all. Afterwards its objects are in
+// the mirror and the branch's tip is known without another fetch. Errors: ErrNothingStaged, *MovedError,
+// *RejectedError, *ProtectedError, *UnknownOutcomeError, *AccessError (nothing was sent), the context's (nothing was
+// sent).
 func (m *Mirror) Push(ctx context.Context, s *Staged) (Hash, error) {
 	if s.Unchanged() {
 		return Hash{}, ErrNothingStaged

@@ -301,7 +301,8 @@ func (l *lateCloser) Close() error {
 	return l.WriteCloser.Close()
 }
 
-// A server that needs no pack for what was asked may have ended before the mirror says that nothing more comes: its report counts.
+// A server that needs no pack for what was asked may have ended before the mirror says that nothing more comes: its
+// report counts.
 func TestServerEndsBeforeTheEndOfAPush(t *testing.T) {
 	t.Parallel()
 	r := gittest.NewBareRepo(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// Bounds of what is read of one object, in bytes. The object of a folder with some hundred thousand files in it is smaller than MaxTree; a
-// commit whose message is larger than MaxMessage is known by the message's beginning, and its header has to be within MaxCommit.
+// Bounds of what is read of one object, in bytes. The object of a folder with some hundred thousand files in it is
+// smaller than MaxTree; a commit whose message is larger than MaxMessage is known by the message's beginning, and its
+// header has to be within MaxCommit.
 const (
 	MaxTree    = 32 << 20
 	MaxCommit  = 1 << 20
@@ -43,7 +44,8 @@ func otherKind(is, wanted plumbing.ObjectType) error {
 	return fmt.Errorf("it is a %s, not a %s", is, wanted)
 }
 
-// read reads an object, or its beginning. Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError, *TooLargeError.
+// read reads an object, or its beginning. Errors: *MissingObjectError, *UnusableObjectError, *CorruptObjectError,
+// *TooLargeError.
 func (s *store) read(h Hash, w want) ([]byte, error) {
 	s.mu.Lock()
 	o, ok := s.inMemory(h)

@@ -10,8 +10,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// Refused reports whether the repository is there for others and not for these credentials, or is not there any more: the server does not accept
-// the credentials, they lack the right, or there is no such repository. A server that is away, broken or too busy does not refuse.
+// Refused reports whether the repository is there for others and not for these credentials, or is not there any more:
+// the server does not accept the credentials, they lack the right, or there is no such repository. A server that is
+// away, broken or too busy does not refuse.
 func (e *AccessError) Refused() bool {
 	switch e.Reason {
 	case ReasonUnauthorized, ReasonForbidden:
@@ -50,10 +51,12 @@ func (e *rateLimitError) Error() string {
 	return fmt.Sprintf("HTTP %d %s", e.status, http.StatusText(e.status))
 }
 
-// rateLimitHeaders hold what is left of a limit, and how long to wait: of GitHub, GitLab, Gitea and Bitbucket, and of proxies.
+// rateLimitHeaders hold what is left of a limit, and how long to wait: of GitHub, GitLab, Gitea and Bitbucket, and of
+// proxies.
 var rateLimitHeaders = []string{"X-RateLimit-Remaining", "RateLimit-Remaining"}
 
-// rateLimited gives the error of an answer that says to ask less often; nil: it does not. GitHub says so with the status of a missing right.
+// rateLimited gives the error of an answer that says to ask less often; nil: it does not. GitHub says so with the
+// status of a missing right.
 func rateLimited(resp *http.Response) error {
 	limited := resp.StatusCode == http.StatusTooManyRequests
 	if resp.StatusCode == http.StatusForbidden {

@@ -19,8 +19,8 @@ type issuer struct{ refuses bool }
 func (i issuer) Error() string { return "the App is not installed" }
 func (i issuer) Refused() bool { return i.refuses }
 
-// A server refuses whose credentials it does not take and whose repository it does not have; one that is away, broken or asked too often does not
-// refuse.
+// A server refuses whose credentials it does not take and whose repository it does not have; one that is away, broken
+// or asked too often does not refuse.
 func TestRefused(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: first})

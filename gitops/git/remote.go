@@ -80,7 +80,8 @@ func newRemote(addr address, auth Auth, w *watch) (remote, error) {
 	return &httpRemote{addr: addr, auth: auth, watch: w, transport: newHTTPTransport(auth, config)}, nil
 }
 
-// interrupted is the error of a conversation that the caller ended, or the mirror itself because the server is waited for too long.
+// interrupted is the error of a conversation that the caller ended, or the mirror itself because the server is waited
+// for too long.
 func interrupted(ctx context.Context, s service, addr address) error {
 	cause := context.Cause(ctx)
 	var (

@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// passPack hands a pack on while it is read, up to what is wrong with it. An object of more than most bytes is, too: go-git, which gets the
-// pack, makes each whole in memory to find its name.
+// passPack hands a pack on while it is read, up to what is wrong with it. An object of more than most bytes is, too:
+// go-git, which gets the pack, makes each whole in memory to find its name.
 func passPack(to io.Writer, pack io.Reader, most int64) error {
 	held := &held{from: pack, to: to}
 	s := &sizes{in: bufio.NewReaderSize(held, 32<<10), most: uint64(most)}
@@ -71,8 +71,8 @@ func (s *sizes) read() error {
 	return err
 }
 
-// next reads an object and says how large it is: of a delta the largest of itself, what it is on and what it makes. One that is too large is
-// not read.
+// next reads an object and says how large it is: of a delta the largest of itself, what it is on and what it makes. One
+// that is too large is not read.
 func (s *sizes) next() (uint64, error) {
 	kind, size, err := packedHeader(s.in)
 	if err == nil {

@@ -39,7 +39,8 @@ type CommitRequest struct {
 	Committer Signature
 	// Sign gives the signature of a commit as git stores it, armoured; nil: it is not signed.
 	Sign func(commit []byte) ([]byte, error)
-	// Then are commits that follow, each on top of the one before: they are pushed together. What changes nothing makes no commit.
+	// Then are commits that follow, each on top of the one before: they are pushed together. What changes nothing makes
+	// no commit.
 	Then []Step
 }
 
@@ -49,7 +50,8 @@ type Step struct {
 	Message string
 }
 
-// Staged is a commit, or several on top of each other, that exist in memory only. Its fields describe it; Push sends it.
+// Staged is a commit, or several on top of each other, that exist in memory only. Its fields describe it; Push sends
+// it.
 type Staged struct {
 	Branch   string
 	Expected Hash // the tip that the branch has before
@@ -62,10 +64,10 @@ type Staged struct {
 // Unchanged says that there is nothing to push.
 func (s *Staged) Unchanged() bool { return s.Commit.IsZero() }
 
-// Stage applies the changes to the tree and makes a commit of it, in memory. The same changes in any
-// order give the same tree. Deletions are made before anything is written, and directories that they
-// leave empty go. Symbolic links and submodules are carried over and never touched.
-// Errors: *PathError, *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring, or what is wrong with the request.
+// Stage applies the changes to the tree and makes a commit of it, in memory. The same changes in any order give the
+// same tree. Deletions are made before anything is written, and directories that they leave empty go. Symbolic links
+// and submodules are carried over and never touched. Errors: *PathError, *MissingObjectError, *CorruptObjectError, in a
+// partial mirror those of Bring, or what is wrong with the request.
 func (m *Mirror) Stage(ctx context.Context, req CommitRequest) (s *Staged, err error) {
 	if err := checkBranch(req.Branch); err != nil {
 		return nil, err

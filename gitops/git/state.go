@@ -255,8 +255,8 @@ func replaceFile(name, text string) error {
 // temporary is what files begin with that are not whole yet, here and in go-git.
 const temporary = "tmp_"
 
-// removeTemporary removes what an interrupted download left behind. An index comes to disk before its pack, and one that is there is not
-// written again: without a pack, it may be a part of one.
+// removeTemporary removes what an interrupted download left behind. An index comes to disk before its pack, and one
+// that is there is not written again: without a pack, it may be a part of one.
 func removeTemporary(dir string) error {
 	files, err := os.ReadDir(dir)
 	packs := map[string]bool{}

@@ -98,7 +98,8 @@ func (s *store) cacheSize() int64 {
 	return s.limits.cache
 }
 
-// packsOnly is the folder of a mirror, which has no loose objects. go-git looks for one first whenever it is asked whether it has an object.
+// packsOnly is the folder of a mirror, which has no loose objects. go-git looks for one first whenever it is asked
+// whether it has an object.
 type packsOnly struct{ billy.Filesystem }
 
 // Open implements billy.Basic.
@@ -112,8 +113,8 @@ func (f packsOnly) Open(name string) (billy.File, error) {
 // mostListings is how often a folder is listed in which files get their names meanwhile.
 const mostListings = 1000
 
-// ReadDir implements billy.Dir. A file that gets its name meanwhile is there under the other one when it is looked at: go-billy takes that for an
-// error, and go-git this one for a folder without any packs.
+// ReadDir implements billy.Dir. A file that gets its name meanwhile is there under the other one when it is looked at:
+// go-billy takes that for an error, and go-git this one for a folder without any packs.
 func (f packsOnly) ReadDir(dir string) ([]fs.FileInfo, error) {
 	for try := 1; ; try++ {
 		files, err := f.Filesystem.ReadDir(dir)
@@ -141,8 +142,8 @@ func isLoose(name string) bool {
 	return found && len(rest) == digits+1 && rest[2] == '/'
 }
 
-// forget gives up objects that were read and what their packs' indexes were made into, to be read again when they are needed. From now on
-// few objects are kept. Many that are in memory alone go to disk.
+// forget gives up objects that were read and what their packs' indexes were made into, to be read again when they are
+// needed. From now on few objects are kept. Many that are in memory alone go to disk.
 func (s *store) forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +282,8 @@ func (s *store) addPacked(objs []obj, p pack) error {
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// addReceived takes objects in that came as a pack, which may be one of several that were asked for together. It says whether they went to disk.
+// addReceived takes objects in that came as a pack, which may be one of several that were asked for together. It says
+// whether they went to disk.
 func (s *store) addReceived(objs []obj, p pack, ofSeveral bool) (onDisk bool, err error) {
 	// One of several would go to disk with the next one, as a pack that has to be made first.
 	if !ofSeveral && len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
@@ -404,7 +406,8 @@ func (s *store) markLocked() error {
 // maxObjects is how many objects a pack may say that it has. Room for all of them is made before the first one is read.
 const maxObjects = 5_000_000
 
-// checkCount refuses a pack that says that it has more objects than any repository that is meant. It gives the whole pack again.
+// checkCount refuses a pack that says that it has more objects than any repository that is meant. It gives the whole
+// pack again.
 func checkCount(pack io.Reader) (io.Reader, error) {
 	header := make([]byte, packHeader)
 	n, err := io.ReadFull(pack, header)

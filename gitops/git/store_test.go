@@ -424,7 +424,8 @@ func TestOddOrDamaged(t *testing.T) {
 	}
 }
 
-// Trees and commits are read within bounds, in memory and on disk. Of a large commit the beginning is known, unless that ends before its message.
+// Trees and commits are read within bounds, in memory and on disk. Of a large commit the beginning is known, unless
+// that ends before its message.
 func TestLargeTreesAndCommits(t *testing.T) {
 	header := "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n"
 	commit := func(text string) obj { return newObj(plumbing.CommitObject, []byte(header+text)) }

@@ -10,8 +10,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 )
 
-// LeaveTrees says that most trees are known from an earlier run: where a server can leave them out, and needs no conversation for each that is
-// asked for, a mirror that has nothing yet begins with the root of each branch. Trees that are missing come when they are read.
+// LeaveTrees says that most trees are known from an earlier run: where a server can leave them out, and needs no
+// conversation for each that is asked for, a mirror that has nothing yet begins with the root of each branch. Trees
+// that are missing come when they are read.
 func (m *Mirror) LeaveTrees() {
 	_, m.leaveTrees = m.remote.(*httpRemote)
 }
@@ -30,13 +31,14 @@ func (f *fetcher) bringRoot(ctx context.Context) error {
 	return f.bringAll(ctx, missing, noTrees)
 }
 
-// BringTrees makes sure that some trees are there. Those that are not come with all trees below them if below is set. It is Bring otherwise. Who
-// asks for little time and again gets all that is below the root, if it is given.
+// BringTrees makes sure that some trees are there. Those that are not come with all trees below them if below is set.
+// It is Bring otherwise. Who asks for little time and again gets all that is below the root, if it is given.
 func (m *Mirror) BringTrees(ctx context.Context, root Hash, trees []Hash, below bool) error {
 	return m.bringLacking(ctx, trees, func(ctx context.Context, missing []Hash) error { return m.bringTrees(ctx, root, missing, below) })
 }
 
-// maxStrays is how many requests for single trees there are, before one is for all trees below the root. Those after it are for all below each.
+// maxStrays is how many requests for single trees there are, before one is for all trees below the root. Those after it
+// are for all below each.
 const maxStrays = 16
 
 // bringTrees is BringTrees for who has the turn.
@@ -122,7 +124,8 @@ func missingTrees(err error) []Hash {
 	return out
 }
 
-// TreeBelow is Tree for one below a root. A partial mirror that lacks it brings it with all trees below it; its errors are those of Bring, too.
+// TreeBelow is Tree for one below a root. A partial mirror that lacks it brings it with all trees below it; its errors
+// are those of Bring, too.
 func (m *Mirror) TreeBelow(ctx context.Context, root, h Hash) ([]Entry, error) {
 	entries, err := m.Tree(h)
 	if len(missingTrees(err)) > 0 && m.store.isPartial() {

@@ -31,8 +31,9 @@ func treesOf(t *testing.T, r *gittest.Repo, tree string) []Hash {
 	return out
 }
 
-// A mirror that begins without trees has the root. Others come as they are asked for: one by one on the way to a path, and with all below them
-// where that is asked for. What is pushed is right, and git takes the mirror for a partial clone.
+// A mirror that begins without trees has the root. Others come as they are asked for: one by one on the way to a path,
+// and with all below them where that is asked for. What is pushed is right, and git takes the mirror for a partial
+// clone.
 func TestLeaveTrees(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyFiles(20)})
@@ -98,7 +99,8 @@ func TestManyTreesComeTogether(t *testing.T) {
 	require.Empty(t, m.store.lacking(all))
 }
 
-// A server that leaves blobs out and no trees gives all trees at once. One that needs a conversation for each object is not asked to.
+// A server that leaves blobs out and no trees gives all trees at once. One that needs a conversation for each object is
+// not asked to.
 func TestTreesAreLeftWhereTheyCanBeHad(t *testing.T) {
 	for name, setting := range map[string][]string{
 		"http":     {"uploadpackfilter.tree.allow", "true"},
@@ -146,8 +148,8 @@ func TestMissingTreesAreGivenUp(t *testing.T) {
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
 }
 
-// A server that left trees out, and does not do so any more, sends more than is needed. A root that did not come with its commit comes with the
-// next fetch.
+// A server that left trees out, and does not do so any more, sends more than is needed. A root that did not come with
+// its commit comes with the next fetch.
 func TestTreesAreNotLeftAnyMore(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyFiles(5)})
@@ -181,7 +183,8 @@ func TestTreesAreNotLeftAnyMore(t *testing.T) {
 	require.NoError(t, m.store.damage())
 }
 
-// Folders that are gone come with all below them once many were asked for one by one: all trees of the tip are not sent again.
+// Folders that are gone come with all below them once many were asked for one by one: all trees of the tip are not sent
+// again.
 func TestOldTreesComeTogether(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	files, gone := manyFiles(5), map[string]string{}

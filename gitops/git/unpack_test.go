@@ -199,7 +199,8 @@ func TestUnpackRefusesWhatIsWrong(t *testing.T) {
 	require.Equal(t, "2345", string(objs[0].data))
 }
 
-// A pack is the same in however many pieces it comes. What came of one that is too large, or ends early, is there still.
+// A pack is the same in however many pieces it comes. What came of one that is too large, or ends early, is there
+// still.
 func TestPackComesInPieces(t *testing.T) {
 	_, data := gitPack(t, 20, "--delta-base-offset")
 	want, _, err := unpack(data, 1<<30)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// DefaultSilence is how long a server may be silent unless the configuration says otherwise. A git server that works on something says
-// so every few seconds.
+// DefaultSilence is how long a server may be silent unless the configuration says otherwise. A git server that works on
+// something says so every few seconds.
 const DefaultSilence = time.Minute
 
 // silentError says that the server did not say, or take, anything for too long.
@@ -28,8 +28,8 @@ func (e *longError) Error() string {
 // patience is how many times the limit of silence a whole conversation may take.
 const patience = 30
 
-// watch ends an operation in which the server is waited for too long. It is used by one operation after the other; whatever talks to the
-// server says when it begins to wait and when it got something.
+// watch ends an operation in which the server is waited for too long. It is used by one operation after the other;
+// whatever talks to the server says when it begins to wait and when it got something.
 type watch struct {
 	limit time.Duration
 
@@ -37,7 +37,8 @@ type watch struct {
 	timer *time.Timer // of the operation under way; nil: there is none
 }
 
-// over watches one operation: its context ends when the server is waited for too long. stop has to be called at its end.
+// over watches one operation: its context ends when the server is waited for too long. stop has to be called at its
+// end.
 func (w *watch) over(ctx context.Context) (watched context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := time.AfterFunc(w.limit, func() { cancel(&silentError{w.limit}) })

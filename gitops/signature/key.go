@@ -90,7 +90,8 @@ func readOpenPGPKey(content, passphrase []byte) (*Key, error) {
 	return key, nil
 }
 
-// Sign gives the signature of a commit, armoured, as it goes into the commit's header gpgsig. payload is the commit without it.
+// Sign gives the signature of a commit, armoured, as it goes into the commit's header gpgsig. payload is the commit
+// without it.
 func (k *Key) Sign(payload []byte) ([]byte, error) {
 	if k.openPGP == nil {
 		sig, err := sshsig.Sign(bytes.NewReader(payload), k.ssh, sshsig.HashSHA512, namespace)

@@ -1,5 +1,5 @@
-// Package signature tells who signed a commit, of the signers that are trusted: with SSH keys, as ssh-keygen's allowed_signers
-// files list them, or with OpenPGP keys.
+// Package signature tells who signed a commit, of the signers that are trusted: with SSH keys, as ssh-keygen's
+// allowed_signers files list them, or with OpenPGP keys.
 package signature
 
 import (
@@ -30,9 +30,9 @@ var (
 // namespace is what git's SSH signatures are for.
 const namespace = "git"
 
-// Verify says who signed a commit, given as Git stores it: the principals of an SSH key, or the identity of an OpenPGP key.
-// Keys with a time are trusted for commits whose committer's date is within, as git verify-commit has it; an expired OpenPGP key
-// is not trusted. Errors: ErrUnsigned, ErrUntrusted.
+// Verify says who signed a commit, given as Git stores it: the principals of an SSH key, or the identity of an OpenPGP
+// key. Keys with a time are trusted for commits whose committer's date is within, as git verify-commit has it; an
+// expired OpenPGP key is not trusted. Errors: ErrUnsigned, ErrUntrusted.
 func (s *Signers) Verify(commit []byte) (signer string, err error) {
 	payload, armored, err := split(commit)
 	switch {

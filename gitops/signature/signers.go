@@ -26,7 +26,8 @@ func (s sshSigner) within(t time.Time) bool {
 }
 
 // Load reads files with signers that are trusted: each an allowed_signers file as ssh-keygen and git have it
-// (gpg.ssh.allowedSignersFile), or OpenPGP public keys in ASCII armour (gpg --export --armor). Errors name the file and the line.
+// (gpg.ssh.allowedSignersFile), or OpenPGP public keys in ASCII armour (gpg --export --armor). Errors name the file and
+// the line.
 func Load(paths ...string) (*Signers, error) {
 	all := &Signers{}
 	for _, name := range paths {

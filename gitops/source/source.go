@@ -43,10 +43,11 @@ func KindOf(name string) Kind {
 // Folder is a folder to be built.
 type Folder struct {
 	Kind Kind
-	// Marker is the path of the file that makes it one, from the repository's root: its kustomization.yaml or Chart.yaml.
+	// Marker is the path of the file that makes it one, from the repository's root: its kustomization.yaml or
+	// Chart.yaml.
 	Marker string
-	// Values are files over the chart's own values.yaml, in this order: paths from the chart's folder, or, after a slash,
-	// from the root.
+	// Values are files over the chart's own values.yaml, in this order: paths from the chart's folder, or, after a
+	// slash, from the root.
 	Values []string
 	// Namespace that the chart is rendered for.
 	Namespace string

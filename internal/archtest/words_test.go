@@ -50,7 +50,8 @@ func longFirst(text string) string {
 // generated are pages that are made of help texts, Go types, policies and test cases.
 var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
 
-// Comments and documents say who does what, and a doc comment begins with a short sentence. Decisions are as they were written.
+// Comments and documents say who does what, and a doc comment begins with a short sentence. Decisions are as they were
+// written.
 func TestWords(t *testing.T) {
 	const root = "../.."
 	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.go", "*.md").Output()

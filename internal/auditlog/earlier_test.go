@@ -57,7 +57,8 @@ func spooled(t *testing.T, spool string) int {
 	return bytes.Count(data, []byte("\n"))
 }
 
-// A bot that is killed while it reads what was recorded last has lost nothing, and what was carried out is recorded in any case.
+// A bot that is killed while it reads what was recorded last has lost nothing, and what was carried out is recorded in
+// any case.
 func TestSpoolIsWrittenBeforeTheRefIsRead(t *testing.T) {
 	before := newBot(t, nil, "")
 	l := before.open()
@@ -87,7 +88,8 @@ func TestSpoolIsWrittenBeforeTheRefIsRead(t *testing.T) {
 	closeLog(t, newBot(t, again, killed(t, left, "")).open())
 	require.Len(t, again.kept, 3, "of the killed one, on a ref that has nothing")
 
-	// The ref has what was recorded before; or what the killed one brought there too, which it had no time to take from the spool.
+	// The ref has what was recorded before; or what the killed one brought there too, which it had no time to take from
+	// the spool.
 	brought := killed(t, left, "")
 	lines := bytes.SplitAfter(contentOf(t, left), []byte("\n"))
 	require.NoError(t, os.WriteFile(brought, slices.Concat(lines[0], lines[2]), 0o600))

@@ -80,7 +80,8 @@ func (l *Log) flusher() {
 type flushing struct {
 	*Log
 	complain complaint
-	// recorded is what was recorded last of each subject, as far as it was read back; all says that no more is to be read.
+	// recorded is what was recorded last of each subject, as far as it was read back; all says that no more is to be
+	// read.
 	recorded map[subject]key
 	all      bool
 	// failed is how many flushes failed in a row; none is tried before notBefore.

@@ -438,7 +438,8 @@ func TestFileIsRotated(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// The policies that judged are told from each other by revision, the bot's bundles too, however long ago their server confirmed them.
+// The policies that judged are told from each other by revision, the bot's bundles too, however long ago their server
+// confirmed them.
 func TestBundlesAreRecorded(t *testing.T) {
 	b := newBot(t, nil, "")
 	l := b.open()

@@ -22,9 +22,9 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
-// made makes the decisions of one worker deployment as they come in life: its rollouts are played by the simulator, which
-// has the real planner, in the cycles that do or find something new; what the simulator knows too exactly (times, counts,
-// rates, hashes) is drawn at random; the verdicts are those of the real engine with the default library.
+// made makes the decisions of one worker deployment as they come in life: its rollouts are played by the simulator,
+// which has the real planner, in the cycles that do or find something new; what the simulator knows too exactly (times,
+// counts, rates, hashes) is drawn at random; the verdicts are those of the real engine with the default library.
 type made struct {
 	rng    *rand.Rand
 	engine *policy.Engine
@@ -33,7 +33,8 @@ type made struct {
 	name   rollout.Name
 	start  time.Time
 	days   int
-	// want is how many decisions there are to be from the time counted on, as far as there are cycles to choose from; 0: as they come.
+	// want is how many decisions there are to be from the time counted on, as far as there are cycles to choose from;
+	// 0: as they come.
 	want    int
 	counted time.Time
 	// pushes by time, each with the commit that it came with.
@@ -404,7 +405,8 @@ func (m *made) polled(in []rollout.TaskQueue, now time.Time, share float32) []ro
 type company struct {
 	deployments, days int
 	start             time.Time
-	// due is how many decisions each is to have made, those that it had made included, by the end of what is counted; 0: as they come.
+	// due is how many decisions each is to have made, those that it had made included, by the end of what is counted;
+	// 0: as they come.
 	due     int
 	had     map[string]int
 	counted time.Time

@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 )
 
-// A token of a known format is masked wherever it is, also where nothing beside it says what it is. What only looks a little like one is not.
+// A token of a known format is masked wherever it is, also where nothing beside it says what it is. What only looks a
+// little like one is not.
 func TestTokensAreKnownByTheirFormats(t *testing.T) {
 	long := strings.Repeat("aB3x", 12)
 	tokens := []string{"ghp_" + long, "ghs_" + long, "github_pat_" + long, "glpat-" + long, "gldt-" + long, "AKIA" + "ABCDEFGHIJ234567", "ASIA" + "ABCDEFGHIJ234567",

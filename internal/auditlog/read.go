@@ -258,7 +258,8 @@ func segmentsOf(f gitops.Folder) ([]segmentName, error) {
 	return out, nil
 }
 
-// ahead reads as many segments at once as there are processors, and gives their decisions in order. Nothing runs when it returns.
+// ahead reads as many segments at once as there are processors, and gives their decisions in order. Nothing runs when
+// it returns.
 func ahead(ctx context.Context, r reader) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		ctx, cancel := context.WithCancel(ctx)

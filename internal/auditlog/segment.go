@@ -59,7 +59,8 @@ func recordOf(d *Decision) (record, error) {
 	return record{d.ID, s.String(), d.Timestamp, line.with(idField, null)}, nil
 }
 
-// restorer makes decisions of records. It shares what they have in common; BenchmarkDecisionLog takes twice as long without.
+// restorer makes decisions of records. It shares what they have in common; BenchmarkDecisionLog takes twice as long
+// without.
 type restorer struct {
 	text   []byte
 	shared map[*node]Decision
@@ -124,7 +125,8 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
 })
 
-// pack makes a segment of records, and says how many bytes its lines have. The lines about a worker deployment follow each other.
+// pack makes a segment of records, and says how many bytes its lines have. The lines about a worker deployment follow
+// each other.
 func pack(records []record) (segment []byte, size int, err error) {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b record) int {
@@ -154,8 +156,8 @@ func pack(records []record) (segment []byte, size int, err error) {
 	return enc.EncodeAll(lines, nil), len(lines), nil
 }
 
-// unpack reads the records of a segment that are about a worker deployment; "" is any. They are in the order of their time.
-// An error names the line.
+// unpack reads the records of a segment that are about a worker deployment; "" is any. They are in the order of their
+// time. An error names the line.
 func unpack(segment []byte, deployment string) ([]record, error) {
 	dec, err := decoder()
 	if err != nil {

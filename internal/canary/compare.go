@@ -20,12 +20,12 @@ func (a Arm) Rate() float64 {
 	return float64(a.Failed) / float64(a.Closed)
 }
 
-// Input of Compare. A stage of a rollout is what lies between two ramp changes, and the bake after the promotion; counts begin
-// anew with each.
+// Input of Compare. A stage of a rollout is what lies between two ramp changes, and the bake after the promotion;
+// counts begin anew with each.
 type Input struct {
 	Candidate, Current Arm
-	// Share of new workflows that the routing gives the candidate, 0 to 1; 0: not known. A share that is far from what the
-	// counts show costs time, never validity.
+	// Share of new workflows that the routing gives the candidate, 0 to 1; 0: not known. A share that is far from what
+	// the counts show costs time, never validity.
 	Share float64
 	// Alpha is the chance of a false rollback over all stages together, above 0 and below 1.
 	Alpha float64
@@ -35,15 +35,15 @@ type Input struct {
 	MinSamples int64
 	// Ceiling is the failure rate that the candidate may not exceed whatever current does, below 1; 0: none.
 	Ceiling float64
-	// Tolerance is how much larger the candidate's odds of failing may be: 0.1 is a tenth. 0: not at all. (For rates of a few
-	// per cent, odds and rates are nearly the same.) At most 100.
+	// Tolerance is how much larger the candidate's odds of failing may be: 0.1 is a tenth. 0: not at all. (For rates of
+	// a few per cent, odds and rates are nearly the same.) At most 100.
 	Tolerance float64
 }
 
 // Result of Compare.
 type Result struct {
-	// Enough closed workflows of the candidate for the lack of evidence to mean something. Worse and AboveCeiling do not wait
-	// for it.
+	// Enough closed workflows of the candidate for the lack of evidence to mean something. Worse and AboveCeiling do
+	// not wait for it.
 	Enough bool `json:"enough"`
 	// Compared says that there were closed workflows of both versions.
 	Compared bool `json:"compared"`
@@ -60,9 +60,10 @@ type Result struct {
 	AboveCeiling bool    `json:"aboveCeiling"`
 }
 
-// Compare looks at the counts of one stage. Over all stages of a rollout, looked at however often, the chance that Worse or
-// AboveCeiling is ever true of a candidate that is neither is at most in.Alpha: each stage has the same part of it, and with a
-// ceiling the two tests halve that part. It refuses input that makes no sense, which is never an answer.
+// Compare looks at the counts of one stage. Over all stages of a rollout, looked at however often, the chance that
+// Worse or AboveCeiling is ever true of a candidate that is neither is at most in.Alpha: each stage has the same part
+// of it, and with a ceiling the two tests halve that part. It refuses input that makes no sense, which is never an
+// answer.
 func Compare(in Input) (Result, error) {
 	if err := check(in); err != nil {
 		return Result{}, err

@@ -150,7 +150,8 @@ func TestProperties(t *testing.T) {
 		require.Equal(t, r, compare(t, in), "the same counts, the same answer")
 		require.Equal(t, r.Worse, r.Evidence >= r.Bound)
 
-		// A candidate that is not worse by the counts has no evidence against it, nor has one without anybody to compare with.
+		// A candidate that is not worse by the counts has no evidence against it, nor has one without anybody to
+		// compare with.
 		a, b := in.Candidate, in.Current
 		if !r.Compared || r.CandidateRate <= r.CurrentRate {
 			require.LessOrEqual(t, r.Evidence, slack)
@@ -179,8 +180,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestMonotone: a failure of the candidate in place of a success is never in its favour, one of current never against it,
-// once there is any evidence.
+// TestMonotone: a failure of the candidate in place of a success is never in its favour, one of current never against
+// it, once there is any evidence.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := inputs(t)

@@ -10,13 +10,13 @@ func tableOf(in Input) table {
 	return table{f1: float64(a.Failed), f2: float64(b.Failed), s1: float64(a.Closed - a.Failed), s2: float64(b.Closed - b.Failed)}
 }
 
-// shareWeight is how many successes the share of the routing counts as in one half of the mixture. Any number is valid; by
-// simulation, more gains little where the share is right and loses where it is not.
+// shareWeight is how many successes the share of the routing counts as in one half of the mixture. Any number is valid;
+// by simulation, more gains little where the share is right and loses where it is not.
 const shareWeight = 1000
 
-// evidence is the natural logarithm of e for an odds ratio above limit: the mixture's likelihood relative to the best one of
-// all, less what the best one within the null hypothesis falls short of it. Relative to the best one all parts are small,
-// so that counts of 1e9 lose no digits that matter.
+// evidence is the natural logarithm of e for an odds ratio above limit: the mixture's likelihood relative to the best
+// one of all, less what the best one within the null hypothesis falls short of it. Relative to the best one all parts
+// are small, so that counts of 1e9 lose no digits that matter.
 func (t table) evidence(share, limit float64) float64 {
 	failures := mixed(t.f1, t.f2, 0.5, 0.5)
 	successes := mixed(t.s1, t.s2, 0.5, 0.5)
@@ -27,9 +27,10 @@ func (t table) evidence(share, limit float64) float64 {
 	return t.excess(limit) + failures + successes
 }
 
-// excess is the logarithm of the largest likelihood of the table over the largest one with an odds ratio of at most limit;
-// 0 if the table's own is not above it. The likelihood has one hill, so the largest allowed one is at the limit. There, with z the
-// odds of a success being the candidate's and limit*z those of a failure, the derivative by log z is 0:
+// excess is the logarithm of the largest likelihood of the table over the largest one with an odds ratio of at most
+// limit; 0 if the table's own is not above it. The likelihood has one hill, so the largest allowed one is at the limit.
+// There, with z the odds of a success being the candidate's and limit*z those of a failure, the derivative by log z is
+// 0:
 //
 //	n1 = f * limit*z/(1+limit*z) + s * z/(1+z)
 func (t table) excess(limit float64) float64 {
@@ -67,8 +68,9 @@ func mixed(k, m, a, b float64) float64 {
 
 func logBeta(a, b float64) float64 { return gammaOver(0, a) + gammaOver(0, b) - gammaOver(0, a+b) }
 
-// gammaOver is log Gamma(k+a) - k log k + k. For large arguments the terms of the size of k log k cancel on paper and not
-// in floating point, so Stirling's series is written without them (Abramowitz and Stegun 6.1.41; its error at 10 is under 1e-10).
+// gammaOver is log Gamma(k+a) - k log k + k. For large arguments the terms of the size of k log k cancel on paper and
+// not in floating point, so Stirling's series is written without them (Abramowitz and Stegun 6.1.41; its error at 10 is
+// under 1e-10).
 func gammaOver(k, a float64) float64 {
 	x := k + a
 	if x < 10 {
@@ -95,8 +97,8 @@ func logSum(a, b float64) float64 {
 	return a + math.Log1p(math.Exp(b-a))
 }
 
-// timesCeiling are the odds, as multiples of the ceiling's, that the evidence against the ceiling is mixed from, in equal parts.
-// All are above 1, so that a rate that changes with time stays covered.
+// timesCeiling are the odds, as multiples of the ceiling's, that the evidence against the ceiling is mixed from, in
+// equal parts. All are above 1, so that a rate that changes with time stays covered.
 var timesCeiling = [...]float64{1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100}
 
 // aboveRate is the natural logarithm of the evidence for an arm's failure rate above a ceiling.

@@ -30,7 +30,8 @@ type scene struct {
 	step    int
 }
 
-// scenes are of 100 000 rollouts together. Where there is a ceiling, the rate is exactly at it: the worst case of what is healthy.
+// scenes are of 100 000 rollouts together. Where there is a ceiling, the rate is exactly at it: the worst case of what
+// is healthy.
 var scenes = []scene{
 	{name: "0.1%", rates: []float64{0.001}, ceiling: 0.001, step: 200},
 	{name: "1%", rates: []float64{0.01}, ceiling: 0.01, step: 50},
@@ -148,8 +149,8 @@ func (b binomial) draw(r *rand.Rand) int {
 	return len(b) - 1
 }
 
-// always is the test itself. Most looks are nowhere near a rollback, which a cheaper number shows: the evidence in natural
-// logarithms is at most Pearson's X squared of the table, since log x <= x-1.
+// always is the test itself. Most looks are nowhere near a rollback, which a cheaper number shows: the evidence in
+// natural logarithms is at most Pearson's X squared of the table, since log x <= x-1.
 func always(t *testing.T) judge {
 	return func(_ stage, in canary.Input) bool {
 		limit := math.Log(float64(in.Stages) / in.Alpha)

@@ -31,8 +31,8 @@ const (
 	Different State = "different"
 	// Newer is a definition that differs from ours, and is of a later release.
 	Newer State = "of a later release"
-	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API server
-	// drops a status that is applied with its object.
+	// WithSubresource is a definition with a status subresource, as the in-cluster worker controller's are. The API
+	// server drops a status that is applied with its object.
 	WithSubresource State = "with a status subresource"
 )
 

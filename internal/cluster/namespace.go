@@ -145,7 +145,8 @@ func (w *watching) informer() cache.SharedIndexInformer {
 			return events, err
 		},
 	}, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{Indexers: w.selection.indexers})
-	// None of these fails before the informer runs. What goes wrong is told by the answers, not by the library's own log.
+	// None of these fails before the informer runs. What goes wrong is told by the answers, not by the library's own
+	// log.
 	_ = informer.SetTransform(w.reader.strip)
 	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -25,8 +25,8 @@ const (
 	burst = 10
 	// sayEvery is how often a status that stays what it is follows in words.
 	sayEvery = 5 * time.Minute
-	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit that
-	// there ever was.
+	// longAgo is what a Writer that begins anew takes for said already: it does not ask the forge about every commit
+	// that there ever was.
 	longAgo = 72 * time.Hour
 	// again is when a status is tried again that was refused: a token may get the right to set it.
 	again = 10 * time.Minute
@@ -46,8 +46,8 @@ type StatusWriter interface {
 // Origins knows the commits that gave specs their content; see gitops.Repository.
 type Origins interface {
 	Origins(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.GitContext, error)
-	// Changers prepares a search for recent commits that changed a file at one of the paths, the newest first; nil where
-	// it cannot be made now. The search runs in another goroutine.
+	// Changers prepares a search for recent commits that changed a file at one of the paths, the newest first; nil
+	// where it cannot be made now. The search runs in another goroutine.
 	Changers(paths map[string]bool) func(context.Context) ([]string, error)
 }
 

@@ -25,7 +25,8 @@ type Config struct {
 	Key func(ctx context.Context) (string, error)
 	// Installation is the installation's ID; zero: the one that has Owner/Repo is asked for.
 	Installation int64
-	// Owner and Repo name the repository that tokens are for. Required without Installation; with it, they may be left out.
+	// Owner and Repo name the repository that tokens are for. Required without Installation; with it, they may be left
+	// out.
 	Owner, Repo string
 	// BaseURL of the API; "": DefaultBaseURL.
 	BaseURL string
@@ -85,8 +86,8 @@ func New(cfg Config) (*Source, error) {
 		client: &http.Client{Transport: cfg.Transport, CheckRedirect: httpclient.Within(httpclient.Origin(u)), Timeout: answerTime}}, nil
 }
 
-// Token gives a token that is good for some minutes at least. One that could not be renewed in time is given while it is good at all.
-// Errors: *Error where GitHub refused; those of the connection and of the key.
+// Token gives a token that is good for some minutes at least. One that could not be renewed in time is given while it
+// is good at all. Errors: *Error where GitHub refused; those of the connection and of the key.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	if err := s.take(ctx); err != nil {
 		return "", err
@@ -106,8 +107,8 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// Refused says that a server did not take a token: if it is the one there is, the next call of Token gets another. A token that was
-// revoked, or whose installation's rights were changed, ends before its time.
+// Refused says that a server did not take a token: if it is the one there is, the next call of Token gets another. A
+// token that was revoked, or whose installation's rights were changed, ends before its time.
 func (s *Source) Refused(token string) {
 	s.turn <- struct{}{} // held for one request at most, which is bounded
 	defer s.give()
@@ -127,7 +128,8 @@ func (s *Source) take(ctx context.Context) error {
 
 func (s *Source) give() { <-s.turn }
 
-// renew gets a token. An installation that is gone is looked for anew at the next try: the App may have been installed again.
+// renew gets a token. An installation that is gone is looked for anew at the next try: the App may have been installed
+// again.
 func (s *Source) renew(ctx context.Context) error {
 	if s.installation == 0 {
 		id, err := s.findInstallation(ctx)

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// github keeps state as GitHub does: it checks the App's proof, knows where the App is installed, and gives tokens of an hour.
+// github keeps state as GitHub does: it checks the App's proof, knows where the App is installed, and gives tokens of
+// an hour.
 type github struct {
 	t   *testing.T
 	url string

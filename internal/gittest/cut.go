@@ -78,7 +78,8 @@ func HostOf(raw string) string {
 	return u.Host
 }
 
-// CutAfter cuts all connections, with a reset, once so many more bytes went in a direction. After the cut it lets everything pass.
+// CutAfter cuts all connections, with a reset, once so many more bytes went in a direction. After the cut it lets
+// everything pass.
 func (c *Cutter) CutAfter(d Direction, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -111,8 +111,8 @@ func (r *Repo) TipOrNone(branch string) string {
 	return tip
 }
 
-// Tip is the commit that a branch of the bare repository in dir points to, "" for a branch that does not exist. It starts no process, so that
-// a test can ask many times a second while it waits.
+// Tip is the commit that a branch of the bare repository in dir points to, "" for a branch that does not exist. It
+// starts no process, so that a test can ask many times a second while it waits.
 func Tip(dir, branch string) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
 		return "", fmt.Errorf("read branch %q: %w", branch, err)
@@ -197,8 +197,8 @@ func (r *Repo) Commit(c Commit) string {
 	return r.Commits(1, func(int) Commit { return c })
 }
 
-// Commits is Commit for each of n commits of one branch, each on top of the one before: the parent is the first one's. It starts no more processes
-// than Commit does.
+// Commits is Commit for each of n commits of one branch, each on top of the one before: the parent is the first one's.
+// It starts no more processes than Commit does.
 func (r *Repo) Commits(n int, nth func(i int) Commit) string {
 	r.tb.Helper()
 	first := nth(0)

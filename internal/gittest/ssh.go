@@ -177,7 +177,8 @@ func (s *SSHServer) EncryptKey(tb testing.TB, passphrase string) string {
 	return file
 }
 
-// Forward runs "ssh -D", a SOCKS5 proxy whose connections leave from the server, until the test ends, and gives its host:port.
+// Forward runs "ssh -D", a SOCKS5 proxy whose connections leave from the server, until the test ends, and gives its
+// host:port.
 func (s *SSHServer) Forward(tb testing.TB) string {
 	tb.Helper()
 	free, err := testneed.FreePort()

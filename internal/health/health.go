@@ -1,4 +1,5 @@
-// Package health answers over HTTP how a bot is: /healthz, whether its process answers, and /readyz, whether it has read Git and Temporal; with /metrics beside them.
+// Package health answers over HTTP how a bot is: /healthz, whether its process answers, and /readyz, whether it has
+// read Git and Temporal; with /metrics beside them.
 package health
 
 import (
@@ -29,21 +30,24 @@ type report struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Succeeded records a cycle that has read Git and Temporal, and what it could not do otherwise, "" for nothing. The text is public, so it has no details.
+// Succeeded records a cycle that has read Git and Temporal, and what it could not do otherwise, "" for nothing. The
+// text is public, so it has no details.
 func (s *State) Succeeded(at time.Time, problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown = report{Ready: true, LastSuccess: &at, Problem: problem}
 }
 
-// Failed records why a cycle has not. The text is public, so it has no details. A bot that was ready stays ready: it goes on once it can.
+// Failed records why a cycle has not. The text is public, so it has no details. A bot that was ready stays ready: it
+// goes on once it can.
 func (s *State) Failed(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown.Problem = problem
 }
 
-// Refused records that the repository does not accept the bot any more, or is gone: it is not ready until it has read it again.
+// Refused records that the repository does not accept the bot any more, or is gone: it is not ready until it has read
+// it again.
 func (s *State) Refused(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,8 +21,8 @@ func (e *RedirectError) Error() string {
 // ErrRedirects says that a server redirects without an end.
 var ErrRedirects = errors.New("it redirects again and again")
 
-// Within refuses redirects that leave an origin, and too many of them, as the CheckRedirect of an http.Client. Errors: *RedirectError,
-// ErrRedirects.
+// Within refuses redirects that leave an origin, and too many of them, as the CheckRedirect of an http.Client. Errors:
+// *RedirectError, ErrRedirects.
 func Within(origin string) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if to := Origin(req.URL); to != origin {

@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/printable"
 )
 
-// Failure says what failed in a connection, of a server called "it"; "" if the error is not about one. Time-outs, redirects and answers
-// are for the caller to tell, before.
+// Failure says what failed in a connection, of a server called "it"; "" if the error is not about one. Time-outs,
+// redirects and answers are for the caller to tell, before.
 func Failure(err error) string {
 	var (
 		name *net.DNSError

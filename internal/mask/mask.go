@@ -29,11 +29,11 @@ type Masker struct {
 // New adds JSON pointers to what is masked without being asked: /input/... or /result/..., where the segment * stands
 // for any one key or element. An error names the pointer and what is wrong with it.
 //
-// Masked without being asked are: the values of literal environment variables and of HTTP headers; texts whose keys name credentials
-// (password, token, ...), and values beside such a name; the inputs of gates; what kubectl keeps of the object that it applied;
-// arguments and commands that carry credentials (--token=x, --token x, -u name:x, TOKEN=x); bearer credentials, assigned ones
-// (token=x) and passwords in URLs in any text, tokens of known formats and private keys; and what the result repeats of those, unless the input has the same text where it is
-// not masked.
+// Masked without being asked are: the values of literal environment variables and of HTTP headers; texts whose keys
+// name credentials (password, token, ...), and values beside such a name; the inputs of gates; what kubectl keeps of
+// the object that it applied; arguments and commands that carry credentials (--token=x, --token x, -u name:x, TOKEN=x);
+// bearer credentials, assigned ones (token=x) and passwords in URLs in any text, tokens of known formats and private
+// keys; and what the result repeats of those, unless the input has the same text where it is not masked.
 func New(pointers ...string) (*Masker, error) {
 	m := &Masker{}
 	for _, p := range pointers {
@@ -192,8 +192,8 @@ func (w *masking) walk(path []string, v any) any {
 // lastApplied is where kubectl repeats an object as text.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// secretMember reports whether a member of an object is masked as a whole: the value of a variable or a header, what is beside the name
-// of a credential or is named like one, the input of a gate.
+// secretMember reports whether a member of an object is masked as a whole: the value of a variable or a header, what is
+// beside the name of a credential or is named like one, the input of a gate.
 func (w *masking) secretMember(path []string, object map[string]any, key string) bool {
 	n := len(path)
 	if key == "input" && path[n-1] == "gate" {
@@ -218,7 +218,8 @@ func (w *masking) credential(name string) bool {
 	return w.masker.credentials.of(name, credential.MatchString)
 }
 
-// applied notes an object that is repeated as text: the whole of it, and of its parts, which are most of the spec, what would be masked.
+// applied notes an object that is repeated as text: the whole of it, and of its parts, which are most of the spec, what
+// would be masked.
 func (w *masking) applied(path []string, text string) {
 	object, err := parse([]byte(text))
 	if err != nil {

@@ -27,7 +27,8 @@ const DefaultTimeout = 10 * time.Second
 
 // Config says where Prometheus is.
 type Config struct {
-	// Address such as https://prometheus.example.com/prefix. Plain HTTP is for servers without a credential, or on loopback.
+	// Address such as https://prometheus.example.com/prefix. Plain HTTP is for servers without a credential, or on
+	// loopback.
 	Address string
 	// BearerTokenFile holds a token, read anew for each query since tokens are rotated; "": none.
 	BearerTokenFile string
@@ -49,11 +50,13 @@ type Client struct {
 	first atomic.Int64
 
 	mu sync.Mutex
-	// last are the latest answers, for questions that have no turn: a slow server is not one that knows a value in one call only.
+	// last are the latest answers, for questions that have no turn: a slow server is not one that knows a value in one
+	// call only.
 	last map[question]answer
 }
 
-// keepLast is how long an answer may stand for the next one, at most: its metric's maxAge says whether it is good enough.
+// keepLast is how long an answer may stand for the next one, at most: its metric's maxAge says whether it is good
+// enough.
 const keepLast = time.Hour
 
 // New checks a configuration and gives a client. It does not connect yet.

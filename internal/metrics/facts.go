@@ -55,8 +55,8 @@ type question struct {
 	lookback time.Duration
 }
 
-// Facts reads the metrics of worker deployments: for each Ask, in their order, a fact for each metric by its name. There is
-// no error beside: what could not be read is a fact that says so.
+// Facts reads the metrics of worker deployments: for each Ask, in their order, a fact for each metric by its name.
+// There is no error beside: what could not be read is a fact that says so.
 func (c *Client) Facts(ctx context.Context, asks []Ask) []map[string]rollout.Fact {
 	out := make([]map[string]rollout.Fact, len(asks))
 	var all batch
@@ -118,8 +118,8 @@ func render(m v1alpha1.Metric, values map[string]string) (string, error) {
 	return q.Render(values)
 }
 
-// answers asks questions, a few at a time, until the server turns out to be away, or the time for a call is over. What is asked of
-// a server that is away has the same words whether or not it was tried.
+// answers asks questions, a few at a time, until the server turns out to be away, or the time for a call is over. What
+// is asked of a server that is away has the same words whether or not it was tried.
 func (c *Client) answers(ctx context.Context, questions []question) []answer {
 	if why := c.breaker.open(time.Now()); why != nil {
 		return slices.Repeat([]answer{{problem: why.Error()}}, len(questions))

@@ -162,7 +162,8 @@ func many(n int) []metrics.Ask {
 	return asks
 }
 
-// TestHanging: a server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one time-out again.
+// TestHanging: a server that hangs costs 200 worker deployments one time-out, then nothing for a while, and one
+// time-out again.
 func TestHanging(t *testing.T) {
 	const timeout = 400 * time.Millisecond
 	var asked atomic.Int64
@@ -209,8 +210,8 @@ func TestBackAgain(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// TestSlow: a server that answers slowly has two time-outs for a call. The next call begins with those that had no turn, and what has
-// none in it has the value from before, with the time of that.
+// TestSlow: a server that answers slowly has two time-outs for a call. The next call begins with those that had no
+// turn, and what has none in it has the value from before, with the time of that.
 func TestSlow(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {

@@ -45,8 +45,8 @@ func (c *Client) words(err error) (problem string, away bool) {
 	return "Prometheus cannot be reached: " + cmp.Or(httpclient.Failure(err), text200(err.Error())), away
 }
 
-// said is an error that the server gave. The client library reads the API's own words only with the states 400 and 422; a
-// query that took too long comes with 503.
+// said is an error that the server gave. The client library reads the API's own words only with the states 400 and 422;
+// a query that took too long comes with 503.
 func said(e *prometheus.Error) string {
 	kind, message := e.Type, e.Msg
 	var own struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// people: what people raised stays while one of them holds it, unless something was found out about it; and a retreat never goes to a
-// version that traffic was taken away from in favor of the one that is current.
+// people: what people raised stays while one of them holds it, unless something was found out about it; and a retreat
+// never goes to a version that traffic was taken away from in favor of the one that is current.
 func (o *oracle) people() {
 	if o.p.Lower == nil || len(o.rec.Versions) == 0 {
 		return

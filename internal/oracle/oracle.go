@@ -1,5 +1,5 @@
-// Package oracle finds what a plan does that must never happen, for tests of the planner. It is written from the rules and the
-// facts alone: it knows nothing of the planner, and of its last check before a write.
+// Package oracle finds what a plan does that must never happen, for tests of the planner. It is written from the rules
+// and the facts alone: it knows nothing of the planner, and of its last check before a write.
 package oracle
 
 import (
@@ -71,7 +71,8 @@ func listedIn(obs rollout.Observation, id string) *rollout.VersionObservation {
 	return nil
 }
 
-// writes: nothing in Temporal is touched that is somebody else's, or could not be read, and nothing without token and basis.
+// writes: nothing in Temporal is touched that is somebody else's, or could not be read, and nothing without token and
+// basis.
 func (o *oracle) writes() {
 	obs := o.s.Observation
 	calls := []*rollout.RoutingCall{o.p.Lower, o.p.Raise}
@@ -127,7 +128,8 @@ func (o *oracle) movesNamespace() bool {
 	return o.s.Spec != nil && len(o.rec.Versions) > 0 && was != "" && was != o.s.Spec.Spec.WorkerOptions.TemporalNamespace
 }
 
-// elsewhere: no version goes to the namespace or the server of a spec that wants another namespace, and it stays known where they are.
+// elsewhere: no version goes to the namespace or the server of a spec that wants another namespace, and it stays known
+// where they are.
 func (o *oracle) elsewhere() {
 	if !o.movesNamespace() {
 		return
@@ -150,7 +152,8 @@ func (o *oracle) elsewhere() {
 	}
 }
 
-// knownServer: the address is the one that the versions are known at, or its Temporal namespace has the ID that theirs has.
+// knownServer: the address is the one that the versions are known at, or its Temporal namespace has the ID that theirs
+// has.
 func (o *oracle) knownServer(address string) bool {
 	if was := o.rec.Connection; was == nil || len(o.rec.Versions) == 0 || strings.EqualFold(was.Spec.HostPort, address) {
 		return true
@@ -214,7 +217,8 @@ func (o *oracle) twice(id string) (ok, gone bool) {
 	return a && b, goneA && goneB
 }
 
-// takesAway: scaling down, deleting and removing want two reads; removing, that Temporal does not know the version, too.
+// takesAway: scaling down, deleting and removing want two reads; removing, that Temporal does not know the version,
+// too.
 func (o *oracle) takesAway() {
 	for _, w := range o.p.Versions {
 		was := o.git(w.BuildID)
@@ -369,8 +373,9 @@ func (o *oracle) runsOnce() {
 	}
 }
 
-// countedFirst: beside other workers, a version gets its first traffic once the workflows that are stuck without it were counted, and their
-// number goes into the record with the raise. Only a server that cannot count them is taken as it is.
+// countedFirst: beside other workers, a version gets its first traffic once the workflows that are stuck without it
+// were counted, and their number goes into the record with the raise. Only a server that cannot count them is taken as
+// it is.
 func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 	n := o.s.Observation.Stuck.Problems
 	if part(was, id) > 0 || n.Unsupported || was.Current == "" && !was.HasRamp && o.alone(id) {
@@ -380,8 +385,8 @@ func (o *oracle) countedFirst(was rollout.RoutingConfig, id string) {
 	o.check(next != nil && next.BuildID == id && next.StuckBefore != nil, "raises %s from nothing without a count of what is stuck", id)
 }
 
-// leavesNothing: each task queue of the current version is served by the one that is raised, or idle, or a person saw it named and said yes.
-// A queue of workflows is idle only where the one that is raised serves another.
+// leavesNothing: each task queue of the current version is served by the one that is raised, or idle, or a person saw
+// it named and said yes. A queue of workflows is idle only where the one that is raised serves another.
 func (o *oracle) leavesNothing(current, id string) {
 	from, to := listedIn(o.s.Observation, current), listedIn(o.s.Observation, id)
 	if from == nil || to == nil {
@@ -408,8 +413,8 @@ func (o *oracle) alone(id string) bool {
 	return v != nil && !slices.ContainsFunc(v.Queues, func(q rollout.TaskQueue) bool { return q.Unversioned != rollout.No })
 }
 
-// unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned workers that
-// are there, or when nothing uses it, unless the person did without that.
+// unroutes: the current version loses its traffic only when a person asked for just that, and then only to unversioned
+// workers that are there, or when nothing uses it, unless the person did without that.
 func (o *oracle) unroutes(is rollout.RoutingConfig) {
 	obs := o.s.Observation
 	o.check(is == rollout.RoutingConfig{CurrentChangedAt: is.CurrentChangedAt, RampingChangedAt: is.RampingChangedAt,
@@ -446,8 +451,8 @@ func sameTraffic(a, b v1alpha1.DesiredRouting) bool {
 	return a.Ramping == nil || *a.Ramping == *b.Ramping
 }
 
-// records: a record that desires more for a version than it has goes with the raise, or is as it was; and no bar, no version
-// and no promotion is lost.
+// records: a record that desires more for a version than it has goes with the raise, or is as it was; and no bar, no
+// version and no promotion is lost.
 func (o *oracle) records() {
 	next := o.p.Record
 	if next == nil || next.Basis == nil || sameTraffic(next.Desired, o.rec.Desired) && o.rec.Basis != nil {
@@ -503,8 +508,8 @@ func (o *oracle) toAllVersions(list []v1alpha1.RecordedResource) bool {
 	})
 }
 
-// objects: a version that is scaled down has none, so that nothing scales it up again; one whose replicas are a number has no
-// scaler that was there before; and none is lost that may be there still.
+// objects: a version that is scaled down has none, so that nothing scales it up again; one whose replicas are a number
+// has no scaler that was there before; and none is lost that may be there still.
 func (o *oracle) objects() {
 	if o.p.Record == nil {
 		return

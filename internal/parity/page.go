@@ -128,7 +128,8 @@ func assemble(texts map[string]string) string {
 	return b.String()
 }
 
-// exists looks for a test by its name, "<folder> <name>". The folder's files are read, not built: it may be another module's.
+// exists looks for a test by its name, "<folder> <name>". The folder's files are read, not built: it may be another
+// module's.
 func exists(root, name string) error {
 	folder, test, ok := strings.Cut(name, " ")
 	if !ok {

@@ -8,9 +8,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A raise that wants approval is recorded as a proposal. A person approves it by merging what it makes of the desired routing, or by a
-// command; then it is decided again, on what is known by then. If it still comes next, it is carried out. If not, the approval is void:
-// the desired routing is put back, and what comes next instead is proposed.
+// A raise that wants approval is recorded as a proposal. A person approves it by merging what it makes of the desired
+// routing, or by a command; then it is decided again, on what is known by then. If it still comes next, it is carried
+// out. If not, the approval is void: the desired routing is put back, and what comes next instead is proposed.
 
 // proposed is the routing that a proposal asks for: from what the bot decided last.
 func proposed(p v1alpha1.RecordedProposal, decided v1alpha1.DesiredRouting) v1alpha1.DesiredRouting {
@@ -54,7 +54,8 @@ func (v *view) approves(a rollout.Action) bool {
 	return v.rolloutApproved() != nil || v.committed(a) || v.approved() && !v.rec.Proposal.Withdrawn && v.proposes(a)
 }
 
-// committed reports whether a raise is written down as decided, and was not carried out: the bot died in between, or Temporal refused.
+// committed reports whether a raise is written down as decided, and was not carried out: the bot died in between, or
+// Temporal refused.
 func (v *view) committed(a rollout.Action) bool {
 	rec, was := v.rec, v.rec.Target
 	if !v.unmoved() || rec.Decided == nil || was == nil || v.edit == editOpen || v.edit == editMerged || v.newSpec() || was.Attempt != v.target.Attempt {
@@ -206,8 +207,8 @@ func (r *resolver) nextProposal(next *v1alpha1.RoutingSpec) {
 	next.Proposal = &p
 }
 
-// withdrawn is what stays of a proposal that does not wait any more: until another takes its place, or its version is current, a merge of
-// it is known for what it is.
+// withdrawn is what stays of a proposal that does not wait any more: until another takes its place, or its version is
+// current, a merge of it is known for what it is.
 func (r *resolver) withdrawn() *v1alpha1.RecordedProposal {
 	p := r.rec.Proposal
 	if p == nil || p.BuildID == r.actual.Current || r.state.Reason == rollout.RolloutComplete {
@@ -227,8 +228,8 @@ func (r *resolver) void(by string) string {
 	return fmt.Sprintf("%s approved that %s goes from %s to %s, which does not come next any more: %s", by, p.BuildID, text(p.From), text(p.To), r.state.Message)
 }
 
-// askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of evacuations, since it has more
-// to lose by waiting, and of those the first.
+// askPeople says what people are asked to approve, if anything waits for that: a raise before the stages of
+// evacuations, since it has more to lose by waiting, and of those the first.
 func (r *resolver) askPeople(plan *rollout.Plan) {
 	if plan.Record == nil || r.vet() == vetPending {
 		return

@@ -148,7 +148,8 @@ func TestApprovedProposalIsCarriedOut(t *testing.T) {
 	}
 }
 
-// What was approved is void when it does not come next any more: routing.yaml is put back, and what comes next is proposed.
+// What was approved is void when it does not come next any more: routing.yaml is put back, and what comes next is
+// proposed.
 func TestApprovalThatCameTooLate(t *testing.T) {
 	step := wantsApproval(v1alpha1.ScopeStep)
 	merged := all(suggests(10, 50), edits("v1", "v2", 50))
@@ -292,7 +293,8 @@ func TestOneApprovalForTheRollout(t *testing.T) {
 	}
 }
 
-// A person who closes the proposal holds the worker deployment where it is, until it is resumed or the spec asks for another build.
+// A person who closes the proposal holds the worker deployment where it is, until it is resumed or the spec asks for
+// another build.
 func TestRejectedProposal(t *testing.T) {
 	step := wantsApproval(v1alpha1.ScopeStep)
 	no := reviewed(rollout.Review{URL: "https://git.example/pulls/7", Rejected: true, By: "grace"})

@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Where the bot's configuration wants somebody else to approve than who asked, an approval counts once it is known whose it is. Until then the
-// proposal waits on, as it is. One that does not count is written down, and proposed anew.
+// Where the bot's configuration wants somebody else to approve than who asked, an approval counts once it is known
+// whose it is. Until then the proposal waits on, as it is. One that does not count is written down, and proposed anew.
 
 // maxAskedIn is how many commits are remembered by which people asked for one target.
 const maxAskedIn = 20
@@ -90,7 +90,8 @@ func (v *view) askedIn() []v1alpha1.AskingCommit {
 	return append(all, v1alpha1.AskingCommit{Commit: git.Commit, Author: git.Author, Committer: git.Committer})
 }
 
-// Asking reports in which commit a person asked for what a snapshot's record proposes, as far as names and e-mail addresses tell; "": in none.
+// Asking reports in which commit a person asked for what a snapshot's record proposes, as far as names and e-mail
+// addresses tell; "": in none.
 func Asking(s rollout.Snapshot, person string) string {
 	for _, c := range newView(&s).askedIn() {
 		if rollout.SamePerson(person, c.Author) || rollout.SamePerson(person, c.Committer) {

@@ -31,7 +31,8 @@ func Ask(s rollout.Snapshot) rollout.Ask {
 			add(&a.Queues, back)
 		}
 		if v.mayReturn(back) {
-			// Policy may want the version before back while the window is open. A mark against the current one is read with it.
+			// Policy may want the version before back while the window is open. A mark against the current one is read
+			// with it.
 			add(&a.Queues, v.actual.Current, back)
 		}
 	}

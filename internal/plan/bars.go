@@ -54,13 +54,15 @@ func (v *view) turnedBack() bool {
 	return v.target != nil && v.target.BuildID == v.actual.Current && v.targetBar() != nil
 }
 
-// promotedSince reports whether the current version was promoted after another build was barred: it is not where that one's traffic went.
+// promotedSince reports whether the current version was promoted after another build was barred: it is not where that
+// one's traffic went.
 func (v *view) promotedSince(b *v1alpha1.Bar) bool {
 	n := len(v.promotions)
 	return v.promotedAfter() != "" && v.promotions[n-1].At.After(b.At.Time)
 }
 
-// retried reports whether a person took away the bar against the target: it is tried anew, from its first gate and step.
+// retried reports whether a person took away the bar against the target: it is tried anew, from its first gate and
+// step.
 func (v *view) retried(t *rollout.Target) bool {
 	r := v.recorded(t.BuildID)
 	return r != nil && r.TurnedBack > 0 && r.TurnedBack >= v.rec.Target.Attempt && v.recordedBar(t.BuildID, t.TemplateHash) == nil

@@ -5,8 +5,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A workflow that had reported problems before a version got any traffic is not that version's fault. So these workflows are counted
-// before the first raise: the baseline. An unknown baseline is not 0.
+// A workflow that had reported problems before a version got any traffic is not that version's fault. So these
+// workflows are counted before the first raise: the baseline. An unknown baseline is not 0.
 
 // stuckBefore is how many workflows had reported problems before a version got traffic; nil: not known.
 func (v *view) stuckBefore(buildID string) *int64 {

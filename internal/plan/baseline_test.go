@@ -28,7 +28,8 @@ func uncounted(unsupported bool) change {
 	})
 }
 
-// A baseline that is not known is not 0: what is stuck may have been so before the ramp. It turns nothing back, and holds.
+// A baseline that is not known is not 0: what is stuck may have been so before the ramp. It turns nothing back, and
+// holds.
 func TestUnknownBaselineIsNotZero(t *testing.T) {
 	ramps := all(rampsAt(10, time.Hour), closed("v1", 100, 0), closed("v2", 100, 0))
 	for _, c := range []struct {
@@ -88,7 +89,8 @@ func TestBaselineBeforeAnyRaise(t *testing.T) {
 	}
 }
 
-// A version that came between two reads of one cycle was not asked about: it is not raised, and that is not worth a commit.
+// A version that came between two reads of one cycle was not asked about: it is not raised, and that is not worth a
+// commit.
 func TestBaselineOfAVersionThatJustCame(t *testing.T) {
 	given := all(candidate(), func(g *given) { g.Observation.Stuck = rollout.Stuck{} })
 	p := decide(t, of(given), allowed)

@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Cases in which a row must not decide though most of what it looks for is there: what keeps it from that is one part of its
-// condition.
+// Cases in which a row must not decide though most of what it looks for is there: what keeps it from that is one part
+// of its condition.
 
 func besideRows() []rowCase {
 	unread := func(g *given) {

@@ -107,8 +107,8 @@ func TestBackAfterAHandPromotion(t *testing.T) {
 	}
 }
 
-// TestHandMoveBack: under every strategy a hand move to a version earlier in the promotion order is a rollback: adopted and held. After
-// resume the target starts over at its first gate.
+// TestHandMoveBack: under every strategy a hand move to a version earlier in the promotion order is a rollback: adopted
+// and held. After resume the target starts over at its first gate.
 func TestHandMoveBack(t *testing.T) {
 	for kind, start := range startsOf() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -168,8 +168,8 @@ func TestHandMoveBackRunsTheGateAgain(t *testing.T) {
 	require.Equal(t, []string{"v2 10"}, w.server.calls)
 }
 
-// TestHandMoveBackFromBeneathARamp: a person goes back from v2 to v1 while v3 ramps. If they clear its ramp too, v3 starts over at its first
-// gate; if they leave it, it goes on from there.
+// TestHandMoveBackFromBeneathARamp: a person goes back from v2 to v1 while v3 ramps. If they clear its ramp too, v3
+// starts over at its first gate; if they leave it, it goes on from there.
 func TestHandMoveBackFromBeneathARamp(t *testing.T) {
 	for _, clears := range []bool{true, false} {
 		w := currentV2(t)
@@ -196,8 +196,8 @@ func TestHandMoveBackFromBeneathARamp(t *testing.T) {
 	}
 }
 
-// TestHandMoveBackBesideARevertedSpec: a person moves to v1 while the spec goes from v3 back to v2. v2 stood before v3, not before v1: it
-// does not return at once.
+// TestHandMoveBackBesideARevertedSpec: a person moves to v1 while the spec goes from v3 back to v2. v2 stood before v3,
+// not before v1: it does not return at once.
 func TestHandMoveBackBesideARevertedSpec(t *testing.T) {
 	for _, resumes := range []bool{false, true} {
 		w := currentV2(t)
@@ -217,8 +217,8 @@ func TestHandMoveBackBesideARevertedSpec(t *testing.T) {
 	}
 }
 
-// TestHandMoveBackBeforeTheTargetReturns: the spec went back to v1, whose workers are away. A person goes back to v2 meanwhile: that is adopted
-// and held, and v1 does not return before they resume.
+// TestHandMoveBackBeforeTheTargetReturns: the spec went back to v1, whose workers are away. A person goes back to v2
+// meanwhile: that is adopted and held, and v1 does not return before they resume.
 func TestHandMoveBackBeforeTheTargetReturns(t *testing.T) {
 	w := currentV2(t)
 	w.spec().Rollout.Rollback.Window = lasting(24 * time.Hour)
@@ -242,7 +242,8 @@ func TestHandMoveBackBeforeTheTargetReturns(t *testing.T) {
 	require.Equal(t, []string{"v2 current", "v1 current"}, w.server.calls)
 }
 
-// TestHandMoveWhileADriftIsHeld: a person promotes v3, which policy holds, and goes back to v2. v3 does not return at once.
+// TestHandMoveWhileADriftIsHeld: a person promotes v3, which policy holds, and goes back to v2. v3 does not return at
+// once.
 func TestHandMoveWhileADriftIsHeld(t *testing.T) {
 	w := currentV2(t)
 	w.push("v3")
@@ -259,7 +260,8 @@ func TestHandMoveWhileADriftIsHeld(t *testing.T) {
 	require.Equal(t, "ManualHold", w.reason())
 }
 
-// TestManualPromotionEndsADriftHold: under Manual a person makes the target current again, and that ends the hold of the move back.
+// TestManualPromotionEndsADriftHold: under Manual a person makes the target current again, and that ends the hold of
+// the move back.
 func TestManualPromotionEndsADriftHold(t *testing.T) {
 	w := manualV2(t)
 	w.byHand("v1")
@@ -275,8 +277,8 @@ func TestManualPromotionEndsADriftHold(t *testing.T) {
 	w.quiet(5, time.Minute)
 }
 
-// TestMovedBackAndWrittenDown: a person goes back to v1 in Temporal, and writes that into routing.yaml. It is a rollback, though the file asks for
-// it: the bot did not decide it.
+// TestMovedBackAndWrittenDown: a person goes back to v1 in Temporal, and writes that into routing.yaml. It is a
+// rollback, though the file asks for it: the bot did not decide it.
 func TestMovedBackAndWrittenDown(t *testing.T) {
 	w := manualV2(t)
 	w.byHand("v1")
@@ -301,8 +303,8 @@ func TestManualRampIsNoDrift(t *testing.T) {
 	require.Equal(t, []string{"v2 10", "v2 80", "v2 5"}, w.server.calls)
 }
 
-// TestRaiseLostAndMovedBack: the bot promoted v2 and died; a person moved back to v1. That is a rollback, with or without a Temporal that
-// says what was current since.
+// TestRaiseLostAndMovedBack: the bot promoted v2 and died; a person moved back to v1. That is a rollback, with or
+// without a Temporal that says what was current since.
 func TestRaiseLostAndMovedBack(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		w := rampingV2(t)
@@ -331,8 +333,8 @@ func TestRaiseLostAndMovedBack(t *testing.T) {
 	}
 }
 
-// TestRaiseThatNeverCame: the bot decided to promote v2, and somebody promoted another version before it could. What is taken back goes to
-// the version that was current then.
+// TestRaiseThatNeverCame: the bot decided to promote v2, and somebody promoted another version before it could. What is
+// taken back goes to the version that was current then.
 func TestRaiseThatNeverCame(t *testing.T) {
 	w := rampingV2(t)
 	w.lives = func(p rollout.Plan) bool { return p.Raise == nil }
@@ -351,8 +353,8 @@ func TestRaiseThatNeverCame(t *testing.T) {
 	require.Equal(t, []string{"v3 current", "clear", "v1 current"}, w.server.calls)
 }
 
-// TestRollbackToWhatCameMeanwhile: v2 and v3 were promoted by hand between two cycles, and a verdict turns v3 back. Traffic goes to v2,
-// which Git never saw current.
+// TestRollbackToWhatCameMeanwhile: v2 and v3 were promoted by hand between two cycles, and a verdict turns v3 back.
+// Traffic goes to v2, which Git never saw current.
 func TestRollbackToWhatCameMeanwhile(t *testing.T) {
 	w := manualV2(t)
 	for _, tag := range []string{"v3", "v4"} {
@@ -369,7 +371,8 @@ func TestRollbackToWhatCameMeanwhile(t *testing.T) {
 	require.Equal(t, []string{"v1 promotion", "v2 promotion", "v3 promotion", "v4 rollback", "v3"}, w.order())
 }
 
-// TestTrafficThatCameAndWent: what people moved to and away from while the bot was not there is recorded, from Temporal's activation times.
+// TestTrafficThatCameAndWent: what people moved to and away from while the bot was not there is recorded, from
+// Temporal's activation times.
 func TestTrafficThatCameAndWent(t *testing.T) {
 	t.Run("there and back", func(t *testing.T) {
 		w := currentV1(t)

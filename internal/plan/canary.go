@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// analysisOf are the settings of the spec, or the defaults. asked says that the spec has any: only then a rollout waits for
-// samples.
+// analysisOf are the settings of the spec, or the defaults. asked says that the spec has any: only then a rollout waits
+// for samples.
 func (v *view) analysisOf() (settings v1alpha1.Analysis, asked bool) {
 	if v.spec != nil && v.spec.Spec.Rollout.Analysis != nil {
 		return *v.spec.Spec.Rollout.Analysis, true
@@ -28,8 +28,8 @@ type judged struct {
 	before string
 }
 
-// asks are the closed workflows that it is judged by. Only a ramp has two sides: what closed before a promotion and what closed
-// since are of different ages.
+// asks are the closed workflows that it is judged by. Only a ramp has two sides: what closed before a promotion and
+// what closed since are of different ages.
 func (j *judged) asks() []rollout.ClosedAsk {
 	if j.phase != rollout.PhaseRamp || j.before == "" {
 		return []rollout.ClosedAsk{j.candidate}
@@ -146,9 +146,9 @@ func (v *view) uncounted(buildID string) string {
 	return fmt.Sprintf("the closed workflows of %s are not known: %s", buildID, reason)
 }
 
-// stuck weighs counts and samples of stuck workflows, each by itself: what is known of one is not lost with the other. Reported
-// problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's fault. Where it is not known
-// how many there were, none of them is.
+// stuck weighs counts and samples of stuck workflows, each by itself: what is known of one is not lost with the other.
+// Reported problems count only beyond those of before the ramp: a workflow that never worked is not the candidate's
+// fault. Where it is not known how many there were, none of them is.
 func (v *view) stuck(candidate string) rollout.StuckJudgement {
 	s := v.obs.Stuck
 	var out rollout.StuckJudgement
@@ -182,8 +182,8 @@ func (v *view) stuck(candidate string) rollout.StuckJudgement {
 	return out
 }
 
-// idleUnversioned reports whether a sample shows nothing but workflows that wait for nothing, beside unversioned workers: theirs
-// have no version for all of their lives.
+// idleUnversioned reports whether a sample shows nothing but workflows that wait for nothing, beside unversioned
+// workers: theirs have no version for all of their lives.
 func (v *view) idleUnversioned(sample rollout.Sample) bool {
 	return v.actual.Current == "" && sample.Others > 0 && sample.Candidate == 0 && sample.Unknown == 0
 }
@@ -253,7 +253,8 @@ func (v *view) tooFew(c *rollout.Canary, settings v1alpha1.Analysis) (outcome, b
 	return stalled(rollout.StaleFacts, "%s within %s. Send it more, or set analysis.onTooFewSamples: Advance", few, settings.MaxWait), true
 }
 
-// missingMetric names the first metric that cannot be relied on, "" if all can. Its words stay the same while it is away.
+// missingMetric names the first metric that cannot be relied on, "" if all can. Its words stay the same while it is
+// away.
 func (v *view) missingMetric(metrics []v1alpha1.Metric) string {
 	for _, m := range metrics {
 		f, ok := v.s.Facts[m.Name]

@@ -32,7 +32,8 @@ func podsPolledAt(t time.Time) change {
 	}
 }
 
-// A poll of the future says that our clock is behind: how old the poll is, is not known. Ten seconds are within what clocks differ.
+// A poll of the future says that our clock is behind: how old the poll is, is not known. Ten seconds are within what
+// clocks differ.
 func TestPollerAheadOfOurClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		given    change

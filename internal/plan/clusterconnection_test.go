@@ -30,7 +30,8 @@ func created(tag string) change {
 	return func(g *given) { o := g.listed(tag); o.Created, o.Queues = true, nil }
 }
 
-// TestObservedConnection: the status names the connection that the versions have, with its kind, and the record keeps both.
+// TestObservedConnection: the status names the connection that the versions have, with its kind, and the record keeps
+// both.
 func TestObservedConnection(t *testing.T) {
 	namespaced := v1alpha1.ConnectionRef{Kind: v1alpha1.KindConnection, Name: "temporal"}
 	for name, c := range map[string]struct {
@@ -64,8 +65,8 @@ func TestObservedConnection(t *testing.T) {
 	require.Nil(t, p.Status.ObservedConnectionRef, "neither Git nor the record has one")
 }
 
-// TestLastConnectionIsOfItsKind: while the spec cannot be used, Temporal is asked by the connection of the recorded kind. Another one with its name, which
-// may have other credentials, does not stand in for it.
+// TestLastConnectionIsOfItsKind: while the spec cannot be used, Temporal is asked by the connection of the recorded
+// kind. Another one with its name, which may have other credentials, does not stand in for it.
 func TestLastConnectionIsOfItsKind(t *testing.T) {
 	was := v1alpha1.ConnectionSpec{HostPort: "temporal:7233"}
 	broken := func(g *given) {
@@ -118,8 +119,8 @@ func TestClusterConnectionIsNamed(t *testing.T) {
 	}
 }
 
-// TestNeverAnotherKind: as long as the versions are in another Temporal namespace than the spec's, a plan that takes a connection of another kind for theirs
-// is one that must never be.
+// TestNeverAnotherKind: as long as the versions are in another Temporal namespace than the spec's, a plan that takes a
+// connection of another kind for theirs is one that must never be.
 func TestNeverAnotherKind(t *testing.T) {
 	s := of(byCluster, recorded, func(g *given) { g.Spec.Spec.WorkerOptions.TemporalNamespace = "other" }, rotates)
 	p := decide(t, s, allowed)
@@ -138,7 +139,8 @@ func TestNeverAnotherKind(t *testing.T) {
 	require.Contains(t, oracle.Forbidden(s, p), "connects "+id("v1")+" elsewhere")
 }
 
-// TestCreatedVersion: a version that a call created, and that no worker polled, gets no traffic, and goes as an inactive one goes.
+// TestCreatedVersion: a version that a call created, and that no worker polled, gets no traffic, and goes as an
+// inactive one goes.
 func TestCreatedVersion(t *testing.T) {
 	s := of(candidate(), created("v2"))
 	require.Equal(t, rollout.StatusCreated, newView(&s).status(id("v2")))

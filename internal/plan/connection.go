@@ -10,12 +10,13 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A change of a connection is one of credentials as long as the connection leads to the server that the versions are on: then all of
-// them follow. It leads there if its address stays, or if the Temporal namespace at the new address has the ID that the record has. Any
-// other change would take the workers away from the workflows that are pinned to their versions.
+// A change of a connection is one of credentials as long as the connection leads to the server that the versions are
+// on: then all of them follow. It leads there if its address stays, or if the Temporal namespace at the new address has
+// the ID that the record has. Any other change would take the workers away from the workflows that are pinned to their
+// versions.
 
-// AskNamespace gives the connection whose Temporal namespace has to be asked for its ID before anything is decided, and the namespace; nil
-// where the address of the connection in Git is the one that the record has.
+// AskNamespace gives the connection whose Temporal namespace has to be asked for its ID before anything is decided, and
+// the namespace; nil where the address of the connection in Git is the one that the record has.
 func AskNamespace(s rollout.Snapshot) (*v1alpha1.Connection, string) {
 	v := newView(&s)
 	c := v.s.Connection
@@ -38,21 +39,25 @@ func (v *view) sameServer(c *v1alpha1.Connection) bool {
 	return c == nil || last == nil || len(v.rec.Versions) == 0 || sameAddress(c.Spec, last.Spec) || v.proven(c)
 }
 
-// proven reports whether the Temporal namespace at a connection's address is known to be the one that the versions are in.
+// proven reports whether the Temporal namespace at a connection's address is known to be the one that the versions are
+// in.
 func (v *view) proven(c *v1alpha1.Connection) bool {
 	there, id := v.s.NamespaceThere, v.namespaceID()
 	return there.About(c, v.rec.TemporalNamespace) && id != "" && there.ID == id
 }
 
-// namespaceID is the ID of the Temporal namespace that the versions are in: the recorded one, or what the server that they are on said.
+// namespaceID is the ID of the Temporal namespace that the versions are in: the recorded one, or what the server that
+// they are on said.
 func (v *view) namespaceID() string { return cmp.Or(v.rec.TemporalNamespaceID, v.obs.NamespaceID) }
 
-// movesServer reports whether the connection in Git leads to another server than the versions are on, and no person retires these.
+// movesServer reports whether the connection in Git leads to another server than the versions are on, and no person
+// retires these.
 func (v *view) movesServer() bool {
 	return v.retire == nil && v.sound() && !v.away() && !v.sameServer(v.s.Connection)
 }
 
-// anotherServer reports whether a record without versions is known to be about another server than the connection in Git leads to.
+// anotherServer reports whether a record without versions is known to be about another server than the connection in
+// Git leads to.
 func (v *view) anotherServer() bool {
 	c, last, there := v.s.Connection, v.rec.Connection, v.s.NamespaceThere
 	if c == nil || last == nil || sameAddress(c.Spec, last.Spec) || !there.About(c, v.rec.TemporalNamespace) {
@@ -84,8 +89,8 @@ func (v *view) notProven(c *v1alpha1.Connection) string {
 	}
 }
 
-// proposeConnections lets all versions follow changed credentials, also where a row that fits before keeps the rollout where it is:
-// certificates expire whatever is held.
+// proposeConnections lets all versions follow changed credentials, also where a row that fits before keeps the rollout
+// where it is: certificates expire whatever is held.
 func (v *view) proposeConnections(p *rollout.Proposal) {
 	if v.unusable != nil || v.connection == nil {
 		return
@@ -110,8 +115,8 @@ func (r *resolver) sortReconnect(a rollout.Action, verdict rollout.Verdict) {
 	r.taken = append(r.taken, a)
 }
 
-// oneWrite leaves out that versions follow their connection where something else writes their files: that does it too, or it is done in
-// the next cycle.
+// oneWrite leaves out that versions follow their connection where something else writes their files: that does it too,
+// or it is done in the next cycle.
 func (r *resolver) oneWrite() {
 	written := map[string]bool{}
 	for _, a := range r.taken {

@@ -42,8 +42,8 @@ func isThere(hostPort, id string) change {
 	}
 }
 
-// TestAnotherServer: a connection that leads to another server takes no version along, whatever is known of the address. Traffic is still
-// taken back where the versions are.
+// TestAnotherServer: a connection that leads to another server takes no version along, whatever is known of the
+// address. Traffic is still taken back where the versions are.
 func TestAnotherServer(t *testing.T) {
 	const connection = "connection payments/temporal leads to elsewhere:7233, and payments/checkout is at temporal:7233: "
 	for _, c := range []struct {
@@ -94,7 +94,8 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
-// TestServerMovedForGood: a worker deployment whose connection leads to another server is ended where it is, and made anew there.
+// TestServerMovedForGood: a worker deployment whose connection leads to another server is ended where it is, and made
+// anew there.
 func TestServerMovedForGood(t *testing.T) {
 	w := rampingV2(t)
 	servers, old := w.namespaces(), w.server
@@ -161,7 +162,8 @@ func TestCredentialsFollow(t *testing.T) {
 	}
 }
 
-// TestSecretNotKnown: a Secret that may not be sent, or is missing, turns no build back: whether its gate failed is not known.
+// TestSecretNotKnown: a Secret that may not be sent, or is missing, turns no build back: whether its gate failed is not
+// known.
 func TestSecretNotKnown(t *testing.T) {
 	for name, in := range map[string]rollout.GateInput{"refused": {Problem: "no TLS"}, "missing": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +176,8 @@ func TestSecretNotKnown(t *testing.T) {
 	}
 }
 
-// TestAskNamespace asks only where the address changed and nothing else is wrong: the answer decides whether the versions follow.
+// TestAskNamespace asks only where the address changed and nothing else is wrong: the answer decides whether the
+// versions follow.
 func TestAskNamespace(t *testing.T) {
 	leads := leadsTo("elsewhere:7233")
 	for name, c := range map[string]struct {
@@ -206,7 +209,8 @@ func TestAskNamespace(t *testing.T) {
 	}
 }
 
-// TestOneWrite: what writes the files of a version lets it follow its connection, too. What only moves its traffic does not.
+// TestOneWrite: what writes the files of a version lets it follow its connection, too. What only moves its traffic does
+// not.
 func TestOneWrite(t *testing.T) {
 	follow := func(tag string) rollout.Action {
 		return rollout.Action{Kind: rollout.UpdateVersion, Update: rollout.UpdateConnection, BuildID: id(tag)}

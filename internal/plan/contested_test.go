@@ -63,7 +63,8 @@ func TestContested(t *testing.T) {
 	require.NotContains(t, condition(decide(t, unread, allowed).Status, v1alpha1.ConditionReady).Message, "both claim", "while Temporal is not read, nobody is told that it is another's")
 }
 
-// TestNeverContested: the last check tells a claim of another environment from one that is not known, or settled in Temporal.
+// TestNeverContested: the last check tells a claim of another environment from one that is not known, or settled in
+// Temporal.
 func TestNeverContested(t *testing.T) {
 	another := rollout.Rival{Environment: "stage", ManagerIdentity: "rampart/stage"}
 	s := of(candidate())

@@ -28,16 +28,16 @@ func (v *view) routingDrift() *rollout.Drift {
 	return d
 }
 
-// driftRaised are the versions that have more traffic than is desired: but not the one that was current when that was decided and still
-// is, since it only kept what was to go to another one.
+// driftRaised are the versions that have more traffic than is desired: but not the one that was current when that was
+// decided and still is, since it only kept what was to go to another one.
 func (v *view) driftRaised() []string {
 	return slices.DeleteFunc(v.raised(v.desired, v.actual), func(id string) bool {
 		return id == v.actual.Current && id == v.seenCurrent() && v.rec.Basis != nil && id == v.rec.Basis.Current
 	})
 }
 
-// Knows reports whether the routing as observed is one that the record knows: the desired one, the one that the bot decided last, or the
-// one that it decided on.
+// Knows reports whether the routing as observed is one that the record knows: the desired one, the one that the bot
+// decided last, or the one that it decided on.
 func Knows(s rollout.Snapshot) bool {
 	v := newView(&s)
 	if v.rec.Basis == nil { // nothing was decided yet
@@ -47,13 +47,14 @@ func Knows(s rollout.Snapshot) bool {
 		v.rec.Decided != nil && v.actual.SameTraffic(desiredConfig(*v.rec.Decided))
 }
 
-// TurnsBack reports whether a plan takes traffic back from a version because of what was found out about it, not because of what Git says.
+// TurnsBack reports whether a plan takes traffic back from a version because of what was found out about it, not
+// because of what Git says.
 func TurnsBack(p rollout.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Lowers() && a.Cause == rollout.CauseVerdict })
 }
 
-// takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own retreats may
-// have been made and not committed, since the bot died or somebody else pushed.
+// takenBack reports whether lower traffic than desired is what the spec, or a bar, wants by now: one of our own
+// retreats may have been made and not committed, since the bot died or somebody else pushed.
 func (v *view) takenBack() bool {
 	if v.target == nil {
 		return false
@@ -88,8 +89,8 @@ func (v *view) direction(from, to rollout.RoutingConfig) rollout.DriftDirection 
 	return rollout.DriftLower
 }
 
-// raised are the versions that get more traffic from one routing to another: but not the one that was current, nor one that
-// becomes current again and was so before that one.
+// raised are the versions that get more traffic from one routing to another: but not the one that was current, nor one
+// that becomes current again and was so before that one.
 func (v *view) raised(from, to rollout.RoutingConfig) []string {
 	var out []string
 	for _, id := range []string{to.Current, to.Ramping} {
@@ -101,8 +102,8 @@ func (v *view) raised(from, to rollout.RoutingConfig) []string {
 	return out
 }
 
-// lowering is the action that takes traffic down from what is to another routing. Not every routing can be reached by one
-// that only lowers.
+// lowering is the action that takes traffic down from what is to another routing. Not every routing can be reached by
+// one that only lowers.
 func (v *view) lowering(to rollout.RoutingConfig, reason string) (rollout.Action, bool) {
 	from := v.actual
 	switch {
@@ -135,8 +136,8 @@ func (v *view) wantedBack() string {
 	return ""
 }
 
-// revertTo is the routing that a drift is reverted to: the desired one, or what that was decided on, if it never came to be. A ramp that
-// is gone is not made again.
+// revertTo is the routing that a drift is reverted to: the desired one, or what that was decided on, if it never came
+// to be. A ramp that is gone is not made again.
 func (v *view) revertTo() rollout.RoutingConfig {
 	to := v.desired
 	if to.Current != "" && lastPromotion(v.promotions, to.Current) < 0 {

@@ -43,7 +43,8 @@ func TestTurnsBack(t *testing.T) {
 	}
 }
 
-// TestLoweringGoesBackOnly: traffic that is put back goes to a version that the current one took it from, and not to one that lost it since.
+// TestLoweringGoesBackOnly: traffic that is put back goes to a version that the current one took it from, and not to
+// one that lost it since.
 func TestLoweringGoesBackOnly(t *testing.T) {
 	for by, back := range map[v1alpha1.LeftBy]bool{v1alpha1.LeftByPromotion: true, v1alpha1.LeftByRollback: false} {
 		s := of(func(g *given) {

@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestHandPromotionAndAPush: somebody promotes what the spec asked for, and pushes the next version before the bot looked. The move is
-// taken as it is, or taken back, and the new version gets its files.
+// TestHandPromotionAndAPush: somebody promotes what the spec asked for, and pushes the next version before the bot
+// looked. The move is taken as it is, or taken back, and the new version gets its files.
 func TestHandPromotionAndAPush(t *testing.T) {
 	for _, kind := range []v1alpha1.RolloutKind{v1alpha1.Manual, v1alpha1.Progressive, v1alpha1.AllAtOnce} {
 		t.Run("first version/"+string(kind), func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestHandPromotionAndAPush(t *testing.T) {
 	})
 }
 
-// TestFirstVersionPastAFailedGate: there is nothing that traffic could go back to, so what a person did is taken as it is.
+// TestFirstVersionPastAFailedGate: there is nothing that traffic could go back to, so what a person did is taken as it
+// is.
 func TestFirstVersionPastAFailedGate(t *testing.T) {
 	for _, kind := range []v1alpha1.RolloutKind{v1alpha1.Progressive, v1alpha1.AllAtOnce} {
 		w := newWorld(t)

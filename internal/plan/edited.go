@@ -8,8 +8,8 @@ import (
 )
 
 // An edit of the desired routing by a person is answered by one of these rows, and then held until the person resumes.
-// Downward it is applied at once. Upward it is a wish, which waits for the target's workers and is judged like any raise. What
-// is neither is refused: routing.yaml is put back.
+// Downward it is applied at once. Upward it is a wish, which waits for the target's workers and is judged like any
+// raise. What is neither is refused: routing.yaml is put back.
 
 // edit is what the desired routing in Git says, compared with what the bot wrote there last.
 type edit string
@@ -128,8 +128,8 @@ func editedUp(v *view) (outcome, bool) {
 	return say(rollout.Ramping, "routing.yaml was edited: %s", a.Reason).with(a)
 }
 
-// answered reports whether this plan settles an edit: what was asked for is done or refused. Until then it waits in Git, also while
-// there is no routing that it could be about.
+// answered reports whether this plan settles an edit: what was asked for is done or refused. Until then it waits in
+// Git, also while there is no routing that it could be about.
 func (r *resolver) answered() bool {
 	if r.edit != editOpen || r.foreign() || r.lost() != "" {
 		return false

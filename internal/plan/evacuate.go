@@ -15,8 +15,8 @@ import (
 // other by their times; one begins only after the job of the one before has ended. A proposal that was not answered
 // does not hold up a later stage.
 
-// jobMemory is how long Temporal is sure to know a job that ended: the shortest retention is a day. What it does not know after
-// that may have run, and is not started again.
+// jobMemory is how long Temporal is sure to know a job that ended: the shortest retention is a day. What it does not
+// know after that may have run, and is not started again.
 const jobMemory = 20 * time.Hour
 
 // stagesOf are the stages that a spec asks for, in the order in which they are due.
@@ -44,7 +44,8 @@ func stagesOf(e *v1alpha1.Evacuation) []rollout.Evacuation {
 // moveToCurrent is a move's target that stands for the current version.
 const moveToCurrent = "Current"
 
-// lostTrafficAt is when a version stopped being current or ramping, by the server, else by what was recorded; zero: not known.
+// lostTrafficAt is when a version stopped being current or ramping, by the server, else by what was recorded; zero: not
+// known.
 func (v *view) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
 	if o := v.obs.Version(r.BuildID); o != nil && !o.DeactivatedAt.IsZero() {
 		return o.DeactivatedAt.UTC().Round(0)
@@ -60,7 +61,8 @@ func (v *view) lostTrafficAt(r *v1alpha1.RecordedVersion) time.Time {
 	return time.Time{}
 }
 
-// leftBehind reports whether a version is one that workflows are evacuated from: it had traffic, lost it, and gets none back.
+// leftBehind reports whether a version is one that workflows are evacuated from: it had traffic, lost it, and gets none
+// back.
 func (v *view) leftBehind(r *v1alpha1.RecordedVersion) bool {
 	if v.spec == nil || v.unusable != nil || v.target == nil || !v.readable() || v.foreign() || r.BuildID == v.target.BuildID || retired(r) ||
 		v.wantedBack() == r.BuildID || v.lostTrafficAt(r).IsZero() {
@@ -71,8 +73,8 @@ func (v *view) leftBehind(r *v1alpha1.RecordedVersion) bool {
 	return st == rollout.StatusDraining || st == rollout.StatusDrained && v.mayGo(r)
 }
 
-// stages are the stages of a version that was left behind, in their order, each with the ID of its job. A move without a
-// target that it could have is left out.
+// stages are the stages of a version that was left behind, in their order, each with the ID of its job. A move without
+// a target that it could have is left out.
 func (v *view) stages(r *v1alpha1.RecordedVersion) []rollout.Evacuation {
 	if v.spec == nil || v.sunset().Evacuate == nil || !v.leftBehind(r) {
 		return nil
@@ -110,8 +112,8 @@ func running(r *v1alpha1.RecordedVersion) *v1alpha1.RecordedEvacuation {
 	return nil
 }
 
-// authentic reports whether an entry says what the bot writes: what runs or ran was started, and what wants approval was
-// approved before.
+// authentic reports whether an entry says what the bot writes: what runs or ran was started, and what wants approval
+// was approved before.
 func authentic(e v1alpha1.RecordedEvacuation) bool {
 	switch e.State {
 	case v1alpha1.EvacuationRunning, v1alpha1.EvacuationCompleted, v1alpha1.EvacuationFailed:
@@ -130,13 +132,14 @@ func entryOf(r *v1alpha1.RecordedVersion, jobID string) *v1alpha1.RecordedEvacua
 	return nil
 }
 
-// restarted is the stage of an entry whose job has to be started: the record keeps what it is about, whatever the spec says now.
+// restarted is the stage of an entry whose job has to be started: the record keeps what it is about, whatever the spec
+// says now.
 func restarted(e v1alpha1.RecordedEvacuation) rollout.Evacuation {
 	return rollout.Evacuation{Stage: e.Stage, Attempt: e.Attempt, Since: e.Since.Time, Target: e.Target, Signal: e.Signal, JobID: e.JobID}
 }
 
-// next are the stages of a version that could be acted on now, and when the answer changes by itself: the one that runs, else
-// those that are due and have not ended, up to the first that a person does not have to answer.
+// next are the stages of a version that could be acted on now, and when the answer changes by itself: the one that
+// runs, else those that are due and have not ended, up to the first that a person does not have to answer.
 func (v *view) next(r *v1alpha1.RecordedVersion) (due []rollout.Evacuation, later time.Time) {
 	stages := v.stages(r)
 	if e := running(r); e != nil {
@@ -211,8 +214,8 @@ func forgotten(e v1alpha1.RecordedEvacuation, now time.Time) bool {
 	return e.State == v1alpha1.EvacuationRunning && now.Sub(e.StartedAt.Time) > jobMemory
 }
 
-// mayEvacuate answers whether everything is known that a stage needs: how many workflows there are and, for a move, that the
-// server and the target take them.
+// mayEvacuate answers whether everything is known that a stage needs: how many workflows there are and, for a move,
+// that the server and the target take them.
 func (v *view) mayEvacuate(r *v1alpha1.RecordedVersion, e rollout.Evacuation) evidence {
 	if c := openPinned(v.obs, r.BuildID); !c.Known {
 		return unknown("the open workflows pinned to %s could not be counted: %s", r.BuildID, c.Reason)

@@ -15,8 +15,8 @@ import (
 
 const lostTraffic = 100 * time.Hour
 
-// stays is v1 without traffic for 100 hours, with open workflows pinned to it. The spec signals them after 24h, moves them to
-// the current version after 48h, cancels after 72h and terminates after 96h; no job was started yet.
+// stays is v1 without traffic for 100 hours, with open workflows pinned to it. The spec signals them after 24h, moves
+// them to the current version after 48h, cancels after 72h and terminates after 96h; no job was started yet.
 func stays(open int64) change {
 	return all(promoted(lostTraffic), func(g *given) {
 		g.Spec.Spec.Sunset.Evacuate = &v1alpha1.Evacuation{
@@ -103,7 +103,8 @@ func endedStages(stages ...v1alpha1.EvacuationStage) change {
 	}
 }
 
-// evacuated says what a plan does about the workflows on v1: jobs to start, the record, and what the status says beside it.
+// evacuated says what a plan does about the workflows on v1: jobs to start, the record, and what the status says beside
+// it.
 func evacuated(s rollout.Snapshot, p rollout.Plan) []string {
 	out := []string{}
 	for _, b := range p.Batches {
@@ -364,7 +365,8 @@ func TestEvacuationIsDue(t *testing.T) {
 	require.False(t, decide(t, s, allowed).Settled)
 }
 
-// A stage that wants approval is put to people, unless a raise is; closed by a person it is declined, and its address is written down.
+// A stage that wants approval is put to people, unless a raise is; closed by a person it is declined, and its address
+// is written down.
 func TestStagesAreReviewed(t *testing.T) {
 	const move, terminate = v1alpha1.EvacuateByMove, v1alpha1.EvacuateByTermination
 	ends := func(after v1alpha1.Duration) change {

@@ -129,7 +129,8 @@ func answerProposals(t *rapid.T, w *world) {
 	})
 }
 
-// strandedOnV1 is v2 current, with workflows that stay on v1 and a spec that wants them moved at once and the rest done later.
+// strandedOnV1 is v2 current, with workflows that stay on v1 and a spec that wants them moved at once and the rest done
+// later.
 func strandedOnV1(t require.TestingT) *world {
 	w := currentV1(t)
 	w.server.versions[id("v1")].open = 2
@@ -151,7 +152,8 @@ func proposedForV1(t require.TestingT) *world {
 	return w
 }
 
-// TestEvacuationToTheEnd is v1's workflows from the promotion of v2 to their end: signalled, then terminated after a person's yes.
+// TestEvacuationToTheEnd is v1's workflows from the promotion of v2 to their end: signalled, then terminated after a
+// person's yes.
 func TestEvacuationToTheEnd(t *testing.T) {
 	w := currentV1(t)
 	w.spec().Sunset.Evacuate = &v1alpha1.Evacuation{TerminateAfter: lasting(3 * time.Hour),
@@ -182,7 +184,8 @@ func TestEvacuationToTheEnd(t *testing.T) {
 	}, w.commits)
 }
 
-// A bot that dies after the commit finds that its job was not started, and starts it; one that dies later starts none twice.
+// A bot that dies after the commit finds that its job was not started, and starts it; one that dies later starts none
+// twice.
 func TestEvacuationAfterACrash(t *testing.T) {
 	for _, dies := range []site{beforeLower, afterCommit} {
 		t.Run(fmt.Sprint(dies), func(t *testing.T) {

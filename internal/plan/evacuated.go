@@ -52,8 +52,8 @@ func (r *resolver) noteWaits() {
 	}
 }
 
-// oneJob keeps one job to start, and none on a version that this plan gives traffic, or while another runs: a namespace takes
-// one at a time.
+// oneJob keeps one job to start, and none on a version that this plan gives traffic, or while another runs: a namespace
+// takes one at a time.
 func (r *resolver) oneJob() {
 	move := r.move()
 	seen := false
@@ -87,7 +87,8 @@ func (r *resolver) jobRuns() bool {
 	return slices.ContainsFunc(r.obs.Batches.Jobs, func(j rollout.BatchJob) bool { return j.State == rollout.BatchRunning })
 }
 
-// nextEvacuations writes down what became of the stages, what is started with this plan, and what a person has to answer.
+// nextEvacuations writes down what became of the stages, what is started with this plan, and what a person has to
+// answer.
 func (r *resolver) nextEvacuations(next *v1alpha1.RoutingSpec) {
 	if !r.readable() || r.foreign() {
 		return
@@ -160,9 +161,9 @@ func stage(list *[]v1alpha1.RecordedEvacuation, s rollout.Evacuation) *v1alpha1.
 	return &(*list)[len(*list)-1]
 }
 
-// endedEvacuations are the entries of a version that stay, with the outcome of jobs that ended. What a person may not write is
-// put back: an entry that does not say what the bot writes is proposed anew, or goes. A proposal goes with its reason: traffic
-// came back, the workflows are gone, or the spec asks for something else.
+// endedEvacuations are the entries of a version that stay, with the outcome of jobs that ended. What a person may not
+// write is put back: an entry that does not say what the bot writes is proposed anew, or goes. A proposal goes with its
+// reason: traffic came back, the workflows are gone, or the spec asks for something else.
 func (r *resolver) endedEvacuations(ver *v1alpha1.RecordedVersion) []v1alpha1.RecordedEvacuation {
 	stages := r.stages(ver)
 	empty := openPinned(r.obs, ver.BuildID).None()

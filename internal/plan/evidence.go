@@ -178,8 +178,9 @@ func (v *view) mayReturn(buildID string) bool {
 	return in && v.promotions[lastPromotion(v.promotions, buildID)].LeftBy == v1alpha1.LeftByPromotion
 }
 
-// predecessors gives the versions that were current before and may be so again, the last one first. It ends with the first one whose files are
-// in Git. The ones before that are known to Temporal only: others run their workers, as at a takeover.
+// predecessors gives the versions that were current before and may be so again, the last one first. It ends with the
+// first one whose files are in Git. The ones before that are known to Temporal only: others run their workers, as at a
+// takeover.
 func (v *view) predecessors() []string {
 	var out []string
 	for _, id := range slices.Backward(before(v.promotions)) {
@@ -195,7 +196,8 @@ func (v *view) predecessors() []string {
 	return out
 }
 
-// predecessor gives the version that traffic goes back to, or "". A version whose workers others run counts only while they poll.
+// predecessor gives the version that traffic goes back to, or "". A version whose workers others run counts only while
+// they poll.
 func (v *view) predecessor() string {
 	for _, id := range v.predecessors() {
 		if v.recorded(id) != nil || v.serves(id).answer == rollout.Yes {
@@ -205,7 +207,8 @@ func (v *view) predecessor() string {
 	return ""
 }
 
-// canTakeBack answers whether traffic can go back to a version: its own queues are polled, and nothing in Git says that this is about to end.
+// canTakeBack answers whether traffic can go back to a version: its own queues are polled, and nothing in Git says that
+// this is about to end.
 func (v *view) canTakeBack(buildID string) evidence {
 	r := v.recorded(buildID)
 	switch {

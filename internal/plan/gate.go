@@ -40,8 +40,8 @@ func (v *view) inputDigest(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// unreadInput says which gate's input cannot be had, "" if all can. A later step's matters too: a rollout that cannot end
-// well does not begin.
+// unreadInput says which gate's input cannot be had, "" if all can. A later step's matters too: a rollout that cannot
+// end well does not begin.
 func (v *view) unreadInput() string {
 	gates := []*v1alpha1.Gate{v.spec.Spec.Rollout.Gate}
 	for i := range v.steps() {
@@ -120,7 +120,8 @@ func (v *view) gate(g *rollout.GateSpec) gateResult {
 	return gateResult{state: rollout.GateCompleted}
 }
 
-// gateFailed takes traffic back from a target whose gate failed at its step, if it is to: held or not, with workers or without.
+// gateFailed takes traffic back from a target whose gate failed at its step, if it is to: held or not, with workers or
+// without.
 func gateFailed(v *view) (outcome, bool) {
 	if !v.targetRamps() || v.spec.Spec.Rollout.Strategy == v1alpha1.Manual {
 		return outcome{}, false

@@ -7,8 +7,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Resumed is a record without its hold. Without a basis, the routing as it is then becomes the desired one: what people moved while they
-// held it is not put back. An edit that waits for an answer keeps waiting.
+// Resumed is a record without its hold. Without a basis, the routing as it is then becomes the desired one: what people
+// moved while they held it is not put back. An edit that waits for an answer keeps waiting.
 func Resumed(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	edited := rec.Decided != nil && !desiredConfig(*rec.Decided).SameTraffic(desiredConfig(rec.Desired))
 	if rec.Hold != nil && rec.Hold.Kind == v1alpha1.HoldManual && !edited {
@@ -18,7 +18,8 @@ func Resumed(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	return rec
 }
 
-// leftAlone reports whether a person holds it, and people moved more traffic to a version than is recorded: that stays as it is.
+// leftAlone reports whether a person holds it, and people moved more traffic to a version than is recorded: that stays
+// as it is.
 func (v *view) leftAlone() bool {
 	h := v.hold()
 	if h == nil || h.Kind != v1alpha1.HoldManual {
@@ -33,8 +34,8 @@ func (v *view) overruled() bool {
 	return v.leftAlone() && v.recordedBar(v.target.BuildID, v.target.TemplateHash) != nil
 }
 
-// movedBack reports whether somebody lowered traffic since the spec asks for the target: that is adopted, and held before the target may
-// return at once.
+// movedBack reports whether somebody lowered traffic since the spec asks for the target: that is adopted, and held
+// before the target may return at once.
 func (v *view) movedBack() bool {
 	h, d := v.hold(), v.routingDrift()
 	return h != nil && h.Kind == v1alpha1.HoldDrift || d != nil && d.Direction == rollout.DriftLower || v.handRollback() != ""

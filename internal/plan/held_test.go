@@ -84,7 +84,8 @@ func heldWorlds() map[string]func(require.TestingT) *world {
 	}
 }
 
-// TestHoldRevertsNothing: while a person holds it, what people moved stays, also over a new target and through many cycles.
+// TestHoldRevertsNothing: while a person holds it, what people moved stays, also over a new target and through many
+// cycles.
 func TestHoldRevertsNothing(t *testing.T) {
 	for name, start := range heldWorlds() {
 		t.Run(name, func(t *testing.T) {

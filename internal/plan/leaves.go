@@ -10,13 +10,14 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A task queue that the current version serves and the target does not would be left behind by a raise: its tasks go to workers without a
-// version, or to none. An idle one may be left behind, which is the server's own rule. One in use waits for the target's workers until the
-// deadline for progress, and then for a person's approval, which names it. So does an idle queue of workflows while the target serves none
-// at all: its worker may just have registered its activities first.
+// A task queue that the current version serves and the target does not would be left behind by a raise: its tasks go to
+// workers without a version, or to none. An idle one may be left behind, which is the server's own rule. One in use
+// waits for the target's workers until the deadline for progress, and then for a person's approval, which names it. So
+// does an idle queue of workflows while the target serves none at all: its worker may just have registered its
+// activities first.
 
-// leftBehind are the task queues of the current version that a version does not serve: those that are known to be idle and may be left
-// behind, and the others.
+// leftBehind are the task queues of the current version that a version does not serve: those that are known to be idle
+// and may be left behind, and the others.
 func leftBehind(obs *rollout.Observation, id string) (idle, used []v1alpha1.RecordedQueue) {
 	current, o := obs.Version(obs.Routing.Current), obs.Version(id)
 	if current == nil || o == nil || current.BuildID == id {
@@ -103,7 +104,8 @@ func (r *resolver) nextLeaves() []v1alpha1.RecordedQueue {
 	return next
 }
 
-// proposedLeaves are the task queues that a proposal names: once named it keeps them, so that a queue which is used now and then changes nothing.
+// proposedLeaves are the task queues that a proposal names: once named it keeps them, so that a queue which is used now
+// and then changes nothing.
 func (r *resolver) proposedLeaves(a rollout.Action) []v1alpha1.RecordedQueue {
 	queues := r.leaves(a)
 	if r.proposes(a) && len(queues) > 0 && subset(r.rec.Proposal.LeavesBehind, r.left(a.BuildID)) {
@@ -118,7 +120,8 @@ func (v *view) left(id string) []v1alpha1.RecordedQueue {
 	return union(idle, used)
 }
 
-// callLeaves are the task queues that a raise may find missing at the server: none named, where all that is missing is idle, which the server lets through.
+// callLeaves are the task queues that a raise may find missing at the server: none named, where all that is missing is
+// idle, which the server lets through.
 func (v *view) callLeaves(id string) []v1alpha1.RecordedQueue {
 	if _, used := leftBehind(v.obs, id); len(used) == 0 {
 		return nil

@@ -49,7 +49,8 @@ func names(approved bool, queues ...v1alpha1.RecordedQueue) change {
 	}
 }
 
-// A task queue that the target does not serve is left behind if it is idle; one in use waits for workers, then for a person.
+// A task queue that the target does not serve is left behind if it is idle; one in use waits for workers, then for a
+// person.
 func TestQueueLeftBehind(t *testing.T) {
 	agreed := func(g *given) { g.rec.Target.LeavesBehind = []v1alpha1.RecordedQueue{receipts} }
 	other := v1alpha1.RecordedQueue{Name: "refunds", Type: v1alpha1.ActivityQueue}
@@ -118,7 +119,8 @@ func TestQueueLeftBehind(t *testing.T) {
 	require.Nil(t, decide(t, scope, allowed).Raise)
 }
 
-// A worker may register its activities first. Until a version serves workflows, an idle queue of workflows is not left behind.
+// A worker may register its activities first. Until a version serves workflows, an idle queue of workflows is not left
+// behind.
 func TestActivitiesComeFirst(t *testing.T) {
 	activities := func(tag string) change {
 		return func(g *given) { g.listed(tag).Queues[0].Type = rollout.QueueActivity }

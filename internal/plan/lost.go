@@ -11,7 +11,8 @@ import (
 // it is written down. The version that was current becomes so again like any first version, if it is what the spec asks
 // for. No other version gets all the traffic merely because nothing else has any.
 
-// lost is the version that Git saw current in a routing that Temporal knows nothing of, "" if it knows or there is none.
+// lost is the version that Git saw current in a routing that Temporal knows nothing of, "" if it knows or there is
+// none.
 func (v *view) lost() string {
 	n := len(v.rec.Promotions)
 	if n == 0 || !v.rec.Promotions[n-1].LeftAt.IsZero() || !v.readable() {
@@ -41,8 +42,9 @@ func lostRouting(v *view) (outcome, bool) {
 	return o, true
 }
 
-// Versions that Git lost, since its branch was rewritten or somebody deleted them there, are looked for in history while Temporal has a use for
-// them. They are taken as recorded then, and their files, which are missing, are put back like any other.
+// Versions that Git lost, since its branch was rewritten or somebody deleted them there, are looked for in history
+// while Temporal has a use for them. They are taken as recorded then, and their files, which are missing, are put back
+// like any other.
 
 // LostVersions gives the sorted build IDs of versions that Temporal has a use for and the record does not have. They
 // have traffic, are draining, or had traffic and Temporal does not say that they are drained.

@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// A worker deployment of one name in another Temporal namespace is another one: a version never moves there. It is ended where it
-// is, and made anew.
+// A worker deployment of one name in another Temporal namespace is another one: a version never moves there. It is
+// ended where it is, and made anew.
 
 // asksFor is a spec with another Temporal namespace.
 func asksFor(namespace string) change {
@@ -29,7 +29,8 @@ func cloud() *v1alpha1.Connection {
 	return &v1alpha1.Connection{Metadata: v1alpha1.ObjectMeta{Name: "cloud"}, Spec: v1alpha1.ConnectionSpec{HostPort: "cloud:7233"}}
 }
 
-// asksForCloud is a spec with another Temporal namespace by another connection. last is the one that it had, as it is in Git.
+// asksForCloud is a spec with another Temporal namespace by another connection. last is the one that it had, as it is
+// in Git.
 func asksForCloud(namespace string, last *v1alpha1.Connection) change {
 	return all(asksFor(namespace), func(g *given) {
 		g.Spec.Spec.WorkerOptions.ConnectionRef.Name = "cloud"
@@ -79,8 +80,9 @@ func (w *world) manifests() map[string]string {
 	return out
 }
 
-// TestNamespaceChanged: in mid-ramp a push asks for another namespace. What is where it was is kept and turned back there; a person
-// retires it; it ends on proof, and is made anew, as new versions: of the same build, and with nothing of what the old one was.
+// TestNamespaceChanged: in mid-ramp a push asks for another namespace. What is where it was is kept and turned back
+// there; a person retires it; it ends on proof, and is made anew, as new versions: of the same build, and with nothing
+// of what the old one was.
 func TestNamespaceChanged(t *testing.T) {
 	w := rampingV2(t)
 	old := w.server
@@ -131,8 +133,8 @@ func TestNamespaceChanged(t *testing.T) {
 	w.quiet(20, time.Hour)
 }
 
-// TestNamespaceAndConnectionChanged: one push asks for another namespace by another connection. What is where it was is looked at and
-// kept by the connection of there, whether that is still in Git or not, until nothing is left of it.
+// TestNamespaceAndConnectionChanged: one push asks for another namespace by another connection. What is where it was is
+// looked at and kept by the connection of there, whether that is still in Git or not, until nothing is left of it.
 func TestNamespaceAndConnectionChanged(t *testing.T) {
 	for name, last := range map[string]*v1alpha1.Connection{"the old one stays": steady().Connection, "the old one is gone": nil, "the old one moved": other()} {
 		t.Run(name, func(t *testing.T) {

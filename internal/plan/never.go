@@ -8,8 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Never lists what a plan would do that must not happen whatever rules and policy say. It is called just before anything is
-// written, derives everything from the raw facts again, and is empty for a plan that may be carried out.
+// Never lists what a plan would do that must not happen whatever rules and policy say. It is called just before
+// anything is written, derives everything from the raw facts again, and is empty for a plan that may be carried out.
 func Never(s rollout.Snapshot, p rollout.Plan) []string {
 	n := never{s: &s, p: &p}
 	n.onlyLowers()
@@ -134,8 +134,8 @@ func (n *never) wasCurrent(id string) bool {
 	return n.promoted(id) || v != nil && !v.BecameCurrentAt.IsZero()
 }
 
-// promotedSince reports whether the version was current since its files were made: before, it was another one of that name,
-// which was removed.
+// promotedSince reports whether the version was current since its files were made: before, it was another one of that
+// name, which was removed.
 func (n *never) promotedSince(was *v1alpha1.RecordedVersion, id string) bool {
 	if was == nil {
 		return n.promoted(id)
@@ -170,8 +170,8 @@ func (n *never) call(what string, c rollout.RoutingCall) {
 	}
 }
 
-// lowers: what is called lowering, and is so not stopped by policy, gives more traffic only to a version that had all of it before, and
-// has workers: those of a version without files are somebody else's, as at a takeover.
+// lowers: what is called lowering, and is so not stopped by policy, gives more traffic only to a version that had all
+// of it before, and has workers: those of a version without files are somebody else's, as at a takeover.
 func (n *never) lowers(c rollout.RoutingCall) {
 	r := n.s.Observation.Routing
 	for _, step := range c.Steps {
@@ -237,8 +237,8 @@ func (n *never) known(id string) {
 	}
 }
 
-// baseline: no version gets its first traffic while it is not known how many workflows are stuck without it, unless nothing else has
-// any, or the server cannot count them.
+// baseline: no version gets its first traffic while it is not known how many workflows are stuck without it, unless
+// nothing else has any, or the server cannot count them.
 func (n *never) baseline(id string) {
 	obs := &n.s.Observation
 	r, problems := obs.Routing, obs.Stuck.Problems
@@ -272,8 +272,8 @@ func (n *never) served(id string) {
 	}
 }
 
-// leaves: no raise leaves a task queue of the current version behind that may be in use, nor its workflows to a version that serves no
-// queue of workflows, unless a person approved that by its name.
+// leaves: no raise leaves a task queue of the current version behind that may be in use, nor its workflows to a version
+// that serves no queue of workflows, unless a person approved that by its name.
 func (n *never) leaves(c rollout.RoutingCall, id string) {
 	obs := &n.s.Observation
 	current, v := obs.Version(obs.Routing.Current), obs.Version(id)
@@ -304,7 +304,8 @@ func (n *never) polled(p rollout.Pollers) bool {
 	return p.Count > 0 && age <= n.s.Limits.PollerMaxAge && age >= -rollout.ClockTolerance
 }
 
-// askedZero reports whether the spec asks for no replicas: the last one that could be used, where the one in Git cannot be.
+// askedZero reports whether the spec asks for no replicas: the last one that could be used, where the one in Git cannot
+// be.
 func (n *never) askedZero() bool {
 	spec := n.s.Spec
 	if n.broken() != "" {

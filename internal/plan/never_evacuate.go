@@ -5,9 +5,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// batches: workflows are evacuated only from a version that has no traffic and gets none, on what was counted just now, under
-// no other owner; to a version with files and workers; by the stage that the commit says is to run; and where that moves or
-// terminates them, after a person approved.
+// batches: workflows are evacuated only from a version that has no traffic and gets none, on what was counted just now,
+// under no other owner; to a version with files and workers; by the stage that the commit says is to run; and where
+// that moves or terminates them, after a person approved.
 func (n *never) batches() {
 	if len(n.p.Batches) > 1 {
 		n.add("%d batch jobs would start at once", len(n.p.Batches))
@@ -56,7 +56,8 @@ func (n *never) traffic(id string) bool {
 	return n.s.Spec == nil || n.p.Target == nil || n.p.Target.BuildID == id
 }
 
-// takes: a version that workflows are moved to has files in Git, and fresh pollers on all queues of the one that they leave.
+// takes: a version that workflows are moved to has files in Git, and fresh pollers on all queues of the one that they
+// leave.
 func (n *never) takes(b rollout.BatchStart) {
 	if was := n.recorded(b.Job.Target); b.Job.Target == b.BuildID || was == nil || was.Guard != v1alpha1.GuardOn {
 		n.add("workflows on %s would be moved to %s, whose files are not in Git", b.BuildID, b.Job.Target)
@@ -81,7 +82,8 @@ func (n *never) takes(b rollout.BatchStart) {
 	}
 }
 
-// recordedJob: what starts is what the commit says, once, and approved where it has to be: by the record as a person left it.
+// recordedJob: what starts is what the commit says, once, and approved where it has to be: by the record as a person
+// left it.
 func (n *never) recordedJob(b rollout.BatchStart) {
 	var to *v1alpha1.RecordedEvacuation
 	if n.p.Record != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// olderServer says what Temporal's release lacks that the spec or each rollout needs, "" for nothing. While the release is not known, the status
-// keeps what it said.
+// olderServer says what Temporal's release lacks that the spec or each rollout needs, "" for nothing. While the release
+// is not known, the status keeps what it said.
 func (r *resolver) olderServer() string {
 	version := r.obs.ServerVersion
 	if version == "" {

@@ -428,8 +428,8 @@ func objectsSpoilt() []spoilt {
 	}
 }
 
-// TestTheOracleBites: what the oracle of the properties looks for it finds, in plans that are well but for that; and it lets pass
-// what may be done.
+// TestTheOracleBites: what the oracle of the properties looks for it finds, in plans that are well but for that; and it
+// lets pass what may be done.
 func TestTheOracleBites(t *testing.T) {
 	for _, group := range [][]spoilt{writesSpoilt(), removalsSpoilt(), raisesSpoilt(), unroutesSpoilt(), recordsSpoilt(), peopleSpoilt(), batchesSpoilt(), objectsSpoilt(), unusableSpoilt(), serverSpoilt()} {
 		for _, c := range group {

@@ -15,8 +15,8 @@ type stint struct {
 	since   time.Time
 }
 
-// seenPromotions is the promotion order with what became current since it was written. A promotion counts when it is seen, and it
-// does not matter who made it.
+// seenPromotions is the promotion order with what became current since it was written. A promotion counts when it is
+// seen, and it does not matter who made it.
 func (v *view) seenPromotions() []v1alpha1.Promotion {
 	order := slices.Clone(v.rec.Promotions)
 	if !v.readable() || v.lost() != "" {
@@ -28,9 +28,9 @@ func (v *view) seenPromotions() []v1alpha1.Promotion {
 	return order
 }
 
-// stints are what became current since the basis of the last decision, the oldest first, and what is current now. Temporal keeps the last
-// time of each version only. All times that are compared are the server's. While a change is under way, a version says that it became
-// current before the routing does: it is not yet.
+// stints are what became current since the basis of the last decision, the oldest first, and what is current now.
+// Temporal keeps the last time of each version only. All times that are compared are the server's. While a change is
+// under way, a version says that it became current before the routing does: it is not yet.
 func (v *view) stints() []stint {
 	var out []stint
 	for _, o := range v.obs.Versions {
@@ -70,8 +70,8 @@ func (v *view) follow(order []v1alpha1.Promotion, next stint) []v1alpha1.Promoti
 	return order
 }
 
-// leftBy says how the last version of an order gave way to another: going back to one that stood before it is a rollback, anything else
-// a promotion, and so is what the bot decided on when the last one was current.
+// leftBy says how the last version of an order gave way to another: going back to one that stood before it is a
+// rollback, anything else a promotion, and so is what the bot decided on when the last one was current.
 func (v *view) leftBy(order []v1alpha1.Promotion, to string) v1alpha1.LeftBy {
 	last := order[len(order)-1].BuildID
 	decided := v.rec.Basis != nil && v.rec.Basis.Current == last && v.decided() == to
@@ -94,8 +94,8 @@ func (v *view) decided() string {
 	return v.desired.Current
 }
 
-// before lists the versions that stood before the last one of a promotion order, the oldest first: each gave way to a promotion, and
-// traffic did not go back past it since.
+// before lists the versions that stood before the last one of a promotion order, the oldest first: each gave way to a
+// promotion, and traffic did not go back past it since.
 func before(order []v1alpha1.Promotion) []string {
 	var out []string
 	for i, p := range order {

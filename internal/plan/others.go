@@ -11,8 +11,8 @@ import (
 // otherRow is one row of the rules for a version with files in Git. Rows from the top; the first that fits decides.
 type otherRow struct {
 	name string
-	// always marks the rows that only keep: they hold also where the spec cannot be used or somebody else is the owner. The
-	// others may rely on there being a spec and a connection.
+	// always marks the rows that only keep: they hold also where the spec cannot be used or somebody else is the owner.
+	// The others may rely on there being a spec and a connection.
 	always bool
 	fits   func(*view, *v1alpha1.RecordedVersion) (outcome, bool)
 }
@@ -46,7 +46,8 @@ func (v *view) otherRow(r *v1alpha1.RecordedVersion) (string, outcome) {
 	return "", outcome{}
 }
 
-// needed says why the version is needed, "" if nothing says so: by what Temporal says, or because traffic goes back to it.
+// needed says why the version is needed, "" if nothing says so: by what Temporal says, or because traffic goes back to
+// it.
 func (v *view) needed(r *v1alpha1.RecordedVersion) string {
 	switch st := v.status(r.BuildID); st {
 	case rollout.StatusCurrent, rollout.StatusRamping, rollout.StatusDraining, rollout.StatusUnknown:
@@ -101,8 +102,8 @@ func needsConnection(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}.with(v.reconnect(r))
 }
 
-// needsReplicas follows the spec's replicas where a version has traffic, unless an object of its own scales it; a draining one
-// keeps what it has.
+// needsReplicas follows the spec's replicas where a version has traffic, unless an object of its own scales it; a
+// draining one keeps what it has.
 func needsReplicas(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	if equal(r.Replicas, v.wantedReplicas(r)) && samePools(r.Pools, v.wantedPools(r)) {
 		return outcome{}, false
@@ -148,7 +149,8 @@ func setAside(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
 	return outcome{}, false
 }
 
-// restsUntil is how long a refused deletion rests: twice as long each time, since each try that is refused costs a commit.
+// restsUntil is how long a refused deletion rests: twice as long each time, since each try that is refused costs a
+// commit.
 func (v *view) restsUntil(buildID string) time.Time {
 	for _, a := range v.rec.SetAside {
 		if a.BuildID == buildID {
@@ -203,7 +205,8 @@ func (v *view) idle(obs *rollout.Observation, r *v1alpha1.RecordedVersion) bool 
 	return false
 }
 
-// askedToGo reports whether a person asked for the end of a version, or of all of them: that approves what takes it away.
+// askedToGo reports whether a person asked for the end of a version, or of all of them: that approves what takes it
+// away.
 func (v *view) askedToGo(r *v1alpha1.RecordedVersion) bool { return r.Retire != nil || v.retire != nil }
 
 func scaleDown(v *view, r *v1alpha1.RecordedVersion) (outcome, bool) {
@@ -260,7 +263,8 @@ func (v *view) removeFrom(r *v1alpha1.RecordedVersion) time.Time {
 	return r.RetiredAt.Add(v.sunset().DeleteDelay.Duration)
 }
 
-// blockers are the versions that count against the budget: all that are known to Git or to Temporal, but the new one itself.
+// blockers are the versions that count against the budget: all that are known to Git or to Temporal, but the new one
+// itself.
 func (v *view) blockers(but string) []string {
 	seen := map[string]bool{}
 	for _, r := range v.rec.Versions {

@@ -9,9 +9,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The outcome of a gate is written down when it is seen. Temporal's retention removes closed runs, and a gate whose run is gone is not run again.
+// The outcome of a gate is written down when it is seen. Temporal's retention removes closed runs, and a gate whose run
+// is gone is not run again.
 
-// maxGates is how many outcomes of one attempt a record keeps. One more is there only if gates are changed in the middle of it.
+// maxGates is how many outcomes of one attempt a record keeps. One more is there only if gates are changed in the
+// middle of it.
 const maxGates = 200
 
 // recordedGates are the outcomes of the target's attempt.
@@ -28,7 +30,8 @@ func (v *view) goesOn() bool {
 	return was != nil && t != nil && was.BuildID == t.BuildID && was.TemplateHash == t.TemplateHash && was.Attempt == t.Attempt
 }
 
-// gateRun is what is known of a test workflow: what Temporal says, or the recorded outcome where Temporal has no run any more or cannot be asked.
+// gateRun is what is known of a test workflow: what Temporal says, or the recorded outcome where Temporal has no run
+// any more or cannot be asked.
 func (v *view) gateRun(workflowID string) rollout.GateRun {
 	var run rollout.GateRun
 	for _, seen := range v.obs.Gates {
@@ -67,7 +70,8 @@ func (v *view) outcomes() []v1alpha1.RecordedGate {
 	return out
 }
 
-// nextGates adds what is seen to the recorded outcomes. A run that a person reset and that closed otherwise replaces what was recorded of it.
+// nextGates adds what is seen to the recorded outcomes. A run that a person reset and that closed otherwise replaces
+// what was recorded of it.
 func (r *resolver) nextGates() []v1alpha1.RecordedGate {
 	next := slices.Clone(r.recordedGates())
 	for _, seen := range r.outcomes() {

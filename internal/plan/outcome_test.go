@@ -21,7 +21,8 @@ func (s *server) retention() {
 	}
 }
 
-// A gate that completed does not run again when retention removed its run, however long a policy or a pause holds the rollout.
+// A gate that completed does not run again when retention removed its run, however long a policy or a pause holds the
+// rollout.
 func TestGateOutcomeOutlivesRetention(t *testing.T) {
 	w := newWorld(t)
 	w.startV1()
@@ -61,7 +62,8 @@ func (s *server) endGates(state rollout.GateState) {
 	}
 }
 
-// A gate that failed stays failed when its run is gone, and another attempt, queue, type, input or template is another gate.
+// A gate that failed stays failed when its run is gone, and another attempt, queue, type, input or template is another
+// gate.
 func TestGateOutcomeIsAboutOneGate(t *testing.T) {
 	failed := func(changes ...func(*v1alpha1.RecordedGate)) change {
 		return func(g *given) {

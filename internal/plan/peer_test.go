@@ -17,7 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// The status of the in-cluster controller, field by field, as its reference describes it: its module cannot be had here.
+// The status of the in-cluster controller, field by field, as its reference describes it: its module cannot be had
+// here.
 type (
 	peerObject struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -129,7 +130,8 @@ func withoutOurs(object map[string]any) {
 	}
 }
 
-// asPeer decodes the status.yaml of a plan as the in-cluster controller's object, strictly; false: the plan writes none.
+// asPeer decodes the status.yaml of a plan as the in-cluster controller's object, strictly; false: the plan writes
+// none.
 func asPeer(t require.TestingT, s rollout.Snapshot, p rollout.Plan) (peerObject, bool) {
 	var out peerObject
 	if p.Status == nil {
@@ -161,8 +163,8 @@ func asPeer(t require.TestingT, s rollout.Snapshot, p rollout.Plan) (peerObject,
 	return out, false
 }
 
-// TestStatusIsThePeers: whatever a row decides, the status that tells of it decodes strictly into the in-cluster controller's types once our own
-// fields are removed.
+// TestStatusIsThePeers: whatever a row decides, the status that tells of it decodes strictly into the in-cluster
+// controller's types once our own fields are removed.
 func TestStatusIsThePeers(t *testing.T) {
 	told := 0
 	for _, group := range [][]rowCase{inputRows(), retireRows(), retreatRows(), lostRows(), raiseRows(), resourceRows(), besideRows()} {

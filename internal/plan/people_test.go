@@ -10,7 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestRaceWithAPerson: the ramp is cleared while the bot is about to raise it. The plan is discarded, and the ramp stays cleared.
+// TestRaceWithAPerson: the ramp is cleared while the bot is about to raise it. The plan is discarded, and the ramp
+// stays cleared.
 func TestRaceWithAPerson(t *testing.T) {
 	w := rampingV2(t)
 	w.after = func(_ rollout.Snapshot, p rollout.Plan) {
@@ -108,7 +109,8 @@ func TestLyingServer(t *testing.T) {
 	require.Empty(t, w.server.calls, "and no traffic moves")
 }
 
-// TestEditWithALostAnswer: the bot did what an edit wants, and does not know. It is not undone by the spec, which the edit overrules.
+// TestEditWithALostAnswer: the bot did what an edit wants, and does not know. It is not undone by the spec, which the
+// edit overrules.
 func TestEditWithALostAnswer(t *testing.T) {
 	w := currentV2(t)
 	w.push("v3")

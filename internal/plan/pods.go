@@ -8,7 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// podsRest is how long reasons stay in a status that pods have no more: pods that fail now and then make no commit each time.
+// podsRest is how long reasons stay in a status that pods have no more: pods that fail now and then make no commit each
+// time.
 const podsRest = time.Hour
 
 // sayPods says how the target's pods are in the cluster, "" where there is nothing to say or that is not known.
@@ -19,8 +20,9 @@ func (v *view) sayPods() string {
 	return ""
 }
 
-// shownPods are the reasons for which the target's pods do not run, while its workers are waited for. A reason that is new is shown at once,
-// with those that were shown before; one that is gone stays for podsRest. So each reason makes one commit, or two in an hour, however often it comes and goes.
+// shownPods are the reasons for which the target's pods do not run, while its workers are waited for. A reason that is
+// new is shown at once, with those that were shown before; one that is gone stays for podsRest. So each reason makes
+// one commit, or two in an hour, however often it comes and goes.
 func (r *resolver) shownPods() *v1alpha1.PodsStatus {
 	if r.s.Cluster == nil || r.target == nil || r.state.Reason != rollout.WaitingForPollers {
 		return nil
@@ -45,7 +47,8 @@ func (r *resolver) shownPods() *v1alpha1.PodsStatus {
 	return &v1alpha1.PodsStatus{Reasons: now, Since: v1alpha1.NewTime(r.now)}
 }
 
-// podsBefore is what the status in Git says of the pods of the same target, while its workers are waited for; nil for nothing.
+// podsBefore is what the status in Git says of the pods of the same target, while its workers are waited for; nil for
+// nothing.
 func (r *resolver) podsBefore() *v1alpha1.PodsStatus {
 	was := r.s.Record.Status
 	if was == nil || was.Status == nil || was.Status.Pods == nil || was.Status.TargetVersion == nil || was.Status.TargetVersion.BuildID != r.target.BuildID {

@@ -67,7 +67,8 @@ func TestPodsThatDoNotCome(t *testing.T) {
 	}
 }
 
-// What is committed of pods are the reasons: each of them once however often it comes and goes, and those that are gone for an hour are left out.
+// What is committed of pods are the reasons: each of them once however often it comes and goes, and those that are gone
+// for an hour are left out.
 func TestPodsThatComeAndGo(t *testing.T) {
 	s := of(wants("v2"), inGit("v2"))
 	var commits []string

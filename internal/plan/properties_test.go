@@ -20,9 +20,9 @@ import (
 
 const checksFlag = "rapid.checks" // how many worlds, of each start
 
-// TestProperties lets people, servers and clocks do what they like, and lets the bot die between any two writes. It checks each
-// plan with the oracle, and whatever happened, the bot comes to rest when the world does. A long run also shows that the worlds
-// get everywhere: see tally.
+// TestProperties lets people, servers and clocks do what they like, and lets the bot die between any two writes. It
+// checks each plan with the oracle, and whatever happened, the bot comes to rest when the world does. A long run also
+// shows that the worlds get everywhere: see tally.
 func TestProperties(t *testing.T) {
 	gc := debug.SetGCPercent(1600) // many small objects, which do not live long
 	t.Cleanup(func() { debug.SetGCPercent(gc) })
@@ -108,7 +108,8 @@ func play(t *rapid.T, w *world, seen *tally) {
 	seen.add(mine)
 }
 
-// rests: once nothing is wrong any more and whatever was under way had its time, nothing is written, however long it lasts.
+// rests: once nothing is wrong any more and whatever was under way had its time, nothing is written, however long it
+// lasts.
 func rests(t *rapid.T, w *world) {
 	events["all is well"](t, w)
 	w.server.keeps = false
@@ -150,7 +151,8 @@ func again(t *rapid.T, w *world, s rollout.Snapshot, p rollout.Plan) {
 	require.JSONEq(t, string(want), string(got))
 }
 
-// heldBack: policy that holds everything lets nothing be raised, created or removed; that wants approval, nothing be raised.
+// heldBack: policy that holds everything lets nothing be raised, created or removed; that wants approval, nothing be
+// raised.
 func heldBack(t *rapid.T, s rollout.Snapshot) {
 	for _, e := range []rollout.Effect{rollout.HoldEffect, ""} {
 		p := Propose(s)

@@ -133,8 +133,8 @@ func (v *view) proposeOthers(p *rollout.Proposal) {
 	}
 }
 
-// proposeManifests answers drift of a version's files before anything else is done to them: an edit needs the manifest that
-// was written. A new rendering does not.
+// proposeManifests answers drift of a version's files before anything else is done to them: an edit needs the manifest
+// that was written. A new rendering does not.
 func (v *view) proposeManifests(p *rollout.Proposal, r *v1alpha1.RecordedVersion, drift []rollout.Drift) {
 	written := func(a rollout.Action) bool {
 		return a.BuildID == r.BuildID && a.Kind == rollout.UpdateVersion && a.Update == rollout.UpdateTemplate

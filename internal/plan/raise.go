@@ -101,7 +101,8 @@ func gateOutcome(v *view, g *rollout.GateSpec) (outcome, bool) {
 	return stalled(rollout.GateHasFailed, "%s: push another build", r.message), true
 }
 
-// gateNowhere waits for a workflow task queue as long as for workers: a worker may register its task queues one after the other.
+// gateNowhere waits for a workflow task queue as long as for workers: a worker may register its task queues one after
+// the other.
 func gateNowhere(v *view, r gateResult) outcome {
 	if deadline, _ := v.pollerDeadline(); !v.now.After(deadline) {
 		o := say(rollout.WaitingForPollers, "%s", r.message)

@@ -17,9 +17,9 @@ const (
 	maxBars       = 50
 )
 
-// record builds the next content of routing.yaml and the writes of versions that go with it. There is none as long as no
-// spec could be used, and none begins while the environment cannot be. Before Temporal was read once, it has no basis, and what it desires
-// is not looked at.
+// record builds the next content of routing.yaml and the writes of versions that go with it. There is none as long as
+// no spec could be used, and none begins while the environment cannot be. Before Temporal was read once, it has no
+// basis, and what it desires is not looked at.
 func (r *resolver) record(plan *rollout.Plan) {
 	if r.s.Record.RoutingProblem != nil || r.s.Record.Routing == nil && (r.target == nil || r.s.EnvironmentProblem != nil) {
 		return
@@ -96,15 +96,16 @@ func (r *resolver) nextIdentity(next *v1alpha1.RoutingSpec) {
 	}
 }
 
-// startsOver reports whether the target lost its traffic when somebody went back to an earlier version: after the hold it begins at its
-// first gate.
+// startsOver reports whether the target lost its traffic when somebody went back to an earlier version: after the hold
+// it begins at its first gate.
 func (r *resolver) startsOver() bool {
 	id := r.target.BuildID
 	turned := r.handRollback()
 	return r.fell != "" && turned != "" && (turned == id || r.desired.Share(id) > 0) && r.actual.Share(id) == 0
 }
 
-// nextSource writes down where the spec and its connection are, and whose. Those that cannot be used do not replace the last that could.
+// nextSource writes down where the spec and its connection are, and whose. Those that cannot be used do not replace the
+// last that could.
 func (r *resolver) nextSource(next *v1alpha1.RoutingSpec) {
 	if r.unusable != nil {
 		return

@@ -47,7 +47,8 @@ func TestPathsAreRecorded(t *testing.T) {
 	}), allowed).Record
 	require.Equal(t, "team/c.yaml", kept.Connection.Path)
 
-	// A retired worker deployment keeps its own connection while the one in Git leads elsewhere, and the file that this was in.
+	// A retired worker deployment keeps its own connection while the one in Git leads elsewhere, and the file that this
+	// was in.
 	retired := decide(t, of(rampsAt(10, time.Minute), base, retires(v1alpha1.KeepCurrent, time.Hour), leadsTo("elsewhere:7233"), func(g *given) {
 		g.rec.Connection.Path, g.ConnectionPath = "was.yaml", "new.yaml"
 	}), allowed).Record

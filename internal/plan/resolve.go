@@ -56,8 +56,8 @@ type resolver struct {
 	adopt bool
 	// fell says how traffic was lowered outside of Git, "" if it was not.
 	fell string
-	// proposals are stages of evacuations that wait for a person, notes what there is to say of others, lines what the commit
-	// says of them.
+	// proposals are stages of evacuations that wait for a person, notes what there is to say of others, lines what the
+	// commit says of them.
 	proposals []rollout.Action
 	notes     []note
 	lines     []string
@@ -166,8 +166,8 @@ func (r *resolver) sortContinue(a rollout.Action, verdict rollout.Verdict) {
 	}
 }
 
-// sortRoutingDrift answers drift of the routing. It never raises: what is lower than desired is adopted and held, whatever
-// policy says; what is higher is reverted, adopted or held as policy says.
+// sortRoutingDrift answers drift of the routing. It never raises: what is lower than desired is adopted and held,
+// whatever policy says; what is higher is reverted, adopted or held as policy says.
 func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 	answer := verdict.Drift
 	if verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness() || answer == "" {
@@ -187,8 +187,8 @@ func (r *resolver) sortRoutingDrift(a rollout.Action, verdict rollout.Verdict) {
 	}
 }
 
-// revertRouting lowers the routing to what was there. Where no version was current then there is nothing to go back to: what is there is
-// taken as it is.
+// revertRouting lowers the routing to what was there. Where no version was current then there is nothing to go back to:
+// what is there is taken as it is.
 func (r *resolver) revertRouting(a rollout.Action, verdict rollout.Verdict) {
 	to := r.revertTo()
 	if to.Current == "" && r.actual.Current != "" {
@@ -355,8 +355,8 @@ func (r *resolver) barred(a rollout.Action) string {
 	return a.BuildID
 }
 
-// settled reports whether only a person, a changed routing, or time changes the answer. Drainage, pollers and counts show
-// in no list: as long as another version waits for one of them there is more to look at.
+// settled reports whether only a person, a changed routing, or time changes the answer. Drainage, pollers and counts
+// show in no list: as long as another version waits for one of them there is more to look at.
 func (r *resolver) settled(plan *rollout.Plan) bool {
 	complete := r.state.Reason == rollout.RolloutComplete && len(r.held) == 0
 	if len(r.taken) > 0 || plan.SecondRead || !complete && !r.frozen() {
@@ -368,8 +368,8 @@ func (r *resolver) settled(plan *rollout.Plan) bool {
 	})
 }
 
-// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is judged. What is
-// retired is looked at in every cycle: it has no target, and its versions go one by one.
+// frozen reports whether policy holds all that there is to do, and says until when, and nothing that has traffic is
+// judged. What is retired is looked at in every cycle: it has no target, and its versions go one by one.
 func (r *resolver) frozen() bool {
 	return r.target != nil && r.state.Reason == rollout.PolicyHold && r.p.Canary == nil && !slices.ContainsFunc(r.held, func(h rollout.Held) bool {
 		return until(h.Verdict, r.now).IsZero()

@@ -334,8 +334,8 @@ func TestPromotionOrder(t *testing.T) {
 	require.Equal(t, id("v1"), p.Record.Promotions[maxPromotions-1].BuildID)
 }
 
-// TestGateWithoutAQueue: a worker that serves no workflows can't be gated. Its workflow task queue may come later than others: the status
-// says that it failed only after the deadline for workers.
+// TestGateWithoutAQueue: a worker that serves no workflows can't be gated. Its workflow task queue may come later than
+// others: the status says that it failed only after the deadline for workers.
 func TestGateWithoutAQueue(t *testing.T) {
 	withGate := all(candidate(), gate(v1alpha1.GateHold), activitiesOnly)
 	p := decide(t, of(withGate), allowed)

@@ -9,12 +9,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Objects made from WorkerResourceTemplates come with a version, follow their template and the version's state, and go when
-// it is scaled down: a scaler left behind would scale it up again. They are no row of their own: what becomes of them is
-// decided beside what the rows give.
+// Objects made from WorkerResourceTemplates come with a version, follow their template and the version's state, and go
+// when it is scaled down: a scaler left behind would scale it up again. They are no row of their own: what becomes of
+// them is decided beside what the rows give.
 
-// proposeResources gives each version the objects that its templates say. What is read while the spec cannot be used, or of
-// versions of somebody else, changes nothing.
+// proposeResources gives each version the objects that its templates say. What is read while the spec cannot be used,
+// or of versions of somebody else, changes nothing.
 func (v *view) proposeResources(p *rollout.Proposal) {
 	if v.unusable != nil {
 		return
@@ -106,8 +106,8 @@ func (v *view) wantedReplicas(r *v1alpha1.RecordedVersion) *int32 {
 	return replicasWith(r.Replicas, r.Resources)
 }
 
-// unready says why the target is not created yet: a version before it has an object whose template cannot be used now, and a
-// version without its scaler could not bear the traffic.
+// unready says why the target is not created yet: a version before it has an object whose template cannot be used now,
+// and a version without its scaler could not bear the traffic.
 func (v *view) unready() *rollout.Problem {
 	for i := range v.rec.Versions {
 		for _, have := range v.rec.Versions[i].Resources {
@@ -154,7 +154,8 @@ func (r *resolver) nextResources(next *v1alpha1.RoutingSpec, a rollout.Action, w
 	}
 }
 
-// resources: no object comes from a template that is not there or cannot be used, and none goes while that is not known.
+// resources: no object comes from a template that is not there or cannot be used, and none goes while that is not
+// known.
 func (n *never) resources() {
 	for _, w := range n.p.Versions {
 		for _, x := range w.Resources {

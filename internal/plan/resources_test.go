@@ -250,8 +250,8 @@ func TestNeverResources(t *testing.T) {
 	}
 }
 
-// TestObjectsThroughARollout: they come with a version, follow its state, and go with its scale-down; each costs no commit of
-// its own but where a state decides.
+// TestObjectsThroughARollout: they come with a version, follow its state, and go with its scale-down; each costs no
+// commit of its own but where a state decides.
 func TestObjectsThroughARollout(t *testing.T) {
 	w := newWorld(t)
 	templates(tmpl("hpa"), tmpl("pdb", v1alpha1.StateCurrent))(w.given)

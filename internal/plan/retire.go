@@ -21,8 +21,8 @@ const byAnnotation = "annotation " + rollout.AnnotationRetire
 // leastQuiet is how long a version must have been without a new workflow, at least, before it is left without traffic.
 const leastQuiet = time.Minute
 
-// retirement is the wish that the worker deployment ends, nil for none. One by annotation ends with the annotation, but not
-// with the spec.
+// retirement is the wish that the worker deployment ends, nil for none. One by annotation ends with the annotation, but
+// not with the spec.
 func (v *view) retirement() *v1alpha1.Retire {
 	r := v.rec.Retire
 	spec := v.s.Spec
@@ -52,7 +52,8 @@ func retiring(v *view) (outcome, bool) {
 		Reason: fmt.Sprintf("%s is retired by %s", v.s.Deployment, v.retire.By)})
 }
 
-// retiringUnramped is what there is to do, and to say, once there is no ramp: traffic is taken back before the commit that says so.
+// retiringUnramped is what there is to do, and to say, once there is no ramp: traffic is taken back before the commit
+// that says so.
 func (v *view) retiringUnramped() (outcome, bool) {
 	switch left := v.actual.Current; {
 	case v.foreign():
@@ -121,8 +122,8 @@ func (v *view) unroute(current string) (outcome, bool) {
 		Reason: fmt.Sprintf("%s is retired by %s: %s", v.s.Deployment, v.retire.By, why)})
 }
 
-// unneeded answers whether a current version can lose its traffic: new workflows have somewhere else to go, or there are none,
-// and none that is open. The second result is when the answer may change by itself.
+// unneeded answers whether a current version can lose its traffic: new workflows have somewhere else to go, or there
+// are none, and none that is open. The second result is when the answer may change by itself.
 func (v *view) unneeded(current string) (evidence, time.Time) {
 	if v.replaced(current) {
 		return yes(), time.Time{}

@@ -133,7 +133,8 @@ func TestSuperseded(t *testing.T) {
 	require.Len(t, w.server.versions, 1)
 }
 
-// TestPushRefused: somebody else pushes at the moment of a retreat. What was done in Temporal is not taken for a stranger's doing.
+// TestPushRefused: somebody else pushes at the moment of a retreat. What was done in Temporal is not taken for a
+// stranger's doing.
 func TestPushRefused(t *testing.T) {
 	for _, next := range []string{"v1", "v3"} {
 		w := rampingV2(t)

@@ -29,7 +29,8 @@ type server struct {
 	fails failure
 	// keeps: it refuses to delete versions.
 	keeps bool
-	// others is another worker deployment that polls the task queue, and unversioned says whether unversioned workers do.
+	// others is another worker deployment that polls the task queue, and unversioned says whether unversioned workers
+	// do.
 	others      []string
 	unversioned rollout.Answer
 	// stuck are workflows that no count by version shows.

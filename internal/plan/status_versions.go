@@ -8,8 +8,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// shownVersions puts versions into a status, each with the fields that the in-cluster controller has in its place, and our own: the target,
-// the current one, and the others that have files or traffic. The first two are there without files, too.
+// shownVersions puts versions into a status, each with the fields that the in-cluster controller has in its place, and
+// our own: the target, the current one, and the others that have files or traffic. The first two are there without
+// files, too.
 func (r *resolver) shownVersions(st *v1alpha1.WorkerDeploymentStatus, recorded []v1alpha1.RecordedVersion) {
 	current, ramping := r.shownRouting()
 	target := ""
@@ -32,7 +33,8 @@ func (r *resolver) shownVersions(st *v1alpha1.WorkerDeploymentStatus, recorded [
 	slices.SortFunc(st.DeprecatedVersions, func(a, b v1alpha1.VersionStatus) int { return strings.Compare(a.BuildID, b.BuildID) })
 }
 
-// shownRouting is which versions the status tells of as current and ramping: while Temporal is not read, those that the record desires.
+// shownRouting is which versions the status tells of as current and ramping: while Temporal is not read, those that the
+// record desires.
 func (r *resolver) shownRouting() (current, ramping string) {
 	at := r.routed()
 	if !r.readable() {

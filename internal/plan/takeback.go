@@ -19,8 +19,8 @@ type TakeBack struct {
 	By, Reason string
 }
 
-// TakenBack is how that wish is carried out: Plan.Lower goes to Temporal first, then Record into Git. It survives that the
-// branch moves between the two.
+// TakenBack is how that wish is carried out: Plan.Lower goes to Temporal first, then Record into Git. It survives that
+// the branch moves between the two.
 type TakenBack struct {
 	Plan rollout.Plan
 	// Bar against the build; its BuildID is "" for a ramp to unversioned workers, which nothing bars.
@@ -53,7 +53,8 @@ func AskTakeBack(s rollout.Snapshot, w TakeBack) rollout.Ask {
 	return a
 }
 
-// DecideTakeBack decides what a person's rollback does, by the same steps as the bot's own. The error says why it cannot be done.
+// DecideTakeBack decides what a person's rollback does, by the same steps as the bot's own. The error says why it
+// cannot be done.
 func DecideTakeBack(s rollout.Snapshot, w TakeBack) (TakenBack, error) {
 	v := newView(&s)
 	if err := v.steerable(); err != nil {
@@ -193,8 +194,8 @@ func (v *view) withoutTraffic(t TakenBack, named bool) (TakenBack, error) {
 	return t, nil
 }
 
-// Record writes a rollback down in a record: in the one it was decided on, or in a later one, in which the bot may have written
-// down itself what it saw of it.
+// Record writes a rollback down in a record: in the one it was decided on, or in a later one, in which the bot may have
+// written down itself what it saw of it.
 func (t TakenBack) Record(rec v1alpha1.RoutingSpec) v1alpha1.RoutingSpec {
 	next := cloneRecord(rec)
 	if id := t.Bar.BuildID; id != "" {

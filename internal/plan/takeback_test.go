@@ -21,14 +21,16 @@ func byAda(tag string) v1alpha1.Bar {
 
 func marked(tag, text string) change { return func(g *given) { g.listed(tag).TurnedBack = text } }
 
-// othersRun says that the workers of a version are somebody else's, as at a takeover: Temporal knows it, and Git has no files of it.
+// othersRun says that the workers of a version are somebody else's, as at a takeover: Temporal knows it, and Git has no
+// files of it.
 func othersRun(tag string) change {
 	return func(g *given) {
 		g.rec.Versions = slices.DeleteFunc(g.rec.Versions, func(v v1alpha1.RecordedVersion) bool { return v.BuildID == id(tag) })
 	}
 }
 
-// TestBackToWorkersOfOthers: after a takeover traffic goes back to the version that was there before, while its workers poll.
+// TestBackToWorkersOfOthers: after a takeover traffic goes back to the version that was there before, while its workers
+// poll.
 func TestBackToWorkersOfOthers(t *testing.T) {
 	byHand := func(g *given) { // v2 was made current in Temporal, and Git wants v1
 		routes("v2", "", 0, time.Minute)(g)
@@ -61,7 +63,8 @@ func barsAt(tag string, since time.Duration) change {
 	return all(barsBuild(tag), func(g *given) { g.rec.Bars[len(g.rec.Bars)-1].At = stamp(ago(since)) })
 }
 
-// TestBarredUnderAnother: the status of a barred target says whose traffic stays where another build was promoted since.
+// TestBarredUnderAnother: the status of a barred target says whose traffic stays where another build was promoted
+// since.
 func TestBarredUnderAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		bar  time.Duration
@@ -261,7 +264,8 @@ func TestAskTakeBack(t *testing.T) {
 	require.Empty(t, AskTakeBack(of(promoted(2*time.Hour), foreign()), TakeBack{}).Queues)
 }
 
-// TestTakeBackBesideTheBot: a person takes traffic back at any place of a bot's cycle, and dies with or without having said so.
+// TestTakeBackBesideTheBot: a person takes traffic back at any place of a bot's cycle, and dies with or without having
+// said so.
 func TestTakeBackBesideTheBot(t *testing.T) {
 	for name, start := range map[string]func(require.TestingT) *world{"ramping": rampingV2, "current": currentV2} {
 		for _, said := range []bool{true, false} {
@@ -291,7 +295,8 @@ func TestTakeBackBesideTheBot(t *testing.T) {
 	}
 }
 
-// TestMarkIsLifted: a mark that Git never heard of is void once it is written down that its attempt is over, with a bar or without.
+// TestMarkIsLifted: a mark that Git never heard of is void once it is written down that its attempt is over, with a bar
+// or without.
 func TestMarkIsLifted(t *testing.T) {
 	over := func(g *given) { g.version("v2").TurnedBack = 1 }
 	require.Equal(t, "barred", Propose(of(all(candidate(), marked("v2", "1 timeouts")))).Row)

@@ -22,7 +22,8 @@ type row struct {
 	fits  func(*view) (outcome, bool)
 }
 
-// about says what a row decides about. When the worker deployment is owned by someone else, rows about routing do not fit.
+// about says what a row decides about. When the worker deployment is owned by someone else, rows about routing do not
+// fit.
 type about string
 
 const (
@@ -331,8 +332,8 @@ func waitForPollers(v *view) (outcome, bool) {
 	return say(rollout.StaleFacts, "%s", e.why), true
 }
 
-// pollerDeadline is until when the target's workers may take to come, and how long that is: from when it became the target,
-// or, where that was held up, from when it was created.
+// pollerDeadline is until when the target's workers may take to come, and how long that is: from when it became the
+// target, or, where that was held up, from when it was created.
 func (v *view) pollerDeadline() (time.Time, time.Duration) {
 	limit := v1alpha1.DefaultProgressDeadlineSeconds * time.Second
 	if n := v.spec.Spec.ProgressDeadlineSeconds; n != nil {

@@ -11,7 +11,8 @@ import (
 // written, so that the file stays as it was left for the person who has to mend it. A mark in Temporal keeps what was
 // turned back from coming again. Without such a version nothing moves.
 
-// recordIn is the record to decide by: the one in Git; where that cannot be read, the last one that could. Nil: there is none.
+// recordIn is the record to decide by: the one in Git; where that cannot be read, the last one that could. Nil: there
+// is none.
 func recordIn(s *rollout.Snapshot) *v1alpha1.RoutingSpec {
 	routing := s.Record.Routing
 	if s.Record.RoutingProblem != nil {

@@ -17,7 +17,8 @@ func garbled(g *given) {
 	g.Record.RoutingProblem = &rollout.Problem{Reason: rollout.PlanGenerationFailed, Message: "routing.yaml:3: no"}
 }
 
-// TestUnreadableRecordLowers: by the last version of a record that can be read traffic is taken back, and nothing else happens.
+// TestUnreadableRecordLowers: by the last version of a record that can be read traffic is taken back, and nothing else
+// happens.
 func TestUnreadableRecordLowers(t *testing.T) {
 	for _, c := range []struct {
 		name  string

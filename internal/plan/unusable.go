@@ -56,7 +56,8 @@ func (v *view) unusableSpec() *rollout.State {
 	return nil
 }
 
-// staysRetired says that a worker deployment which is retired does not go without its connection, "" if it is not retired.
+// staysRetired says that a worker deployment which is retired does not go without its connection, "" if it is not
+// retired.
 func (v *view) staysRetired() string {
 	if v.retire == nil {
 		return ""
@@ -117,8 +118,8 @@ func connectionReason(spec *v1alpha1.WorkerDeployment) rollout.Reason {
 	return rollout.ConnectionNotFound
 }
 
-// lastGood is the spec to judge by where the one in Git, or its connection, cannot be used: the one in Git, if only its connection
-// is missing; else the last one that could be used. Nil: none is recorded.
+// lastGood is the spec to judge by where the one in Git, or its connection, cannot be used: the one in Git, if only its
+// connection is missing; else the last one that could be used. Nil: none is recorded.
 func (v *view) lastGood() *v1alpha1.WorkerDeployment {
 	if v.sound() && !v.elsewhere() && !v.movesServer() {
 		return v.s.Spec
@@ -136,15 +137,16 @@ func recordedSpec(s *rollout.Snapshot) *v1alpha1.WorkerDeployment {
 	return &spec
 }
 
-// Judged is a snapshot with the spec that policy judges by: where the one in Git cannot be used, the last one that could.
+// Judged is a snapshot with the spec that policy judges by: where the one in Git cannot be used, the last one that
+// could.
 func Judged(s rollout.Snapshot) rollout.Snapshot {
 	s.Spec = newView(&s).spec
 	return s
 }
 
-// ConnectionOf is the connection by which Temporal is asked about a worker deployment: the spec's; where that is not in Git, the spec
-// is broken, or its versions are in another Temporal namespace, the one that they were made with last. Nil: it is not known, or there
-// is no spec to judge by.
+// ConnectionOf is the connection by which Temporal is asked about a worker deployment: the spec's; where that is not in
+// Git, the spec is broken, or its versions are in another Temporal namespace, the one that they were made with last.
+// Nil: it is not known, or there is no spec to judge by.
 func ConnectionOf(s rollout.Snapshot) *v1alpha1.Connection {
 	v := newView(&s)
 	switch {
@@ -156,8 +158,9 @@ func ConnectionOf(s rollout.Snapshot) *v1alpha1.Connection {
 	return v.lastConnection()
 }
 
-// findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is broken, asks for
-// another Temporal namespace, whose connection may lead to another server, or its connection leads to another server itself.
+// findConnection is by which the versions reach Temporal, nil if that is not in Git: the spec's, unless the spec is
+// broken, asks for another Temporal namespace, whose connection may lead to another server, or its connection leads to
+// another server itself.
 func (v *view) findConnection() *v1alpha1.Connection {
 	if v.sound() && !v.away() && v.sameServer(v.s.Connection) {
 		return v.s.Connection
@@ -165,8 +168,8 @@ func (v *view) findConnection() *v1alpha1.Connection {
 	return v.lastConnection()
 }
 
-// lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, or leads to another server, as it
-// was. Nil: not known.
+// lastConnection is the one that the versions were made with last, as Git has it now; if it is gone there, or leads to
+// another server, as it was. Nil: not known.
 func (v *view) lastConnection() *v1alpha1.Connection {
 	ref, last := v.lastConnectionRef(), v.rec.Connection
 	for _, c := range []*v1alpha1.Connection{v.s.LastConnection, v.s.Connection} {
@@ -181,8 +184,8 @@ func (v *view) lastConnection() *v1alpha1.Connection {
 		Metadata: v1alpha1.ObjectMeta{Name: last.Name, Namespace: ref.Of(v.s.Deployment.Namespace)}, Spec: last.Spec}
 }
 
-// lastConnectionRef names the connection that the versions were made with last: by the record, or, if that is older than
-// such names, by the last spec. Where neither says so, it is the spec's.
+// lastConnectionRef names the connection that the versions were made with last: by the record, or, if that is older
+// than such names, by the last spec. Where neither says so, it is the spec's.
 func (v *view) lastConnectionRef() v1alpha1.ConnectionRef {
 	last := recordedSpec(v.s)
 	switch {
@@ -196,7 +199,8 @@ func (v *view) lastConnectionRef() v1alpha1.ConnectionRef {
 	return v1alpha1.ConnectionRef{}
 }
 
-// TemporalNamespace is where the worker deployment is: once there are versions, where these are; so too while its spec is not in Git.
+// TemporalNamespace is where the worker deployment is: once there are versions, where these are; so too while its spec
+// is not in Git.
 func TemporalNamespace(s rollout.Snapshot) string {
 	if r := recordIn(&s); r != nil && r.TemporalNamespace != "" && (len(r.Versions) > 0 || s.Spec == nil || s.SpecPath == "") {
 		return r.TemporalNamespace
@@ -207,8 +211,8 @@ func TemporalNamespace(s rollout.Snapshot) string {
 	return ""
 }
 
-// proposeLowering looks at the rows that take traffic back, while the spec cannot be used. What is broken stays what there is to
-// say first.
+// proposeLowering looks at the rows that take traffic back, while the spec cannot be used. What is broken stays what
+// there is to say first.
 func (v *view) proposeLowering(p *rollout.Proposal) {
 	switch {
 	case v.unusable == nil || v.spec == nil || v.foreign():
@@ -238,8 +242,8 @@ func (v *view) proposeLowering(p *rollout.Proposal) {
 	v.proposeRest(p)
 }
 
-// proposeRest says that a rollout is complete although its environment cannot be used. So one broken file changes no status of the
-// environment's worker deployments that have nothing to do, and costs no commit.
+// proposeRest says that a rollout is complete although its environment cannot be used. So one broken file changes no
+// status of the environment's worker deployments that have nothing to do, and costs no commit.
 func (v *view) proposeRest(p *rollout.Proposal) {
 	if v.s.EnvironmentProblem == nil || v.unusable.Reason != v.s.EnvironmentProblem.Reason {
 		return

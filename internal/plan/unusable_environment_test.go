@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// TestUnusableEnvironmentIsQuiet: what is complete stays so while its environment cannot be used, so that one broken file changes
-// not every status; an unfinished rollout says so.
+// TestUnusableEnvironmentIsQuiet: what is complete stays so while its environment cannot be used, so that one broken
+// file changes not every status; an unfinished rollout says so.
 func TestUnusableEnvironmentIsQuiet(t *testing.T) {
 	complete := all(promoted(5*time.Hour), drained("v1", 4*time.Hour), scaledDown("v1", 4*time.Hour))
 	usable, broken := decide(t, of(complete, recorded), allowed), decide(t, of(complete, recorded, noEnvironment), allowed)

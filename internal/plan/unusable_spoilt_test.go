@@ -83,7 +83,8 @@ func onlyLowersCases() []spoilt {
 	}
 }
 
-// serverMoved is a connection that leads to another address, where the same Temporal namespace is: the versions follow it.
+// serverMoved is a connection that leads to another address, where the same Temporal namespace is: the versions follow
+// it.
 func serverMoved() change {
 	return all(rampsAt(10, time.Minute), recorded, leadsTo("elsewhere:7233"), isThere("elsewhere:7233", "the-id"))
 }
@@ -100,7 +101,8 @@ func there(change func(*rollout.NamespaceThere)) func(*rollout.Snapshot, *rollou
 // unproven: it is not known any more what is at the other address.
 func unproven(s *rollout.Snapshot, _ *rollout.Plan) { s.NamespaceThere = nil }
 
-// onlyDoes does one thing by the plan's connection, which is not known any more to lead to the server that the versions are on.
+// onlyDoes does one thing by the plan's connection, which is not known any more to lead to the server that the versions
+// are on.
 func onlyDoes(change func(*rollout.Plan)) func(*rollout.Snapshot, *rollout.Plan) {
 	return also(unproven, planned(func(p *rollout.Plan) {
 		*p = rollout.Plan{Connection: p.Connection}
@@ -148,8 +150,8 @@ func serverSpoilt() []spoilt {
 	}
 }
 
-// TestMarkOfAnAttempt: the mark of a build that is turned back has the attempt that the target is at, not the one that its files
-// were written in.
+// TestMarkOfAnAttempt: the mark of a build that is turned back has the attempt that the target is at, not the one that
+// its files were written in.
 func TestMarkOfAnAttempt(t *testing.T) {
 	p := decide(t, of(rampsAt(10, time.Minute), func(g *given) { g.rec.Target.Attempt = 3 }), turnsBack)
 	require.Equal(t, map[string]string{id("v2"): "3 says so"}, p.Lower.TurnedBack)

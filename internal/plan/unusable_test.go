@@ -105,8 +105,8 @@ func TestNewerRecord(t *testing.T) {
 	}
 }
 
-// TestUnusableLowers: whatever makes a spec unusable, traffic is taken back as it is with one that can be used, and what is
-// broken is said first.
+// TestUnusableLowers: whatever makes a spec unusable, traffic is taken back as it is with one that can be used, and
+// what is broken is said first.
 func TestUnusableLowers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -187,7 +187,8 @@ func TestUnusableLowers(t *testing.T) {
 	}
 }
 
-// TestUnusableKeeps: nothing is raised, created, started, changed or taken away, which each of these does with a spec that can be used.
+// TestUnusableKeeps: nothing is raised, created, started, changed or taken away, which each of these does with a spec
+// that can be used.
 func TestUnusableKeeps(t *testing.T) {
 	proposed := all(stays(3), inRecord(v1alpha1.EvacuateByMove, v1alpha1.EvacuationProposed))
 	for name, given := range map[string]change{
@@ -295,8 +296,8 @@ func ops(p rollout.Plan) []rollout.WriteOp {
 	return out
 }
 
-// TestUnusableWithoutReplicas: who asked for no workers gets its traffic back to a version without any, whatever the broken spec asks for,
-// and no version of it goes to 0 because of what a broken one asks for.
+// TestUnusableWithoutReplicas: who asked for no workers gets its traffic back to a version without any, whatever the
+// broken spec asks for, and no version of it goes to 0 because of what a broken one asks for.
 func TestUnusableWithoutReplicas(t *testing.T) {
 	asksFor := func(was, is int32, b change) change {
 		return all(promoted(10*time.Minute), barsBuild("v2"), func(g *given) {
@@ -326,8 +327,8 @@ func TestUnusableWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestUnusableUnjudged: without Temporal, without a spec that could be used once, or under another owner nothing is lowered, and
-// what is broken is said all the same.
+// TestUnusableUnjudged: without Temporal, without a spec that could be used once, or under another owner nothing is
+// lowered, and what is broken is said all the same.
 func TestUnusableUnjudged(t *testing.T) {
 	failing := all(rampsAt(10, time.Minute), barsBuild("v2"))
 	unread := func(g *given) {
@@ -368,7 +369,8 @@ func TestUnusableUnjudged(t *testing.T) {
 	}
 }
 
-// TestUnusableFirstCommit: nothing is recorded, so Temporal is not asked, and nothing is written but that a connection is missing.
+// TestUnusableFirstCommit: nothing is recorded, so Temporal is not asked, and nothing is written but that a connection
+// is missing.
 func TestUnusableFirstCommit(t *testing.T) {
 	first := func(g *given) {
 		g.Record, g.Observation = rollout.Record{Dir: g.Record.Dir}, rollout.Observation{}
@@ -388,7 +390,8 @@ func TestUnusableFirstCommit(t *testing.T) {
 	}
 }
 
-// TestJudgedByTheLastGoodSpec: steps, settings of the canary and what policy sees are those of the last spec that could be used.
+// TestJudgedByTheLastGoodSpec: steps, settings of the canary and what policy sees are those of the last spec that could
+// be used.
 func TestJudgedByTheLastGoodSpec(t *testing.T) {
 	for name, b := range breaks() {
 		t.Run(name, func(t *testing.T) {
@@ -410,7 +413,8 @@ func TestJudgedByTheLastGoodSpec(t *testing.T) {
 	}
 }
 
-// TestLastGoodSpecIsKept: a spec whose connection is missing is judged by, but does not become the last that could be used.
+// TestLastGoodSpecIsKept: a spec whose connection is missing is judged by, but does not become the last that could be
+// used.
 func TestLastGoodSpecIsKept(t *testing.T) {
 	w := rampingV2(t)
 	good := w.record().Status.Spec
@@ -533,8 +537,8 @@ func (w *world) spoils(how string) (mend func()) {
 	return func() { *w.given = good }
 }
 
-// TestUnusableStory: in mid-ramp a push breaks the spec, the candidate fails and is turned back; when it is mended, the build stays barred
-// and another one goes its way.
+// TestUnusableStory: in mid-ramp a push breaks the spec, the candidate fails and is turned back; when it is mended, the
+// build stays barred and another one goes its way.
 func TestUnusableStory(t *testing.T) {
 	for _, how := range []string{"invalid", "gone", "no connection", "another namespace", "environment"} {
 		for _, dies := range []site{"", beforeLower, afterLower, afterCommit} {

@@ -24,7 +24,8 @@ func anotherTemplate(g *given) {
 // waits has a proposal in the record.
 func waits(p v1alpha1.RecordedProposal) change { return func(g *given) { g.rec.Proposal = &p } }
 
-// TestUpdateInTraffic: a template that changes in place waits for approval once workflows run on the version, and not before.
+// TestUpdateInTraffic: a template that changes in place waits for approval once workflows run on the version, and not
+// before.
 func TestUpdateInTraffic(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -66,11 +66,13 @@ func newView(s *rollout.Snapshot) *view {
 	return v
 }
 
-// unmoved reports whether the routing is the one on which the bot decided last: nothing set it since, to the same traffic either.
+// unmoved reports whether the routing is the one on which the bot decided last: nothing set it since, to the same
+// traffic either.
 func (v *view) unmoved() bool { return v.rec.Basis != nil && basisConfig(*v.rec.Basis).Same(v.actual) }
 
-// startsAnew reports whether a record that has no versions is about another Temporal namespace, or server, than the spec in Git is now: then
-// nothing was left behind there, and nothing that it says of builds and the routing is about this one.
+// startsAnew reports whether a record that has no versions is about another Temporal namespace, or server, than the
+// spec in Git is now: then nothing was left behind there, and nothing that it says of builds and the routing is about
+// this one.
 func (v *view) startsAnew() bool {
 	return v.s.Spec != nil && v.s.SpecPath != "" && len(v.rec.Versions) == 0 && v.rec.MinReader <= v1alpha1.RecordFormat &&
 		(v.rec.TemporalNamespace != v.s.Spec.Spec.WorkerOptions.TemporalNamespace || v.anotherServer())
@@ -95,7 +97,8 @@ func (v *view) readable() bool {
 	return v.obs.Problem == nil && !v.obs.At.IsZero() && v.obs.Exists != ""
 }
 
-// foreign reports whether the worker deployment is owned by someone else, or was released. Who has no identity owns nothing.
+// foreign reports whether the worker deployment is owned by someone else, or was released. Who has no identity owns
+// nothing.
 func (v *view) foreign() bool {
 	own := v.s.Environment.ManagerIdentity
 	return own == "" || v.released() || v.obs.ManagerIdentity != "" && v.obs.ManagerIdentity != own
@@ -142,8 +145,8 @@ func retired(r *v1alpha1.RecordedVersion) bool {
 	return r != nil && r.Guard == v1alpha1.GuardOff && r.Replicas != nil && *r.Replicas == 0
 }
 
-// earlierLife reports whether a promotion is over since before the version's files were made: it was removed, which took proof
-// that nothing needed it, and asked for again.
+// earlierLife reports whether a promotion is over since before the version's files were made: it was removed, which
+// took proof that nothing needed it, and asked for again.
 func (v *view) earlierLife(p v1alpha1.Promotion) bool {
 	r := v.recorded(p.BuildID)
 	return r != nil && !p.LeftAt.IsZero() && p.LeftAt.Before(r.CreatedAt.Time)
@@ -202,8 +205,8 @@ func (v *view) fresh() bool { return v.now.Sub(v.obs.At) <= v.s.Limits.FactMaxAg
 // share of new workflows that a version gets now.
 func (v *view) share(buildID string) float64 { return percent(v.actual.Share(buildID)) }
 
-// hold is the hold that is in force, nil for none. One that followed drift, or the end of a proposal, ends when the spec asks for
-// something else. Under Manual, one that followed drift ends when a person promotes the target, too.
+// hold is the hold that is in force, nil for none. One that followed drift, or the end of a proposal, ends when the
+// spec asks for something else. Under Manual, one that followed drift ends when a person promotes the target, too.
 func (v *view) hold() *v1alpha1.Hold {
 	h := v.rec.Hold
 	if h == nil {

@@ -36,8 +36,8 @@ type heard struct {
 type listener struct {
 	judge sim.Judge
 	heard map[ruleKey]heard
-	// candidate are the first proposals to raise a version, and to leave it the traffic that it is judged in: what policies go by then may
-	// be what only the bot sees.
+	// candidate are the first proposals to raise a version, and to leave it the traffic that it is judged in: what
+	// policies go by then may be what only the bot sees.
 	candidate []heard
 }
 
@@ -214,8 +214,8 @@ var observed = []string{"canary", "cluster", "facts", "gate", "versions"}
 // The part of the input that there is only after a merge: the commit, its author and its signature.
 const commit = "git"
 
-// evidence is what of that a rule that found nothing goes by: what the expression saw that was not true; where it saw nothing by itself,
-// such as a negated helper, all that it leans on.
+// evidence is what of that a rule that found nothing goes by: what the expression saw that was not true; where it saw
+// nothing by itself, such as a negated helper, all that it leans on.
 func (p *places) evidence(r *rollout.RuleExplanation) []string {
 	found := map[string]bool{}
 	for _, c := range r.Clauses {

@@ -1,8 +1,9 @@
-// Package printable escapes what people cannot see in texts of others: control characters, which a terminal obeys, characters that change the
-// direction of what follows, and those that take no room. A name that holds one looks like another name, and a line like two.
+// Package printable escapes what people cannot see in texts of others: control characters, which a terminal obeys,
+// characters that change the direction of what follows, and those that take no room. A name that holds one looks like
+// another name, and a line like two.
 //
-// An escape is what JSON has: \u and four hexadecimal digits, twice for characters beyond 16 bits. So JSON with its texts escaped is the same
-// JSON. All of it may be used by several goroutines.
+// An escape is what JSON has: \u and four hexadecimal digits, twice for characters beyond 16 bits. So JSON with its
+// texts escaped is the same JSON. All of it may be used by several goroutines.
 package printable
 
 import (
@@ -45,7 +46,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is text as one line: spaces, tabs and line ends are one space, and none at its ends. What is hidden in it is escaped.
+// Line is text as one line: spaces, tabs and line ends are one space, and none at its ends. What is hidden in it is
+// escaped.
 func Line(s string) string {
 	return Text(strings.Join(strings.FieldsFunc(s, separates), " "))
 }

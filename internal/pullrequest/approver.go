@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// vet finds out who approved what a record proposes, where that has to be somebody else than who asked. It runs where nothing else reads the
-// repository: after an environment's decisions were carried out.
+// vet finds out who approved what a record proposes, where that has to be somebody else than who asked. It runs where
+// nothing else reads the repository: after an environment's decisions were carried out.
 func (l *look) vet(ctx context.Context, x *reconcile.Decision, was gitops.Proposed) error {
 	n, ask := x.Plan.Deployment, x.Plan.Approving
 	switch {

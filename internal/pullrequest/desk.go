@@ -37,8 +37,8 @@ type Config struct {
 	Edit func(routing []byte, ask rollout.ReviewAsk) ([]byte, error)
 	// Same reports whether two of a routing.yaml are the same to whom they propose something.
 	Same func(was, is []byte) bool
-	// Title and Body are those of the pull request for a decision. A body takes long beside a cycle's other work, so it is asked for only
-	// where it may be written.
+	// Title and Body are those of the pull request for a decision. A body takes long beside a cycle's other work, so it
+	// is asked for only where it may be written.
 	Title func(d *reconcile.Decision) string
 	Body  func(ctx context.Context, env rollout.EnvironmentWorld, d *reconcile.Decision) string
 	// Commit gives title and body of the pull request for a commit, by its message, that a branch does not take.
@@ -55,7 +55,8 @@ const patience = 20 * time.Second
 // soon is when a merge that was not ready is tried again at first.
 const soon = 5 * time.Second
 
-// rest is how long a forge is left alone that does not answer, or asks to be: a cycle takes traffic back, and should not wait for it.
+// rest is how long a forge is left alone that does not answer, or asks to be: a cycle takes traffic back, and should
+// not wait for it.
 const rest = time.Minute
 
 // updateEvery is how often the body of a pull request follows the facts, and mostUpdates how many do in one look.
@@ -112,7 +113,8 @@ type file struct {
 // New makes a Desk.
 func New(c Config) *Desk { return &Desk{Config: c, environments: map[string]*environment{}} }
 
-// LookAgain says that something happened at the forge: the next Propose asks it about each pull request, however short ago it did.
+// LookAgain says that something happened at the forge: the next Propose asks it about each pull request, however short
+// ago it did.
 func (d *Desk) LookAgain() {
 	for _, e := range d.environments {
 		for _, f := range e.files {
@@ -137,9 +139,9 @@ func (d *Desk) Approvers(name string) map[rollout.Name]rollout.Approver {
 	return nil
 }
 
-// Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became of them. It
-// reports whether people did something, or are told something, that the next decision should know. What goes wrong is told, and tried
-// again the next time; it keeps nothing else up.
+// Propose brings the branches and pull requests of an environment in line with what was decided, and looks what became
+// of them. It reports whether people did something, or are told something, that the next decision should know. What
+// goes wrong is told, and tried again the next time; it keeps nothing else up.
 func (d *Desk) Propose(ctx context.Context, world rollout.EnvironmentWorld, decisions []*reconcile.Decision) (news bool) {
 	name := world.Environment.Name
 	e := d.environment(name)
@@ -212,7 +214,8 @@ func (l *look) all(ctx context.Context, decisions []*reconcile.Decision) bool {
 	return l.news
 }
 
-// inTurn has those first that were looked at the longest ago: a look that is cut short does not begin with the same ones each time.
+// inTurn has those first that were looked at the longest ago: a look that is cut short does not begin with the same
+// ones each time.
 func (l *look) inTurn(decisions []*reconcile.Decision) []*reconcile.Decision {
 	at := func(x *reconcile.Decision) (t time.Time) {
 		if f := l.files[x.Plan.Deployment]; f != nil {
@@ -225,8 +228,8 @@ func (l *look) inTurn(decisions []*reconcile.Decision) []*reconcile.Decision {
 	return out
 }
 
-// recorded reports whether a record that nothing was decided about has what a branch proposes. One that proposes anything is never known
-// in brief.
+// recorded reports whether a record that nothing was decided about has what a branch proposes. One that proposes
+// anything is never known in brief.
 func (l *look) recorded(n rollout.Name, was gitops.Proposed) bool {
 	at, ok := rollout.KnownAt(l.world.Known, n)
 	if !ok || l.world.Known[at].Full == nil {
@@ -373,20 +376,22 @@ func (l *look) ask(ctx context.Context, x *reconcile.Decision, was gitops.Propos
 	return errors.Join(l.finish(ctx, n, f), l.link(ctx, f), l.update(ctx, f, x), l.status(ctx, f, tip, forge.Status{State: forge.StatusSuccess, Description: allowed}), l.merge(ctx, f, tip))
 }
 
-// reviewed reports whether somebody approved a pull request, or may have: who did would be asked once more by another commit.
+// reviewed reports whether somebody approved a pull request, or may have: who did would be asked once more by another
+// commit.
 func (l *look) reviewed(ctx context.Context, pull forge.PullRequest) bool {
 	details, err := l.Forge.Get(ctx, pull.Number)
 	return err != nil || len(details.Approvals) > 0
 }
 
-// about reports whether a pull request is about a proposal: whether that is written down, or will be. One that was opened for an earlier
-// proposal of the branch is not.
+// about reports whether a pull request is about a proposal: whether that is written down, or will be. One that was
+// opened for an earlier proposal of the branch is not.
 func (l *look) about(n rollout.Name, p rollout.ReviewedProposal, pull forge.PullRequest) bool {
 	said := l.reviews[n]
 	return pull.Number != 0 && (pull.URL == p.PullRequest || pull.URL == said.URL && said.About(p))
 }
 
-// propose brings the branch up to date, which takes a question to the server unless nothing moved since that was asked last.
+// propose brings the branch up to date, which takes a question to the server unless nothing moved since that was asked
+// last.
 func (l *look) propose(ctx context.Context, f *file, was gitops.Proposed, p gitops.Proposal) (string, error) {
 	now := was.Tip + " " + l.world.Base
 	if was.ID == p.ID && !was.Theirs && f.current == now {
@@ -458,8 +463,9 @@ type ending struct {
 	why  string
 }
 
-// end closes the pull request of a branch that goes, and says why. One that the forge closed by itself is told why, too:
-// forges do so when a branch goes, and Gitea may be so late that it closes the next pull request of the same branch.
+// end closes the pull request of a branch that goes, and says why. One that the forge closed by itself is told why,
+// too: forges do so when a branch goes, and Gitea may be so late that it closes the next pull request of the same
+// branch.
 func (l *look) end(ctx context.Context, f *file, e ending) error {
 	change := forge.Change{Close: true, Comment: e.why}
 	switch e.pull.State {

@@ -19,7 +19,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// What a real forge and a real server do is in the end-to-end tests. Here are those that go away, and how much they are asked.
+// What a real forge and a real server do is in the end-to-end tests. Here are those that go away, and how much they are
+// asked.
 
 var checkout = rollout.Name{Namespace: "shop", Name: "checkout"}
 
@@ -29,7 +30,8 @@ type server struct {
 	output gitops.Proposed
 	at     time.Time // when commits are made
 	calls  []string
-	// approved is the commit that an approval came with; without a hash there is none, and err is what looking for it ends with.
+	// approved is the commit that an approval came with; without a hash there is none, and err is what looking for it
+	// ends with.
 	approved rollout.ApprovalCommit
 	err      error
 	// stays is why branches are not removed; nil: they are.
@@ -147,7 +149,8 @@ func TestWhatWasNotDecidedStays(t *testing.T) {
 	require.Equal(t, []string{"list", "withdraw"}, d.pass(t))
 }
 
-// A stage of an evacuation takes the branch when no raise does, and gives way to one. What waits behind another's branch keeps that not up.
+// A stage of an evacuation takes the branch when no raise does, and gives way to one. What waits behind another's
+// branch keeps that not up.
 func TestStagesTakeTurnsWithRaises(t *testing.T) {
 	d := newDesk(forge.None{})
 	e := v1alpha1.RecordedEvacuation{JobID: "job", State: v1alpha1.EvacuationProposed, ProposedAt: v1alpha1.NewTime(d.now)}
@@ -265,7 +268,8 @@ func (a *answering) Update(_ context.Context, number int64, c forge.Change) erro
 	return nil
 }
 
-// A body is made when it is written, and again when it may be out of date; it is written where it is another. A look makes a few.
+// A body is made when it is written, and again when it may be out of date; it is written where it is another. A look
+// makes a few.
 func TestBodiesFollowTheFacts(t *testing.T) {
 	on := &answering{}
 	d := newDesk(on)
@@ -309,8 +313,8 @@ func TestBodiesFollowTheFacts(t *testing.T) {
 	}
 }
 
-// Closed by a person is a no, which the next decision learns; by the bot itself it is nothing, and it is opened again. Merged elsewhere
-// is seen once, then it is proposed anew. A branch of others is not written to.
+// Closed by a person is a no, which the next decision learns; by the bot itself it is nothing, and it is opened again.
+// Merged elsewhere is seen once, then it is proposed anew. A branch of others is not written to.
 func TestAnswers(t *testing.T) {
 	decision := asking()
 	decision.Plan.Record.Proposal.PullRequest = "old"
@@ -356,7 +360,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A branch with others' commits that was merged, or closed by a person, is free for what comes next. When nothing does, what was merged goes.
+// A branch with others' commits that was merged, or closed by a person, is free for what comes next. When nothing does,
+// what was merged goes.
 func TestOthersCommitsThatWereMerged(t *testing.T) {
 	for _, c := range []struct {
 		state forge.State
@@ -525,8 +530,8 @@ func TestPeopleMerge(t *testing.T) {
 	require.Equal(t, 1, on.orders)
 }
 
-// What a run that was ended did not do any more for a pull request that it opened is done by the next one, once. The labels are what it is known
-// by, since they are set last.
+// What a run that was ended did not do any more for a pull request that it opened is done by the next one, once. The
+// labels are what it is known by, since they are set last.
 func TestOpeningIsFinished(t *testing.T) {
 	opened := forge.PullRequest{Number: 8, URL: "new", State: forge.StateOpen, Base: "main", HeadCommit: "tip", Title: "title", Body: "body"}
 	labeled := opened

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// nothing is what is ordered of a pull request that the forge is surely not to merge by itself, as far as the bot goes. What an earlier run
-// ordered is not known before it is taken back.
+// nothing is what is ordered of a pull request that the forge is surely not to merge by itself, as far as the bot goes.
+// What an earlier run ordered is not known before it is taken back.
 const nothing = "nothing"
 
 // order is what is ordered of a branch that the forge is to merge by itself: its tip, and how.
@@ -92,7 +92,8 @@ func (l *look) notByItself(ctx context.Context, f *file) error {
 	return nil
 }
 
-// mostTakenBack is how many orders of an earlier run are taken back in one look: it has to ask for each whether there is one.
+// mostTakenBack is how many orders of an earlier run are taken back in one look: it has to ask for each whether there
+// is one.
 const mostTakenBack = 8
 
 // byAndBy is notByItself where it may take some looks, since what is ordered is the bot's own commit.
@@ -131,7 +132,8 @@ func (l *look) keepsWaiting(ctx context.Context, x *reconcile.Decision, was gito
 	return l.byAndBy(ctx, f)
 }
 
-// heldByPolicy reports whether policy holds a raise now: what waits for approval is not to be merged before it may be done.
+// heldByPolicy reports whether policy holds a raise now: what waits for approval is not to be merged before it may be
+// done.
 func heldByPolicy(x *reconcile.Decision) bool {
 	return slices.ContainsFunc(x.Plan.Held, func(h rollout.Held) bool {
 		return h.Action.IsRaise() && h.Verdict.Effect.Strictness() >= rollout.HoldEffect.Strictness()

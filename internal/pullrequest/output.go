@@ -11,9 +11,9 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// ProposeCommit puts a commit that its branch does not take into a pull request of its own, in place of the one before. One that a person
-// closed is left closed for as long as it is the same. What goes wrong at the forge is told, and tried again the next time; errors are
-// those of the branch.
+// ProposeCommit puts a commit that its branch does not take into a pull request of its own, in place of the one before.
+// One that a person closed is left closed for as long as it is the same. What goes wrong at the forge is told, and
+// tried again the next time; errors are those of the branch.
 func (d *Desk) ProposeCommit(ctx context.Context, commit rollout.Commit) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -34,7 +34,8 @@ func (d *Desk) ProposeCommit(ctx context.Context, commit rollout.Commit) error {
 	return nil
 }
 
-// freeOutput removes a branch with commits of others once they were merged: the next cycle has it anew. Until then nothing merges it by itself.
+// freeOutput removes a branch with commits of others once they were merged: the next cycle has it anew. Until then
+// nothing merges it by itself.
 func (l *look) freeOutput(ctx context.Context, is gitops.Proposed) error {
 	pull, err := l.newest(ctx, l.file(output), is, l.Now().Add(-past))
 	if err != nil {
@@ -91,7 +92,8 @@ func (l *look) openOutput(ctx context.Context, is gitops.Proposed, commit rollou
 	return errors.Join(l.finish(ctx, output, f), l.link(ctx, f), l.merge(ctx, f, is.Tip))
 }
 
-// outputIsDone takes back what was proposed of an environment's commits once there is none that its branch does not take.
+// outputIsDone takes back what was proposed of an environment's commits once there is none that its branch does not
+// take.
 func (d *Desk) outputIsDone(ctx context.Context, e *environment, world rollout.EnvironmentWorld) {
 	mayBe := !e.looked && world.Environment.PullRequests.OnProtectedBranch != "" // an earlier run may have left one
 	if !e.output && !mayBe || d.Now().Before(d.until) {

@@ -34,8 +34,8 @@ func guarded(message string) rollout.Commit {
 	return rollout.Commit{Environment: v1alpha1.Environment{Name: "prod", PullRequests: v1alpha1.PullRequests{OnProtectedBranch: v1alpha1.ProposeCommits}}, Message: message}
 }
 
-// A commit gets one pull request, which follows it; closed by a person it stays closed for as long as it is the same; merged it is not
-// opened again; once there is nothing to commit it goes.
+// A commit gets one pull request, which follows it; closed by a person it stays closed for as long as it is the same;
+// merged it is not opened again; once there is nothing to commit it goes.
 func TestCommitsAreProposed(t *testing.T) {
 	on := &answering{}
 	d := newDesk(on)
@@ -138,8 +138,8 @@ func TestCommitsOfOthersAreNotMergedByThemselves(t *testing.T) {
 	require.Equal(t, "8: not anymore ", on.told[2])
 }
 
-// What a forge is asked of a commit's pull request goes back to when it was made, and not through all that there ever were. What a commit says
-// of its time may be a lie.
+// What a forge is asked of a commit's pull request goes back to when it was made, and not through all that there ever
+// were. What a commit says of its time may be a lie.
 func TestCommitsAreLookedForSinceTheyWereMade(t *testing.T) {
 	for name, c := range map[string]struct{ made, since time.Duration }{"made a week ago": {-7 * 24 * time.Hour, -7*24*time.Hour - back}, "made tomorrow": {24 * time.Hour, -back}} {
 		t.Run(name, func(t *testing.T) {

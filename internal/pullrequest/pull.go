@@ -20,13 +20,14 @@ const (
 	past = 30 * 24 * time.Hour
 )
 
-// pull gives the open pull request of a proposal's branch, or the newest one that changed since; its zero value where there is none.
+// pull gives the open pull request of a proposal's branch, or the newest one that changed since; its zero value where
+// there is none.
 func (l *look) pull(ctx context.Context, n rollout.Name, was gitops.Proposed, since time.Time) (forge.PullRequest, error) {
 	return l.newest(ctx, l.file(n), gitops.Proposed{Branch: rollout.ProposalBranch(l.world.Environment.Name, n), Tip: was.Tip}, since)
 }
 
-// newest gives the open pull request of a branch, or the newest one that changed since. One that goes to another branch than the bot's do is
-// not the bot's, and neither what it says nor what becomes of it means anything.
+// newest gives the open pull request of a branch, or the newest one that changed since. One that goes to another branch
+// than the bot's do is not the bot's, and neither what it says nor what becomes of it means anything.
 func (l *look) newest(ctx context.Context, f *file, was gitops.Proposed, since time.Time) (forge.PullRequest, error) {
 	if l.LookEvery > 0 && f.seen.Number != 0 && f.seen.State == forge.StateOpen && l.Now().Sub(f.at) < l.LookEvery && f.seen.HeadCommit == was.Tip &&
 		f.seen.Base == l.base() {
@@ -37,7 +38,8 @@ func (l *look) newest(ctx context.Context, f *file, was gitops.Proposed, since t
 		return pull, err
 	}
 	if pull.Number == 0 {
-		// A forge that cannot look for a branch gives all that there ever were, but for those that did not change since.
+		// A forge that cannot look for a branch gives all that there ever were, but for those that did not change
+		// since.
 		list, err := l.Forge.List(ctx, forge.Filter{Head: was.Branch, Base: l.base(), Since: since})
 		if err != nil || len(list) == 0 {
 			f.at = l.Now()
@@ -163,7 +165,8 @@ func (l *look) finish(ctx context.Context, n rollout.Name, f *file) error {
 	return nil
 }
 
-// labeled reports whether a pull request has all of some labels. Some forges know them by names in which case does not count.
+// labeled reports whether a pull request has all of some labels. Some forges know them by names in which case does not
+// count.
 func labeled(pull forge.PullRequest, labels []string) bool {
 	return !slices.ContainsFunc(labels, func(label string) bool {
 		return !slices.ContainsFunc(pull.Labels, func(is string) bool { return strings.EqualFold(is, label) })
@@ -175,8 +178,8 @@ func merged(was gitops.Proposed, pull forge.PullRequest) bool {
 	return pull.State == forge.StateMerged && pull.HeadCommit == was.Tip
 }
 
-// over is a branch as it is for the next proposal: one with commits of others is the bot's again once they were merged, or a person closed
-// the pull request that keeps them.
+// over is a branch as it is for the next proposal: one with commits of others is the bot's again once they were merged,
+// or a person closed the pull request that keeps them.
 func (l *look) over(ctx context.Context, was gitops.Proposed, pull forge.PullRequest) (gitops.Proposed, error) {
 	switch {
 	case !was.Theirs:

@@ -12,14 +12,16 @@ func DecideAll(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) [
 	return Admit(ctx, judge, decideEach(ctx, judge, snapshots))
 }
 
-// DecideFor decides for one of the worker deployments of an environment as it is decided beside the others. It has to be one of them.
+// DecideFor decides for one of the worker deployments of an environment as it is decided beside the others. It has to
+// be one of them.
 func DecideFor(ctx context.Context, judge Judge, snapshots []rollout.Snapshot, name rollout.Name) *Decision {
 	all := DecideAll(ctx, judge, snapshots)
 	return all[slices.IndexFunc(all, func(d *Decision) bool { return d.Snapshot.Deployment == name })]
 }
 
-// Admit lets rollouts start one after the other. Each was decided on by what is recorded, which shows none that starts in the same
-// cycle; so those that start beside another are decided again, in the order of decisions, and see the ones before them that do.
+// Admit lets rollouts start one after the other. Each was decided on by what is recorded, which shows none that starts
+// in the same cycle; so those that start beside another are decided again, in the order of decisions, and see the ones
+// before them that do.
 func Admit(ctx context.Context, judge Judge, decisions []*Decision) []*Decision {
 	var admitted []rollout.InProgress
 	out := slices.Clone(decisions)
@@ -50,7 +52,8 @@ func (d *Decision) starts() (rollout.InProgress, bool) {
 	return rollout.InProgress{}, false
 }
 
-// together are rollouts that are recorded and those that start, sorted by name. One that is recorded and not made yet is both.
+// together are rollouts that are recorded and those that start, sorted by name. One that is recorded and not made yet
+// is both.
 func together(recorded, starting []rollout.InProgress) []rollout.InProgress {
 	out := slices.Concat(recorded, starting)
 	byName := func(a, b rollout.InProgress) int { return a.Deployment.Compare(b.Deployment) }

@@ -19,8 +19,8 @@ import (
 type GroupLimits struct {
 	// Wait is how long a cycle waits for its groups, all together. Zero: until they are done.
 	Wait time.Duration
-	// Time bounds observing for one group, then lowering, then deleting, then raising: after it no other call begins. One that
-	// began ends by its own time limit, so that what became of it is known. Zero: no bound.
+	// Time bounds observing for one group, then lowering, then deleting, then raising: after it no other call begins.
+	// One that began ends by its own time limit, so that what became of it is known. Zero: no bound.
 	Time time.Duration
 	// Done is called when a group is done that its cycle did not wait for; nil: no call is made.
 	Done func()
@@ -50,7 +50,8 @@ type group struct {
 	snapshots []rollout.Snapshot
 	// inputs of the snapshots.
 	inputs map[rollout.Name]inputs
-	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is known.
+	// blind says that the repository is away: the snapshots are as it was read at since; zero: longer ago than is
+	// known.
 	blind bool
 	since time.Time
 

@@ -20,8 +20,8 @@ func (e *EnvironmentError) Error() string {
 // Unwrap gives the cause.
 func (e *EnvironmentError) Unwrap() error { return e.Err }
 
-// backoffs are pauses after failures, longer after each one: of an environment's commits by its name, and of reading the
-// repository. Others go on meanwhile, and so does lowering.
+// backoffs are pauses after failures, longer after each one: of an environment's commits by its name, and of reading
+// the repository. Others go on meanwhile, and so does lowering.
 type backoffs map[string]*pause
 
 // pause is a pause after failures.

@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// blindAge is how old a reading of the repository may be for traffic to be taken back by what it says. Verdicts and gates need no reading of any
-// age: they are about what has traffic.
+// blindAge is how old a reading of the repository may be for traffic to be taken back by what it says. Verdicts and
+// gates need no reading of any age: they are about what has traffic.
 const blindAge = 10 * time.Minute
 
 // DefaultRefusedGrace is how long the repository may refuse the bot unless the Reconciler says otherwise.
@@ -112,9 +112,9 @@ func (a *absence) forget(gone func(steadyKey) bool, there int) {
 
 func keyOf(d *Decision) steadyKey { return keyOfSnapshot(d.Snapshot) }
 
-// allowedBlind leaves out the decisions that lower traffic on what may not be true any more: somebody else may have the repository, and move
-// traffic by what it says now. Anything counts by a reading that is young; a verdict or a gate also for as long as the whole routing is what the
-// bot read or set last.
+// allowedBlind leaves out the decisions that lower traffic on what may not be true any more: somebody else may have the
+// repository, and move traffic by what it says now. Anything counts by a reading that is young; a verdict or a gate
+// also for as long as the whole routing is what the bot read or set last.
 func (r *Reconciler) allowedBlind(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	return slices.DeleteFunc(slices.Clone(decisions), func(d *Decision) bool {
 		if d.Plan.Lower == nil {
@@ -147,8 +147,8 @@ func (r *Reconciler) refuseBlind(g *group, d *Decision) string {
 	return fmt.Sprintf("the repository was read last at %s, more than %s ago", g.since.UTC().Format(time.RFC3339), blindAge)
 }
 
-// isAsSeen reports whether the routing is what it was when it was read or set last. Of a routing that this run did not see
-// yet, the record has to know it.
+// isAsSeen reports whether the routing is what it was when it was read or set last. Of a routing that this run did not
+// see yet, the record has to know it.
 func (a *absence) isAsSeen(d *Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

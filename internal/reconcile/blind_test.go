@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// While the repository is away everything that takes traffic back does for ten minutes; a verdict does for as long as the routing is what the bot
-// read, or set, last. What somebody else moved meanwhile is theirs.
+// While the repository is away everything that takes traffic back does for ten minutes; a verdict does for as long as
+// the routing is what the bot read, or set, last. What somebody else moved meanwhile is theirs.
 func TestBlindLowering(t *testing.T) {
 	ramp := func(f *fleet, build string, percentage float32, at time.Time) rollout.RoutingConfig {
 		return rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: build, Percentage: percentage, PercentageChangedAt: at}
@@ -79,8 +79,8 @@ func TestBlindAfterOwnCall(t *testing.T) {
 	}
 }
 
-// A repository that refuses the bot, or is gone, for an hour is not its own any more: it touches nothing, and says so. One that is only away
-// in between does not start the hour over; one that is read again does.
+// A repository that refuses the bot, or is gone, for an hour is not its own any more: it touches nothing, and says so.
+// One that is only away in between does not start the hour over; one that is read again does.
 func TestRefusedRepositoryIsNotOurs(t *testing.T) {
 	refused, away := fmt.Errorf("401: %w", rollout.ErrRefused), errors.New("away")
 	f := newFleet(t, 1)

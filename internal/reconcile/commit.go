@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// commit writes what was decided for an environment with one commit, and gives the decisions that it is about. Where the
-// branch is protected, the commit is proposed instead, if the environment asks for that.
+// commit writes what was decided for an environment with one commit, and gives the decisions that it is about. Where
+// the branch is protected, the commit is proposed instead, if the environment asks for that.
 func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) ([]*Decision, error) {
 	if env.Unrecorded { // its records cannot be read: nothing is written on top of them
 		return decisions, nil
@@ -46,8 +46,8 @@ func (r *Reconciler) commit(ctx context.Context, tip reading, env rollout.Enviro
 	return wrote.decisions, nil
 }
 
-// admit lets rollouts of all groups start one after the other. Where a decision that is made again would lower traffic, the
-// next cycle does it.
+// admit lets rollouts of all groups start one after the other. Where a decision that is made again would lower traffic,
+// the next cycle does it.
 func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, report *Report) []*Decision {
 	var out []*Decision
 	for i, d := range Admit(ctx, r.JudgeFor(env), decisions) {
@@ -60,8 +60,8 @@ func (r *Reconciler) admit(ctx context.Context, env rollout.EnvironmentWorld, de
 	return r.check(ctx, out, report)
 }
 
-// unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person committed
-// meanwhile counts.
+// unmoved reads the output's branch again where nothing was pushed to it, and so nothing compared: what a person
+// committed meanwhile counts.
 func (r *Reconciler) unmoved(ctx context.Context, env rollout.EnvironmentWorld) bool {
 	tip, err := r.tip(ctx)
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *Reconciler) stillHold(ctx context.Context, tip reading, b batch, report
 	return b
 }
 
-// oldest is how old the facts of a decision may be that is committed. It is far older than a group takes: its environment
-// was out of the configuration meanwhile.
+// oldest is how old the facts of a decision may be that is committed. It is far older than a group takes: its
+// environment was out of the configuration meanwhile.
 const oldest = 10 * time.Minute
 
 // isOld reports whether a decision is too old to be committed. One without an observation has no age.
@@ -111,7 +111,8 @@ func (r *Reconciler) isOld(d *Decision) bool {
 	return !at.IsZero() && r.Now().Sub(at) > oldest
 }
 
-// newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names Deployments.
+// newcomer reports whether a decision depends on what other worker deployments do: it starts a rollout or names
+// Deployments.
 func (d *Decision) newcomer() bool {
 	_, starts := d.starts()
 	return starts || slices.ContainsFunc(d.Plan.Versions, func(w rollout.VersionWrite) bool { return w.Op == rollout.RenderVersion })

@@ -32,7 +32,8 @@ func (s server) Judge(ctx context.Context, snapshot rollout.Snapshot, p rollout.
 	return v
 }
 
-// A repository that goes away right after traffic was raised does not make that drift: what was committed is what is desired.
+// A repository that goes away right after traffic was raised does not make that drift: what was committed is what is
+// desired.
 func TestOwnRaiseIsNoDriftWhileGitIsAway(t *testing.T) {
 	s := server{newScene(t)}
 	r := s.reconciler()

@@ -35,7 +35,8 @@ func Render(d *Decision) Part {
 	return part
 }
 
-// curtailed is a part whose files cannot be written. Where traffic was taken back, that much is written down all the same.
+// curtailed is a part whose files cannot be written. Where traffic was taken back, that much is written down all the
+// same.
 func curtailed(part Part, why error) Part {
 	d := *part.Decision
 	if d.Plan.Lower != nil {
@@ -62,7 +63,8 @@ func renderEach(decisions []*Decision) []Part {
 	return parts
 }
 
-// rootOf is the environment's kustomization.yaml with what is rendered; nil if it stays as it is, as always where the environment cannot be used.
+// rootOf is the environment's kustomization.yaml with what is rendered; nil if it stays as it is, as always where the
+// environment cannot be used.
 func rootOf(env rollout.EnvironmentWorld, parts []Part) (*rollout.FileChange, error) {
 	if env.Unusable != nil {
 		return nil, nil

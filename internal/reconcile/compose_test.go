@@ -10,7 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// A worker deployment that was retired goes from its environment's kustomization.yaml with its folder, the last one too.
+// A worker deployment that was retired goes from its environment's kustomization.yaml with its folder, the last one
+// too.
 func TestComposeWithoutARetiredOne(t *testing.T) {
 	for _, others := range [][]string{{"shop/other"}, nil} {
 		s := newScene(t)

@@ -37,7 +37,8 @@ func (s *servers) Digest(rollout.GateInputRef) (string, error) {
 	return "digest", nil
 }
 
-// TestLookElsewhere: where a connection leads to another address, the namespace there is asked for first, and says where Temporal is asked.
+// TestLookElsewhere: where a connection leads to another address, the namespace there is asked for first, and says
+// where Temporal is asked.
 func TestLookElsewhere(t *testing.T) {
 	spec := &v1alpha1.WorkerDeployment{Spec: v1alpha1.WorkerDeploymentSpec{
 		WorkerOptions: v1alpha1.WorkerOptions{ConnectionRef: v1alpha1.ConnectionRef{Name: "main"}, TemporalNamespace: "prod"},

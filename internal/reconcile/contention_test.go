@@ -67,9 +67,9 @@ func pushAgainAndAgain(ctx context.Context, m *git.Mirror, period time.Duration)
 	}
 }
 
-// Fifty worker deployments change at once, and to observe them takes five times as long as somebody else needs between two pushes. The
-// commit lands within the tries, Temporal is asked once, and nothing of the other's is lost: although to observe them takes longer than facts
-// are good for a raise, too.
+// Fifty worker deployments change at once, and to observe them takes five times as long as somebody else needs between
+// two pushes. The commit lands within the tries, Temporal is asked once, and nothing of the other's is lost: although
+// to observe them takes longer than facts are good for a raise, too.
 func TestFiftyChangeBesideABusyWriter(t *testing.T) {
 	const many = 50
 	files := map[string]string{}
@@ -88,7 +88,8 @@ func TestFiftyChangeBesideABusyWriter(t *testing.T) {
 		bot.Source, bot.Committer, bot.Observer, bot.Now, bot.Parallel = repo, repo, temporal, time.Now, 1
 		return r, bot
 	}
-	// How often the other one pushes goes by what a try takes here by itself, which the race detector makes ten times as long.
+	// How often the other one pushes goes by what a try takes here by itself, which the race detector makes ten times
+	// as long.
 	_, alone := botOn(&far{})
 	start := time.Now()
 	_, err := alone.Cycle(t.Context())

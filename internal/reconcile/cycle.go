@@ -9,11 +9,12 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Reconciler runs cycles. Its Planner reads and decides, and has nothing to write with: the command plan uses that alone.
+// Reconciler runs cycles. Its Planner reads and decides, and has nothing to write with: the command plan uses that
+// alone.
 type Reconciler struct {
 	*Planner
-	// Committer pushes commits to Git, Router sets traffic in Temporal, and Versions starts gates and batch jobs there and
-	// deletes versions.
+	// Committer pushes commits to Git, Router sets traffic in Temporal, and Versions starts gates and batch jobs there
+	// and deletes versions.
 	Committer Committer
 	Router    Router
 	Versions  VersionAPI
@@ -34,8 +35,8 @@ type Reconciler struct {
 	// RefusedGrace is how long the repository may reject the bot's credentials before the bot exits.
 	// Zero: DefaultRefusedGrace.
 	RefusedGrace time.Duration
-	// BatchSize is how many worker deployments of an environment one cycle decides at most; the next cycle follows at once
-	// with the others. Zero: DefaultBatchSize.
+	// BatchSize is how many worker deployments of an environment one cycle decides at most; the next cycle follows at
+	// once with the others. Zero: DefaultBatchSize.
 	BatchSize int
 	// Groups bound the work in one Temporal namespace. The zero value sets no bounds: a cycle waits for everything.
 	Groups GroupLimits
@@ -61,13 +62,14 @@ type Reconciler struct {
 // MaxTries bounds how often a cycle starts over while others push to the branch.
 const MaxTries = 8
 
-// Cycle runs one cycle. The bot runs one every --interval, when a webhook arrives, when a decision is due, and at once where
-// the last one left something over.
+// Cycle runs one cycle. The bot runs one every --interval, when a webhook arrives, when a decision is due, and at once
+// where the last one left something over.
 //
 // A *worker deployment* is Temporal's: the versions of one worker, each with its Kubernetes Deployment. Its spec, the
-// record of what the bot decided (routing.yaml), its manifests and status are in Git. An *environment* is a set of specs
-// and the folder of a branch that the bot writes them to. To *lower* is to give traffic back to a version that had it
-// before: a rollback, or the end of a ramp. To *raise* is to give a version more than it had: a ramp or a promotion.
+// record of what the bot decided (routing.yaml), its manifests and status are in Git. An *environment* is a set of
+// specs and the folder of a branch that the bot writes them to. To *lower* is to give traffic back to a version that
+// had it before: a rollback, or the end of a ramp. To *raise* is to give a version more than it had: a ramp or a
+// promotion.
 //
 // The five stages, each in a file of its name:
 //
@@ -82,19 +84,19 @@ const MaxTries = 8
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
 // build must not keep its traffic while Git is slow. Where the commit then fails, the next cycle sees in Temporal that
 // traffic was lowered, by a mark that the lowering left there, and records it. Raising comes after the commit, so that
-// traffic never rises to what Git does not show. Where a raise does not follow its commit, because a call failed or what
-// was observed grew too old, Git is ahead, and the next cycle decides it again.
+// traffic never rises to what Git does not show. Where a raise does not follow its commit, because a call failed or
+// what was observed grew too old, Git is ahead, and the next cycle decides it again.
 //
-// A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls of a
-// Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group stays at
-// work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided. Until then its
-// worker deployments are in no other group.
+// A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
+// of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
+// stays at work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided.
+// Until then its worker deployments are in no other group.
 //
 // While the repository cannot be read, survey fails, and has traffic lowered by what was read last.
 //
-// A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot. A condition for a raise belongs
-// into the decision, before the commit: into internal/plan, or a policy. Raise itself only asks whether what was decided
-// is still fresh.
+// A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot. A condition for a raise
+// belongs into the decision, before the commit: into internal/plan, or a policy. Raise itself only asks whether what
+// was decided is still fresh.
 //
 // The error is about the repository, files that could not be read, or whole environments. Failures of single worker
 // deployments are in the Report.
@@ -121,9 +123,9 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 
 // commitAndRaise commits what was decided for an environment, then raises traffic. It gives the newest reading.
 //
-// The decisions may be older than the branch: somebody pushed meanwhile, the bot itself committed for another environment
-// on the same branch, or a late group made them in an earlier cycle. Then the branch is read again, and those that still
-// hold go on; the others are made again in the next cycle.
+// The decisions may be older than the branch: somebody pushed meanwhile, the bot itself committed for another
+// environment on the same branch, or a late group made them in an earlier cycle. Then the branch is read again, and
+// those that still hold go on; the others are made again in the next cycle.
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
 	report.merge(b, r)
 	if r.pauses.has(b.environment, r.Now()) { // it failed: traffic was lowered, and the rest is decided again after a pause

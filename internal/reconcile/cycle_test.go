@@ -19,8 +19,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// The real parts are joined in the end-to-end tests. Here are the cases that they cannot be made to produce: a repository
-// that goes away at the wrong moment, facts that grow old while others are written, a branch that never stops moving.
+// The real parts are joined in the end-to-end tests. Here are the cases that they cannot be made to produce: a
+// repository that goes away at the wrong moment, facts that grow old while others are written, a branch that never
+// stops moving.
 
 const specText = `apiVersion: temporal.io/v1alpha1
 kind: TemporalWorkerDeployment
@@ -207,8 +208,8 @@ func TestOldFactsRaiseNothing(t *testing.T) {
 	require.Equal(t, []string{"raise SetCurrent"}, s.calls)
 }
 
-// What was committed before is raised without a push, which would compare the branch: it is read again, and who committed meanwhile, or a
-// repository that is away, keeps the raise from being made on what was read before.
+// What was committed before is raised without a push, which would compare the branch: it is read again, and who
+// committed meanwhile, or a repository that is away, keeps the raise from being made on what was read before.
 func TestRaiseWithoutAPushLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *scene)

@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// DefaultBatchSize is how many worker deployments of an environment one cycle decides unless the Reconciler says otherwise.
-// Temporal describes some 50 in a second, and traffic is not raised on facts that are a minute old.
+// DefaultBatchSize is how many worker deployments of an environment one cycle decides unless the Reconciler says
+// otherwise. Temporal describes some 50 in a second, and traffic is not raised on facts that are a minute old.
 const DefaultBatchSize = 1000
 
 // due finds the worker deployments that need a look, loads them, and groups them by environment and Temporal namespace.
@@ -49,8 +49,8 @@ func (r *Reconciler) forgetGone(tip reading) {
 	r.absence.forget(gone, there)
 }
 
-// split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest until
-// Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
+// split divides an environment's worker deployments: those that are due by Git or by their time, and those that rest
+// until Temporal or the cluster says that they moved. Those whose namespace has a group at work are neither.
 func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, resting []*entry) {
 	name, now := env.Environment.Name, r.Now()
 	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
@@ -85,8 +85,8 @@ func (r *Reconciler) moved(ctx context.Context, env rollout.EnvironmentWorld, re
 	return moved
 }
 
-// batchOf gives the rows that this cycle decides, at most BatchSize: those that waited longest first, then those that have
-// a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
+// batchOf gives the rows that this cycle decides, at most BatchSize: those that waited longest first, then those that
+// have a record, since they may have traffic to be lowered. A commit that may have to be proposed is not divided.
 func (r *Reconciler) batchOf(env rollout.EnvironmentWorld, rows []*rollout.Known, report *Report) []*rollout.Known {
 	most := cmp.Or(r.BatchSize, DefaultBatchSize)
 	if r.proposes(rollout.Commit{Environment: env.Environment}) {
@@ -160,8 +160,8 @@ func (r *Reconciler) review(env rollout.EnvironmentWorld, snapshots []rollout.Sn
 	}
 }
 
-// group divides an environment's snapshots by the Temporal namespaces that they are read from. Those whose namespace still
-// has a group at work wait for it.
+// group divides an environment's snapshots by the Temporal namespaces that they are read from. Those whose namespace
+// still has a group at work wait for it.
 func (r *Reconciler) group(env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) (groups []*group) {
 	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
 	for _, s := range snapshots {

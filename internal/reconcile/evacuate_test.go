@@ -12,7 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// stranded is a scene in which version old has lost its traffic to the one that the spec asks for, and workflows stay on it.
+// stranded is a scene in which version old has lost its traffic to the one that the spec asks for, and workflows stay
+// on it.
 func stranded(t *testing.T) (*scene, *Reconciler) {
 	s := newScene(t)
 	r := s.reconciler()

@@ -38,8 +38,8 @@ var ada = rollout.GitContext{
 	Message: "Roll out checkout v2\n\nIt charges <once> & no more.\n\nArgocd-reference-commit-sha: abcdef0\nSigned-off-by: Ada\n",
 }
 
-// TestHydrator: each commit that has a file of a worker deployment names the commit that asked, if the environment wants it
-// and it is known. What it names makes no commit.
+// TestHydrator: each commit that has a file of a worker deployment names the commit that asked, if the environment
+// wants it and it is known. What it names makes no commit.
 func TestHydrator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hydrator bool

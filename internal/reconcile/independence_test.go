@@ -103,8 +103,8 @@ func committed(c rollout.Commit) string {
 	return strings.Join(out, " ")
 }
 
-// A Temporal namespace that does not answer costs those of other namespaces neither a rollback nor a commit, and time only
-// once. When it answers again, its worker deployments are committed by the next cycle, which is rung for.
+// A Temporal namespace that does not answer costs those of other namespaces neither a rollback nor a commit, and time
+// only once. When it answers again, its worker deployments are committed by the next cycle, which is rung for.
 func TestHangingNamespaceHoldsNoOtherUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpread(t, "well", "hung", "well")
@@ -142,7 +142,8 @@ func TestHangingNamespaceHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
-// An environment whose commits may be proposed waits for all of its groups. Commits of other environments do not wait for it.
+// An environment whose commits may be proposed waits for all of its groups. Commits of other environments do not wait
+// for it.
 func TestUndividedCommitHoldsNoOtherUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpread(t, "hung", "well")
@@ -269,8 +270,8 @@ func (b *budget) Observe(ctx context.Context, conn v1alpha1.Connection, ask roll
 	return b.spread.Observe(ctx, conn, ask)
 }
 
-// With 150 worker deployments in motion in a namespace that has time for few, all are decided in turn: after three times
-// the time that one look at each takes, each was looked at, and none much more often than the others.
+// With 150 worker deployments in motion in a namespace that has time for few, all are decided in turn: after three
+// times the time that one look at each takes, each was looked at, and none much more often than the others.
 func TestEachOfManyHasItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, each = 150, 4 // per second
@@ -302,8 +303,8 @@ func TestEachOfManyHasItsTurn(t *testing.T) {
 	})
 }
 
-// While the repository is away, a namespace that hangs costs the others no rollback, and its own traffic is lowered once it
-// answers.
+// While the repository is away, a namespace that hangs costs the others no rollback, and its own traffic is lowered
+// once it answers.
 func TestHangingNamespaceWithoutTheRepository(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpread(t, "hung", "well")
@@ -392,8 +393,8 @@ func (s slowRaise) Raise(ctx context.Context, on Subject, call rollout.RoutingCa
 	}
 }
 
-// A group begins no call when its time is over, and gives up none that began: what became of that would not be known. What
-// was not begun is raised later.
+// A group begins no call when its time is over, and gives up none that began: what became of that would not be known.
+// What was not begun is raised later.
 func TestNoRaiseIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string

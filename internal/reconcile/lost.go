@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// withLost adds to snapshots the versions that Temporal has a use for and Git lost, as far as history has them, and observes those again. What
-// cannot be looked for is not known: nothing is done about it, and it is told.
+// withLost adds to snapshots the versions that Temporal has a use for and Git lost, as far as history has them, and
+// observes those again. What cannot be looked for is not known: nothing is done about it, and it is told.
 func (p *Planner) withLost(ctx context.Context, g *group, seen []rollout.Snapshot) []rollout.Snapshot {
 	if p.Records == nil || g.blind {
 		return seen

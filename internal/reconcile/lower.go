@@ -12,9 +12,9 @@ import (
 // lower lowers traffic, before anything is committed. A plan whose lowering failed is not
 // true: in its place is one that changes nothing, and says why.
 //
-// A raise is safe from another bot's or a person's commit in between, since the push compares the branch first. Lowering
-// goes to Temporal before that. So where the record does not know the routing, perhaps since somebody else committed and
-// carried out another one after the record was read, the record is read again first.
+// A raise is safe from another bot's or a person's commit in between, since the push compares the branch first.
+// Lowering goes to Temporal before that. So where the record does not know the routing, perhaps since somebody else
+// committed and carried out another one after the record was read, the record is read again first.
 func (r *Reconciler) lower(ctx context.Context, g *group, decisions []*Decision) []*Decision {
 	if g.blind {
 		decisions = r.allowedBlind(ctx, g, decisions)
@@ -77,8 +77,8 @@ func (r *Reconciler) notLowered(ctx context.Context, g *group, d *Decision) *Dec
 // lockPatience is how long lowering waits for the repository that others use.
 const lockPatience = 5 * time.Second
 
-// unchanged gives the decisions whose specs and records are still those of the tip. The others are decided again in the next
-// cycle. A repository that is away stops no lowering.
+// unchanged gives the decisions whose specs and records are still those of the tip. The others are decided again in the
+// next cycle. A repository that is away stops no lowering.
 func (r *Reconciler) unchanged(ctx context.Context, decisions []*Decision) []*Decision {
 	if len(decisions) == 0 {
 		return decisions

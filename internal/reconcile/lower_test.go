@@ -63,8 +63,8 @@ type stuck struct {
 
 func (r *stuck) Lower(context.Context, Subject, rollout.RoutingCall) error { return r.err }
 
-// Traffic that could not be taken back is told in the status, once, and nothing else changes. What came too late, or was
-// asked of a busy Temporal, is tried again without a word.
+// Traffic that could not be taken back is told in the status, once, and nothing else changes. What came too late, or
+// was asked of a busy Temporal, is tried again without a word.
 func TestNotLoweredIsTold(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()

@@ -10,8 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/render"
 )
 
-// withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error, dropped are the decisions that
-// cannot be rendered for want of what could not be read; it is decided for them again in the next cycle.
+// withManifests has manifests read that surveys leave out, as far as what follows a plan needs them. With an error,
+// dropped are the decisions that cannot be rendered for want of what could not be read; it is decided for them again in
+// the next cycle.
 func withManifests(ctx context.Context, of reading, decisions []*Decision) (out, dropped []*Decision, err error) {
 	var wanting []rollout.Snapshot
 	for _, d := range decisions {

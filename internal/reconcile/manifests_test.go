@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Manifests are read of the versions that a plan edits, and of all where people are asked. What cannot be read drops the decision that edits it,
-// and no other.
+// Manifests are read of the versions that a plan edits, and of all where people are asked. What cannot be read drops
+// the decision that edits it, and no other.
 func TestWithManifests(t *testing.T) {
 	files := map[string]rollout.File{"routing.yaml": {Hash: "r", Data: "routing"}, "versions/v1/deployment.yaml": {Hash: "1"},
 		"versions/v10/deployment.yaml": {Hash: "10"}, "versions/v2/deployment.yaml": {Hash: "2"}, "versions/v2/pool-a.yaml": {Hash: "2a", Data: "known"}}

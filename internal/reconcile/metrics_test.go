@@ -112,8 +112,8 @@ func rollback(rule string) rollout.Verdict {
 		Effect: rollout.RollbackEffect, Message: "bad"}}}
 }
 
-// Traffic that is taken back without metrics is taken back before they are waited for, those of other worker deployments included.
-// Metrics are read with one call.
+// Traffic that is taken back without metrics is taken back before they are waited for, those of other worker
+// deployments included. Metrics are read with one call.
 func TestLoweringWaitsForNoMetrics(t *testing.T) {
 	f := newFleet(t, 4)
 	f.observed[f.name(1)] = rollout.RoutingConfig{Current: "old", HasRamp: true, Ramping: "other", Percentage: 10, PercentageChangedAt: f.now}

@@ -24,8 +24,8 @@ func TestOwnFacts(t *testing.T) {
 	require.Equal(t, map[string]rollout.Fact{"bundle.org": own}, report.Decisions[1].Snapshot.Facts)
 }
 
-// A worker deployment that is settled is decided again when the bot's own facts say something else, and not because they are
-// confirmed once more.
+// A worker deployment that is settled is decided again when the bot's own facts say something else, and not because
+// they are confirmed once more.
 func TestOwnFactsAreInputs(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()

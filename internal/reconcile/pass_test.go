@@ -39,7 +39,8 @@ func frozenScene(t *testing.T, lists *kept) (*scene, *Reconciler, string) {
 	return s, r, s.world.Environments[0].Deployments[0].Deployment.String()
 }
 
-// A routing that moved is seen in each list that is another one, whatever was seen before, and however often it could not be had.
+// A routing that moved is seen in each list that is another one, whatever was seen before, and however often it could
+// not be had.
 func TestMovedIsSeenInEachList(t *testing.T) {
 	lists := &kept{list: &rollout.Listing{}}
 	s, r, name := frozenScene(t, lists)

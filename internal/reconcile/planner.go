@@ -53,8 +53,8 @@ type Planner struct {
 	// Parallel is how many worker deployments are observed at once, at least 1.
 	Parallel int
 
-	// SlotPatience is how long worker deployments wait, all of those together that are read at once, for a slot where the Observer has slots.
-	// Those that get none are read first the next time. Zero: they wait as long as it takes.
+	// SlotPatience is how long worker deployments wait, all of those together that are read at once, for a slot where
+	// the Observer has slots. Those that get none are read first the next time. Zero: they wait as long as it takes.
 	SlotPatience time.Duration
 
 	repository lock
@@ -170,8 +170,8 @@ func (p *Planner) look(ctx context.Context, from Observer, s rollout.Snapshot) r
 	return s
 }
 
-// withOrigins adds where the specs come from, if policies look at it, or who asked may not approve: to find that can take much of the history. Where it can't be
-// found it is not known, which is for the policies to judge.
+// withOrigins adds where the specs come from, if policies look at it, or who asked may not approve: to find that can
+// take much of the history. Where it can't be found it is not known, which is for the policies to judge.
 func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld, snapshots []rollout.Snapshot) []rollout.Snapshot {
 	looks := env.ByOther || p.JudgeFor != nil && p.JudgeFor(env).LooksAt("git")
 	if p.History == nil || len(snapshots) == 0 || !looks {
@@ -188,8 +188,8 @@ func (p *Planner) withOrigins(ctx context.Context, env rollout.EnvironmentWorld,
 	return out
 }
 
-// withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs, it
-// costs once.
+// withMetrics decides again what metrics bear on. All are read with one call: what a store that does not answer costs,
+// it costs once.
 func (p *Planner) withMetrics(ctx context.Context, judge Judge, decisions []*Decision) []*Decision {
 	snapshots := make([]rollout.Snapshot, len(decisions))
 	for i, d := range decisions {
@@ -301,9 +301,9 @@ func (p *Planner) decide(ctx context.Context, g *group, lower func([]*Decision) 
 // canaryRule is the rule of the library that judges a candidate by its workflows, and looks at no metric.
 const canaryRule = "rollout.canary"
 
-// urgent reports whether a decision that was made without metrics and commit statuses takes traffic back, and would whatever they are: none are
-// asked for, or it is the rows', which no policy stops. Of policies only the library's rule is known to look at none: another may
-// turn back for a metric that is missing.
+// urgent reports whether a decision that was made without metrics and commit statuses takes traffic back, and would
+// whatever they are: none are asked for, or it is the rows', which no policy stops. Of policies only the library's rule
+// is known to look at none: another may turn back for a metric that is missing.
 func (p *Planner) urgent(judge Judge, d *Decision) bool {
 	switch {
 	case d.Plan.Lower == nil:

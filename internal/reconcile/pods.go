@@ -9,7 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// DefaultClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, where policies look at pods.
+// DefaultClusterPatience is how long a namespace of the cluster is waited for that is read for the first time, where
+// policies look at pods.
 const DefaultClusterPatience = 3 * time.Second
 
 // withPods adds what the cluster says of the snapshots' pods, if the bot reads one. Unless ClusterPatience is set, only

@@ -26,9 +26,9 @@ type Prefetcher interface {
 
 // Surveyor says which worker deployments there are without reading all files.
 type Surveyor interface {
-	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey, in their order, or reads
-	// the files that are Wanted of complete ones; with an error it leaves out those that it could not. It may be called while the Source is
-	// asked for another world.
+	// Survey is Read, but that worker deployments may be known in brief only. fill completes snapshots of the survey,
+	// in their order, or reads the files that are Wanted of complete ones; with an error it leaves out those that it
+	// could not. It may be called while the Source is asked for another world.
 	Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error)
 }
 
@@ -38,9 +38,11 @@ type Observer interface {
 	Observe(ctx context.Context, conn v1alpha1.Connection, ask rollout.Ask) rollout.Observation
 }
 
-// Slots let few worker deployments be read at a time where Temporal allows few calls, so that each gets all that it asks for.
+// Slots let few worker deployments be read at a time where Temporal allows few calls, so that each gets all that it
+// asks for.
 type Slots interface {
-	// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. free gives the slot back.
+	// Slot waits until a worker deployment of a Temporal namespace may be read, at most until the context ends. free
+	// gives the slot back.
 	Slot(ctx context.Context, conn v1alpha1.Connection, temporalNamespace string) (free func(), err error)
 }
 
@@ -76,8 +78,8 @@ type CommitHistory interface {
 
 // RecordHistory knows what records had.
 type RecordHistory interface {
-	// Recorded gives versions that records of an environment had and lost, by worker deployment, as far as they are found in recent history. With an
-	// error it gives what it found until then.
+	// Recorded gives versions that records of an environment had and lost, by worker deployment, as far as they are
+	// found in recent history. With an error it gives what it found until then.
 	Recorded(ctx context.Context, env v1alpha1.Environment, lost []rollout.LostVersions) (map[rollout.Name][]v1alpha1.RecordedVersion, error)
 }
 
@@ -89,15 +91,15 @@ type Lister interface {
 
 // Committer writes to the repository.
 type Committer interface {
-	// Commit pushes one commit on top of its base and gives its hash, "" if nothing changes. It ends with rollout.ErrMoved when
-	// the branch moved.
+	// Commit pushes one commit on top of its base and gives its hash, "" if nothing changes. It ends with
+	// rollout.ErrMoved when the branch moved.
 	Commit(ctx context.Context, c rollout.Commit) (string, error)
 	// Confirm reports whether the specs' branch still has these blobs, by path.
 	Confirm(ctx context.Context, specs map[string]string) (bool, error)
 }
 
-// Router writes to Temporal. Calls end with rollout.ErrStale when the routing is not any more what they were decided on, and with
-// rollout.ErrBusy when they may be made again later.
+// Router writes to Temporal. Calls end with rollout.ErrStale when the routing is not any more what they were decided
+// on, and with rollout.ErrBusy when they may be made again later.
 type Router interface {
 	Lower(ctx context.Context, on Subject, call rollout.RoutingCall) error
 	Raise(ctx context.Context, on Subject, call rollout.RoutingCall) error
@@ -114,8 +116,8 @@ type VersionAPI interface {
 
 // Metrics reads a metrics store.
 type Metrics interface {
-	// Read gives for each question, in their order, its metrics by name. It takes no longer than a cycle may wait for it.
-	// Failures are in the facts.
+	// Read gives for each question, in their order, its metrics by name. It takes no longer than a cycle may wait for
+	// it. Failures are in the facts.
 	Read(ctx context.Context, questions []MetricsQuestion) []map[string]rollout.Fact
 }
 
@@ -127,8 +129,8 @@ type MetricsQuestion struct {
 
 // Cluster reads the pods of worker deployments in the environment's Kubernetes cluster.
 type Cluster interface {
-	// Read says of each question, in their order, what is known now. A namespace that it is asked about for the first time is waited for, at most for patience.
-	// Failures are in the answers.
+	// Read says of each question, in their order, what is known now. A namespace that it is asked about for the first
+	// time is waited for, at most for patience. Failures are in the answers.
 	Read(ctx context.Context, asks []rollout.ClusterAsk, patience time.Duration) []rollout.Cluster
 	// Changes counts what changed: while it is the same, so are the answers, but for their time.
 	Changes() uint64
@@ -142,8 +144,9 @@ type Inputs interface {
 
 // DecisionLog keeps what was decided.
 type DecisionLog interface {
-	// Record is given what a cycle, or a part of one, decided, at its end. It neither fails nor keeps the cycle waiting: what goes wrong is its own to report
-	// and to mend. What it is given is not to be changed, and may be looked at later.
+	// Record is given what a cycle, or a part of one, decided, at its end. It neither fails nor keeps the cycle
+	// waiting: what goes wrong is its own to report and to mend. What it is given is not to be changed, and may be
+	// looked at later.
 	Record(ctx context.Context, made []Made)
 }
 
@@ -154,17 +157,20 @@ type Proposer interface {
 	// Approvers gives who approved what is proposed in an environment, by worker deployment, as far as Propose found
 	// that out. It does not ask the forge.
 	Approvers(environment string) map[rollout.Name]rollout.Approver
-	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and looks what became
-	// of it. It reports whether the next decision should know of something. What goes wrong is its own to report, and to mend the next time.
+	// Propose brings what is proposed in an environment in line with what was decided, after that was carried out, and
+	// looks what became of it. It reports whether the next decision should know of something. What goes wrong is its
+	// own to report, and to mend the next time.
 	Propose(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision) (news bool)
-	// ProposeCommit proposes a commit that its branch does not take. The next Propose of the environment says that there is none any more.
+	// ProposeCommit proposes a commit that its branch does not take. The next Propose of the environment says that
+	// there is none any more.
 	ProposeCommit(ctx context.Context, commit rollout.Commit) error
 }
 
 // Made is a decision that was made.
 type Made struct {
 	*Decision
-	// Done says that something of it was carried out in Temporal: traffic lowered or raised, a gate or a batch job started, a version deleted.
+	// Done says that something of it was carried out in Temporal: traffic lowered or raised, a gate or a batch job
+	// started, a version deleted.
 	Done bool
 }
 

@@ -17,8 +17,8 @@ import (
 // protection ends.
 const refusedFor = 10 * time.Minute
 
-// refusal is a commit that a protected branch refused. One that says something else, the same on top of another base, and the same after a
-// change of the environment's settings are tried: a protection may be of some files only.
+// refusal is a commit that a protected branch refused. One that says something else, the same on top of another base,
+// and the same after a change of the environment's settings are tried: a protection may be of some files only.
 type refusal struct {
 	commit [sha256.Size]byte
 	until  time.Time

@@ -35,7 +35,8 @@ func (d *desk) ProposeCommit(_ context.Context, c rollout.Commit) error {
 	return d.err
 }
 
-// What a protected branch does not take is proposed, where the environment asks for that, and nothing is raised before it is merged.
+// What a protected branch does not take is proposed, where the environment asks for that, and nothing is raised before
+// it is merged.
 func TestCommitToAProtectedBranch(t *testing.T) {
 	refused, other := fmt.Errorf("push: %w", rollout.ErrProtected), errors.New("the disk is full")
 	for name, c := range map[string]struct {
@@ -69,7 +70,8 @@ func TestCommitToAProtectedBranch(t *testing.T) {
 	}
 }
 
-// What a protected branch refused is proposed in each cycle, and pushed again only when something is another, or after a while.
+// What a protected branch refused is proposed in each cycle, and pushed again only when something is another, or after
+// a while.
 func TestRefusedCommitIsNotPushedAgain(t *testing.T) {
 	s, d := newScene(t), &desk{}
 	env := &s.world.Environments[0]

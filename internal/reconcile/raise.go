@@ -10,8 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal. Each Temporal namespace
-// does it beside the others; a cycle waits for them as it does in assess. waiting are those that assess had no time for.
+// raise starts gates and moves traffic up, after the push: only what is in Git reaches Temporal. Each Temporal
+// namespace does it beside the others; a cycle waits for them as it does in assess. waiting are those that assess had
+// no time for.
 func (r *Reconciler) raise(ctx context.Context, env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool,
 	report *Report) error {
 	if !env.Unrecorded && !r.confirmed(ctx, env, decisions) {

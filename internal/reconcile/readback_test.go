@@ -66,7 +66,8 @@ func TestUnreadableStopsNoOther(t *testing.T) {
 	}
 }
 
-// A lowering that was made is written down on the record as it could be read last: what is desired, the bar and the hold.
+// A lowering that was made is written down on the record as it could be read last: what is desired, the bar and the
+// hold.
 func TestUnreadableLowering(t *testing.T) {
 	s, r := ramping(t)
 	d := &s.world.Environments[0].Deployments[0]

@@ -19,7 +19,8 @@ type rememberedSettled struct {
 	TemporalNamespace string
 }
 
-// Remember gives which worker deployments are settled, and on what. Those with which something went wrong are not among them.
+// Remember gives which worker deployments are settled, and on what. Those with which something went wrong are not among
+// them.
 func (r *Reconciler) Remember() any {
 	var out remembered
 	now := r.Now()
@@ -33,9 +34,9 @@ func (r *Reconciler) Remember() any {
 	return out
 }
 
-// Recall takes which worker deployments were settled in an earlier run. Each is described again when it would have been; those whose
-// time came meanwhile one after the other, within the time that any may be left alone, the ones that wait longest first. What shows in
-// a list, in Git or by its time is seen in the first cycle.
+// Recall takes which worker deployments were settled in an earlier run. Each is described again when it would have
+// been; those whose time came meanwhile one after the other, within the time that any may be left alone, the ones that
+// wait longest first. What shows in a list, in Git or by its time is seen in the first cycle.
 func (r *Reconciler) Recall(decode func(into any) error) error {
 	var known remembered
 	if err := decode(&known); err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// resyncInterval is how long a settled worker deployment is not described at most. A change of owner, or of drainage, shows
-// only in a describe of its own.
+// resyncInterval is how long a settled worker deployment is not described at most. A change of owner, or of drainage,
+// shows only in a describe of its own.
 const resyncInterval = 5 * time.Minute
 
-// jittered is the resync interval of one worker deployment. Each has another one, so that those that were described together
-// are not described together for long.
+// jittered is the resync interval of one worker deployment. Each has another one, so that those that were described
+// together are not described together for long.
 func jittered(n rollout.Name) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.String()))
 	return resyncInterval - time.Duration(h.Sum32())%(resyncInterval/2)
 }
 
-// resync is the resync table: the worker deployments about which a cycle decided to do nothing, and on what. The rows are
-// keyed by environment and name, and dropped when anything moves that they stand on. Without the table each worker
+// resync is the resync table: the worker deployments about which a cycle decided to do nothing, and on what. The rows
+// are keyed by environment and name, and dropped when anything moves that they stand on. Without the table each worker
 // deployment is described in each cycle, and the row "no-change cycle" of the benchmark fails.
 type resync struct {
 	rows map[steadyKey]*entry
@@ -82,8 +82,8 @@ func (e *entry) same(k *rollout.Known, shared *sharedInputs, hash func(*v1alpha1
 	return true
 }
 
-// trafficMoved reports whether the list shows another routing, also one that was moved there and back: its mover may be its
-// owner now. A list that lacks the worker deployment, or that could not be read, proves nothing.
+// trafficMoved reports whether the list shows another routing, also one that was moved there and back: its mover may be
+// its owner now. A list that lacks the worker deployment, or that could not be read, proves nothing.
 func (e *entry) trafficMoved() bool {
 	now := e.list.now
 	if now == nil || e.with == now {
@@ -135,7 +135,8 @@ func (t *resync) podsMoved(env string, changes uint64) bool {
 	return !ok || was != changes
 }
 
-// shared gives the inputs that all worker deployments of an environment share: the same pointer while they are the same.
+// shared gives the inputs that all worker deployments of an environment share: the same pointer while they are the
+// same.
 func (t *resync) shared(env rollout.EnvironmentWorld, of func(rollout.EnvironmentWorld) sharedInputs) *sharedInputs {
 	if t.inputs == nil {
 		t.inputs = map[string]*sharedInputs{}
@@ -147,8 +148,8 @@ func (t *resync) shared(env rollout.EnvironmentWorld, of func(rollout.Environmen
 	return t.inputs[env.Environment.Name]
 }
 
-// settle notes which worker deployments need no look for a while. After a commit their records have another hash, so they
-// get one more look.
+// settle notes which worker deployments need no look for a while. After a commit their records have another hash, so
+// they get one more look.
 func (r *Reconciler) settle(env rollout.EnvironmentWorld, decisions []*Decision, waiting map[rollout.Name]bool, report *Report) {
 	for _, d := range decisions {
 		report.NextDue = earlier(report.NextDue, d.Plan.NextDue)
@@ -217,8 +218,8 @@ func (t *resync) list(connection *v1alpha1.Connection, hash func(*v1alpha1.Conne
 	return l
 }
 
-// askLists asks all namespaces beside each other. What does not come in time comes in a later cycle: until then the list
-// before counts, and nothing but time makes its worker deployments due.
+// askLists asks all namespaces beside each other. What does not come in time comes in a later cycle: until then the
+// list before counts, and nothing but time makes its worker deployments due.
 func (t *resync) askLists(ctx context.Context, from Lister, log *slog.Logger) {
 	t.lists = slices.DeleteFunc(t.lists, func(l *listing) bool {
 		l.dropped = !l.used

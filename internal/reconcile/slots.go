@@ -8,7 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// DefaultSlotPatience is how long the worker deployments of a group wait for a slot to be read in, all of them together.
+// DefaultSlotPatience is how long the worker deployments of a group wait for a slot to be read in, all of them
+// together.
 const DefaultSlotPatience = 10 * time.Second
 
 // slotted asks an Observer about one worker deployment. It waits for a slot first, and keeps it for all questions.

@@ -13,8 +13,8 @@ import (
 
 // Statuses reads commit statuses of others.
 type Statuses interface {
-	// Read gives for each version that is asked about, in their order, a fact for each context, by its name. It takes no longer than a cycle may wait
-	// for it. Failures are in the facts.
+	// Read gives for each version that is asked about, in their order, a fact for each context, by its name. It takes
+	// no longer than a cycle may wait for it. Failures are in the facts.
 	Read(ctx context.Context, q StatusQuestion) []map[string]rollout.Fact
 }
 

@@ -66,7 +66,8 @@ func TestStatusesAreFacts(t *testing.T) {
 	}
 }
 
-// What takes traffic back by policy is decided on statuses too where some are looked at; the library's canary waits for none.
+// What takes traffic back by policy is decided on statuses too where some are looked at; the library's canary waits for
+// none.
 func TestUrgentBesideStatuses(t *testing.T) {
 	a := &asker{scene: newScene(t)}
 	p := &Planner{}

@@ -98,7 +98,8 @@ func (p says) Judge(ctx context.Context, s rollout.Snapshot, proposal rollout.Pr
 	return v
 }
 
-// A hold is committed again when another rule holds, or the same with other words; one that only counts makes no commit.
+// A hold is committed again when another rule holds, or the same with other words; one that only counts makes no
+// commit.
 func TestWhatHoldsIsSaidAnew(t *testing.T) {
 	s := newScene(t)
 	r := s.reconciler()

@@ -15,8 +15,8 @@ import (
 // DefaultPatience is how long a cycle waits for the repository unless the Reconciler says otherwise.
 const DefaultPatience = 15 * time.Second
 
-// reading is the repository at one moment, and what loads its worker deployments. It stays usable while the repository is
-// read again.
+// reading is the repository at one moment, and what loads its worker deployments. It stays usable while the repository
+// is read again.
 type reading struct {
 	rollout.Survey
 	// load completes snapshots, in their order. With an error it leaves out those that it could not read.
@@ -73,7 +73,8 @@ func (r *Reconciler) surveyAgain(ctx context.Context, try int) (reading, error) 
 	return r.keep(tip), nil
 }
 
-// waitForTip reads the tip. A repository that does not answer, or answers slowly, does not keep broken builds their traffic.
+// waitForTip reads the tip. A repository that does not answer, or answers slowly, does not keep broken builds their
+// traffic.
 func (r *Reconciler) waitForTip(ctx context.Context, report *Report) (reading, error) {
 	if r.last == nil {
 		return r.tip(ctx)
@@ -148,7 +149,8 @@ func Surveyed(world rollout.World) (survey rollout.Survey, load func(context.Con
 	return rollout.Survey{World: world, Brief: brief}, func(_ context.Context, s []rollout.Snapshot) ([]rollout.Snapshot, error) { return s, nil }
 }
 
-// Backoff is the pause before a try, from 1. It doubles from 50 ms, with jitter so that two writers do not keep meeting.
+// Backoff is the pause before a try, from 1. It doubles from 50 ms, with jitter so that two writers do not keep
+// meeting.
 func Backoff(try int) time.Duration {
 	d := 50 * time.Millisecond << try
 	return d/2 + rand.N(d/2)

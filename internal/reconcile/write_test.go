@@ -30,7 +30,8 @@ func (o *obstructed) Commit(ctx context.Context, c rollout.Commit) (string, erro
 	return o.scene.Commit(ctx, c)
 }
 
-// What cannot be put back as it was keeps no other worker deployment from its commit, however many cannot: one more try does.
+// What cannot be put back as it was keeps no other worker deployment from its commit, however many cannot: one more try
+// does.
 func TestManyAreUnwritable(t *testing.T) {
 	s := newScene(t)
 	env := &s.world.Environments[0]

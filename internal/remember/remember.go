@@ -1,7 +1,7 @@
 // Package remember keeps on disk what only saves work: what a run knew, for the next one to begin with.
 //
-// A file that is missing, damaged or of another version is nothing to begin with, which costs work and nothing else. It is as
-// trusted as the folder that it is in, which is the bot's own. A File is used by one goroutine at a time.
+// A file that is missing, damaged or of another version is nothing to begin with, which costs work and nothing else. It
+// is as trusted as the folder that it is in, which is the bot's own. A File is used by one goroutine at a time.
 package remember
 
 import (

@@ -9,7 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// While a worker deployment is held, people move traffic past the record; where the record cannot be read, it says nothing. What the bot saw last does.
+// While a worker deployment is held, people move traffic past the record; where the record cannot be read, it says
+// nothing. What the bot saw last does.
 func TestStatusAsSeen(t *testing.T) {
 	at := 30.0
 	s := rollout.Snapshot{Record: rollout.Record{

@@ -36,9 +36,11 @@ type Backtest struct {
 	Looser   int `json:"looser"`
 	// Failed could not be evaluated: the input cannot be read, or a policy ended with an error.
 	Failed int `json:"failed"`
-	// Masked are not comparable: the policies read what was masked when they were recorded. They are not among those that differ.
+	// Masked are not comparable: the policies read what was masked when they were recorded. They are not among those
+	// that differ.
 	Masked int `json:"masked"`
-	// Rows are what differs, what failed and what is masked, sorted by time, worker deployment and action; More are left out.
+	// Rows are what differs, what failed and what is masked, sorted by time, worker deployment and action; More are
+	// left out.
 	Rows []BacktestRow `json:"rows"`
 	More int           `json:"more,omitempty"`
 }
@@ -87,7 +89,8 @@ type Difference struct {
 	Recorded, Now rollout.Verdict
 }
 
-// Differences compares verdicts on one input, sorted by action. Findings that decide nothing, such as warnings, do not count.
+// Differences compares verdicts on one input, sorted by action. Findings that decide nothing, such as warnings, do not
+// count.
 func Differences(recorded, now rollout.Verdicts) []Difference {
 	var out []Difference
 	add := func(action string, was, is rollout.Verdict) {

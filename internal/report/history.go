@@ -61,8 +61,8 @@ type History struct {
 	Recorded bool `json:"recorded"`
 }
 
-// SortEvents puts the newest first. Commits know their second only: of one second, those of the bot are newer than decisions, which
-// led to them, and those of persons are older.
+// SortEvents puts the newest first. Commits know their second only: of one second, those of the bot are newer than
+// decisions, which led to them, and those of persons are older.
 func SortEvents(events []Event) {
 	rank := func(e Event) int {
 		switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Markdown that forges show. What others wrote (names, messages, reasons, values) stands in it as code and nowhere else: forges look
-// for mentions, references, links and HTML in text, and not in code. Since some of them make a commit message of it, where there is no
-// code, it is made harmless there as well.
+// Markdown that forges show. What others wrote (names, messages, reasons, values) stands in it as code and nowhere
+// else: forges look for mentions, references, links and HTML in text, and not in code. Since some of them make a commit
+// message of it, where there is no code, it is made harmless there as well.
 
 // Lengths of quoted text.
 const (

@@ -10,8 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// WriteMermaid writes a simulation as a Mermaid gantt chart: how new workflows are shared out between versions, and where the
-// rollout stands. It ends soon after the last of these changed: what is cleaned up later would leave no room for the rest.
+// WriteMermaid writes a simulation as a Mermaid gantt chart: how new workflows are shared out between versions, and
+// where the rollout stands. It ends soon after the last of these changed: what is cleaned up later would leave no room
+// for the rest.
 func WriteMermaid(w io.Writer, t rollout.Timetable) error {
 	c := newChart(t)
 	var b strings.Builder

@@ -82,7 +82,8 @@ type Previewed struct {
 	Then string `json:"then"`
 	// Files are the manifests of the version that the spec asks for, compared with those that it asked for before.
 	Files []File `json:"files,omitempty"`
-	// Objections are rules that hold it for good, or turn it back. Waits hold it for a time, Approvals until somebody approves it.
+	// Objections are rules that hold it for good, or turn it back. Waits hold it for a time, Approvals until somebody
+	// approves it.
 	Objections []PreviewFinding `json:"objections,omitempty"`
 	Waits      []PreviewFinding `json:"waits,omitempty"`
 	Approvals  []PreviewFinding `json:"approvals,omitempty"`
@@ -172,5 +173,6 @@ func NewComparison(before, after *rollout.TextFile) File {
 	return f
 }
 
-// secret finds a manifest of a Secret. Manifests are of our own writing: the field stands in a line of its own, or within braces.
+// secret finds a manifest of a Secret. Manifests are of our own writing: the field stands in a line of its own, or
+// within braces.
 var secret = regexp.MustCompile(`(?im)(^|[{,\s])"?kind"?\s*:\s*"?'?(Secret|List)\b`)

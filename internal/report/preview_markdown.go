@@ -9,14 +9,15 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// Bounds of a preview's parts in Markdown, in bytes. Together with what one worker deployment takes they stay below maxBody.
+// Bounds of a preview's parts in Markdown, in bytes. Together with what one worker deployment takes they stay below
+// maxBody.
 const (
 	maxPreviewList = 9_000
 	maxPreviewDiff = 5_000
 )
 
-// Markdown is a preview as a comment, or as the summary of a workflow, of at most 65 000 bytes. The parts that everybody has to see come
-// first; where there is no room for the details of more worker deployments, they are counted.
+// Markdown is a preview as a comment, or as the summary of a workflow, of at most 65 000 bytes. The parts that
+// everybody has to see come first; where there is no room for the details of more worker deployments, they are counted.
 func (p Preview) Markdown() string {
 	var b strings.Builder
 	b.WriteString(p.markdownHead())

@@ -12,8 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// WriteText prints a preview for a person. Control characters of what others wrote do not reach the terminal, and no line begins with a
-// text of others, in which a CI system could find a command.
+// WriteText prints a preview for a person. Control characters of what others wrote do not reach the terminal, and no
+// line begins with a text of others, in which a CI system could find a command.
 func (p Preview) WriteText(w io.Writer, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, merged %s: %s\n", p.headline(), p.At.UTC().Format(time.RFC3339), style.outcome(p.Outcome))
@@ -219,8 +219,8 @@ type annotation struct {
 	title, text  string
 }
 
-// Escapes of commands (source: actions/toolkit, packages/core/src/command.ts); the second is the old form of a command, which is found
-// anywhere in a line.
+// Escapes of commands (source: actions/toolkit, packages/core/src/command.ts); the second is the old form of a command,
+// which is found anywhere in a line.
 var (
 	commandText     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", "##[", "# #[")
 	commandProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C", "##[", "# #[")

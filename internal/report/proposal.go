@@ -12,7 +12,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ProposalReport is what the pull request for one action says: what was decided on which facts, and why a person is asked.
+// ProposalReport is what the pull request for one action says: what was decided on which facts, and why a person is
+// asked.
 type ProposalReport struct {
 	Snapshot rollout.Snapshot
 	Proposal rollout.Proposal
@@ -38,12 +39,14 @@ const (
 	maxDiagram = 4_900
 )
 
-// factsEvery is what the time of the facts is rounded down to: a body changes with what it says, and by the clock no more often.
+// factsEvery is what the time of the facts is rounded down to: a body changes with what it says, and by the clock no
+// more often.
 const factsEvery = 15 * time.Minute
 
-// Body writes the body of the pull request, as Markdown that GitHub, GitLab, Gitea and Forgejo show alike. The first screen holds what is
-// asked, the evidence in a line, how traffic moves, where the rollout stands, and how to answer; the rest is folded, but for the timetable at
-// the end. Equal facts give equal bytes, and nothing of it is ever read back.
+// Body writes the body of the pull request, as Markdown that GitHub, GitLab, Gitea and Forgejo show alike. The first
+// screen holds what is asked, the evidence in a line, how traffic moves, where the rollout stands, and how to answer;
+// the rest is folded, but for the timetable at the end. Equal facts give equal bytes, and nothing of it is ever read
+// back.
 func (r ProposalReport) Body() string {
 	var b strings.Builder
 	b.WriteString(r.head())
@@ -59,7 +62,8 @@ func (r ProposalReport) Body() string {
 	return b.String()
 }
 
-// section is one folded part. Its summary is our own words. Its text is lines that stand by themselves, but for a diagram, which is short.
+// section is one folded part. Its summary is our own words. Its text is lines that stand by themselves, but for a
+// diagram, which is short.
 type section struct{ summary, text string }
 
 // whole is as many lines of a text as there is room for.

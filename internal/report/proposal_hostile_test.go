@@ -26,14 +26,16 @@ var (
 	html = regexp.MustCompile(`^(<details>\n<summary>[A-Za-z0-9 ,:]+</summary>\n|</details>\n)$`)
 	// prose is what text outside of code is made of.
 	prose = regexp.MustCompile(`^[A-Za-z0-9 .,:;()%-]*$`)
-	// live are mentions, references, links, commands and invisible characters, as forges find them in plain text such as a commit message.
+	// live are mentions, references, links, commands and invisible characters, as forges find them in plain text such
+	// as a commit message.
 	live = regexp.MustCompile(`(?im)@|#|://|\bgh-\d|[!&~$]\d|%\d|^\s*/|\*{3}|\[(skip|ci|no|actions)\b|[\p{Cf}\x00-\x09\x0b-\x1f\x7f-\x9f]`)
 	// diagram is what a line of a diagram may be.
 	diagram = regexp.MustCompile(`^(flowchart LR|    n\d+\["[^"#;%` + "`" + `<>&]*%?[^"#;%` + "`" + `<>&]*"\]|    n\d+ -->(\|[0-9hms.]+\|)? n\d+|` +
 		`    classDef [a-z]+ [a-z0-9 :,-]+|    class [n0-9,]+ [a-z]+)$`)
 )
 
-// requireHarmless parses a body as forges do, and requires that nothing in it lives but what the body itself is made of.
+// requireHarmless parses a body as forges do, and requires that nothing in it lives but what the body itself is made
+// of.
 func requireHarmless(t require.TestingT, title, body string) {
 	require.Empty(t, live.FindAllString(body, -1), body)
 	require.NotRegexp(t, `[\x00-\x1f\x7f\p{Cf}\[\]<>*`+"`"+`!~$&@#]|://`, title)

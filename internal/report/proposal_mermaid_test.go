@@ -24,7 +24,8 @@ func diagrams(body string) []string {
 	return out
 }
 
-// TestMermaidReadsDiagrams: Mermaid's own parsers, an older and a newer one, take every diagram, and find the nodes that are meant.
+// TestMermaidReadsDiagrams: Mermaid's own parsers, an older and a newer one, take every diagram, and find the nodes
+// that are meant.
 func TestMermaidReadsDiagrams(t *testing.T) {
 	folder := filepath.Join("..", "..", "test", "mermaid")
 	node, err := exec.LookPath("node")

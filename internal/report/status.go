@@ -88,7 +88,8 @@ func NewStatus(s rollout.Snapshot) Status {
 	return out
 }
 
-// asSeen takes what has the traffic from what the bot saw last, where that does not follow the record: while somebody holds it, or the record cannot be read.
+// asSeen takes what has the traffic from what the bot saw last, where that does not follow the record: while somebody
+// holds it, or the record cannot be read.
 func (st *Status) asSeen(s rollout.Snapshot) {
 	if r := s.Record.Routing; r != nil && r.Spec.Hold == nil || s.Record.Status == nil || s.Record.Status.Status == nil {
 		return

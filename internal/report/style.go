@@ -89,7 +89,8 @@ func unversioned(buildID string) string {
 	return buildID
 }
 
-// oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, and what cannot be seen escaped.
+// oneLine makes text from specs, policies and servers fit for a line of a terminal: no line ends, and what cannot be
+// seen escaped.
 func oneLine(s string) string {
 	return printable.Line(s)
 }

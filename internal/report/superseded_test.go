@@ -65,7 +65,8 @@ func TestRetiredVersionSaysWhatWillHappen(t *testing.T) {
 	}
 }
 
-// TestVersionsThatNeverHadTraffic: what no worker registered, and what a call created, goes like a version that is inactive.
+// TestVersionsThatNeverHadTraffic: what no worker registered, and what a call created, goes like a version that is
+// inactive.
 func TestVersionsThatNeverHadTraffic(t *testing.T) {
 	made := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	v := v1alpha1.RecordedVersion{BuildID: "v1", CreatedAt: v1alpha1.NewTime(made)}

@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// WriteTimetable prints a simulation for a person: one row for each cycle that did something or found something changed.
+// WriteTimetable prints a simulation for a person: one row for each cycle that did something or found something
+// changed.
 func WriteTimetable(w io.Writer, t rollout.Timetable, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s), simulated from %s on, a cycle every %s\n\n", style.paint(bold, oneLine(t.Deployment.String())), oneLine(t.Environment),

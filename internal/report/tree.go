@@ -254,7 +254,8 @@ func (w treeWriter) open(r rollout.RuleExplanation) {
 	}
 }
 
-// telling are the values that say most of why a clause fired: those of its last expressions. What the action is, its reader knows.
+// telling are the values that say most of why a clause fired: those of its last expressions. What the action is, its
+// reader knows.
 func telling(c rollout.ClauseExplanation) []rollout.NamedValue {
 	expressions := c.True
 	if len(expressions) == 0 && c.False != nil {

@@ -78,7 +78,8 @@ type Merger struct {
 	Bot bool
 }
 
-// ApprovedByMerge judges an approval by the accounts of the forge: one of those that approved it has to be none of those that asked.
+// ApprovedByMerge judges an approval by the accounts of the forge: one of those that approved it has to be none of
+// those that asked.
 func ApprovedByMerge(ask ApproverAsk, approvers []Merger, asked []string) Approver {
 	out := Approver{Routing: ask.Routing, Other: No}
 	if len(ask.AskedIn) == 0 {
@@ -107,7 +108,8 @@ func ApprovedByMerge(ask ApproverAsk, approvers []Merger, asked []string) Approv
 // webFlow is the e-mail address that GitHub commits by for everybody who uses its pages.
 const webFlow = "noreply@github.com"
 
-// SamePerson reports whether two signatures of commits, or names, are of one person as far as they tell: the same e-mail address or the same name.
+// SamePerson reports whether two signatures of commits, or names, are of one person as far as they tell: the same
+// e-mail address or the same name.
 func SamePerson(a, b string) bool {
 	nameA, mailA := nameAndMail(a)
 	nameB, mailB := nameAndMail(b)

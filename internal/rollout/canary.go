@@ -15,8 +15,8 @@ const (
 	PhaseWindow CanaryPhase = "Window"
 )
 
-// PartWindow is the part of the input of policies that has what is counted in PhaseWindow. Counts that no policy looks at
-// are not asked for.
+// PartWindow is the part of the input of policies that has what is counted in PhaseWindow. Counts that no policy looks
+// at are not asked for.
 const PartWindow = "canary.Window"
 
 // Canary is what the candidate is judged by: counts, and what follows from them.
@@ -34,7 +34,8 @@ type Canary struct {
 	AgainstCounts   ArmCounts `json:"againstCounts"`
 	// Enough closed workflows of the candidate for the lack of evidence to mean something.
 	Enough bool `json:"enough"`
-	// Worse: the sequential test says that the candidate fails more often. AboveCeiling: more often than the spec allows at all.
+	// Worse: the sequential test says that the candidate fails more often. AboveCeiling: more often than the spec
+	// allows at all.
 	Worse        bool `json:"worse"`
 	AboveCeiling bool `json:"aboveCeiling"`
 	// Evidence for either and the Bound that it has to reach, as logarithms to the base 10 (source: internal/canary).

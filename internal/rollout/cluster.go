@@ -125,7 +125,8 @@ func (p PodProblem) Compare(o PodProblem) int {
 		strings.Compare(p.Message, o.Message))
 }
 
-// Reasons are the reasons of the problems, sorted and each once; PodsRunning alone where all pods are ready, and nothing while they start.
+// Reasons are the reasons of the problems, sorted and each once; PodsRunning alone where all pods are ready, and
+// nothing while they start.
 func (v *VersionPods) Reasons() []string {
 	var out []string
 	for _, p := range v.Problems {
@@ -141,7 +142,8 @@ func (v *VersionPods) Reasons() []string {
 // shownProblems is how many problems of a version are told in one message.
 const shownProblems = 2
 
-// Text says how the pods are, "" while there is nothing to say of them: "2 of 2 pods: ImagePullBackOff: tag v2.3.1 not found".
+// Text says how the pods are, "" while there is nothing to say of them: "2 of 2 pods: ImagePullBackOff: tag v2.3.1 not
+// found".
 func (v *VersionPods) Text() string {
 	if v.Reasons() == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// ErrBatchBusy is what starting a batch job ends with when the Temporal namespace runs as many as it takes: it is tried again
-// in the next cycle.
+// ErrBatchBusy is what starting a batch job ends with when the Temporal namespace runs as many as it takes: it is tried
+// again in the next cycle.
 var ErrBatchBusy = errors.New("another batch job runs in the namespace")
 
 // Evacuation is one stage of freeing a version of the workflows that are pinned to it.
@@ -31,14 +31,14 @@ type Evacuation struct {
 	Open int64 `json:"open,omitempty"`
 }
 
-// WantsApproval reports whether a person has to approve, whatever policy says: what moves or terminates workflows cannot be
-// taken back.
+// WantsApproval reports whether a person has to approve, whatever policy says: what moves or terminates workflows
+// cannot be taken back.
 func (e Evacuation) WantsApproval() bool {
 	return e.Stage == v1alpha1.EvacuateByMove || e.Stage == v1alpha1.EvacuateByTermination
 }
 
-// EvacuationJobID derives the ID of the batch job of a stage. A job's ID cannot be used again, so it holds all that the job's
-// meaning depends on: a restarted bot finds its own, and another attempt is another job.
+// EvacuationJobID derives the ID of the batch job of a stage. A job's ID cannot be used again, so it holds all that the
+// job's meaning depends on: a restarted bot finds its own, and another attempt is another job.
 func EvacuationJobID(d Name, buildID string, e Evacuation) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", e.Since.UTC().Format(time.RFC3339Nano), e.Target, e.Signal))
 	return fmt.Sprintf("rampart-evacuate:%s:%s:%s:%d:%s", d, buildID, e.Stage, e.Attempt, hex.EncodeToString(sum[:])[:12])
@@ -66,8 +66,8 @@ type BatchStart struct {
 	Identity string `json:"identity"`
 }
 
-// BatchAsk asks for the batch job of one stage. Where Temporal does not know it, what is needed to start it is read too: the
-// version's open pinned workflows, whether another job runs, and for a move whether the server knows how to.
+// BatchAsk asks for the batch job of one stage. Where Temporal does not know it, what is needed to start it is read
+// too: the version's open pinned workflows, whether another job runs, and for a move whether the server knows how to.
 type BatchAsk struct {
 	BuildID string                   `json:"buildID"`
 	JobID   string                   `json:"jobID"`
@@ -105,7 +105,8 @@ type Batches struct {
 	// OthersRun says whether a job runs in the namespace that was not asked for; Other is its ID.
 	OthersRun Answer `json:"othersRun,omitempty"`
 	Other     string `json:"other,omitempty"`
-	// CannotMove says why the server moves no workflows, or that it is not known whether it does; "" if nothing stands against it.
+	// CannotMove says why the server moves no workflows, or that it is not known whether it does; "" if nothing stands
+	// against it.
 	CannotMove string `json:"cannotMove,omitempty"`
 }
 

@@ -29,8 +29,8 @@ type Holder struct {
 	Holds []bool
 }
 
-// Fresh reports whether the fact may be relied on at now: it has a value that is not older than its limit. What cannot be
-// relied on holds a rollout and never advances it.
+// Fresh reports whether the fact may be relied on at now: it has a value that is not older than its limit. What cannot
+// be relied on holds a rollout and never advances it.
 func (f Fact) Fresh(now time.Time) bool {
 	return f.Error == "" && len(f.Value) > 0 && !f.ObservedAt.IsZero() && now.Sub(f.ObservedAt) <= f.MaxAge
 }

@@ -67,8 +67,8 @@ func (k InputKind) folder() string {
 	return "configmaps"
 }
 
-// Path is where the bot finds the input among the files that it is given: <namespace>/configmaps|secrets/<name>/<key>, as a
-// mounted volume has it.
+// Path is where the bot finds the input among the files that it is given: <namespace>/configmaps|secrets/<name>/<key>,
+// as a mounted volume has it.
 func (r GateInputRef) Path() string { return path.Join(r.Namespace, r.Kind.folder(), r.Name, r.Key) }
 
 // String is kind, namespace, name and key.

@@ -23,8 +23,8 @@ const (
 var (
 	notBuildID = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 	notDNS     = regexp.MustCompile(`[^a-zA-Z0-9-]+`)
-	// imageReference is a container image's reference, by the grammar of the OCI distribution's reference package: a registry
-	// with a port, a path in lower case, a tag, a digest.
+	// imageReference is a container image's reference, by the grammar of the OCI distribution's reference package: a
+	// registry with a port, a path in lower case, a tag, a digest.
 	imageReference = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?/)?` +
 		`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*` +
 		`(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
@@ -41,8 +41,8 @@ func TemplateHash(spec v1alpha1.WorkerDeploymentSpec) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// JudgedBy is the beginning of the SHA-256, in hex, of what a rollout is judged by beside its steps' shares and pauses: its gates and its analysis;
-// "" if by nothing.
+// JudgedBy is the beginning of the SHA-256, in hex, of what a rollout is judged by beside its steps' shares and pauses:
+// its gates and its analysis; "" if by nothing.
 func JudgedBy(r v1alpha1.RolloutStrategy) string {
 	by := struct {
 		Gates    []*v1alpha1.Gate
@@ -84,8 +84,9 @@ func BuildIDFor(spec v1alpha1.WorkerDeploymentSpec, recorded []v1alpha1.Recorded
 	}
 }
 
-// ControllerBuildID is the build ID that the in-cluster controller gives a spec: the custom one; else <image tag or digest>-<four characters>, which are the
-// template's FNV-1a hash modulo 10000, its digits written in Kubernetes' alphabet without vowels. Two templates can share one.
+// ControllerBuildID is the build ID that the in-cluster controller gives a spec: the custom one; else <image tag or
+// digest>-<four characters>, which are the template's FNV-1a hash modulo 10000, its digits written in Kubernetes'
+// alphabet without vowels. Two templates can share one.
 func ControllerBuildID(spec v1alpha1.WorkerDeploymentSpec) string {
 	if id := CleanBuildID(spec.WorkerOptions.UnsafeCustomBuildID); id != "" {
 		return id

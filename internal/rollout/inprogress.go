@@ -11,7 +11,8 @@ type InProgress struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// InProgress says what a worker deployment is rolling out by its record; false: nothing. A record that cannot be read counts.
+// InProgress says what a worker deployment is rolling out by its record; false: nothing. A record that cannot be read
+// counts.
 func (r Record) InProgress(of Name) (InProgress, bool) {
 	out := InProgress{Deployment: of}
 	if r.Routing == nil {

@@ -9,8 +9,8 @@ import (
 // Percent prints a percentage as a person writes it, such as 12.5%.
 func Percent(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) + "%" }
 
-// Rate prints what part of a whole is in percent, to two digits or to the whole percent, such as 0.4% or 12%. It is 0% and 100% only where that
-// is exact.
+// Rate prints what part of a whole is in percent, to two digits or to the whole percent, such as 0.4% or 12%. It is 0%
+// and 100% only where that is exact.
 func Rate(part, of int64) string {
 	switch {
 	case part == 0 || of == 0:

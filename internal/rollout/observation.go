@@ -53,7 +53,8 @@ type Observation struct {
 	Propagating Answer `json:"propagating,omitempty"`
 	// Versions that the server lists, sorted by build ID.
 	Versions []VersionObservation `json:"versions,omitempty"`
-	// Unlisted counts open workflows that name a version which the server does not list, by build ID, where that was asked.
+	// Unlisted counts open workflows that name a version which the server does not list, by build ID, where that was
+	// asked.
 	Unlisted map[string]Count `json:"unlisted,omitempty"`
 	// Gates are the test workflows that were asked for, sorted by workflow ID.
 	Gates []GateRun `json:"gates,omitempty"`
@@ -98,7 +99,8 @@ func (r RoutingConfig) Same(o RoutingConfig) bool {
 		r.RampingChangedAt.Equal(o.RampingChangedAt) && r.PercentageChangedAt.Equal(o.PercentageChangedAt)
 }
 
-// MovedAt is when traffic was moved last, by the server's clock: the start of the cohorts that are compared. Zero: never.
+// MovedAt is when traffic was moved last, by the server's clock: the start of the cohorts that are compared. Zero:
+// never.
 func (r RoutingConfig) MovedAt() time.Time {
 	latest := r.CurrentChangedAt
 	for _, t := range []time.Time{r.RampingChangedAt, r.PercentageChangedAt} {
@@ -114,7 +116,8 @@ func (r RoutingConfig) SameTraffic(o RoutingConfig) bool {
 	return r.Current == o.Current && r.HasRamp == o.HasRamp && r.Ramping == o.Ramping && r.Percentage == o.Percentage
 }
 
-// Listing is how a namespace's worker deployments are routed, by name, as a list of many shows it. It does not change any more.
+// Listing is how a namespace's worker deployments are routed, by name, as a list of many shows it. It does not change
+// any more.
 type Listing struct{ Routing map[string]RoutingConfig }
 
 // Share is the percentage of new workflows that a build gets: 100 for a current version without a ramp.
@@ -158,10 +161,11 @@ type VersionObservation struct {
 	// Queues of the version, sorted by name and type; only where they were asked for and QueuesKnown says so.
 	Queues      []TaskQueue `json:"queues,omitempty"`
 	QueuesKnown Answer      `json:"queuesKnown,omitempty"`
-	// Workers are the polls by the pods of the Kubernetes Deployments that were asked for, by name: a worker's identity ends
-	// with the name of its host, unless its code says otherwise.
+	// Workers are the polls by the pods of the Kubernetes Deployments that were asked for, by name: a worker's identity
+	// ends with the name of its host, unless its code says otherwise.
 	Workers map[string]Pollers `json:"workers,omitempty"`
-	// TurnedBack is the mark in the version's metadata that a rollback left; "" if there is none or it was not asked for.
+	// TurnedBack is the mark in the version's metadata that a rollback left; "" if there is none or it was not asked
+	// for.
 	TurnedBack string `json:"turnedBack,omitempty"`
 	// OpenPinned counts workflows pinned to the version that are not known to be closed.
 	OpenPinned Count `json:"openPinned,omitzero"`
@@ -171,7 +175,8 @@ type VersionObservation struct {
 	Closed ClosedCounts `json:"closed,omitzero"`
 }
 
-// ActivatedAt is when the version first had traffic, as far as the server says; zero: never. Old servers do not give all of these times.
+// ActivatedAt is when the version first had traffic, as far as the server says; zero: never. Old servers do not give
+// all of these times.
 func (v *VersionObservation) ActivatedAt() time.Time {
 	for _, t := range []time.Time{v.FirstActivatedAt, v.BecameCurrentAt, v.DeactivatedAt} {
 		if !t.IsZero() {
@@ -196,7 +201,8 @@ type ClosedCounts struct {
 }
 
 // Stuck are running workflows on the deployment's task queues whose workflow task fails again and again. They are
-// counted under the wrong version, or none (source: what the server does, see docs/temporal.md). Samples say whose they are.
+// counted under the wrong version, or none (source: what the server does, see docs/temporal.md). Samples say whose they
+// are.
 type Stuck struct {
 	Since time.Time `json:"since,omitzero"`
 	// Unattributed: started since the ramp changed, due for at least 30 s, and not yet of any version.
@@ -234,8 +240,8 @@ type TaskQueue struct {
 	Type QueueType `json:"type"`
 	// Pollers of this version.
 	Pollers Pollers `json:"pollers"`
-	// Backlog of the version on the queue. For current and ramping versions the server splits the default queue's by the
-	// ramp: weak evidence about a candidate.
+	// Backlog of the version on the queue. For current and ramping versions the server splits the default queue's by
+	// the ramp: weak evidence about a candidate.
 	Backlog Backlog `json:"backlog,omitzero"`
 	// Unversioned says whether pollers without versioning are on the queue.
 	Unversioned Answer `json:"unversioned,omitempty"`
@@ -324,7 +330,8 @@ type ClosedAsk struct {
 type StuckAsk struct {
 	// Candidate is the version that the samples are about.
 	Candidate string `json:"candidate"`
-	// Since is when traffic was moved last; zero: nothing of it is the candidate's yet, and only reported problems are counted.
+	// Since is when traffic was moved last; zero: nothing of it is the candidate's yet, and only reported problems are
+	// counted.
 	Since time.Time `json:"since,omitzero"`
 }
 

@@ -23,8 +23,8 @@ type Plan struct {
 	// Verdicts of policy, as they were given.
 	Verdicts Verdicts `json:"verdicts"`
 
-	// Record is the content of routing.yaml, but for the hashes of files that are rendered with this plan. Nil: there is
-	// none and none is written.
+	// Record is the content of routing.yaml, but for the hashes of files that are rendered with this plan. Nil: there
+	// is none and none is written.
 	Record *v1alpha1.RoutingSpec `json:"record,omitempty"`
 	// Versions to write.
 	Versions []VersionWrite `json:"versions,omitempty"`
@@ -134,7 +134,8 @@ type VersionWrite struct {
 	Blobs map[string]string `json:"blobs,omitempty"`
 	// Manifest of a Deployment that runs already, as JSON, with TakeOverVersion.
 	Manifest json.RawMessage `json:"manifest,omitempty"`
-	// Resources are changes of its objects made from WorkerResourceTemplates, with any Op but RestoreFiles and RemoveVersion.
+	// Resources are changes of its objects made from WorkerResourceTemplates, with any Op but RestoreFiles and
+	// RemoveVersion.
 	Resources []ResourceWrite `json:"resources,omitempty"`
 }
 

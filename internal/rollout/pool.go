@@ -17,7 +17,8 @@ type PoolSubject struct {
 	Taken []string
 }
 
-// Pools are those that a version of a spec's pools is rendered with, sorted by name. One that it has already keeps its Deployment.
+// Pools are those that a version of a spec's pools is rendered with, sorted by name. One that it has already keeps its
+// Deployment.
 func (s PoolSubject) Pools(spec []v1alpha1.Pool) []v1alpha1.RecordedPool {
 	var out []v1alpha1.RecordedPool
 	taken := slices.Clone(s.Taken)

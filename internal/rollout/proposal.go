@@ -57,7 +57,8 @@ type Target struct {
 // VersionStatus is what a version is to Temporal, and to Git.
 type VersionStatus string
 
-// The states of a version. Unknown is never a better state: it keeps everything. Gone is the one state in which files may go.
+// The states of a version. Unknown is never a better state: it keeps everything. Gone is the one state in which files
+// may go.
 const (
 	StatusCurrent       VersionStatus = "Current"
 	StatusRamping       VersionStatus = "Ramping"
@@ -127,12 +128,14 @@ type Action struct {
 	// ID is unique in a proposal and the same for the same action in another.
 	ID   string     `json:"id"`
 	Kind ActionKind `json:"kind"`
-	// BuildID of the version that the action is about. For ResetRamp: the version that ramps, "" for unversioned workers.
+	// BuildID of the version that the action is about. For ResetRamp: the version that ramps, "" for unversioned
+	// workers.
 	BuildID string `json:"buildID"`
 	// From and To are the shares of the version before and after, in percent; 100 with Promote and Rollback.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
-	// Step is the step that To belongs to, from 1; 0 for none. Steps is how many there are; the promotion is the one after.
+	// Step is the step that To belongs to, from 1; 0 for none. Steps is how many there are; the promotion is the one
+	// after.
 	Step  int `json:"step,omitempty"`
 	Steps int `json:"steps,omitempty"`
 	// Row of the rules that proposed it.
@@ -171,8 +174,8 @@ func (a Action) Raises() bool {
 	return a.Kind == Promote || a.Kind == Ramp && a.To >= a.From || a.Kind == Unroute
 }
 
-// IsRaise reports whether the action is judged, and approved, as a raise: it gives a version more traffic, or changes in place what has
-// traffic.
+// IsRaise reports whether the action is judged, and approved, as a raise: it gives a version more traffic, or changes
+// in place what has traffic.
 func (a Action) IsRaise() bool {
 	return a.Raises() || a.Kind == UpdateVersion && a.Update == UpdateTemplate && a.InTraffic
 }

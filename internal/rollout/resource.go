@@ -22,7 +22,8 @@ type ResourceTemplate struct {
 	Name string `json:"name"`
 	// Path of its file, from the repository's root.
 	Path string `json:"path"`
-	// Copied says that other files have equal copies of the template, none of them at the recorded path: which one people mean is not known.
+	// Copied says that other files have equal copies of the template, none of them at the recorded path: which one
+	// people mean is not known.
 	Copied bool `json:"copied,omitempty"`
 	// Object is spec.template as the user wrote it, as canonical JSON; nothing if that is not known.
 	Object json.RawMessage `json:"object,omitempty"`
@@ -70,8 +71,8 @@ func (w ResourceWrite) Removes() bool { return len(w.Object) == 0 }
 // ResourceFile is the name of an object's file below versions/<build ID>/.
 func ResourceFile(template string) string { return template + ".yaml" }
 
-// ResourceName is the name of a version's object: <name>-<template>-<build ID>, cut, and eight hex digits of SHA-256 over
-// the three joined. It is the in-cluster controller's, so that its objects can be taken over.
+// ResourceName is the name of a version's object: <name>-<template>-<build ID>, cut, and eight hex digits of SHA-256
+// over the three joined. It is the in-cluster controller's, so that its objects can be taken over.
 func ResourceName(name, template, buildID string) string {
 	prefix := dnsName(strings.Join([]string{name, template, buildID}, "-"))
 	if len(prefix) > maxResourcePrefix {
@@ -103,8 +104,8 @@ const (
 	PodsGone     Pods = "Gone"     // it is scaled down, and has no objects
 )
 
-// ResourceWrites are the changes that give a version the objects that the templates say, sorted by template; none where it
-// has them. What depends on something that could not be read stays as it is.
+// ResourceWrites are the changes that give a version the objects that the templates say, sorted by template; none where
+// it has them. What depends on something that could not be read stays as it is.
 func (s *Snapshot) ResourceWrites(of ResourceSubject) []ResourceWrite {
 	have := map[string]v1alpha1.RecordedResource{}
 	names := map[string]bool{}

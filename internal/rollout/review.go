@@ -8,10 +8,11 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// Review is what became of a proposal where people review it. It never approves anything: that is for what is on the branch.
+// Review is what became of a proposal where people review it. It never approves anything: that is for what is on the
+// branch.
 type Review struct {
-	// Since is when the proposal that it is about was made, and JobID the batch job that it asks for, "" for a raise: as a ReviewAsk
-	// has them.
+	// Since is when the proposal that it is about was made, and JobID the batch job that it asks for, "" for a raise:
+	// as a ReviewAsk has them.
 	Since v1alpha1.Time `json:"since"`
 	JobID string        `json:"jobID,omitempty"`
 	// URL of the pull request; "": there is none.
@@ -86,7 +87,8 @@ func (r *Review) About(p ReviewedProposal) bool {
 // ProposalBranches begin the names of all branches of proposals.
 const ProposalBranches = "rampart/"
 
-// ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends in a hyphen.
+// ProposalBranch is where a worker deployment's proposals are. Git takes no branch that ends in .lock, and no name ends
+// in a hyphen.
 func ProposalBranch(environment string, n Name) string {
 	branch := ProposalBranches + environment + "/" + n.Namespace + "/" + n.Name
 	if strings.HasSuffix(branch, lockSuffix) {

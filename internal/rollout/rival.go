@@ -2,7 +2,8 @@ package rollout
 
 import "strings"
 
-// Rival is another environment that claims the same worker deployment: its name, in the same Temporal namespace of the same server.
+// Rival is another environment that claims the same worker deployment: its name, in the same Temporal namespace of the
+// same server.
 type Rival struct {
 	Environment     string `json:"environment"`
 	ManagerIdentity string `json:"managerIdentity,omitempty"`

@@ -14,7 +14,8 @@ type Name struct {
 	Name      string `json:"name"`
 }
 
-// String is namespace/name, which is also the worker deployment's name in Temporal; the name alone where there is no namespace.
+// String is namespace/name, which is also the worker deployment's name in Temporal; the name alone where there is no
+// namespace.
 func (n Name) String() string {
 	if n.Namespace == "" {
 		return n.Name
@@ -37,16 +38,17 @@ type Snapshot struct {
 	// Brief says that this is what a survey gives: Spec, LastConnection and what the record says are not filled in.
 	Brief       bool                 `json:"brief,omitempty"`
 	Environment v1alpha1.Environment `json:"environment"`
-	// EnvironmentProblem says why the environment cannot be used as the branch has it: then it is as it could be used last, and traffic only
-	// goes down.
+	// EnvironmentProblem says why the environment cannot be used as the branch has it: then it is as it could be used
+	// last, and traffic only goes down.
 	EnvironmentProblem *Problem   `json:"environmentProblem,omitempty"`
 	Git                GitContext `json:"git"`
 	// Spec is nil when the spec's file is gone or cannot be used; Problems say why.
 	Spec *v1alpha1.WorkerDeployment `json:"spec,omitempty"`
-	// SpecPath is where the spec is, from the repository's root; "" if its file is gone. A worker deployment that is retired
-	// has the spec of its status then.
+	// SpecPath is where the spec is, from the repository's root; "" if its file is gone. A worker deployment that is
+	// retired has the spec of its status then.
 	SpecPath string `json:"specPath,omitempty"`
-	// SpecCopied says that other files have equal copies of the spec, none of them at the recorded path: which one people mean is not known.
+	// SpecCopied says that other files have equal copies of the spec, none of them at the recorded path: which one
+	// people mean is not known.
 	SpecCopied bool `json:"specCopied,omitempty"`
 	// Problems make the spec unusable.
 	Problems []Problem `json:"problems,omitempty"`
@@ -57,8 +59,8 @@ type Snapshot struct {
 	ConnectionPath string `json:"connectionPath,omitempty"`
 	// LastConnection is the one that the record names where that is not the spec's, as it is in Git; nil: not found.
 	LastConnection *v1alpha1.Connection `json:"lastConnection,omitempty"`
-	// NamespaceThere is what the Temporal namespace at the address of Connection is, where that is another address than the record has; nil: not
-	// asked.
+	// NamespaceThere is what the Temporal namespace at the address of Connection is, where that is another address than
+	// the record has; nil: not asked.
 	NamespaceThere *NamespaceThere   `json:"namespaceThere,omitempty"`
 	Waivers        []v1alpha1.Waiver `json:"waivers,omitempty"`
 	// Rivals are other environments that claim the same worker deployment in Temporal.
@@ -70,12 +72,13 @@ type Snapshot struct {
 	Record           Record   `json:"record"`
 	// References are what the recorded versions name, and where the repository holds it. Nil: not asked.
 	References []VersionReferences `json:"references,omitempty"`
-	// Lost are versions that Temporal has a use for and the record lost, as it had them last: its branch was rewritten, or somebody deleted them.
+	// Lost are versions that Temporal has a use for and the record lost, as it had them last: its branch was rewritten,
+	// or somebody deleted them.
 	Lost []v1alpha1.RecordedVersion `json:"lost,omitempty"`
 	// TakenNames are names of Kubernetes Deployments in the same namespace that belong to other worker deployments.
 	TakenNames []string `json:"takenNames,omitempty"`
-	// Rollouts of the environment's other worker deployments that are in progress by their records, sorted by name. Those that start
-	// in the same cycle and go first are among them.
+	// Rollouts of the environment's other worker deployments that are in progress by their records, sorted by name.
+	// Those that start in the same cycle and go first are among them.
 	Rollouts    []InProgress    `json:"rollouts,omitempty"`
 	Observation Observation     `json:"observation"`
 	FirstRead   *Observation    `json:"firstRead,omitempty"` // the first of two reads in one cycle, nil until the second
@@ -140,38 +143,41 @@ type LostVersions struct {
 	BuildIDs          []string
 }
 
-// GitContext is where a spec comes from: the commit that gave its file the content that it has, where that was asked for and
-// is known.
+// GitContext is where a spec comes from: the commit that gave its file the content that it has, where that was asked
+// for and is known.
 type GitContext struct {
 	Branch string `json:"branch,omitempty"`
 	// Commit is empty where it is not known, and the fields up to Paths with it.
 	Commit string `json:"commit,omitempty"`
-	// Place of the commit among the first parents of the branch: a later commit's is larger. It compares commits that one
-	// source gave; what they say of their time anybody can write.
+	// Place of the commit among the first parents of the branch: a later commit's is larger. It compares commits that
+	// one source gave; what they say of their time anybody can write.
 	Place  int    `json:"-"`
 	Author string `json:"author,omitempty"` // name <e-mail address>, as the commit claims
 	// Committer as the commit claims, like Author.
 	Committer string    `json:"committer,omitempty"`
 	When      time.Time `json:"when,omitzero"`
 	Message   string    `json:"message,omitempty"`
-	// Signed says whether a signer that the bot trusts signed the commit, and Signer who; empty where the bot trusts none.
+	// Signed says whether a signer that the bot trusts signed the commit, and Signer who; empty where the bot trusts
+	// none.
 	Signed Answer `json:"signed,omitempty"`
 	Signer string `json:"signer,omitempty"`
 	// Reverts is the commit that it says it reverts, as git revert writes it.
 	Reverts string `json:"reverts,omitempty"`
 	// Paths that the commit changed, sorted; the first MaxChangedPaths of them.
 	Paths []string `json:"paths,omitempty"`
-	// SpecBlob is the Git blob hash of the spec's file; where that is a folder's kustomization.yaml or Chart.yaml, a hash of all Inputs.
+	// SpecBlob is the Git blob hash of the spec's file; where that is a folder's kustomization.yaml or Chart.yaml, a
+	// hash of all Inputs.
 	SpecBlob string `json:"specBlob,omitempty"`
-	// Inputs are the files that the spec was built from, sorted by path: the commit is the last one that changed any of them, and Signed covers all. None
-	// for a spec that is in its file as it is.
+	// Inputs are the files that the spec was built from, sorted by path: the commit is the last one that changed any of
+	// them, and Signed covers all. None for a spec that is in its file as it is.
 	Inputs []FileAt `json:"inputs,omitempty"`
-	// Beside are the files, other than the spec's, that hold what it stands on: its connection and the templates of its objects, sorted by path.
-	// Signed covers them too.
+	// Beside are the files, other than the spec's, that hold what it stands on: its connection and the templates of its
+	// objects, sorted by path. Signed covers them too.
 	Beside []FileAt `json:"beside,omitempty"`
 }
 
-// SpecFiles are the files that hold a snapshot's spec, as Git has them; one without a hash where that is not known, and none without a spec's file.
+// SpecFiles are the files that hold a snapshot's spec, as Git has them; one without a hash where that is not known, and
+// none without a spec's file.
 func (s *Snapshot) SpecFiles() []FileAt {
 	if len(s.Git.Inputs) > 0 || s.SpecPath == "" {
 		return s.Git.Inputs
@@ -208,7 +214,8 @@ type Record struct {
 	Routing *v1alpha1.Routing `json:"routing,omitempty"`
 	// RoutingProblem says why routing.yaml cannot be read.
 	RoutingProblem *Problem `json:"routingProblem,omitempty"`
-	// LastReadable is the last routing.yaml in history that could be read, where the one at the tip cannot: traffic is lowered by it. Nil: none is known.
+	// LastReadable is the last routing.yaml in history that could be read, where the one at the tip cannot: traffic is
+	// lowered by it. Nil: none is known.
 	LastReadable *v1alpha1.Routing `json:"lastReadable,omitempty"`
 	// Status is status.yaml; nil if there is none or it cannot be read.
 	Status *v1alpha1.WorkerDeployment `json:"status,omitempty"`

@@ -10,10 +10,12 @@ import (
 // ErrMoved is what a commit ends with when its branch is not any more what was read: read again, and decide again.
 var ErrMoved = errors.New("the branch moved")
 
-// ErrProtected is what a commit ends with when a rule of its branch keeps the bot from pushing to it, whatever it pushes.
+// ErrProtected is what a commit ends with when a rule of its branch keeps the bot from pushing to it, whatever it
+// pushes.
 var ErrProtected = errors.New("the branch is protected")
 
-// ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there: it may be another's by now.
+// ErrRefused is what reading the repository ends with when it does not accept the bot's credentials, or is not there:
+// it may be another's by now.
 var ErrRefused = errors.New("the repository refuses the bot")
 
 // ErrNotOurs is what a cycle ends with after the repository refused the bot for too long. The bot does not take it for
@@ -23,8 +25,8 @@ var ErrNotOurs = errors.New("the repository is not the bot's own any more")
 // ErrStale is what a routing call ends with when the routing is not any more what it was decided on: the plan is void.
 var ErrStale = errors.New("the routing moved")
 
-// ErrBusy is what a change in Temporal ends with when nothing is wrong but that it was asked too much at once: it is decided again, and asked
-// again, in the next cycle.
+// ErrBusy is what a change in Temporal ends with when nothing is wrong but that it was asked too much at once: it is
+// decided again, and asked again, in the next cycle.
 var ErrBusy = errors.New("Temporal is too busy") //nolint:staticcheck // a name
 
 // UnwritableError is what a commit ends with when it cannot write at a path. Something in the repository, or another
@@ -76,8 +78,8 @@ type EnvironmentWorld struct {
 	// Known are the worker deployments of a survey, sorted by name; Deployments is empty then. Those that are the same
 	// as in another survey may be the very same pointers: they are not to be changed.
 	Known []*Known `json:"-"`
-	// PeopleMerge says that the bot's own configuration demands approval: no raise that is proposed is merged by itself, whatever the
-	// environment says.
+	// PeopleMerge says that the bot's own configuration demands approval: no raise that is proposed is merged by
+	// itself, whatever the environment says.
 	PeopleMerge bool `json:"peopleMerge,omitempty"`
 	// ByOther says that the bot's own configuration demands that somebody else approves a raise than asked for it.
 	ByOther bool `json:"byOther,omitempty"`
@@ -86,10 +88,11 @@ type EnvironmentWorld struct {
 	// Policies and Data of the environment, sorted by path.
 	Policies []TextFile `json:"policies,omitempty"`
 	Data     []TextFile `json:"data,omitempty"`
-	// PolicyProblems say what is wrong with Policies and Data as a whole, such as a file that is named and not there. They hold what
-	// policies can hold.
+	// PolicyProblems say what is wrong with Policies and Data as a whole, such as a file that is named and not there.
+	// They hold what policies can hold.
 	PolicyProblems []v1alpha1.Problem `json:"policyProblems,omitempty"`
-	// BuiltFrom are the folders and files that specs were built from, sorted: with a kustomization.yaml or a Chart.yaml, and what these name.
+	// BuiltFrom are the folders and files that specs were built from, sorted: with a kustomization.yaml or a
+	// Chart.yaml, and what these name.
 	BuiltFrom []string `json:"builtFrom,omitempty"`
 	// Roots are the folders of records below the output's path, sorted: what its kustomization.yaml lists.
 	Roots []string `json:"roots,omitempty"`
@@ -97,14 +100,16 @@ type EnvironmentWorld struct {
 	RootFile File `json:"rootFile"`
 	// Problems of the environment's files; a file that cannot be read says so here, and holds what depends on it.
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
-	// Unusable says why the environment cannot be used as the branch has it: everything above is as it could be used last, and traffic only
-	// goes down. Nil: it can be used.
+	// Unusable says why the environment cannot be used as the branch has it: everything above is as it could be used
+	// last, and traffic only goes down. Nil: it can be used.
 	Unusable *Problem `json:"unusable,omitempty"`
-	// Unrecorded says that the records are older than Base, because those at Base cannot be read: nothing is committed on them.
+	// Unrecorded says that the records are older than Base, because those at Base cannot be read: nothing is committed
+	// on them.
 	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
-// Known is a worker deployment as a survey has it: by which files it is there, without what they say. Two that are equal are the same.
+// Known is a worker deployment as a survey has it: by which files it is there, without what they say. Two that are
+// equal are the same.
 type Known struct {
 	Deployment Name
 	// SpecPath and SpecBlob are where its spec is, and the Git hash of that.
@@ -130,7 +135,8 @@ func KnownAt(known []*Known, n Name) (int, bool) {
 // Survey is a World that says which worker deployments there are, and what gives their snapshots.
 type Survey struct {
 	World World
-	// Brief gives snapshots of an environment's worker deployments, without what their files say where those were not read: Brief ones.
+	// Brief gives snapshots of an environment's worker deployments, without what their files say where those were not
+	// read: Brief ones.
 	Brief func(environment string, known []*Known) []Snapshot
 }
 

@@ -72,7 +72,8 @@ func (m *temporal) runningBatch(t time.Time, asked []rollout.BatchAsk) string {
 	return ""
 }
 
-// readBatches gives the batch jobs that are asked for. Of versions whose job is missing the open workflows are counted too.
+// readBatches gives the batch jobs that are asked for. Of versions whose job is missing the open workflows are counted
+// too.
 func (m *temporal) readBatches(t time.Time, ask *rollout.Ask) rollout.Batches {
 	var out rollout.Batches
 	for _, a := range ask.Batches {

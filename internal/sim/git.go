@@ -88,7 +88,8 @@ func withImage(spec *v1alpha1.WorkerDeployment, image string) (*v1alpha1.WorkerD
 	return &next, nil
 }
 
-// nextImage makes up the image after one: another tag, and another digest where there is one, so that the same policies fit it.
+// nextImage makes up the image after one: another tag, and another digest where there is one, so that the same policies
+// fit it.
 func nextImage(image string) string {
 	name, digest, pinned := strings.Cut(image, "@")
 	if at := strings.LastIndexByte(name, ':'); at > strings.LastIndexByte(name, '/') {

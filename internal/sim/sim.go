@@ -36,7 +36,8 @@ type Next string
 
 // The values of Next; "" is not one of them.
 const (
-	// NextMadeUp is a made-up next image where the spec's version is current already, or, with no record, once its first version is.
+	// NextMadeUp is a made-up next image where the spec's version is current already, or, with no record, once its
+	// first version is.
 	NextMadeUp Next = "MadeUp"
 	// NextNothing leaves it at the spec as it is.
 	NextNothing Next = "Nothing"
@@ -52,8 +53,9 @@ var ErrRestless = errors.New("it does not come to rest")
 //
 // Without a script's own pushes the rollout is that of the spec as it is, and of what Next says.
 //
-// The errors are those of a worker deployment that cannot be simulated (no usable spec, a record that cannot be read or that
-// tells of a time after the start), of a context that ended, ErrRestless, and a plan that must not be (a defect of Rampart).
+// The errors are those of a worker deployment that cannot be simulated (no usable spec, a record that cannot be read or
+// that tells of a time after the start), of a context that ended, ErrRestless, and a plan that must not be (a defect of
+// Rampart).
 func Run(ctx context.Context, in Input) (rollout.Timetable, error) {
 	if err := check(in); err != nil {
 		return rollout.Timetable{}, err
@@ -62,7 +64,8 @@ func Run(ctx context.Context, in Input) (rollout.Timetable, error) {
 	return s.play(ctx, s.next)
 }
 
-// play goes from cycle to cycle. next gives the time of the next one that matters; false: nothing ever happens any more.
+// play goes from cycle to cycle. next gives the time of the next one that matters; false: nothing ever happens any
+// more.
 func (s *simulation) play(ctx context.Context, next func(context.Context, time.Time, decision) (time.Time, bool)) (rollout.Timetable, error) {
 	name := s.snapshot.Deployment
 	for t, n := s.start, 0; !t.After(s.end); {
@@ -266,7 +269,8 @@ func (s *simulation) ask(t time.Time, d decision) {
 	}
 }
 
-// answered is when people approve an action that waits at t: some time after it was proposed, which may be before the start.
+// answered is when people approve an action that waits at t: some time after it was proposed, which may be before the
+// start.
 func (s *simulation) answered(t time.Time, a rollout.Action) time.Time {
 	since := t
 	if r := s.snapshot.Record.Routing; r != nil {

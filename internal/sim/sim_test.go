@@ -339,7 +339,8 @@ func (r requires) Judge(ctx context.Context, s rollout.Snapshot, p rollout.Propo
 	return v
 }
 
-// What the bot knows by itself it goes on knowing, however long a simulation lasts; what it does not know does not come.
+// What the bot knows by itself it goes on knowing, however long a simulation lasts; what it does not know does not
+// come.
 func TestFactsOfTheBotsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		fact rollout.Fact

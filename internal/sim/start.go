@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// newTemporal is Temporal as a record says that it is: the routing that was decided last has been made, versions that had
-// traffic drain, those that were scaled down have no workers any more.
+// newTemporal is Temporal as a record says that it is: the routing that was decided last has been made, versions that
+// had traffic drain, those that were scaled down have no workers any more.
 func newTemporal(in Input) *temporal {
 	m := &temporal{script: in.World, start: in.World.At.Time, queue: in.Snapshot.Deployment.Name,
 		versions: map[string]*version{}, gates: map[string]gateRun{}, batches: map[string]batch{}}
@@ -27,8 +27,9 @@ func newTemporal(in Input) *temporal {
 	return m
 }
 
-// movedAt is when the record's last decision moved traffic, which is not in its basis yet. While nothing else was decided since, the status
-// tells when; a raise that is proposed comes after the pause of the step before. Otherwise it is not known: at the start, so that pauses are whole.
+// movedAt is when the record's last decision moved traffic, which is not in its basis yet. While nothing else was
+// decided since, the status tells when; a raise that is proposed comes after the pause of the step before. Otherwise it
+// is not known: at the start, so that pauses are whole.
 func movedAt(in Input) time.Time {
 	rec, at := in.Snapshot.Record.Routing.Spec, in.World.At.Time
 	if p := rec.Proposal; p != nil && !p.Withdrawn && p.From > 0 && rec.Target != nil && p.BuildID == rec.Target.BuildID {
@@ -47,7 +48,8 @@ func movedAt(in Input) time.Time {
 	return at
 }
 
-// routingOf is the routing that a record's last decision leads to: its basis, moved at that time if it was not moved yet.
+// routingOf is the routing that a record's last decision leads to: its basis, moved at that time if it was not moved
+// yet.
 func routingOf(rec v1alpha1.RoutingSpec, moved time.Time) rollout.RoutingConfig {
 	r := rollout.RoutingConfig{Current: rec.Basis.Current, Revision: rec.Basis.Revision, CurrentChangedAt: rec.Basis.CurrentChangedAt.Time,
 		RampingChangedAt: rec.Basis.RampingChangedAt.Time, PercentageChangedAt: rec.Basis.PercentageChangedAt.Time}

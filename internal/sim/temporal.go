@@ -13,14 +13,15 @@ import (
 
 // How Temporal behaves (source: the server's defaults, docs/temporal.md).
 const (
-	// drainageCheck is how often the server looks whether a version is drained, the first time that long after it lost its traffic.
+	// drainageCheck is how often the server looks whether a version is drained, the first time that long after it lost
+	// its traffic.
 	drainageCheck = 3 * time.Minute
 	// pollersListed is how long a poller stays listed after its last poll; a version with one is not deleted.
 	pollersListed = 5 * time.Minute
 )
 
-// temporal is the model of one worker deployment at Temporal and of the workers that poll it. What it says depends on what
-// was done to it and on the time that it is asked about, so looking ahead changes nothing.
+// temporal is the model of one worker deployment at Temporal and of the workers that poll it. What it says depends on
+// what was done to it and on the time that it is asked about, so looking ahead changes nothing.
 type temporal struct {
 	script  v1alpha1.SimulationSpec
 	start   time.Time
@@ -72,7 +73,8 @@ func (v *version) pollers(t time.Time) rollout.Pollers {
 	return p
 }
 
-// drainedAt is when the server finds a version drained that has no traffic any more; zero while it has some, or never had.
+// drainedAt is when the server finds a version drained that has no traffic any more; zero while it has some, or never
+// had.
 func (m *temporal) drainedAt(v *version) time.Time {
 	if v.DeactivatedAt.IsZero() {
 		return time.Time{}
@@ -321,7 +323,8 @@ func routed(r rollout.RoutingConfig, id string) bool {
 	return id != "" && (r.Current == id || r.HasRamp && r.Ramping == id)
 }
 
-// remove deletes a version, as the server does: not while it has traffic, drains, or was polled lately. It says why it does not.
+// remove deletes a version, as the server does: not while it has traffic, drains, or was polled lately. It says why it
+// does not.
 func (m *temporal) remove(t time.Time, id string) string {
 	v := m.versions[id]
 	switch {
@@ -358,8 +361,8 @@ func (m *temporal) startGate(t time.Time, g rollout.GateStart) {
 	m.gates[id] = run
 }
 
-// apply does what the cluster does with the versions that Git has at t: workers come some time after their files, and go with
-// them.
+// apply does what the cluster does with the versions that Git has at t: workers come some time after their files, and
+// go with them.
 func (m *temporal) apply(t time.Time, versions []v1alpha1.RecordedVersion) {
 	wanted := map[string]bool{}
 	for _, r := range versions {

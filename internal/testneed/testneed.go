@@ -1,5 +1,5 @@
-// Package testneed says which tests run where: a machine with Go and git alone skips those for which something is not installed, make test
-// skips long ones, and CI skips none.
+// Package testneed says which tests run where: a machine with Go and git alone skips those for which something is not
+// installed, make test skips long ones, and CI skips none.
 package testneed
 
 import (
@@ -24,7 +24,8 @@ func Missing(tb testing.TB, what string) {
 	tb.Skip(what)
 }
 
-// Long skips a test that takes long under -short, with which make test runs the tests. make test-all runs it, and so does CI.
+// Long skips a test that takes long under -short, with which make test runs the tests. make test-all runs it, and so
+// does CI.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
@@ -32,8 +33,9 @@ func Long(tb testing.TB) {
 	}
 }
 
-// Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that computes ten times as long for it
-// where there is no race to find, in hundreds of processes of the test binary or in one goroutine. CI runs it in make test-long.
+// Plain skips a test under the race detector: one that measures time and memory, which that multiplies, or that
+// computes ten times as long for it where there is no race to find, in hundreds of processes of the test binary or in
+// one goroutine. CI runs it in make test-long.
 func Plain(tb testing.TB) {
 	tb.Helper()
 	if underRace {
@@ -41,8 +43,8 @@ func Plain(tb testing.TB) {
 	}
 }
 
-// Ports below those that systems give to connections that leave (32768 and later on Linux): one of these would take the port
-// between finding it and listening at it.
+// Ports below those that systems give to connections that leave (32768 and later on Linux): one of these would take the
+// port between finding it and listening at it.
 const (
 	firstPort = 10_000
 	ports     = 22_000
@@ -53,8 +55,8 @@ var (
 	given atomic.Uint32
 )
 
-// FreePort gives a TCP port on 127.0.0.1 at which nothing listens now, for a program that takes no port of its own choice.
-// A process gets each port once, until it had them all.
+// FreePort gives a TCP port on 127.0.0.1 at which nothing listens now, for a program that takes no port of its own
+// choice. A process gets each port once, until it had them all.
 func FreePort() (int, error) {
 	var err error
 	for range ports {
@@ -67,7 +69,8 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and at least once.
+// Repeats is how often a test repeats something with other random numbers: all times, under -short a fifth of that and
+// at least once.
 func Repeats(all int) int {
 	if testing.Short() {
 		return max(1, all/5)

@@ -32,8 +32,8 @@ func (b *Bell) Ring() {
 	}
 }
 
-// Wait waits for a time at most, less if the bell rings or was rung since the last Wait. One that rings too often wakes every two seconds.
-// It says whether the bell was what woke, and fails only when the context ends.
+// Wait waits for a time at most, less if the bell rings or was rung since the last Wait. One that rings too often wakes
+// every two seconds. It says whether the bell was what woke, and fails only when the context ends.
 func (b *Bell) Wait(ctx context.Context, most time.Duration) (rung bool, err error) {
 	end := time.NewTimer(most)
 	defer end.Stop()

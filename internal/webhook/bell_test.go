@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waited is how long a wait took, by a clock that only waiting moves. One that took all of its time was not ended by the bell.
+// waited is how long a wait took, by a clock that only waiting moves. One that took all of its time was not ended by
+// the bell.
 func waited(t *testing.T, b *Bell, most time.Duration) time.Duration {
 	t.Helper()
 	start := time.Now()

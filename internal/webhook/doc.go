@@ -1,6 +1,6 @@
-// Package webhook hears from forges that something happened, and wakes the bot. That is all a delivery can do: what it says is
-// compared with what the bot watches, to leave out what is surely about something else, and is then forgotten. What happened is
-// read from Git and the forge by the cycle that follows, as it would be without webhooks, only sooner.
+// Package webhook hears from forges that something happened, and wakes the bot. That is all a delivery can do: what it
+// says is compared with what the bot watches, to leave out what is surely about something else, and is then forgotten.
+// What happened is read from Git and the forge by the cycle that follows, as it would be without webhooks, only sooner.
 //
 // Three proofs are known, whichever a request comes with:
 //
@@ -10,12 +10,12 @@
 //     signing token, "whsec_" and the key in base64;
 //   - the secret itself in X-Gitlab-Token, as GitLab sends it with a secret token.
 //
-// A replay costs at most one cycle. What is remembered of a delivery is what its proof covers: its ID and time with Standard Webhooks,
-// its body with an HMAC of the body, since the IDs of GitHub and Gitea are not signed. Beside a bare token nothing is, so its ID is
-// taken as it is: that keeps retries apart, and no attacker.
+// A replay costs at most one cycle. What is remembered of a delivery is what its proof covers: its ID and time with
+// Standard Webhooks, its body with an HMAC of the body, since the IDs of GitHub and Gitea are not signed. Beside a bare
+// token nothing is, so its ID is taken as it is: that keeps retries apart, and no attacker.
 //
-// Bodies are hashed as they come, up to MaxBody bytes. At most a megabyte is kept, to be looked at once the proof holds: nothing is parsed
-// that is not proven.
+// Bodies are hashed as they come, up to MaxBody bytes. At most a megabyte is kept, to be looked at once the proof
+// holds: nothing is parsed that is not proven.
 //
 // All of it is safe for concurrent use.
 package webhook

@@ -38,8 +38,9 @@ type Config struct {
 	Now  func() time.Time
 }
 
-// Handler takes deliveries. It answers 202 to one that wakes the bot, 200 to one that does not have to (it is about something else, or was
-// there before), and else says what is wrong: 401 no proof, 405 not POST, 408 too slow, 413 too large, 415 not JSON, 500 the secrets cannot be read.
+// Handler takes deliveries. It answers 202 to one that wakes the bot, 200 to one that does not have to (it is about
+// something else, or was there before), and else says what is wrong: 401 no proof, 405 not POST, 408 too slow, 413 too
+// large, 415 not JSON, 500 the secrets cannot be read.
 type Handler struct {
 	cfg   Config
 	watch watch
@@ -125,7 +126,8 @@ func tooLarge() *refusal {
 	return &refusal{http.StatusRequestEntityTooLarge, "the delivery is too large", nil}
 }
 
-// read reads the body of a delivery and checks its proof. What it gives is as much of the body as is looked at; nothing, if there is more.
+// read reads the body of a delivery and checks its proof. What it gives is as much of the body as is looked at;
+// nothing, if there is more.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) (claim, []byte, *refusal) {
 	unproven := func(err error) *refusal {
 		return &refusal{http.StatusUnauthorized, "the delivery is not signed with a secret that is known here", err}

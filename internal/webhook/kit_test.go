@@ -22,7 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The secrets of the documentations: GitHub's example, one of ours, and the key of the reference test of Standard Webhooks.
+// The secrets of the documentations: GitHub's example, one of ours, and the key of the reference test of Standard
+// Webhooks.
 const (
 	secretGitHub   = "It's a Secret to Everybody"
 	secretOther    = "0123456789abcdef0123456789abcdef"

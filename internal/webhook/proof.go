@@ -48,8 +48,8 @@ var bodyHeaders = []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgej
 // idHeaders say which delivery, or retry of one, this is. GitLab's X-Gitlab-Webhook-UUID changes with each retry.
 var idHeaders = []string{"X-Forgejo-Delivery", "X-Gitea-Delivery", "X-GitHub-Delivery", "Webhook-Id", "Idempotency-Key", "X-Gitlab-Event-UUID"}
 
-// claimOf reads what headers claim. The strongest proof counts, if there are several: a signature of the time is never passed over for a
-// bare token.
+// claimOf reads what headers claim. The strongest proof counts, if there are several: a signature of the time is never
+// passed over for a bare token.
 func claimOf(h http.Header, now time.Time) (claim, error) {
 	c := claim{scheme: schemeNone, id: first(h, idHeaders)}
 	if h.Get("Webhook-Signature") != "" {

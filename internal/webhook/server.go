@@ -25,7 +25,8 @@ type ServerConfig struct {
 	Address string
 	// Path of deliveries; any other is not found.
 	Path string
-	// CertFile and KeyFile are PEM files for TLS, read for each connection, so that they can be renewed. Without them it is HTTP.
+	// CertFile and KeyFile are PEM files for TLS, read for each connection, so that they can be renewed. Without them
+	// it is HTTP.
 	CertFile, KeyFile string
 	// ReadTime is how long a delivery may take to come; zero: 10 seconds.
 	ReadTime time.Duration

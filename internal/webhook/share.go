@@ -9,9 +9,9 @@ import (
 // atOnce is how many connections are open at the same time: that bounds the memory, and the open files.
 const atOnce = 64
 
-// sharing is a listener with a bound of open connections, which peers share: where there are more, the peer that has most of them loses its oldest
-// one. So a peer that opens many, and sends nothing on them, has no more than it leaves to others; and where all come through one proxy, those that
-// are slow make way.
+// sharing is a listener with a bound of open connections, which peers share: where there are more, the peer that has
+// most of them loses its oldest one. So a peer that opens many, and sends nothing on them, has no more than it leaves
+// to others; and where all come through one proxy, those that are slow make way.
 type sharing struct {
 	net.Listener
 	mu   sync.Mutex
@@ -76,7 +76,8 @@ func (c *shared) Close() error {
 	return c.Conn.Close()
 }
 
-// peerOf is who a connection comes from: an IPv4 address, or the network of an IPv6 address, which one machine has a whole one of.
+// peerOf is who a connection comes from: an IPv4 address, or the network of an IPv6 address, which one machine has a
+// whole one of.
 func peerOf(a net.Addr) netip.Prefix {
 	const network = 64
 	tcp, ok := a.(*net.TCPAddr)

@@ -45,8 +45,8 @@ func (s *Store) readDirs(ctx context.Context) []directory {
 	return out
 }
 
-// dirFact is the directory's content by its hash, as old as the last time that it could be read. As with bundles, its words stay the
-// same while what is wrong does, and a problem is said once the fact is too old.
+// dirFact is the directory's content by its hash, as old as the last time that it could be read. As with bundles, its
+// words stay the same while what is wrong does, and a problem is said once the fact is too old.
 func (s *Store) dirFact(d directory) rollout.Fact {
 	out := rollout.Fact{ObservedAt: d.read.UTC(), MaxAge: s.maxAge, Source: "policy directory " + d.path}
 	if d.problem != "" && s.now().Sub(d.read) > s.maxAge {

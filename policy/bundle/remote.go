@@ -27,7 +27,8 @@ type remote struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	// kept is the time of confirmation that the cache has, unkept why it could not be written. Only Refresh looks at them.
+	// kept is the time of confirmation that the cache has, unkept why it could not be written. Only Refresh looks at
+	// them.
 	kept   time.Time
 	unkept string
 
@@ -174,7 +175,8 @@ func (r *remote) floor(s state) policy.Layer {
 		Message: "there is no policy bundle " + r.name + ", so every raise waits: " + why}}}
 }
 
-// fact is the bundle's revision, as old as the server's last word on it. Its words stay the same while what is wrong does.
+// fact is the bundle's revision, as old as the server's last word on it. Its words stay the same while what is wrong
+// does.
 func (r *remote) fact(s state) rollout.Fact {
 	out := rollout.Fact{ObservedAt: s.confirmed.UTC(), MaxAge: r.maxAge, Source: "policy bundle " + shown(r.fetcher.url)}
 	if s.content == nil {

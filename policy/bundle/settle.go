@@ -63,9 +63,9 @@ type newcomers struct {
 	known []parse.Problem
 }
 
-// settle says which newcomers come into force: all of them if they fit together with what they do not replace; else all but one;
-// else those that are left without the ones that problems are in; and then one by one what fits. The others stay as they were.
-// refused says why, by source.
+// settle says which newcomers come into force: all of them if they fit together with what they do not replace; else all
+// but one; else those that are left without the ones that problems are in; and then one by one what fits. The others
+// stay as they were. refused says why, by source.
 func settle(fresh, inForce set) (accepted set, refused map[int]error) {
 	if len(fresh.sources()) == 0 {
 		return inForce, nil

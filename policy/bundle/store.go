@@ -36,7 +36,8 @@ type Store struct {
 	dirs []directory
 }
 
-// Open checks the configuration and reads directories and the cache. It does not wait for a network: see Refresh and Poll.
+// Open checks the configuration and reads directories and the cache. It does not wait for a network: see Refresh and
+// Poll.
 func Open(c Config) (*Store, error) {
 	c, err := c.filled()
 	if err == nil {
@@ -96,8 +97,8 @@ func (s *Store) load() {
 // Close lets go of idle connections. Poll has ended before.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }
 
-// Refresh reads the directories again and asks all servers once, at the same time: it takes one time limit at most. What is new comes
-// into force at once, as far as it fits together.
+// Refresh reads the directories again and asks all servers once, at the same time: it takes one time limit at most.
+// What is new comes into force at once, as far as it fits together.
 func (s *Store) Refresh(ctx context.Context) {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
@@ -194,13 +195,13 @@ func (s *Store) inForce(dirs []directory) set {
 
 // Floor is what is in force at one moment.
 type Floor struct {
-	// Layers are the bundles by name, then the directories in the order of the configuration: of data, what is nearer to the bot
-	// comes last and wins.
+	// Layers are the bundles by name, then the directories in the order of the configuration: of data, what is nearer
+	// to the bot comes last and wins.
 	Layers []policy.Layer
 	// Key stands for the layers: the same key, the same layers.
 	Key string
-	// Facts are bundle.NAME for each bundle: its revision, and when its server last confirmed it; and dir.PATH for each directory: the
-	// start of its hash, and when it was last read.
+	// Facts are bundle.NAME for each bundle: its revision, and when its server last confirmed it; and dir.PATH for each
+	// directory: the start of its hash, and when it was last read.
 	Facts map[string]rollout.Fact
 }
 

@@ -43,7 +43,8 @@ func TestConditionalGet(t *testing.T) {
 	require.Equal(t, rule("r2"), third.Layers[0].Modules[0].Source)
 }
 
-// What goes wrong after a good bundle takes nothing away: it is said, and the bundle's age goes on from when it was confirmed.
+// What goes wrong after a good bundle takes nothing away: it is said, and the bundle's age goes on from when it was
+// confirmed.
 func TestTheLastGoodOneStays(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(good(t, "stolen")) }))
 	t.Cleanup(other.Close)

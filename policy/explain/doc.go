@@ -1,2 +1,3 @@
-// Package explain watches the evaluation of a policy and keeps, for each rule, which of its expressions were true and where it ended.
+// Package explain watches the evaluation of a policy and keeps, for each rule, which of its expressions were true and
+// where it ended.
 package explain

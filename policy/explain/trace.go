@@ -34,8 +34,8 @@ type Clause struct {
 	// Heads are its findings, as policies give them; Held are the expressions that were true for the last one.
 	Heads []*ast.Term
 	Held  []rollout.Expression
-	// Failed is where it got furthest; Watching says that it looked at what changes with time there; Ahead is what it would have
-	// looked at next.
+	// Failed is where it got furthest; Watching says that it looked at what changes with time there; Ahead is what it
+	// would have looked at next.
 	Failed   *rollout.Expression
 	Watching bool
 	Ahead    []rollout.NamedValue
@@ -127,8 +127,8 @@ type frame struct {
 	index int
 	// passed says that all was true at least once.
 	passed bool
-	// current is the expression at hand; watching says that it looked at what changes with time, and seen are the variables of
-	// those before that did.
+	// current is the expression at hand; watching says that it looked at what changes with time, and seen are the
+	// variables of those before that did.
 	current  *ast.Expr
 	watching bool
 	seen     map[ast.Var]bool
@@ -310,7 +310,8 @@ func isHead(base *ast.Expr, r *ast.Rule) bool {
 
 // aspects are what an expression is about.
 type aspects struct {
-	// changes says that it names what changes with time: anything in the input but the action and what is in Git, and the clock.
+	// changes says that it names what changes with time: anything in the input but the action and what is in Git, and
+	// the clock.
 	changes bool
 	vars    []ast.Var
 }

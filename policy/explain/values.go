@@ -14,8 +14,8 @@ import (
 // undefined is shown where there is no value.
 const undefined = "undefined"
 
-// valueReader reads what an expression saw, at the moment of an event. The compiler takes expressions apart: what was one line is
-// several expressions that bind variables of its own making, and name the line that they come from.
+// valueReader reads what an expression saw, at the moment of an event. The compiler takes expressions apart: what was
+// one line is several expressions that bind variables of its own making, and name the line that they come from.
 type valueReader struct {
 	*Watcher
 	event *topdown.Event
@@ -47,7 +47,8 @@ func (r *valueReader) expression(expr *ast.Expr) rollout.Expression {
 	return out
 }
 
-// ahead is what of the input the expressions after one name, as far as it is there: what a rule goes by that did not get to it.
+// ahead is what of the input the expressions after one name, as far as it is there: what a rule goes by that did not
+// get to it.
 func (r *valueReader) ahead(expr *ast.Expr) []rollout.NamedValue {
 	known := r.out
 	var out []rollout.NamedValue

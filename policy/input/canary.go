@@ -11,12 +11,12 @@ import (
 // digitsOfRate are the significant digits of a failure rate.
 const digitsOfRate = 4
 
-// hundredths rounds evidence, a logarithm to the base 10. Whether it reaches the bound is said by worse and aboveCeiling, which
-// are decided before it is rounded.
+// hundredths rounds evidence, a logarithm to the base 10. Whether it reaches the bound is said by worse and
+// aboveCeiling, which are decided before it is rounded.
 func hundredths(f float64) float64 { return math.Round(f*100) / 100 }
 
-// canaryOf is what the candidate is judged by. Where nothing is judged there are only the target's and the current version's
-// raw counts, if they were asked for.
+// canaryOf is what the candidate is judged by. Where nothing is judged there are only the target's and the current
+// version's raw counts, if they were asked for.
 func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	o := newObject()
 	c := p.Canary
@@ -50,7 +50,8 @@ func canaryOf(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	return o.value()
 }
 
-// putSide adds one side of the comparison: the raw counts, and once they are compared how many of the closed count as failed.
+// putSide adds one side of the comparison: the raw counts, and once they are compared how many of the closed count as
+// failed.
 func putSide(o *object, key string, s *rollout.Snapshot, c *rollout.Canary) {
 	buildID, n := c.Candidate, c.CandidateCounts
 	if key == "current" {

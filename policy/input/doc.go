@@ -1,7 +1,8 @@
 // Package input makes what policies see of a snapshot and a proposal: the values of OPA that are the document input.
 //
-// Instants are RFC 3339 in whole seconds and durations as in a spec (10m). Unknown, unset and zero values are left out, so that a rule
-// about them is undefined; shares, percentages and known counts are always there. The document about an action:
+// Instants are RFC 3339 in whole seconds and durations as in a spec (10m). Unknown, unset and zero values are left out,
+// so that a rule about them is undefined; shares, percentages and known counts are always there. The document about an
+// action:
 //
 //	now          the snapshot's time
 //	environment  name, namespace, approval, output, cd, managerIdentity, workerEnv, status

@@ -116,8 +116,8 @@ func environmentOf(e v1alpha1.Environment) ast.Value {
 	return o.value()
 }
 
-// startingBeside are the rollouts of the environment's other worker deployments, where the proposal begins one; else nothing
-// asks for them, and they would only fill the log of decisions.
+// startingBeside are the rollouts of the environment's other worker deployments, where the proposal begins one; else
+// nothing asks for them, and they would only fill the log of decisions.
 func startingBeside(s *rollout.Snapshot, p *rollout.Proposal) ast.Value {
 	if !slices.ContainsFunc(p.Actions, s.Starts) {
 		return nil
@@ -258,8 +258,8 @@ func Action(a *rollout.Action) ast.Value {
 	return o.value()
 }
 
-// evacuationOf is a stage of freeing a version of the workflows that stay on it. How old they are is not known; since is when
-// their version lost its traffic.
+// evacuationOf is a stage of freeing a version of the workflows that stay on it. How old they are is not known; since
+// is when their version lost its traffic.
 func evacuationOf(e *rollout.Evacuation) ast.Value {
 	o := newObject()
 	o.text("stage", string(e.Stage))

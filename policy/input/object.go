@@ -43,16 +43,16 @@ unattributed unresolved unversioned update value versions waivers when workerEnv
 workflowID workflowType worse
 `
 
-// object collects the pairs of an OPA object, whose keys differ, until value is called. Its methods leave out what says nothing, but
-// for flags and numbers.
+// object collects the pairs of an OPA object, whose keys differ, until value is called. Its methods leave out what says
+// nothing, but for flags and numbers.
 type object struct {
 	pairs [][2]*ast.Term
 	// values are those of the pairs whose term is still to be made, in their order.
 	values []ast.Value
 }
 
-// objects are those that are done. They keep nothing of what they made: a room for terms that two inputs shared would keep the first
-// for as long as the second, which shares one with the third.
+// objects are those that are done. They keep nothing of what they made: a room for terms that two inputs shared would
+// keep the first for as long as the second, which shares one with the third.
 var objects = sync.Pool{New: func() any { return new(object) }}
 
 func newObject() *object { return objects.Get().(*object) }

@@ -77,7 +77,8 @@ func (n Node) Fields() []string {
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// open reports whether the node is an object with keys of people's own choice, into which OPA's type checker does not look.
+// open reports whether the node is an object with keys of people's own choice, into which OPA's type checker does not
+// look.
 func (n Node) open() bool {
 	_, ok := n.Schema["additionalProperties"].(map[string]any)
 	return ok
@@ -90,8 +91,8 @@ func HasNo(at Node, ref ast.Ref) string {
 	return fmt.Sprintf("%s has no %s%s", ref[:last], name, parse.Instead(name, at.Fields()))
 }
 
-// Follow goes along a reference to the input, and gives where it ends or the position of the element that is not there. With
-// onlyOpen it reports what is below an open map only.
+// Follow goes along a reference to the input, and gives where it ends or the position of the element that is not there.
+// With onlyOpen it reports what is below an open map only.
 func Follow(n Node, ref ast.Ref, onlyOpen bool) (at Node, missing int) {
 	passed := false
 	for i, t := range ref[1:] {

@@ -17,8 +17,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/sandbox"
 )
 
-// Encoder turns Go values of the types that it was made for into terms, such as reading their JSON would give, without going
-// through text. It does not change once made and is safe for concurrent use.
+// Encoder turns Go values of the types that it was made for into terms, such as reading their JSON would give, without
+// going through text. It does not change once made and is safe for concurrent use.
 type Encoder map[reflect.Type]*structPlan
 
 // structPlan is how a struct becomes an object.

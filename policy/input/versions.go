@@ -47,7 +47,8 @@ func routingOf(s *rollout.Snapshot, obs *rollout.Observation) ast.Value {
 	return o.value()
 }
 
-// versionsOf lists the versions that Git knows, in the order of their creation, and then those that only Temporal knows.
+// versionsOf lists the versions that Git knows, in the order of their creation, and then those that only Temporal
+// knows.
 func versionsOf(s *rollout.Snapshot, p *rollout.Proposal, obs *rollout.Observation) ast.Value {
 	var recorded []v1alpha1.RecordedVersion
 	if s.Record.Routing != nil {
@@ -113,8 +114,8 @@ func versionOf(obs *rollout.Observation, buildID string) *object {
 	return o
 }
 
-// digitsOfFlow are the significant digits of rates that the server measures, approximately: two where tasks wait, so that what
-// comes can be compared with what goes, and one where none do, which says how busy the queue is.
+// digitsOfFlow are the significant digits of rates that the server measures, approximately: two where tasks wait, so
+// that what comes can be compared with what goes, and one where none do, which says how busy the queue is.
 func digitsOfFlow(b rollout.Backlog) int {
 	if b.Count > 0 {
 		return 2
@@ -122,8 +123,8 @@ func digitsOfFlow(b rollout.Backlog) int {
 	return 1
 }
 
-// lastAccess is when a queue was polled last: a poll lasts about a minute, so that one within the last minute before the read
-// says no more than that there are pollers, and is as if it were now. An older one is given to the minute.
+// lastAccess is when a queue was polled last: a poll lasts about a minute, so that one within the last minute before
+// the read says no more than that there are pollers, and is as if it were now. An older one is given to the minute.
 func lastAccess(at, last time.Time) time.Time {
 	if last.After(at.Add(-time.Minute)) {
 		return at

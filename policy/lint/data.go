@@ -43,7 +43,8 @@ func (t tree) put(path []string, end tree) {
 	}
 }
 
-// missing is the position in a path of the first element that is not there, and what there is instead; -1: all is there.
+// missing is the position in a path of the first element that is not there, and what there is instead; -1: all is
+// there.
 func (t tree) missing(path []string) (int, []string) {
 	for i, key := range path {
 		next, ok := t[key]
@@ -199,8 +200,8 @@ func dataUses(m *ast.Module) []dataUse {
 	return out
 }
 
-// defaulted are the references of a compiled rule that are asked through object.get, and nowhere else, with the keys that are
-// asked for below them.
+// defaulted are the references of a compiled rule that are asked through object.get, and nowhere else, with the keys
+// that are asked for below them.
 func defaulted(r *ast.Rule) map[*ast.Term][]string {
 	times := map[ast.Var]int{}
 	values := map[ast.Var]*ast.Term{}

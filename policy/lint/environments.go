@@ -13,8 +13,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-// strayEnvironments are patterns of environments, among the library's parameters, that are no environment's, and lists that are of
-// none at all: what they are meant to protect is not. Whose the floor's patterns are is not known.
+// strayEnvironments are patterns of environments, among the library's parameters, that are no environment's, and lists
+// that are of none at all: what they are meant to protect is not. Whose the floor's patterns are is not known.
 func strayEnvironments(cfg policy.Config) []parse.Problem {
 	var out []parse.Problem
 	for _, list := range environmentLists(cfg.Data) {
@@ -50,8 +50,8 @@ func environmentLists(files []parse.DataFile) []environmentList {
 	return out
 }
 
-// empty reports a list that narrows a rule to no environment. Lists of other names, such as gateEnvironments, are empty where a rule is
-// off, which is how the library has them.
+// empty reports a list that narrows a rule to no environment. Lists of other names, such as gateEnvironments, are empty
+// where a rule is off, which is how the library has them.
 func (l environmentList) empty() []parse.Problem {
 	if l.name != "environments" || l.Items == nil || len(l.Items) > 0 {
 		return nil
@@ -61,8 +61,8 @@ func (l environmentList) empty() []parse.Problem {
 	return []parse.Problem{p}
 }
 
-// strays are patterns of a list that match no environment: all, if the list matches none at all; else those that look misspelt, as
-// others may be for environments that are still to come.
+// strays are patterns of a list that match no environment: all, if the list matches none at all; else those that look
+// misspelt, as others may be for environments that are still to come.
 func strays(n *parse.Node, names []string) []parse.Problem {
 	var out, misspelt []parse.Problem
 	for _, item := range n.Items {
@@ -83,7 +83,8 @@ func strays(n *parse.Node, names []string) []parse.Problem {
 	return out
 }
 
-// environmentsIn are the lists of patterns of environments below a parameter: environments, and those whose names end so.
+// environmentsIn are the lists of patterns of environments below a parameter: environments, and those whose names end
+// so.
 func environmentsIn(n *parse.Node) []environmentList {
 	if n == nil {
 		return nil

@@ -10,11 +10,12 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-// OPA's type checker knows neither what a function is given, nor what every goes over, nor the text in a variable that a field is asked by.
-// So parts of the input are followed into variables here, of compiled rules, in which each variable has a name of its own. What can be
-// any of several parts lacks a field only if all of them do.
+// OPA's type checker knows neither what a function is given, nor what every goes over, nor the text in a variable that
+// a field is asked by. So parts of the input are followed into variables here, of compiled rules, in which each
+// variable has a name of its own. What can be any of several parts lacks a field only if all of them do.
 
-// Bounds of following: how many parts of the input one variable may be, and how many variables are looked at for one rule.
+// Bounds of following: how many parts of the input one variable may be, and how many variables are looked at for one
+// rule.
 const (
 	maxPlacesOf = 100
 	maxFollowed = 10_000
@@ -185,8 +186,8 @@ func (x *followed) of(t *ast.Term) seen {
 	return seen{any: true}
 }
 
-// variable is what a variable may be. Each equation bounds it, so that it is enough if one is known; but of a name that is a person's
-// there may be several in a rule.
+// variable is what a variable may be. Each equation bounds it, so that it is enough if one is known; but of a name that
+// is a person's there may be several in a rule.
 func (x *followed) variable(v ast.Var) seen {
 	if x.work++; x.within[v] || x.work > maxFollowed {
 		return seen{any: true}
@@ -216,7 +217,8 @@ func (x *followed) variable(v ast.Var) seen {
 	return out
 }
 
-// missing is where a reference leads to nothing: the parts of the input that it may be in, and the position of what they lack.
+// missing is where a reference leads to nothing: the parts of the input that it may be in, and the position of what
+// they lack.
 type missing struct {
 	in  []place
 	pos int
@@ -297,7 +299,8 @@ func elementsOf(s seen, key *ast.Term) seen {
 	return out
 }
 
-// check reports a field that no value has which a reference may be about. What is written out from the input on is checked elsewhere.
+// check reports a field that no value has which a reference may be about. What is written out from the input on is
+// checked elsewhere.
 func (x *followed) check(where *ast.Location, ref ast.Ref) {
 	_, lacks := x.follow(ref)
 	if lacks == nil || ref[0].Equal(ast.InputRootDocument) && ref[:lacks.pos+1].IsGround() {

@@ -44,8 +44,8 @@ func typeError(e *ast.Error) string {
 	return e.Message + ": " + strings.Join(parts, ", ")
 }
 
-// inputs finds what OPA's type checker does not: fields below open maps, fields that rampart.spec is not given, and values
-// that a field never has.
+// inputs finds what OPA's type checker does not: fields below open maps, fields that rampart.spec is not given, and
+// values that a field never has.
 func (c *checker) inputs() {
 	for _, m := range slices.Concat(c.library, c.policies, c.tests) {
 		u := inputUse{checker: c}

@@ -31,8 +31,8 @@ func contractPackages() []string {
 	return []string{parse.PackageSpec, parse.PackageRollout, parse.PackageDrift, parse.PackageSunset}
 }
 
-// packages finds those that nothing asks and that look as if something did: by their name, or by a rule that is named like one of
-// the contract's, as conftest's and Gatekeeper's are. A package that another one uses is a helper.
+// packages finds those that nothing asks and that look as if something did: by their name, or by a rule that is named
+// like one of the contract's, as conftest's and Gatekeeper's are. A package that another one uses is a helper.
 func (c *checker) packages() {
 	for _, m := range c.sources {
 		name := parse.PackageName(m)
@@ -74,7 +74,8 @@ func hasContractRule(m *ast.Module, pkg string) bool {
 	return slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return setOf(pkg, headName(r)) != nil })
 }
 
-// imported reports whether another policy refers to a module's package, or to what may be it, such as data.acme[team].deny.
+// imported reports whether another policy refers to a module's package, or to what may be it, such as
+// data.acme[team].deny.
 func (c *checker) imported(m *ast.Module) bool {
 	for _, other := range c.sources {
 		if other.Package.Path.Equal(m.Package.Path) {

@@ -9,8 +9,9 @@ import (
 	library "github.com/rampart-gitops/rampart/rego"
 )
 
-// Misplaced is the parameter that data at a path is meant to be, by its name below rampart.config, and where that is; "": none. It is one by the names
-// of a group and a rule, one in the other, or by that of a rule with one of its parameters in it.
+// Misplaced is the parameter that data at a path is meant to be, by its name below rampart.config, and where that is;
+// "": none. It is one by the names of a group and a rule, one in the other, or by that of a rule with one of its
+// parameters in it.
 func Misplaced(node *Node, path []string) (string, *Node) {
 	var schema parameterSchema
 	if json.Unmarshal([]byte(library.ConfigSchema()), &schema) != nil {

@@ -279,8 +279,8 @@ func scalar(y *yaml.Node) (any, error) {
 	return nil, fmt.Errorf("tag %s is not read in data files", y.Tag)
 }
 
-// ConfiguredRules are the rules of the library whose parameters data files give, by name. Files that cannot be read configure
-// nothing; that they cannot is a problem elsewhere.
+// ConfiguredRules are the rules of the library whose parameters data files give, by name. Files that cannot be read
+// configure nothing; that they cannot is a problem elsewhere.
 func ConfiguredRules(files []DataFile) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range files {

@@ -119,8 +119,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestConflicts: two files that set a parameter differently hold; the library's defaults and parameters of others are replaced.
-// TestFreezeZone: the time zone of all windows is checked too, and what is fine is not complained of.
+// TestConflicts: two files that set a parameter differently hold; the library's defaults and parameters of others are
+// replaced. TestFreezeZone: the time zone of all windows is checked too, and what is fine is not complained of.
 func TestFreezeZone(t *testing.T) {
 	_, problems := LoadData([]DataFile{{"d.yaml", "rampart:\n  config:\n    rollout:\n      freeze:\n        timezone: Europa/Berlin\n"}})
 	require.Equal(t, []Problem{{Path: "d.yaml", Line: 5, Message: "rampart.config.rollout.freeze.timezone: there is no time zone Europa/Berlin (did you mean Europe/Berlin?)"}}, problems)
@@ -129,7 +129,8 @@ func TestFreezeZone(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// TestZones: what is offered in place of a misspelt time zone can be loaded. The list is that of the time zone database.
+// TestZones: what is offered in place of a misspelt time zone can be loaded. The list is that of the time zone
+// database.
 func TestZones(t *testing.T) {
 	for _, name := range strings.Fields(zones) {
 		_, err := time.LoadLocation(name)

@@ -38,8 +38,8 @@ func OldSyntax(m Module) bool {
 	return err == nil && old != nil
 }
 
-// Library holds the modules of the default library, which every rulebook has, so that a process parses them once. Compilers copy what
-// they are given.
+// Library holds the modules of the default library, which every rulebook has, so that a process parses them once.
+// Compilers copy what they are given.
 func Library() map[Module]*ast.Module { return parsedOnce() }
 
 var parsedOnce = sync.OnceValue(func() map[Module]*ast.Module {
@@ -54,7 +54,8 @@ var parsedOnce = sync.OnceValue(func() map[Module]*ast.Module {
 	return out
 })
 
-// Rego parses a module in Rego v1. It fails, with a place where there is one, on a file that is empty, too large, nested too deep, or not Rego v1.
+// Rego parses a module in Rego v1. It fails, with a place where there is one, on a file that is empty, too large,
+// nested too deep, or not Rego v1.
 func Rego(m Module) (parsed *ast.Module, err error) {
 	defer sandbox.Recovered(&err)
 	if parsed, ok := Library()[m]; ok {

@@ -41,8 +41,8 @@ type parameterSchema struct {
 	Definitions          map[string]parameterSchema `json:"definitions"`
 }
 
-// checkConfig checks the library's parameters against their schema, and for what can never take effect. A problem is placed where
-// the value was given last.
+// checkConfig checks the library's parameters against their schema, and for what can never take effect. A problem is
+// placed where the value was given last.
 func checkConfig(data map[string]any, sources []*Node) []Problem {
 	root, _ := data["rampart"].(map[string]any)
 	p := parameters{config: root["config"], sources: sources, violations: map[string]bool{}}

@@ -47,8 +47,8 @@ const (
 	CheckTest      CheckKind = "test"      // a test that does not compile
 )
 
-// Problem is something wrong with a policy or its data. Every problem of an Engine holds what policy can hold; what only Check
-// finds holds nothing.
+// Problem is something wrong with a policy or its data. Every problem of an Engine holds what policy can hold; what
+// only Check finds holds nothing.
 type Problem struct {
 	// Path of the file.
 	Path string `json:"path"`

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// windows finds what the schema cannot: windows of a freeze that would never be open, and time zones that there are not.
+// windows finds what the schema cannot: windows of a freeze that would never be open, and time zones that there are
+// not.
 func (p *parameters) windows() []Problem {
 	freeze := []string{"rollout", "freeze"}
 	out := p.zone(append(slices.Clip(freeze), "timezone"))

@@ -9,9 +9,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// Budget is what one query may use. It is the query's Cancel: OPA asks it before each expression, which counts them, and at
-// work inside builtins that can take long. The clock and the context are looked at once in a while. It is not safe for
-// concurrent use, as a query is not.
+// Budget is what one query may use. It is the query's Cancel: OPA asks it before each expression, which counts them,
+// and at work inside builtins that can take long. The clock and the context are looked at once in a while. It is not
+// safe for concurrent use, as a query is not.
 type Budget struct {
 	ctx    context.Context
 	bounds Bounds
@@ -75,8 +75,8 @@ func (b *Budget) look() {
 // longAfter is which part of its time a query may take before the heap is looked at.
 const longAfter = 16
 
-// weigh looks at what the whole process keeps, as of the last collection. It is of no query: but one that takes long while what is kept
-// grows by twice what it may take is at fault, or runs where there is no memory to spare.
+// weigh looks at what the whole process keeps, as of the last collection. It is of no query: but one that takes long
+// while what is kept grows by twice what it may take is at fault, or runs where there is no memory to spare.
 func (b *Budget) weigh() {
 	sample := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample[:])

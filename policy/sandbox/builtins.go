@@ -28,8 +28,8 @@ type call struct {
 	operands []*ast.Term
 	// weight of all operands in bytes, roughly, as a tree: what is shared counts each time.
 	weight int64
-	// rough is how many numbers there are that are no small integers. OPA tells numbers apart by what is before the point, so that
-	// a set of them is searched from end to end.
+	// rough is how many numbers there are that are no small integers. OPA tells numbers apart by what is before the
+	// point, so that a set of them is searched from end to end.
 	rough int64
 	// deepest is how deep values are within each other.
 	deepest int64
@@ -227,7 +227,8 @@ var errNoBudget = errors.New("a builtin is called without a budget")
 // reads are builtins that make values from text.
 func reads(name string) bool { return name == "json.unmarshal" || name == "yaml.unmarshal" }
 
-// makesComposites reports whether a builtin may make arrays, objects or sets. What walk gives are parts of what it is given.
+// makesComposites reports whether a builtin may make arrays, objects or sets. What walk gives are parts of what it is
+// given.
 func makesComposites(name string) bool {
 	decl := ast.BuiltinMap[name]
 	if decl == nil || name == "walk" {
@@ -295,9 +296,9 @@ func (b *Budget) weigher() *weigher {
 // Prefix is how calls that are checked are told from others.
 const Prefix = "bounded."
 
-// Instrument leads the calls of a compiled program's builtins through their checks. In modules that are not ours, it adds
-// calls that weigh the values made there. It gives the builtins that are called, and the places of equations that are
-// refused.
+// Instrument leads the calls of a compiled program's builtins through their checks. In modules that are not ours, it
+// adds calls that weigh the values made there. It gives the builtins that are called, and the places of equations that
+// are refused.
 func Instrument(c *ast.Compiler, ours map[string]bool) (map[string]*topdown.Builtin, []*ast.Location) {
 	w := &weighing{compiler: c}
 	all, out := costs(), map[string]*topdown.Builtin{}

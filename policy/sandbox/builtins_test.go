@@ -17,8 +17,8 @@ func harmless() []string {
 	}
 }
 
-// Each builtin of OPA is forbidden, costed, or known to do no harm: a new version of OPA that brings another fails here until somebody
-// decides about it.
+// Each builtin of OPA is forbidden, costed, or known to do no harm: a new version of OPA that brings another fails here
+// until somebody decides about it.
 func TestBuiltinsAreDecidedOn(t *testing.T) {
 	allowed := map[string]bool{}
 	for _, b := range Capabilities().Builtins {

@@ -32,8 +32,8 @@ func forbiddenFamilies() []string {
 	return []string{"net.", "graphql.", "io.jwt.", "crypto.x509.", "providers.", "rego.metadata."}
 }
 
-// Capabilities are what policies may use. OPA sorts some hundred builtins to tell them, which takes as long as parsing a
-// module. All callers share one value, and must not change it.
+// Capabilities are what policies may use. OPA sorts some hundred builtins to tell them, which takes as long as parsing
+// a module. All callers share one value, and must not change it.
 func Capabilities() *ast.Capabilities { return capabilities() }
 
 var capabilities = sync.OnceValue(func() *ast.Capabilities {

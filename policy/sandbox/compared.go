@@ -17,15 +17,16 @@ import (
 // nameCompared is the builtin that holds parts of values that were compared.
 const nameCompared = Prefix + "compared"
 
-// maxCompared is how many parts may be on the stack because they were compared. One comparison more may be there before it is
-// counted, of as many as can be made.
+// maxCompared is how many parts may be on the stack because they were compared. One comparison more may be there before
+// it is counted, of as many as can be made.
 const maxCompared = 250_000
 
 // FreshPrefix begins the names of generated variables that hold a side of an equation. The variables that OPA generates
 // begin in the same way.
 const FreshPrefix = "__local_side"
 
-// compared gives what is to be put behind an expression that compares values. known are the variables with values before it.
+// compared gives what is to be put behind an expression that compares values. known are the variables with values
+// before it.
 func (w *weighing) compared(x *ast.Expr, known ast.VarSet) []*ast.Expr {
 	terms, ok := x.Terms.([]*ast.Term)
 	if !ok || x.Negated || len(terms) < 2 {
@@ -61,7 +62,8 @@ func (w *weighing) compared(x *ast.Expr, known ast.VarSet) []*ast.Expr {
 	return []*ast.Expr{equation(v, side, x), weighExpr(nameCompared, x.Location, []*ast.Term{v})}
 }
 
-// apart puts the sides of an equation of two comprehensions into variables, so that what they give is weighed before it is compared.
+// apart puts the sides of an equation of two comprehensions into variables, so that what they give is weighed before it
+// is compared.
 func (w *weighing) apart(x *ast.Expr) []*ast.Expr {
 	terms, ok := x.Terms.([]*ast.Term)
 	if !ok || !x.IsEquality() || len(terms) != 3 || !ast.IsComprehension(terms[1].Value) || !ast.IsComprehension(terms[2].Value) {
@@ -92,7 +94,8 @@ func comparedExpr(x *ast.Expr, parts []*ast.Term) []*ast.Expr {
 	return []*ast.Expr{weighExpr(nameCompared, x.Location, parts)}
 }
 
-// sides are the parts of terms that are compared when they are unified with something: what has a value before, and what is there again.
+// sides are the parts of terms that are compared when they are unified with something: what has a value before, and
+// what is there again.
 func (w *weighing) sides(known ast.VarSet, terms ...*ast.Term) []*ast.Term {
 	bound := known.Copy()
 	bound.Update(w.asked)
@@ -130,8 +133,8 @@ func comparedByHead(h *ast.Head) []*ast.Term {
 	return w.sides(ast.NewVarSet(), h.Args...)
 }
 
-// tangled reports whether sides of an equation may give each other values of more parts than are written: a variable that has none
-// before is within others twice. OPA writes such values out.
+// tangled reports whether sides of an equation may give each other values of more parts than are written: a variable
+// that has none before is within others twice. OPA writes such values out.
 func tangled(a, b *ast.Term, known ast.VarSet) bool {
 	times := map[ast.Var]int{}
 	for _, side := range []*ast.Term{a, b} {

@@ -10,10 +10,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// A value that is made of others shares them: [x, x] of [y, y] of [z, z] is three arrays with eight parts. OPA compares, copies and
-// writes such values part by part, and fills the stack of the process with the parts that it compares. So what policies of others make
-// is weighed as it is made, with all its parts: where there is a literal, a comprehension, a value of with, or the head of a rule,
-// a call that takes from the query's budget is put beside it. What builtins make is taken by their costs.
+// A value that is made of others shares them: [x, x] of [y, y] of [z, z] is three arrays with eight parts. OPA
+// compares, copies and writes such values part by part, and fills the stack of the process with the parts that it
+// compares. So what policies of others make is weighed as it is made, with all its parts: where there is a literal, a
+// comprehension, a value of with, or the head of a rule, a call that takes from the query's budget is put beside it.
+// What builtins make is taken by their costs.
 
 // nameMade is the builtin that weighs values.
 const nameMade = Prefix + "made"
@@ -55,8 +56,8 @@ func (w *weighing) rule(r *ast.Rule) {
 	}
 }
 
-// madeByHead are the values that a rule adds: those of functions are their literals, of others also what they pass on, since a
-// package is an object of all its rules.
+// madeByHead are the values that a rule adds: those of functions are their literals, of others also what they pass on,
+// since a package is an object of all its rules.
 func madeByHead(h *ast.Head) []*ast.Term {
 	terms := []*ast.Term{h.Key, h.Value}
 	if len(h.Reference) > 1 {
@@ -84,8 +85,8 @@ func composite(t *ast.Term) bool {
 	return false
 }
 
-// body puts calls before expressions with literals, and behind those with comprehensions and those that compare. known are the variables
-// that have values where the body begins; those of it are added.
+// body puts calls before expressions with literals, and behind those with comprehensions and those that compare. known
+// are the variables that have values where the body begins; those of it are added.
 func (w *weighing) body(body ast.Body, known ast.VarSet) ast.Body {
 	out := make(ast.Body, 0, len(body))
 	var apart []*ast.Expr

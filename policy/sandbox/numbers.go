@@ -9,8 +9,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// OPA keeps a number as the text that it was written as, and calculates with all its digits: 0x1p-999999999 has a billion. So numbers
-// are calculated with that are written in decimals alone, with few digits.
+// OPA keeps a number as the text that it was written as, and calculates with all its digits: 0x1p-999999999 has a
+// billion. So numbers are calculated with that are written in decimals alone, with few digits.
 
 // MaxDigits of a number that is calculated with, and the largest exponent.
 const MaxDigits = 1000
@@ -27,8 +27,8 @@ func SmallNumber(s string) bool {
 	return small && rest == ""
 }
 
-// decimal reads the number in decimals that a text begins with, such as -1.5e-3: what follows it, and whether it has few digits and no
-// large exponent.
+// decimal reads the number in decimals that a text begins with, such as -1.5e-3: what follows it, and whether it has
+// few digits and no large exponent.
 func decimal(s string) (rest string, small bool) {
 	i := afterSign(s, 0)
 	whole := afterDigits(s, i)
@@ -65,8 +65,8 @@ func afterDigits(s string, i int) int {
 	return i
 }
 
-// parsesNumbers gives what a builtin that reads numbers from texts has to be given: false is a text that is not to be read. Nil: it
-// reads none.
+// parsesNumbers gives what a builtin that reads numbers from texts has to be given: false is a text that is not to be
+// read. Nil: it reads none.
 func parsesNumbers(name string) func(s string) bool {
 	switch name {
 	case "to_number":

@@ -7,9 +7,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Evaluating goes deeper with each term of a rule, each rule that it leads to, and each value within a value; a stack that is full is
-// the end of the process. Compiling takes twice as long with each comprehension within another. So both are bounded by what
-// is written. Policies of people are far below.
+// Evaluating goes deeper with each term of a rule, each rule that it leads to, and each value within a value; a stack
+// that is full is the end of the process. Compiling takes twice as long with each comprehension within another. So both
+// are bounded by what is written. Policies of people are far below.
 const (
 	// maxParsing is how deep the parser may go: about ten for each bracket within another.
 	maxParsing = 1000

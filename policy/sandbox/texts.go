@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// indentCost is that of writing JSON in which each value's line begins with a prefix, and with an indent as often as it is deep.
+// indentCost is that of writing JSON in which each value's line begins with a prefix, and with an indent as often as it
+// is deep.
 func indentCost(c call) int64 {
 	margin := int64(0)
 	if options, ok := c.operands[1].Value.(ast.Object); ok {
@@ -36,7 +37,8 @@ func yamlCost(c call) int64 {
 	return min(size, beyond/sizeOfParsed/4) * sizeOfParsed * 2
 }
 
-// writtenOut is how long YAML is with its aliases written out. sizes are those that are known; of what is within itself it is beyond.
+// writtenOut is how long YAML is with its aliases written out. sizes are those that are known; of what is within itself
+// it is beyond.
 func writtenOut(n *yaml.Node, sizes map[*yaml.Node]int64) int64 {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

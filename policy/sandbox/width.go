@@ -41,7 +41,8 @@ func CheckWidth(c *ast.Compiler) *ast.Error {
 // ruleWidths are the widths of what rules give, by their paths.
 type ruleWidths struct {
 	functions map[string]width
-	// rules are those that are no functions, those of a path together; within are what they are in, such as packages, each with all that is in it.
+	// rules are those that are no functions, those of a path together; within are what they are in, such as packages,
+	// each with all that is in it.
 	rules, within map[string]float64
 }
 
@@ -79,7 +80,8 @@ func (a ruleWidths) of(r ast.Ref) float64 {
 	return max(a.within[r.String()], 1)
 }
 
-// width is how many parts a value has: first the constant ones, then how often each parameter of the function is among them.
+// width is how many parts a value has: first the constant ones, then how often each parameter of the function is among
+// them.
 type width []float64
 
 func (w width) sum() float64 {
@@ -127,7 +129,8 @@ type widths struct {
 	called  map[ast.Var][]*ast.Term
 	known   map[ast.Var]width
 	args    int
-	// within are variables that are looked at, cycles how often one of them led to itself, and work how many were looked at.
+	// within are variables that are looked at, cycles how often one of them led to itself, and work how many were
+	// looked at.
 	within       map[ast.Var]bool
 	cycles, work int
 }

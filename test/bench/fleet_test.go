@@ -120,7 +120,8 @@ spec: {hostPort: "temporal.example.com:7233"}
 `, team)
 }
 
-// born is when the first version of everything was made; the next ones come two days apart, when the one before is scaled down.
+// born is when the first version of everything was made; the next ones come two days apart, when the one before is
+// scaled down.
 var born = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // settled is a fleet in which nothing is left to do: its files, and the Temporal that goes with them.
@@ -135,8 +136,8 @@ type world struct {
 	Deployments map[string]*deployment `json:"deployments"`
 }
 
-// settle lets the bot itself bring the fleet up, version after version: planner, policies and renderer are the real ones, so
-// that what is in the repository is what they write.
+// settle lets the bot itself bring the fleet up, version after version: planner, policies and renderer are the real
+// ones, so that what is in the repository is what they write.
 func (f fleet) settle(tb testing.TB) settled {
 	tb.Helper()
 	out := settled{files: map[string]string{}, temporal: world{Deployments: map[string]*deployment{}}}

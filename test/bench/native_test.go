@@ -18,8 +18,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// native does with git's plumbing what the bot does, as quickly as a script can: one process for all objects of a kind. What
-// the script itself takes is not counted, and the contents are given.
+// native does with git's plumbing what the bot does, as quickly as a script can: one process for all objects of a kind.
+// What the script itself takes is not counted, and the contents are given.
 type native struct {
 	tb  testing.TB
 	url string

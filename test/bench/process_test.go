@@ -26,8 +26,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// What is measured runs in processes of its own, so that each pays for itself alone: the Git server, and the bot. They are
-// this test binary, told by a variable what to be.
+// What is measured runs in processes of its own, so that each pays for itself alone: the Git server, and the bot. They
+// are this test binary, told by a variable what to be.
 const roleVariable = "RAMPART_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
@@ -159,7 +159,8 @@ func (b *botClient) cycle() botAnswer { b.tb.Helper(); return b.ask(botRequest{D
 // pause is a time after which versions of before are scaled down.
 const pause = 3 * time.Hour
 
-// rest lets time go by after changes, until the versions of before are gone: what is measured next is not what is left of the last.
+// rest lets time go by after changes, until the versions of before are gone: what is measured next is not what is left
+// of the last.
 func (b *botClient) rest() {
 	b.tb.Helper()
 	for range 2 {

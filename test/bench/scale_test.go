@@ -20,8 +20,8 @@ import (
 
 var noConnection v1alpha1.Connection
 
-// What native git took for its part where the targets that are times come from: to ask for a branch, to fetch and push one change, and to
-// clone at depth 1, read the specs and push.
+// What native git took for its part where the targets that are times come from: to ask for a branch, to fetch and push
+// one change, and to clone at depth 1, read the specs and push.
 const (
 	nativeAsk    = 13900 * time.Microsecond
 	nativeChange = 195 * time.Millisecond
@@ -33,8 +33,9 @@ const (
 // everyday test a few, to see that all of it works. After each cycle the server's branch is looked at: it has to hold
 // what it should, and nothing else.
 //
-// Figures depend on the machine and on what else it does; the ratios, of runs in turn, much less. A target that is a time is that of the
-// machine that the design was measured on: it is scaled by what native git takes here for its part of the line. Nothing fails for being slow.
+// Figures depend on the machine and on what else it does; the ratios, of runs in turn, much less. A target that is a
+// time is that of the machine that the design was measured on: it is scaled by what native git takes here for its part
+// of the line. Nothing fails for being slow.
 func TestScale(t *testing.T) {
 	sizes, everyday := os.Getenv("SCALE"), false
 	if sizes == "" {
@@ -103,8 +104,8 @@ func (s *scale) rounds(n int) int {
 	return n
 }
 
-// parts of a run; SCALE_ONLY names those that are run. A start with nothing comes before all that push: a server packs its repositories anew
-// from time to time, and these are not.
+// parts of a run; SCALE_ONLY names those that are run. A start with nothing comes before all that push: a server packs
+// its repositories anew from time to time, and these are not.
 func (s *scale) all() {
 	only := os.Getenv("SCALE_ONLY")
 	for _, part := range []struct {
@@ -161,8 +162,8 @@ func (s *scale) some(k int) []int {
 	return out
 }
 
-// both has the same change made in both repositories, and the bot and git act on it, the bot first. What the bot wrote is
-// what git writes.
+// both has the same change made in both repositories, and the bot and git act on it, the bot first. What the bot wrote
+// is what git writes.
 func (s *scale) both(k int, bot func() botAnswer, git func(c change, write map[string]string) (string, cost)) (ours, theirs cost) {
 	s.Helper()
 	specs := s.some(k)
@@ -181,8 +182,9 @@ func (s *scale) both(k int, bot func() botAnswer, git func(c change, write map[s
 
 var imageLine = regexp.MustCompile(`(?m)^ +image: (.+)$`)
 
-// written gives the files of a commit, and checks that they are those that it had to be: it is the branch's tip, on top of
-// the person's; each worker deployment has a version with the new image, is routed and says so; nothing else was touched.
+// written gives the files of a commit, and checks that they are those that it had to be: it is the branch's tip, on top
+// of the person's; each worker deployment has a version with the new image, is routed and says so; nothing else was
+// touched.
 func (s *scale) written(h hosted, c change, commit string) map[string]string {
 	s.Helper()
 	require.Equal(s, commit, h.Tip("main"))

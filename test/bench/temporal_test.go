@@ -12,8 +12,9 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// memory is a Temporal that answers at once: a version registers when it is asked for, its worker always polls, and what has no
-// traffic any more is drained. It holds no more than it has to, so that what is measured beside it is the bot's.
+// memory is a Temporal that answers at once: a version registers when it is asked for, its worker always polls, and
+// what has no traffic any more is drained. It holds no more than it has to, so that what is measured beside it is the
+// bot's.
 type memory struct {
 	now func() time.Time
 
@@ -142,8 +143,8 @@ func (m *memory) DeleteVersion(_ context.Context, on reconcile.Subject, id strin
 	return rollout.Deletion{BuildID: id}, nil
 }
 
-// List gives the same list until something moved, as the Pool does; the one before is not looked at any more then, so that they share what they have. What it costs to decode pages is Temporal's client's, and not measured
-// here.
+// List gives the same list until something moved, as the Pool does; the one before is not looked at any more then, so
+// that they share what they have. What it costs to decode pages is Temporal's client's, and not measured here.
 func (m *memory) List(context.Context, v1alpha1.Connection, string) (*rollout.Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

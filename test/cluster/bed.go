@@ -41,7 +41,8 @@ func (s *Server) Flux(t testing.TB, applies string) {
 	store := "127.0.0.1:" + freePort(t)
 	for name, more := range map[string][]string{
 		"source-controller": {"--storage-path", t.TempDir(), "--storage-addr", store, "--storage-adv-addr", store},
-		// Without this gate a health check of one revision waits, up to its time-out, for what only the next revision brings.
+		// Without this gate a health check of one revision waits, up to its time-out, for what only the next revision
+		// brings.
 		applies: {"--feature-gates=CancelHealthCheckOnNewRevision=true"},
 	} {
 		health := "127.0.0.1:" + freePort(t)

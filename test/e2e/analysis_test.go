@@ -148,8 +148,8 @@ func TestReplayErrorOnTheCandidate(t *testing.T) {
 	require.Contains(t, w.barReason(), "are stuck on v7-")
 }
 
-// A metric goes away in mid-ramp: held at its step, never advanced, and said so. When it is back and bad, policy turns the build
-// back.
+// A metric goes away in mid-ramp: held at its step, never advanced, and said so. When it is back and bad, policy turns
+// the build back.
 func TestMetricsOfTheCandidate(t *testing.T) {
 	store := promtest.Start(t)
 	w := newWorld(t)

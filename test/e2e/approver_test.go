@@ -31,7 +31,8 @@ func (w *world) awaitRefused(by string) {
 	})
 }
 
-// Who asked for a build does not approve it, neither by a command nor by a commit; somebody else does. That it was refused outlasts the bot.
+// Who asked for a build does not approve it, neither by a command nor by a commit; somebody else does. That it was
+// refused outlasts the bot.
 func TestCommitOfAnotherApproves(t *testing.T) {
 	w := newWorld(t)
 	b := w.start(byOther...)
@@ -121,8 +122,8 @@ func TestMergeByAnotherApproves(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// The recommended way for several teams, as examples/protected-output has it: only the bot may push to the output, a merge there wants the approval of
-// somebody, and who approves is not who asked.
+// The recommended way for several teams, as examples/protected-output has it: only the bot may push to the output, a
+// merge there wants the approval of somebody, and who approves is not who asked.
 func TestOutputOfTheBotAlone(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)

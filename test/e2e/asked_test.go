@@ -76,7 +76,8 @@ func TestPolicyAsksInADirectEnvironment(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// Where that is configured the forge merges by itself once its rules are met: a check. What others push to the branch takes that back.
+// Where that is configured the forge merges by itself once its rules are met: a check. What others push to the branch
+// takes that back.
 func TestAutomaticMerge(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)
@@ -158,7 +159,8 @@ func TestProposalWithoutAForgeIsAnsweredByCommand(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A person takes traffic back when a merge of the next step was not carried out yet: it raises nothing, and nothing stays open.
+// A person takes traffic back when a merge of the next step was not carried out yet: it raises nothing, and nothing
+// stays open.
 func TestRollbackMeetsAMerge(t *testing.T) {
 	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")

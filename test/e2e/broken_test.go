@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// In mid-ramp a push breaks the spec, and the candidate begins to fail: it is turned back all the same, and the status says both.
-// When the spec is mended, the rollout goes on as ever.
+// In mid-ramp a push breaks the spec, and the candidate begins to fail: it is turned back all the same, and the status
+// says both. When the spec is mended, the rollout goes on as ever.
 func TestBrokenSpecInMidRamp(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -103,8 +103,9 @@ func TestSpecGoneInMidRamp(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A spec asks for another Temporal namespace: its versions stay where they are, and are turned back there. Retired, they end there,
-// and the same build is made anew in the other namespace: one that was barred in the old one is not barred there.
+// A spec asks for another Temporal namespace: its versions stay where they are, and are turned back there. Retired,
+// they end there, and the same build is made anew in the other namespace: one that was barred in the old one is not
+// barred there.
 func TestAnotherTemporalNamespace(t *testing.T) {
 	testneed.Long(t)
 	w := newWorld(t)
@@ -159,8 +160,8 @@ func TestAnotherTemporalNamespace(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// The connection leads to another Temporal in mid-ramp: no worker is taken away from the workflows that are pinned to its version, and
-// traffic can still be taken back where the versions are.
+// The connection leads to another Temporal in mid-ramp: no worker is taken away from the workflows that are pinned to
+// its version, and traffic can still be taken back where the versions are.
 func TestAnotherTemporal(t *testing.T) {
 	w := newWorld(t)
 	second := temporalenv.Start(t, temporalenv.Options{})

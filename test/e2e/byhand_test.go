@@ -72,8 +72,8 @@ func TestManualAndBack(t *testing.T) {
 	}
 }
 
-// Under Manual a person goes back to v1 in Temporal, and later forward to v2 again: the first is held, the second ends the hold. The bot
-// moves nothing.
+// Under Manual a person goes back to v1 in Temporal, and later forward to v2 again: the first is held, the second ends
+// the hold. The bot moves nothing.
 func TestManualMovedBackAndForward(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -91,8 +91,8 @@ func TestManualMovedBackAndForward(t *testing.T) {
 	require.Empty(t, w.changes())
 }
 
-// Somebody promotes the first version in Temporal, and pushes the next one before the bot looks again: what they did is taken as it is,
-// and the next version gets its files and is rolled out. So under Manual, and where its gate failed.
+// Somebody promotes the first version in Temporal, and pushes the next one before the bot looks again: what they did is
+// taken as it is, and the next version gets its files and is rolled out. So under Manual, and where its gate failed.
 func TestHandPromotionThenAPush(t *testing.T) {
 	for name, c := range map[string]struct{ strategy, gate, waits, then string }{
 		"Manual":        {manual, "", "WaitingForPromotion", "WaitingForPromotion"},

@@ -131,7 +131,8 @@ func tries(log string) map[int]int {
 	return out
 }
 
-// overtaken stands before a Git server, and does something before the next push to the branch gets there, once it is told what.
+// overtaken stands before a Git server, and does something before the next push to the branch gets there, once it is
+// told what.
 type overtaken struct{ first atomic.Pointer[func()] }
 
 func (o *overtaken) before(next http.Handler) http.Handler {
@@ -145,9 +146,9 @@ func (o *overtaken) before(next http.Handler) http.Handler {
 	})
 }
 
-// Fifty worker deployments change at once while somebody else pushes every two seconds, and once when the bot is about to: everything lands,
-// and nothing of the other's is lost. How many more tries that takes depends on the machine, and is logged: TestFiftyChangeBesideABusyWriter in
-// internal/reconcile has a bound.
+// Fifty worker deployments change at once while somebody else pushes every two seconds, and once when the bot is about
+// to: everything lands, and nothing of the other's is lost. How many more tries that takes depends on the machine, and
+// is logged: TestFiftyChangeBesideABusyWriter in internal/reconcile has a bound.
 func TestFiftyChangeWhileAnotherPushes(t *testing.T) {
 	testneed.Long(t)
 	names, crowd := many(50, "v1", "v2")

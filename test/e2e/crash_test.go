@@ -232,8 +232,8 @@ func (w *world) dieAt(fault string) bool {
 	return died
 }
 
-// diesAt runs a command that kills itself when it comes to a site. What refuses it for a moment, as a busy Temporal does, is said, and it is
-// run again, as a person would.
+// diesAt runs a command that kills itself when it comes to a site. What refuses it for a moment, as a busy Temporal
+// does, is said, and it is run again, as a person would.
 func (w *world) diesAt(fault string, args ...string) {
 	w.t.Helper()
 	w.eventually("it dies at "+fault, func() bool {

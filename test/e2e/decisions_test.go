@@ -63,8 +63,9 @@ func (w *world) withSecret(image string) string {
 	return strings.Replace(s, `image: "`+image+`"`, `image: "`+image+`", env: [{name: TOKEN, value: `+secretValue+`}]`, 1)
 }
 
-// A rollout with a step that is held, and goes on by a waiver: decisions on the ref tell it, and so does rampart history. The bot is killed
-// on its way, and started anew without its cache. No value of a variable is in what is recorded.
+// A rollout with a step that is held, and goes on by a waiver: decisions on the ref tell it, and so does rampart
+// history. The bot is killed on its way, and started anew without its cache. No value of a variable is in what is
+// recorded.
 func TestDecisionsTellTheStory(t *testing.T) {
 	w := newWorld(t)
 	lines := filepath.Join(t.TempDir(), "decisions.jsonl")

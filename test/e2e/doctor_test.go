@@ -25,7 +25,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// A spec names a connection without a namespace, moves to another one, and back to one of its own; doctor finds nothing wrong.
+// A spec names a connection without a namespace, moves to another one, and back to one of its own; doctor finds nothing
+// wrong.
 func TestClusterConnection(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -66,7 +67,8 @@ func (w *world) doctor(more ...string) *exec.Cmd {
 	return w.command(w.t.Context(), binary, args...)
 }
 
-// Health checks are answered at once, and the bot is ready once it has read Git and Temporal. A Prometheus reads how it does.
+// Health checks are answered at once, and the bot is ready once it has read Git and Temporal. A Prometheus reads how it
+// does.
 func TestHealthChecks(t *testing.T) {
 	w := newWorld(t)
 	b := w.start("--metrics-address", "127.0.0.1:0")

@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// The worker of examples/worker, a process with the environment that is rendered and nothing else, is rolled out, and workflows run on it.
+// The worker of examples/worker, a process with the environment that is rendered and nothing else, is rolled out, and
+// workflows run on it.
 func TestExampleWorker(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "worker")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")

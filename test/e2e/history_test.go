@@ -32,8 +32,8 @@ func chance(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// many are the names of several worker deployments, and an option with an image of each for every tag. Since they are many, their workers
-// are no load: they poll for workflows only, and as patiently as on a real server.
+// many are the names of several worker deployments, and an option with an image of each for every tag. Since they are
+// many, their workers are no load: they poll for workflows only, and as patiently as on a real server.
 func many(n int, tags ...string) (names []string, crowd option) {
 	images := map[string]temporalenv.Image{}
 	for i := range n {
@@ -62,8 +62,8 @@ func specsOf(names []string, tag string, like specText) map[string]specText {
 	return out
 }
 
-// checkHistory wants the branch to be one line of commits that were pushed one after the other, each changing something; and no
-// object to be missing.
+// checkHistory wants the branch to be one line of commits that were pushed one after the other, each changing
+// something; and no object to be missing.
 func (w *world) checkHistory() {
 	w.t.Helper()
 	w.repo.Fsck()
@@ -91,8 +91,8 @@ func checkMirrors(t *testing.T, cache string) {
 	}
 }
 
-// checkSteps wants each worker deployment to have gone through these routings, and through each once, both in Temporal and in Git: a
-// routing of Git is what a call makes of it, such as "ramp v2 10".
+// checkSteps wants each worker deployment to have gone through these routings, and through each once, both in Temporal
+// and in Git: a routing of Git is what a call makes of it, such as "ramp v2 10".
 func (w *world) checkSteps(names []string, steps ...string) {
 	w.t.Helper()
 	recorded := w.recordedSteps()
@@ -112,9 +112,9 @@ func (w *world) checkNoRepeats(names []string) {
 	}
 }
 
-// changes are the accepted routing calls that changed something, with images' tags in place of build IDs. A person's rollback marks the
-// build before it moves traffic: a bot that finds the mark in between takes traffic back as well, and the later of both calls, or of
-// both commits, repeats the other and moves nothing.
+// changes are the accepted routing calls that changed something, with images' tags in place of build IDs. A person's
+// rollback marks the build before it moves traffic: a bot that finds the mark in between takes traffic back as well,
+// and the later of both calls, or of both commits, repeats the other and moves nothing.
 func (w *world) changes() []string {
 	var out []string
 	for _, c := range w.ns.RoutingChanges(w.id()) {
@@ -123,7 +123,8 @@ func (w *world) changes() []string {
 	return out
 }
 
-// recordedSteps are the routings that the records of worker deployments asked for, one after the other, in the branch's history.
+// recordedSteps are the routings that the records of worker deployments asked for, one after the other, in the branch's
+// history.
 func (w *world) recordedSteps() map[string][]string {
 	w.t.Helper()
 	var files, blobs []string

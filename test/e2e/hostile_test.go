@@ -119,8 +119,9 @@ func (n *neighbours) ramp() {
 	require.Equal(n.a.t, []string{"current v1", "ramp v2 10"}, n.b.calls())
 }
 
-// Somebody pushes policies that never end to one environment in mid-ramp: its raise is held, and says why; the other environment's
-// rollout goes on in the same cycles. What takes traffic back asks no policy, and with the policies mended the rollout goes on.
+// Somebody pushes policies that never end to one environment in mid-ramp: its raise is held, and says why; the other
+// environment's rollout goes on in the same cycles. What takes traffic back asks no policy, and with the policies
+// mended the rollout goes on.
 func TestHostilePolicyHoldsOnlyItsEnvironment(t *testing.T) {
 	n := newNeighbours(t)
 	n.ramp()

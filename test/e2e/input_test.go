@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// What Git says cannot be used, in each way: it is reported, the old routing stays and all versions are kept; once it is mended,
-// the rollout goes on.
+// What Git says cannot be used, in each way: it is reported, the old routing stays and all versions are kept; once it
+// is mended, the rollout goes on.
 func TestUnusableInput(t *testing.T) {
 	w := newWorld(t)
 	w.push("templates", map[string]string{templatesFile: templatesText(5)})
@@ -52,8 +52,8 @@ func TestUnusableInput(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2"}, w.calls())
 }
 
-// Workers that do not come within progressDeadlineSeconds stall the rollout, and nothing else; once another build is asked for,
-// the version that never registered goes.
+// Workers that do not come within progressDeadlineSeconds stall the rollout, and nothing else; once another build is
+// asked for, the version that never registered goes.
 func TestWorkersNeverCome(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -68,8 +68,8 @@ func TestWorkersNeverCome(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2"}, w.calls())
 }
 
-// Two worker deployments on one task queue would take each other's workflows: the newcomer is held, naming the other, until it
-// polls a queue of its own.
+// Two worker deployments on one task queue would take each other's workflows: the newcomer is held, naming the other,
+// until it polls a queue of its own.
 func TestSharedTaskQueue(t *testing.T) {
 	w := newWorld(t, withImages(map[string]temporalenv.Image{"cart:v2": temporalenv.DefaultImage("cart")}))
 	cart := w.named("cart")
@@ -89,8 +89,8 @@ func TestSharedTaskQueue(t *testing.T) {
 	require.Equal(t, []string{"current v1"}, w.calls())
 }
 
-// A version that serves no workflows is rolled out as any other. Where it would leave the workflows of the current one behind, a person
-// approves that, though none are there: its worker may have registered its activities first.
+// A version that serves no workflows is rolled out as any other. Where it would leave the workflows of the current one
+// behind, a person approves that, though none are there: its worker may have registered its activities first.
 func TestActivitiesOnly(t *testing.T) {
 	w := newWorld(t, withImages(map[string]temporalenv.Image{"app:v8": activitiesOnly()}))
 	w.start()
@@ -110,7 +110,8 @@ func TestActivitiesOnly(t *testing.T) {
 	require.Contains(t, w.repo.Git("log", "--format=%B", "main"), "leaves behind the workflow task queue checkout (approved)")
 }
 
-// A task queue in use that the new version does not serve: the rollout waits, then a person approves that it is left behind.
+// A task queue in use that the new version does not serve: the rollout waits, then a person approves that it is left
+// behind.
 func TestQueueInUseIsLeftBehindOnceApproved(t *testing.T) {
 	w := newWorld(t)
 	w.start()

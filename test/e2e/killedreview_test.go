@@ -32,8 +32,8 @@ func (w *world) pullsAsked(r *review) []string {
 	return out
 }
 
-// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, what is proposed goes on top of that,
-// and its commit has a status.
+// awaitProposed is awaitPull, until all is done that the bot does about it: its address is in the record, what is
+// proposed goes on top of that, and its commit has a status.
 func (w *world) awaitProposed(r *review, title string) *sdk.PullRequest {
 	w.t.Helper()
 	p := w.awaitPull(r, title)
@@ -149,8 +149,8 @@ func (w *world) mergeWhatWaits(r *review) {
 	}
 }
 
-// The bot is killed at each write while its commits are proposed, since the branch is protected: one pull request is open at most, and what is
-// merged is carried out once.
+// The bot is killed at each write while its commits are proposed, since the branch is protected: one pull request is
+// open at most, and what is merged is carried out once.
 func TestKilledWhileCommitsAreProposed(t *testing.T) {
 	testneed.Long(t)
 	r, k := new(review), new(killer)

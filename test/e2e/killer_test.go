@@ -20,9 +20,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// killer stands between the bot and a Gitea, and kills the bot with SIGKILL at each write: before it gets through; when it is tried again,
-// after it did and before the bot hears of it; and then it passes. Whenever the test waits, the next bot is started: every second one knows
-// nothing of those before.
+// killer stands between the bot and a Gitea, and kills the bot with SIGKILL at each write: before it gets through; when
+// it is tried again, after it did and before the bot hears of it; and then it passes. Whenever the test waits, the next
+// bot is started: every second one knows nothing of those before.
 type killer struct {
 	w *world
 
@@ -130,8 +130,8 @@ var (
 	hashes  = regexp.MustCompile(`/[0-9a-f]{40}\b`)
 )
 
-// writes gives what a request writes: its kind, "" if it only reads, and what makes two tries the same write. That they are about the same is
-// enough: a text that tells a time is another with each try.
+// writes gives what a request writes: its kind, "" if it only reads, and what makes two tries the same write. That they
+// are about the same is enough: a text that tells a time is another with each try.
 func writes(r *http.Request) (kind, write string) {
 	_, path, api := strings.Cut(r.URL.Path, "/api/v1/repos/")
 	if !api || r.Method == http.MethodGet {
@@ -162,7 +162,8 @@ func pushOf(r *http.Request) (what, push string) {
 	return what, what + from
 }
 
-// bodyOf reads a request's body, and leaves it there: one that ends early, since the client is gone, ends as early for who reads it next.
+// bodyOf reads a request's body, and leaves it there: one that ends early, since the client is gone, ends as early for
+// who reads it next.
 func bodyOf(r *http.Request) []byte {
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(cmp.Or(err, io.EOF))))

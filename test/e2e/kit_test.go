@@ -482,7 +482,8 @@ func (w *world) build(image string) string {
 	return ""
 }
 
-// calls are changes of a single bot's making: one that was answered does not ask again. One that waited no longer for an answer does.
+// calls are changes of a single bot's making: one that was answered does not ask again. One that waited no longer for
+// an answer does.
 func (w *world) calls() []string {
 	w.t.Helper()
 	require.Empty(w.t, w.ns.RoutingRepeats(w.id()), "asked for again, although it was answered")

@@ -16,8 +16,8 @@ spec:
     - {name: prod, specs: ["workers/**"], output: {path: deploy}}
 `
 
-// In mid-ramp a push breaks rampart.yaml, and the candidate begins to fail: it is turned back all the same, by the bot that runs and by one that
-// starts with nothing. Whatever else the push asks for waits until the file is mended.
+// In mid-ramp a push breaks rampart.yaml, and the candidate begins to fail: it is turned back all the same, by the bot
+// that runs and by one that starts with nothing. Whatever else the push asks for waits until the file is mended.
 func TestBrokenConfigurationInMidRamp(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken  string
@@ -67,7 +67,8 @@ func TestBrokenConfigurationInMidRamp(t *testing.T) {
 	}
 }
 
-// A person takes a build back while rampart.yaml is broken, and how it was is not known: by what the record says of itself.
+// A person takes a build back while rampart.yaml is broken, and how it was is not known: by what the record says of
+// itself.
 func TestRollbackByTheRecordAlone(t *testing.T) {
 	w := newWorld(t)
 	b := w.start()

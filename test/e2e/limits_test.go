@@ -27,8 +27,8 @@ const soon = "{strategy: AllAtOnce, rollback: {window: 1s}%s}"
 // stranger is the identity of workers that Git knows nothing of.
 const stranger = "stray"
 
-// poll asks once for work as a worker of a version does that Git knows nothing of, on the queue named like its worker deployment:
-// which makes Temporal list the version.
+// poll asks once for work as a worker of a version does that Git knows nothing of, on the queue named like its worker
+// deployment: which makes Temporal list the version.
 func (w *world) poll(ctx context.Context, buildID string) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Second)
 	defer stop()
@@ -107,8 +107,8 @@ func (w *world) did() map[string]int {
 	return out
 }
 
-// A version beyond the bot's limit, which leaves the server some room, is not rendered, and the status names what is in its way.
-// It comes once a version before it has drained and was deleted.
+// A version beyond the bot's limit, which leaves the server some room, is not rendered, and the status names what is in
+// its way. It comes once a version before it has drained and was deleted.
 func TestVersionLimit(t *testing.T) {
 	testneed.Long(t)
 	w := newWorld(t)
@@ -146,8 +146,8 @@ func TestVersionLimit(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2", "current v3"}, w.calls())
 }
 
-// The server's own limit is lower than the bot's: it refuses the polls of a new version until one before it is gone. Nothing
-// that is needed goes to make room, and each rollout arrives.
+// The server's own limit is lower than the bot's: it refuses the polls of a new version until one before it is gone.
+// Nothing that is needed goes to make room, and each rollout arrives.
 func TestServersVersionLimit(t *testing.T) {
 	testneed.Long(t)
 	w := newWorld(t, withSetting(dynamicconfig.MatchingMaxVersionsInDeployment, 3))
@@ -174,8 +174,8 @@ func TestServersVersionLimit(t *testing.T) {
 	require.Equal(t, []string{"current v1", "current v2", "current v3"}, w.calls())
 }
 
-// Versions that were scaled down and wait to be deleted fill the server's limit: with the next rollouts the server deletes the
-// oldest of them itself, and their files go.
+// Versions that were scaled down and wait to be deleted fill the server's limit: with the next rollouts the server
+// deletes the oldest of them itself, and their files go.
 func TestSeventhRollout(t *testing.T) {
 	testneed.Long(t)
 	images := map[string]temporalenv.Image{}
@@ -200,8 +200,8 @@ func TestSeventhRollout(t *testing.T) {
 	}
 }
 
-// Ten worker deployments share a namespace whose limit is below what they ask for at once: all of them arrive, and every change
-// is made once.
+// Ten worker deployments share a namespace whose limit is below what they ask for at once: all of them arrive, and
+// every change is made once.
 func TestManyUnderRateLimit(t *testing.T) {
 	testneed.Long(t)
 	tenUnderRateLimit(t, 15)

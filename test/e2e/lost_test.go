@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// Temporal comes back with nothing in it, at the same address. No other version becomes current because nothing else has traffic:
-// the rollout stands still until the spec asks for the version that was current.
+// Temporal comes back with nothing in it, at the same address. No other version becomes current because nothing else
+// has traffic: the rollout stands still until the spec asks for the version that was current.
 func TestTemporalLostItsRouting(t *testing.T) {
 	w := newWorld(t, onOwnServer())
 	w.start()

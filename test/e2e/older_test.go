@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// On a release that lacks something, the status, the log (once) and explain say what, and what happens instead; an analysis judges by what there is.
+// On a release that lacks something, the status, the log (once) and explain say what, and what happens instead; an
+// analysis judges by what there is.
 func TestOlderServer(t *testing.T) {
 	if os.Getenv("RAMPART_TEST_TEMPORAL_CLI") == "" {
 		t.Skip("the server in this process is not older: make test-compatibility runs this on one that is")

@@ -15,11 +15,12 @@ import (
 	"github.com/rampart-gitops/rampart/test/temporalenv"
 )
 
-// What the in-cluster controller's tests show end to end, each under every strategy. Where a version has the traffic already, it got it in
-// three ways: the bot gave it, a person moved it there in Temporal, or it was there before the bot, which takes it over. What comes next
-// is the same from each.
+// What the in-cluster controller's tests show end to end, each under every strategy. Where a version has the traffic
+// already, it got it in three ways: the bot gave it, a person moved it there in Temporal, or it was there before the
+// bot, which takes it over. What comes next is the same from each.
 
-// byStrategy is what comes under Manual, AllAtOnce and Progressive. The step at 10% is so long that a ramp stays there, unless a scenario is quick.
+// byStrategy is what comes under Manual, AllAtOnce and Progressive. The step at 10% is so long that a ramp stays there,
+// unless a scenario is quick.
 type byStrategy [3]string
 
 func same(s string) byStrategy { return byStrategy{s, s, s} }
@@ -95,13 +96,15 @@ func (c *cast) promote(sunset string) {
 	c.await(same("RolloutComplete"))
 }
 
-// scenario is played by worker deployments of each strategy; with a version that has the traffic, by one of each beginning.
+// scenario is played by worker deployments of each strategy; with a version that has the traffic, by one of each
+// beginning.
 type scenario struct {
 	first bool     // no version has the traffic
 	quick bool     // the step and the time in which a rollback is possible are a second
 	flags []string // of the bot
 	play  func(*cast)
-	// ends are the reasons in the end, calls the changes that the bot made in Temporal since the beginning, gates how many it started.
+	// ends are the reasons in the end, calls the changes that the bot made in Temporal since the beginning, gates how
+	// many it started.
 	ends, calls byStrategy
 	gates       [3]int
 	// then looks at more.
@@ -256,7 +259,8 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// begin starts the bot with worker deployments of each strategy, and from each beginning if a version is to have the traffic.
+// begin starts the bot with worker deployments of each strategy, and from each beginning if a version is to have the
+// traffic.
 func (s scenario) begin(t *testing.T) *cast {
 	t.Helper()
 	beginnings := []string{"given", "byhand", "taken"}

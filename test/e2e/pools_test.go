@@ -53,7 +53,8 @@ func TestPools(t *testing.T) {
 	require.NotContains(t, pool(v1), "prune: disabled")
 	w.eventually("and removed as a whole", func() bool { return w.manifest(v1) == "" && pool(v1) == "" })
 
-	// The queue of the pool belongs to the version: one that does not serve it leaves it behind, which it may since nothing is on it.
+	// The queue of the pool belongs to the version: one that does not serve it leaves it behind, which it may since
+	// nothing is on it.
 	w.pushSpec("without the pool", specText{image: "app:v2", strategy: sunset})
 	w.awaitReady("app:v2")
 	// Its own activities may come a moment after its workflows.

@@ -25,8 +25,8 @@ func (w *world) scaledUp(buildID string) bool {
 	return strings.Contains(m, "replicas: 1") && strings.Contains(m, "Prune=false")
 }
 
-// A revert is a rollback at once while the version before is up; later its workers come back first, and it is promoted as any
-// version.
+// A revert is a rollback at once while the version before is up; later its workers come back first, and it is promoted
+// as any version.
 func TestRevertWithAllAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.start()
@@ -74,8 +74,8 @@ func rollTwice(w, cart *world, strategy string) {
 	}
 }
 
-// Somebody makes a version current by hand that was turned back: it goes back at once. One that was scaled down long ago comes
-// back, since it has the traffic now.
+// Somebody makes a version current by hand that was turned back: it goes back at once. One that was scaled down long
+// ago comes back, since it has the traffic now.
 func TestCurrentVersionSetByHand(t *testing.T) {
 	w, cart := newWorldWithCart(t)
 	w.start()

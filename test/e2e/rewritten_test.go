@@ -10,8 +10,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// rewrite puts another history in place of the branch's, as a person who forces a push does, while the bot has nothing to write; make gives
-// its tip by the one that is there.
+// rewrite puts another history in place of the branch's, as a person who forces a push does, while the bot has nothing
+// to write; make gives its tip by the one that is there.
 func (w *world) rewrite(make func(tip string) string) {
 	w.t.Helper()
 	tip := w.repo.Tip("main")

@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/plan"
 )
 
-// Every row of the rules has a say in a test here: bots log the rows of each decision, and a complete run of the tests fails if
-// a row was never seen.
+// Every row of the rules has a say in a test here: bots log the rows of each decision, and a complete run of the tests
+// fails if a row was never seen.
 
 // printRows shows which rows were seen in which tests, also of a part of them: go test ./e2e -run TestX -rows.
 var printRows = flag.Bool("rows", false, "print the rows of the rules that were seen, and the tests they were seen in")

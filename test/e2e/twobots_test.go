@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// pushCutter is a proxy before a Git server that cuts every third push, at random: on its way there, or its answer. The answer to the very
-// first one is lost for certain.
+// pushCutter is a proxy before a Git server that cuts every third push, at random: on its way there, or its answer. The
+// answer to the very first one is lost for certain.
 type pushCutter struct {
 	cut *gittest.Cutter
 	// first makes sure that one answer is lost.
@@ -51,7 +51,8 @@ func (c *pushCutter) watch(next http.Handler) http.Handler {
 	})
 }
 
-// begin may cut what comes after the question where the branch is: that answer, the pack, or what the server says of it.
+// begin may cut what comes after the question where the branch is: that answer, the pack, or what the server says of
+// it.
 func (c *pushCutter) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,9 +65,9 @@ func (c *pushCutter) begin() {
 	}
 }
 
-// Two bots work on one repository, and a proxy cuts their pushes at random. Ten worker deployments roll out beside each other, each through
-// steps: Temporal makes exactly these, each once, and each is in one commit. Both bots may ask Temporal for a step that is in Git; the later
-// call sets what is set already.
+// Two bots work on one repository, and a proxy cuts their pushes at random. Ten worker deployments roll out beside each
+// other, each through steps: Temporal makes exactly these, each once, and each is in one commit. Both bots may ask
+// Temporal for a step that is in Git; the later call sets what is set already.
 func TestTwoBotsWhosePushesAreCut(t *testing.T) {
 	testneed.Long(t)
 	random := chance(t)

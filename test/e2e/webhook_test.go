@@ -23,8 +23,8 @@ import (
 
 const hookSecret = "0123456789abcdef0123456789abcdef"
 
-// promptly is within how long what a webhook tells is acted on: seconds, with room for a machine that does much else. A bot that polls every
-// hour was told.
+// promptly is within how long what a webhook tells is acted on: seconds, with room for a machine that does much else. A
+// bot that polls every hour was told.
 const promptly = 30 * time.Second
 
 var (
@@ -32,8 +32,8 @@ var (
 	hookBlock = regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```")
 )
 
-// A bot that polls every hour commits within moments of a push: told by the hook that the documentation has for bare repositories, and by
-// deliveries as the forges make them.
+// A bot that polls every hour commits within moments of a push: told by the hook that the documentation has for bare
+// repositories, and by deliveries as the forges make them.
 func TestWebhooks(t *testing.T) {
 	w := newWorld(t, overHTTP())
 	w.push("connection", map[string]string{})
@@ -101,7 +101,8 @@ func (w *world) installHook(name, url, secret string) {
 	require.NoError(w.t, os.WriteFile(name, []byte(text), 0o755))
 }
 
-// committedAfter pushes a spec with an image, tells the bot, and waits for the bot's commit. Nothing of the spec is due by itself.
+// committedAfter pushes a spec with an image, tells the bot, and waits for the bot's commit. Nothing of the spec is due
+// by itself.
 func (w *world) committedAfter(image string, tell func()) {
 	w.t.Helper()
 	w.pushSpec(image, specText{image: image, strategy: manual})

@@ -124,7 +124,8 @@ func (c *Contract) reply(operation *openapi3.Operation, status int) (schema *ope
 	return schema, documented || response != nil
 }
 
-// described says that the operation tells itself what is in an answer, and does not leave it to what is told of all refusals.
+// described says that the operation tells itself what is in an answer, and does not leave it to what is told of all
+// refusals.
 func described(operation *openapi3.Operation, status int) bool {
 	response := operation.Responses.Status(status)
 	return response != nil && response.Value.Content.Get("application/json") != nil

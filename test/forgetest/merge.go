@@ -101,8 +101,8 @@ func (s *State) MayMerge(u *User) bool {
 	return u.Write && (len(s.rules.Mergers) == 0 || slices.Contains(s.rules.Mergers, u.Login))
 }
 
-// Merge merges it in Git: "merge", "squash", "rebase", or "ff" for a fast-forward and "squash-merge" for GitLab's squash. It gives
-// false where Git cannot.
+// Merge merges it in Git: "merge", "squash", "rebase", or "ff" for a fast-forward and "squash-merge" for GitLab's
+// squash. It gives false where Git cannot.
 func (s *State) Merge(p *Pull, by *User, method string) bool {
 	base := "refs/heads/" + p.Base
 	tree, ok := s.tree(p)

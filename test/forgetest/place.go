@@ -8,8 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/gittest"
 )
 
-// Place is a repository on a forge, as all but the adapter use it: a World, or one on a real forge. What a forge does in the background may
-// come a little later.
+// Place is a repository on a forge, as all but the adapter use it: a World, or one on a real forge. What a forge does
+// in the background may come a little later.
 type Place interface {
 	// Now is the forge's time, and Later waits until it is another one for what happens next.
 	Now() time.Time
@@ -47,7 +47,8 @@ type Place interface {
 	// OpenFork opens one from a branch of that name in a fork.
 	OpenFork(branch string) (number int64)
 
-	// Look gives a pull request's State, Labels, Comments, Reviewers and Teams as they are, Status the last status of a context.
+	// Look gives a pull request's State, Labels, Comments, Reviewers and Teams as they are, Status the last status of a
+	// context.
 	Look(number int64) Pull
 	Status(commit, context string) Status
 }

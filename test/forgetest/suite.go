@@ -97,7 +97,8 @@ func (s *Site) eventually(what string, done func() bool) {
 	}
 }
 
-// looked is get, after the forge has found no conflict. A check of Gitea's that failed is only made again after another push.
+// looked is get, after the forge has found no conflict. A check of Gitea's that failed is only made again after another
+// push.
 func (s *Site) looked(number int64) forge.Details {
 	s.Helper()
 	again := time.Now().Add(patience / 4)

@@ -152,7 +152,8 @@ func testAway(s *Site) {
 	require.ErrorIs(s, err, context.Canceled)
 }
 
-// What the forge does not document fails: an address, a parameter, a field that is sent, one that is answered, a wrong type.
+// What the forge does not document fails: an address, a parameter, a field that is sent, one that is answered, a wrong
+// type.
 func testUndocumented(s *Site) {
 	open := s.open(head)
 	var mu sync.Mutex

@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// merge merges it as the bot does: what was refused for the moment is asked for again, unless it happened nevertheless. A real forge
-// breaks now and then, and may have done it before it broke.
+// merge merges it as the bot does: what was refused for the moment is asked for again, unless it happened nevertheless.
+// A real forge breaks now and then, and may have done it before it broke.
 func (s *Site) merge(pr forge.PullRequest, method forge.Method) {
 	s.Helper()
 	s.Allow(method)
@@ -197,7 +197,8 @@ func testOrderOfAPerson(s *Site) {
 	require.Equal(s, s.person(), s.until(pr.Number, is(forge.StateMerged)).ClosedBy)
 }
 
-// Where nothing is left to wait for, it is merged: also while the forge still looks, and by one that has other statuses.
+// Where nothing is left to wait for, it is merged: also while the forge still looks, and by one that has other
+// statuses.
 func testNothingToWaitFor(s *Site) {
 	s.Allow(forge.MethodMerge)
 	for _, looks := range []int{0, 1, 2} {

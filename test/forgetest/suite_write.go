@@ -163,7 +163,8 @@ func testStatus(s *Site) {
 	require.ErrorAs(s, s.Forge.SetStatus(s.Context(), strings.Repeat("0", 40), forge.Status{Context: "c", State: forge.StatusSuccess}), &refused)
 }
 
-// One that was there is found, whatever was asked for it, and closed ones do not count; to another base it is another one.
+// One that was there is found, whatever was asked for it, and closed ones do not count; to another base it is another
+// one.
 func testExists(s *Site) {
 	first := s.open(head)
 	s.ClosePull(first.Number, s.Person)

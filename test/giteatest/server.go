@@ -3,8 +3,8 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 //
-// The binary is made by make gitea; tests are skipped where it is missing. What it shows to browsers lacks scripts and styles, which
-// are not in its module, unless make gitea-pages made them: NeedPages.
+// The binary is made by make gitea; tests are skipped where it is missing. What it shows to browsers lacks scripts and
+// styles, which are not in its module, unless make gitea-pages made them: NeedPages.
 //
 // It may be used by parallel tests.
 package giteatest

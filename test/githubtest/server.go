@@ -1,6 +1,6 @@
-// Package githubtest is a server that stands for GitHub Enterprise in tests. It keeps state as GitHub does, in a real Git repository,
-// and fails its test on any request or reply that is not in what GitHub publishes of its API: the OpenAPI document, and the GraphQL
-// schema. What is in testdata was taken from there by make github-api.
+// Package githubtest is a server that stands for GitHub Enterprise in tests. It keeps state as GitHub does, in a real
+// Git repository, and fails its test on any request or reply that is not in what GitHub publishes of its API: the
+// OpenAPI document, and the GraphQL schema. What is in testdata was taken from there by make github-api.
 //
 // It may be used by several goroutines.
 package githubtest

@@ -132,7 +132,8 @@ func getLabel(c *forgetest.Call) forgetest.Reply {
 	return ok(label(c.Param("label_id")))
 }
 
-// createStatus refuses what is so already, as GitLab does: a finished one is set anew, one that waits cannot begin to wait.
+// createStatus refuses what is so already, as GitLab does: a finished one is set anew, one that waits cannot begin to
+// wait.
 func createStatus(c *forgetest.Call) forgetest.Reply {
 	var o struct {
 		State, Name, Context, Description string

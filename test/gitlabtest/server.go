@@ -1,5 +1,6 @@
-// Package gitlabtest is a server that stands for a GitLab in tests. It keeps state as GitLab does, in a real Git repository, and fails
-// its test on any request or reply that is not in testdata/gitlab.yaml, which was written down from GitLab's documentation.
+// Package gitlabtest is a server that stands for a GitLab in tests. It keeps state as GitLab does, in a real Git
+// repository, and fails its test on any request or reply that is not in testdata/gitlab.yaml, which was written down
+// from GitLab's documentation.
 //
 // It may be used by several goroutines.
 package gitlabtest

@@ -1,9 +1,9 @@
-// Command mutation breaks the planner in every way that it knows, one at a time, and sees whether a test notices: each condition is
-// negated, each row of a table and each item of a list removed, each check of what must never be left out. All mutants are compiled
-// once, into one test binary in which a variable of the environment switches one of them on.
+// Command mutation breaks the planner in every way that it knows, one at a time, and sees whether a test notices: each
+// condition is negated, each row of a table and each item of a list removed, each check of what must never be left out.
+// All mutants are compiled once, into one test binary in which a variable of the environment switches one of them on.
 //
-// It fails when a mutant survives that is not on the list of those that may, which says for each why no test can tell it from the
-// code as it is; and when one of that list is killed or gone. No product code knows of it.
+// It fails when a mutant survives that is not on the list of those that may, which says for each why no test can tell
+// it from the code as it is; and when one of that list is killed or gone. No product code knows of it.
 package main
 
 import (

@@ -24,13 +24,13 @@ type target struct {
 	dir, name string
 	// also are the folders of packages that only its tests use, and that are changed, too.
 	also []string
-	// checks are the types whose methods check something: each call of one is left out once, and each answer that one gives by
-	// itself is changed. Conditions are taken to pieces in methods of deep, and in functions that decide something: decides is what
-	// these result in.
+	// checks are the types whose methods check something: each call of one is left out once, and each answer that one
+	// gives by itself is changed. Conditions are taken to pieces in methods of deep, and in functions that decide
+	// something: decides is what these result in.
 	checks, deep []string
 	decides      string
-	// flags go to every run; random are the tests that play at random, which only what survives the others is shown, and more
-	// flags for these.
+	// flags go to every run; random are the tests that play at random, which only what survives the others is shown,
+	// and more flags for these.
 	flags       []string
 	random      string
 	randomFlags []string
@@ -39,8 +39,8 @@ type target struct {
 // quick is how long a test may take to be among those that every mutant is shown first.
 const quick = 100 * time.Millisecond
 
-// allowance is how many seconds of a processor a test binary may take, several times what it takes, however busy the machine is. One that goes
-// on for ever has noticed; one that waits for ever is ended by Go.
+// allowance is how many seconds of a processor a test binary may take, several times what it takes, however busy the
+// machine is. One that goes on for ever has noticed; one that waits for ever is ended by Go.
 const allowance = "60"
 
 // overtime marks the output of a test binary that used its allowance up.
@@ -97,7 +97,8 @@ func (t target) build(ctx context.Context, tmp string) (*lab, error) {
 	return l, l.plan(ctx)
 }
 
-// rewrite puts the mutants into the files of a package, beside the file that switches them on, and notes where the new files are.
+// rewrite puts the mutants into the files of a package, beside the file that switches them on, and notes where the new
+// files are.
 func (l *lab) rewrite(dir, tmp string, overlay map[string]string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -182,8 +183,8 @@ func (l *lab) exec(ctx context.Context, n int, args []string) (out string, faile
 	return string(b), err != nil
 }
 
-// show shows a mutant to the tests: to those that play at random only if it is not meant to live. It gives the test that noticed,
-// "" for none.
+// show shows a mutant to the tests: to those that play at random only if it is not meant to live. It gives the test
+// that noticed, "" for none.
 func (l *lab) show(ctx context.Context, m mutant, lives bool) string {
 	stages := l.stages
 	if first := l.guess(m.file); len(first) > 0 {

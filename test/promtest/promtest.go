@@ -1,4 +1,5 @@
-// Package promtest runs a real Prometheus for tests: on loopback, with its own folder, scraping one target. It ends with the test.
+// Package promtest runs a real Prometheus for tests: on loopback, with its own folder, scraping one target. It ends
+// with the test.
 package promtest
 
 import (
@@ -34,7 +35,8 @@ type Server struct {
 	exposed atomic.Pointer[string]
 }
 
-// Start runs a Prometheus until the test ends, and gives it when it answers. Its target shows what Expose says. Where there is none: testneed.Missing.
+// Start runs a Prometheus until the test ends, and gives it when it answers. Its target shows what Expose says. Where
+// there is none: testneed.Missing.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{}
@@ -141,7 +143,8 @@ func (s *Server) ready(ended <-chan struct{}) error {
 	})
 }
 
-// Expose sets what the target shows at the next scrape, in the text format of Prometheus. A sample may have a time of its own.
+// Expose sets what the target shows at the next scrape, in the text format of Prometheus. A sample may have a time of
+// its own.
 func (s *Server) Expose(text string) { s.exposed.Store(&text) }
 
 func (s *Server) scraped(w http.ResponseWriter, _ *http.Request) {

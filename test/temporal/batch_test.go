@@ -34,8 +34,8 @@ func evacuation(stage v1alpha1.EvacuationStage, attempt int) rollout.BatchStart 
 	return rollout.BatchStart{BuildID: "v1", Job: e, Identity: bot}
 }
 
-// stranded are workflows pinned to v1, which has lost its traffic to v2; others, on v2 and following the current version,
-// must stay as they are.
+// stranded are workflows pinned to v1, which has lost its traffic to v2; others, on v2 and following the current
+// version, must stay as they are.
 func (e *env) stranded(n int) (ids, others []string) {
 	e.t.Helper()
 	e.start("app", "v1", "v2", "v3")
@@ -98,8 +98,8 @@ func TestBatchesEndWorkflows(t *testing.T) {
 			require.Equal(t, rollout.Counted(3), open)
 
 			require.NoError(t, e.startBatch(b))
-			// Once more, as after an answer that was lost. The server says that there is this job already, or, if it was quick to list it as one that
-			// runs, that it runs as many as it takes. Either way there is one.
+			// Once more, as after an answer that was lost. The server says that there is this job already, or, if it
+			// was quick to list it as one that runs, that it runs as many as it takes. Either way there is one.
 			if err := e.startBatch(b); err != nil {
 				require.ErrorIs(t, err, rollout.ErrBatchBusy)
 			}

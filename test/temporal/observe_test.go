@@ -523,8 +523,8 @@ func TestStuck(t *testing.T) {
 	require.Equal(t, rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(1), ProblemsSample: rollout.Sample{Others: 1}}, obs.Stuck)
 }
 
-// An auto-upgrading workflow that cannot be replayed on the candidate is counted under the version that it comes from: the
-// sample says whose fault it is. One that begins later is not stuck.
+// An auto-upgrading workflow that cannot be replayed on the candidate is counted under the version that it comes from:
+// the sample says whose fault it is. One that begins later is not stuck.
 func TestStuckOnTheCandidate(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
 	e.start("app", "v1")
@@ -624,7 +624,8 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// Workers that never register as the version are found where they are: under another deployment's name, or without versioning.
+// Workers that never register as the version are found where they are: under another deployment's name, or without
+// versioning.
 func TestWorkersThatAreMissing(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1")

@@ -185,7 +185,8 @@ func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
 	require.Equal(t, 1, e.ns.Counts()[method]-before)
 }
 
-// A server that is too busy for a worker deployment is waited for; whether it did what it says it had no time for shows in the routing.
+// A server that is too busy for a worker deployment is waited for; whether it did what it says it had no time for shows
+// in the routing.
 func TestBusyServer(t *testing.T) {
 	e := newEnv(t)
 	e.start("app", "v1", "v2")
@@ -340,9 +341,9 @@ func (e *env) busy(name string) {
 	})
 }
 
-// The newer version added a queue that is in use. Giving traffic back would be refused; it is done all the same, and the
-// queue is named. A raise in the same place is refused, also right after our own look at the pollers: the server's check
-// believes what it remembers of that.
+// The newer version added a queue that is in use. Giving traffic back would be refused; it is done all the same, and
+// the queue is named. A raise in the same place is refused, also right after our own look at the pollers: the server's
+// check believes what it remembers of that.
 func TestMissingTaskQueues(t *testing.T) {
 	e := newEnv(t, remembers())
 	e.start("app", "v1", "v3")

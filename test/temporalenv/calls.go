@@ -25,8 +25,8 @@ type Call struct {
 	Took time.Duration
 	// Request is the message as received, Response the server's; nil when there was none.
 	Request, Response proto.Message
-	// Forwarded is whether the server saw the call, Accepted whether it answered OK: both also when a fault kept the answer
-	// from the caller.
+	// Forwarded is whether the server saw the call, Accepted whether it answered OK: both also when a fault kept the
+	// answer from the caller.
 	Forwarded, Accepted bool
 	// Left is whether the caller was gone before the answer, and so cannot have heard it.
 	Left bool
@@ -140,9 +140,10 @@ func routingRepeats(calls []Call, deployment string) []string {
 	return out
 }
 
-// eachRouting goes through what accepted calls made of a deployment's routing, in the order in which they came: they are recorded when they are
-// answered. of is the call before that set the same, nil if there was none: a call that repeats what is so is answered with the token that the
-// change was answered with (TestFactSettingTheSameAgainIsOKWhateverTheToken).
+// eachRouting goes through what accepted calls made of a deployment's routing, in the order in which they came: they
+// are recorded when they are answered. of is the call before that set the same, nil if there was none: a call that
+// repeats what is so is answered with the token that the change was answered with
+// (TestFactSettingTheSameAgainIsOKWhateverTheToken).
 func eachRouting(calls []Call, deployment string, see func(what string, c Call, of *Call)) {
 	calls = slices.Clone(calls)
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.Time.Compare(b.Time) })

@@ -19,7 +19,8 @@ type cliServer struct {
 	said    *bytes.Buffer
 }
 
-// startCLI starts one with the settings that settings gives to a server in this process, as far as another release has them.
+// startCLI starts one with the settings that settings gives to a server in this process, as far as another release has
+// them.
 func startCLI(opts Options) (*cliServer, error) {
 	port, err := testneed.FreePort()
 	if err != nil {

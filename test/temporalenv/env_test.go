@@ -32,8 +32,8 @@ var environments atomic.Int64
 var shared *temporalenv.Server
 
 func TestMain(m *testing.M) {
-	// The tests wait more than they compute, but a routing call costs the server about 0.1 s of CPU: more at a time only time
-	// each other out on a busy machine. A -parallel on the command line still wins.
+	// The tests wait more than they compute, but a routing call costs the server about 0.1 s of CPU: more at a time
+	// only time each other out on a busy machine. A -parallel on the command line still wins.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
@@ -247,7 +247,8 @@ func (e *env) deleteVersion(build, identity string) error {
 	return err
 }
 
-// pollers asks all partitions and types of a queue for the pollers of a build, as (build or unversioned) -> type -> identities.
+// pollers asks all partitions and types of a queue for the pollers of a build, as (build or unversioned) -> type ->
+// identities.
 func (e *env) pollers(name string, builds ...string) map[string]map[string][]string {
 	e.t.Helper()
 	var ids []string

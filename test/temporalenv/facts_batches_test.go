@@ -129,7 +129,8 @@ func (e *env) moved(o *workflowpb.VersioningOverride) {
 	require.Equal(e.t, int64(1), e.awaitJob("move").GetCompleteOperationCount())
 }
 
-// tasked gives a workflow tasks until a worker of the build has completed one: routing takes a moment to reach the queues.
+// tasked gives a workflow tasks until a worker of the build has completed one: routing takes a moment to reach the
+// queues.
 func (e *env) tasked(workflow, build string) *workflowpb.WorkflowExecutionVersioningInfo {
 	e.t.Helper()
 	var got *workflowpb.WorkflowExecutionVersioningInfo
@@ -145,8 +146,8 @@ func (e *env) tasked(workflow, build string) *workflowpb.WorkflowExecutionVersio
 	return got
 }
 
-// It goes to the target with its next task and is pinned there by its own code: no override stays. Until then it is counted
-// as the target's, so that an idle one keeps the old version no longer.
+// It goes to the target with its next task and is pinned there by its own code: no override stays. Until then it is
+// counted as the target's, so that an idle one keeps the old version no longer.
 func TestFactAOneTimeOverrideMovesAPinnedWorkflow(t *testing.T) {
 	e := newEnv(t)
 	e.settledOnV1(temporalenv.Slow, "idle")

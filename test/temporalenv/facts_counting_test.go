@@ -83,7 +83,8 @@ func TestFactAFirstTaskThatPanicsIsCountedNowhere(t *testing.T) {
 	require.Equal(t, "v1", d.GetWorkflowExecutionInfo().GetVersioningInfo().GetVersionTransition().GetDeploymentVersion().GetBuildId())
 }
 
-// A server that does not have a search attribute, as 1.29 does not have TemporalReportedProblems, refuses the query and names it.
+// A server that does not have a search attribute, as 1.29 does not have TemporalReportedProblems, refuses the query and
+// names it.
 func TestFactAMissingSearchAttributeIsRefusedByName(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.svc.CountWorkflowExecutions(e.ctx, &workflowservice.CountWorkflowExecutionsRequest{

@@ -198,7 +198,8 @@ func TestFactAServerThatCancelsPollsOnShutdownForgetsAtOnce(t *testing.T) {
 	e.awaitNoPollers("v1")
 }
 
-// The enhanced mode keeps its answers for 5 s, and keeps them under version and type alone, not under what was asked for.
+// The enhanced mode keeps its answers for 5 s, and keeps them under version and type alone, not under what was asked
+// for.
 func TestFactEnhancedModeCanSayNoPollersWhenThereAreSome(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.TaskQueueInfoByBuildIdTTL, time.Hour))
 	e.start("app", "v1")

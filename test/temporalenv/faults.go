@@ -15,8 +15,8 @@ type FaultPoint string
 const (
 	// BeforeForwarding refuses the call: the server never sees it.
 	BeforeForwarding FaultPoint = "BeforeForwarding"
-	// AfterForwarding loses the response: the server has done it, the caller is told of an error. A call that the server
-	// refused keeps the server's error, and uses the fault up all the same.
+	// AfterForwarding loses the response: the server has done it, the caller is told of an error. A call that the
+	// server refused keeps the server's error, and uses the fault up all the same.
 	AfterForwarding FaultPoint = "AfterForwarding"
 )
 

@@ -25,8 +25,8 @@ type Image struct {
 	DefaultBehavior workflow.VersioningBehavior
 	// ActivitiesOnly says that its workers poll for activities alone, WorkflowsOnly for workflows.
 	ActivitiesOnly, WorkflowsOnly bool
-	// Command is run as a process of its own in place of all that, with the container's variables and nothing else in its environment. It is
-	// asked to end by SIGTERM.
+	// Command is run as a process of its own in place of all that, with the container's variables and nothing else in
+	// its environment. It is asked to end by SIGTERM.
 	Command []string
 }
 
@@ -97,9 +97,9 @@ func NewFleet(cfg FleetConfig) *Fleet {
 	return &Fleet{cfg: cfg, objects: map[string]*live{}}
 }
 
-// Apply makes the cluster what manifests say, as a sync with pruning does: what is missing starts, what changed restarts,
-// what is gone stops unless its last applied copy is guarded. It does not wait for pods to be ready. Invalid manifests
-// change nothing.
+// Apply makes the cluster what manifests say, as a sync with pruning does: what is missing starts, what changed
+// restarts, what is gone stops unless its last applied copy is guarded. It does not wait for pods to be ready. Invalid
+// manifests change nothing.
 func (f *Fleet) Apply(manifests []byte) error {
 	objects, err := ParseManifests(manifests)
 	if err != nil {

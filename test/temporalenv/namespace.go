@@ -63,8 +63,8 @@ func (n *Namespace) RoutingCalls(deployment string) []string {
 	return routingCalls(n.Calls(), deployment)
 }
 
-// RoutingChanges are the RoutingCalls of one deployment without those that Temporal took as no change: setting what is set already, by the
-// same identity, is accepted whatever the token.
+// RoutingChanges are the RoutingCalls of one deployment without those that Temporal took as no change: setting what is
+// set already, by the same identity, is accepted whatever the token.
 func (n *Namespace) RoutingChanges(deployment string) []string {
 	return routingChanges(n.Calls(), deployment)
 }
@@ -78,18 +78,18 @@ func (n *Namespace) RoutingRepeats(deployment string) []string {
 // Counts tells how often each method was called through the proxy, reads and polls included.
 func (n *Namespace) Counts() map[string]int { return n.server.proxy.recorder.counts(n.name) }
 
-// Inject makes calls to this namespace fail as f says until f.Times are used up or remove is called. It panics on a fault
-// without a point.
+// Inject makes calls to this namespace fail as f says until f.Times are used up or remove is called. It panics on a
+// fault without a point.
 func (n *Namespace) Inject(f Fault) (remove func()) { return n.server.proxy.faults.add(n.name, f) }
 
-// BeforeForward calls hook before a call to this namespace is forwarded, in the goroutine that serves it: a hook can hold
-// the call up or change the world under it. Polls and responses of workers go through it too.
+// BeforeForward calls hook before a call to this namespace is forwarded, in the goroutine that serves it: a hook can
+// hold the call up or change the world under it. Polls and responses of workers go through it too.
 func (n *Namespace) BeforeForward(hook Hook) (remove func()) {
 	return n.server.proxy.hooks.add(n.name, hook)
 }
 
-// usable is nil once the server's own workers poll for this namespace: they run the workflows behind worker deployments,
-// and everything else is up before them.
+// usable is nil once the server's own workers poll for this namespace: they run the workflows behind worker
+// deployments, and everything else is up before them.
 func (n *Namespace) usable(ctx context.Context) error {
 	resp, err := n.Service().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 		Namespace:     n.name,

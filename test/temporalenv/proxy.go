@@ -112,8 +112,8 @@ func (p *proxyServer) intercept(ctx context.Context, req any, info *grpc.UnarySe
 	return resp, nil
 }
 
-// passOn forwards the unary calls of any other service without looking into them: an empty message keeps all fields that it
-// does not know.
+// passOn forwards the unary calls of any other service without looking into them: an empty message keeps all fields
+// that it does not know.
 func (p *proxyServer) passOn(_ any, stream grpc.ServerStream) error {
 	method, ok := grpc.MethodFromServerStream(stream)
 	if !ok {

@@ -35,15 +35,15 @@ type Options struct {
 	Drainage time.Duration
 	// PollerTTL is for how long a poller stays listed after its last poll began. Default 2 s (a real server: 5 min).
 	PollerTTL time.Duration
-	// LongPoll is how long the server holds a poll without work. It has to be shorter than PollerTTL, or idle workers drop
-	// off the list between two polls. Default 1 s (a real server: 60 s).
+	// LongPoll is how long the server holds a poll without work. It has to be shorter than PollerTTL, or idle workers
+	// drop off the list between two polls. Default 1 s (a real server: 60 s).
 	LongPoll time.Duration
 	// VisibilityRPS is the limit of counts and lists per second and namespace. Default 1000 (a real server: 10).
 	VisibilityRPS int
 	// Log receives the warnings of proxy and workers. Default: discarded.
 	Log *slog.Logger
-	// CLI is a binary of the temporal CLI, whose development server is run in place of the one in this process: another release of Temporal. Its settings
-	// cannot be changed while it runs. Default: none.
+	// CLI is a binary of the temporal CLI, whose development server is run in place of the one in this process: another
+	// release of Temporal. Its settings cannot be changed while it runs. Default: none.
 	CLI string
 }
 
@@ -151,8 +151,8 @@ func settings(opts Options) *dynamicconfig.MemoryClient {
 	// One partition of each task queue is enough for a handful of workers.
 	c.OverrideSetting(dynamicconfig.MatchingNumTaskqueueReadPartitions, 1)
 	c.OverrideSetting(dynamicconfig.MatchingNumTaskqueueWritePartitions, 1)
-	// A task queue of activities hears of a new routing by such a poll. Where it misses one, the server's propagation, and with it the look
-	// at a draining version, waits for the end of the poll: five minutes by default.
+	// A task queue of activities hears of a new routing by such a poll. Where it misses one, the server's propagation,
+	// and with it the look at a draining version, waits for the end of the poll: five minutes by default.
 	c.OverrideSetting(dynamicconfig.MatchingGetUserDataLongPollTimeout, 20*time.Second)
 	// What temporaltest itself sets; giving it a client of ours replaces it.
 	c.OverrideSetting(dynamicconfig.ForceSearchAttributesCacheRefreshOnRead, true)
@@ -225,8 +225,8 @@ func stopReal(s *temporaltest.TestServer) (err error) {
 // Address is the host:port of the proxy, for everything under test and for the workers.
 func (s *Server) Address() string { return s.proxy.address }
 
-// Service reaches the server past the proxy: unrecorded, without faults, and also during an outage. It is for the test's
-// own look at the truth.
+// Service reaches the server past the proxy: unrecorded, without faults, and also during an outage. It is for the
+// test's own look at the truth.
 func (s *Server) Service() workflowservice.WorkflowServiceClient {
 	return workflowservice.NewWorkflowServiceClient(s.direct)
 }

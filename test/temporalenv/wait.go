@@ -9,8 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The pause between two looks at a condition is ten times what the last look took, within these bounds: a look at a ref costs nothing, one at a
-// Gitea or by a process of git some hundredths of a second of a core that those need who are waited for.
+// The pause between two looks at a condition is ten times what the last look took, within these bounds: a look at a ref
+// costs nothing, one at a Gitea or by a process of git some hundredths of a second of a core that those need who are
+// waited for.
 const (
 	shortestPause = 20 * time.Millisecond
 	longestPause  = 200 * time.Millisecond
@@ -34,8 +35,8 @@ func until(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// Until calls check up to fifty times a second, less often the longer it takes, until it returns nil. When ctx ends first, the error holds the cause
-// and check's last error.
+// Until calls check up to fifty times a second, less often the longer it takes, until it returns nil. When ctx ends
+// first, the error holds the cause and check's last error.
 func Until(ctx context.Context, check func(context.Context) error) error { return until(ctx, check) }
 
 func statusOf(err error) *status.Status {

@@ -35,8 +35,9 @@ const lookEvery = 50 * time.Millisecond
 
 func (s Source) String() string { return s.Repo + "@" + s.Branch + ":" + s.Path }
 
-// Watch follows source until ctx ends, and applies each commit that it sees at the tip. A repository, branch or folder that does not
-// exist yet is waited for. A commit that cannot be built leaves everything as it was (SyncFailed). It returns the context's error.
+// Watch follows source until ctx ends, and applies each commit that it sees at the tip. A repository, branch or folder
+// that does not exist yet is waited for. A commit that cannot be built leaves everything as it was (SyncFailed). It
+// returns the context's error.
 func (f *Fleet) Watch(ctx context.Context, source Source) error {
 	w := watcher{fleet: f, source: source}
 	ticker := time.NewTicker(lookEvery)
@@ -57,7 +58,8 @@ func (f *Fleet) Watch(ctx context.Context, source Source) error {
 type watcher struct {
 	fleet  *Fleet
 	source Source
-	// seen is the commit last looked at, and built the content of the folder that was last built, whether it could be applied or not.
+	// seen is the commit last looked at, and built the content of the folder that was last built, whether it could be
+	// applied or not.
 	seen, built string
 	// complaint is the last failure that was noted, so that it is noted once.
 	complaint string

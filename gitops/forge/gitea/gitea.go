@@ -50,8 +50,8 @@ func New(config forge.Config) (*Forge, error) {
 	return &Forge{client: client, repo: config.Repository}, nil
 }
 
-// sdk is the library for one call: it keeps the context in the client. It asks no version, since all that is used here is older
-// than any Gitea that is still kept.
+// sdk is the library for one call: it keeps the context in the client. It asks no version, since all that is used here
+// is older than any Gitea that is still kept.
 func (f *Forge) sdk(ctx context.Context) (*sdk.Client, error) {
 	return sdk.NewClient(f.repo.Base, sdk.SetGiteaVersion(""), sdk.SetHTTPClient(f.client.HTTP), sdk.SetContext(ctx))
 }
@@ -129,8 +129,9 @@ var states = map[sdk.StatusState]forge.StatusState{
 	sdk.StatusError: forge.StatusError, sdk.StatusWarning: forge.StatusFailure,
 }
 
-// Statuses implements forge.Forge. The library gives the first page alone, and nothing in place of an answer that it cannot read. Gitea does not say how
-// many there are, and may be set to give fewer than it is asked for: the end is an empty page.
+// Statuses implements forge.Forge. The library gives the first page alone, and nothing in place of an answer that it
+// cannot read. Gitea does not say how many there are, and may be set to give fewer than it is asked for: the end is an
+// empty page.
 func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
 	op := "read the statuses of commit " + commit
 	var found []forge.Status

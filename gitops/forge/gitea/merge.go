@@ -11,8 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// Merge implements forge.Forge. Gitea's automatic merge waits for required checks and approvals; where the base branch requires
-// none, it merges at once.
+// Merge implements forge.Forge. Gitea's automatic merge waits for required checks and approvals; where the base branch
+// requires none, it merges at once.
 func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
 	client, err := f.sdk(ctx)
 	if err != nil {

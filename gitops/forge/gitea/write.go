@@ -82,7 +82,8 @@ func (f *Forge) look(client *sdk.Client, number int64) (forge.PullRequest, error
 	return pullRequest(pr), nil
 }
 
-// unheard are those who did not review a pull request yet. Of who is asked once more, Gitea does not count what they said before.
+// unheard are those who did not review a pull request yet. Of who is asked once more, Gitea does not count what they
+// said before.
 func (f *Forge) unheard(client *sdk.Client, number int64, reviewers []string) ([]string, error) {
 	said := map[string]bool{}
 	err := f.reviews(client, number, func(r *sdk.PullReview) {

@@ -21,8 +21,8 @@ const askBranch = `query($owner: String!, $name: String!, $ref: String!) {
 	}
 }`
 
-// Branch implements forge.Checker. It asks GraphQL whether the branch protection lets the account push, and each ruleset
-// whether the account may bypass it.
+// Branch implements forge.Checker. It asks GraphQL whether the branch protection lets the account push, and each
+// ruleset whether the account may bypass it.
 func (f *Forge) Branch(ctx context.Context, name string) (*forge.Branch, error) {
 	c := call{"look at the branch " + name, needRepo}
 	var answer struct {

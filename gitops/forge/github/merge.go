@@ -130,8 +130,8 @@ func (f *Forge) schedule(ctx context.Context, pr *gh.PullRequest, m forge.Merge)
 	return f.unscheduled(ctx, number, m, err)
 }
 
-// unscheduled tells why no merge could be ordered. GitHub has one type of error for all that, so it is looked at again; what is
-// left is told by its words.
+// unscheduled tells why no merge could be ordered. GitHub has one type of error for all that, so it is looked at again;
+// what is left is told by its words.
 func (f *Forge) unscheduled(ctx context.Context, number int64, m forge.Merge, err error) (forge.Merging, error) {
 	var refused *forge.RefusedError
 	var by *refusedError

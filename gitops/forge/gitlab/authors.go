@@ -9,8 +9,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// Authors implements forge.Forge. GitLab does not say whose a commit is: the accounts are those that its e-mail addresses find, which are those
-// that people made public.
+// Authors implements forge.Forge. GitLab does not say whose a commit is: the accounts are those that its e-mail
+// addresses find, which are those that people made public.
 func (f *Forge) Authors(ctx context.Context, commit string) ([]forge.Person, error) {
 	id, err := f.id(ctx)
 	if err != nil {

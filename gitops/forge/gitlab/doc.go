@@ -1,5 +1,5 @@
-// Package gitlab is a forge.Forge for GitLab, its own client. A pull request is a merge request here, and its number the one that
-// people see in the project ("!7").
+// Package gitlab is a forge.Forge for GitLab, its own client. A pull request is a merge request here, and its number
+// the one that people see in the project ("!7").
 //
 // What GitLab does otherwise than the others, and what is made of it here:
 //

@@ -220,7 +220,8 @@ var says = map[string]forge.StatusState{
 	"success": forge.StatusSuccess, "failed": forge.StatusFailure, "canceled": forge.StatusError, "canceling": forge.StatusError,
 }
 
-// Statuses implements forge.Forge. Jobs of pipelines are among them. Where a name has several, of several pipelines, the newest counts.
+// Statuses implements forge.Forge. Jobs of pipelines are among them. Where a name has several, of several pipelines,
+// the newest counts.
 func (f *Forge) Statuses(ctx context.Context, commit string) ([]forge.Status, error) {
 	id, err := f.id(ctx)
 	if err != nil {

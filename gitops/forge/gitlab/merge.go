@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/forge"
 )
 
-// Merge implements forge.Forge. An automatic merge waits for the pipeline and for what else the project asks for; where GitLab has
-// nothing to wait for it is done at once.
+// Merge implements forge.Forge. An automatic merge waits for the pipeline and for what else the project asks for; where
+// GitLab has nothing to wait for it is done at once.
 func (f *Forge) Merge(ctx context.Context, number int64, m forge.Merge) (forge.Merging, error) {
 	if !slices.Contains([]forge.When{forge.Now, forge.WhenReady, forge.NotAnymore}, m.When) {
 		return "", fmt.Errorf("merge merge request %d: no time %q", number, m.When)

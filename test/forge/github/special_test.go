@@ -110,7 +110,8 @@ func TestAutomaticMergeOff(t *testing.T) {
 	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
 }
 
-// What GitHub knows to be ready is merged without an order, which it would refuse; what it does not know yet is, when it refused.
+// What GitHub knows to be ready is merged without an order, which it would refuse; what it does not know yet is, when
+// it refused.
 func TestReady(t *testing.T) {
 	s, f, pr := open(t)
 	_, err := f.Login(t.Context()) // by GraphQL, once

@@ -36,7 +36,8 @@ func TestInert(t *testing.T) {
 	require.Equal(t, `\/close`, p.Comments[0].Body)
 }
 
-// A merge request that a person made to be squashed is not, where the bot is to merge it otherwise; and the other way round.
+// A merge request that a person made to be squashed is not, where the bot is to merge it otherwise; and the other way
+// round.
 func TestSquashAsAsked(t *testing.T) {
 	s, f, pr := open(t)
 	s.World.Edit(pr.Number, func(p *forgetest.Pull) { p.Squash = true })
@@ -59,7 +60,8 @@ func TestSquashAsAsked(t *testing.T) {
 	require.Equal(t, p.SquashCommit, s.Git.Git("rev-parse", "main^2"))
 }
 
-// A fast-forward needs a branch that is ahead: the bot makes it anew, GitLab is not asked to rebase what people looked at.
+// A fast-forward needs a branch that is ahead: the bot makes it anew, GitLab is not asked to rebase what people looked
+// at.
 func TestNeedsRebase(t *testing.T) {
 	s, f, pr := open(t)
 	s.Allow(forge.MethodRebase)
@@ -73,7 +75,8 @@ func TestNeedsRebase(t *testing.T) {
 	require.Equal(t, forgetest.Open, s.Look(pr.Number).State)
 }
 
-// An automatic merge waits for a pipeline that runs, and does not merge over one that failed, if nothing requires one too.
+// An automatic merge waits for a pipeline that runs, and does not merge over one that failed, if nothing requires one
+// too.
 func TestPipeline(t *testing.T) {
 	s, f, pr := open(t)
 	status := func(state forge.StatusState) {

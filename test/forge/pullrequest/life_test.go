@@ -50,7 +50,8 @@ type life struct {
 	world rollout.EnvironmentWorld
 	// troubles are the warnings since the last pass.
 	troubles bytes.Buffer
-	// asks is the decision that is passed, with the record as it is in Git, and said what became of it in the last pass.
+	// asks is the decision that is passed, with the record as it is in Git, and said what became of it in the last
+	// pass.
 	asks *reconcile.Decision
 	said rollout.Review
 }

@@ -1,6 +1,6 @@
-// Command extract takes from what GitHub publishes of its API the operations that Rampart uses, as they are: from its OpenAPI document
-// (npm: @octokit/openapi) and from its GraphQL schema (npm: @octokit/graphql-schema). Words for people and examples are left out, which
-// are most of it. See the Makefile: make github-api.
+// Command extract takes from what GitHub publishes of its API the operations that Rampart uses, as they are: from its
+// OpenAPI document (npm: @octokit/openapi) and from its GraphQL schema (npm: @octokit/graphql-schema). Words for people
+// and examples are left out, which are most of it. See the Makefile: make github-api.
 package main
 
 import (
