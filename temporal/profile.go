@@ -14,7 +14,7 @@ import (
 // configuration folder; other variables of the environment do not change it. Files that the profile names are read with
 // every connection, the profile itself once.
 //
-// It fails where there is no such profile, on keys that nobody knows, and where the profile turns the verification of
+// It fails where there is no such profile, on unknown keys, and where the profile turns the verification of
 // servers off.
 func Profile(name string) (Address, error) {
 	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: name, ConfigFileStrict: true, DisableEnv: true})

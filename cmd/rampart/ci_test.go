@@ -144,7 +144,8 @@ func runCI(t *testing.T, name, server, path string) (here, log string, code int)
 	return here, log, code
 }
 
-// The example of each platform runs against the change of somebody who wants to get around what judges it, and at what the job has.
+// The example of each platform runs against the change of somebody who wants to get around what judges it, and at what
+// the job has.
 func TestCIExamples(t *testing.T) {
 	testneed.Plain(t)
 	for name, p := range platforms {

@@ -254,7 +254,8 @@ func shows(shown, printed []string) bool {
 	return false
 }
 
-// runWorkflows runs the lines of CI workflows that are about rampart. They have to work in a fresh checkout of a change.
+// runWorkflows runs the lines of CI workflows that are about rampart. They have to work in a fresh checkout of a
+// change.
 func (r *reader) runWorkflows() {
 	if len(r.workflows) > 0 {
 		r.sh("git init -q -b main && git add -A && git commit -q -m base && git update-ref refs/remotes/origin/main HEAD && git checkout -q -b change")

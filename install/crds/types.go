@@ -1,8 +1,10 @@
-// Package crds has the custom resource definitions of the objects that reach a cluster, made by controller-gen from the Go types of
-// gitops/api/v1alpha1. They have no status subresource: what applies Git applies the status too. The chart install/chart-crds installs the same files; with the
-// definitions Kubernetes would delete every object of theirs, so Helm keeps them when the chart goes.
+// Package crds has the custom resource definitions of the objects that reach a cluster, made by controller-gen from the
+// Go types of gitops/api/v1alpha1. They have no status subresource: what applies Git applies the status too. The chart
+// install/chart-crds installs the same files; with the definitions Kubernetes would delete every object of theirs, so
+// Helm keeps them when the chart goes.
 //
-// The annotation rampart.dev/release is the release that a definition is of, by which rampart crds --install never goes back to an earlier one.
+// The annotation rampart.dev/release is the release that a definition is of, by which rampart crds --install never goes
+// back to an earlier one.
 //
 // +groupName=temporal.io
 // +versionName=v1alpha1
@@ -62,7 +64,8 @@ type Connection struct {
 	Spec v1alpha1.ConnectionSpec `json:"spec"`
 }
 
-// ClusterConnection is a Connection that the worker deployments of every namespace may name. Its Secrets are in the namespace of each.
+// ClusterConnection is a Connection that the worker deployments of every namespace may name. Its Secrets are in the
+// namespace of each.
 // +kubebuilder:metadata:annotations={"helm.sh/resource-policy=keep","rampart.dev/release=0.1.0"}
 // +kubebuilder:resource:scope=Cluster,categories=temporal
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hostPort`

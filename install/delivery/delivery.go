@@ -1,4 +1,5 @@
-// Package delivery makes the objects by which ArgoCD and Flux apply the output of environments. It is pure: values in, YAML out.
+// Package delivery makes the objects by which ArgoCD and Flux apply the output of environments. It is pure: values in,
+// YAML out.
 package delivery
 
 import (
@@ -32,7 +33,8 @@ type Environment struct {
 // Deployment is a worker deployment that Flux waits for.
 type Deployment struct{ Kind, Namespace, Name string }
 
-// ArgoCD gives an Application for each environment, and the part of Argo CD's ConfigMap with the health checks, to be applied server-side.
+// ArgoCD gives an Application for each environment, and the part of Argo CD's ConfigMap with the health checks, to be
+// applied server-side.
 func ArgoCD(d Delivery) ([]byte, error) { return d.manifest("argocd.yaml.tmpl") }
 
 // Flux gives a GitRepository and a Kustomization for each environment.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// kubernetes are definitions of Kubernetes' own types by their names, such as core.Container. A custom resource definition keeps a pod template without a
-// schema; an editor can help with it.
+// kubernetes are definitions of Kubernetes' own types by their names, such as core.Container. A custom resource
+// definition keeps a pod template without a schema; an editor can help with it.
 type kubernetes map[string]any
 
 // schemaOf a Go type, whose structs are added to the definitions.

@@ -122,8 +122,8 @@ type fieldTable struct {
 	first map[string]string
 }
 
-// fields writes a row for each field of an object, and after it those of the objects in it. Objects with the same fields
-// are written once.
+// fields writes a row for each field of an object, and after it those of the objects in it. Objects with the same
+// fields are written once.
 func (f *fieldTable) fields(path string, object map[string]any) {
 	properties, _ := object["properties"].(map[string]any)
 	required, _ := object["required"].([]any)

@@ -25,7 +25,8 @@ const draft = "http://json-schema.org/draft-07/schema#"
 // Kinds are those that have a schema, sorted.
 func Kinds() []string { return slices.Sorted(maps.Keys(definitions())) }
 
-// For is the JSON Schema (draft-07) of a kind, indented; false where there is no such kind. Upper and lower case do not matter.
+// For is the JSON Schema (draft-07) of a kind, indented; false where there is no such kind. Upper and lower case do not
+// matter.
 func For(kind string) ([]byte, bool) {
 	for name, definition := range definitions() {
 		if strings.EqualFold(name, kind) {
@@ -99,7 +100,8 @@ func definitions() map[string]definition {
 	return out
 }
 
-// objectSchema is the JSON Schema of a kind's objects. What it needs of Kubernetes' own types is added to the definitions.
+// objectSchema is the JSON Schema of a kind's objects. What it needs of Kubernetes' own types is added to the
+// definitions.
 func objectSchema(d definition, of kubernetes) map[string]any {
 	schema := jsonSchema(d.Spec.Versions[0].Schema.OpenAPIV3Schema)
 	properties := schema["properties"].(map[string]any)
@@ -121,7 +123,8 @@ func objectSchema(d definition, of kubernetes) map[string]any {
 	return schema
 }
 
-// jsonSchema makes a JSON Schema (draft-07) from the schema of a custom resource definition, which is OpenAPI 3.0. Rules in CEL are left out.
+// jsonSchema makes a JSON Schema (draft-07) from the schema of a custom resource definition, which is OpenAPI 3.0.
+// Rules in CEL are left out.
 func jsonSchema(from map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range from {

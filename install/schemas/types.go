@@ -1,5 +1,6 @@
-// Package schemas has JSON Schemas of every object that Rampart reads, for editors. Those of the kinds that never reach a cluster are made by
-// controller-gen from the Go types of gitops/api/v1alpha1, as the custom resource definitions of install/crds are.
+// Package schemas has JSON Schemas of every object that Rampart reads, for editors. Those of the kinds that never reach
+// a cluster are made by controller-gen from the Go types of gitops/api/v1alpha1, as the custom resource definitions of
+// install/crds are.
 //
 // +groupName=rampart.dev
 // +versionName=v1alpha1
@@ -29,7 +30,8 @@ type Waiver struct {
 	Spec v1alpha1.WaiverSpec `json:"spec"`
 }
 
-// Routing is routing.yaml: the desired routing of a worker deployment, and what the bot remembers of it. A person may edit spec.desired.
+// Routing is routing.yaml: the desired routing of a worker deployment, and what the bot remembers of it. A person may
+// edit spec.desired.
 // +kubebuilder:resource
 type Routing struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -17,8 +17,8 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 )
 
-// TestDocumentsNameTests: each test that these documents name is in the package that they name before it, on the same line. A name with … stands for
-// all that begin like that.
+// TestDocumentsNameTests: each test that these documents name is in the package that they name before it, on the same
+// line. A name with … stands for all that begin like that.
 func TestDocumentsNameTests(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for _, document := range []string{"SECURITY.md", "docs/guarantees.md", "docs/tenancy.md", "docs/threat-model.md"} {

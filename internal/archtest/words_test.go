@@ -11,17 +11,24 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
 
-// maxFirst is how many words the first sentence of a doc comment may have.
-const maxFirst = 25
+const (
+	// maxFirst is how many words the first sentence of a doc comment may have.
+	maxFirst = 25
+	// maxColumns is how many columns a line of prose in a comment may have, with tabs of four.
+	maxColumns = 120
+)
 
 var (
 	// riddles are phrases that leave open who does what. "There is no record" and "is no longer" say it.
 	riddles   = regexp.MustCompile(`(?i)\b(whoever|nobody|of which|what is not|by and by)\b|(\w+ )?\b(is no|is none|are none)\b( \w+)?`)
 	plainNone = regexp.MustCompile(`(?i)^there (is|are) |^(\w+ )?is no (longer|more)$`)
+	prose     = regexp.MustCompile(`^\t*// \S`)
+	marker    = regexp.MustCompile(`^\t*// \+kubebuilder`)
 	ending    = regexp.MustCompile(`[.:;!?]\s`)
 )
 
@@ -100,6 +107,15 @@ func wordsOfComments(t *testing.T, root, file string, say func(string, int, stri
 			say(file, files.Position(c.Pos()).Line, "%q", r)
 		}
 	}
+	src, err := os.ReadFile(filepath.Join(root, file))
+	require.NoError(t, err)
+	n := 0
+	for line := range strings.Lines(string(src)) {
+		n++
+		if prose.MatchString(line) && !marker.MatchString(line) && columns(line) > maxColumns {
+			say(file, n, "a comment of %d columns, want at most %d", columns(line), maxColumns)
+		}
+	}
 	first := func(doc *ast.CommentGroup) {
 		if long := longFirst(doc.Text()); long != "" {
 			say(file, files.Position(doc.Pos()).Line, "a first sentence of %d words, want at most %d: %s", len(strings.Fields(long)), maxFirst, long)
@@ -125,6 +141,11 @@ func wordsOfComments(t *testing.T, root, file string, say func(string, int, stri
 	})
 }
 
+// columns is the width of a line.
+func columns(line string) int {
+	return utf8.RuneCountInString(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    "))
+}
+
 // The check finds what it is there for.
 func TestWordsAreFound(t *testing.T) {
 	for text, want := range map[string]int{
@@ -138,6 +159,9 @@ func TestWordsAreFound(t *testing.T) {
 	} {
 		require.Len(t, findRiddles(text), want, text)
 	}
+	require.Equal(t, 5, columns("\té\n"))
+	require.True(t, prose.MatchString("\t// a"))
+	require.False(t, prose.MatchString("//	a table"))
 	words := strings.Repeat("word ", maxFirst)
 	require.Empty(t, longFirst(words+". "+words+words))
 	require.NotEmpty(t, longFirst(words+"more. word"))

@@ -90,8 +90,8 @@ func TestPreviewOfHostileTexts(t *testing.T) {
 	})
 }
 
-// requireNoCommands reads what is printed as GitHub's runner does: each annotation is one command with the properties that are meant, and the
-// text has none.
+// requireNoCommands reads what is printed as GitHub's runner does: each annotation is one command with the properties
+// that are meant, and the text has none.
 func requireNoCommands(t require.TestingT, p Preview) {
 	var b bytes.Buffer
 	require.NoError(t, p.WriteAnnotations(&b))
@@ -109,7 +109,8 @@ func requireNoCommands(t require.TestingT, p Preview) {
 	}
 }
 
-// However much a change does, a forge takes the text, what everybody has to see is in it, and what is left out is counted.
+// However much a change does, a forge takes the text, what everybody has to see is in it, and what is left out is
+// counted.
 func TestPreviewIsBounded(t *testing.T) {
 	p := previewOf(strings.Repeat("€", 5000))
 	for i := range 300 {

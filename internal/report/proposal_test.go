@@ -253,7 +253,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestPullRequestIsStable: a body does not change because the clock went on a little, nor because everything was read again.
+// TestPullRequestIsStable: a body does not change because the clock went on a little, nor because everything was read
+// again.
 func TestPullRequestIsStable(t *testing.T) {
 	for name, r := range pullRequests() {
 		title, want := r.Title(), r.Body()

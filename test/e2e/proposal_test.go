@@ -293,7 +293,8 @@ func TestPersonPushesToTheProposal(t *testing.T) {
 	require.NotContains(t, w.repo.Files(proposalBranch), "MORE.md")
 }
 
-// A merge that meets another world than was proposed: it is refused, routing.yaml is put back, and it is proposed anew when it may be.
+// A merge that meets another world than was proposed: it is refused, routing.yaml is put back, and it is proposed anew
+// when it may be.
 func TestMergeWhileTheWorldChanged(t *testing.T) {
 	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
@@ -317,7 +318,8 @@ func TestMergeWhileTheWorldChanged(t *testing.T) {
 	w.eventually("v2 ramps", func() bool { return len(w.calls()) == 2 })
 }
 
-// A freeze while a step is in review: its pull request stays, and says that it is not to be merged now. After it, it is the same one.
+// A freeze while a step is in review: its pull request stays, and says that it is not to be merged now. After it, it is
+// the same one.
 func TestFreezeWhileAProposalIsOpen(t *testing.T) {
 	testneed.Long(t)
 	w, r, _ := reviewed(t, "Step")
@@ -357,8 +359,8 @@ func TestRollbackWhileAProposalIsOpen(t *testing.T) {
 	require.NotEmpty(t, w.comments(r, p.Index), "it says why")
 }
 
-// What was asked lies in review while its facts go stale: the world moved on without it, and merging it later does not do what was
-// right then.
+// What was asked lies in review while its facts go stale: the world moved on without it, and merging it later does not
+// do what was right then.
 func TestProposalThatWentStale(t *testing.T) {
 	testneed.Long(t)
 	w, r, b := reviewed(t, "Step")
@@ -489,7 +491,8 @@ func TestProtectedBranch(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// A changed template under a build ID that stays is a rolling update of workers that have traffic: it is proposed by its template, and made once that is merged.
+// A changed template under a build ID that stays is a rolling update of workers that have traffic: it is proposed by
+// its template, and made once that is merged.
 func TestUpdateInPlaceIsMerged(t *testing.T) {
 	testneed.Long(t)
 	r := new(review)

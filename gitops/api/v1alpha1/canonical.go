@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// CanonicalJSON gives the one way in which this package writes a JSON value: keys sorted by their bytes, no white space,
-// strings with the fewest escapes and none for HTML, numbers by their value (an integer of up to 64 bits as its decimal
-// digits, any other number as the shortest decimal that reads back as the same float64, in the form of ECMAScript). So 1,
-// 1.0 and 1e0 are the same, as they are to Kubernetes, and so are 0644 and 420 in YAML.
+// CanonicalJSON gives the one way in which this package writes a JSON value: keys sorted by their bytes, no white
+// space, strings with the fewest escapes and none for HTML, numbers by their value (an integer of up to 64 bits as its
+// decimal digits, any other number as the shortest decimal that reads back as the same float64, in the form of
+// ECMAScript). So 1, 1.0 and 1e0 are the same, as they are to Kubernetes, and so are 0644 and 420 in YAML.
 func CanonicalJSON(data []byte) ([]byte, error) {
 	if isCanonical(data) {
 		return bytes.Clone(data), nil
@@ -26,8 +26,9 @@ func CanonicalJSON(data []byte) ([]byte, error) {
 	return appendAny(make([]byte, 0, len(data)), v)
 }
 
-// isCanonical says whether data is a JSON value in canonical form, where that shows without reading it: false says nothing of a value
-// with other numbers than integers of up to 18 digits, with control characters that have no letter of their own, or with escapes in its keys.
+// isCanonical says whether data is a JSON value in canonical form, where that shows without reading it: false says
+// nothing of a value with other numbers than integers of up to 18 digits, with control characters that have no letter
+// of their own, or with escapes in its keys.
 func isCanonical(data []byte) bool {
 	c := canonicalReader{text: data}
 	return utf8.Valid(data) && c.value(0) && c.at == len(data)

@@ -24,8 +24,8 @@ type Environment struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// Specs are path globs (doublestar) of the spec files, from the repository's root, and of folders with a kustomization.yaml or a
-	// Chart.yaml, which are built.
+	// Specs are path globs (doublestar) of the spec files, from the repository's root, and of folders with a
+	// kustomization.yaml or a Chart.yaml, which are built.
 	// +kubebuilder:validation:MinItems=1
 	Specs []string `json:"specs"`
 	// Helm says how charts among the specs are rendered.
@@ -39,8 +39,8 @@ type Environment struct {
 	Approval Approval `json:"approval"`
 	// PullRequests of what waits for approval.
 	PullRequests PullRequests `json:"pullRequests,omitzero"`
-	// CommitStatuses says what the commit that asked for something gets a status for at the forge: Environment (default), one for all that it asked for
-	// there; WorkerDeployment, one for each; Off, none.
+	// CommitStatuses says what the commit that asked for something gets a status for at the forge: Environment
+	// (default), one for all that it asked for there; WorkerDeployment, one for each; Off, none.
 	CommitStatuses CommitStatuses `json:"commitStatuses,omitempty"`
 	// Policies are path globs of Rego files.
 	Policies []string `json:"policies,omitempty"`
@@ -65,8 +65,8 @@ type Environment struct {
 
 // Helm says how charts are rendered.
 type Helm struct {
-	// Values are files over the values.yaml of each chart, the later over the earlier: paths from the chart's folder, or, after a slash, from
-	// the repository's root. Each chart has to have all of them.
+	// Values are files over the values.yaml of each chart, the later over the earlier: paths from the chart's folder,
+	// or, after a slash, from the repository's root. Each chart has to have all of them.
 	Values []string `json:"values,omitempty"`
 }
 
@@ -77,7 +77,8 @@ type Output struct {
 	Path string `json:"path"`
 	// Branch is the output's branch; "" is the branch that the specs are on.
 	Branch string `json:"branch,omitempty"`
-	// Commits says what of a cycle goes into one commit: Cycle, all of it; Deployment, what is about one worker deployment.
+	// Commits says what of a cycle goes into one commit: Cycle, all of it; Deployment, what is about one worker
+	// deployment.
 	Commits CommitsPer `json:"commits,omitempty"`
 }
 
@@ -131,8 +132,8 @@ type PullRequests struct {
 	Teams []string `json:"teams,omitempty"`
 	// AutoMerge lets the forge merge them in this way as soon as its rules (checks, approvals) allow it; "": people do.
 	AutoMerge MergeMethod `json:"autoMerge,omitempty"`
-	// OnProtectedBranch says what becomes of commits that a rule of the output's branch keeps the bot from pushing: with Propose they are
-	// put into a pull request of their own; "": the bot says so, and tries again.
+	// OnProtectedBranch says what becomes of commits that a rule of the output's branch keeps the bot from pushing:
+	// with Propose they are put into a pull request of their own; "": the bot says so, and tries again.
 	OnProtectedBranch OnProtectedBranch `json:"onProtectedBranch,omitempty"`
 }
 
@@ -170,13 +171,13 @@ type CD struct {
 	// Tool says whose hints are rendered beside the guards, which always are; by default Both.
 	// +optional
 	Tool CDTool `json:"tool"`
-	// RampHealth is how the health checks of ArgoCD and Flux judge a worker deployment while its target ramps; by default Progressing. What waits for them
-	// goes on during the ramp with Healthy.
+	// RampHealth is how the health checks of ArgoCD and Flux judge a worker deployment while its target ramps; by
+	// default Progressing. What waits for them goes on during the ramp with Healthy.
 	// +optional
 	RampHealth RampHealth `json:"rampHealth"`
-	// Hydrator names the commit that asked in each commit of the bot, as ArgoCD's source hydrator does: in trailers of its
-	// message, which ArgoCD shows beside the commit, and in hydrator.metadata in the output's folder. No commit is made for
-	// that alone.
+	// Hydrator names the commit that asked in each commit of the bot, as ArgoCD's source hydrator does: in trailers of
+	// its message, which ArgoCD shows beside the commit, and in hydrator.metadata in the output's folder. No commit is
+	// made for that alone.
 	// +optional
 	Hydrator bool `json:"hydrator,omitempty"`
 }

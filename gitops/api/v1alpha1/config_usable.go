@@ -17,8 +17,8 @@ type ConfiguredEnvironment struct {
 // environmentPath is the beginning of the path of what is wrong with one environment.
 var environmentPath = regexp.MustCompile(`^spec\.environments\[([0-9]+)\](\.name$)?`)
 
-// Configured says which environments of a document can be used. whole is an error that is about all of them: then there are none.
-// Another document than a Config gives neither.
+// Configured says which environments of a document can be used. whole is an error that is about all of them: then there
+// are none. Another document than a Config gives neither.
 func (d *Document) Configured() (environments []ConfiguredEnvironment, whole *Problem) {
 	config, _ := d.Object.(*Config)
 	if config == nil {

@@ -24,15 +24,17 @@ func (t PodTemplate) ControllerJSON() []byte {
 	return data
 }
 
-// ControllerHash is what the in-cluster controller writes into the annotation temporal.io/pod-template-spec-hash: SHA-256, in hex, of ControllerJSON. Pods carry
-// it so that the controller can take them over without a restart. Nothing here depends on it, so a library that encodes another way changes no decision.
+// ControllerHash is what the in-cluster controller writes into the annotation temporal.io/pod-template-spec-hash:
+// SHA-256, in hex, of ControllerJSON. Pods carry it so that the controller can take them over without a restart.
+// Nothing here depends on it, so a library that encodes another way changes no decision.
 func (t PodTemplate) ControllerHash() string {
 	sum := sha256.Sum256(t.ControllerJSON())
 	return hex.EncodeToString(sum[:])
 }
 
-// ControllerHash is what the in-cluster controller writes into the annotation temporal.io/connection-spec-hash: SHA-256, in hex, of the address, the server name
-// and the Secret's name, joined bare. Two connections can share one: Hash tells them apart.
+// ControllerHash is what the in-cluster controller writes into the annotation temporal.io/connection-spec-hash:
+// SHA-256, in hex, of the address, the server name and the Secret's name, joined bare. Two connections can share one:
+// Hash tells them apart.
 func (c ConnectionSpec) ControllerHash() string {
 	text := c.HostPort
 	if c.TLS != nil {
@@ -48,8 +50,8 @@ func (c ConnectionSpec) ControllerHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// setDefinitionDefaults fills in what the schema of a pod template in a custom resource definition has defaults for. Those of old kinds of volumes are left out: a
-// template with one restarts once when the controller takes it over.
+// setDefinitionDefaults fills in what the schema of a pod template in a custom resource definition has defaults for.
+// Those of old kinds of volumes are left out: a template with one restarts once when the controller takes it over.
 func setDefinitionDefaults(pod *corev1.PodSpec) {
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {

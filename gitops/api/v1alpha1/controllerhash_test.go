@@ -8,7 +8,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// The bytes that the controller hashes: fields in the order of Kubernetes' type, what is empty left out, the definition's defaults filled in, HTML escaped.
+// The bytes that the controller hashes: fields in the order of Kubernetes' type, what is empty left out, the
+// definition's defaults filled in, HTML escaped.
 func TestControllerJSON(t *testing.T) {
 	template := func(text string) v1alpha1.PodTemplate {
 		var t v1alpha1.PodTemplate

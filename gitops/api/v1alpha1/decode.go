@@ -14,8 +14,9 @@ type Document struct {
 	File string
 	// Line on which the object begins, from 1.
 	Line int
-	// Object is a *WorkerDeployment, *Connection, *WorkerResourceTemplate, *Config, *Waiver, *Routing or *Simulation. It is nil
-	// if the document is foreign, and if one of its problems is an Error: an Object is always valid and has its defaults.
+	// Object is a *WorkerDeployment, *Connection, *WorkerResourceTemplate, *Config, *Waiver, *Routing or *Simulation.
+	// It is nil if the document is foreign, and if one of its problems is an Error: an Object is always valid and has
+	// its defaults.
 	Object any
 	// What the document says it is, "" for what it does not say.
 	APIVersion, Kind, Namespace, Name string
@@ -62,9 +63,9 @@ func (d *Document) Position(path string) (line, column int) {
 // their own; empty documents are left out. The problems are all those of the file in the order of their lines; each
 // document has its own too. The data must not be changed afterwards.
 //
-// Decode is strict: an unknown field, a key given twice, a wrong type, a bad duration or percentage is an Error. Only a Routing keeps its
-// unknown fields, each with a Warning: a newer release may have written them.
-// Documents of foreign kinds are given back without a look inside. Aliases and merges (<<) are expanded within bounds.
+// Decode is strict: an unknown field, a key given twice, a wrong type, a bad duration or percentage is an Error. Only a
+// Routing keeps its unknown fields, each with a Warning: a newer release may have written them. Documents of foreign
+// kinds are given back without a look inside. Aliases and merges (<<) are expanded within bounds.
 func Decode(name string, data []byte) ([]Document, []Problem) { return decode(name, data, false) }
 
 // DecodeShared is Decode for data that stays for as long as the objects do: their texts are parts of it.

@@ -34,8 +34,8 @@ func DefaultConfig() Config {
 	return c
 }
 
-// presetOf gives the defaults of a type, which decoding puts in before it reads what the user wrote. A digest leaves out
-// what is still as it was put in. So a default has one place.
+// presetOf gives the defaults of a type, which decoding puts in before it reads what the user wrote. A digest leaves
+// out what is still as it was put in. So a default has one place.
 func presetOf(t reflect.Type) func(reflect.Value) {
 	switch t {
 	case reflect.TypeFor[WorkerDeploymentSpec]():

@@ -15,8 +15,8 @@ import (
 
 // Digest names what the user asks for: sha256: and the hex of SHA-256 over the canonical JSON of metadata.name,
 // metadata.namespace and spec. Comments, formatting, the order of keys, the kind's old or new name, early spellings,
-// labels, annotations and the status do not matter. A field that holds its default does not either, whether it was written
-// or left out: so a Rampart that knows more fields gives the same digest.
+// labels, annotations and the status do not matter. A field that holds its default does not either, whether it was
+// written or left out: so a Rampart that knows more fields gives the same digest.
 func (w *WorkerDeployment) Digest() string {
 	return digestOf(func(b []byte) []byte {
 		b = append(b, `{"name":`...)
@@ -26,8 +26,9 @@ func (w *WorkerDeployment) Digest() string {
 	})
 }
 
-// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest: sha256: and the hex of SHA-256 over its canonical JSON as it
-// is written, with the fields that this release does not know. So a release that knows more of them, or fewer, gives the same digest.
+// Seal puts the digest of the spec into the annotation AnnotationRoutingDigest: sha256: and the hex of SHA-256 over its
+// canonical JSON as it is written, with the fields that this release does not know. So a release that knows more of
+// them, or fewer, gives the same digest.
 func (r *Routing) Seal() {
 	annotations := maps.Clone(r.Metadata.Annotations)
 	if annotations == nil {
@@ -105,9 +106,9 @@ func (c ConnectionSpec) CACertSecret() string {
 }
 
 // Hash is the hex of SHA-256 over everything in a connection that pods see: the address, the server name, the mode, the
-// Secret's name, its key and whether it is optional, and the Secret with certificates that pods trust, if any, as a JSON array of strings, so that no two
-// connections share one.
-// (The in-cluster controller's hash joins the values bare and leaves out mode and key.) The Secret's content is not in it.
+// Secret's name, its key and whether it is optional, and the Secret with certificates that pods trust, if any, as a
+// JSON array of strings, so that no two connections share one. (The in-cluster controller's hash joins the values bare
+// and leaves out mode and key.) The Secret's content is not in it.
 func (c ConnectionSpec) Hash() string {
 	var serverName, secret, key, optional string
 	if c.TLS != nil {
@@ -140,8 +141,8 @@ func (c ConnectionSpec) Hash() string {
 // leaving says which fields of objects are left out.
 type leaving func(of *shape, f *shapeField, field reflect.Value) bool
 
-// appendDifferent writes a decoded value as canonical JSON, without the fields that are as decoding leaves them when the
-// user writes nothing.
+// appendDifferent writes a decoded value as canonical JSON, without the fields that are as decoding leaves them when
+// the user writes nothing.
 func appendDifferent(b []byte, s *shape, v reflect.Value) []byte {
 	return leaving(unwritten).append(b, s, v)
 }
@@ -251,8 +252,8 @@ func omitted(_ *shape, f *shapeField, field reflect.Value) bool {
 	return false
 }
 
-// same compares a field with the same field of an unwritten object: with no Value, where it has no default. An empty list or map is
-// as good as none.
+// same compares a field with the same field of an unwritten object: with no Value, where it has no default. An empty
+// list or map is as good as none.
 func same(s *shape, a, unwritten reflect.Value) bool {
 	switch s.form {
 	case formMap, formList:
@@ -268,8 +269,8 @@ func same(s *shape, a, unwritten reflect.Value) bool {
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// appendValue writes what has a JSON form of its own. Its raw parts may have come by another way than Decode, so they are
-// brought into canonical form. What has no JSON form at all can't have been decoded; it is written as null.
+// appendValue writes what has a JSON form of its own. Its raw parts may have come by another way than Decode, so they
+// are brought into canonical form. What has no JSON form at all can't have been decoded; it is written as null.
 func appendValue(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:

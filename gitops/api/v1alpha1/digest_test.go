@@ -130,8 +130,8 @@ func TestRoutingSeal(t *testing.T) {
 	require.False(t, sealed.Edited())
 }
 
-// TestConnectionHashStays: a connection keeps its hash, or its pods would restart with an upgrade of the bot. A field that is added later may be in the
-// hash only where it is set.
+// TestConnectionHashStays: a connection keeps its hash, or its pods would restart with an upgrade of the bot. A field
+// that is added later may be in the hash only where it is set.
 func TestConnectionHashStays(t *testing.T) {
 	mutual := v1alpha1.ConnectionSpec{HostPort: "temporal:7233", TLS: &v1alpha1.ConnectionTLS{ServerName: "x"}, MutualTLSSecretRef: &v1alpha1.SecretReference{Name: "tls"}}
 	ca := &v1alpha1.ConnectionTLS{CACertSecretRef: &v1alpha1.SecretReference{Name: "ca"}}

@@ -222,8 +222,8 @@ func (e *expander) badTag(n *node, y *yaml.Node) {
 	n.bad = true
 }
 
-// keyText gives the text of a key. Kubernetes' tools take numbers and true or false for strings there; so are they here,
-// where there is only one way to write them.
+// keyText gives the text of a key. Kubernetes' tools take numbers and true or false for strings there; so are they
+// here, where there is only one way to write them.
 func keyText(key *yaml.Node) (string, bool) {
 	if key.Kind == yaml.AliasNode {
 		key = key.Alias

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Labels and annotations by which other tools are told what to do with an object in the cluster: to take it over, to replace it with force, to keep
-// it for ever. A team's files do not say this of what the bot writes.
+// Labels and annotations by which other tools are told what to do with an object in the cluster: to take it over, to
+// replace it with force, to keep it for ever. A team's files do not say this of what the bot writes.
 
 // owners are the domains of such keys, with whose they are.
 var owners = []struct{ domain, of string }{
@@ -74,7 +74,8 @@ func (v *validator) specMetadata(metadata *node) {
 	}
 }
 
-// selectsAll refuses a budget for all pods of the namespace, or for all that lack some label, and reports whether it did.
+// selectsAll refuses a budget for all pods of the namespace, or for all that lack some label, and reports whether it
+// did.
 func (v *validator) selectsAll(spec *node) bool {
 	selector := spec.get("selector")
 	if !selector.present() {

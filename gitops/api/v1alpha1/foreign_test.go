@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What belongs to others is an error in a template. In a spec it is a warning; a status.yaml has keys of the bot's own, and no warning.
+// What belongs to others is an error in a template. In a spec it is a warning; a status.yaml has keys of the bot's own,
+// and no warning.
 func TestKeysOfOthers(t *testing.T) {
 	for key, owner := range map[string]string{
 		"argocd.argoproj.io/sync-options": "ArgoCD", "argocd.argoproj.io/hook": "ArgoCD", "ArgoCD.argoproj.io/Instance": "ArgoCD", "kustomize.toolkit.fluxcd.io/force": "Flux",

@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
 )
 
-// FuzzDecode: never a panic, never long, the same twice; problems where they can be; and what is good is written as JSON
-// and read back as the same.
+// FuzzDecode: never a panic, never long, the same twice; problems where they can be; and what is good is written as
+// JSON and read back as the same.
 func FuzzDecode(f *testing.F) {
 	samples, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(f, err)

@@ -23,7 +23,8 @@ type RecordedGate struct {
 	ClosedAt Time `json:"closedAt,omitzero"`
 }
 
-// CanBeRecorded reports whether a record with the outcome can be read again. A worker may serve a task queue of any name.
+// CanBeRecorded reports whether a record with the outcome can be read again. A worker may serve a task queue of any
+// name.
 func (g RecordedGate) CanBeRecorded() bool {
 	for _, text := range []string{g.TaskQueue, g.WorkflowType, g.WorkflowID} {
 		if text == "" || len(text) > longestText || strings.ContainsFunc(text, unicode.IsControl) {

@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeJSON reads one JSON value (RFC 8259): as a map[string]any, []any, string, bool, nil, or json.Number with a number as it is
-// written. Most of what is judged and rendered comes this way; the library, which is asked about all that jsonReader does not read,
-// takes four times as long. Errors: what is wrong with the text, or that there is more behind the value.
+// DecodeJSON reads one JSON value (RFC 8259): as a map[string]any, []any, string, bool, nil, or json.Number with a
+// number as it is written. Most of what is judged and rendered comes this way; the library, which is asked about all
+// that jsonReader does not read, takes four times as long. Errors: what is wrong with the text, or that there is more
+// behind the value.
 func DecodeJSON(raw []byte) (any, error) {
 	r := jsonReader{text: string(raw)}
 	if v, ok := r.value(0); ok && r.atEnd() {

@@ -24,8 +24,8 @@ func (k kindOf) String() string {
 	return [...]string{"nothing", "null", "true or false", "a number", "a string", "an object", "a list"}[k]
 }
 
-// node is one value of an object in a file, with aliases and merges expanded. It knows its place, so that a problem found
-// at any later point has its line and its path.
+// node is one value of an object in a file, with aliases and merges expanded. It knows its place, so that a problem
+// found at any later point has its line and its path.
 type node struct {
 	parent *node
 	// key in an object, index in a list.

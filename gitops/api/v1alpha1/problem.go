@@ -113,8 +113,8 @@ const maxNameLength = 64
 // Closest gives the known name that is nearest to a misspelt one, "" if none is near.
 func Closest(name string, known []string) string { return closest(name, known) }
 
-// closest gives the known name that is nearest to name: by edit distance, within a third of its length, or else the only
-// one that has name as a part, such as ArgoCD for argo. "": there is none.
+// closest gives the known name that is nearest to name: by edit distance, within a third of its length, or else the
+// only one that has name as a part, such as ArgoCD for argo. "": there is none.
 func closest(name string, known []string) string {
 	if len(name) > maxNameLength {
 		return ""
@@ -138,8 +138,8 @@ func closest(name string, known []string) string {
 	return best
 }
 
-// distance is the optimal string alignment distance (insert, delete, replace, swap neighbours) of two names in bytes. It
-// gives limit as soon as it is known to be no less.
+// distance is the optimal string alignment distance (insert, delete, replace, swap neighbours) of two names in bytes.
+// It gives limit as soon as it is known to be no less.
 func distance(a, b string, limit int) int {
 	if max(len(a), len(b))-min(len(a), len(b)) >= limit {
 		return limit

@@ -33,9 +33,9 @@ type placeholder struct {
 	pattern bool
 }
 
-// ParseQuery parses a query. It is written like a text/template, and of that only {{ .Name }} is there: who writes a spec
-// is half trusted, and a loop in a template would be the bot's. A placeholder has to be inside a string in single or double
-// quotes, where its value can be escaped; anywhere else a build ID such as 1-2 would be a difference.
+// ParseQuery parses a query. It is written like a text/template, and of that only {{ .Name }} is there: who writes a
+// spec is half trusted, and a loop in a template would be the bot's. A placeholder has to be inside a string in single
+// or double quotes, where its value can be escaped; anywhere else a build ID such as 1-2 would be a difference.
 func ParseQuery(text string) (*Query, error) {
 	if len(text) > MaxQuery {
 		return nil, fmt.Errorf("is longer than %d bytes", MaxQuery)
@@ -97,8 +97,8 @@ func valueName(n *template.ActionNode) (string, error) {
 	return field.Ident[0], nil
 }
 
-// Render fills values in, by name. One that is needed and is not there, or empty, is an error: a label that equals "" is on
-// every series that lacks it.
+// Render fills values in, by name. One that is needed and is not there, or empty, is an error: a label that equals ""
+// is on every series that lacks it.
 func (q *Query) Render(values map[string]string) (string, error) {
 	var b strings.Builder
 	b.WriteString(q.text[0])

@@ -40,7 +40,8 @@ type RecordedResource struct {
 	Hash string `json:"hash"`
 	// Scales says that the object scales the version's Deployment, whose replicas are left out then.
 	Scales bool `json:"scales,omitempty"`
-	// Path of the file that the template was in, from the repository's root; "": not known. Of several templates with this name the one there counts.
+	// Path of the file that the template was in, from the repository's root; "": not known. Of several templates with
+	// this name the one there counts.
 	Path string `json:"path,omitempty"`
 }
 
@@ -50,12 +51,12 @@ func DefaultResourceKinds() []string {
 	return []string{"HorizontalPodAutoscaler", "PodDisruptionBudget", "ScaledObject"}
 }
 
-// groupsOf are the API groups of kinds that an entry means by their names alone: other groups may have kinds of the same names, which do
-// something else.
+// groupsOf are the API groups of kinds that an entry means by their names alone: other groups may have kinds of the
+// same names, which do something else.
 var groupsOf = map[string]string{"horizontalpodautoscaler": "autoscaling", "poddisruptionbudget": "policy", "scaledobject": "keda.sh"}
 
-// AllowsKind says whether a list of kinds has an object's kind, in capitals or not. An entry is a kind, of any API group but for the kinds of
-// DefaultResourceKinds, which are those of Kubernetes and KEDA, or Kind.group.
+// AllowsKind says whether a list of kinds has an object's kind, in capitals or not. An entry is a kind, of any API
+// group but for the kinds of DefaultResourceKinds, which are those of Kubernetes and KEDA, or Kind.group.
 func AllowsKind(kinds []string, apiVersion, kind string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	for _, k := range kinds {
@@ -92,8 +93,8 @@ func (s WorkerResourceTemplateSpec) RefPath() string {
 // Resource is what there is to know of the object that a template makes.
 type Resource struct {
 	APIVersion, Kind string
-	// Hash is the hex of SHA-256 over the canonical JSON of the template as the user wrote it: no library's types are in it,
-	// so no upgrade changes it.
+	// Hash is the hex of SHA-256 over the canonical JSON of the template as the user wrote it: no library's types are
+	// in it, so no upgrade changes it.
 	Hash string
 	// Scales says that it has a scaleTargetRef that is filled in: the object scales the version's Deployment.
 	Scales bool

@@ -9,7 +9,8 @@ type Routing struct {
 	Kind       string      `json:"kind"`
 	Metadata   ObjectMeta  `json:"metadata"`
 	Spec       RoutingSpec `json:"spec"`
-	// Whole is the object as it was read, as JSON, if it has fields that this release does not know: they are written again. Nil: it has none.
+	// Whole is the object as it was read, as JSON, if it has fields that this release does not know: they are written
+	// again. Nil: it has none.
 	Whole json.RawMessage `json:"-"`
 }
 
@@ -31,18 +32,21 @@ type RoutingSpec struct {
 	Environment string `json:"environment,omitempty"`
 	// ManagerIdentity of the environment in Temporal, for the same; "": not known.
 	ManagerIdentity string `json:"managerIdentity,omitempty"`
-	// TemporalNamespaceID is the ID that the server has for it, by which the same namespace is known at another address; "": not known.
+	// TemporalNamespaceID is the ID that the server has for it, by which the same namespace is known at another
+	// address; "": not known.
 	TemporalNamespaceID string `json:"temporalNamespaceID,omitempty"`
 	// SpecPath is where the spec was last seen.
 	SpecPath string `json:"specPath"`
-	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git. Left out: not known.
+	// Connection that the spec named when it could be used last: Temporal is asked by it while there is none in Git.
+	// Left out: not known.
 	Connection *RecordedConnection `json:"connection,omitempty"`
 	// Desired routing. A person may edit it.
 	Desired DesiredRouting `json:"desired"`
-	// Decided is Desired as the bot decided it last: where the two differ, a person edited Desired and it was not answered
-	// yet. Left out before the first routing.
+	// Decided is Desired as the bot decided it last: where the two differ, a person edited Desired and it was not
+	// answered yet. Left out before the first routing.
 	Decided *DesiredRouting `json:"decided,omitempty"`
-	// Basis is the whole routing configuration that the decision for Desired was made on; left out before the first routing.
+	// Basis is the whole routing configuration that the decision for Desired was made on; left out before the first
+	// routing.
 	Basis *RoutingBasis `json:"basis,omitempty"`
 	// Target is the version that the spec asks for.
 	Target *RoutingTarget `json:"target,omitempty"`
@@ -73,8 +77,8 @@ type RecordedConnection struct {
 	Name string `json:"name"`
 	// Spec of the connection.
 	Spec ConnectionSpec `json:"spec"`
-	// Path of the file that it was in, from the repository's root; "": not known. Of several connections with this name the one there counts.
-	// It is compared, and never opened.
+	// Path of the file that it was in, from the repository's root; "": not known. Of several connections with this name
+	// the one there counts. It is compared, and never opened.
 	Path string `json:"path,omitempty"`
 }
 
@@ -129,12 +133,14 @@ type RoutingTarget struct {
 	Since Time `json:"since"`
 	// StuckBefore is how many workflows had reported problems before it got any traffic; left out: not known.
 	StuckBefore *int64 `json:"stuckBefore,omitempty"`
-	// Gates are the outcomes of this attempt's test workflows, in the order in which they were seen: none runs again because its run is gone.
+	// Gates are the outcomes of this attempt's test workflows, in the order in which they were seen: none runs again
+	// because its run is gone.
 	Gates []RecordedGate `json:"gates,omitempty"`
 	// LeavesBehind are task queues of the version before that may be in use. Raises of this attempt leave them
 	// behind, since a person approved that.
 	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
-	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; left out: there is none.
+	// Approved is the approval of this attempt's whole rollout, where one approval covers all of it; left out: there is
+	// none.
 	Approved *Asked `json:"approved,omitempty"`
 	// ApprovedSteps is the timetable that was approved, in short: another wants an approval of its own.
 	ApprovedSteps string `json:"approvedSteps,omitempty"`
@@ -153,8 +159,8 @@ type AskingCommit struct {
 	Committer string `json:"committer,omitempty"`
 }
 
-// RecordedProposal is a raise that people are asked to approve. Which one it is, the version and its shares say: it stays the same one
-// for as long as these are, whatever becomes of the facts.
+// RecordedProposal is a raise that people are asked to approve. Which one it is, the version and its shares say: it
+// stays the same one for as long as these are, whatever becomes of the facts.
 type RecordedProposal struct {
 	// Kind says what is proposed; "": a raise of the version's share.
 	Kind ProposalKind `json:"kind,omitempty"`
@@ -166,7 +172,8 @@ type RecordedProposal struct {
 	From float64 `json:"from"`
 	// To is its share after, in percent: 100 for the promotion.
 	To float64 `json:"to"`
-	// LeavesBehind are task queues of the current version that may be in use and that the raise leaves behind: who approves it approves that.
+	// LeavesBehind are task queues of the current version that may be in use and that the raise leaves behind: who
+	// approves it approves that.
 	LeavesBehind []RecordedQueue `json:"leavesBehind,omitempty"`
 	// Since is when it was first proposed.
 	Since Time `json:"since"`
@@ -174,7 +181,8 @@ type RecordedProposal struct {
 	PullRequest string `json:"pullRequest,omitempty"`
 	// Withdrawn says that it does not wait any more, without an approval: a merge of it comes too late.
 	Withdrawn bool `json:"withdrawn,omitempty"`
-	// Approved is a person's approval by a command; left out: there is none. A merge approves by what it makes of Desired.
+	// Approved is a person's approval by a command; left out: there is none. A merge approves by what it makes of
+	// Desired.
 	Approved *Asked `json:"approved,omitempty"`
 	// Refused is the last approval that did not count, whose it was and why; left out: there was none.
 	Refused *Asked `json:"refused,omitempty"`
@@ -184,8 +192,8 @@ type RecordedProposal struct {
 // +kubebuilder:validation:Enum=Update
 type ProposalKind string
 
-// ProposeUpdate is the proposal to change the pod template of a version with traffic in place. It is approved once the desired routing has
-// its template hash.
+// ProposeUpdate is the proposal to change the pod template of a version with traffic in place. It is approved once the
+// desired routing has its template hash.
 const ProposeUpdate ProposalKind = "Update"
 
 // RecordedVersion is one version with files in Git.
@@ -210,7 +218,8 @@ type RecordedVersion struct {
 	Guard Guard `json:"guard"`
 	// Attempts is how often this build was the target.
 	Attempts int `json:"attempts,omitempty"`
-	// TurnedBack is the attempt that was turned back and barred last; 0: none. With the bar gone, the build is tried anew.
+	// TurnedBack is the attempt that was turned back and barred last; 0: none. With the bar gone, the build is tried
+	// anew.
 	TurnedBack int `json:"turnedBack,omitempty"`
 	// RoutedAt is when traffic was first desired for it; left out: never.
 	RoutedAt Time `json:"routedAt,omitzero"`
@@ -297,9 +306,9 @@ type Bar struct {
 // +kubebuilder:validation:Enum=Manual;Drift;Rejected;Released
 type HoldKind string
 
-// The kinds of holds: one by a person ends when a person resumes, one after drift also when the spec asks for another build.
-// One after a proposal that was closed ends likewise.
-// A worker deployment that was released is left alone altogether, as if somebody else owned it, until a person adopts it.
+// The kinds of holds: one by a person ends when a person resumes, one after drift also when the spec asks for another
+// build. One after a proposal that was closed ends likewise. A worker deployment that was released is left alone
+// altogether, as if somebody else owned it, until a person adopts it.
 const (
 	HoldManual   HoldKind = "Manual"
 	HoldDrift    HoldKind = "Drift"

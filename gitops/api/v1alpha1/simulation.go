@@ -2,8 +2,8 @@ package v1alpha1
 
 import "time"
 
-// Simulation is a scripted world for rampart simulate: what Temporal, workers and people do while a rollout goes on. What
-// is left out goes well. The bot never reads it.
+// Simulation is a scripted world for rampart simulate: what Temporal, workers and people do while a rollout goes on.
+// What is left out goes well. The bot never reads it.
 type Simulation struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -108,7 +108,8 @@ type SimulatedFailures struct {
 	To Duration `json:"to,omitzero"`
 }
 
-// SimulatedMetric is what a metric of the spec's analysis says. Where several fit, the last one counts; without any it is 0.
+// SimulatedMetric is what a metric of the spec's analysis says. Where several fit, the last one counts; without any it
+// is 0.
 type SimulatedMetric struct {
 	// Name of the metric.
 	Name string `json:"name"`
@@ -130,8 +131,8 @@ const (
 	BatchFails     EvacuationOutcome = "Failed"
 )
 
-// SimulatedEvacuation says what becomes of the batch jobs that free a version of workflows that stay. The first one that fits
-// counts; without any they free it of all.
+// SimulatedEvacuation says what becomes of the batch jobs that free a version of workflows that stay. The first one
+// that fits counts; without any they free it of all.
 type SimulatedEvacuation struct {
 	// Stage that is carried out; "" fits every one.
 	Stage EvacuationStage `json:"stage,omitempty"`
@@ -139,7 +140,8 @@ type SimulatedEvacuation struct {
 	BuildID string `json:"buildID,omitempty"`
 	// Takes is how long it runs, reaching one workflow after the other. Defaults to 5m.
 	Takes Duration `json:"takes,omitempty"`
-	// Frees is the percentage of the workflows that leave the version for it, 0 to 100. Defaults to 100; a job that fails frees none.
+	// Frees is the percentage of the workflows that leave the version for it, 0 to 100. Defaults to 100; a job that
+	// fails frees none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

@@ -6,7 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// slab holds values that are needed for as long as a file is read: the next file gets the same ones. Its zero value is ready.
+// slab holds values that are needed for as long as a file is read: the next file gets the same ones. Its zero value is
+// ready.
 type slab[T any] struct {
 	chunks [][]T
 	used   int
@@ -37,7 +38,8 @@ func (s *slab[T]) reset() {
 	}
 }
 
-// lists holds lists of pointers, whose lengths are known when they are made, for as long as a file is read. Its zero value is ready.
+// lists holds lists of pointers, whose lengths are known when they are made, for as long as a file is read. Its zero
+// value is ready.
 type lists[T any] struct {
 	chunks [][]*T
 	// chunk is the one in use, and used how many of it are.
@@ -71,8 +73,8 @@ func (l *lists[T]) reset() {
 	l.chunk, l.used = 0, 0
 }
 
-// workspace is what reading a file takes: nodes that nothing refers to once the objects are made of them. Made anew for each file they
-// were a quarter of all memory that cycles used.
+// workspace is what reading a file takes: nodes that nothing refers to once the objects are made of them. Made anew for
+// each file they were a quarter of all memory that cycles used.
 type workspace struct {
 	parsed   slab[yaml.Node]
 	contents lists[yaml.Node]

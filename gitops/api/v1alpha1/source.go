@@ -74,7 +74,8 @@ func readable(r *report, data []byte) bool {
 }
 
 // parse gives the roots of a file's YAML documents. After a syntax error the rest of the file is not read. A file that
-// does not spell one of our API groups gets a warning for it: a chart's templates, say, are no YAML. The roots may be the space's.
+// does not spell one of our API groups gets a warning for it: a chart's templates, say, are no YAML. The roots may be
+// the space's.
 func parse(r *report, data []byte, space *workspace) []*yaml.Node {
 	if root, ok := plain(data, space); ok {
 		return []*yaml.Node{root}
@@ -115,8 +116,8 @@ func parseAll(data []byte) ([]*yaml.Node, error) {
 	}
 }
 
-// syntaxError takes the YAML package's error apart. It has no typed errors: the line is in the text, and left out on the
-// first line.
+// syntaxError takes the YAML package's error apart. It has no typed errors: the line is in the text, and left out on
+// the first line.
 func syntaxError(err error) (line int, message string) {
 	message = strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -129,9 +130,9 @@ func syntaxError(err error) (line int, message string) {
 	return 1, message
 }
 
-// firstLine finds the line on which a syntax error shows. The parser names the start of the enclosing block instead, which
-// may be a page above. What it says of a text that is cut off after the right line or later is the same; so that line is
-// found by halving.
+// firstLine finds the line on which a syntax error shows. The parser names the start of the enclosing block instead,
+// which may be a page above. What it says of a text that is cut off after the right line or later is the same; so that
+// line is found by halving.
 func firstLine(data []byte, message string, reported int) int {
 	const most = 64 << 10 // a larger file would be parsed too often
 	if len(data) > most {
@@ -169,8 +170,8 @@ func lineOf(data []byte, line int) string {
 	return string(text)
 }
 
-// jsonAsYAML rewrites the few things that JSON strings may hold and the YAML parser does not read: escaped surrogate pairs,
-// escaped slashes, and characters that YAML calls unprintable. Lines stay what they are.
+// jsonAsYAML rewrites the few things that JSON strings may hold and the YAML parser does not read: escaped surrogate
+// pairs, escaped slashes, and characters that YAML calls unprintable. Lines stay what they are.
 func jsonAsYAML(data []byte) []byte {
 	start := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
 	if len(start) == 0 || start[0] != '{' && start[0] != '[' {

@@ -2,7 +2,8 @@ package v1alpha1
 
 import "fmt"
 
-// respell rewrites the field names of earlier eras of the in-cluster controller to today's, with a warning that says so.
+// respell rewrites the field names of earlier eras of the in-cluster controller to today's, with a warning that says
+// so.
 func respell(r *report, kind string, n *node) {
 	s := speller{r}
 	spec := n.get("spec")
@@ -71,7 +72,8 @@ func (s speller) name(parent *node, old, now string) {
 		kids: []*node{&name}}
 }
 
-// refuse reports a field of the in-cluster controller that Rampart does not support. It stands in place of a pod template, which is then not missed.
+// refuse reports a field of the in-cluster controller that Rampart does not support. It stands in place of a pod
+// template, which is then not missed.
 func (s speller) refuse(parent *node, key, why string) {
 	switch field := parent.get(key); {
 	case field == nil:

@@ -15,9 +15,11 @@ type WorkerDeploymentStatus struct {
 	// LeftBehind are versions whose workers poll though Git has scaled them down, or removed them: what applies Git did
 	// not.
 	LeftBehind []LeftBehind `json:"leftBehind,omitempty"`
-	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them stays as it is.
+	// UnusableTemplates are the WorkerResourceTemplates that cannot be used, sorted by name: what was made from them
+	// stays as it is.
 	UnusableTemplates []TemplateProblem `json:"unusableTemplates,omitempty"`
-	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for nothing.
+	// OlderServer says what Temporal's release lacks that this worker deployment asks for, and what to do; "" for
+	// nothing.
 	OlderServer string `json:"olderServer,omitempty"`
 	// Pods is why the target's pods do not run, while its workers are waited for and the bot reads the cluster.
 	Pods *PodsStatus `json:"pods,omitempty"`
@@ -31,9 +33,11 @@ type WorkerDeploymentStatus struct {
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// PodsStatus is why pods do not run. How many they are changes all the time, and is in the message of the conditions as of when this changed last.
+// PodsStatus is why pods do not run. How many they are changes all the time, and is in the message of the conditions as
+// of when this changed last.
 type PodsStatus struct {
-	// Reasons that were seen last or in the hour before that, sorted, such as ImagePullBackOff; Running where all pods are ready, and do not poll.
+	// Reasons that were seen last or in the hour before that, sorted, such as ImagePullBackOff; Running where all pods
+	// are ready, and do not poll.
 	Reasons []string `json:"reasons"`
 	// Since is when the reasons changed last.
 	Since Time `json:"since"`
@@ -164,7 +168,8 @@ type Decision struct {
 	Reasons []string `json:"reasons,omitempty"`
 	// Meanwhile is what else happens while the spec cannot be used, "" for nothing.
 	Meanwhile string `json:"meanwhile,omitempty"`
-	// SpecDigest is the digest of the decoded spec that this is about. The annotation rampart.dev/spec-digest has it too.
+	// SpecDigest is the digest of the decoded spec that this is about. The annotation rampart.dev/spec-digest has it
+	// too.
 	SpecDigest string `json:"specDigest"`
 	// NextStepAt is when the next step is due by itself.
 	NextStepAt *Time `json:"nextStepAt,omitempty"`

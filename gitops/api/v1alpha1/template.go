@@ -24,8 +24,8 @@ func OwnedEnv() []string {
 	}
 }
 
-// LegacyEnv are the names that the same values had in earlier eras, sorted. Rampart gives them only in an environment with
-// workerEnv: WithLegacyNames; so a spec that sets one gets a warning.
+// LegacyEnv are the names that the same values had in earlier eras, sorted. Rampart gives them only in an environment
+// with workerEnv: WithLegacyNames; so a spec that sets one gets a warning.
 func LegacyEnv() []string {
 	return []string{
 		"TEMPORAL_HOST_PORT",

@@ -204,8 +204,8 @@ type Analysis struct {
 	// +kubebuilder:validation:ExclusiveMinimum=true
 	// +kubebuilder:validation:Maximum=0.5
 	Alpha float64 `json:"alpha,omitempty"`
-	// Tolerance is how much larger the candidate's odds of failing may be than the current version's: 0.1 is a tenth. Default
-	// 0.1.
+	// Tolerance is how much larger the candidate's odds of failing may be than the current version's: 0.1 is a tenth.
+	// Default 0.1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
@@ -351,7 +351,8 @@ func (r ConnectionRef) Of(namespace string) string {
 	return namespace
 }
 
-// In is the connection for people, as a worker deployment in a namespace names it: "connection shop/temporal", "ClusterConnection temporal".
+// In is the connection for people, as a worker deployment in a namespace names it: "connection shop/temporal",
+// "ClusterConnection temporal".
 func (r ConnectionRef) In(namespace string) string {
 	if r.Kind == KindClusterConnection {
 		return KindClusterConnection + " " + r.Name
@@ -379,14 +380,15 @@ type Pool struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Template is the pool's pod template.
 	Template PodTemplate `json:"template"`
-	// TaskQueues that the pool's workers poll. Without them a pool counts as there once a worker polls whose identity has the
-	// name of one of its pods, which is what the SDKs give it unless its code says otherwise.
+	// TaskQueues that the pool's workers poll. Without them a pool counts as there once a worker polls whose identity
+	// has the name of one of its pods, which is what the SDKs give it unless its code says otherwise.
 	// +listType=set
 	TaskQueues []string `json:"taskQueues,omitempty"`
 }
 
-// Connection is where Temporal is and which Secret the pods use: what TemporalConnection, Connection and ClusterConnection decode to. A
-// ClusterConnection has no namespace, and its Secrets are in the namespace of each worker deployment.
+// Connection is where Temporal is and which Secret the pods use: what TemporalConnection, Connection and
+// ClusterConnection decode to. A ClusterConnection has no namespace, and its Secrets are in the namespace of each
+// worker deployment.
 type Connection struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -423,7 +425,8 @@ type ConnectionTLS struct {
 	// ServerName that the pods expect in the server's certificate. Left out: the host of hostPort.
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)?$`
 	ServerName string `json:"serverName,omitempty"`
-	// CACertSecretRef names a Secret whose key ca.crt has the certificates that the pods trust in place of the system's.
+	// CACertSecretRef names a Secret whose key ca.crt has the certificates that the pods trust in place of the
+	// system's.
 	CACertSecretRef *SecretReference `json:"caCertSecretRef,omitempty"`
 }
 

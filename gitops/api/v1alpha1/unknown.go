@@ -7,14 +7,16 @@ import (
 	"slices"
 )
 
-// RecordFormat is the format of records that this release reads: what it neglects of a record that wants a higher one could raise traffic.
+// RecordFormat is the format of records that this release reads: what it neglects of a record that wants a higher one
+// could raise traffic.
 const RecordFormat = 1
 
-// A record may have fields of a newer release. They are kept as they are: with the object that has them, which in a list is found again by
-// what identifies it. An object that is another one than before (another target, another hold) has none of them: they were about that one.
+// A record may have fields of a newer release. They are kept as they are: with the object that has them, which in a
+// list is found again by what identifies it. An object that is another one than before (another target, another hold)
+// has none of them: they were about that one.
 
-// identities are the fields by which an object of a record is the same as before. Of an object of any other type all fields that are known
-// have to be the same.
+// identities are the fields by which an object of a record is the same as before. Of an object of any other type all
+// fields that are known have to be the same.
 func identities(t reflect.Type) (fields []string, always bool) {
 	switch t {
 	case reflect.TypeFor[Routing](), reflect.TypeFor[ObjectMeta](), reflect.TypeFor[RoutingSpec]():

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// always are the fields that a record of the first format always has. A field that comes later must be left out where it is not used: else
-// records of before would have another digest, and be written anew by an upgrade.
+// always are the fields that a record of the first format always has. A field that comes later must be left out where
+// it is not used: else records of before would have another digest, and be written anew by an upgrade.
 var always = map[reflect.Type]string{
 	reflect.TypeFor[RoutingSpec]():        "desired specPath temporalNamespace workerDeployment",
 	reflect.TypeFor[RecordedConnection](): "name spec",

@@ -153,7 +153,8 @@ func (v *validator) outputPath(n *node, out *Output) {
 	out.Path = p
 }
 
-// outputs have to be disjoint: each environment removes what it did not write. Two that name different branches can't meet.
+// outputs have to be disjoint: each environment removes what it did not write. Two that name different branches can't
+// meet.
 func (v *validator) outputs(nodes []*node, all []Environment) {
 	for i := range min(len(nodes), len(all)) {
 		n := nodes[i].at("output", "path")

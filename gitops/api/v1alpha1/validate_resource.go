@@ -17,7 +17,8 @@ func (v *validator) versionStates(n *node) {
 	}
 }
 
-// resourceHints warns of objects that Kubernetes takes and that do not do what they are for, and refuses those that reach beyond their version.
+// resourceHints warns of objects that Kubernetes takes and that do not do what they are for, and refuses those that
+// reach beyond their version.
 func (v *validator) resourceHints(template *node) {
 	spec := template.get("spec")
 	switch template.get("kind").str() {

@@ -109,7 +109,8 @@ func (v *validator) ramp(n *node, r *DesiredRamp) {
 	}
 }
 
-// MayBeRecorded says whether a record can name a path: it is one inside the repository, in UTF-8 and without control characters.
+// MayBeRecorded says whether a record can name a path: it is one inside the repository, in UTF-8 and without control
+// characters.
 func MayBeRecorded(p string) bool { return isInside(p) }
 
 // isInside says whether a path is clean, relative and stays where it starts.

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// podTemplate checks what a Deployment's pod template needs beyond Kubernetes' types, and that it leaves to Rampart what
-// Rampart puts in.
+// podTemplate checks what a Deployment's pod template needs beyond Kubernetes' types, and that it leaves to Rampart
+// what Rampart puts in.
 func (v *validator) podTemplate(n *node) {
 	if n == nil {
 		return
