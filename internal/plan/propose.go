@@ -9,9 +9,18 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Propose says what the rollout rules would do next, and why, before policy is asked.
-func Propose(s rollout.Snapshot) rollout.Proposal {
+// Decide says what the rollout rules would do next, asks judge about that, and gives what is done now. judge gets the
+// snapshot as policy sees it.
+func Decide(s rollout.Snapshot, judge func(rollout.Snapshot, rollout.Proposal) rollout.Verdicts) (rollout.Proposal, rollout.Plan) {
 	v := newView(&s)
+	p := v.propose()
+	return p, v.resolve(p, judge(v.judgedBy(), p))
+}
+
+// Propose says what the rollout rules would do next, and why, before policy is asked.
+func Propose(s rollout.Snapshot) rollout.Proposal { return newView(&s).propose() }
+
+func (v *view) propose() rollout.Proposal {
 	v.candidate = v.canary()
 	p := rollout.Proposal{Target: v.target}
 	v.proposeTarget(&p)
@@ -30,7 +39,7 @@ func Propose(s rollout.Snapshot) rollout.Proposal {
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		a.ID = actionID(*a)
-		a.Approved = a.Approved || v.approves(*a) || slices.Contains(s.Approved, a.ID)
+		a.Approved = a.Approved || v.approves(*a) || slices.Contains(v.s.Approved, a.ID)
 	}
 	return p
 }

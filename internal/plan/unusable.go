@@ -139,8 +139,12 @@ func recordedSpec(s *rollout.Snapshot) *v1alpha1.WorkerDeployment {
 
 // Judged is a snapshot with the spec that policy judges by: where the one in Git cannot be used, the last one that
 // could.
-func Judged(s rollout.Snapshot) rollout.Snapshot {
-	s.Spec = newView(&s).spec
+func Judged(s rollout.Snapshot) rollout.Snapshot { return newView(&s).judgedBy() }
+
+// judgedBy is the snapshot with the view's spec.
+func (v *view) judgedBy() rollout.Snapshot {
+	s := *v.s
+	s.Spec = v.spec
 	return s
 }
 

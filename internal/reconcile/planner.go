@@ -364,6 +364,9 @@ func decideEach(ctx context.Context, judge Judge, snapshots []rollout.Snapshot) 
 
 // Decide is the pure part of a cycle: what to do about one snapshot.
 func Decide(ctx context.Context, judge Judge, s rollout.Snapshot) *Decision {
-	proposal := plan.Propose(s)
-	return &Decision{Snapshot: s, Proposal: proposal, Plan: plan.Resolve(s, proposal, judge.Judge(ctx, plan.Judged(s), proposal))}
+	d := &Decision{Snapshot: s}
+	d.Proposal, d.Plan = plan.Decide(s, func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+		return judge.Judge(ctx, judged, p)
+	})
+	return d
 }

@@ -117,7 +117,10 @@ func (s *Snapshot) ResourceWrites(of ResourceSubject) []ResourceWrite {
 	}
 	templates := map[string]*ResourceTemplate{}
 	for i := range s.Resources {
-		templates[s.Resources[i].Name], names[s.Resources[i].Name] = &s.Resources[i], true
+		t := &s.Resources[i]
+		if templates[t.Name] == nil { // of two with one name the first counts
+			templates[t.Name], names[t.Name] = t, true
+		}
 	}
 	var out []ResourceWrite
 	for _, name := range slices.Sorted(maps.Keys(names)) {

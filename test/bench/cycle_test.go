@@ -167,8 +167,9 @@ func BenchmarkDecideOne(b *testing.B) {
 	s := world.Environments[0].Deployments[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		p := plan.Propose(s)
-		done := plan.Resolve(s, p, x.engine.Judge(b.Context(), s, p))
+		_, done := plan.Decide(s, func(judged rollout.Snapshot, p rollout.Proposal) rollout.Verdicts {
+			return x.engine.Judge(b.Context(), judged, p)
+		})
 		files, err := render.Files(done, s.Record)
 		require.NoError(b, err)
 		require.NotEmpty(b, files)
