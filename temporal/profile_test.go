@@ -54,7 +54,7 @@ func TestProfile(t *testing.T) {
 		"texts": {TLS: TLS{Mode: TLSOn, Cert: []byte("cert"), Key: []byte("key"), CA: []byte("ca")}},
 		"plain": {TLS: TLS{Mode: TLSOff}},
 	} {
-		got, err := Profile(name)
+		got, err := Profile("", name)
 		require.NoError(t, err, name)
 		if name == "cloud" {
 			key, err := got.apiKey()
@@ -70,10 +70,10 @@ func TestProfile(t *testing.T) {
 		"trusting": "tls.disable_host_verification: servers are always verified",
 		"clowd":    `profile "clowd" of Temporal's CLI: `,
 	} {
-		_, err := Profile(name)
+		_, err := Profile("", name)
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, os.WriteFile(file, []byte("[profile.default]\naddr = \"localhost:7233\"\n"), 0o600))
-	_, err := Profile("default")
+	_, err := Profile(file, "default")
 	require.ErrorContains(t, err, "addr")
 }

@@ -110,7 +110,7 @@ func (a *app) pool(f temporalFlags, hooks poolHooks) (*temporal.Pool, error) {
 
 // profileAddress is the address of a profile of Temporal's CLI, which has to name one.
 func profileAddress(name string) (temporal.Address, error) {
-	a, err := temporal.Profile(name)
+	a, err := temporal.Profile("", name)
 	if err == nil && a.HostPort == "" {
 		err = fmt.Errorf("profile %q of Temporal's CLI has no address: add address = \"host:port\"", name)
 	}

@@ -147,8 +147,7 @@ func TestProfile(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[profile.prod]\naddress = %q\napi_key = \"s3cret\"\n[profile.prod.tls]\n%s[profile.prod.grpc_meta]\nteam = \"payments\"\n",
 			d.address, certificates), 0o600))
-		t.Setenv("TEMPORAL_CONFIG_FILE", config)
-		address, err := temporal.Profile("prod")
+		address, err := temporal.Profile(config, "prod")
 		require.NoError(t, err)
 		require.Nil(t, e.look(e.override(address), d.address), name)
 		require.Equal(t, visit{authorization: []string{"Bearer s3cret"}, namespace: []string{e.ns.Name()}, team: []string{"payments"}, serial: serial}, d.last())
