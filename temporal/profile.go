@@ -14,7 +14,8 @@ import (
 // of the user's configuration folder; other variables of the environment do not change a profile. Files that the profile
 // names are read with every connection, the profile itself once.
 //
-// It fails where there is no such profile, on unknown keys, and where the profile turns the verification of servers off.
+// It fails where there is no such profile, on unknown keys, and where the profile turns the verification of servers
+// off.
 func Profile(file, name string) (Address, error) {
 	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFilePath: file, ConfigFileProfile: name, ConfigFileStrict: true, DisableEnv: true})
