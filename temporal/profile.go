@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// Profile reads a profile of Temporal's CLI from a file in TOML. The address, credentials and headers count, and not the
-// namespace, which is that of a spec. "" is the file that TEMPORAL_CONFIG_FILE names, or else temporalio/temporal.toml
-// of the user's configuration folder; other variables of the environment do not change a profile. Files that the profile
-// names are read with every connection, the profile itself once.
+// Profile reads a profile of Temporal's CLI from a file in TOML. The address, credentials and headers count, and not
+// the namespace, which is that of a spec. "" is the file that TEMPORAL_CONFIG_FILE names, or else
+// temporalio/temporal.toml of the user's configuration folder; other variables of the environment do not change a
+// profile. Files that the profile names are read with every connection, the profile itself once.
 //
 // It fails where there is no such profile, on unknown keys, and where the profile turns the verification of servers
 // off.
