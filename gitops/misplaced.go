@@ -11,13 +11,10 @@ import (
 	"github.com/rampart-gitops/rampart/gitops/layout"
 )
 
-// ownFiles are the files in the folder of a record that the bot writes.
-var ownFiles = []string{layout.Routing, layout.Status, layout.Kustomization}
-
 // misplaced reports objects that a person put into an output, where the bot does not look for them: in a file that
 // is not the bot's own.
 func (e *environment) misplaced(file, hash string) error {
-	if ext := path.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" || slices.Contains(ownFiles, path.Base(file)) {
+	if ext := path.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" || slices.Contains(layout.OfRecord(), path.Base(file)) {
 		return nil
 	}
 	d, err := e.decodeAnew(e.out, &found{path: file, hash: hash})

@@ -37,10 +37,11 @@ type TLS struct {
 	Cert, Key, CA []byte
 }
 
-// given reports whether there is a certificate, a key or an authority.
-func (t TLS) given() bool {
-	return t.CertFile != "" || t.KeyFile != "" || t.CAFile != "" || len(t.Cert)+len(t.Key)+len(t.CA) > 0
-}
+// hasCert reports whether there is a client's certificate or its key.
+func (t TLS) hasCert() bool { return t.CertFile != "" || t.KeyFile != "" || len(t.Cert)+len(t.Key) > 0 }
+
+// hasCA reports whether there are authorities to trust beside the system's.
+func (t TLS) hasCA() bool { return t.CAFile != "" || len(t.CA) > 0 }
 
 // Address is where a Temporal server is and what the bot shows it. It comes from the bot's own configuration (flags,
 // variables, a file), never from a repository.
@@ -62,7 +63,7 @@ type Address struct {
 
 // hasCredentials reports whether anything secret would be shown.
 func (a Address) hasCredentials() bool {
-	return a.TLS.CertFile != "" || a.TLS.KeyFile != "" || len(a.TLS.Cert)+len(a.TLS.Key) > 0 || a.hasAPIKey() || len(a.Headers) > 0
+	return a.TLS.hasCert() || a.hasAPIKey() || len(a.Headers) > 0
 }
 
 func (a Address) hasAPIKey() bool { return a.APIKeyFile != "" || a.APIKey != nil }
@@ -181,7 +182,7 @@ func checkHostPort(s string) error {
 
 // tlsConfig reads the address's files. Nil means no TLS.
 func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
-	wanted := a.ServerName != "" || a.TLS.given() || a.hasAPIKey()
+	wanted := a.ServerName != "" || a.TLS.hasCert() || a.TLS.hasCA() || a.hasAPIKey()
 	switch a.TLS.Mode {
 	case TLSOff:
 		if wanted {
@@ -197,14 +198,14 @@ func (a Address) tlsConfig(now time.Time) (*tls.Config, error) {
 		return nil, fmt.Errorf("unknown TLS mode %q", a.TLS.Mode)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName}
-	if a.TLS.CAFile != "" || len(a.TLS.CA) > 0 {
+	if a.TLS.hasCA() {
 		roots, err := rootsWith(a.TLS)
 		if err != nil {
 			return nil, err
 		}
 		c.RootCAs = roots
 	}
-	if a.TLS.CertFile != "" || a.TLS.KeyFile != "" || len(a.TLS.Cert)+len(a.TLS.Key) > 0 {
+	if a.TLS.hasCert() {
 		cert, err := keyPair(a.TLS, now)
 		if err != nil {
 			return nil, err

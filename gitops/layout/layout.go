@@ -20,6 +20,9 @@ const (
 	Hydrator      = "hydrator.metadata"
 )
 
+// OfRecord are the files of a worker deployment that are not below a version.
+func OfRecord() []string { return []string{Routing, Status, Kustomization} }
+
 // Versions is the folder of a worker deployment that has a folder for each version.
 const Versions = "versions"
 

@@ -158,7 +158,7 @@ func (v *view) replaced(buildID string) bool {
 // strays are files in the record's folder that the bot did not write.
 func (v *view) strays() []string {
 	files := maps.Clone(v.s.Record.Files)
-	for _, own := range []string{layout.Routing, layout.Status, layout.Kustomization} {
+	for _, own := range layout.OfRecord() {
 		delete(files, own)
 	}
 	return sortedKeys(files)

@@ -49,9 +49,9 @@ func (w *weighing) compared(x *ast.Expr, known ast.VarSet) []*ast.Expr {
 			return nil
 		}
 		return comparedExpr(x, w.sides(known, a, b))
-	case varOf(a) != "" || composite(a):
+	case VarOf(a) != "" || composite(a):
 		return comparedExpr(x, w.sides(known, a))
-	case varOf(b) != "" || composite(b):
+	case VarOf(b) != "" || composite(b):
 		return comparedExpr(x, w.sides(known, b))
 	}
 	side := a
@@ -102,7 +102,7 @@ func (w *weighing) sides(known ast.VarSet, terms ...*ast.Term) []*ast.Term {
 	var out []*ast.Term
 	for _, t := range terms {
 		ast.WalkTerms(t, func(t *ast.Term) bool {
-			v := varOf(t)
+			v := VarOf(t)
 			switch {
 			case composite(t) && t.IsGround(), v != "" && bound.Contains(v):
 				out = append(out, t)
@@ -119,10 +119,10 @@ func (w *weighing) sides(known ast.VarSet, terms ...*ast.Term) []*ast.Term {
 func askedVars(h *ast.Head) ast.VarSet {
 	out := ast.NewVarSet()
 	if h.Key != nil {
-		addVars(out, h.Key)
+		AddVars(out, h.Key)
 	}
 	for _, t := range h.Reference[min(1, len(h.Reference)):] {
-		addVars(out, t)
+		AddVars(out, t)
 	}
 	return out
 }
@@ -155,7 +155,7 @@ func tangled(a, b *ast.Term, known ast.VarSet) bool {
 
 // binds reports whether a side of an equation is a variable that has no value before it.
 func (w *weighing) binds(t *ast.Term, known ast.VarSet) bool {
-	v := varOf(t)
+	v := VarOf(t)
 	return v != "" && !known.Contains(v) && !w.asked.Contains(v)
 }
 

@@ -36,7 +36,7 @@ type weighing struct {
 func (w *weighing) rule(r *ast.Rule) {
 	known := ast.NewVarSet()
 	for _, arg := range r.Head.Args {
-		addVars(known, arg)
+		AddVars(known, arg)
 	}
 	w.asked = askedVars(r.Head)
 	ast.WalkTerms(r.Head, func(t *ast.Term) bool { // closures are in the body, as OPA compiles them
@@ -138,13 +138,14 @@ func (w *weighing) expr(x *ast.Expr, known ast.VarSet) (before, after []*ast.Ter
 	switch x.Terms.(type) {
 	case *ast.Term, []*ast.Term:
 		if !x.Negated {
-			addVars(known, x)
+			AddVars(known, x)
 		}
 	}
 	return before, after
 }
 
-func varOf(t *ast.Term) ast.Var {
+// VarOf is the variable that a term is, "" for other terms.
+func VarOf(t *ast.Term) ast.Var {
 	v, _ := t.Value.(ast.Var)
 	return v
 }
@@ -210,16 +211,16 @@ func madeByClosure(equation []*ast.Term) []*ast.Term {
 	}
 	a, b := equation[1], equation[2]
 	switch {
-	case ast.IsComprehension(a.Value) && varOf(b) != "":
+	case ast.IsComprehension(a.Value) && VarOf(b) != "":
 		return []*ast.Term{b}
-	case ast.IsComprehension(b.Value) && varOf(a) != "":
+	case ast.IsComprehension(b.Value) && VarOf(a) != "":
 		return []*ast.Term{a}
 	}
 	return nil
 }
 
-// addVars adds the variables that have values once an expression was true.
-func addVars(known ast.VarSet, x any) {
+// AddVars adds the variables that have values once an expression was true.
+func AddVars(known ast.VarSet, x any) {
 	v := ast.NewVarVisitor().WithParams(ast.VarVisitorParams{SkipClosures: true, SkipRefHead: true})
 	v.Walk(x)
 	known.Update(v.Vars())
@@ -238,7 +239,7 @@ func Generated(x *ast.Expr) bool {
 	if !ok || !x.Generated || len(terms) < 2 {
 		return false
 	}
-	if strings.HasPrefix(string(varOf(terms[1])), FreshPrefix) {
+	if strings.HasPrefix(string(VarOf(terms[1])), FreshPrefix) {
 		return true
 	}
 	ref, ok := terms[0].Value.(ast.Ref)
