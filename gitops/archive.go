@@ -137,7 +137,7 @@ func readFiles(blob func(git.Hash, int64) ([]byte, error), files []git.Entry) ([
 func (a *Archive) Replace(ctx context.Context, was Folder, changes []git.Change, message string,
 ) (git.Hash, error) {
 	who := git.Signature{Name: a.cfg.Author, Email: a.cfg.Email, When: a.cfg.Now().UTC().Truncate(time.Second)}
-	staged, err := a.mirror.Stage(ctx, git.CommitRequest{Branch: a.branch(was.Name), Expected: &was.Commit,
+	staged, err := a.mirror.Stage(git.CommitRequest{Branch: a.branch(was.Name), Expected: &was.Commit,
 		BaseTree: was.Tree, Changes: changes, Message: message, Author: who, Committer: who})
 	if err != nil {
 		return git.Hash{}, fmt.Errorf("stage files of %s/%s: %w", a.cfg.Ref, was.Name, err)

@@ -1,13 +1,13 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
@@ -63,6 +63,11 @@ func (b *briefs) spec(f *found) *specBrief {
 		f.brief = &known
 	}
 	return f.brief
+}
+
+// nameOf is the name of the worker deployment that a brief is of.
+func (e *environment) nameOf(b *specBrief) rollout.Name {
+	return rollout.Name{Namespace: cmp.Or(b.Namespace, e.world.Environment.Namespace), Name: b.Name}
 }
 
 // noteSpec notes what a file holds, if that can be said in brief, and says so.
@@ -208,103 +213,21 @@ func (r *recordAt) temporal() []string {
 	return out
 }
 
-// part is one namespace of a survey.
-type part struct {
-	specs  []*specAt
-	folder *recordsIn // nil: there are no records
-	of     []*recordAt
-	// known is what is known of its worker deployments, inBrief whether that is all of them in brief, and some.
-	known   []*rollout.Known
-	inBrief bool
-}
-
-// divided gives the namespaces of an environment, in their order, and what is in each. Specs are sorted by name.
-func (e *environment) divided() (names []string, parts map[string]*part) {
-	parts = make(map[string]*part, len(e.found))
-	specs, k := e.specs, 0
-	for len(specs) > 0 || k < len(e.found) {
-		name, p := "", new(part)
-		if k < len(e.found) && (len(specs) == 0 || e.found[k].namespace <= specs[0].name.Namespace) {
-			name, p.folder, p.of = e.found[k].namespace, e.found[k], e.of[k].all
-			k++
-		} else {
-			name = specs[0].name.Namespace
-		}
-		n := sort.Search(len(specs), func(i int) bool { return specs[i].name.Namespace > name })
-		p.specs, specs = specs[:n:n], specs[n:]
-		names, parts[name] = append(names, name), p
-	}
-	return names, parts
-}
-
-// mayTakeOver says whether what the last survey knew can be true still: what is known of a worker deployment depends on
-// its own files, on the connections of the environment, on which files cannot be read, and on templates, which are not
-// gone into here.
-func (e *environment) mayTakeOver(last *environment) bool {
-	return last != nil && len(e.resources.all) == 0 && e.resources.missed == nil && maps.EqualFunc(e.connections, last.connections, (*connectionsAt).is) &&
-		maps.EqualFunc(e.broken, last.broken, func(_, _ []v1alpha1.Problem) bool { return true }) &&
-		!e.options.restricted() // else there is something to be said each time
-}
-
-// isAs says whether all files of a namespace are those of the last survey, which knew all of them in brief.
-func (p *part) isAs(was *part) bool {
-	return was != nil && was.inBrief && p.folder != nil && p.folder == was.folder && p.folder.known != nil && slices.EqualFunc(p.specs, was.specs, func(a, b *specAt) bool {
-		return a == b && a.brief != nil || a.file == b.file && a.brief == b.brief && a.brief != nil
-	})
-}
-
-// survey says what is known of worker deployments, and reads all about those where that is not enough. In a
-// namespace where nothing moved, it takes over what was known before.
+// survey says what is known of worker deployments, and reads all about those where that is not enough.
 func (e *environment) survey() error {
-	last := e.surveyed[e.world.Environment.Name]
-	takeOver := e.mayTakeOver(last)
-	names, parts := e.divided()
-	var all []deploymentAt
-	total := 0
-	for _, name := range names {
-		p := parts[name]
-		if takeOver && p.isAs(last.parts[name]) {
-			p.known, p.inBrief = last.parts[name].known, true
-			total += len(p.known)
-			continue
-		}
-		all = append(all, together(p.specs, p.of)...)
-	}
-	all = e.withoutForeign(all)
+	all := e.withoutForeign(together(e.specs, e.records))
 	e.assign(all)
-	looked, err := e.look(all)
-	if err != nil {
-		return err
-	}
-	e.world.Known = make([]*rollout.Known, 0, total+len(looked))
-	for _, name := range names {
-		p, from := parts[name], len(e.world.Known)
-		if !p.inBrief {
-			n := sort.Search(len(looked), func(i int) bool { return looked[i].Deployment.Namespace > name })
-			e.world.Known, looked = append(e.world.Known, looked[:n]...), looked[n:]
-		} else {
-			e.world.Known = append(e.world.Known, p.known...)
-		}
-		p.known = slices.Clip(e.world.Known[from:])
-		p.inBrief = p.inBrief || len(p.known) > 0 && !slices.ContainsFunc(p.known, func(k *rollout.Known) bool { return k.Full != nil })
-	}
-	e.parts = parts
-	return nil
-}
-
-// look says what is known of some worker deployments.
-func (e *environment) look(all []deploymentAt) ([]*rollout.Known, error) {
 	out := make([]*rollout.Known, len(all))
 	var full []int
 	for i := range all {
 		if known, ok := e.inBrief(&all[i]); ok {
-			out[i] = e.again(known)
+			out[i] = &known
 		} else {
 			full = append(full, i)
 		}
 	}
 	if err := e.bringFor(all, full); err != nil {
-		return nil, err
+		return err
 	}
 	problems, errs := make([][]v1alpha1.Problem, len(full)), make([]error, len(full))
 	cores.Each(len(full), func(k int) {
@@ -314,17 +237,18 @@ func (e *environment) look(all []deploymentAt) ([]*rollout.Known, error) {
 		problems[k] = own.world.Problems
 	})
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return err
 	}
 	e.world.Problems = slices.Concat(e.world.Problems, slices.Concat(problems...))
 	for _, i := range full {
 		s, err := e.whole(all[i])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		out[i] = &rollout.Known{Deployment: all[i].name, Full: &s}
 	}
-	return out, nil
+	e.world.Known = out
+	return nil
 }
 
 // inBrief says what is known of a worker deployment, if that is enough. What a template says depends on the record.
@@ -352,19 +276,6 @@ func (e *environment) inBrief(d *deploymentAt) (rollout.Known, bool) {
 		known.LastConnection, _, ok = e.connectionInBrief(last, d.name.Namespace, r.brief)
 	}
 	return known, ok
-}
-
-// again is what the last survey knew, if that is the same.
-func (e *environment) again(known rollout.Known) *rollout.Known {
-	if last := e.surveyed[e.world.Environment.Name]; last != nil {
-		if was := last.parts[known.Deployment.Namespace]; was != nil {
-			if at, ok := rollout.KnownAt(was.known, known.Deployment); ok && *was.known[at] == known {
-				return was.known[at]
-			}
-		}
-	}
-	out := known
-	return &out
 }
 
 // brief gives the snapshot of what is known.

@@ -35,7 +35,7 @@ func changers(ctx context.Context, from *git.Mirror, tip git.Tip, paths map[stri
 	var out []string
 	enough := errors.New("enough")
 	note := func(before git.Hash, c git.CommitInfo) error {
-		err := from.Diff(ctx, before, c.Tree, func(path string, _ git.Entry) error {
+		err := from.Diff(before, c.Tree, func(path string, _ git.Entry) error {
 			if !paths[path] {
 				return nil
 			}

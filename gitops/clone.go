@@ -182,7 +182,7 @@ func (c *Clone) Tree(h git.Hash) ([]git.Entry, error) {
 }
 
 // Lookup finds a path below a tree; false when there is nothing.
-func (c *Clone) Lookup(_ context.Context, tree git.Hash, path string) (git.Entry, bool, error) {
+func (c *Clone) Lookup(tree git.Hash, path string) (git.Entry, bool, error) {
 	at := git.Entry{Mode: git.ModeDir, Hash: tree}
 	for name := range strings.SplitSeq(path, "/") {
 		if !at.IsDir() {

@@ -73,19 +73,19 @@ func (c *Clone) Published(branch string) (Tip, error) {
 // Narrow has the clone read from the nearest folder with a rampart.yaml in the commit, from the folder that it was
 // opened by upwards. Without one, the clone is read as a whole. False: the commit does not have the folder that the
 // clone was opened by.
-func (c *Clone) Narrow(ctx context.Context, tip Tip) (bool, error) {
+func (c *Clone) Narrow(_ context.Context, tip Tip) (bool, error) {
 	commit, err := c.Commit(plumbing.NewHash(tip.Commit))
 	if err != nil {
 		return false, err
 	}
 	at := c.Prefix()
 	if at != "." {
-		if _, ok, err := c.Lookup(ctx, commit.Tree, at); err != nil || !ok {
+		if _, ok, err := c.Lookup(commit.Tree, at); err != nil || !ok {
 			return false, err
 		}
 	}
 	for ; at != "."; at = path.Dir(at) {
-		if _, ok, err := c.Lookup(ctx, commit.Tree, path.Join(at, layout.Config)); err != nil || ok {
+		if _, ok, err := c.Lookup(commit.Tree, path.Join(at, layout.Config)); err != nil || ok {
 			c.prefix = at
 			return true, err
 		}

@@ -164,11 +164,6 @@ type connectionsAt struct {
 	stay map[string]bool
 }
 
-// is reports whether there is one connection, which is the same in the same file.
-func (c *connectionsAt) is(was *connectionsAt) bool {
-	return len(c.all) == 1 && len(was.all) == 1 && c.all[0] == was.all[0] && c.at[0].file == was.at[0].file
-}
-
 // connectionKey is the name of a connection as a worker deployment in a namespace names it: without a namespace for a
 // ClusterConnection.
 func connectionKey(ref v1alpha1.ConnectionRef, namespace string) rollout.Name {
@@ -203,7 +198,7 @@ func (e *environment) addConnection(name rollout.Name, at place, says *v1alpha1.
 // connectionInBrief gives the connection with a name, and its file, where it does not take the whole record to say
 // which one counts.
 func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace string, r *recordBrief) (_ *v1alpha1.Connection, file string, ok bool) {
-	c := e.lastNamed(connectionKey(ref, namespace))
+	c := e.connections[connectionKey(ref, namespace)]
 	if c == nil {
 		return nil, "", true
 	}
@@ -221,14 +216,6 @@ func (e *environment) connectionInBrief(ref v1alpha1.ConnectionRef, namespace st
 		return c.all[0], c.at[0].file, true
 	}
 	return c.all[0], "", true
-}
-
-// lastNamed gives the connections with a name. Worker deployments beside each other often have the same.
-func (e *environment) lastNamed(name rollout.Name) *connectionsAt {
-	if e.last.connection == nil || e.last.name != name {
-		e.last.name, e.last.connection = name, e.connections[name]
-	}
-	return e.last.connection
 }
 
 // chosenConnection is a connection that counts for a worker deployment.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -23,7 +24,6 @@ type environment struct {
 	builds    []*built // folders among them that were built
 	// specs and records are sorted by name; specs of the same name are in the order of their files.
 	specs       []*specAt
-	disordered  bool // specs are not, yet
 	records     []*recordAt
 	rollouts    []rollout.InProgress
 	broken      map[string][]v1alpha1.Problem // files with errors, by path
@@ -33,24 +33,14 @@ type environment struct {
 	waivers     []v1alpha1.Waiver
 	waiversAt   []waiverAt
 	resources   resourceTemplates
-	// found are the folders of records, in the order in which they are listed, and of the records in each of them.
+	// found are the folders of records, in the order in which they are listed.
 	found []*recordsIn
-	of    []*records
-	// parts are those of a survey, by namespace.
-	parts map[string]*part
 	// policyProblem is why policies or data cannot be read; nil: they can.
 	policyProblem *v1alpha1.Problem
-	// early are records that were read already, by path and hash, while the environment is read.
-	early map[fileKey]*early
 	// rootFile is the kustomization of all of them; nil where there is none.
 	rootFile *found
 	// rivals are the environments that claim a worker deployment, too.
 	rivals map[rollout.Name][]rollout.Rival
-	// last are the connections that were looked for last.
-	last struct {
-		name       rollout.Name
-		connection *connectionsAt
-	}
 }
 
 // specAt is a spec and where it is. As long as its file is the same, surveys have the same one: it is not to be
@@ -68,9 +58,6 @@ type specAt struct {
 // read fills in the environment's world. owners remembers which environment a spec's file belongs to.
 func (e *environment) read(owners map[string]string) error {
 	e.connections, e.broken = map[rollout.Name]*connectionsAt{}, map[string][]v1alpha1.Problem{}
-	if err := e.prepare(); err != nil {
-		return err
-	}
 	specs, err := e.matchSpecs(e.tree, e.world.Environment.Specs, e.outputs())
 	if err != nil {
 		return err
@@ -90,12 +77,17 @@ func (e *environment) read(owners map[string]string) error {
 	if err := e.findRecords(); err != nil {
 		return err
 	}
-	runs := e.runs(specs.files, owners)
-	if err := e.ahead(between(specs.files, runs)); err != nil {
+	if err := e.bring(specs.files); err != nil {
 		return err
 	}
-	if err := e.sort(specs.files, runs, owners); err != nil {
-		return err
+	e.specs = make([]*specAt, 0, len(specs.files))
+	for _, f := range specs.files {
+		if f.path == layout.Config {
+			continue
+		}
+		if err := e.file(f, owners); err != nil {
+			return err
+		}
 	}
 	e.settleWaivers(e.waiversAt)
 	if err := e.rulingWaivers(); err != nil {
@@ -168,7 +160,7 @@ func (e *environment) file(f *found, owners map[string]string) error {
 			e.beside(f)
 		case nil:
 			if v1alpha1.HasErrors(doc.Problems) && isWorkerDeployment(doc.Kind) && name.Name != "" && name.Namespace != "" {
-				e.add(&specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
+				e.specs = append(e.specs, &specAt{name: name, file: f, line: doc.Line, problems: doc.Problems})
 			}
 			if v1alpha1.HasErrors(doc.Problems) && doc.Kind == v1alpha1.KindWorkerResourceTemplate && name.Name != "" {
 				e.template(templateAt{name: name, doc: doc, nth: i, problem: firstError(doc.Problems)})
@@ -206,7 +198,7 @@ func (e *environment) spec(s *specAt, owners map[string]string) {
 		s.spec = named(s.spec, s.name.Namespace)
 	}
 	e.checkTemporal(s)
-	e.add(s)
+	e.specs = append(e.specs, s)
 }
 
 // specsOf are the specs with a name, in the order of their files.
@@ -285,14 +277,10 @@ type deploymentAt struct {
 // known of it.
 func (e *environment) deployments() error {
 	err := e.recorded()
-	e.early = nil
 	if err != nil {
 		return err
 	}
-	if e.disordered {
-		slices.SortStableFunc(e.specs, func(a, b *specAt) int { return a.name.Compare(b.name) })
-		e.disordered = false
-	}
+	slices.SortStableFunc(e.specs, func(a, b *specAt) int { return a.name.Compare(b.name) })
 	e.world.Waivers = e.waivers
 	if e.briefs != nil {
 		if err := e.survey(); err != nil {

@@ -98,12 +98,12 @@ func (c *Clone) beginning(q HistoryQuery) (git.Tip, error) {
 // says false.
 type paths interface {
 	History(ctx context.Context, tip git.Tip, visit func(git.CommitInfo) (bool, error)) error
-	Lookup(ctx context.Context, tree git.Hash, path string) (git.Entry, bool, error)
+	Lookup(tree git.Hash, path string) (git.Entry, bool, error)
 }
 
 func touches(ctx context.Context, from paths, tip git.Tip, q HistoryQuery) (Touched, error) {
 	s := search{paths: from, query: q, children: map[git.Hash][]*visited{}}
-	if err := from.History(ctx, tip, func(c git.CommitInfo) (bool, error) { return s.visit(ctx, c) }); err != nil {
+	if err := from.History(ctx, tip, s.visit); err != nil {
 		return Touched{}, fmt.Errorf("read history: %w", err)
 	}
 	var out Touched
@@ -144,10 +144,10 @@ type visited struct {
 }
 
 // visit compares a commit's children with it, and remembers it for its own parents.
-func (s *search) visit(ctx context.Context, c git.CommitInfo) (bool, error) {
+func (s *search) visit(c git.CommitInfo) (bool, error) {
 	at := make([]git.Entry, len(s.query.Paths))
 	for i, p := range s.query.Paths {
-		e, ok, err := s.Lookup(ctx, c.Tree, p)
+		e, ok, err := s.Lookup(c.Tree, p)
 		if err != nil {
 			return false, err
 		}

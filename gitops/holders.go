@@ -47,7 +47,7 @@ func holders(ctx context.Context, from paths, tip git.Tip, wanted []string, most
 	at := make([]git.Hash, len(wanted))
 	first := make([]bool, len(wanted))
 	for i, p := range wanted {
-		e, ok, err := from.Lookup(ctx, tip.Tree, p)
+		e, ok, err := from.Lookup(tip.Tree, p)
 		if err != nil {
 			return nil, fmt.Errorf("look for %s: %w", p, err)
 		}
@@ -63,7 +63,7 @@ func holders(ctx context.Context, from paths, tip git.Tip, wanted []string, most
 			if !held[i] {
 				continue
 			}
-			e, ok, err := from.Lookup(ctx, c.Tree, wanted[i])
+			e, ok, err := from.Lookup(c.Tree, wanted[i])
 			if err != nil {
 				return false, err
 			}

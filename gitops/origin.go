@@ -88,7 +88,7 @@ func (r *Repository) follow(ctx context.Context) error {
 	}
 	was := r.origins
 	r.origins = map[git.Wanted]rollout.GitContext{}
-	since, back, known, err := r.mirror.IntroducedSince(ctx, tip, r.traced, slices.Collect(maps.Keys(was)))
+	since, back, known, err := r.mirror.IntroducedSince(tip, r.traced, slices.Collect(maps.Keys(was)))
 	r.traced = tip.Commit
 	if err != nil || !known {
 		return err
@@ -98,7 +98,7 @@ func (r *Repository) follow(ctx context.Context) error {
 		if _, again := since[w]; again {
 			continue
 		}
-		if e, ok, err := r.mirror.Lookup(ctx, tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
+		if e, ok, err := r.mirror.Lookup(tip.Tree, w.Path); err == nil && ok && e.Hash == w.Blob {
 			r.origins[w] = o
 		}
 	}
@@ -155,7 +155,7 @@ func (r *Repository) originOf(ctx context.Context, c git.CommitInfo) (rollout.Gi
 		before = parent.Tree
 	}
 	enough := errors.New("enough")
-	err = r.mirror.Diff(ctx, before, c.Tree, func(path string, _ git.Entry) error {
+	err = r.mirror.Diff(before, c.Tree, func(path string, _ git.Entry) error {
 		if len(out.Paths) == rollout.MaxChangedPaths {
 			return enough
 		}

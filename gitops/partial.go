@@ -8,6 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
@@ -19,9 +20,6 @@ type lazyTree interface {
 	// bring makes sure that files can be read without a request for each. They may be of any tree of the same
 	// repository.
 	bring(files []*found) error
-	// bringFolders makes sure that folders can be listed without a request for each, and all below them, too, if below
-	// is set.
-	bringFolders(hashes []string, below bool) error
 	// within is the tree for another caller.
 	within(ctx context.Context) lazyTree
 }
@@ -32,25 +30,6 @@ func (t commitTree) lazy() bool { return t.mirror.Partial() }
 
 func (t commitTree) bring(files []*found) error {
 	return t.mirror.Bring(t.ctx, hashesOf(files))
-}
-
-func (t commitTree) bringFolders(hashes []string, below bool) error {
-	trees := make([]git.Hash, 0, len(hashes))
-	for _, h := range hashes {
-		if h != "" {
-			trees = append(trees, plumbing.NewHash(h))
-		}
-	}
-	return t.mirror.BringTrees(t.ctx, git.Hash{}, trees, below)
-}
-
-// bringFolders brings what of folders a tree lacks, if it is lazy at all.
-func bringFolders(t tree, hashes []string, below bool) error {
-	l, ok := t.(lazyTree)
-	if !ok || !l.lazy() || len(hashes) == 0 {
-		return nil
-	}
-	return l.bringFolders(hashes, below)
 }
 
 func (t commitTree) within(ctx context.Context) lazyTree {
@@ -79,15 +58,87 @@ func (v surveyed) within(ctx context.Context) surveyed {
 	return out
 }
 
+// bring brings what reading the environment needs and is still on a server: specs and records that nothing is known of,
+// policies and data. The code that needs a file reports that it cannot be read.
+func (e *environment) bring(specs []*found) error {
+	t, ok := e.tree.(lazyTree)
+	if !ok || !t.lazy() {
+		return nil
+	}
+	files := e.undecoded(specs)
+	left := newBudget()
+	for _, folder := range e.found {
+		for i := range folder.at {
+			if in := &folder.at[i]; in.at == nil && e.briefs.record(in) == nil {
+				files = e.filesBelow(fileKey{in.dir, in.hash}, ".", left, files)
+			}
+		}
+	}
+	if e.rootFile != nil {
+		files = append(files, e.rootFile)
+	}
+	for _, globs := range [][]string{e.world.Environment.Policies, e.world.Environment.Data} {
+		fit, err := e.match(e.tree, globs, nil)
+		if err != nil {
+			return err
+		}
+		files = append(files, fit.files...)
+	}
+	return t.bring(files)
+}
+
+// undecoded are those of some files that nothing is known of yet.
+func (r *Reader) undecoded(files []*found) []*found {
+	var out []*found
+	for _, f := range files {
+		if r.briefs.spec(f) != nil {
+			continue
+		}
+		if _, known := r.files[f.key()]; !known && f.built == nil {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// filesBelow adds the files of a record that reading it looks into. It leaves out what cannot be listed, or is too
+// much: the reading of the record reports that.
+func (e *environment) filesBelow(dir fileKey, below string, left *budget, out []*found) []*found {
+	entries, err := e.out.list(path.Join(dir.path, below), dir.hash)
+	if err != nil {
+		return out
+	}
+	for _, x := range entries {
+		name := join(below, x.name)
+		if left.count(dir.path, name) != nil {
+			return out
+		}
+		switch x.kind {
+		case fileEntry:
+			if e.looksInto(name, x.hash) {
+				out = append(out, &found{path: join(dir.path, name), hash: x.hash})
+			}
+		case dirEntry:
+			if e.briefs == nil {
+				out = e.filesBelow(fileKey{dir.path, x.hash}, name, left, out)
+			}
+		}
+	}
+	return out
+}
+
+// looksInto says whether a file of a record is read: of what the bot wrote for the cluster a survey has to know no more
+// than whether it is what it was.
+func (e *environment) looksInto(name, hash string) bool {
+	return e.briefs == nil || hash == "" || name == layout.Routing || name == layout.Status
+}
+
 // bring makes sure that fill can read what it needs for some snapshots.
 func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error {
 	var files []*found
 	var from lazyTree
 	left := newBudget()
 	v = v.within(ctx)
-	if err := v.bringRecords(snapshots); err != nil {
-		return err
-	}
 	for i := range snapshots {
 		s := &snapshots[i]
 		e := v[s.Environment.Name]
@@ -113,23 +164,6 @@ func (v surveyed) bring(ctx context.Context, snapshots []rollout.Snapshot) error
 	return from.bring(files)
 }
 
-// bringRecords brings the folders of records that are known in brief.
-func (v surveyed) bringRecords(snapshots []rollout.Snapshot) error {
-	of := map[*environment][]string{}
-	for i := range snapshots {
-		s := &snapshots[i]
-		if e := v[s.Environment.Name]; s.Brief && e != nil && s.Record.Tree != "" {
-			of[e] = append(of[e], s.Record.Tree)
-		}
-	}
-	for e, hashes := range of {
-		if err := bringFolders(e.out, hashes, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // bringFor makes sure that some worker deployments can be opened.
 func (e *environment) bringFor(all []deploymentAt, which []int) error {
 	t, ok := e.tree.(lazyTree)
@@ -141,9 +175,6 @@ func (e *environment) bringFor(all []deploymentAt, which []int) error {
 		if r := all[i].record; r != nil && r.brief != nil {
 			records[k] = fileKey{r.Dir, r.Tree}
 		}
-	}
-	if err := bringFolders(e.out, hashesIn(records), true); err != nil {
-		return err
 	}
 	var files []*found
 	left := newBudget()
@@ -159,18 +190,14 @@ func (e *environment) filesOf(specs []*specAt, record fileKey, left *budget, out
 		out = append(out, specs[i].file)
 	}
 	if record.hash != "" {
-		out = e.recordBelow(record, left, out)
+		out = e.filesBelow(record, ".", left, out)
 	}
 	return out
 }
 
-// later are the trees of records, then the blobs of specs and records, that a partial mirror lacks still, though
-// nothing has asked for them.
+// later are the blobs of specs and records that a partial mirror lacks still, though nothing has asked for them.
 type later struct {
 	known bool
-	trees []git.Hash
-	// blobs are looked for when all trees are there.
-	named bool
 	blobs []git.Hash
 	// filled is how often the mirror had been filled when they were looked for.
 	filled int
@@ -195,21 +222,18 @@ func (r *Repository) Complete(ctx context.Context) {
 		return
 	}
 	if !r.later.known || r.later.filled != filled {
-		r.later = later{known: true, filled: filled, trees: r.mirror.Lacking(r.survey.reader.surveyed.trees())}
+		r.later = later{known: true, filled: filled, blobs: r.mirror.Lacking(r.survey.reader.surveyed.blobs(ctx))}
 	}
 	bounded, cancel := context.WithTimeout(ctx, laterTime)
 	defer cancel()
 	if err := r.complete(bounded); err != nil {
-		r.cfg.Log.DebugContext(ctx, "the rest of specs and records comes later", "trees", len(r.later.trees), "blobs", len(r.later.blobs), "error", err)
+		r.cfg.Log.DebugContext(ctx, "the rest of specs and records comes later", "blobs", len(r.later.blobs), "error", err)
 		r.later = later{until: now.Add(laterPause)} // what there is to bring may be another then
 	}
 }
 
 // Begin says that a cycle begins: what comes from now on is read in it.
-func (r *Repository) Begin() {
-	r.mirror.Keep(true)
-	r.looks.begin()
-}
+func (r *Repository) Begin() { r.mirror.Keep(true) }
 
 // Forget gives up memory that reading much took.
 func (r *Repository) Forget() { r.mirror.Forget() }
@@ -217,29 +241,9 @@ func (r *Repository) Forget() { r.mirror.Forget() }
 // complete brings a part of what is left.
 func (r *Repository) complete(ctx context.Context) error {
 	l := &r.later
-	if part := l.trees[:min(r.atOnce, len(l.trees))]; len(part) > 0 {
-		l.trees = l.trees[len(part):]
-		return r.mirror.BringTrees(ctx, git.Hash{}, part, true)
-	}
-	if !l.named {
-		l.named, l.blobs = true, r.mirror.Lacking(r.survey.reader.surveyed.blobs(ctx))
-	}
 	part := l.blobs[:min(r.atOnce, len(l.blobs))]
 	l.blobs = l.blobs[len(part):]
 	return r.mirror.Bring(ctx, part)
-}
-
-// trees are those of all records.
-func (v surveyed) trees() []git.Hash {
-	var out []git.Hash
-	for _, e := range v {
-		for _, folder := range e.found {
-			for i := range folder.at {
-				out = append(out, plumbing.NewHash(folder.at[i].hash))
-			}
-		}
-	}
-	return out
 }
 
 // blobs are those of all specs and records.
@@ -252,7 +256,7 @@ func (v surveyed) blobs(ctx context.Context) []git.Hash {
 		left := newBudget()
 		for _, folder := range e.found {
 			for i := range folder.at {
-				files = e.recordBelow(fileKey{folder.at[i].dir, folder.at[i].hash}, left, files)
+				files = e.filesBelow(fileKey{folder.at[i].dir, folder.at[i].hash}, ".", left, files)
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func TestSurveyOfPartialMirror(t *testing.T) {
 	kept.Parts = []remember.Part{again}
 	require.NoError(t, kept.Load())
 	surveyOf(t, again)
-	again.later = later{known: true, named: true}
+	again.later = later{known: true}
 	packs = f.packs.Load()
 	again.Complete(t.Context())
 	require.Equal(t, packs, f.packs.Load(), "what is lacking is looked for once, and not each time")

@@ -198,7 +198,7 @@ func (r *Repository) Propose(ctx context.Context, p Proposal, was Proposed) (tip
 		return "", err
 	}
 	file := path.Join(p.Dir, layout.Routing)
-	record, there, err := r.mirror.Lookup(ctx, base.Tree, file)
+	record, there, err := r.mirror.Lookup(base.Tree, file)
 	if err != nil {
 		return "", err
 	}
@@ -269,7 +269,7 @@ func (r *Repository) holds(ctx context.Context, was Proposed, request git.Commit
 		return false, err
 	}
 	request.Parent, request.Author, request.Committer = was.parent, r.signature(), r.signature()
-	staged, err := r.mirror.Stage(ctx, request)
+	staged, err := r.mirror.Stage(request)
 	if err != nil {
 		return false, fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
@@ -328,7 +328,7 @@ func (r *Repository) keepGist(ctx context.Context, changes []git.Change, was Pro
 		if change.Data == nil {
 			continue
 		}
-		is, ok, err := r.mirror.Lookup(ctx, c.Tree, change.Path)
+		is, ok, err := r.mirror.Lookup(c.Tree, change.Path)
 		if err != nil {
 			return err
 		}
@@ -364,7 +364,7 @@ func (r *Repository) ProposedCommit(ctx context.Context, environment string) (Pr
 // pushProposal seals, signs and pushes a proposal's commit, on top of another branch.
 func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest, id, on string) (string, error) {
 	request.Author, request.Committer = r.signature(), r.signature()
-	staged, err := r.mirror.Stage(ctx, request) // its tree goes into the seal
+	staged, err := r.mirror.Stage(request) // its tree goes into the seal
 	if err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
@@ -375,7 +375,7 @@ func (r *Repository) pushProposal(ctx context.Context, request git.CommitRequest
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
-	if staged, err = r.mirror.Stage(ctx, request); err != nil {
+	if staged, err = r.mirror.Stage(request); err != nil {
 		return "", fmt.Errorf("stage commit for %s: %w", request.Branch, err)
 	}
 	r.write(Before)
@@ -399,7 +399,7 @@ func (r *Repository) sameRecord(ctx context.Context, p Proposal, was Proposed, f
 	if err != nil {
 		return before, nil //nolint:nilerr // a mirror that was made anew does not have it
 	}
-	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
+	e, ok, err := r.mirror.Lookup(c.Tree, file)
 	if err != nil || !ok || e.Hash == record {
 		return e.Hash, err
 	}

@@ -30,8 +30,6 @@ type Reader struct {
 	// briefs are nil where everything is decoded; else surveyed is the last read.
 	briefs   *briefs
 	surveyed surveyed
-	// expected are those that an earlier run looked at last; nil once there was a read.
-	expected map[lookedAt]bool
 	// used are the keys that the last read looked at: the others are forgotten after it.
 	used struct {
 		files   map[fileKey]bool
@@ -140,7 +138,6 @@ func (r *Reader) end() {
 	if r.options.builder != nil {
 		r.options.builder.Close()
 	}
-	r.expected = nil
 	if r.briefs != nil {
 		r.briefs.specs, r.briefs.records = nil, nil // what was recalled is kept where it was come by
 	}

@@ -29,7 +29,7 @@ func (r *Repository) recent(ctx context.Context, tip git.Tip, here bool, visit f
 // that of the last one after.
 func (r *Repository) recordText(ctx context.Context, c git.CommitInfo, dir string, seen *string) ([]byte, error) {
 	file := path.Join(dir, layout.Routing)
-	e, ok, err := r.mirror.Lookup(ctx, c.Tree, file)
+	e, ok, err := r.mirror.Lookup(c.Tree, file)
 	if err != nil || !ok || !e.IsFile() || *seen == e.Hash.String() {
 		return nil, err
 	}

@@ -17,8 +17,6 @@ type recordsIn struct {
 	namespace, hash string
 	at              []recordIn
 	problems        []v1alpha1.Problem
-	// known are the records, once all of them are known in brief; nil: they have to be gone through.
-	known *records
 }
 
 // recordIn is a folder that may hold a record. at is what was found there; nil: it has to be read.
@@ -103,14 +101,6 @@ func (e *environment) folder(ns entry, dir string) (*recordsIn, error) {
 	return now, nil
 }
 
-// records are those of one namespace, each with a routing.yaml or versions, sorted by name, and what they come to.
-type records struct {
-	all      []*recordAt
-	rollouts []rollout.InProgress
-	roots    []string // their folders, below the output
-	entries  int
-}
-
 // recorded reads the records that were found, sorted by name.
 func (e *environment) recorded() error {
 	var err error
@@ -124,44 +114,23 @@ func (e *environment) recorded() error {
 		most += len(folder.at)
 	}
 	e.records, e.world.Roots = make([]*recordAt, 0, most), make([]string, 0, most)
+	output := path.Clean(e.world.Environment.Output.Path) + "/"
 	for _, folder := range e.found {
-		in := folder.known
-		if in == nil {
-			if in, err = e.recordsOf(folder, left); err != nil {
+		for i := range folder.at {
+			r, err := e.record(&folder.at[i], left)
+			if err != nil {
 				return err
 			}
-		} else if err := left.take(in.entries, in.all[len(in.all)-1].Dir); err != nil {
-			return err
+			if r.brief == nil && r.Routing == nil && r.RoutingProblem == nil {
+				continue
+			}
+			e.records, e.world.Roots = append(e.records, r), append(e.world.Roots, strings.TrimPrefix(r.Dir, output))
+			if p, ok := r.inProgress(); ok {
+				e.rollouts = append(e.rollouts, p)
+			}
 		}
-		e.of = append(e.of, in)
-		e.records, e.rollouts, e.world.Roots = append(e.records, in.all...), append(e.rollouts, in.rollouts...), append(e.world.Roots, in.roots...)
 	}
 	return nil
-}
-
-// recordsOf reads the records of one namespace. Those that are all known in brief stay what they are for as long as
-// their folder does.
-func (e *environment) recordsOf(folder *recordsIn, left *budget) (*records, error) {
-	out, inBrief := &records{}, true
-	output := path.Clean(e.world.Environment.Output.Path) + "/"
-	for i := range folder.at {
-		r, err := e.record(&folder.at[i], left)
-		if err != nil {
-			return nil, err
-		}
-		inBrief = inBrief && r.brief != nil
-		if r.brief == nil && r.Routing == nil && r.RoutingProblem == nil {
-			continue
-		}
-		out.all, out.roots, out.entries = append(out.all, r), append(out.roots, strings.TrimPrefix(r.Dir, output)), out.entries+r.entries
-		if p, ok := r.inProgress(); ok {
-			out.rollouts = append(out.rollouts, p)
-		}
-	}
-	if inBrief && len(out.all) > 0 && folder.hash != "" {
-		folder.known = out
-	}
-	return out, nil
 }
 
 // sortedEntries lists a directory in the order of names, in which a folder comes before what has its name and more.
@@ -222,27 +191,16 @@ func (e *environment) record(in *recordIn, left *budget) (*recordAt, error) {
 		return in.at, left.take(in.at.entries, in.dir)
 	}
 	said := len(e.world.Problems)
-	r, err := e.readOnce(in, left)
+	r, err := e.readRecord(in.dir, in.hash, left)
 	if err != nil {
 		return nil, err
 	}
 	r.of = in.of
 	if in.hash != "" && said == len(e.world.Problems) {
-		r.noted = e.briefs.noteRecord(r)
-		in.at = r
+		r.noted = e.briefs.noteRecord(&r)
+		in.at = &r
 	}
-	return r, nil
-}
-
-// readOnce is readRecord where that was not done ahead.
-func (e *environment) readOnce(in *recordIn, left *budget) (*recordAt, error) {
-	was := e.early[fileKey{in.dir, in.hash}]
-	if was == nil {
-		r, err := e.readRecord(in.dir, in.hash, left)
-		return &r, err
-	}
-	e.world.Problems = append(e.world.Problems, was.problems...)
-	return &was.record, left.take(was.record.entries, in.dir)
+	return &r, nil
 }
 
 // readRecord is record without a memory.

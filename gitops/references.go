@@ -104,9 +104,6 @@ func (l located) find(t tree) error {
 	if len(l) == 0 {
 		return nil
 	}
-	if err := bringFolders(t, []string{t.root()}, true); err != nil {
-		return err
-	}
 	all, err := below(t, ".", t.root(), walk{globs: []string{"**/*.{yaml,yml,json}"}, budget: newBudget()})
 	if err != nil {
 		return err

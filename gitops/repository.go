@@ -94,7 +94,6 @@ type Repository struct {
 	// later is what the mirror lacks still, and atOnce how much of it comes with one survey.
 	later  later
 	atOnce int
-	looks  looks
 	// away says that the last read failed, and retry when origins that could not be found are looked for again.
 	away  bool
 	retry time.Time
@@ -171,10 +170,7 @@ func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill fu
 		r.mirror.LetGo() // what came for it was decoded
 	}
 	now := r.survey.reader.surveyed
-	return rollout.Survey{World: world, Brief: now.brief}, func(ctx context.Context, snapshots []rollout.Snapshot) ([]rollout.Snapshot, error) {
-		r.looks.note(snapshots)
-		return now.fill(ctx, snapshots)
-	}, err
+	return rollout.Survey{World: world, Brief: now.brief}, now.fill, err
 }
 
 func (r *Repository) readAs(ctx context.Context, as *reading) (rollout.World, error) {
@@ -362,7 +358,7 @@ func (r *Repository) Commit(ctx context.Context, req rollout.Commit) (string, er
 	if r.cfg.SigningKey != nil {
 		request.Sign = r.cfg.SigningKey.Sign
 	}
-	staged, err := r.mirror.Stage(ctx, request)
+	staged, err := r.mirror.Stage(request)
 	if err != nil {
 		return "", unwritable(fmt.Errorf("stage commit for %s: %w", branch, err))
 	}
@@ -498,7 +494,7 @@ func (r *Repository) Confirm(ctx context.Context, specs map[string]string) (bool
 		return false, err
 	}
 	for _, file := range sortedPaths(specs) {
-		e, ok, err := r.mirror.Lookup(ctx, tip.Tree, file)
+		e, ok, err := r.mirror.Lookup(tip.Tree, file)
 		if err != nil {
 			return false, err
 		}

@@ -71,7 +71,7 @@ func (t commitTree) list(dir, hash string) ([]entry, error) {
 	if hash == "" {
 		return nil, nil
 	}
-	entries, err := t.mirror.TreeBelow(t.ctx, t.hash, h)
+	entries, err := t.mirror.Tree(h)
 	if err != nil {
 		return nil, listError(dir, err)
 	}

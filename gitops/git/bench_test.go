@@ -43,7 +43,7 @@ func BenchmarkOneChangeFetchToPush(b *testing.B) {
 			b.Fatal(now.Move)
 		}
 		changed := 0
-		err := m.Diff(b.Context(), tip.Tree, now.Tree, func(path string, e Entry) error {
+		err := m.Diff(tip.Tree, now.Tree, func(path string, e Entry) error {
 			changed++
 			_, err := m.Blob(e.Hash, 1<<20)
 			return err

@@ -71,14 +71,6 @@ func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
 		f.anew = true
 		err = f.run(ctx, Hash{})
 	}
-	if err == nil {
-		err = f.bringRoot(ctx)
-	}
-	if f.treeless && ctx.Err() == nil && isProtocol(err) {
-		m.log.Info("branch is fetched with all its trees", "branch", branch, "reason", err)
-		m.leaveTrees, f.treeless, f.anew = false, false, true
-		err = f.run(ctx, Hash{})
-	}
 	if err != nil {
 		return Tip{}, err
 	}
@@ -124,7 +116,6 @@ type fetcher struct {
 	tip        Hash
 	downloaded bool // objects came
 	anew       bool // without regard to what the mirror has
-	treeless   bool // trees were to be left out, or the root did not come with its commit
 	onDisk     bool // they went to disk
 	// later says that the pack is one of several. If it came into memory as a whole, it stays what it is until
 	// takeIn. alone waits until no other goroutine writes packs; nil: no other one does.
@@ -155,9 +146,6 @@ func (f *fetcher) run(ctx context.Context, have Hash) error {
 	if have.IsZero() {
 		req.depth = 1
 		req.filter = f.filterFor(f.branch, adv.Capabilities)
-		if req.filter != "" && f.leaveTrees && (len(f.state.tips) == 0 || f.state.left == noTrees) {
-			req.filter, f.treeless = noTrees, true
-		}
 	}
 	f.downloaded = true
 	err = f.download(ctx, sess, adv.Capabilities, req)
@@ -260,7 +248,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 		return fmt.Errorf("%w: the server does not know %s any more", errStartOver, r.have)
 	}
 	if r.filter != "" {
-		if err := f.becomePartial(r.filter); err != nil {
+		if err := f.becomePartial(); err != nil {
 			return err
 		}
 	}

@@ -132,7 +132,7 @@ func conversation(f *testing.F, push bool) []byte {
 	require.NoError(f, err)
 	if push {
 		real.said.Reset()
-		s, err := m.Stage(f.Context(), commitOn(tip, put("x", "y")))
+		s, err := m.Stage(commitOn(tip, put("x", "y")))
 		require.NoError(f, err)
 		_, err = m.Push(f.Context(), s)
 		require.NoError(f, err)
@@ -177,7 +177,7 @@ func FuzzConversation(f *testing.F) {
 			require.NoError(t, err)
 		}
 		tree := newObj(plumbing.TreeObject, nil)
-		s, err := m.Stage(t.Context(), CommitRequest{Branch: "main", Changes: []Change{put("a", "b")}, Message: "x", Author: bot, Committer: bot})
+		s, err := m.Stage(CommitRequest{Branch: "main", Changes: []Change{put("a", "b")}, Message: "x", Author: bot, Committer: bot})
 		require.NoError(t, err, tree.hash)
 		if _, err := m.Push(t.Context(), s); err == nil {
 			require.True(t, bytes.Contains(said, []byte("ok refs/heads/main")) || bytes.Contains(said, []byte(s.Commit.String())), "nobody said so")

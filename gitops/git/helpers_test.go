@@ -25,9 +25,7 @@ type way struct {
 	auth Auth
 	// filter are the settings that a server needs to leave blobs out.
 	filter []string
-	// leaveTrees has the mirror begin with the root.
-	leaveTrees bool
-	tips       bool // as Config.Tips
+	tips   bool // as Config.Tips
 }
 
 // ways serves a repository over every transport.
@@ -46,14 +44,13 @@ func ways(t *testing.T, r *gittest.Repo) []way {
 		{name: "http, partial", url: plain.URL, filter: []string{"allowFilter"}},
 		{name: "ssh, partial", url: ssh.URL(r), auth: Auth{SSHKey: SecretFile(ssh.KeyFile), KnownHosts: ssh.KnownHostsFile},
 			filter: []string{"allowFilter", "allowReachableSHA1InWant"}},
-		{name: "http, without trees", url: plain.URL, filter: []string{"allowFilter"}, leaveTrees: true},
 	}
 }
 
 // onEveryWay runs a test over each transport, each with a repository of its own, beside each other: most of their time
 // they wait.
 func onEveryWay(t *testing.T, test func(t *testing.T, r *gittest.Repo, w way)) {
-	for i, name := range []string{"file", "http", "http with token", "https", "ssh", "http, partial", "ssh, partial", "http, without trees"} {
+	for i, name := range []string{"file", "http", "http with token", "https", "ssh", "http, partial", "ssh, partial"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := gittest.NewBareRepo(t)
@@ -93,9 +90,6 @@ func openAt(t testing.TB, dir string, w way) *Mirror {
 	t.Helper()
 	m, err := Open(Config{URL: w.url, Dir: dir, Auth: w.auth, Tips: w.tips, Log: (&logs{}).logger()})
 	require.NoError(t, err)
-	if w.leaveTrees {
-		m.LeaveTrees()
-	}
 	t.Cleanup(func() { _ = m.Close() }) // the test may have closed it
 	return m
 }
@@ -129,7 +123,7 @@ func commitOn(tip Tip, changes ...Change) CommitRequest {
 
 func stage(t testing.TB, m *Mirror, req CommitRequest) *Staged {
 	t.Helper()
-	s, err := m.Stage(t.Context(), req)
+	s, err := m.Stage(req)
 	require.NoError(t, err)
 	return s
 }
@@ -143,14 +137,14 @@ func readAll(t testing.TB, m *Mirror, tree Hash) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	var blobs []Hash
-	require.NoError(t, m.Diff(t.Context(), Hash{}, tree, func(_ string, e Entry) error {
+	require.NoError(t, m.Diff(Hash{}, tree, func(_ string, e Entry) error {
 		if e.Mode != ModeSubmodule {
 			blobs = append(blobs, e.Hash)
 		}
 		return nil
 	}))
 	require.NoError(t, m.Bring(t.Context(), blobs))
-	err := m.Diff(t.Context(), Hash{}, tree, func(path string, e Entry) error {
+	err := m.Diff(Hash{}, tree, func(path string, e Entry) error {
 		if e.Mode == ModeSubmodule {
 			files[path] = "@ " + e.Hash.String()
 			return nil
@@ -167,7 +161,7 @@ func readAll(t testing.TB, m *Mirror, tree Hash) map[string]string {
 func diffOf(t testing.TB, m *Mirror, old, now Hash) []string {
 	t.Helper()
 	var lines []string
-	require.NoError(t, m.Diff(t.Context(), old, now, func(path string, e Entry) error {
+	require.NoError(t, m.Diff(old, now, func(path string, e Entry) error {
 		if e.Hash.IsZero() {
 			lines = append(lines, "- "+path)
 			return nil

@@ -3,7 +3,6 @@ package git
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -35,7 +34,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 	defer give()
 	var now Hash
 	for _, depth := range deepening {
-		found, ok, cut, err := m.searchLocal(ctx, tip, want)
+		found, ok, cut, err := m.searchLocal(tip, want)
 		if err == nil && ok {
 			err = m.bringFile(ctx, found.Entry)
 		}
@@ -46,7 +45,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 			return Found{}, false, err
 		}
 	}
-	found, ok, cut, err := m.searchLocal(ctx, tip, want)
+	found, ok, cut, err := m.searchLocal(tip, want)
 	switch {
 	case err == nil && ok:
 		err = m.bringFile(ctx, found.Entry)
@@ -57,17 +56,13 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 }
 
 // searchLocal looks in the history that is there; cut says that there is more elsewhere.
-func (m *Mirror) searchLocal(ctx context.Context, tip Tip, want Wanted) (found Found, ok, cut bool, err error) {
-	err = m.withTrees(ctx, tip.Tree, m.bringTrees, func() error {
-		var err error
-		cut, err = m.walk(walking{from: tip.Commit}, func(c CommitInfo) (bool, error) {
-			e, here, err := m.lookup(c.Tree, want.Path)
-			if here && (want.Blob.IsZero() || e.Hash == want.Blob) {
-				found, ok = Found{Commit: c.Hash, Entry: e}, true
-			}
-			return !ok, err
-		})
-		return err
+func (m *Mirror) searchLocal(tip Tip, want Wanted) (found Found, ok, cut bool, err error) {
+	cut, err = m.walk(walking{from: tip.Commit}, func(c CommitInfo) (bool, error) {
+		e, here, err := m.Lookup(c.Tree, want.Path)
+		if here && (want.Blob.IsZero() || e.Hash == want.Blob) {
+			found, ok = Found{Commit: c.Hash, Entry: e}, true
+		}
+		return !ok, err
 	})
 	return found, ok, cut, err
 }
@@ -88,21 +83,21 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 		return nil, err
 	}
 	defer give()
-	t, err := m.newTracing(ctx, m.bringTrees, tip, files)
+	t, err := m.newTracing(tip, files)
 	if err != nil {
 		return nil, err
 	}
 	at, now := tip.Commit, Hash{}
 	for _, depth := range deepening {
 		var cut bool
-		if at, cut, err = t.back(ctx, at); err != nil || !cut {
+		if at, cut, err = t.back(at); err != nil || !cut {
 			return t.found, err
 		}
 		if now, err = m.deepen(ctx, tip.Branch, depth); err != nil {
 			return t.found, err
 		}
 	}
-	_, cut, err := t.back(ctx, at)
+	_, cut, err := t.back(at)
 	if err == nil && cut {
 		err = m.endOf(tip, now)
 	}
@@ -113,14 +108,13 @@ func (m *Mirror) Introduced(ctx context.Context, tip Tip, files []Wanted) (map[W
 // that are at tip as wanted and not in the answer, the earlier commit had the same content, and nothing has been
 // between. back is how many first parents before tip the earlier commit is; less, if it was not needed to go there.
 // False: the earlier commit is not among tip's first parents, as far as the mirror knows them, so nothing can be said.
-// A partial mirror asks for trees of it.
-func (m *Mirror) IntroducedSince(ctx context.Context, tip Tip, earlier Hash, files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
-	t, err := m.newTracing(ctx, m.BringTrees, tip, files)
+func (m *Mirror) IntroducedSince(tip Tip, earlier Hash, files []Wanted) (found map[Wanted]Introduction, back int, known bool, err error) {
+	t, err := m.newTracing(tip, files)
 	if err != nil {
 		return nil, 0, false, err
 	}
 	t.until = earlier
-	at, _, err := t.back(ctx, tip.Commit)
+	at, _, err := t.back(tip.Commit)
 	if err != nil || len(t.missing) > 0 && at != earlier {
 		return nil, 0, false, err
 	}
@@ -130,9 +124,7 @@ func (m *Mirror) IntroducedSince(ctx context.Context, tip Tip, earlier Hash, fil
 // tracing looks for the commits that gave files their content.
 type tracing struct {
 	*Mirror
-	tip Tip
-	// bring brings trees that are missing.
-	bring   bringer
+	tip     Tip
 	missing map[string]Hash
 	found   map[Wanted]Introduction
 	// steps are how many first parents it went back.
@@ -142,32 +134,23 @@ type tracing struct {
 }
 
 // newTracing looks for those of the files that are at tip as wanted.
-func (m *Mirror) newTracing(ctx context.Context, bring bringer, tip Tip, files []Wanted) (*tracing, error) {
-	t := &tracing{Mirror: m, tip: tip, bring: bring, missing: map[string]Hash{}, found: map[Wanted]Introduction{}}
-	err := m.withTrees(ctx, tip.Tree, bring, func() error {
-		var errs []error // trees that are missing come for all files together
-		for _, w := range files {
-			e, ok, err := m.lookup(tip.Tree, w.Path)
-			if errs = append(errs, err); ok && e.Hash == w.Blob {
-				t.missing[w.Path] = w.Blob
-			}
+func (m *Mirror) newTracing(tip Tip, files []Wanted) (*tracing, error) {
+	t := &tracing{Mirror: m, tip: tip, missing: map[string]Hash{}, found: map[Wanted]Introduction{}}
+	for _, w := range files {
+		e, ok, err := m.Lookup(tip.Tree, w.Path)
+		if err != nil {
+			return nil, err
 		}
-		return errors.Join(errs...)
-	})
-	return t, err
+		if ok && e.Hash == w.Blob {
+			t.missing[w.Path] = w.Blob
+		}
+	}
+	return t, nil
 }
 
 // back goes back from a commit along first parents until nothing is missing. It stops at a commit whose parent the
 // mirror does not have, which is cut.
-func (t *tracing) back(ctx context.Context, at Hash) (stopped Hash, cut bool, err error) {
-	err = t.withTrees(ctx, t.tip.Tree, t.bring, func() error {
-		at, cut, err = t.backLocal(at)
-		return err
-	})
-	return at, cut, err
-}
-
-func (t *tracing) backLocal(at Hash) (stopped Hash, cut bool, err error) {
+func (t *tracing) back(at Hash) (stopped Hash, cut bool, err error) {
 	for len(t.missing) > 0 && at != t.until {
 		c, err := t.Commit(at)
 		if err != nil {

@@ -195,14 +195,14 @@ func TestIntroduced(t *testing.T) {
 		m := openMirror(t, w)
 		tip := fetch(t, m, "main")
 		blob := func(path string) Wanted {
-			e, ok, err := m.Lookup(t.Context(), tip.Tree, path)
+			e, ok, err := m.Lookup(tip.Tree, path)
 			require.NoError(t, err)
 			require.True(t, ok)
 			return Wanted{path, e.Hash}
 		}
 		wants := []Wanted{blob("always"), blob("specs/a"), blob("specs/b"), blob("status")}
 		since := func(earlier string) ([]string, bool) {
-			found, _, known, err := m.IntroducedSince(t.Context(), tip, plumbing.NewHash(earlier), wants)
+			found, _, known, err := m.IntroducedSince(tip, plumbing.NewHash(earlier), wants)
 			require.NoError(t, err)
 			var paths []string
 			for want := range found {

@@ -66,11 +66,6 @@ type Mirror struct {
 	filled atomic.Int64
 	// refusals are how often in a row the server did not give objects that it had left out before.
 	refusals int
-	// leaveTrees says that a mirror that has nothing begins without trees but the roots.
-	leaveTrees bool
-	// strays are requests for single trees, and widened says that so many were made that all were asked for, once.
-	strays  int
-	widened bool
 
 	closing sync.Once
 	closed  chan struct{}
@@ -149,7 +144,7 @@ func (m *Mirror) load() error {
 	m.state = state
 	machine, _ := memlimit.FromSystem() // 0 where it is not known
 	m.store = newStore(m.dir, defaultLimits.process(debug.SetMemoryLimit(-1), machine))
-	m.store.partial = state.left != ""
+	m.store.partial = state.partial
 	for branch, tip := range state.tips {
 		if err := m.checkTip(tip); err != nil {
 			return m.rebuild(fmt.Errorf("branch %s: %w", branch, err))
@@ -177,7 +172,7 @@ func (m *Mirror) rebuild(reason error) error {
 }
 
 func (m *Mirror) empty() error {
-	m.state, m.strays, m.widened = newState(), 0, false
+	m.state = newState()
 	m.filled.Add(1)
 	return m.store.reset(func() error {
 		m.store.partial = false

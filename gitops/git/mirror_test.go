@@ -153,7 +153,7 @@ func TestDamagedMirrorIsFilledAnew(t *testing.T) {
 		"refs are nonsense": func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, refsFile), "nonsense\n") },
 		"shallow nonsense":  func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, shallowFile), "nonsense\n") },
 		"another repository": func(t *testing.T, dir string) {
-			overwrite(t, filepath.Join(dir, configFile), configText("file:///x", ""))
+			overwrite(t, filepath.Join(dir, configFile), configText("file:///x", false))
 		},
 		"objects gone": func(t *testing.T, dir string) { remove(t, filepath.Join(dir, objectsDir)) },
 	}
@@ -191,7 +191,7 @@ func TestDamageFoundLaterIsHealedByTheNextFetch(t *testing.T) {
 	require.NoError(t, err)
 	m = openAt(t, dir, way{url: r.URL()})
 	tip := fetch(t, m, "main")
-	e, found, err := m.Lookup(t.Context(), tip.Tree, "README.md")
+	e, found, err := m.Lookup(tip.Tree, "README.md")
 	require.NoError(t, err)
 	require.True(t, found)
 	require.NoError(t, os.Chmod(pack, 0o600))
@@ -295,14 +295,14 @@ func TestReading(t *testing.T) {
 	tip := fetch(t, m, "main")
 
 	for path, want := range map[string]bool{"a": true, "a/b/c": true, "a/b/d": false, "a/b/c/d": false, "l/b": false, "": false, "x": false} {
-		e, found, err := m.Lookup(t.Context(), tip.Tree, path)
+		e, found, err := m.Lookup(tip.Tree, path)
 		require.NoError(t, err)
 		require.Equal(t, want, found, path)
 		if found {
 			require.Equal(t, r.Git("rev-parse", "main:"+path), e.Hash.String())
 		}
 	}
-	e, _, err := m.Lookup(t.Context(), tip.Tree, "big")
+	e, _, err := m.Lookup(tip.Tree, "big")
 	require.NoError(t, err)
 	_, err = m.Blob(e.Hash, 99_999)
 	requireSame(t, &TooLargeError{Hash: e.Hash, Size: 100_000, Limit: 99_999}, err.(*TooLargeError))
@@ -319,7 +319,7 @@ func TestReading(t *testing.T) {
 	require.NoError(t, m.store.damage(), "asking for the wrong thing is no damage")
 
 	stop := context.Canceled
-	require.Equal(t, stop, m.Diff(t.Context(), Hash{}, tip.Tree, func(string, Entry) error { return stop }))
+	require.Equal(t, stop, m.Diff(Hash{}, tip.Tree, func(string, Entry) error { return stop }))
 	require.Len(t, readAll(t, m, emptyTree), 0)
 }
 

@@ -2,8 +2,6 @@ package git
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -266,16 +264,8 @@ func (m *Mirror) usable(h Hash) ([]Entry, error) {
 // Lookup finds a slash-separated path below a root tree; false when there is nothing. It does not follow symbolic
 // links, and finds nothing in an object that is not a usable tree. Errors: *MissingObjectError,
 // *CorruptObjectError, in a partial mirror those of Bring.
-func (m *Mirror) Lookup(ctx context.Context, root Hash, path string) (e Entry, found bool, err error) {
-	err = m.withTrees(ctx, root, m.BringTrees, func() error {
-		e, found, err = m.lookup(root, path)
-		return err
-	})
-	return e, found, err
-}
-
-func (m *Mirror) lookup(tree Hash, path string) (Entry, bool, error) {
-	at := Entry{Mode: ModeDir, Hash: tree}
+func (m *Mirror) Lookup(root Hash, path string) (e Entry, found bool, err error) {
+	at := Entry{Mode: ModeDir, Hash: root}
 	for name := range strings.SplitSeq(path, "/") {
 		if !at.IsDir() {
 			return Entry{}, false, nil
@@ -317,26 +307,7 @@ type Visit func(path string, e Entry) error
 // calls visit for each that is gone. The calls are in git's order. Equal subtrees are not entered; a zero old means
 // everything, and a tree that can never be read has nothing in it. An error of visit ends it and is returned as it
 // is. Other errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
-func (m *Mirror) Diff(ctx context.Context, old, now Hash, visit Visit) error {
-	visited := 0
-	var ended error // by visit, which may look at what it likes
-	err := m.withTrees(ctx, now, m.BringTrees, func() error {
-		at := 0
-		return m.diff("", old, now, func(path string, e Entry) error {
-			if at++; at <= visited { // before a tree was missing
-				return nil
-			}
-			visited = at
-			if ended = visit(path, e); ended != nil {
-				return errEnded
-			}
-			return nil
-		})
-	})
-	return cmp.Or(ended, err)
-}
-
-var errEnded = errors.New("ended")
+func (m *Mirror) Diff(old, now Hash, visit Visit) error { return m.diff("", old, now, visit) }
 
 func (m *Mirror) diff(prefix string, old, now Hash, visit Visit) error {
 	if old == now {

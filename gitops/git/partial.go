@@ -16,10 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A mirror is partial where the server leaves blobs out when it is asked to: commits are all there, and trees, and
+// A mirror is partial where the server leaves blobs out when it is asked to: commits and trees are all there, and
 // blobs come as they are asked for. A branch's first fetch and its history come without blobs; what is new on top of
-// what is there comes with them. Where most trees are known from an earlier run, they are left out as well: see
-// LeaveTrees.
+// what is there comes with them.
 
 // filterFor is what to leave out of a branch's snapshot or history; "" where nothing can be. Other refs are small, and
 // their blobs are all read, unless the mirror is one of tips alone.
@@ -34,12 +33,12 @@ func (m *Mirror) filterFor(branch string, caps *capability.List) packp.Filter {
 	if _, stateless := m.remote.(*httpRemote); !stateless && !caps.Supports(capability.AllowReachableSHA1InWant) {
 		return ""
 	}
-	return packp.FilterBlobNone()
+	return noBlobs
 }
 
 // isWhole says whether branches were fetched with all that is in them: there is no need to begin with less.
 func (m *Mirror) isWhole() bool {
-	if m.state.left != "" {
+	if m.state.partial {
 		return false
 	}
 	for branch := range m.state.tips {
@@ -50,19 +49,19 @@ func (m *Mirror) isWhole() bool {
 	return false
 }
 
-// becomePartial notes, before the first objects come, what may be missing.
-func (m *Mirror) becomePartial(left packp.Filter) error {
-	if m.state.left == left || m.state.left == noTrees {
+// becomePartial notes, before the first objects come, that blobs may be missing.
+func (m *Mirror) becomePartial() error {
+	if m.state.partial {
 		return nil
 	}
-	if err := replaceFile(filepath.Join(m.dir, configFile), configText(m.url, left)); err != nil {
+	if err := replaceFile(filepath.Join(m.dir, configFile), configText(m.url, true)); err != nil {
 		return err
 	}
-	m.state.left = left
+	m.state.partial = true
 	return m.store.becomePartial()
 }
 
-// Partial says whether blobs may be missing that Bring brings, and trees that BringTrees does.
+// Partial says whether blobs may be missing, which Bring brings.
 func (m *Mirror) Partial() bool { return m.store.isPartial() }
 
 // Filled is how often the mirror was emptied, to be filled anew, since it was opened.
@@ -76,12 +75,7 @@ func (m *Mirror) Lacking(objects []Hash) []Hash { return m.store.lacking(objects
 // is whole, or the server does not give what it has to; those of Fetch. A mirror whose server refuses again and again
 // is filled anew at the next fetch, as a whole.
 func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
-	return m.bringLacking(ctx, blobs, func(ctx context.Context, missing []Hash) error { return m.bringAll(ctx, missing, "") })
-}
-
-// bringLacking has the turn while bring brings those of some objects that a partial mirror lacks.
-func (m *Mirror) bringLacking(ctx context.Context, objects []Hash, bring func(ctx context.Context, missing []Hash) error) error {
-	missing := m.store.lacking(objects)
+	missing := m.store.lacking(blobs)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -93,7 +87,7 @@ func (m *Mirror) bringLacking(ctx context.Context, objects []Hash, bring func(ct
 		return err
 	}
 	defer give()
-	return bring(ctx, m.store.lacking(missing)) // somebody else may have had the turn before
+	return m.bringAll(ctx, m.store.lacking(missing)) // somebody else may have had the turn before
 }
 
 // bringFile makes sure that a file's content is there. The caller has the turn.
@@ -101,25 +95,22 @@ func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
 	if !e.IsFile() || !m.store.isPartial() {
 		return nil
 	}
-	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}), "")
+	return m.bringAll(ctx, m.store.lacking([]Hash{e.Hash}))
 }
 
-func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filter) error {
+// bringAll asks for blobs. The caller has the turn.
+func (m *Mirror) bringAll(ctx context.Context, missing []Hash) error {
 	if len(missing) > m.store.limits.wants {
-		asked, rest, err := m.bringMost(ctx, missing, filter)
-		if err != nil {
+		if err := m.bringMost(ctx, missing); err != nil {
 			return err
 		}
-		if filter == "" {
-			asked, rest = missing, nil
-		}
-		if missing = append(m.store.lacking(asked), rest...); len(missing) == 0 { // of a tree that is there, others may not be
+		if missing = m.store.lacking(missing); len(missing) == 0 {
 			m.refusals = 0
 			return nil
 		}
 	}
 	for part := range slices.Chunk(missing, m.store.limits.wants) {
-		if err := m.bring(ctx, part, filter); err != nil {
+		if err := m.bring(ctx, part); err != nil {
 			return err
 		}
 	}
@@ -130,35 +121,27 @@ func (m *Mirror) bringAll(ctx context.Context, missing []Hash, filter packp.Filt
 // and sends little.
 const conversations = 2
 
-// bringMost asks for objects in several conversations, and takes in what came while others are under way. An error
-// in one ends them all: the caller asks for the rest, and that request reports the error. Errors are those of the
-// disk.
-func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Filter) (asked, rest []Hash, err error) {
+// bringMost asks for blobs in several conversations, and takes in what came while others are under way. An error in
+// one ends them all: the caller asks for the rest, and that request reports the error. Errors are those of the disk.
+func (m *Mirror) bringMost(ctx context.Context, missing []Hash) error {
 	r, ok := m.remote.(*httpRemote)
 	if !ok || m.offers == nil || r.readLogin(ctx) != nil {
-		return nil, missing, nil
-	}
-	if filter != "" && m.offers.Supports(capability.Filter) { // what is noted of the mirror is noted before there are several
-		if err := m.becomePartial(filter); err != nil {
-			return nil, missing, err
-		}
+		return nil
 	}
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	count := (len(missing) + m.store.limits.wants - 1) / m.store.limits.wants
-	parts := slices.Collect(slices.Chunk(missing, (len(missing)+count-1)/count)) // as large as each other
-	came := make([]bool, len(parts))
 	asking := make(chan struct{}, conversations)
 	var taking sync.Mutex // one at a time writes packs
 	var onDisk bool
 	var all errgroup.Group
-	all.SetLimit(conversations + 1) // more are not held in memory
-	for i, part := range parts {
+	all.SetLimit(conversations + 1)                                         // more are not held in memory
+	for part := range slices.Chunk(missing, (len(missing)+count-1)/count) { // as large as each other
 		all.Go(func() error {
 			var writes bool
 			f := &fetcher{Mirror: m, later: true, alone: func() { taking.Lock(); writes = true }}
 			asking <- struct{}{}
-			failed := f.askApart(ctx, r, part, filter)
+			failed := f.askApart(ctx, r, part)
 			<-asking
 			if !writes {
 				taking.Lock()
@@ -168,7 +151,7 @@ func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Fil
 				failed = f.takeIn()
 			}
 			onDisk = onDisk || f.onDisk
-			if came[i] = failed == nil; !came[i] {
+			if failed != nil {
 				m.log.Debug("what is missing is asked for in another way", "objects", len(part), "error", failed)
 				giveUp()
 			}
@@ -176,21 +159,14 @@ func (m *Mirror) bringMost(ctx context.Context, missing []Hash, filter packp.Fil
 		})
 	}
 	_ = all.Wait() // what failed is asked for again
-	for i, part := range parts {
-		if came[i] {
-			asked = append(asked, part...)
-		} else {
-			rest = append(rest, part...)
-		}
-	}
 	if onDisk {
-		err = m.persist()
+		return m.persist()
 	}
-	return asked, rest, err
+	return nil
 }
 
 // askApart has the one request of a conversation beside others: silence is of each of them.
-func (f *fetcher) askApart(ctx context.Context, r *httpRemote, wants []Hash, filter packp.Filter) error {
+func (f *fetcher) askApart(ctx context.Context, r *httpRemote, wants []Hash) error {
 	own := &watch{limit: f.watch.limit}
 	ctx, stop := own.over(ctx)
 	defer stop()
@@ -198,25 +174,23 @@ func (f *fetcher) askApart(ctx context.Context, r *httpRemote, wants []Hash, fil
 	if err != nil {
 		return err
 	}
-	return f.ask(ctx, sess, f.offers, wants, filter)
+	return f.ask(ctx, sess, f.offers, wants)
 }
 
-// bring asks for objects, and for what is below trees among them but for what a filter leaves out.
-func (m *Mirror) bring(ctx context.Context, wants []Hash, filter packp.Filter) error {
+// bring asks for blobs.
+func (m *Mirror) bring(ctx context.Context, wants []Hash) error {
 	if r, ok := m.remote.(*httpRemote); ok && m.offers != nil {
-		if sess, err := r.goOn(ctx); err == nil && m.bringFrom(ctx, sess, m.offers, wants, filter) == nil {
+		if sess, err := r.goOn(ctx); err == nil && m.bringFrom(ctx, sess, m.offers, wants) == nil {
 			m.refusals = 0
 			return nil
 		}
-		if filter == "" {
-			wants = m.store.lacking(wants)
-		}
+		wants = m.store.lacking(wants)
 	}
 	sess, adv, err := m.remote.open(ctx, uploadPack)
 	if err != nil {
 		return err
 	}
-	if err = m.bringFrom(ctx, sess, adv.Capabilities, wants, filter); err == nil {
+	if err = m.bringFrom(ctx, sess, adv.Capabilities, wants); err == nil {
 		m.refusals = 0
 		return nil
 	}
@@ -249,10 +223,10 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// bringFrom brings objects by a conversation of its own, and looks whether they came.
-func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
+// bringFrom brings blobs by a conversation of its own, and looks whether they came.
+func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.List, wants []Hash) error {
 	f := &fetcher{Mirror: m}
-	if err := f.ask(ctx, sess, caps, wants, filter); err != nil {
+	if err := f.ask(ctx, sess, caps, wants); err != nil {
 		return err
 	}
 	if still := m.store.lacking(wants); len(still) > 0 {
@@ -265,15 +239,12 @@ func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.L
 }
 
 // ask has the one request of a conversation, and ends it.
-func (f *fetcher) ask(ctx context.Context, sess session, caps *capability.List, wants []Hash, filter packp.Filter) error {
+func (f *fetcher) ask(ctx context.Context, sess session, caps *capability.List, wants []Hash) error {
 	defer sess.close()
 	if len(wants) == 0 {
 		return nil
 	}
-	if !caps.Supports(capability.Filter) {
-		filter = "" // more comes than is needed
-	}
-	return f.download(ctx, sess, caps, request{wants: slices.Clone(wants), filter: filter})
+	return f.download(ctx, sess, caps, request{wants: slices.Clone(wants)})
 }
 
 // maxRefusals is how often in a row a server that named its refs may refuse objects, before it is believed that it

@@ -39,7 +39,7 @@ func partialOf(t *testing.T, r *gittest.Repo, dir string) (m *Mirror, url string
 func blobsOf(t *testing.T, m *Mirror, tree Hash, dir string) []Hash {
 	t.Helper()
 	var out []Hash
-	require.NoError(t, m.Diff(t.Context(), Hash{}, tree, func(path string, e Entry) error {
+	require.NoError(t, m.Diff(Hash{}, tree, func(path string, e Entry) error {
 		if strings.HasPrefix(path, dir) {
 			out = append(out, e.Hash)
 		}

@@ -92,7 +92,7 @@ func pushUntilDone(ctx context.Context, m *Mirror, c Change) error {
 		if err != nil {
 			return err
 		}
-		s, err := m.Stage(ctx, commitOn(tip, c))
+		s, err := m.Stage(commitOn(tip, c))
 		if err != nil {
 			return err
 		}
@@ -270,7 +270,7 @@ func TestStagedRequestsThatAreWrong(t *testing.T) {
 		"is not in the mirror":           with(func(r *CommitRequest) { r.Parent = plumbing.NewHash(strings.Repeat("a", 40)) }),
 		"both written and deleted":       with(func(r *CommitRequest) { r.Changes[0].Delete = true }),
 	} {
-		_, err := m.Stage(t.Context(), req)
+		_, err := m.Stage(req)
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, m.store.damage())

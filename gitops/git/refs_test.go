@@ -68,7 +68,7 @@ func TestRefsThatAreNone(t *testing.T) {
 	for _, name := range []string{"refs/", "refs/rampart/../x", "refs/rampart/a b", "refs/heads/main"} {
 		_, err := m.Fetch(t.Context(), name)
 		require.ErrorContains(t, err, fmt.Sprintf("branch %q", name))
-		_, err = m.Stage(t.Context(), CommitRequest{Branch: name, Message: "x", Author: bot, Committer: bot, Changes: []Change{put("x", "1")}})
+		_, err = m.Stage(CommitRequest{Branch: name, Message: "x", Author: bot, Committer: bot, Changes: []Change{put("x", "1")}})
 		require.ErrorContains(t, err, fmt.Sprintf("branch %q", name))
 	}
 }
@@ -92,7 +92,7 @@ func TestHistoryGoesBack(t *testing.T) {
 		got = nil
 		require.NoError(t, m.History(t.Context(), tip, func(c CommitInfo) (bool, error) {
 			got = append(got, c.Hash.String())
-			e, ok, err := m.Lookup(t.Context(), c.Tree, "x")
+			e, ok, err := m.Lookup(c.Tree, "x")
 			require.True(t, ok)
 			require.NoError(t, err)
 			require.NoError(t, m.Bring(t.Context(), []Hash{e.Hash}))

@@ -79,7 +79,7 @@ func TestLargeFileIsPushed(t *testing.T) {
 	r.Commit(gittest.Commit{Write: map[string]string{"a": "2", "large": strings.Repeat("x", 2<<20)}})
 	tip := fetch(t, m, "main")
 	require.Equal(t, r.Tip("main"), tip.Commit.String())
-	e, ok, err := m.Lookup(t.Context(), tip.Tree, "a")
+	e, ok, err := m.Lookup(tip.Tree, "a")
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.NoError(t, m.Bring(t.Context(), []Hash{e.Hash}))

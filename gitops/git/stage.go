@@ -1,7 +1,6 @@
 package git
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,7 +67,7 @@ func (s *Staged) Unchanged() bool { return s.Commit.IsZero() }
 // same tree. Deletions are made before anything is written, and directories that they leave empty go. Symbolic links
 // and submodules are carried over and never touched. Errors: *PathError, *MissingObjectError, *CorruptObjectError, in a
 // partial mirror those of Bring, or what is wrong with the request.
-func (m *Mirror) Stage(ctx context.Context, req CommitRequest) (s *Staged, err error) {
+func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
 	if err := checkBranch(req.Branch); err != nil {
 		return nil, err
 	}
@@ -76,14 +75,6 @@ func (m *Mirror) Stage(ctx context.Context, req CommitRequest) (s *Staged, err e
 	if err != nil {
 		return nil, err
 	}
-	err = m.withTrees(ctx, base, m.BringTrees, func() error {
-		s, err = m.stage(req, base)
-		return err
-	})
-	return s, err
-}
-
-func (m *Mirror) stage(req CommitRequest, base Hash) (*Staged, error) {
 	e := &editor{mirror: m, made: map[Hash]obj{}}
 	s := &Staged{Branch: req.Branch, Expected: req.Parent, Tree: base}
 	if req.Expected != nil {

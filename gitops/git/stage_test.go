@@ -64,7 +64,7 @@ func TestStage(t *testing.T) {
 			m := openFile(t, r)
 			tip := fetch(t, m, "main")
 			want := r.Files("main")
-			s, err := m.Stage(t.Context(), commitOn(tip, test.changes...))
+			s, err := m.Stage(commitOn(tip, test.changes...))
 			if test.err != nil {
 				requireSame(t, test.err, err)
 				return
@@ -238,7 +238,7 @@ func TestStageEqualsNativeGit(t *testing.T) {
 			rt.Fatal(err)
 		}
 		want, ok := model(files, changes)
-		s, err := m.Stage(t.Context(), CommitRequest{Branch: "x", BaseTree: base.Tree, Changes: changes, Message: "m", Author: bot, Committer: bot})
+		s, err := m.Stage(CommitRequest{Branch: "x", BaseTree: base.Tree, Changes: changes, Message: "m", Author: bot, Committer: bot})
 		switch {
 		case err != nil && (!ok || deletesOddly(files, changes)):
 		case err != nil:
@@ -262,7 +262,7 @@ func orEmpty(tree Hash) Hash {
 }
 
 func stageNew(rt *rapid.T, m *Mirror, base Hash, changes []Change) *Staged {
-	s, err := m.Stage(rt.Context(), CommitRequest{Branch: "x", BaseTree: base, Changes: changes, Message: "m", Author: bot, Committer: bot})
+	s, err := m.Stage(CommitRequest{Branch: "x", BaseTree: base, Changes: changes, Message: "m", Author: bot, Committer: bot})
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestStageSeveralCommits(t *testing.T) {
 		{Changes: []Change{{Path: "c/d/e", Delete: true}, {Path: "c/d/f", Delete: true}, {Path: "b/z", Delete: true}, {Path: "a/x", Delete: true}}, Message: "three"},
 		{Changes: []Change{write("new", "1")}, Message: "four"},
 	}}
-	staged, err := m.Stage(t.Context(), request)
+	staged, err := m.Stage(request)
 	require.NoError(t, err)
 	hash, err := m.Push(t.Context(), staged)
 	require.NoError(t, err)
@@ -324,7 +324,7 @@ func TestStageSeveralCommits(t *testing.T) {
 
 	request.Parent, request.Then = hash, []Step{{Changes: []Change{write("new/er", "1")}, Message: "below a file"}}
 	request.Changes = []Change{write("new", "2")}
-	_, err = m.Stage(t.Context(), request)
+	_, err = m.Stage(request)
 	var refused *PathError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, PathUnderFile, refused.Problem)

@@ -39,23 +39,22 @@ const (
 type state struct {
 	tips    map[string]Hash // by branch
 	shallow map[Hash]bool
-	// left is what was left on the server: nothing, blobs, or trees and blobs.
-	left packp.Filter
+	// partial says that blobs were left on the server.
+	partial bool
 }
 
 func newState() state { return state{tips: map[string]Hash{}, shallow: map[Hash]bool{}} }
 
 const configMark = "# A disposable mirror kept by rampart.\n"
 
-var (
-	noTrees = packp.FilterTreeDepth(0)
-	noBlobs = packp.FilterBlobNone()
-)
+// noBlobs is what a server is asked to leave out.
+var noBlobs = packp.FilterBlobNone()
 
-func configText(url string, left packp.Filter) string {
+// configText is the mirror's configuration, by which git knows a partial clone.
+func configText(url string, partial bool) string {
 	version, extensions, remote := 0, "", ""
-	if left != "" {
-		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n", fmt.Sprintf("\tpromisor = true\n\tpartialclonefilter = %s\n", left)
+	if partial {
+		version, extensions, remote = 1, "[extensions]\n\tpartialClone = origin\n", fmt.Sprintf("\tpromisor = true\n\tpartialclonefilter = %s\n", noBlobs)
 	}
 	return fmt.Sprintf(configMark+"[core]\n\trepositoryformatversion = %d\n\tbare = true\n%s"+
 		"[remote \"origin\"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/heads/*\n%s", version, extensions, url, remote)
@@ -80,16 +79,15 @@ func loadState(dir, url string) (state, error) {
 	if !bytes.HasPrefix(config, []byte(configMark)) {
 		return state{}, errForeign
 	}
-	kinds := []packp.Filter{"", noBlobs, noTrees}
-	left := slices.IndexFunc(kinds, func(left packp.Filter) bool { return string(config) == configText(url, left) })
-	if left < 0 {
+	partial := string(config) == configText(url, true)
+	if !partial && string(config) != configText(url, false) {
 		return state{}, errors.New("it mirrors another repository")
 	}
 	if err := checkPacks(filepath.Join(dir, packDir)); err != nil {
 		return state{}, err
 	}
 	s := newState()
-	s.left = kinds[left]
+	s.partial = partial
 	if err := s.readRefs(filepath.Join(dir, refsFile)); err != nil {
 		return state{}, err
 	}
@@ -228,7 +226,7 @@ func (s state) shallowList() []Hash {
 // createLayout makes an empty mirror of dir, removing an old one. It removes nothing but a mirror's own files.
 func createLayout(dir, url string) error {
 	// What is left by a crash in between is a mirror that has nothing, or not all: it is filled anew.
-	if err := replaceFile(filepath.Join(dir, configFile), configText(url, "")); err != nil {
+	if err := replaceFile(filepath.Join(dir, configFile), configText(url, false)); err != nil {
 		return err
 	}
 	for _, name := range []string{refsFile, shallowFile, headFile, refsDir, objectsDir} {

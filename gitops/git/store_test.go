@@ -108,7 +108,7 @@ func TestReadingBesideFetches(t *testing.T) {
 					return
 				default:
 				}
-				err := m.Diff(t.Context(), Hash{}, tip.Tree, func(path string, e Entry) error {
+				err := m.Diff(Hash{}, tip.Tree, func(path string, e Entry) error {
 					data, err := m.Blob(e.Hash, 1<<20)
 					if err == nil && string(data) != want[path] {
 						err = fmt.Errorf("%s has changed", path)
@@ -359,7 +359,7 @@ func TestForget(t *testing.T) {
 	var group errgroup.Group
 	for range 4 {
 		group.Go(func() error {
-			return m.Diff(t.Context(), Hash{}, c.Tree, func(path string, e Entry) error {
+			return m.Diff(Hash{}, c.Tree, func(path string, e Entry) error {
 				data, err := m.Blob(e.Hash, 1<<20)
 				if err == nil && string(data) != want[path] {
 					err = fmt.Errorf("%s is %q", path, data)
@@ -385,7 +385,7 @@ func TestOddOrDamaged(t *testing.T) {
 		_, kind := m.Tree(objs[0].hash)
 		_, tree := m.Tree(objs[1].hash)
 		_, commit := m.Commit(objs[2].hash)
-		_, _, lookup := m.lookup(objs[1].hash, "x")
+		_, _, lookup := m.Lookup(objs[1].hash, "x")
 		return []error{kind, tree, commit, lookup}
 	}
 	for name, c := range map[string]struct {

@@ -51,7 +51,7 @@ func pushAgainAndAgain(ctx context.Context, m *git.Mirror, period time.Duration)
 			if err != nil {
 				return pushed, err
 			}
-			s, err := m.Stage(context.WithoutCancel(ctx), git.CommitRequest{Branch: "main", Parent: tip.Commit, Message: "other", Author: who, Committer: who,
+			s, err := m.Stage(git.CommitRequest{Branch: "main", Parent: tip.Commit, Message: "other", Author: who, Committer: who,
 				Changes: []git.Change{{Path: fmt.Sprintf("other/%d", pushed), Data: []byte("x")}}})
 			if err != nil {
 				return pushed, err

@@ -72,10 +72,8 @@ type entry struct {
 
 // same reports whether the row is what the entry was made on.
 func (e *entry) same(k *rollout.Known, shared *sharedInputs, hash func(*v1alpha1.Connection) string) bool {
-	if e.row == k && e.shared == shared {
-		return true
-	}
-	if e.inputs != inputsOfKnown(k, *shared, hash) {
+	same := e.shared == shared && (e.row == k || e.row != nil && *e.row == *k)
+	if !same && e.inputs != inputsOfKnown(k, *shared, hash) {
 		return false
 	}
 	e.row, e.shared = k, shared

@@ -53,23 +53,11 @@ func (n *native) measured(do func()) cost {
 	return cost{time.Since(start), n.cpu}
 }
 
-// filter is whether a clone leaves blobs out.
-type filter string
-
-const (
-	everything filter = "everything"
-	noBlobs    filter = "no blobs"
-)
-
 // clone makes a bare clone of the last commit.
-func (n *native) clone(f filter) {
+func (n *native) clone() {
 	n.tb.Helper()
 	n.dir = n.tb.TempDir()
-	args := []string{"clone", "--quiet", "--bare", "--depth=1", "--single-branch", "--branch=main"}
-	if f == noBlobs {
-		args = append(args, "--filter=blob:none")
-	}
-	n.git(nil, append(args, n.url, "bare")...)
+	n.git(nil, "clone", "--quiet", "--bare", "--depth=1", "--single-branch", "--branch=main", n.url, "bare")
 	n.dir = filepath.Join(n.dir, "bare")
 }
 
@@ -86,15 +74,11 @@ func (n *native) prepare(write map[string]string) {
 }
 
 // specs reads all specs at a commit.
-func (n *native) specs(f filter, rev string) {
+func (n *native) specs(rev string) {
 	n.tb.Helper()
 	var blobs []string
 	for line := range strings.Lines(n.git(nil, "ls-tree", "-r", rev, "workers/")) {
 		blobs = append(blobs, strings.Fields(line)[2])
-	}
-	if f == noBlobs { // as git's own fetch of missing blobs does it, but for all at once
-		n.git([]byte(strings.Join(blobs, "\n")+"\n"), "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "origin", "--no-tags",
-			"--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin")
 	}
 	n.git([]byte(strings.Join(blobs, "\n")+"\n"), "cat-file", "--batch")
 }
