@@ -90,6 +90,24 @@ func TestPartial(t *testing.T) {
 	mirrorFsck(t, dir)
 }
 
+// A tree that is missing is damage: trees are never left on the server. The mirror is filled anew.
+func TestPartialLacksNoTree(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(2)})
+	m, _, _ := partialOf(t, r, t.TempDir())
+	tip := fetch(t, m, "main")
+	workers, found, err := m.Lookup(tip.Tree, "workers")
+	require.NoError(t, err)
+	require.True(t, found)
+	delete(m.store.fresh, workers.Hash)
+	delete(m.store.kept, workers.Hash)
+	_, _, err = m.Lookup(tip.Tree, "workers/team-01/app-0001/worker.yaml")
+	require.IsType(t, &MissingObjectError{}, err)
+	require.Error(t, m.store.damage())
+	tip = fetch(t, m, "main")
+	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+}
+
 // Where many are asked for, they come in several requests. One is taken in while the next one is on its way, by way
 // of memory or of the disk. What goes wrong on the way is asked for again, and what the server has not got is said
 // to be missing.

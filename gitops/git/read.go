@@ -169,7 +169,7 @@ func (s *store) needed(err error) error {
 	defer s.mu.Unlock()
 	switch {
 	case errors.As(err, &missing):
-		if !s.partial || missing.kind != plumbing.TreeObject && missing.kind != plumbing.BlobObject {
+		if !s.partial || missing.kind != plumbing.BlobObject {
 			s.bad = err
 		}
 	case errors.As(err, &corrupt):

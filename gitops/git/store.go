@@ -33,7 +33,7 @@ type store struct {
 	kept map[Hash]obj
 	room int64
 	bad  error // what was found damaged; the mirror is filled anew at the next fetch
-	// partial says that blobs and trees may be missing.
+	// partial says that blobs may be missing.
 	partial bool
 	// resting says that much was read and forgotten since the mirror was filled.
 	resting bool
@@ -219,7 +219,7 @@ func (s *store) isPartial() bool {
 	return s.partial
 }
 
-// becomePartial says that blobs and trees may be missing from now on.
+// becomePartial says that blobs may be missing from now on.
 func (s *store) becomePartial() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,8 @@ type Reconciler struct {
 	resync resync
 	// running are the groups at work, the late ones of earlier cycles too.
 	running running
-	// absence is what lowering without the repository needs to know.
+	// absence has the traffic as it was seen last, and since when the repository rejects the bot: while the repository
+	// is away, traffic is lowered only from there.
 	absence absence
 	// last is what was read last, for when the repository is away; nil before the first reading.
 	last *reading
@@ -68,7 +69,7 @@ const MaxTries = 8
 // A *worker deployment* is Temporal's: the versions of one worker, each with its Kubernetes Deployment. Its spec, the
 // record of what the bot decided (routing.yaml), its manifests and status are in Git. An *environment* is a set of
 // specs and the folder of a branch that the bot writes them to. To *lower* is to give traffic back to a version that
-// had it before: a rollback, or the end of a ramp. To *raise* is to give a version more than it had: a ramp or a
+// had it before: a rollback, or a ramp that is given up. To *raise* is to give a version more than it had: a ramp or a
 // promotion.
 //
 // The five stages, each in a file of its name:
@@ -76,27 +77,31 @@ const MaxTries = 8
 //   - survey reads the branch's tip: which worker deployments there are, and by which files.
 //   - due finds those that need a look: their files changed in Git, their traffic changed in Temporal, their time came, or
 //     they are in the middle of a rollout. It groups them by environment and Temporal namespace.
-//   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, each group beside the
-//     others. It lowers traffic at once.
-//   - commit writes record, manifests and status, with one commit for each environment.
-//   - raise moves traffic up.
+//   - assess observes Temporal, metrics and pods, and decides by the spec, the record and the policies, all groups
+//     concurrently. It lowers traffic at once, and has Temporal delete versions that Git does not need any more.
+//   - commit writes record, manifests and status, with one commit for each environment: what all of its groups decided
+//     that are done, late ones of earlier cycles too.
+//   - raise moves traffic up, and starts gates and batch jobs.
 //
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
-// build must not keep its traffic while Git is slow. Where the commit then fails, the next cycle sees in Temporal that
-// traffic was lowered, by a mark that the lowering left there, and records it. Raising comes after the commit, so that
-// traffic never rises to what Git does not show. Where a raise does not follow its commit, because a call failed or
-// what was observed grew too old, Git is ahead, and the next cycle decides it again.
+// build must not keep its traffic while Git is slow. Where the commit then fails, or the bot dies, the next cycle sees
+// in Temporal that traffic was lowered, by a mark that the same call left there, and records it. Raising comes after the commit, so that
+// traffic never rises to what Git does not show. Where a raise does not follow its commit, because a call failed,
+// what was observed grew too old or the bot died, Git is ahead, and the next cycle decides on new observations whether
+// to raise or to correct Git.
 //
 // A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
 // of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
 // stays at work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided.
-// Until then its worker deployments are in no other group.
+// Until its end, at most 20 seconds later, its worker deployments are in no other group.
 //
-// While the repository cannot be read, survey fails, and has traffic lowered by what was read last.
+// While the repository cannot be read, survey fails, and has traffic lowered by what was read last. A commit that
+// fails pauses the commits and raises of its environment for some seconds; its traffic is lowered all the same.
 //
-// A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot. A condition for a raise
-// belongs into the decision, before the commit: into internal/plan, or a policy. Raise itself only asks whether what
-// was decided is still fresh.
+// A fact that decisions see is read in assess, and handed to them in a rollout.Snapshot: rules and policies read
+// nothing by themselves. A condition for a raise belongs in the decision, before the commit: in internal/plan where it
+// holds for everyone, in a policy where users may choose. Raise itself only asks whether what was decided is still
+// fresh.
 //
 // The error is about the repository, files that could not be read, or whole environments. Failures of single worker
 // deployments are in the Report.
@@ -124,11 +129,11 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 // commitAndRaise commits what was decided for an environment, then raises traffic. It gives the newest reading.
 //
 // The decisions may be older than the branch: somebody pushed meanwhile, the bot itself committed for another
-// environment on the same branch, or a late group made them in an earlier cycle. Then the branch is read again, and
+// environment, or a late group made them in an earlier cycle. Then the branch is read again, and
 // those that still hold go on; the others are made again in the next cycle.
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
 	report.merge(b, r)
-	if r.pauses.has(b.environment, r.Now()) { // it failed: traffic was lowered, and the rest is decided again after a pause
+	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, all else is decided after the pause
 		report.note(b.decisions...)
 		return tip, nil
 	}

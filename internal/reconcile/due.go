@@ -56,8 +56,10 @@ func (r *Reconciler) split(env rollout.EnvironmentWorld) (due []*rollout.Known, 
 	shared, hash := r.resync.shared(env, r.sharedOf), connectionHash()
 	for _, k := range env.Known {
 		key := steadyKey{name, k.Deployment}
-		if of, ok := r.resync.keys[key]; r.running.members[key] || ok && r.running.busy(of) {
-			continue
+		if len(r.running.groups) > 0 {
+			if of, ok := r.resync.keys[key]; r.running.members[key] || ok && r.running.busy(of) {
+				continue
+			}
 		}
 		e := r.resync.rows[key]
 		if e == nil || r.Lister == nil || !e.same(k, shared, hash) || !now.Before(e.until) || r.failures[k.Deployment] != nil {

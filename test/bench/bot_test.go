@@ -109,12 +109,14 @@ func (p *botProcess) answer(r botRequest) botAnswer {
 	case r.Start != nil:
 		err = p.start(*r.Start)
 	case r.Do == "cycle":
-		err = p.cycle(&a)
+		err = p.cycle(&a, false)
+	case r.Do == "commit":
+		err = p.cycle(&a, true)
 	case r.Do == "listen":
 		a.Hook, err = p.listen()
 	case r.Do == "react":
 		if _, err = p.bell.Wait(context.Background(), time.Minute); err == nil {
-			err = p.cycle(&a)
+			err = p.cycle(&a, false)
 		}
 	case r.Do == "plan":
 		err = p.plan(&a)
@@ -195,13 +197,14 @@ func (p *botProcess) open() error {
 	return p.known.Load()
 }
 
-func (p *botProcess) cycle(a *botAnswer) error {
+// cycle has cycles until there is nothing more, or until one of them commits.
+func (p *botProcess) cycle(a *botAnswer, untilCommit bool) error {
 	reads := p.temporal.reads
 	wall, cpu := time.Now(), ownCPU()
 	err := p.open()
 	report := reconcile.Report{More: true}
 	a.Failures = map[string]string{}
-	for report.More && err == nil {
+	for report.More && err == nil && (!untilCommit || len(a.Commits) == 0) {
 		report, err = p.bot.Cycle(context.Background())
 		a.Commits, a.Decided = append(a.Commits, report.Commits...), a.Decided+report.LookedAt
 		maps.Copy(a.Failures, report.Failures)

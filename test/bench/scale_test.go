@@ -382,7 +382,7 @@ func (s *scale) withoutMirror(remembered bool) {
 			}
 			b := s.start(cache)
 			row.add(s.both(1, func() botAnswer {
-				a := b.cycle()
+				a := b.ask(botRequest{Do: "commit"}) // with nothing remembered, other worker deployments are looked at after that
 				peak = max(peak, a.Peak)
 				return a
 			}, clone))
