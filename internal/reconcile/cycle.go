@@ -85,10 +85,10 @@ const MaxTries = 8
 //
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
 // build must not keep its traffic while Git is slow. Where the commit then fails, or the bot dies, the next cycle sees
-// in Temporal that traffic was lowered, by a mark that the same call left there, and records it. Raising comes after the commit, so that
-// traffic never rises to what Git does not show. Where a raise does not follow its commit, because a call failed,
-// what was observed grew too old or the bot died, Git is ahead, and the next cycle decides on new observations whether
-// to raise or to correct Git.
+// in Temporal that traffic was lowered, by a mark that the same call left there, and records it. Raising comes after
+// the commit, so that traffic never rises to what Git does not show. Where a raise does not follow its commit, because
+// a call failed, what was observed grew too old or the bot died, Git is ahead, and the next cycle decides on new
+// observations whether to raise or to correct Git.
 //
 // A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
 // of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
@@ -133,7 +133,7 @@ func (r *Reconciler) Cycle(ctx context.Context) (Report, error) {
 // those that still hold go on; the others are made again in the next cycle.
 func (r *Reconciler) commitAndRaise(ctx context.Context, tip reading, b batch, report *Report) (newest reading, err error) {
 	report.merge(b, r)
-	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, all else is decided after the pause
+	if r.pauses.has(b.environment, r.Now()) { // its last commit failed: traffic was lowered, the rest is decided later
 		report.note(b.decisions...)
 		return tip, nil
 	}

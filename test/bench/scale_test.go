@@ -361,15 +361,15 @@ func (s *scale) withoutMirror(remembered bool) {
 	for _, filters := range []bool{true, false} {
 		s.bot.Git("config", "uploadpack.allowFilter", strconv.FormatBool(filters))
 		what, server := "cold, nothing remembered", "no filter"
+		targets := []target{wallScaled(10*time.Second, nativeDepth1)}
 		if remembered {
-			what = "cold, remembered"
+			what, targets = "cold, remembered", []target{wallRatio(2)} // without a filter the whole snapshot comes, as it does for git
 		}
-		targets := []target{wallRatio(2)} // without a filter the whole snapshot comes, as it does for git
-		switch {
-		case filters && remembered:
-			server, targets = "server filters", []target{wallRatio(0.5), wallScaled(3*time.Second/2, nativeDepth1)}
-		case filters:
-			server, targets = "server filters", []target{wallScaled(10*time.Second, nativeDepth1)}
+		if filters {
+			server = "server filters"
+		}
+		if filters && remembered {
+			targets = []target{wallRatio(0.5), wallScaled(3*time.Second/2, nativeDepth1)}
 		}
 		what += ", " + server
 		row := s.table.row(what+", 1 changed", targets...)
