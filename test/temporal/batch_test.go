@@ -37,17 +37,17 @@ func evacuation(stage v1alpha1.EvacuationStage, attempt int) rollout.BatchStart 
 // stranded are workflows pinned to v1, which has lost its traffic to v2; others, on v2 and following the current
 // version, must stay as they are.
 func (e *env) stranded(n int) (ids, others []string) {
-	e.t.Helper()
-	e.start("app", "v1", "v2", "v3")
+	e.T.Helper()
+	e.Start("app", "v1", "v2", "v3")
 	e.raise(current("v1"))
 	for range n {
 		ids = append(ids, e.workflow(temporalenv.Slow, ""))
 	}
 	others = append(others, e.workflow(temporalenv.Follow, ""))
-	e.awaitCount(pinnedTo("v1"), int64(n))
+	e.AwaitCount(pinnedTo("v1"), int64(n))
 	e.raise(current("v2"))
 	others = append(others, e.workflow(temporalenv.Slow, "v2"))
-	e.awaitCount(pinnedTo("v2"), 1)
+	e.AwaitCount(pinnedTo("v2"), 1)
 	return ids, others
 }
 
@@ -55,19 +55,19 @@ func pinnedTo(build string) string {
 	return fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:%s' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND ExecutionStatus = 'Running'", deployment, build)
 }
 
-func (e *env) startBatch(b rollout.BatchStart) error { return e.pool.StartBatch(e.ctx, e.target(), b) }
+func (e *env) startBatch(b rollout.BatchStart) error { return e.pool.StartBatch(e.Ctx, e.target(), b) }
 
 // batches reads the job of an evacuation, and what is needed to start it.
 func (e *env) batches(b rollout.BatchStart) (rollout.Batches, rollout.Count) {
-	e.t.Helper()
+	e.T.Helper()
 	obs := e.mustObserve(rollout.Ask{Batches: []rollout.BatchAsk{{BuildID: b.BuildID, JobID: b.Job.JobID, Stage: b.Job.Stage}}})
 	return obs.Batches, obs.Version(b.BuildID).OpenPinned
 }
 
 func (e *env) awaitBatch(b rollout.BatchStart) rollout.BatchJob {
-	e.t.Helper()
+	e.T.Helper()
 	var job rollout.BatchJob
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		got, _ := e.batches(b)
 		if job = got.Job(b.Job.JobID); job.State != rollout.BatchCompleted {
 			return fmt.Errorf("the job is %s", job.State)
@@ -78,9 +78,9 @@ func (e *env) awaitBatch(b rollout.BatchStart) rollout.BatchJob {
 }
 
 func (e *env) ended(id string) enumspb.WorkflowExecutionStatus {
-	e.t.Helper()
-	d, err := e.client.DescribeWorkflowExecution(e.ctx, id, "")
-	require.NoError(e.t, err)
+	e.T.Helper()
+	d, err := e.Client.DescribeWorkflowExecution(e.Ctx, id, "")
+	require.NoError(e.T, err)
 	return d.GetWorkflowExecutionInfo().GetStatus()
 }
 
@@ -107,7 +107,7 @@ func TestBatchesEndWorkflows(t *testing.T) {
 			require.Empty(t, cmp.Diff(rollout.BatchJob{JobID: b.Job.JobID, State: rollout.BatchCompleted, Total: 3, Done: 3}, job,
 				cmpopts.IgnoreFields(rollout.BatchJob{}, "StartedAt", "EndedAt")))
 			require.False(t, job.EndedAt.Before(job.StartedAt))
-			e.awaitCount(pinnedTo("v1"), 0)
+			e.AwaitCount(pinnedTo("v1"), 0)
 			for _, id := range ids {
 				require.Equal(t, want, e.ended(id))
 			}
@@ -132,7 +132,7 @@ func TestBatchCancels(t *testing.T) {
 	b := evacuation(v1alpha1.EvacuateByCancel, 1)
 	require.NoError(t, e.startBatch(b))
 	require.Equal(t, int64(1), e.awaitBatch(b).Done)
-	history := e.client.GetWorkflowHistory(e.ctx, ids[0], "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := e.Client.GetWorkflowHistory(e.Ctx, ids[0], "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	asked := false
 	for history.HasNext() {
 		event, err := history.Next()
@@ -148,11 +148,11 @@ func TestBatchMoves(t *testing.T) {
 	b := evacuation(v1alpha1.EvacuateByMove, 1)
 	require.NoError(t, e.startBatch(b))
 	require.Equal(t, int64(1), e.awaitBatch(b).Done)
-	e.awaitCount(pinnedTo("v3"), 1)
-	require.Zero(t, e.count(pinnedTo("v1")))
-	require.NoError(t, e.client.SignalWorkflow(e.ctx, ids[0], "", "nudge", nil))
-	e.eventually(func(ctx context.Context) error {
-		d, err := e.client.DescribeWorkflowExecution(ctx, ids[0], "")
+	e.AwaitCount(pinnedTo("v3"), 1)
+	require.Zero(t, e.Count(pinnedTo("v1")))
+	require.NoError(t, e.Client.SignalWorkflow(e.Ctx, ids[0], "", "nudge", nil))
+	e.Eventually(func(ctx context.Context) error {
+		d, err := e.Client.DescribeWorkflowExecution(ctx, ids[0], "")
 		if err != nil {
 			return err
 		}
@@ -167,12 +167,12 @@ func TestBatchMoves(t *testing.T) {
 func TestBatchWaitsForOthers(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.BatcherRPS, 1))
 	e.stranded(5)
-	_, err := e.svc.StartBatchOperation(e.ctx, &workflowservice.StartBatchOperationRequest{Namespace: e.ns.Name(), JobId: "cleanup", Reason: "test",
+	_, err := e.Service.StartBatchOperation(e.Ctx, &workflowservice.StartBatchOperationRequest{Namespace: e.NS.Name(), JobId: "cleanup", Reason: "test",
 		VisibilityQuery: pinnedTo("v1"), Operation: &workflowservice.StartBatchOperationRequest_SignalOperation{
 			SignalOperation: &batchpb.BatchOperationSignal{Signal: "nudge", Identity: "someone"}}})
 	require.NoError(t, err)
 	b := evacuation(v1alpha1.EvacuateBySignal, 1)
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if got, _ := e.batches(b); got.OthersRun != rollout.Yes || got.Other != "cleanup" {
 			return fmt.Errorf("not seen: %+v", got)
 		}
@@ -183,7 +183,7 @@ func TestBatchWaitsForOthers(t *testing.T) {
 
 func TestBatchIsRefused(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	b := evacuation(v1alpha1.EvacuateByTermination, 1)
 	require.ErrorIs(t, e.startBatch(b), rollout.ErrStale, "the version has traffic")

@@ -23,10 +23,10 @@ import (
 
 // look observes through a pool with only this address.
 func (e *env) look(pool *temporal.Pool, hostPort string) *rollout.Problem {
-	e.t.Helper()
-	obs := pool.Observe(e.ctx, connection(hostPort), rollout.Ask{Deployment: name, TemporalNamespace: e.ns.Name()})
+	e.T.Helper()
+	obs := pool.Observe(e.Ctx, connection(hostPort), rollout.Ask{Deployment: name, TemporalNamespace: e.NS.Name()})
 	if obs.Problem == nil {
-		require.Equal(e.t, rollout.No, obs.Exists)
+		require.Equal(e.T, rollout.No, obs.Exists)
 	}
 	return obs.Problem
 }
@@ -36,9 +36,9 @@ func (e *env) override(a temporal.Address) *temporal.Pool {
 }
 
 func (e *env) requireReason(want rollout.Reason, got *rollout.Problem) {
-	e.t.Helper()
-	require.NotNil(e.t, got)
-	require.Equal(e.t, want, got.Reason, got.Message)
+	e.T.Helper()
+	require.NotNil(e.T, got)
+	require.Equal(e.T, want, got.Reason, got.Message)
 }
 
 func TestTLS(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTLS(t *testing.T) {
 	d := newDoor(t, ca.server(tls.NoClientCert, "127.0.0.1"))
 	trusted := temporal.TLS{CAFile: ca.caFile()}
 	require.Nil(t, e.look(e.override(temporal.Address{HostPort: d.address, TLS: trusted}), d.address))
-	require.Equal(t, []string{e.ns.Name()}, d.last().namespace)
+	require.Equal(t, []string{e.NS.Name()}, d.last().namespace)
 	for _, a := range []temporal.Address{
 		{HostPort: d.address, TLS: temporal.TLS{Mode: temporal.TLSOn}}, // not trusted
 		{HostPort: d.address}, // no TLS
@@ -106,7 +106,7 @@ func TestAPIKey(t *testing.T) {
 	e.requireReason(rollout.AuthSecretInvalid, e.look(pool, d.address)) // no file yet
 	require.NoError(t, os.WriteFile(file, []byte("k1-s3cret\n"), 0o600))
 	require.Nil(t, e.look(pool, d.address))
-	require.Equal(t, visit{authorization: []string{"Bearer k1-s3cret"}, namespace: []string{e.ns.Name()}}, d.last())
+	require.Equal(t, visit{authorization: []string{"Bearer k1-s3cret"}, namespace: []string{e.NS.Name()}}, d.last())
 
 	d.set(func() { d.key = "k2-s3cret" })
 	problem := e.look(pool, d.address)
@@ -150,7 +150,7 @@ func TestProfile(t *testing.T) {
 		address, err := temporal.Profile(config, "prod")
 		require.NoError(t, err)
 		require.Nil(t, e.look(e.override(address), d.address), name)
-		require.Equal(t, visit{authorization: []string{"Bearer s3cret"}, namespace: []string{e.ns.Name()}, team: []string{"payments"}, serial: serial}, d.last())
+		require.Equal(t, visit{authorization: []string{"Bearer s3cret"}, namespace: []string{e.NS.Name()}, team: []string{"payments"}, serial: serial}, d.last())
 	}
 }
 
@@ -192,7 +192,7 @@ func TestOneConnection(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			obs := pool.Observe(e.ctx, connection(d.address), rollout.Ask{Deployment: name, TemporalNamespace: e.ns.Name()})
+			obs := pool.Observe(e.Ctx, connection(d.address), rollout.Ask{Deployment: name, TemporalNamespace: e.NS.Name()})
 			if obs.Problem != nil {
 				t.Error(obs.Problem.Message)
 			}
@@ -220,13 +220,13 @@ func TestMayChange(t *testing.T) {
 	e := newEnv(t)
 	d := newDoor(t, nil)
 	pool := e.newPool(temporal.Config{})
-	try := func() error { return pool.MayChange(e.ctx, connection(d.address), e.ns.Name()) }
+	try := func() error { return pool.MayChange(e.Ctx, connection(d.address), e.NS.Name()) }
 	require.NoError(t, try())
 	d.set(func() { d.deny = codes.PermissionDenied })
-	require.ErrorContains(t, try(), "try to change a worker deployment in namespace "+e.ns.Name()+": not you")
+	require.ErrorContains(t, try(), "try to change a worker deployment in namespace "+e.NS.Name()+": not you")
 	d.close()
 	require.Error(t, try())
-	list, err := e.svc.ListWorkerDeployments(e.ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: e.ns.Name()})
+	list, err := e.Service.ListWorkerDeployments(e.Ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: e.NS.Name()})
 	require.NoError(t, err)
 	require.Empty(t, list.GetWorkerDeployments())
 }
@@ -240,7 +240,7 @@ func TestOutage(t *testing.T) {
 	back := func() {
 		t.Helper()
 		d.open()
-		e.eventually(func(context.Context) error {
+		e.Eventually(func(context.Context) error {
 			if p := e.look(pool, d.address); p != nil {
 				return fmt.Errorf("%s", p.Message)
 			}
@@ -259,7 +259,7 @@ func TestSilentServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, listener.Close()) })
-	ctx, cancel := context.WithTimeout(e.ctx, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(e.Ctx, 300*time.Millisecond)
 	defer cancel()
 	obs := e.newPool(temporal.Config{}).Observe(ctx, connection(listener.Addr().String()), rollout.Ask{Deployment: name, TemporalNamespace: "x"})
 	require.NotNil(t, obs.Problem)
@@ -277,9 +277,9 @@ func TestBudget(t *testing.T) {
 	require.Contains(t, obs.Unlisted["c"].Reason, "budget for visibility calls")
 	obs = e.observe(rollout.Ask{})
 	require.Nil(t, obs.Problem, "describes have a budget of their own")
-	other, err := shared.Namespace(e.ctx, e.ns.Name()+"-other")
+	other, err := shared.Namespace(e.Ctx, e.NS.Name()+"-other")
 	require.NoError(t, err)
-	obs = e.pool.Observe(e.ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: other.Name(), OpenPinned: []string{"a"}})
+	obs = e.pool.Observe(e.Ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: other.Name(), OpenPinned: []string{"a"}})
 	require.Equal(t, rollout.Counted(0), obs.Unlisted["a"], "and so has every namespace")
 }
 
@@ -288,12 +288,12 @@ func TestRateLimitedByTheServer(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
 	var mu sync.Mutex
 	var asked []time.Time
-	e.ns.BeforeForward(func(string, proto.Message) {
+	e.NS.BeforeForward(func(string, proto.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, time.Now())
 	})
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		obs := e.observe(rollout.Ask{OpenPinned: []string{"a", "b"}})
 		require.Nil(t, obs.Problem)
 		for _, count := range obs.Unlisted {

@@ -24,18 +24,18 @@ func gate(kind, build string) rollout.GateSpec {
 }
 
 func (e *env) gates(g rollout.GateSpec) []rollout.GateRun {
-	e.t.Helper()
+	e.T.Helper()
 	return e.mustObserve(rollout.Ask{Gate: &g}).Gates
 }
 
 func (e *env) startGate(g rollout.GateSpec, queue string) error {
-	return e.pool.StartGate(e.ctx, e.connection(), e.ns.Name(), rollout.GateStart{Gate: g, TaskQueue: queue})
+	return e.pool.StartGate(e.Ctx, e.connection(), e.NS.Name(), rollout.GateStart{Gate: g, TaskQueue: queue})
 }
 
 func (e *env) awaitGate(g rollout.GateSpec, want rollout.GateState) rollout.GateRun {
-	e.t.Helper()
+	e.T.Helper()
 	var run rollout.GateRun
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if run = e.gates(g)[0]; run.State != want {
 			return fmt.Errorf("gate is %s, not %s", run.State, want)
 		}
@@ -47,7 +47,7 @@ func (e *env) awaitGate(g rollout.GateSpec, want rollout.GateState) rollout.Gate
 func TestGate(t *testing.T) {
 	e := newEnv(t)
 	// At once after the version registered, when a pinned start is still refused now and then.
-	e.start("app-both", "v1")
+	e.Start("app-both", "v1")
 	passes := gate(temporalenv.Smoke, "v1")
 	require.Empty(t, cmp.Diff([]rollout.GateRun{
 		{WorkflowID: passes.WorkflowID(queue), TaskQueue: queue, State: rollout.GateMissing},
@@ -77,15 +77,15 @@ func TestGate(t *testing.T) {
 	first := e.awaitGate(runs, rollout.GateRunning)
 	require.NoError(t, e.startGate(runs, queue))
 	require.Equal(t, first.RunID, e.awaitGate(runs, rollout.GateRunning).RunID)
-	require.NoError(t, e.client.TerminateWorkflow(e.ctx, first.WorkflowID, "", "test"))
+	require.NoError(t, e.Client.TerminateWorkflow(e.Ctx, first.WorkflowID, "", "test"))
 	e.awaitGate(runs, rollout.GateTerm)
 
 	// It ran on the gate's version, although nothing is routed to it.
-	d, err := e.client.DescribeWorkflowExecution(e.ctx, first.WorkflowID, "")
+	d, err := e.Client.DescribeWorkflowExecution(e.Ctx, first.WorkflowID, "")
 	require.NoError(t, err)
 	require.Equal(t, "v1", d.GetWorkflowExecutionInfo().GetVersioningInfo().GetVersioningOverride().GetPinned().GetVersion().GetBuildId())
 	require.Equal(t, time.Minute, d.GetExecutionConfig().GetWorkflowExecutionTimeout().AsDuration())
-	history := e.client.GetWorkflowHistory(e.ctx, first.WorkflowID, "", false, 0)
+	history := e.Client.GetWorkflowHistory(e.Ctx, first.WorkflowID, "", false, 0)
 	event, err := history.Next()
 	require.NoError(t, err)
 	started := event.GetWorkflowExecutionStartedEventAttributes()
@@ -97,14 +97,14 @@ func TestGate(t *testing.T) {
 
 func TestGateStartFailures(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	method := "StartWorkflowExecution"
 	g := gate(temporalenv.Slow, "v1")
 
 	// The answer is lost: the next cycle finds its own.
-	e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Times: 1})
 	var err error
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if err = e.startGate(g, queue); err == nil {
 			return fmt.Errorf("the answer was not lost")
 		}
@@ -117,16 +117,16 @@ func TestGateStartFailures(t *testing.T) {
 
 	// Refused for a while, as right after registration.
 	g.Attempt = 2
-	before := e.ns.Counts()[method]
-	e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition, Times: 2})
+	before := e.NS.Counts()[method]
+	e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition, Times: 2})
 	require.NoError(t, e.startGate(g, queue))
-	require.Equal(t, 3, e.ns.Counts()[method]-before)
+	require.Equal(t, 3, e.NS.Counts()[method]-before)
 
 	// Refused for good: not for longer than a few seconds.
 	g.Attempt = 3
-	before = e.ns.Counts()[method]
-	defer e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition})()
+	before = e.NS.Counts()[method]
+	defer e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition})()
 	require.ErrorContains(t, e.startGate(g, queue), "injected fault")
-	require.Equal(t, 6, e.ns.Counts()[method]-before)
+	require.Equal(t, 6, e.NS.Counts()[method]-before)
 	require.Equal(t, rollout.GateMissing, e.gates(g)[0].State)
 }

@@ -30,11 +30,11 @@ import (
 )
 
 func (e *env) queues(build string) []rollout.TaskQueue {
-	e.t.Helper()
+	e.T.Helper()
 	obs := e.mustObserve(rollout.Ask{Queues: []string{build}})
 	v := obs.Version(build)
-	require.NotNil(e.t, v)
-	require.Equal(e.t, rollout.Yes, v.QueuesKnown)
+	require.NotNil(e.T, v)
+	require.Equal(e.T, rollout.Yes, v.QueuesKnown)
 	return v.Queues
 }
 
@@ -51,7 +51,7 @@ func TestNothingThere(t *testing.T) {
 
 func TestMissingNamespaceIsNoProofOfAbsence(t *testing.T) {
 	e := newEnv(t)
-	obs := e.pool.Observe(e.ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: "nowhere"})
+	obs := e.pool.Observe(e.Ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: "nowhere"})
 	require.NotNil(t, obs.Problem)
 	require.Equal(t, rollout.TemporalStateFetchFailed, obs.Problem.Reason)
 	require.Equal(t, rollout.Answer(""), obs.Exists)
@@ -60,7 +60,7 @@ func TestMissingNamespaceIsNoProofOfAbsence(t *testing.T) {
 func TestEveryField(t *testing.T) {
 	e := newEnv(t)
 	start := time.Now().Add(-time.Second)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 
 	obs := e.mustObserve(rollout.Ask{})
 	require.Empty(t, cmp.Diff(rollout.RoutingConfig{}, obs.Routing))
@@ -85,7 +85,7 @@ func TestEveryField(t *testing.T) {
 	require.Equal(t, bot, obs.LastModifier)
 	require.NotEmpty(t, obs.ConflictToken)
 	require.Contains(t, []rollout.Answer{rollout.Yes, rollout.No}, obs.Propagating)
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if got := e.mustObserve(rollout.Ask{}).Propagating; got != rollout.No {
 			return fmt.Errorf("propagating is %q", got)
 		}
@@ -93,7 +93,7 @@ func TestEveryField(t *testing.T) {
 	})
 
 	e.raise(current("v2"))
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		obs := e.mustObserve(rollout.Ask{})
 		v1 := obs.Version("v1")
 		if v1.Drainage != rollout.Drained {
@@ -119,9 +119,9 @@ func TestEveryField(t *testing.T) {
 // A version that somebody created through the API is Created until a worker of it polls.
 func TestCreatedThroughTheAPI(t *testing.T) {
 	e := newEnv(t)
-	_, err := e.svc.CreateWorkerDeployment(t.Context(), &workflowservice.CreateWorkerDeploymentRequest{Namespace: e.ns.Name(), DeploymentName: deployment, RequestId: "a"})
+	_, err := e.Service.CreateWorkerDeployment(t.Context(), &workflowservice.CreateWorkerDeploymentRequest{Namespace: e.NS.Name(), DeploymentName: deployment, RequestId: "a"})
 	require.NoError(t, err)
-	_, err = e.svc.CreateWorkerDeploymentVersion(t.Context(), &workflowservice.CreateWorkerDeploymentVersionRequest{Namespace: e.ns.Name(), RequestId: "b",
+	_, err = e.Service.CreateWorkerDeploymentVersion(t.Context(), &workflowservice.CreateWorkerDeploymentVersionRequest{Namespace: e.NS.Name(), RequestId: "b",
 		DeploymentVersion: &deploymentpb.WorkerDeploymentVersion{DeploymentName: deployment, BuildId: "v1"}})
 	require.NoError(t, err)
 	created := func() bool {
@@ -129,13 +129,13 @@ func TestCreatedThroughTheAPI(t *testing.T) {
 		return o.Version("v1") != nil && o.Version("v1").Created
 	}
 	require.True(t, created())
-	e.start("app", "v1") // until its workers are registered
+	e.Start("app", "v1") // until its workers are registered
 	require.False(t, created())
 }
 
 func TestRamps(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	for _, c := range []struct {
 		step rollout.RoutingStep
@@ -155,14 +155,14 @@ func TestRamps(t *testing.T) {
 
 func TestList(t *testing.T) {
 	e := newEnv(t)
-	got, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	got, err := e.pool.List(e.Ctx, e.connection(), e.NS.Name())
 	require.NoError(t, err)
 	require.Empty(t, got.Routing)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	want := e.routing()
-	e.eventually(func(ctx context.Context) error {
-		got, err := e.pool.List(ctx, e.connection(), e.ns.Name())
+	e.Eventually(func(ctx context.Context) error {
+		got, err := e.pool.List(ctx, e.connection(), e.NS.Name())
 		if err != nil {
 			return err
 		}
@@ -171,40 +171,40 @@ func TestList(t *testing.T) {
 		}
 		return nil
 	})
-	list, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	list, err := e.pool.List(e.Ctx, e.connection(), e.NS.Name())
 	require.NoError(t, err)
-	again, err := e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	again, err := e.pool.List(e.Ctx, e.connection(), e.NS.Name())
 	require.NoError(t, err)
 	require.Same(t, list, again, "nobody moved anything")
-	e.start("app", "v2")
+	e.Start("app", "v2")
 	e.raise(ramp("v2", 10))
 	e.raise(clearRamp)
 	want = e.routing()
-	e.eventually(func(ctx context.Context) error {
-		got, err := e.pool.List(ctx, e.connection(), e.ns.Name())
+	e.Eventually(func(ctx context.Context) error {
+		got, err := e.pool.List(ctx, e.connection(), e.NS.Name())
 		if err != nil || got.Routing[deployment].Same(want) {
 			return err
 		}
 		return errors.New("not listed yet")
 	})
-	again, err = e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	again, err = e.pool.List(e.Ctx, e.connection(), e.NS.Name())
 	require.NoError(t, err)
 	require.NotSame(t, list, again, "a ramp was there, and went")
 	require.True(t, list.Routing[deployment].SameTraffic(again.Routing[deployment]))
-	e.ns.Inject(temporalenv.Fault{Method: "ListWorkerDeployments", Point: temporalenv.BeforeForwarding, Times: 1})
-	_, err = e.pool.List(e.ctx, e.connection(), e.ns.Name())
+	e.NS.Inject(temporalenv.Fault{Method: "ListWorkerDeployments", Point: temporalenv.BeforeForwarding, Times: 1})
+	_, err = e.pool.List(e.Ctx, e.connection(), e.NS.Name())
 	require.ErrorContains(t, err, "injected fault")
 }
 
 func TestPollers(t *testing.T) {
 	e := newEnv(t)
-	e.start("app-both", "v1")
-	e.start("app", "v2")
+	e.Start("app-both", "v1")
+	e.Start("app", "v2")
 	pollers := rollout.Pollers{Known: true, Count: 1}
 	queueOf := func(name string, kind rollout.QueueType) rollout.TaskQueue {
 		return rollout.TaskQueue{Name: name, Type: kind, Pollers: pollers, Unversioned: rollout.No}
 	}
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		obs := e.mustObserve(rollout.Ask{Queues: []string{"v1", "v2", "unheard"}})
 		for build, want := range map[string][]rollout.TaskQueue{
 			"v1": {queueOf(queue, rollout.QueueActivity), queueOf(queue, rollout.QueueWorkflow), queueOf(queue2, rollout.QueueActivity), queueOf(queue2, rollout.QueueWorkflow)},
@@ -225,8 +225,8 @@ func TestPollers(t *testing.T) {
 	asked := e.mustObserve(rollout.Ask{Queues: []string{"v1"}})
 	require.Nil(t, asked.Version("v2").Queues, "not asked for")
 
-	e.stop("v2")
-	e.eventually(func(context.Context) error {
+	e.Stop("v2")
+	e.Eventually(func(context.Context) error {
 		for _, q := range e.queues("v2") {
 			if diff := cmp.Diff(rollout.Pollers{Known: true}, q.Pollers); diff != "" {
 				return fmt.Errorf("%s", diff)
@@ -239,9 +239,9 @@ func TestPollers(t *testing.T) {
 // With a clock that is behind, every poll is in the future, however old it is.
 func TestPollersByAClockThatIsBehind(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.pool = e.newPool(configAt(func() time.Time { return time.Now().Add(-time.Minute) }))
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		for _, q := range e.queues("v1") {
 			if q.Pollers.Known || !strings.Contains(q.Pollers.Reason, "ahead of ours") {
 				return fmt.Errorf("%+v", q.Pollers)
@@ -254,16 +254,16 @@ func TestPollersByAClockThatIsBehind(t *testing.T) {
 
 func TestUnversionedAndOtherPollers(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	plain := worker.New(e.client, queue, worker.Options{DisableWorkflowWorker: true})
+	e.Start("app", "v1")
+	plain := worker.New(e.Client, queue, worker.Options{DisableWorkflowWorker: true})
 	plain.RegisterActivity(func() error { return nil })
 	require.NoError(t, plain.Start())
-	other := worker.New(e.client, queue, worker.Options{DisableWorkflowWorker: true, DeploymentOptions: worker.DeploymentOptions{
+	other := worker.New(e.Client, queue, worker.Options{DisableWorkflowWorker: true, DeploymentOptions: worker.DeploymentOptions{
 		UseVersioning: true, Version: worker.WorkerDeploymentVersion{DeploymentName: "shop/other", BuildID: "x"},
 	}})
 	other.RegisterActivity(func() error { return nil })
 	require.NoError(t, other.Start())
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		want := []rollout.TaskQueue{
 			{
 				Name: queue, Type: rollout.QueueActivity, Pollers: rollout.Pollers{Known: true, Count: 1},
@@ -289,12 +289,12 @@ func remembers() temporalenv.Setting {
 // for statistics alone may not hide our pollers, nor those of others.
 func TestPollersBehindSomebodysStatistics(t *testing.T) {
 	e := newEnv(t, remembers())
-	e.start("app", "v1")
-	plain := worker.New(e.client, queue, worker.Options{DisableWorkflowWorker: true})
+	e.Start("app", "v1")
+	plain := worker.New(e.Client, queue, worker.Options{DisableWorkflowWorker: true})
 	plain.RegisterActivity(func() error { return nil })
 	require.NoError(t, plain.Start())
 	defer plain.Stop()
-	e.eventually(func(context.Context) error { // both poll, and what we asked for is forgotten
+	e.Eventually(func(context.Context) error { // both poll, and what we asked for is forgotten
 		for _, q := range e.queues("v1") {
 			if q.Pollers.Count != 1 || (q.Unversioned == rollout.Yes) != (q.Type == rollout.QueueActivity) {
 				return fmt.Errorf("%+v", q)
@@ -302,9 +302,9 @@ func TestPollersBehindSomebodysStatistics(t *testing.T) {
 		}
 		return nil
 	})
-	e.eventually(func(ctx context.Context) error {
-		resp, err := e.svc.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-			Namespace: e.ns.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+	e.Eventually(func(ctx context.Context) error {
+		resp, err := e.Service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: e.NS.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 			ApiMode: enumspb.DESCRIBE_TASK_QUEUE_MODE_ENHANCED, ReportStats: true,
 			Versions: &taskqueuepb.TaskQueueVersionSelection{BuildIds: []string{deployment + ":v1"}, Unversioned: true},
 		})
@@ -328,12 +328,12 @@ func TestPollersBehindSomebodysStatistics(t *testing.T) {
 
 func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	ask := rollout.Ask{Queues: []string{"v1"}, OpenPinned: []string{"v1", "gone"}, Closed: closedSince(time.Now(), "v1"), Stuck: &rollout.StuckAsk{Candidate: "v1", Since: time.Now()}, Gate: &rollout.GateSpec{BuildID: "v1"}}
 
 	broken := func(method string) rollout.Observation {
-		defer e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})()
+		defer e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})()
 		return e.observe(ask)
 	}
 	obs := broken("DescribeWorkerDeployment")
@@ -361,10 +361,10 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	}
 	// The second of the two ways to ask.
 	var forwarded atomic.Int32
-	remove := e.ns.BeforeForward(func(method string, _ proto.Message) {
+	remove := e.NS.BeforeForward(func(method string, _ proto.Message) {
 		if method == "DescribeTaskQueue" {
 			if forwarded.Add(1) == 2 {
-				e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Times: 1})
+				e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Times: 1})
 			}
 		}
 	})
@@ -388,9 +388,9 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	require.Equal(t, rollout.GateUnread, obs.Gates[0].State)
 	require.Contains(t, obs.Gates[0].Reason, "injected fault")
 
-	stopped, cancel := context.WithCancel(e.ctx)
+	stopped, cancel := context.WithCancel(e.Ctx)
 	cancel()
-	ask.Deployment, ask.TemporalNamespace = name, e.ns.Name()
+	ask.Deployment, ask.TemporalNamespace = name, e.NS.Name()
 	obs = e.pool.Observe(stopped, e.connection(), ask)
 	require.Contains(t, obs.Problem.Message, context.Canceled.Error())
 }
@@ -398,20 +398,20 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 // TestUnansweredRead checks that a describe without an answer is made once more, well before a cycle is over.
 func TestUnansweredRead(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	answer := make(chan struct{})
 	t.Cleanup(func() { close(answer) })
 	e.hookOnce("DescribeWorkerDeployment", func() { <-answer })
-	before := e.ns.Counts()["DescribeWorkerDeployment"]
+	before := e.NS.Counts()["DescribeWorkerDeployment"]
 	e.mustObserve(rollout.Ask{})
-	require.Equal(t, 1, e.ns.Counts()["DescribeWorkerDeployment"]-before, "the first is still under way")
+	require.Equal(t, 1, e.NS.Counts()["DescribeWorkerDeployment"]-before, "the first is still under way")
 }
 
 // A version that is listed and whose own record is not there is not known to have no queues.
 func TestListedVersionWithoutARecord(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	defer e.ns.Inject(temporalenv.Fault{Method: "DescribeWorkerDeploymentVersion", Point: temporalenv.BeforeForwarding, Code: codes.NotFound})()
+	e.Start("app", "v1")
+	defer e.NS.Inject(temporalenv.Fault{Method: "DescribeWorkerDeploymentVersion", Point: temporalenv.BeforeForwarding, Code: codes.NotFound})()
 	obs := e.mustObserve(rollout.Ask{Queues: []string{"v1"}})
 	require.NotNil(t, obs.Version("v1"))
 	require.Equal(t, rollout.Answer(""), obs.Version("v1").QueuesKnown)
@@ -419,7 +419,7 @@ func TestListedVersionWithoutARecord(t *testing.T) {
 
 func TestOpenPinned(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.WorkflowPauseEnabled, true))
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	open := func() map[string]rollout.Count {
 		obs := e.mustObserve(rollout.Ask{OpenPinned: []string{"v1", "v2", "gone"}})
@@ -430,7 +430,7 @@ func TestOpenPinned(t *testing.T) {
 	}
 	become := func(v1, v2, gone int64) {
 		t.Helper()
-		e.eventually(func(context.Context) error {
+		e.Eventually(func(context.Context) error {
 			want := map[string]rollout.Count{"v1": rollout.Counted(v1), "v2": rollout.Counted(v2), "gone": rollout.Counted(gone)}
 			if diff := cmp.Diff(want, open()); diff != "" {
 				return fmt.Errorf("%s", diff)
@@ -447,33 +447,33 @@ func TestOpenPinned(t *testing.T) {
 	become(2, 1, 0)
 
 	// A paused workflow is open, and no drainage sees it.
-	_, err := e.svc.PauseWorkflowExecution(e.ctx, &workflowservice.PauseWorkflowExecutionRequest{
-		Namespace: e.ns.Name(), WorkflowId: paused, Identity: "someone", Reason: "test",
+	_, err := e.Service.PauseWorkflowExecution(e.Ctx, &workflowservice.PauseWorkflowExecutionRequest{
+		Namespace: e.NS.Name(), WorkflowId: paused, Identity: "someone", Reason: "test",
 	})
 	require.NoError(t, err)
-	e.awaitCount("ExecutionStatus = 'Paused'", 1)
+	e.AwaitCount("ExecutionStatus = 'Paused'", 1)
 	become(2, 1, 0)
-	require.NoError(t, e.client.TerminateWorkflow(e.ctx, first, "", "test"))
+	require.NoError(t, e.Client.TerminateWorkflow(e.Ctx, first, "", "test"))
 	become(1, 1, 0)
 }
 
 func TestClosed(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	e.start("app-fails", "v2")
+	e.Start("app", "v1")
+	e.Start("app-fails", "v2")
 	obs := e.mustObserve(rollout.Ask{Closed: closedSince(time.Time{}, "v1")})
 	require.False(t, obs.Version("v1").Closed.Known, "traffic was never moved")
 
 	e.raise(current("v1"))
 	e.workflow(temporalenv.Checkout, "v1")
-	e.awaitCount("ExecutionStatus = 'Completed'", 1)
+	e.AwaitCount("ExecutionStatus = 'Completed'", 1)
 	e.raise(ramp("v2", 10))
 	e.workflow(temporalenv.Checkout, "v1")
 	e.workflow(temporalenv.Checkout, "v2")
 	e.workflow(temporalenv.Checkout, "v2")
-	require.NoError(t, e.client.TerminateWorkflow(e.ctx, e.workflow(temporalenv.Slow, "v1"), "", "test"))
+	require.NoError(t, e.Client.TerminateWorkflow(e.Ctx, e.workflow(temporalenv.Slow, "v1"), "", "test"))
 	from := e.mustObserve(rollout.Ask{}).Routing.PercentageChangedAt
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		obs := e.mustObserve(rollout.Ask{Closed: closedSince(from, "v1", "v2", "unheard")})
 		got := map[string]rollout.ClosedCounts{"v1": obs.Version("v1").Closed, "v2": obs.Version("v2").Closed}
 		want := map[string]rollout.ClosedCounts{
@@ -498,7 +498,7 @@ func closedSince(since time.Time, builds ...string) []rollout.ClosedAsk {
 
 func TestStuck(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	// No such workflow in the image: its first workflow task fails for ever, and it belongs to no version.
 	unheard := e.workflow("Unheard", "")
@@ -506,7 +506,7 @@ func TestStuck(t *testing.T) {
 	moved := e.mustObserve(rollout.Ask{}).Routing.CurrentChangedAt
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		obs := e.observe(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}})
 		if obs.Problem != nil {
 			return errors.New(obs.Problem.Message) // asked too often
@@ -527,26 +527,26 @@ func TestStuck(t *testing.T) {
 // the sample says whose fault it is. One that begins later is not stuck.
 func TestStuckOnTheCandidate(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	follows := e.workflow(temporalenv.Follow, "")
-	e.eventually(func(ctx context.Context) error {
-		d, err := e.client.DescribeWorkflowExecution(ctx, follows, "")
+	e.Eventually(func(ctx context.Context) error {
+		d, err := e.Client.DescribeWorkflowExecution(ctx, follows, "")
 		if err == nil && d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion().GetBuildId() != "v1" {
 			err = errors.New("not on v1 yet")
 		}
 		return err
 	})
-	e.start("app-fails", "v2") // without that workflow: it cannot be replayed
+	e.Start("app-fails", "v2") // without that workflow: it cannot be replayed
 	e.raise(ramp("v2", 100))
-	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "later", TaskQueue: queue, StartDelay: time.Hour}, temporalenv.Slow)
+	_, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{ID: "later", TaskQueue: queue, StartDelay: time.Hour}, temporalenv.Slow)
 	require.NoError(t, err)
 	moved := e.mustObserve(rollout.Ask{}).Routing.MovedAt()
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
-	e.eventually(func(ctx context.Context) error {
+	e.Eventually(func(ctx context.Context) error {
 		// Again: the routing takes a moment to reach the queue, and a task before that is v1's.
-		if err := e.client.SignalWorkflow(ctx, follows, "", "wake", nil); err != nil {
+		if err := e.Client.SignalWorkflow(ctx, follows, "", "wake", nil); err != nil {
 			return err
 		}
 		obs := e.observe(rollout.Ask{Queues: []string{"v1", "v2"}, Stuck: &rollout.StuckAsk{Candidate: "v2", Since: moved}})
@@ -565,18 +565,18 @@ func TestStuckOnTheCandidate(t *testing.T) {
 // Whatever a task queue is called, the count is about that queue, or it is not known.
 func TestOddQueueNames(t *testing.T) {
 	e := newEnv(t)
-	e.start("app-odd", "v1")
-	e.start("app-ask", "v2")
+	e.Start("app-odd", "v1")
+	e.Start("app-ask", "v2")
 	e.raise(current("v1"))
-	_, err := e.svc.StartWorkflowExecution(e.ctx, &workflowservice.StartWorkflowExecutionRequest{
-		Namespace: e.ns.Name(), WorkflowId: "odd", WorkflowType: &commonpb.WorkflowType{Name: "Unheard"}, RequestId: "odd",
+	_, err := e.Service.StartWorkflowExecution(e.Ctx, &workflowservice.StartWorkflowExecutionRequest{
+		Namespace: e.NS.Name(), WorkflowId: "odd", WorkflowType: &commonpb.WorkflowType{Name: "Unheard"}, RequestId: "odd",
 		TaskQueue: &taskqueuepb.TaskQueue{Name: e.queues("v1")[0].Name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 	})
 	require.NoError(t, err)
 	moved := e.mustObserve(rollout.Ask{}).Routing.MovedAt()
 	later := time.Now().Add(time.Minute)
 	e.pool = e.newPool(configAt(func() time.Time { return later }))
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if got := e.mustObserve(rollout.Ask{Queues: []string{"v1"}, Stuck: &rollout.StuckAsk{Candidate: "v1", Since: moved}}).Stuck.Unattributed; got != rollout.Counted(1) {
 			return fmt.Errorf("%+v", got)
 		}
@@ -589,10 +589,10 @@ func TestOddQueueNames(t *testing.T) {
 
 func TestOneDescribeForASteadyDeployment(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
-	before := e.ns.Counts()
+	e.Start("app", "v1", "v2")
+	before := e.NS.Counts()
 	e.mustObserve(rollout.Ask{})
-	counts := e.ns.Counts()
+	counts := e.NS.Counts()
 	require.Equal(t, 1, counts["DescribeWorkerDeployment"]-before["DescribeWorkerDeployment"])
 	for _, method := range []string{"DescribeWorkerDeploymentVersion", "DescribeTaskQueue", "CountWorkflowExecutions", "DescribeWorkflowExecution"} {
 		require.Equal(t, before[method], counts[method], method)
@@ -601,7 +601,7 @@ func TestOneDescribeForASteadyDeployment(t *testing.T) {
 
 func TestBacklog(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	backlog := func() rollout.Backlog {
 		for _, q := range e.queues("v1") {
@@ -612,11 +612,11 @@ func TestBacklog(t *testing.T) {
 		return rollout.Backlog{}
 	}
 	require.True(t, backlog().Known)
-	e.stop("v1")
+	e.Stop("v1")
 	for range 3 {
 		e.workflow(temporalenv.Slow, "")
 	}
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if b := backlog(); !b.Known || b.Count != 3 || b.Age <= 0 {
 			return fmt.Errorf("%+v", b)
 		}
@@ -628,10 +628,10 @@ func TestBacklog(t *testing.T) {
 // versioning.
 func TestWorkersThatAreMissing(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	missing := func() (out rollout.Missing) {
 		pool := e.newPool(temporal.Config{}) // which keeps no answer of before
-		obs := pool.Observe(e.ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: e.ns.Name(),
+		obs := pool.Observe(e.Ctx, e.connection(), rollout.Ask{Deployment: name, TemporalNamespace: e.NS.Name(),
 			Missing: &rollout.MissingAsk{BuildID: "v2", Workers: []string{"checkout-v2", "checkout-v2-mail"}}})
 		if obs.Missing != nil {
 			out = *obs.Missing
@@ -640,7 +640,7 @@ func TestWorkersThatAreMissing(t *testing.T) {
 	}
 	require.Equal(t, rollout.Missing{}, missing())
 
-	c, err := client.Dial(client.Options{HostPort: e.ns.Server().Address(), Namespace: e.ns.Name(), WorkerHeartbeatInterval: time.Second})
+	c, err := client.Dial(client.Options{HostPort: e.NS.Server().Address(), Namespace: e.NS.Name(), WorkerHeartbeatInterval: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	begin := func(queue string, o worker.Options) {
@@ -654,7 +654,7 @@ func TestWorkersThatAreMissing(t *testing.T) {
 	begin(queue, worker.Options{Identity: "1@checkout-v2-7d9f-x2x4k", DeploymentOptions: worker.DeploymentOptions{UseVersioning: true,
 		Version:                   worker.WorkerDeploymentVersion{DeploymentName: "shop/chekcout", BuildID: "v2"},
 		DefaultVersioningBehavior: workflow.VersioningBehaviorPinned}})
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if got := missing(); len(got.Deployments) == 0 || len(got.Unversioned) == 0 {
 			return fmt.Errorf("not all is known yet: %+v", got)
 		}

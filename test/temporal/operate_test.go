@@ -15,13 +15,13 @@ import (
 
 // handover is a call that hands the routing over as it was read.
 func (e *env) handover(from, to string) temporal.ManagerCall {
-	e.t.Helper()
+	e.T.Helper()
 	return temporal.ManagerCall{From: from, To: to, Identity: bot, Token: e.mustObserve(rollout.Ask{}).ConflictToken}
 }
 
 func TestSetManager(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	is := func(want string) {
 		t.Helper()
@@ -37,40 +37,40 @@ func TestSetManager(t *testing.T) {
 		return n
 	}
 	is(bot)
-	require.NoError(t, e.pool.SetManager(e.ctx, e.target(), e.handover(bot, "")))
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover(bot, "")))
 	is("")
 	e.manager("somebody-else")
-	require.NoError(t, e.pool.SetManager(e.ctx, e.target(), e.handover("somebody-else", bot)), "whoever it is")
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("somebody-else", bot)), "whoever it is")
 	is(bot)
 	calls := made()
-	require.NoError(t, e.pool.SetManager(e.ctx, e.target(), e.handover("somebody-else", bot)), "it is so already")
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("somebody-else", bot)), "it is so already")
 
 	e.manager("eve")
 	var owner *temporal.OwnerError
-	require.ErrorAs(t, e.pool.SetManager(e.ctx, e.target(), e.handover("somebody-else", bot)), &owner)
+	require.ErrorAs(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("somebody-else", bot)), &owner)
 	require.Equal(t, "eve", owner.Manager)
 	is("eve")
 	old := e.handover("eve", bot)
 	e.manager("")
 	e.manager("eve")
-	require.ErrorIs(t, e.pool.SetManager(e.ctx, e.target(), old), rollout.ErrStale)
+	require.ErrorIs(t, e.pool.SetManager(e.Ctx, e.target(), old), rollout.ErrStale)
 	is("eve")
 	require.Equal(t, calls, made(), "what is refused is not asked for")
 
 	// It changes hands between the read and the call.
 	e.hookOnce("SetWorkerDeploymentManager", func() { e.manager("mallory") })
-	require.ErrorIs(t, e.pool.SetManager(e.ctx, e.target(), e.handover("eve", bot)), rollout.ErrStale)
+	require.ErrorIs(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("eve", bot)), rollout.ErrStale)
 	is("mallory")
 	// The call is made, and its answer is lost.
-	e.ns.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.AfterForwarding, Times: 1})
-	require.NoError(t, e.pool.SetManager(e.ctx, e.target(), e.handover("mallory", bot)))
+	e.NS.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.AfterForwarding, Times: 1})
+	require.NoError(t, e.pool.SetManager(e.Ctx, e.target(), e.handover("mallory", bot)))
 	is(bot)
 }
 
 // A current version can be left without traffic; then it drains, and nothing is current.
 func TestUnroute(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	out := e.raise(current(""))
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{}), "%+v", out.Routing)
@@ -80,7 +80,7 @@ func TestUnroute(t *testing.T) {
 
 func TestInUse(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.raise(current("v1"))
 	since := time.Now()
 	use := func(since time.Time) rollout.Count {
@@ -90,7 +90,7 @@ func TestInUse(t *testing.T) {
 	}
 	become := func(since time.Time, want int64) {
 		t.Helper()
-		e.eventually(func(context.Context) error {
+		e.Eventually(func(context.Context) error {
 			if got := use(since); got != rollout.Counted(want) {
 				return fmt.Errorf("%+v, not %d", got, want)
 			}
@@ -104,7 +104,7 @@ func TestInUse(t *testing.T) {
 	become(time.Now().Add(time.Hour), 1)
 	e.workflow(temporalenv.Checkout, "")
 	become(since, 2)
-	require.NoError(t, e.client.TerminateWorkflow(e.ctx, open, "", "test"))
+	require.NoError(t, e.Client.TerminateWorkflow(e.Ctx, open, "", "test"))
 	become(since, 2)
 	become(time.Now().Add(time.Hour), 0)
 }

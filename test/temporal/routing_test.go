@@ -25,32 +25,32 @@ import (
 
 // hookOnce runs do before the next call of a method is forwarded.
 func (e *env) hookOnce(method string, do func()) {
-	e.t.Helper()
+	e.T.Helper()
 	var done atomic.Bool
-	remove := e.ns.BeforeForward(func(m string, _ proto.Message) {
+	remove := e.NS.BeforeForward(func(m string, _ proto.Message) {
 		if m == method && done.CompareAndSwap(false, true) {
 			do()
 		}
 	})
-	e.t.Cleanup(remove)
+	e.T.Cleanup(remove)
 }
 
 func (e *env) requireStale(err error, actual rollout.RoutingConfig) {
-	e.t.Helper()
+	e.T.Helper()
 	var stale *temporal.StaleError
-	require.ErrorAs(e.t, err, &stale)
-	require.True(e.t, actual.Same(stale.Actual), "%+v", stale.Actual)
+	require.ErrorAs(e.T, err, &stale)
+	require.True(e.T, actual.Same(stale.Actual), "%+v", stale.Actual)
 }
 
 func TestRaiseChainsTokens(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2", "v3")
+	e.Start("app", "v1", "v2", "v3")
 	out := e.raise(current("v1"), ramp("v3", 5))
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v3", Percentage: 5}))
 	// The ramp to a third version goes first, without being asked for.
 	out = e.raise(current("v2"))
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v2"}))
-	require.Equal(t, []string{"current v1", "ramp v3 5", "ramp none", "current v2"}, e.ns.RoutingCalls(deployment))
+	require.Equal(t, []string{"current v1", "ramp v3 5", "ramp none", "current v2"}, e.NS.RoutingCalls(deployment))
 	require.Equal(t, []string{
 		"SetWorkerDeploymentManager", "SetWorkerDeploymentCurrentVersion", "SetWorkerDeploymentRampingVersion",
 		"SetWorkerDeploymentRampingVersion", "SetWorkerDeploymentCurrentVersion",
@@ -62,7 +62,7 @@ func TestRaiseChainsTokens(t *testing.T) {
 
 	// Every call has a token, and within a chain it is the answer's before.
 	var last []byte
-	for i, c := range e.ns.Calls() {
+	for i, c := range e.NS.Calls() {
 		req := c.Request.(interface {
 			GetConflictToken() []byte
 			GetIdentity() string
@@ -84,7 +84,7 @@ func TestRaiseChainsTokens(t *testing.T) {
 
 func TestRaiseOnAStaleBasis(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	for name, move := range map[string]func(){
 		"another ramp":       func() { e.someone(ramp("v2", 40)) },
@@ -94,25 +94,25 @@ func TestRaiseOnAStaleBasis(t *testing.T) {
 		call := e.call(ramp("v2", 60))
 		move()
 		before := e.methods()
-		_, err := e.pool.Raise(e.ctx, e.target(), call)
+		_, err := e.pool.Raise(e.Ctx, e.target(), call)
 		e.requireStale(err, e.routing())
 		require.Equal(t, before, e.methods(), name)
 	}
 	// Someone moves it after it was read: the token stops the call.
 	call := e.call(ramp("v2", 80))
 	e.hookOnce("SetWorkerDeploymentRampingVersion", func() { e.someone(current("v2")) })
-	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	_, err := e.pool.Raise(e.Ctx, e.target(), call)
 	e.requireStale(err, e.routing())
 	require.Equal(t, "v2", e.routing().Current)
 }
 
 func TestRaiseWithAnotherManager(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	refused := func(call rollout.RoutingCall, manager string) {
 		t.Helper()
 		before := e.methods()
-		_, err := e.pool.Raise(e.ctx, e.target(), call)
+		_, err := e.pool.Raise(e.Ctx, e.target(), call)
 		var owner *temporal.OwnerError
 		require.ErrorAs(t, err, &owner)
 		require.Equal(t, temporal.OwnerError{Manager: manager, Identity: bot}, *owner)
@@ -140,73 +140,73 @@ func TestRaiseWithAnotherManager(t *testing.T) {
 	e.manager("")
 	unclaimed = e.call(current("v1"))
 	e.manager(bot)
-	_, err := e.pool.Raise(e.ctx, e.target(), unclaimed)
+	_, err := e.pool.Raise(e.Ctx, e.target(), unclaimed)
 	require.NoError(t, err)
 }
 
 func TestLostAnswersCountAsMade(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	for method, code := range map[string]codes.Code{
 		"SetWorkerDeploymentManager": codes.Unavailable, "SetWorkerDeploymentCurrentVersion": codes.DeadlineExceeded,
 		"SetWorkerDeploymentRampingVersion": codes.Unavailable,
 	} {
-		e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Code: code, Times: 1})
+		e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.AfterForwarding, Code: code, Times: 1})
 	}
 	out := e.raise(current("v1"), ramp("v2", 10))
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1", HasRamp: true, Ramping: "v2", Percentage: 10}))
 	out = e.raise(current("v2"))
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v2"}))
-	require.Equal(t, []string{"current v1", "ramp v2 10", "current v2"}, e.ns.RoutingCalls(deployment))
+	require.Equal(t, []string{"current v1", "ramp v2 10", "current v2"}, e.NS.RoutingCalls(deployment))
 }
 
 func TestUnsentCallsAreTriedOnceMore(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	method := "SetWorkerDeploymentCurrentVersion"
-	e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Times: 1})
 	e.raise(current("v1"))
 
-	remove := e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})
-	before := e.ns.Counts()[method]
-	_, err := e.pool.Raise(e.ctx, e.target(), e.call(current("")))
+	remove := e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding})
+	before := e.NS.Counts()[method]
+	_, err := e.pool.Raise(e.Ctx, e.target(), e.call(current("")))
 	require.ErrorContains(t, err, "injected fault")
-	require.Equal(t, 2, e.ns.Counts()[method]-before)
+	require.Equal(t, 2, e.NS.Counts()[method]-before)
 	remove()
 	require.Equal(t, "v1", e.routing().Current)
 
 	// Refusals are no matter of transport.
-	e.ns.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition})
-	before = e.ns.Counts()[method]
-	_, err = e.pool.Raise(e.ctx, e.target(), e.call(current("")))
+	e.NS.Inject(temporalenv.Fault{Method: method, Point: temporalenv.BeforeForwarding, Code: codes.FailedPrecondition})
+	before = e.NS.Counts()[method]
+	_, err = e.pool.Raise(e.Ctx, e.target(), e.call(current("")))
 	var refused *temporal.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, temporal.SiteSetCurrent, refused.Site)
-	require.Equal(t, 1, e.ns.Counts()[method]-before)
+	require.Equal(t, 1, e.NS.Counts()[method]-before)
 }
 
 // A server that is too busy for a worker deployment is waited for; whether it did what it says it had no time for shows
 // in the routing.
 func TestBusyServer(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	method := "SetWorkerDeploymentCurrentVersion"
 	busy := func(point temporalenv.FaultPoint, times int) func() {
-		return e.ns.Inject(temporalenv.Fault{Method: method, Point: point, Code: codes.ResourceExhausted, Times: times})
+		return e.NS.Inject(temporalenv.Fault{Method: method, Point: point, Code: codes.ResourceExhausted, Times: times})
 	}
 	busy(temporalenv.BeforeForwarding, 2)
 	e.raise(current("v1"))
-	require.Equal(t, 3, e.ns.Counts()[method])
+	require.Equal(t, 3, e.NS.Counts()[method])
 	busy(temporalenv.AfterForwarding, 1)
 	e.raise(current("v2"))
-	require.Equal(t, 4, e.ns.Counts()[method], "what was made is not made again")
+	require.Equal(t, 4, e.NS.Counts()[method], "what was made is not made again")
 
 	remove := busy(temporalenv.BeforeForwarding, 0)
-	_, err := e.pool.Raise(e.ctx, e.target(), e.call(current("v1")))
+	_, err := e.pool.Raise(e.Ctx, e.target(), e.call(current("v1")))
 	require.ErrorIs(t, err, rollout.ErrBusy)
 	require.ErrorContains(t, err, "SetCurrent")
-	require.Equal(t, 8, e.ns.Counts()[method])
-	_, err = e.pool.Lower(e.ctx, e.target(), e.call(current("v1")))
+	require.Equal(t, 8, e.NS.Counts()[method])
+	_, err = e.pool.Lower(e.Ctx, e.target(), e.call(current("v1")))
 	require.ErrorIs(t, err, rollout.ErrBusy)
 	remove()
 	require.Equal(t, "v2", e.routing().Current)
@@ -214,36 +214,36 @@ func TestBusyServer(t *testing.T) {
 
 func TestOutcomeNotKnown(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	call := e.call(current("v1"))
-	e.ns.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentCurrentVersion", Point: temporalenv.AfterForwarding, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentCurrentVersion", Point: temporalenv.AfterForwarding, Times: 1})
 	e.hookOnce("SetWorkerDeploymentCurrentVersion", func() {
-		e.ns.Inject(temporalenv.Fault{Method: "DescribeWorkerDeployment", Point: temporalenv.BeforeForwarding, Times: 1})
+		e.NS.Inject(temporalenv.Fault{Method: "DescribeWorkerDeployment", Point: temporalenv.BeforeForwarding, Times: 1})
 	})
-	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	_, err := e.pool.Raise(e.Ctx, e.target(), call)
 	require.ErrorContains(t, err, "not known what became of it")
 	require.Equal(t, "v1", e.routing().Current)
 }
 
 func TestRaiseOfAnUnknownVersion(t *testing.T) {
 	e := newEnv(t)
-	_, err := e.pool.Raise(e.ctx, e.target(), rollout.RoutingCall{Identity: bot, Claim: rollout.ClaimNeeded, Steps: []rollout.RoutingStep{current("v1")}})
+	_, err := e.pool.Raise(e.Ctx, e.target(), rollout.RoutingCall{Identity: bot, Claim: rollout.ClaimNeeded, Steps: []rollout.RoutingStep{current("v1")}})
 	require.Error(t, err, "no such deployment")
-	e.start("app", "v1")
-	_, err = e.pool.Raise(e.ctx, e.target(), e.call(current("v9")))
+	e.Start("app", "v1")
+	_, err = e.pool.Raise(e.Ctx, e.target(), e.call(current("v9")))
 	require.Error(t, err)
 	require.Equal(t, "", e.routing().Current)
-	_, err = e.pool.Raise(e.ctx, e.target(), rollout.RoutingCall{})
+	_, err = e.pool.Raise(e.Ctx, e.target(), rollout.RoutingCall{})
 	require.Error(t, err, "no call at all")
 }
 
 func TestLowerMarksFirst(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"), ramp("v2", 10))
 	call := e.call(clearRamp)
 	call.TurnedBack = map[string]string{"v2": "canary.failure_rate: 12% failed"}
-	out, err := e.pool.Lower(e.ctx, e.target(), call)
+	out, err := e.pool.Lower(e.Ctx, e.target(), call)
 	require.NoError(t, err)
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1"}))
 	require.Equal(t, []string{
@@ -261,7 +261,7 @@ func TestLowerMarksFirst(t *testing.T) {
 // TestLowerDoesNotWaitForMarks checks that a mark that cannot be left, or that gets no answer, holds nothing up.
 func TestLowerDoesNotWaitForMarks(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"), ramp("v2", 10))
 	call := e.call(clearRamp)
 	call.TurnedBack = map[string]string{"gone": "x", "v2": "x"}
@@ -269,7 +269,7 @@ func TestLowerDoesNotWaitForMarks(t *testing.T) {
 	t.Cleanup(func() { close(answer) })
 	e.hookOnce("UpdateWorkerDeploymentVersionMetadata", func() { <-answer })
 	start := time.Now()
-	out, err := e.pool.Lower(e.ctx, e.target(), call)
+	out, err := e.pool.Lower(e.Ctx, e.target(), call)
 	require.NoError(t, err)
 	require.False(t, out.Routing.HasRamp)
 	require.Less(t, time.Since(start), 8*time.Second)
@@ -278,34 +278,34 @@ func TestLowerDoesNotWaitForMarks(t *testing.T) {
 
 func TestLowerWhatWasMoved(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2", "v3")
+	e.Start("app", "v1", "v2", "v3")
 	e.raise(current("v1"), ramp("v2", 10))
 
 	// Ramped further before the call, and once more while it is on its way.
 	call := e.call(clearRamp)
 	e.someone(ramp("v2", 60))
 	e.hookOnce("SetWorkerDeploymentRampingVersion", func() { e.someone(ramp("v2", 90)) })
-	out, err := e.pool.Lower(e.ctx, e.target(), call)
+	out, err := e.pool.Lower(e.Ctx, e.target(), call)
 	require.NoError(t, err)
 	require.True(t, out.Routing.SameTraffic(rollout.RoutingConfig{Current: "v1"}))
 
 	// Done by someone: nothing to do.
-	before := e.ns.RoutingCalls(deployment)
-	_, err = e.pool.Lower(e.ctx, e.target(), call)
+	before := e.NS.RoutingCalls(deployment)
+	_, err = e.pool.Lower(e.Ctx, e.target(), call)
 	require.NoError(t, err)
-	require.Equal(t, before, e.ns.RoutingCalls(deployment))
+	require.Equal(t, before, e.NS.RoutingCalls(deployment))
 
 	// Another version ramps now: that is someone's own decision.
 	e.someone(ramp("v3", 10))
-	_, err = e.pool.Lower(e.ctx, e.target(), call)
+	_, err = e.pool.Lower(e.Ctx, e.target(), call)
 	e.requireStale(err, e.routing())
 	require.Equal(t, "v3", e.routing().Ramping)
-	require.Equal(t, before, e.ns.RoutingCalls(deployment))
+	require.Equal(t, before, e.NS.RoutingCalls(deployment))
 
 	// A foreign manager is not overruled.
 	call = e.call(clearRamp)
 	e.manager("ops")
-	_, err = e.pool.Lower(e.ctx, e.target(), call)
+	_, err = e.pool.Lower(e.Ctx, e.target(), call)
 	var owner *temporal.OwnerError
 	require.ErrorAs(t, err, &owner)
 
@@ -313,23 +313,23 @@ func TestLowerWhatWasMoved(t *testing.T) {
 	e.manager("")
 	call = e.call(clearRamp)
 	require.Equal(t, rollout.ClaimNeeded, call.Claim)
-	e.ns.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.BeforeForwarding})
-	out, err = e.pool.Lower(e.ctx, e.target(), call)
+	e.NS.Inject(temporalenv.Fault{Method: "SetWorkerDeploymentManager", Point: temporalenv.BeforeForwarding})
+	out, err = e.pool.Lower(e.Ctx, e.target(), call)
 	require.NoError(t, err)
 	require.False(t, out.Routing.HasRamp)
 }
 
 // busy puts a task on a queue, so that the server counts it as active.
 func (e *env) busy(name string) {
-	e.t.Helper()
-	_, err := e.svc.StartWorkflowExecution(e.ctx, &workflowservice.StartWorkflowExecutionRequest{
-		Namespace: e.ns.Name(), WorkflowId: "busy-" + name, RequestId: "busy", WorkflowType: &commonpb.WorkflowType{Name: "Unheard"},
+	e.T.Helper()
+	_, err := e.Service.StartWorkflowExecution(e.Ctx, &workflowservice.StartWorkflowExecutionRequest{
+		Namespace: e.NS.Name(), WorkflowId: "busy-" + name, RequestId: "busy", WorkflowType: &commonpb.WorkflowType{Name: "Unheard"},
 		TaskQueue: &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 	})
-	require.NoError(e.t, err)
-	e.eventually(func(ctx context.Context) error {
-		resp, err := e.svc.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-			Namespace: e.ns.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL}, ReportStats: true,
+	require.NoError(e.T, err)
+	e.Eventually(func(ctx context.Context) error {
+		resp, err := e.Service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: e.NS.Name(), TaskQueue: &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_NORMAL}, ReportStats: true,
 		})
 		if err != nil {
 			return err
@@ -346,42 +346,42 @@ func (e *env) busy(name string) {
 // check believes what it remembers of that.
 func TestMissingTaskQueues(t *testing.T) {
 	e := newEnv(t, remembers())
-	e.start("app", "v1", "v3")
-	e.start("app-both", "v2")
+	e.Start("app", "v1", "v3")
+	e.Start("app-both", "v2")
 	e.raise(current("v1"))
 	e.raise(current("v2"))
 	e.busy(queue2)
 
 	call := e.call(ramp("v3", 10))
 	require.Len(t, e.queues("v2"), 4)
-	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	_, err := e.pool.Raise(e.Ctx, e.target(), call)
 	var refused *temporal.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, temporal.SiteSetRamp, refused.Site)
 	require.False(t, e.routing().HasRamp)
 
-	out, err := e.pool.Lower(e.ctx, e.target(), e.call(current("v1")))
+	out, err := e.pool.Lower(e.Ctx, e.target(), e.call(current("v1")))
 	require.NoError(t, err)
 	require.Equal(t, "v1", out.Routing.Current)
 	require.Empty(t, cmp.Diff([]rollout.TaskQueue{
 		{Name: queue2, Type: rollout.QueueActivity}, {Name: queue2, Type: rollout.QueueWorkflow},
 	}, out.LeftBehind))
 	require.Contains(t, e.log.String(), "task queue left behind")
-	require.Equal(t, []string{"current v1", "current v2", "current v1"}, e.ns.RoutingCalls(deployment))
+	require.Equal(t, []string{"current v1", "current v2", "current v1"}, e.NS.RoutingCalls(deployment))
 }
 
 // A raise may leave behind the task queues that it names, and no other one: the server's flag would ignore those too.
 func TestRaiseLeavesBehindWhatItNames(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	e.start("app-both", "v2")
+	e.Start("app", "v1")
+	e.Start("app-both", "v2")
 	e.raise(current("v2"))
 	e.busy(queue2)
 	activities, workflows := v1alpha1.RecordedQueue{Name: queue2, Type: v1alpha1.ActivityQueue}, v1alpha1.RecordedQueue{Name: queue2, Type: v1alpha1.WorkflowQueue}
 
 	call := e.call(ramp("v1", 10))
 	call.LeavesBehind = []v1alpha1.RecordedQueue{activities}
-	_, err := e.pool.Raise(e.ctx, e.target(), call)
+	_, err := e.pool.Raise(e.Ctx, e.target(), call)
 	var other *temporal.MissingQueueError
 	require.ErrorAs(t, err, &other)
 	require.ErrorIs(t, err, rollout.ErrStale)
@@ -390,23 +390,23 @@ func TestRaiseLeavesBehindWhatItNames(t *testing.T) {
 	require.False(t, e.routing().HasRamp)
 
 	call.LeavesBehind = []v1alpha1.RecordedQueue{activities, workflows}
-	out, err := e.pool.Raise(e.ctx, e.target(), call)
+	out, err := e.pool.Raise(e.Ctx, e.target(), call)
 	require.NoError(t, err)
 	require.Equal(t, float32(10), out.Routing.Percentage)
 	require.Len(t, out.LeftBehind, 2)
 	promote := e.call(current("v1"))
 	promote.LeavesBehind = call.LeavesBehind
-	out, err = e.pool.Raise(e.ctx, e.target(), promote)
+	out, err = e.pool.Raise(e.Ctx, e.target(), promote)
 	require.NoError(t, err)
 	require.Equal(t, "v1", out.Routing.Current)
 }
 
 func TestDeleteVersion(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	remove := func(build string) (rollout.Deletion, error) {
-		return e.pool.DeleteVersion(e.ctx, e.target(), temporal.VersionCall{BuildID: build, Identity: bot})
+		return e.pool.DeleteVersion(e.Ctx, e.target(), temporal.VersionCall{BuildID: build, Identity: bot})
 	}
 	refused := func(build string) {
 		t.Helper()
@@ -427,16 +427,16 @@ func TestDeleteVersion(t *testing.T) {
 	}
 	refused("v1") // current
 	refused("v2") // pollers
-	got, err := e.pool.DeleteVersion(e.ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: "other"})
+	got, err := e.pool.DeleteVersion(e.Ctx, e.target(), temporal.VersionCall{BuildID: "v2", Identity: "other"})
 	require.NoError(t, err)
 	require.Contains(t, got.Refused, bot, "the manager is someone else")
 
-	e.ns.Inject(temporalenv.Fault{Method: "DeleteWorkerDeploymentVersion", Point: temporalenv.BeforeForwarding, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Method: "DeleteWorkerDeploymentVersion", Point: temporalenv.BeforeForwarding, Times: 1})
 	_, err = remove("v2")
 	require.ErrorContains(t, err, "injected fault")
 
-	e.stop("v2")
-	e.eventually(func(context.Context) error {
+	e.Stop("v2")
+	e.Eventually(func(context.Context) error {
 		for _, q := range e.queues("v2") {
 			if q.Pollers.Count > 0 {
 				return fmt.Errorf("%+v", q)
@@ -444,20 +444,20 @@ func TestDeleteVersion(t *testing.T) {
 		}
 		return nil
 	})
-	e.ns.Inject(temporalenv.Fault{Method: "DeleteWorkerDeploymentVersion", Point: temporalenv.AfterForwarding, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Method: "DeleteWorkerDeploymentVersion", Point: temporalenv.AfterForwarding, Times: 1})
 	accepted("v2") // its answer lost
 	accepted("v2") // gone already
 	accepted("unheard")
 
 	elsewhere := e.target()
 	elsewhere.Deployment.Name = "unheard"
-	deletion, err := e.pool.DeleteVersion(e.ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
+	deletion, err := e.pool.DeleteVersion(e.Ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
 	require.NoError(t, err)
 	require.Equal(t, rollout.Deletion{BuildID: "v1"}, deletion)
 	elsewhere.TemporalNamespace = "nowhere"
-	_, err = e.pool.DeleteVersion(e.ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
+	_, err = e.pool.DeleteVersion(e.Ctx, elsewhere, temporal.VersionCall{BuildID: "v1", Identity: bot})
 	require.Error(t, err, "a missing namespace is no proof")
-	for _, c := range e.ns.Calls() {
+	for _, c := range e.NS.Calls() {
 		if r, ok := c.Request.(*workflowservice.DeleteWorkerDeploymentVersionRequest); ok {
 			require.False(t, r.GetSkipDrainage())
 		}
@@ -466,13 +466,13 @@ func TestDeleteVersion(t *testing.T) {
 
 func TestDrainingVersionIsNotDeleted(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.raise(current("v1"))
 	e.workflow(temporalenv.Slow, "v1")
-	e.awaitCount("TemporalWorkflowVersioningBehavior = 'Pinned'", 1)
+	e.AwaitCount("TemporalWorkflowVersioningBehavior = 'Pinned'", 1)
 	e.raise(current("v2"))
-	e.stop("v1")
-	e.eventually(func(context.Context) error {
+	e.Stop("v1")
+	e.Eventually(func(context.Context) error {
 		for _, q := range e.queues("v1") {
 			if q.Pollers.Count > 0 {
 				return fmt.Errorf("%+v", q)
@@ -480,7 +480,7 @@ func TestDrainingVersionIsNotDeleted(t *testing.T) {
 		}
 		return nil
 	})
-	got, err := e.pool.DeleteVersion(e.ctx, e.target(), temporal.VersionCall{BuildID: "v1", Identity: bot})
+	got, err := e.pool.DeleteVersion(e.Ctx, e.target(), temporal.VersionCall{BuildID: "v1", Identity: bot})
 	require.NoError(t, err)
 	require.NotEmpty(t, got.Refused)
 }

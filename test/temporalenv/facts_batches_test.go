@@ -25,10 +25,10 @@ import (
 const nudge = "nudge"
 
 func (e *env) batch(job, query string, change func(*workflowservice.StartBatchOperationRequest)) error {
-	e.t.Helper()
-	req := &workflowservice.StartBatchOperationRequest{Namespace: e.ns.Name(), JobId: job, Reason: "test", VisibilityQuery: query}
+	e.T.Helper()
+	req := &workflowservice.StartBatchOperationRequest{Namespace: e.NS.Name(), JobId: job, Reason: "test", VisibilityQuery: query}
 	change(req)
-	_, err := e.svc.StartBatchOperation(e.ctx, req)
+	_, err := e.Service.StartBatchOperation(e.Ctx, req)
 	return err
 }
 
@@ -50,13 +50,13 @@ func overrides(o *workflowpb.VersioningOverride) func(*workflowservice.StartBatc
 }
 
 func (e *env) job(id string) (*workflowservice.DescribeBatchOperationResponse, error) {
-	return e.svc.DescribeBatchOperation(e.ctx, &workflowservice.DescribeBatchOperationRequest{Namespace: e.ns.Name(), JobId: id})
+	return e.Service.DescribeBatchOperation(e.Ctx, &workflowservice.DescribeBatchOperationRequest{Namespace: e.NS.Name(), JobId: id})
 }
 
 func (e *env) awaitJob(id string) *workflowservice.DescribeBatchOperationResponse {
-	e.t.Helper()
+	e.T.Helper()
 	var d *workflowservice.DescribeBatchOperationResponse
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		var err error
 		if d, err = e.job(id); err == nil && d.GetState() == enumspb.BATCH_OPERATION_STATE_RUNNING {
 			err = errors.New("the job runs")
@@ -67,22 +67,22 @@ func (e *env) awaitJob(id string) *workflowservice.DescribeBatchOperationRespons
 }
 
 func (e *env) versioning(workflow string) *workflowpb.WorkflowExecutionVersioningInfo {
-	e.t.Helper()
-	d, err := e.client.DescribeWorkflowExecution(e.ctx, workflow, "")
-	require.NoError(e.t, err)
+	e.T.Helper()
+	d, err := e.Client.DescribeWorkflowExecution(e.Ctx, workflow, "")
+	require.NoError(e.T, err)
 	return d.GetWorkflowExecutionInfo().GetVersioningInfo()
 }
 
 // settledOnV1 are workflows that are pinned to v1, without any override.
 func (e *env) settledOnV1(workflow string, ids ...string) {
-	e.t.Helper()
-	e.start("app", "v1", "v2", "v3")
+	e.T.Helper()
+	e.Start("app", "v1", "v2", "v3")
 	e.mustCurrent("v1")
 	for _, id := range ids {
-		_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflow)
-		require.NoError(e.t, err)
+		_, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflow)
+		require.NoError(e.T, err)
 	}
-	e.awaitCount(openPinned("v1"), int64(len(ids)))
+	e.AwaitCount(openPinned("v1"), int64(len(ids)))
 	e.mustCurrent("v2")
 }
 
@@ -95,14 +95,14 @@ func TestFactABatchSignalsTheOpenWorkflowsOfAVersion(t *testing.T) {
 	d := e.awaitJob("job")
 	require.Equal(t, enumspb.BATCH_OPERATION_STATE_COMPLETED, d.GetState())
 	require.Equal(t, []int64{2, 2, 0}, []int64{d.GetTotalOperationCount(), d.GetCompleteOperationCount(), d.GetFailureOperationCount()})
-	e.awaitCount(openPinned("v1"), 0)
+	e.AwaitCount(openPinned("v1"), 0)
 	e.awaitStatus("v1", drained)
 
 	// The job's ID is a workflow's, and is not given out again, though it ended.
 	var again *serviceerror.WorkflowExecutionAlreadyStarted
 	err = e.batch("job", openPinned("v1"), signals(temporalenv.FinishSignal))
 	require.ErrorAs(t, serviceerror.FromStatus(status.Convert(err)), &again)
-	list, err := e.svc.ListBatchOperations(e.ctx, &workflowservice.ListBatchOperationsRequest{Namespace: e.ns.Name()})
+	list, err := e.Service.ListBatchOperations(e.Ctx, &workflowservice.ListBatchOperationsRequest{Namespace: e.NS.Name()})
 	require.NoError(t, err)
 	require.Len(t, list.GetOperationInfo(), 1)
 }
@@ -111,7 +111,7 @@ func TestFactOneBatchAtATime(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.BatcherRPS, 1))
 	e.settledOnV1(temporalenv.Slow, "a", "b", "c", "d", "e")
 	require.NoError(t, e.batch("first", openPinned("v1"), signals(nudge)))
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		err := e.batch("second", openPinned("v1"), signals(nudge))
 		var busy *serviceerror.ResourceExhausted
 		if err = serviceerror.FromStatus(status.Convert(err)); !errors.As(err, &busy) {
@@ -124,18 +124,18 @@ func TestFactOneBatchAtATime(t *testing.T) {
 
 // moved starts a batch that puts an override on what is pinned to v1.
 func (e *env) moved(o *workflowpb.VersioningOverride) {
-	e.t.Helper()
-	require.NoError(e.t, e.batch("move", openPinned("v1"), overrides(o)))
-	require.Equal(e.t, int64(1), e.awaitJob("move").GetCompleteOperationCount())
+	e.T.Helper()
+	require.NoError(e.T, e.batch("move", openPinned("v1"), overrides(o)))
+	require.Equal(e.T, int64(1), e.awaitJob("move").GetCompleteOperationCount())
 }
 
 // tasked gives a workflow tasks until a worker of the build has completed one: routing takes a moment to reach the
 // queues.
 func (e *env) tasked(workflow, build string) *workflowpb.WorkflowExecutionVersioningInfo {
-	e.t.Helper()
+	e.T.Helper()
 	var got *workflowpb.WorkflowExecutionVersioningInfo
-	e.eventually(func(ctx context.Context) error {
-		if err := e.client.SignalWorkflow(ctx, workflow, "", nudge, nil); err != nil {
+	e.Eventually(func(ctx context.Context) error {
+		if err := e.Client.SignalWorkflow(ctx, workflow, "", nudge, nil); err != nil {
 			return err
 		}
 		if got = e.versioning(workflow); got.GetDeploymentVersion().GetBuildId() != build {
@@ -152,23 +152,23 @@ func TestFactAOneTimeOverrideMovesAPinnedWorkflow(t *testing.T) {
 	e := newEnv(t)
 	e.settledOnV1(temporalenv.Slow, "idle")
 	e.moved(&workflowpb.VersioningOverride{Override: &workflowpb.VersioningOverride_OneTime{
-		OneTime: &workflowpb.VersioningOverride_OneTimeOverride{TargetDeploymentVersion: version("v3")}}})
-	e.awaitCount(openPinned("v3"), 1)
-	require.Zero(t, e.count(openPinned("v1")))
+		OneTime: &workflowpb.VersioningOverride_OneTimeOverride{TargetDeploymentVersion: temporalenv.Version("v3")}}})
+	e.AwaitCount(openPinned("v3"), 1)
+	require.Zero(t, e.Count(openPinned("v1")))
 	require.Equal(t, "v1", e.versioning("idle").GetDeploymentVersion().GetBuildId(), "an idle workflow has no task to move with")
 	e.awaitStatus("v1", drained)
 
 	got := e.tasked("idle", "v3")
 	require.Nil(t, got.GetVersioningOverride())
 	require.Equal(t, enumspb.VERSIONING_BEHAVIOR_PINNED, got.GetBehavior())
-	e.awaitCount(openPinned("v3"), 1)
+	e.AwaitCount(openPinned("v3"), 1)
 }
 
 func TestFactAPinnedOverrideStays(t *testing.T) {
 	e := newEnv(t)
 	e.settledOnV1(temporalenv.Slow, "idle")
 	e.moved(&workflowpb.VersioningOverride{Override: &workflowpb.VersioningOverride_Pinned{Pinned: &workflowpb.VersioningOverride_PinnedOverride{
-		Behavior: workflowpb.VersioningOverride_PINNED_OVERRIDE_BEHAVIOR_PINNED, Version: version("v3")}}})
+		Behavior: workflowpb.VersioningOverride_PINNED_OVERRIDE_BEHAVIOR_PINNED, Version: temporalenv.Version("v3")}}})
 	require.Equal(t, "v3", e.tasked("idle", "v3").GetVersioningOverride().GetPinned().GetVersion().GetBuildId())
 }
 

@@ -25,31 +25,31 @@ func openPinned(build string) string {
 
 func TestFactOpenPinnedWorkflowsCanBeCounted(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	e.startPinned("a", temporalenv.Slow, "v1")
 	e.startPinned("b", temporalenv.Slow, "v2")
-	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "c", TaskQueue: queue}, temporalenv.Slow)
+	_, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{ID: "c", TaskQueue: queue}, temporalenv.Slow)
 	require.NoError(t, err)
-	_, err = e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "d", TaskQueue: queue}, temporalenv.Follow)
+	_, err = e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{ID: "d", TaskQueue: queue}, temporalenv.Follow)
 	require.NoError(t, err)
-	e.awaitCount(openPinned("v1"), 2)
-	e.awaitCount(openPinned("v2"), 1)
-	require.NoError(t, e.client.SignalWorkflow(e.ctx, "a", "", temporalenv.FinishSignal, nil))
-	e.awaitCount(openPinned("v1"), 1)
+	e.AwaitCount(openPinned("v1"), 2)
+	e.AwaitCount(openPinned("v2"), 1)
+	require.NoError(t, e.Client.SignalWorkflow(e.Ctx, "a", "", temporalenv.FinishSignal, nil))
+	e.AwaitCount(openPinned("v1"), 1)
 }
 
 func TestFactClosedWorkflowsCanBeCountedByStatus(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	e.start("app-bad", "v2")
+	e.Start("app", "v1")
+	e.Start("app-bad", "v2")
 	e.mustCurrent("v1")
 	e.startPinned("ok", temporalenv.Checkout, "v1")
 	e.startPinned("bad-1", temporalenv.Checkout, "v2")
 	e.startPinned("bad-2", temporalenv.Checkout, "v2")
 	byStatus := func(build string) map[string]int64 {
-		resp, err := e.svc.CountWorkflowExecutions(e.ctx, &workflowservice.CountWorkflowExecutionsRequest{
-			Namespace: e.ns.Name(),
+		resp, err := e.Service.CountWorkflowExecutions(e.Ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: e.NS.Name(),
 			Query:     fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:%s' GROUP BY ExecutionStatus", deployment, build),
 		})
 		require.NoError(t, err)
@@ -61,23 +61,23 @@ func TestFactClosedWorkflowsCanBeCountedByStatus(t *testing.T) {
 		}
 		return out
 	}
-	e.awaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion STARTS_WITH '%s:' AND ExecutionStatus != 'Running'", deployment), 3)
+	e.AwaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion STARTS_WITH '%s:' AND ExecutionStatus != 'Running'", deployment), 3)
 	require.Equal(t, map[string]int64{"Completed": 1}, byStatus("v1"))
 	require.Equal(t, map[string]int64{"Failed": 2}, byStatus("v2"))
 }
 
 func TestFactAFirstTaskThatPanicsIsCountedNowhere(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.NumConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute, 2))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.mustCurrent("v1")
 	// No such workflow in the image: each workflow task fails.
-	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "stuck", TaskQueue: queue}, "Unheard")
+	_, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{ID: "stuck", TaskQueue: queue}, "Unheard")
 	require.NoError(t, err)
-	e.awaitCount(fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running' AND TemporalReportedProblems IS NOT NULL", queue), 1)
-	require.Equal(t, int64(1), e.count(fmt.Sprintf(
+	e.AwaitCount(fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running' AND TemporalReportedProblems IS NOT NULL", queue), 1)
+	require.Equal(t, int64(1), e.Count(fmt.Sprintf(
 		"TaskQueue = '%s' AND ExecutionStatus = 'Running' AND TemporalWorkerDeploymentVersion IS NULL", queue)))
-	require.Zero(t, e.count(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1'", deployment)))
-	d, err := e.client.DescribeWorkflowExecution(e.ctx, "stuck", "")
+	require.Zero(t, e.Count(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1'", deployment)))
+	d, err := e.Client.DescribeWorkflowExecution(e.Ctx, "stuck", "")
 	require.NoError(t, err)
 	require.Nil(t, d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion())
 	require.Equal(t, "v1", d.GetWorkflowExecutionInfo().GetVersioningInfo().GetVersionTransition().GetDeploymentVersion().GetBuildId())
@@ -87,8 +87,8 @@ func TestFactAFirstTaskThatPanicsIsCountedNowhere(t *testing.T) {
 // names it.
 func TestFactAMissingSearchAttributeIsRefusedByName(t *testing.T) {
 	e := newEnv(t)
-	_, err := e.svc.CountWorkflowExecutions(e.ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Namespace: e.ns.Name(), Query: "TemporalOfTheNextRelease IS NOT NULL"})
+	_, err := e.Service.CountWorkflowExecutions(e.Ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Namespace: e.NS.Name(), Query: "TemporalOfTheNextRelease IS NOT NULL"})
 	var invalid *serviceerror.InvalidArgument
 	require.ErrorAs(t, serviceerror.FromStatus(status.Convert(err)), &invalid)
 	require.ErrorContains(t, err, "TemporalOfTheNextRelease")
@@ -97,8 +97,8 @@ func TestFactAMissingSearchAttributeIsRefusedByName(t *testing.T) {
 func TestFactVisibilityIsLimitedByNamespace(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance, 1))
 	var exhausted *serviceerror.ResourceExhausted
-	e.eventually(func(ctx context.Context) error {
-		_, err := e.svc.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: e.ns.Name()})
+	e.Eventually(func(ctx context.Context) error {
+		_, err := e.Service.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: e.NS.Name()})
 		if !errors.As(serviceerror.FromStatus(status.Convert(err)), &exhausted) {
 			return fmt.Errorf("not limited: %w", err)
 		}

@@ -40,7 +40,7 @@ func pinned(id, build string) client.StartWorkflowOptions {
 
 func TestFactDrainedAfterTheGracePeriod(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	require.Equal(t, enumspb.WORKER_DEPLOYMENT_VERSION_STATUS_INACTIVE, e.summary("v1").GetStatus())
 	e.mustCurrent("v1")
 	before := e.summary("v1")
@@ -72,7 +72,7 @@ func TestFactDrainedAfterTheGracePeriod(t *testing.T) {
 
 func TestFactPinnedStartMakesADrainedVersionDrainAgain(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2", "v3")
+	e.Start("app", "v1", "v2", "v3")
 	e.mustCurrent("v1")
 	e.mustCurrent("v2")
 	e.awaitStatus("v1", drained)
@@ -82,42 +82,42 @@ func TestFactPinnedStartMakesADrainedVersionDrainAgain(t *testing.T) {
 	e.startPinned("early", temporalenv.Slow, "v3")
 	e.awaitStatus("v3", draining)
 
-	require.NoError(t, e.client.SignalWorkflow(e.ctx, "late", "", temporalenv.FinishSignal, nil))
+	require.NoError(t, e.Client.SignalWorkflow(e.Ctx, "late", "", temporalenv.FinishSignal, nil))
 	e.awaitStatus("v1", drained)
 }
 
 func TestFactDrainageDoesNotSeeAutoUpgradingWorkflows(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
-	_, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{ID: "follow", TaskQueue: queue}, temporalenv.Follow)
+	_, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{ID: "follow", TaskQueue: queue}, temporalenv.Follow)
 	require.NoError(t, err)
-	e.awaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1' AND ExecutionStatus = 'Running'", deployment), 1)
+	e.AwaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1' AND ExecutionStatus = 'Running'", deployment), 1)
 	e.mustCurrent("v2")
 	e.awaitStatus("v1", drained)
 }
 
 func TestFactDeletingIsRefusedWhileNeeded(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2", "v3")
+	e.Start("app", "v1", "v2", "v3")
 	e.mustCurrent("v1")
 	e.startPinned("slow", temporalenv.Slow, "v1")
-	e.awaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1'", deployment), 1)
+	e.AwaitCount(fmt.Sprintf("TemporalWorkerDeploymentVersion = '%s:v1'", deployment), 1)
 	e.mustRamp("v2", 10)
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v1", bot)) // current
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v2", bot)) // ramping
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v3", bot)) // inactive, with pollers
 	e.mustCurrent("v2")
-	e.stop("v1")
+	e.Stop("v1")
 	e.awaitNoPollers("v1")
 	e.awaitStatus("v1", draining)
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v1", bot)) // draining
 
-	e.start("app", "v1")
-	require.NoError(t, e.client.SignalWorkflow(e.ctx, "slow", "", temporalenv.FinishSignal, nil))
+	e.Start("app", "v1")
+	require.NoError(t, e.Client.SignalWorkflow(e.Ctx, "slow", "", temporalenv.FinishSignal, nil))
 	e.awaitStatus("v1", drained)
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v1", bot)) // drained, with pollers
-	e.stop("v1")
+	e.Stop("v1")
 	e.awaitNoPollers("v1")
 	require.NoError(t, e.manager(bot, bot))
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v1", "somebody")) // managed by another
@@ -128,21 +128,21 @@ func TestFactDeletingIsRefusedWhileNeeded(t *testing.T) {
 func TestFactDeletingWhatIsNotThere(t *testing.T) {
 	e := newEnv(t)
 	requireCode(t, codes.NotFound, e.deleteVersion("v1", bot))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	// In a deployment that exists, a version that does not is deleted without complaint.
 	require.NoError(t, e.deleteVersion("nope", bot))
 }
 
 func TestFactADeletedVersionComesBackWithoutHistory(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	e.mustCurrent("v2")
 	e.awaitStatus("v1", drained)
-	e.stop("v1")
+	e.Stop("v1")
 	e.awaitNoPollers("v1")
 	require.NoError(t, e.deleteVersion("v1", bot))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	s := e.summary("v1")
 	require.Equal(t, enumspb.WORKER_DEPLOYMENT_VERSION_STATUS_INACTIVE, s.GetStatus())
 	require.Nil(t, s.GetFirstActivationTime())
@@ -151,8 +151,8 @@ func TestFactADeletedVersionComesBackWithoutHistory(t *testing.T) {
 
 func TestFactEnhancedModeReportsPollersOfAVersion(t *testing.T) {
 	e := newEnv(t)
-	e.start("app-both", "v1")
-	old := worker.New(e.client, queue, worker.Options{Identity: "old-style"})
+	e.Start("app-both", "v1")
+	old := worker.New(e.Client, queue, worker.Options{Identity: "old-style"})
 	temporalenv.DefaultImage(queue).Register(old)
 	require.NoError(t, old.Start())
 	t.Cleanup(old.Stop)
@@ -160,13 +160,13 @@ func TestFactEnhancedModeReportsPollersOfAVersion(t *testing.T) {
 		deployment + ":v1": {"Workflow": {"1@checkout-v1-1"}, "Activity": {"1@checkout-v1-1"}, "Nexus": nil},
 		"":                 {"Workflow": {"old-style"}, "Activity": {"old-style"}, "Nexus": nil},
 	}
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if diff := cmp.Diff(want, e.pollers(queue, "v1")); diff != "" {
 			return errors.New(diff)
 		}
 		return nil
 	})
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		want := map[string]map[string][]string{
 			deployment + ":v1": {"Workflow": {"1@checkout-v1-1"}, "Activity": {"1@checkout-v1-1"}, "Nexus": nil},
 			"":                 {"Workflow": nil, "Activity": nil, "Nexus": nil},
@@ -180,11 +180,11 @@ func TestFactEnhancedModeReportsPollersOfAVersion(t *testing.T) {
 
 func TestFactAStoppedWorkerStaysListed(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.PollerHistoryTTL, time.Hour))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.awaitPollers("v1")
-	e.stop("v1")
+	e.Stop("v1")
 	require.True(t, e.polled("v1"))
-	require.NotZero(t, e.ns.Counts()["ShutdownWorker"])
+	require.NotZero(t, e.NS.Counts()["ShutdownWorker"])
 	requireCode(t, codes.FailedPrecondition, e.deleteVersion("v1", bot))
 }
 
@@ -192,9 +192,9 @@ func TestFactAServerThatCancelsPollsOnShutdownForgetsAtOnce(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.PollerHistoryTTL, time.Hour),
 		set(dynamicconfig.EnableCancelWorkerPollsOnShutdown, true),
 		set(dynamicconfig.EnableMatchingFanOutForPollCancellation, true))
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.awaitPollers("v1")
-	e.stop("v1")
+	e.Stop("v1")
 	e.awaitNoPollers("v1")
 }
 
@@ -202,16 +202,16 @@ func TestFactAServerThatCancelsPollsOnShutdownForgetsAtOnce(t *testing.T) {
 // for.
 func TestFactEnhancedModeCanSayNoPollersWhenThereAreSome(t *testing.T) {
 	e := newEnv(t, set(dynamicconfig.TaskQueueInfoByBuildIdTTL, time.Hour))
-	e.start("app", "v1")
-	e.eventually(func(context.Context) error {
-		if e.ns.Counts()["PollActivityTaskQueue"] == 0 || e.ns.Counts()["PollWorkflowTaskQueue"] == 0 {
+	e.Start("app", "v1")
+	e.Eventually(func(context.Context) error {
+		if e.NS.Counts()["PollActivityTaskQueue"] == 0 || e.NS.Counts()["PollWorkflowTaskQueue"] == 0 {
 			return errors.New("does not poll yet")
 		}
 		return nil
 	})
 	// Somebody asks for statistics only: so does the server itself before it sets a routing.
-	_, err := e.svc.DescribeTaskQueue(e.ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: e.ns.Name(),
+	_, err := e.Service.DescribeTaskQueue(e.Ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: e.NS.Name(),
 		TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 		ApiMode:   enumspb.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
 		Versions: &taskqueuepb.TaskQueueVersionSelection{
@@ -230,22 +230,22 @@ func TestFactEnhancedModeCanSayNoPollersWhenThereAreSome(t *testing.T) {
 
 func TestFactGateWorkflowIsPinnedAndStartedOnce(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	run := e.startPinned("gate", temporalenv.Smoke, "v2")
-	require.NoError(t, run.Get(e.ctx, nil))
-	d, err := e.client.DescribeWorkflowExecution(e.ctx, "gate", "")
+	require.NoError(t, run.Get(e.Ctx, nil))
+	d, err := e.Client.DescribeWorkflowExecution(e.Ctx, "gate", "")
 	require.NoError(t, err)
 	info := d.GetWorkflowExecutionInfo().GetVersioningInfo()
 	require.Equal(t, "v2", info.GetVersioningOverride().GetPinned().GetVersion().GetBuildId())
 	require.Equal(t, "v2", info.GetDeploymentVersion().GetBuildId())
 	require.Equal(t, enumspb.VERSIONING_BEHAVIOR_PINNED, info.GetBehavior())
 
-	_, err = e.client.ExecuteWorkflow(e.ctx, pinned("gate", "v2"), temporalenv.Smoke)
+	_, err = e.Client.ExecuteWorkflow(e.Ctx, pinned("gate", "v2"), temporalenv.Smoke)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	require.ErrorAs(t, err, &started)
 	require.Equal(t, run.GetRunID(), started.RunId)
 
 	failing := e.startPinned("gate-fails", temporalenv.SmokeFails, "v2")
-	require.Error(t, failing.Get(e.ctx, nil))
+	require.Error(t, failing.Get(e.Ctx, nil))
 }

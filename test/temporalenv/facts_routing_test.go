@@ -17,7 +17,7 @@ import (
 
 func TestFactStaleTokenIsRefusedAndChainedTokenAccepted(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	stale := e.describe().GetConflictToken()
 	chained := e.mustCurrent("v1")
 	_, err := e.ramp(routing{build: "v2", percentage: 10, token: stale})
@@ -31,7 +31,7 @@ func TestFactStaleTokenIsRefusedAndChainedTokenAccepted(t *testing.T) {
 
 func TestFactSettingTheSameAgainIsOKWhateverTheToken(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	proxied(t, e)
 	stale := e.describe().GetConflictToken()
 	e.mustCurrent("v1")
@@ -41,9 +41,9 @@ func TestFactSettingTheSameAgainIsOKWhateverTheToken(t *testing.T) {
 	require.Equal(t, token, again)
 	_, err = e.current(routing{build: "v1", token: stale})
 	require.NoError(t, err)
-	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "current v1"}, e.ns.RoutingCalls(deployment))
-	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingChanges(deployment))
-	require.Equal(t, []string{"ramp v2 10", "current v1"}, e.ns.RoutingRepeats(deployment))
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "current v1"}, e.NS.RoutingCalls(deployment))
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.NS.RoutingChanges(deployment))
+	require.Equal(t, []string{"ramp v2 10", "current v1"}, e.NS.RoutingRepeats(deployment))
 	// A call by another identity is not a repetition: the token counts.
 	_, err = e.ramp(routing{build: "v2", percentage: 10, token: stale, identity: "somebody"})
 	requireCode(t, codes.FailedPrecondition, err)
@@ -55,15 +55,15 @@ func TestFactSettingTheSameAgainIsOKWhateverTheToken(t *testing.T) {
 
 func TestFactTokenMovesWithRoutingAndManagerOnly(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	before := e.describe().GetConflictToken()
-	e.start("app-both", "v3")
-	_, err := e.svc.UpdateWorkerDeploymentVersionMetadata(e.ctx, &workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
-		Namespace: e.ns.Name(), DeploymentVersion: version("v2"), UpsertEntries: map[string]*commonpb.Payload{"k": {Data: []byte(`"v"`)}},
+	e.Start("app-both", "v3")
+	_, err := e.Service.UpdateWorkerDeploymentVersionMetadata(e.Ctx, &workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
+		Namespace: e.NS.Name(), DeploymentVersion: temporalenv.Version("v2"), UpsertEntries: map[string]*commonpb.Payload{"k": {Data: []byte(`"v"`)}},
 	})
 	require.NoError(t, err)
-	e.stop("v3")
+	e.Stop("v3")
 	e.awaitNoPollers("v3")
 	require.NoError(t, e.deleteVersion("v3", bot))
 	require.Equal(t, before, e.describe().GetConflictToken())
@@ -73,9 +73,9 @@ func TestFactTokenMovesWithRoutingAndManagerOnly(t *testing.T) {
 
 func TestFactNoPollersIsNoObstacleForTheServer(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
-	e.stop("v1", "v2")
+	e.Stop("v1", "v2")
 	e.awaitNoPollers("v2")
 	e.mustRamp("v2", 50)
 	e.mustCurrent("v2")
@@ -83,7 +83,7 @@ func TestFactNoPollersIsNoObstacleForTheServer(t *testing.T) {
 
 func TestFactCurrentDoesNotClearARampToAThirdVersion(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2", "v3")
+	e.Start("app", "v1", "v2", "v3")
 	e.mustCurrent("v1")
 	e.mustRamp("v3", 25)
 	e.mustCurrent("v2")
@@ -99,7 +99,7 @@ func TestFactCurrentDoesNotClearARampToAThirdVersion(t *testing.T) {
 
 func TestFactRampToUnversionedHasNoVersionButAPercentage(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.mustCurrent("v1")
 	e.mustRamp("", 5)
 	config := e.describe().GetWorkerDeploymentInfo().GetRoutingConfig()
@@ -109,7 +109,7 @@ func TestFactRampToUnversionedHasNoVersionButAPercentage(t *testing.T) {
 
 func TestFactZeroPercentIsRamping(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	e.mustRamp("v2", 0)
 	config := e.describe().GetWorkerDeploymentInfo().GetRoutingConfig()
@@ -119,7 +119,7 @@ func TestFactZeroPercentIsRamping(t *testing.T) {
 
 func TestFactPercentageIsFloat32(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	e.mustRamp("v2", 0.1)
 	config := e.describe().GetWorkerDeploymentInfo().GetRoutingConfig()
@@ -132,14 +132,14 @@ func TestFactPercentageIsFloat32(t *testing.T) {
 
 func TestFactRollbackIsRefusedForMissingTaskQueues(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	e.start("app-both", "v2")
+	e.Start("app", "v1")
+	e.Start("app-both", "v2")
 	e.mustCurrent("v1")
 	e.mustCurrent("v2")
 	// A queue counts as active when tasks were added to it lately.
-	run, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{TaskQueue: queue2}, temporalenv.Checkout)
+	run, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{TaskQueue: queue2}, temporalenv.Checkout)
 	require.NoError(t, err)
-	require.NoError(t, run.Get(e.ctx, nil))
+	require.NoError(t, run.Get(e.Ctx, nil))
 	_, err = e.current(routing{build: "v1"})
 	requireCode(t, codes.FailedPrecondition, err)
 	_, err = e.ramp(routing{build: "v1", percentage: 10})
@@ -151,15 +151,15 @@ func TestFactRollbackIsRefusedForMissingTaskQueues(t *testing.T) {
 // The flag ignores every missing task queue, whichever was meant, and nothing else: token and manager count as ever.
 func TestFactIgnoringMissingTaskQueuesIgnoresAllOfThem(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v3")
-	e.start("app-both", "v2")
+	e.Start("app", "v1", "v3")
+	e.Start("app-both", "v2")
 	e.mustCurrent("v1")
 	stale := e.describe().GetConflictToken()
 	e.mustCurrent("v2")
 	// Both the workflow and the activity task queue are in use: each by itself would be a reason to refuse.
-	run, err := e.client.ExecuteWorkflow(e.ctx, client.StartWorkflowOptions{TaskQueue: queue2}, temporalenv.Checkout)
+	run, err := e.Client.ExecuteWorkflow(e.Ctx, client.StartWorkflowOptions{TaskQueue: queue2}, temporalenv.Checkout)
 	require.NoError(t, err)
-	require.NoError(t, run.Get(e.ctx, nil))
+	require.NoError(t, run.Get(e.Ctx, nil))
 	require.NoError(t, e.manager(bot, bot))
 	_, err = e.ramp(routing{build: "v3", percentage: 10, identity: bot, ignore: true, token: stale})
 	requireCode(t, codes.FailedPrecondition, err)
@@ -178,15 +178,15 @@ func TestFactIgnoringMissingTaskQueuesIgnoresAllOfThem(t *testing.T) {
 
 func TestFactIdleMissingTaskQueuesAreLetThrough(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	e.start("app-both", "v2")
+	e.Start("app", "v1")
+	e.Start("app-both", "v2")
 	e.mustCurrent("v2")
 	e.mustCurrent("v1")
 }
 
 func TestFactManagerIdentityIsEnforced(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	e.mustCurrent("v1")
 	require.NoError(t, e.manager(bot, bot))
 	require.Equal(t, bot, e.describe().GetWorkerDeploymentInfo().GetManagerIdentity())
@@ -199,8 +199,8 @@ func TestFactManagerIdentityIsEnforced(t *testing.T) {
 	require.NoError(t, e.manager("somebody", "somebody"))
 	_, err = e.ramp(routing{build: "v2", percentage: 20})
 	requireCode(t, codes.FailedPrecondition, err)
-	_, err = e.svc.UpdateWorkerDeploymentVersionMetadata(e.ctx, &workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
-		Namespace: e.ns.Name(), DeploymentVersion: version("v2"), Identity: bot,
+	_, err = e.Service.UpdateWorkerDeploymentVersionMetadata(e.Ctx, &workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
+		Namespace: e.NS.Name(), DeploymentVersion: temporalenv.Version("v2"), Identity: bot,
 		UpsertEntries: map[string]*commonpb.Payload{"k": {Data: []byte(`"v"`)}},
 	})
 	require.NoError(t, err)
@@ -210,24 +210,24 @@ func TestFactRoutingToAnUnknownVersionOrDeploymentIsNotFound(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.ramp(routing{build: "v1", percentage: 10})
 	requireCode(t, codes.NotFound, err)
-	_, err = e.svc.DescribeWorkerDeployment(e.ctx, &workflowservice.DescribeWorkerDeploymentRequest{
-		Namespace: e.ns.Name(), DeploymentName: deployment,
+	_, err = e.Service.DescribeWorkerDeployment(e.Ctx, &workflowservice.DescribeWorkerDeploymentRequest{
+		Namespace: e.NS.Name(), DeploymentName: deployment,
 	})
 	requireCode(t, codes.NotFound, err)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	_, err = e.ramp(routing{build: "nope", percentage: 10})
 	requireCode(t, codes.NotFound, err)
 	_, err = e.current(routing{build: "nope"})
 	requireCode(t, codes.NotFound, err)
-	_, err = e.svc.DescribeWorkerDeploymentVersion(e.ctx, &workflowservice.DescribeWorkerDeploymentVersionRequest{
-		Namespace: e.ns.Name(), DeploymentVersion: version("nope"),
+	_, err = e.Service.DescribeWorkerDeploymentVersion(e.Ctx, &workflowservice.DescribeWorkerDeploymentVersionRequest{
+		Namespace: e.NS.Name(), DeploymentVersion: temporalenv.Version("nope"),
 	})
 	requireCode(t, codes.NotFound, err)
 }
 
 func TestFactAlreadyCurrentCannotRamp(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
+	e.Start("app", "v1")
 	e.mustCurrent("v1")
 	_, err := e.ramp(routing{build: "v1", percentage: 10})
 	requireCode(t, codes.FailedPrecondition, err)
@@ -235,11 +235,11 @@ func TestFactAlreadyCurrentCannotRamp(t *testing.T) {
 
 func TestFactAChangeOfNoWorkerDeploymentMakesNone(t *testing.T) {
 	e := newEnv(t)
-	_, err := e.svc.SetWorkerDeploymentRampingVersion(e.ctx, &workflowservice.SetWorkerDeploymentRampingVersionRequest{
-		Namespace: e.ns.Name(), DeploymentName: "nobodys", Identity: bot,
+	_, err := e.Service.SetWorkerDeploymentRampingVersion(e.Ctx, &workflowservice.SetWorkerDeploymentRampingVersionRequest{
+		Namespace: e.NS.Name(), DeploymentName: "nobodys", Identity: bot,
 	})
 	requireCode(t, codes.NotFound, err)
-	list, err := e.svc.ListWorkerDeployments(e.ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: e.ns.Name()})
+	list, err := e.Service.ListWorkerDeployments(e.Ctx, &workflowservice.ListWorkerDeploymentsRequest{Namespace: e.NS.Name()})
 	require.NoError(t, err)
 	require.Empty(t, list.GetWorkerDeployments())
 }

@@ -29,34 +29,34 @@ import (
 const object = "Deployment shop/checkout-v1"
 
 func (e *env) manifest(build, image string, replicas int) string {
-	return manifest(e.ns.Server().Address(), e.ns.Name(), build, image, replicas)
+	return temporalenv.WorkerManifest(e.NS.Server().Address(), e.NS.Name(), build, image, replicas)
 }
 
-func (e *env) events() []temporalenv.Event { return e.fleet.Events() }
+func (e *env) events() []temporalenv.Event { return e.Fleet.Events() }
 
 var withoutTime = cmpopts.IgnoreFields(temporalenv.Event{}, "Time")
 
 func TestFleetRunsAsManyWorkersAsReplicas(t *testing.T) {
 	e := newEnv(t)
 	m := e.manifest("v1", "app", 3)
-	require.NoError(t, e.fleet.Apply([]byte(m)))
-	require.NoError(t, e.fleet.WaitReady(e.ctx))
-	e.eventually(func(context.Context) error {
+	require.NoError(t, e.Fleet.Apply([]byte(m)))
+	require.NoError(t, e.Fleet.WaitReady(e.Ctx))
+	e.Eventually(func(context.Context) error {
 		want := []string{"1@checkout-v1-1", "1@checkout-v1-2", "1@checkout-v1-3"}
 		return diff(want, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
 	})
 	// An autoscaler takes over; later syncs of a manifest without a number leave it alone, but the first one does not.
 	silent := strings.Replace(m, "replicas: 3", "minReadySeconds: 0", 1)
-	require.NoError(t, e.fleet.Apply([]byte(silent)))
-	require.NoError(t, e.fleet.Scale(object, 2))
-	require.NoError(t, e.fleet.Apply([]byte(strings.Replace(silent, "minReadySeconds: 0", "minReadySeconds: 1", 1))))
-	require.NoError(t, e.fleet.WaitReady(e.ctx))
-	require.Equal(t, []temporalenv.Status{{Object: object, Replicas: 2, Ready: 2, Image: "app"}}, e.fleet.Status())
-	e.eventually(func(context.Context) error {
+	require.NoError(t, e.Fleet.Apply([]byte(silent)))
+	require.NoError(t, e.Fleet.Scale(object, 2))
+	require.NoError(t, e.Fleet.Apply([]byte(strings.Replace(silent, "minReadySeconds: 0", "minReadySeconds: 1", 1))))
+	require.NoError(t, e.Fleet.WaitReady(e.Ctx))
+	require.Equal(t, []temporalenv.Status{{Object: object, Replicas: 2, Ready: 2, Image: "app"}}, e.Fleet.Status())
+	e.Eventually(func(context.Context) error {
 		return diff([]string{"1@checkout-v1-1", "1@checkout-v1-4"}, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
 	})
-	require.NoError(t, e.fleet.Apply(nil))
-	require.NoError(t, e.fleet.WaitReady(e.ctx))
+	require.NoError(t, e.Fleet.Apply(nil))
+	require.NoError(t, e.Fleet.WaitReady(e.Ctx))
 	e.awaitNoPollers("v1")
 	require.Empty(t, cmp.Diff([]temporalenv.Event{
 		{Kind: temporalenv.Applied, Object: object},
@@ -67,7 +67,7 @@ func TestFleetRunsAsManyWorkersAsReplicas(t *testing.T) {
 		{Kind: temporalenv.Applied, Object: object},
 		{Kind: temporalenv.Pruned, Object: object},
 	}, e.events(), withoutTime))
-	require.Error(t, e.fleet.Scale(object, 1))
+	require.Error(t, e.Fleet.Scale(object, 1))
 }
 
 func diff(want, got any) error {
@@ -79,13 +79,13 @@ func diff(want, got any) error {
 
 func TestFleetRestartsWhenTheTemplateChanges(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1")
-	e.start("app-both", "v1")
-	require.Equal(t, []temporalenv.Status{{Object: object, Replicas: 1, Ready: 1, Image: "app-both"}}, e.fleet.Status())
-	e.eventually(func(context.Context) error {
+	e.Start("app", "v1")
+	e.Start("app-both", "v1")
+	require.Equal(t, []temporalenv.Status{{Object: object, Replicas: 1, Ready: 1, Image: "app-both"}}, e.Fleet.Status())
+	e.Eventually(func(context.Context) error {
 		return diff([]string{"1@checkout-v1-2"}, e.pollers(queue, "v1")[deployment+":v1"]["Workflow"])
 	})
-	e.apply() // the same again
+	e.Apply() // the same again
 	require.Empty(t, cmp.Diff([]temporalenv.Event{
 		{Kind: temporalenv.Applied, Object: object},
 		{Kind: temporalenv.Scaled, Object: object, Detail: "0 -> 1"},
@@ -97,7 +97,7 @@ func TestFleetRestartsWhenTheTemplateChanges(t *testing.T) {
 func TestFleetRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	fleet := temporalenv.NewFleet(temporalenv.FleetConfig{Images: images()})
-	good := manifest("127.0.0.1:1", "ns", "v1", "app", 0)
+	good := temporalenv.WorkerManifest("127.0.0.1:1", "ns", "v1", "app", 0)
 	require.NoError(t, fleet.Apply([]byte(good)))
 	require.Error(t, fleet.Apply([]byte("kind: [")))
 	require.Error(t, fleet.Apply([]byte(good+"---\n"+good)))
@@ -110,23 +110,23 @@ func TestFleetRefusesWhatItCannotRead(t *testing.T) {
 func TestFleetPodsThatCannotRun(t *testing.T) {
 	e := newEnv(t)
 	good := e.manifest("v1", "app", 1)
-	e.fleet = temporalenv.NewFleet(temporalenv.FleetConfig{
+	e.Fleet = temporalenv.NewFleet(temporalenv.FleetConfig{
 		Images: images(), Secrets: map[string]map[string]string{"shop/temporal": {"build": "v9"}},
 	})
-	t.Cleanup(e.fleet.Close)
+	t.Cleanup(e.Fleet.Close)
 	for name, c := range map[string]struct {
 		manifest, detail string
 		kind             temporalenv.EventKind
 	}{
 		"image":     {strings.Replace(good, "image: app", "image: nope", 1), "nope", temporalenv.ImageMissing},
 		"build ID":  {strings.Replace(good, "TEMPORAL_WORKER_BUILD_ID", "BUILD_ID", 1), "not set", temporalenv.Crashed},
-		"address":   {strings.Replace(good, e.ns.Server().Address(), "127.0.0.1:1", 1), "dial temporal", temporalenv.Crashed},
+		"address":   {strings.Replace(good, e.NS.Server().Address(), "127.0.0.1:1", 1), "dial temporal", temporalenv.Crashed},
 		"secret":    {secret(good, "temporal", "nope"), "no secret shop/temporal with key nope", temporalenv.Crashed},
 		"field":     {strings.Replace(good, `value: "v1"`, "valueFrom: {fieldRef: {fieldPath: a}}", 1), "only secrets", temporalenv.Crashed},
 		"tls files": {good + "            - {name: TEMPORAL_TLS_CLIENT_CERT_PATH, value: /nope}\n", "client options", temporalenv.Crashed},
 	} {
-		require.NoError(t, e.fleet.Apply([]byte(c.manifest)), name)
-		e.eventually(func(context.Context) error {
+		require.NoError(t, e.Fleet.Apply([]byte(c.manifest)), name)
+		e.Eventually(func(context.Context) error {
 			for _, event := range e.events() {
 				if event.Kind == c.kind && strings.Contains(event.Detail, c.detail) {
 					return nil
@@ -134,13 +134,13 @@ func TestFleetPodsThatCannotRun(t *testing.T) {
 			}
 			return errors.New(name + ": no such event")
 		})
-		require.NoError(t, e.fleet.Apply(nil))
+		require.NoError(t, e.Fleet.Apply(nil))
 	}
 	// The same fleet runs what is in order: the value comes from the secret, and the later entry of a name wins.
-	twice := secret(good, "temporal", "build") + "            - {name: TEMPORAL_NAMESPACE, value: " + e.ns.Name() + "}\n"
-	twice = strings.Replace(twice, `value: "`+e.ns.Name()+`"`, `value: "wrong"`, 1)
-	require.NoError(t, e.fleet.Apply([]byte(twice)))
-	require.NoError(t, e.fleet.WaitReady(e.ctx))
+	twice := secret(good, "temporal", "build") + "            - {name: TEMPORAL_NAMESPACE, value: " + e.NS.Name() + "}\n"
+	twice = strings.Replace(twice, `value: "`+e.NS.Name()+`"`, `value: "wrong"`, 1)
+	require.NoError(t, e.Fleet.Apply([]byte(twice)))
+	require.NoError(t, e.Fleet.WaitReady(e.Ctx))
 	e.awaitPollers("v9")
 }
 
@@ -162,7 +162,7 @@ func TestFleetAndServerOverMutualTLS(t *testing.T) {
 	require.NoError(t, err)
 	fleet := temporalenv.NewFleet(temporalenv.FleetConfig{Images: images(), Root: root})
 	t.Cleanup(fleet.Close)
-	m := manifest(server.Address(), ns.Name(), "v1", "app", 1) + `
+	m := temporalenv.WorkerManifest(server.Address(), ns.Name(), "v1", "app", 1) + `
             - {name: TEMPORAL_TLS_SERVER_NAME, value: temporal.test}
             - {name: TEMPORAL_TLS, value: "true"}
             - {name: TEMPORAL_TLS_CLIENT_KEY_PATH, value: /etc/temporal/tls/tls.key}
@@ -173,7 +173,7 @@ func TestFleetAndServerOverMutualTLS(t *testing.T) {
 	require.NoError(t, fleet.WaitReady(ctx))
 	require.NoError(t, temporalenv.Until(ctx, func(ctx context.Context) error {
 		_, err := ns.Service().DescribeWorkerDeploymentVersion(ctx, &workflowservice.DescribeWorkerDeploymentVersionRequest{
-			Namespace: ns.Name(), DeploymentVersion: version("v1"),
+			Namespace: ns.Name(), DeploymentVersion: temporalenv.Version("v1"),
 		})
 		return err
 	}))

@@ -24,10 +24,10 @@ import (
 // proxied makes an env whose calls go through the proxy, as Rampart's do.
 func proxied(t *testing.T, e *env) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(e.ns.Server().Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(e.NS.Server().Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	e.svc = workflowservice.NewWorkflowServiceClient(conn)
+	e.Service = workflowservice.NewWorkflowServiceClient(conn)
 	return conn
 }
 
@@ -54,7 +54,7 @@ const (
 
 func TestCallsAreRecordedWithWhatTheServerAnswered(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	proxied(t, e)
 	before := time.Now()
 	stale := e.describe().GetConflictToken()
@@ -67,17 +67,17 @@ func TestCallsAreRecordedWithWhatTheServerAnswered(t *testing.T) {
 	e.mustRamp("", 0)
 	e.mustRamp("", 10)
 	e.mustCurrent("v2")
-	_, err = e.svc.UpdateWorkerDeploymentVersionMetadata(e.ctx, &workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
-		Namespace: e.ns.Name(), DeploymentVersion: version("v1"),
+	_, err = e.Service.UpdateWorkerDeploymentVersionMetadata(e.Ctx, &workflowservice.UpdateWorkerDeploymentVersionMetadataRequest{
+		Namespace: e.NS.Name(), DeploymentVersion: temporalenv.Version("v1"),
 		UpsertEntries: map[string]*commonpb.Payload{"k": {Data: []byte(`"v"`)}},
 	})
 	require.NoError(t, err)
 
 	require.Equal(t, []string{
 		"current v1", "ramp v2 0.5", "ramp v2 50", "ramp none", "ramp unversioned 10", "current v2",
-	}, e.ns.RoutingCalls(deployment))
-	require.Empty(t, e.ns.RoutingCalls("shop/other"))
-	calls := e.ns.Calls()
+	}, e.NS.RoutingCalls(deployment))
+	require.Empty(t, e.NS.RoutingCalls("shop/other"))
+	calls := e.NS.Calls()
 	require.Empty(t, cmp.Diff([]seen{
 		{setCurrent, true, true, codes.OK},
 		{setManager, true, true, codes.OK},
@@ -90,7 +90,7 @@ func TestCallsAreRecordedWithWhatTheServerAnswered(t *testing.T) {
 		{"UpdateWorkerDeploymentVersionMetadata", true, true, codes.OK},
 	}, seenIn(calls)))
 	for _, c := range calls {
-		require.Equal(t, e.ns.Name(), c.Namespace)
+		require.Equal(t, e.NS.Name(), c.Namespace)
 		require.True(t, c.Time.After(before))
 		require.Positive(t, c.Took)
 		require.NotNil(t, c.Request)
@@ -98,20 +98,20 @@ func TestCallsAreRecordedWithWhatTheServerAnswered(t *testing.T) {
 	}
 	require.Equal(t, bot, calls[1].Request.(*workflowservice.SetWorkerDeploymentManagerRequest).GetManagerIdentity())
 	require.NotEmpty(t, calls[0].Response.(*workflowservice.SetWorkerDeploymentCurrentVersionResponse).GetConflictToken())
-	require.Equal(t, 1, e.ns.Counts()["DescribeWorkerDeployment"])
+	require.Equal(t, 1, e.NS.Counts()["DescribeWorkerDeployment"])
 }
 
 func TestFaultsFailBeforeOrAfterTheServerHasDoneIt(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	proxied(t, e)
 	e.mustCurrent("v1")
-	e.ns.Inject(temporalenv.Fault{Method: setRamp, Point: temporalenv.BeforeForwarding, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Method: setRamp, Point: temporalenv.BeforeForwarding, Times: 1})
 	_, err := e.ramp(routing{build: "v2", percentage: 10})
 	requireCode(t, codes.Unavailable, err)
 	require.Nil(t, e.describe().GetWorkerDeploymentInfo().GetRoutingConfig().GetRampingDeploymentVersion())
 
-	remove := e.ns.Inject(temporalenv.Fault{
+	remove := e.NS.Inject(temporalenv.Fault{
 		Method: setRamp, Point: temporalenv.AfterForwarding, Code: codes.DeadlineExceeded, Message: "lost",
 	})
 	for range 2 {
@@ -123,14 +123,14 @@ func TestFaultsFailBeforeOrAfterTheServerHasDoneIt(t *testing.T) {
 	remove()
 	e.mustRamp("v2", 10)
 
-	e.ns.Inject(temporalenv.Fault{Point: temporalenv.BeforeForwarding, Code: codes.ResourceExhausted, Times: 1})
+	e.NS.Inject(temporalenv.Fault{Point: temporalenv.BeforeForwarding, Code: codes.ResourceExhausted, Times: 1})
 	e.describe() // the fault does not concern reads
 	requireCode(t, codes.ResourceExhausted, e.manager(bot, bot))
 	require.NoError(t, e.manager(bot, bot))
 
-	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "ramp v2 10"}, e.ns.RoutingCalls(""))
-	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingChanges(deployment), "the others changed nothing")
-	require.Empty(t, e.ns.RoutingRepeats(deployment), "nobody heard that it was set")
+	require.Equal(t, []string{"current v1", "ramp v2 10", "ramp v2 10", "ramp v2 10"}, e.NS.RoutingCalls(""))
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.NS.RoutingChanges(deployment), "the others changed nothing")
+	require.Empty(t, e.NS.RoutingRepeats(deployment), "nobody heard that it was set")
 	require.Empty(t, cmp.Diff([]seen{
 		{setCurrent, true, true, codes.OK},
 		{setRamp, false, false, codes.Unavailable},
@@ -139,18 +139,18 @@ func TestFaultsFailBeforeOrAfterTheServerHasDoneIt(t *testing.T) {
 		{setRamp, true, true, codes.OK},
 		{setManager, false, false, codes.ResourceExhausted},
 		{setManager, true, true, codes.OK},
-	}, seenIn(e.ns.Calls())))
-	require.Panics(t, func() { e.ns.Inject(temporalenv.Fault{Method: setRamp}) })
+	}, seenIn(e.NS.Calls())))
+	require.Panics(t, func() { e.NS.Inject(temporalenv.Fault{Method: setRamp}) })
 }
 
 func TestHookCanMoveTheWorldUnderACall(t *testing.T) {
 	e := newEnv(t)
-	e.start("app", "v1", "v2")
+	e.Start("app", "v1", "v2")
 	direct := *e
 	proxied(t, e)
 	token := e.mustCurrent("v1")
 	done := false
-	remove := e.ns.BeforeForward(func(method string, request proto.Message) {
+	remove := e.NS.BeforeForward(func(method string, request proto.Message) {
 		if method == setRamp && !done {
 			done = true
 			require.Equal(t, float32(10), request.(*workflowservice.SetWorkerDeploymentRampingVersionRequest).GetPercentage())
@@ -163,45 +163,35 @@ func TestHookCanMoveTheWorldUnderACall(t *testing.T) {
 	done = false
 	e.mustRamp("v2", 10)
 	require.False(t, done)
-	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.ns.RoutingCalls(""))
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.NS.RoutingCalls(""))
 }
 
 // An outage takes down what every test shares, so this one has a server of its own.
 func TestOutageKeepsStateAndAddress(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
 	server := temporalenv.Start(t, temporalenv.Options{})
-	ns, err := server.Namespace(ctx, "outage")
-	require.NoError(t, err)
-	c, err := ns.Client(ctx)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	fleet := temporalenv.NewFleet(temporalenv.FleetConfig{Images: images()})
-	t.Cleanup(fleet.Close)
-	e := &env{t: t, ctx: ctx, ns: ns, svc: ns.Service(), client: c, fleet: fleet, up: map[string]string{}}
-	e.start("app", "v1", "v2")
+	e := &env{*temporalenv.NewWorkerDeployment(t, server, images())}
+	e.Start("app", "v1", "v2")
 	address := server.Address()
-	direct := e.svc
+	direct, c, ctx := e.Service, e.Client, e.Ctx
 	proxied(t, e)
 	e.mustCurrent("v1")
 	e.mustRamp("v2", 10)
 
 	server.Outage()
-	_, err = e.ramp(routing{build: "v2", percentage: 50})
+	_, err := e.ramp(routing{build: "v2", percentage: 50})
 	requireCode(t, codes.Unavailable, err)
 	fresh := *e
 	proxied(t, &fresh)
-	_, err = fresh.svc.GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	_, err = fresh.Service.GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	requireCode(t, codes.Unavailable, err)
 	_, err = direct.GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	require.NoError(t, err)
 
 	server.Restore()
 	require.Equal(t, address, server.Address())
-	e.eventually(func(ctx context.Context) error {
-		d, err := e.svc.DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
-			Namespace: ns.Name(), DeploymentName: deployment,
+	e.Eventually(func(ctx context.Context) error {
+		d, err := e.Service.DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
+			Namespace: e.NS.Name(), DeploymentName: deployment,
 		})
 		if err != nil {
 			return err
@@ -213,37 +203,37 @@ func TestOutageKeepsStateAndAddress(t *testing.T) {
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: queue}, temporalenv.Checkout)
 	require.NoError(t, err)
 	require.NoError(t, run.Get(ctx, nil))
-	require.Equal(t, []string{"current v1", "ramp v2 10"}, ns.RoutingCalls(""))
+	require.Equal(t, []string{"current v1", "ramp v2 10"}, e.NS.RoutingCalls(""))
 }
 
 func TestNamespacesAreKeptApart(t *testing.T) {
 	a := newEnv(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	other, err := shared.Namespace(ctx, a.ns.Name()+"-other")
+	other, err := shared.Namespace(ctx, a.NS.Name()+"-other")
 	require.NoError(t, err)
 	again, err := shared.Namespace(ctx, other.Name())
 	require.NoError(t, err)
 	require.Equal(t, other.Name(), again.Name())
 	proxied(t, a)
-	a.ns.Inject(temporalenv.Fault{Point: temporalenv.BeforeForwarding})
-	_, err = a.svc.SetWorkerDeploymentManager(ctx, &workflowservice.SetWorkerDeploymentManagerRequest{
+	a.NS.Inject(temporalenv.Fault{Point: temporalenv.BeforeForwarding})
+	_, err = a.Service.SetWorkerDeploymentManager(ctx, &workflowservice.SetWorkerDeploymentManagerRequest{
 		Namespace: other.Name(), DeploymentName: deployment, Identity: bot,
 	})
 	requireCode(t, codes.NotFound, err)
-	require.Empty(t, a.ns.Calls())
+	require.Empty(t, a.NS.Calls())
 	require.Equal(t, []seen{{setManager, true, false, codes.NotFound}}, seenIn(other.Calls()))
 }
 
 func TestOtherServicesPassThrough(t *testing.T) {
 	e := newEnv(t)
 	conn := proxied(t, e)
-	resp, err := healthpb.NewHealthClient(conn).Check(e.ctx, &healthpb.HealthCheckRequest{
+	resp, err := healthpb.NewHealthClient(conn).Check(e.Ctx, &healthpb.HealthCheckRequest{
 		Service: "temporal.api.workflowservice.v1.WorkflowService",
 	})
 	require.NoError(t, err)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, resp.GetStatus())
-	_, err = healthpb.NewHealthClient(conn).Check(e.ctx, &healthpb.HealthCheckRequest{Service: "nope"})
+	_, err = healthpb.NewHealthClient(conn).Check(e.Ctx, &healthpb.HealthCheckRequest{Service: "nope"})
 	require.Error(t, err)
 }
 

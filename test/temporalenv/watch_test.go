@@ -56,19 +56,19 @@ func (r *repo) push(files map[string]string) {
 }
 
 func (e *env) watch(source temporalenv.Source) {
-	e.t.Helper()
-	ctx, cancel := context.WithCancel(e.ctx)
+	e.T.Helper()
+	ctx, cancel := context.WithCancel(e.Ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- e.fleet.Watch(ctx, source) }()
-	e.t.Cleanup(func() {
+	go func() { ended <- e.Fleet.Watch(ctx, source) }()
+	e.T.Cleanup(func() {
 		cancel()
-		require.ErrorIs(e.t, <-ended, context.Canceled)
+		require.ErrorIs(e.T, <-ended, context.Canceled)
 	})
 }
 
 func (e *env) awaitFleet(want ...temporalenv.Status) {
-	e.t.Helper()
-	e.eventually(func(context.Context) error { return diff(want, e.fleet.Status()) })
+	e.T.Helper()
+	e.Eventually(func(context.Context) error { return diff(want, e.Fleet.Status()) })
 }
 
 func TestWatchAppliesAndPrunesLikeArgoCD(t *testing.T) {
@@ -95,11 +95,11 @@ func TestWatchAppliesAndPrunesLikeArgoCD(t *testing.T) {
 	orphan := running
 	orphan.Orphan = true
 	e.awaitFleet(orphan)
-	require.Equal(t, []string{object}, e.fleet.Orphans())
+	require.Equal(t, []string{object}, e.Fleet.Orphans())
 
 	// A commit that cannot be built changes nothing.
 	r.push(map[string]string{"deploy/shop/kustomization.yaml": "resources: [nope.yaml]\n"})
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		events := e.events()
 		return diff(temporalenv.SyncFailed, events[len(events)-1].Kind)
 	})
@@ -113,7 +113,7 @@ func TestWatchAppliesAndPrunesLikeArgoCD(t *testing.T) {
 	e.awaitFleet(temporalenv.Status{Object: object, Image: "app"})
 	e.awaitNoPollers("v1")
 	r.push(map[string]string{"deploy/shop/kustomization.yaml": "resources: []\n", "deploy/shop/v1.yaml": ""})
-	e.eventually(func(context.Context) error { return diff([]temporalenv.Status{}, e.fleet.Status()) })
+	e.Eventually(func(context.Context) error { return diff([]temporalenv.Status{}, e.Fleet.Status()) })
 
 	var got []temporalenv.Event
 	for _, event := range e.events() {
@@ -138,7 +138,7 @@ func TestWatchNotesARepositoryItCannotReachOnce(t *testing.T) {
 	r := newRepo(t)
 	missing := r.bare + "-moved"
 	e.watch(temporalenv.Source{Repo: missing, Branch: "main"})
-	e.eventually(func(context.Context) error {
+	e.Eventually(func(context.Context) error {
 		if len(e.events()) == 0 {
 			return os.ErrNotExist
 		}
