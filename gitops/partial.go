@@ -216,7 +216,6 @@ const (
 // in brief and were never read from this mirror. It belongs between two readings. A failure does no harm, since the
 // next call goes on.
 func (r *Repository) Complete(ctx context.Context) {
-	r.mirror.Keep(false)
 	now, filled := r.cfg.Now(), r.mirror.Filled()
 	if !r.mirror.Partial() || now.Before(r.later.until) {
 		return
@@ -231,9 +230,6 @@ func (r *Repository) Complete(ctx context.Context) {
 		r.later = later{until: now.Add(laterPause)} // what there is to bring may be another then
 	}
 }
-
-// Begin says that a cycle begins: what comes from now on is read in it.
-func (r *Repository) Begin() { r.mirror.Keep(true) }
 
 // Forget gives up memory that reading much took.
 func (r *Repository) Forget() { r.mirror.Forget() }

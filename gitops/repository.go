@@ -166,9 +166,6 @@ func (r *Repository) Read(ctx context.Context) (rollout.World, error) {
 // Complete had its time, manifests alone. Its errors are those of the mirror's reads.
 func (r *Repository) Survey(ctx context.Context) (survey rollout.Survey, fill func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), err error) {
 	world, err := r.readAs(ctx, &r.survey)
-	if err == nil {
-		r.mirror.LetGo() // what came for it was decoded
-	}
 	now := r.survey.reader.surveyed
 	return rollout.Survey{World: world, Brief: now.brief}, now.fill, err
 }

@@ -176,7 +176,6 @@ func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 		if err != nil {
 			return nil, nil, err
 		}
-		repo.Begin()
 		return repo, repo.Close, nil
 	}
 	dir, err := os.MkdirTemp("", "rampart-mirror-")
@@ -187,6 +186,5 @@ func (a *app) shortLived(f repositoryFlags, onWrite func(gitops.Moment)) (*gitop
 	if repo, err = a.repository(f, onWrite); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	repo.Begin()
 	return repo, func() error { return errors.Join(repo.Close(), os.RemoveAll(dir)) }, nil
 }

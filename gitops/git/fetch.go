@@ -117,12 +117,7 @@ type fetcher struct {
 	downloaded bool // objects came
 	anew       bool // without regard to what the mirror has
 	onDisk     bool // they went to disk
-	// later says that the pack is one of several. If it came into memory as a whole, it stays what it is until
-	// takeIn. alone waits until no other goroutine writes packs; nil: no other one does.
-	later bool
-	alone func()
-	came  *unpacking
-	lost  bool // the server does not know the previous tip any more
+	lost       bool // the server does not know the previous tip any more
 }
 
 // run asks for the tip and downloads what is missing, on top of have unless that is zero.
@@ -276,8 +271,7 @@ func (f *fetcher) download(ctx context.Context, sess session, caps *capability.L
 	return f.uncut(resp.Unshallows)
 }
 
-// receive takes in a pack of at most that many objects, or keeps it for later: one that is not too large by way of
-// memory, a larger one to disk.
+// receive stores a pack of at most that many objects: one that is not too large by way of memory, a larger one to disk.
 func (f *fetcher) receive(pack io.Reader, most uint32) error {
 	var start bytes.Buffer
 	if _, err := io.CopyN(&start, pack, packHeader); err != nil && !errors.Is(err, io.EOF) {
@@ -298,30 +292,18 @@ func (f *fetcher) receive(pack io.Reader, most uint32) error {
 		read, err := readPack(whole, f.store.limits.fetch, f.store.limits.inflated)
 		switch {
 		case err == nil:
-			f.came = read
-			if f.later {
-				return nil
-			}
-			return f.takeIn()
+			return f.takeIn(read)
 		case !errors.Is(err, errBatchFull):
 			return fmt.Errorf("read pack: %w", err)
 		}
 		whole = io.MultiReader(bytes.NewReader(read.came.whole()), whole)
 	}
-	if f.alone != nil {
-		f.alone() // one at a time writes packs
-	}
 	f.onDisk = true
 	return f.store.writePack(whole)
 }
 
-// takeIn stores a pack that came, if it is in memory as a whole.
-func (f *fetcher) takeIn() error {
-	if f.came == nil {
-		return nil
-	}
-	came := f.came
-	f.came = nil
+// takeIn stores a pack that is in memory as a whole.
+func (f *fetcher) takeIn(came *unpacking) error {
 	objs, p, err := came.objects()
 	if errors.Is(err, errBatchFull) {
 		f.onDisk = true
@@ -330,7 +312,7 @@ func (f *fetcher) takeIn() error {
 	if err != nil {
 		return fmt.Errorf("read pack: %w", err)
 	}
-	onDisk, err := f.store.addReceived(objs, p, f.later)
+	onDisk, err := f.store.addReceived(objs, p)
 	f.onDisk = f.onDisk || onDisk
 	return err
 }

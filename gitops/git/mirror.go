@@ -190,13 +190,6 @@ func (m *Mirror) Empty(ctx context.Context) error {
 	return m.empty()
 }
 
-// Keep says whether what comes from now on is about to be read: then it is kept in memory, within bounds, until Forget
-// or the next Keep.
-func (m *Mirror) Keep(on bool) { m.store.keep(on) }
-
-// LetGo gives up what was kept so far: it was read. What comes is kept as before.
-func (m *Mirror) LetGo() { m.store.letGo() }
-
 // Forget gives up memory that reading much took, and writes out what is in memory alone where that is much. Its place
 // is where nothing is waited for: what is read next takes a little longer.
 func (m *Mirror) Forget() {

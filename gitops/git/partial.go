@@ -8,12 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"golang.org/x/sync/errgroup"
 )
 
 // A mirror is partial where the server leaves blobs out when it is asked to: commits and trees are all there, and
@@ -100,81 +98,12 @@ func (m *Mirror) bringFile(ctx context.Context, e Entry) error {
 
 // bringAll asks for blobs. The caller has the turn.
 func (m *Mirror) bringAll(ctx context.Context, missing []Hash) error {
-	if len(missing) > m.store.limits.wants {
-		if err := m.bringMost(ctx, missing); err != nil {
-			return err
-		}
-		if missing = m.store.lacking(missing); len(missing) == 0 {
-			m.refusals = 0
-			return nil
-		}
-	}
 	for part := range slices.Chunk(missing, m.store.limits.wants) {
 		if err := m.bring(ctx, part); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// conversations is how many of them bring what is missing at the same time: a server looks for it on one core in each,
-// and sends little.
-const conversations = 2
-
-// bringMost asks for blobs in several conversations, and takes in what came while others are under way. An error in
-// one ends them all: the caller asks for the rest, and that request reports the error. Errors are those of the disk.
-func (m *Mirror) bringMost(ctx context.Context, missing []Hash) error {
-	r, ok := m.remote.(*httpRemote)
-	if !ok || m.offers == nil || r.readLogin(ctx) != nil {
-		return nil
-	}
-	ctx, giveUp := context.WithCancel(ctx)
-	defer giveUp()
-	count := (len(missing) + m.store.limits.wants - 1) / m.store.limits.wants
-	asking := make(chan struct{}, conversations)
-	var taking sync.Mutex // one at a time writes packs
-	var onDisk bool
-	var all errgroup.Group
-	all.SetLimit(conversations + 1)                                         // more are not held in memory
-	for part := range slices.Chunk(missing, (len(missing)+count-1)/count) { // as large as each other
-		all.Go(func() error {
-			var writes bool
-			f := &fetcher{Mirror: m, later: true, alone: func() { taking.Lock(); writes = true }}
-			asking <- struct{}{}
-			failed := f.askApart(ctx, r, part)
-			<-asking
-			if !writes {
-				taking.Lock()
-			}
-			defer taking.Unlock()
-			if failed == nil {
-				failed = f.takeIn()
-			}
-			onDisk = onDisk || f.onDisk
-			if failed != nil {
-				m.log.Debug("what is missing is asked for in another way", "objects", len(part), "error", failed)
-				giveUp()
-			}
-			return nil
-		})
-	}
-	_ = all.Wait() // what failed is asked for again
-	if onDisk {
-		return m.persist()
-	}
-	return nil
-}
-
-// askApart has the one request of a conversation beside others: silence is of each of them.
-func (f *fetcher) askApart(ctx context.Context, r *httpRemote, wants []Hash) error {
-	own := &watch{limit: f.watch.limit}
-	ctx, stop := own.over(ctx)
-	defer stop()
-	sess, _, err := r.talk(ctx, uploadPack, own)
-	if err != nil {
-		return err
-	}
-	return f.ask(ctx, sess, f.offers, wants)
 }
 
 // bring asks for blobs.

@@ -100,7 +100,6 @@ func TestPartialLacksNoTree(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	delete(m.store.fresh, workers.Hash)
-	delete(m.store.kept, workers.Hash)
 	_, _, err = m.Lookup(tip.Tree, "workers/team-01/app-0001/worker.yaml")
 	require.IsType(t, &MissingObjectError{}, err)
 	require.Error(t, m.store.damage())
@@ -108,25 +107,24 @@ func TestPartialLacksNoTree(t *testing.T) {
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
 }
 
-// Where many are asked for, they come in several requests. One is taken in while the next one is on its way, by way
-// of memory or of the disk. What goes wrong on the way is asked for again, and what the server has not got is said
-// to be missing.
+// Where many are asked for, they come in several requests, by way of memory or of the disk. What goes wrong on the way
+// is asked for again, and what the server has not got is said to be missing.
 func TestManyBlobsComeInParts(t *testing.T) {
 	r := gittest.NewBareRepo(t)
 	r.Commit(gittest.Commit{Write: manyFiles(20)})
 	r.Git("config", "uploadpack.allowFilter", "true")
 	for name, c := range map[string]struct {
 		limits  func(*limits)
-		kept    bool  // in memory, too
+		disk    bool  // all of it is there
 		damaged int64 // the answer that is, by its number: the first one is that to the fetch
 		more    []Hash
 	}{
-		"kept":                  {kept: true},
-		"no room to keep them":  {limits: func(l *limits) { l.kept = 0 }},
-		"some straight to disk": {limits: func(l *limits) { l.fetch, l.kept = 800, 0 }},
-		"too much to inflate":   {limits: func(l *limits) { l.inflated = 1 << 10 }},
+		"in memory":             {},
+		"on disk":               {limits: func(l *limits) { l.small = 0 }, disk: true},
+		"some straight to disk": {limits: func(l *limits) { l.fetch, l.small = 800, 0 }, disk: true},
+		"too much to inflate":   {limits: func(l *limits) { l.inflated, l.small = 1<<10, 0 }, disk: true},
 		"the first is damaged":  {damaged: 2},
-		"one is damaged":        {limits: func(l *limits) { l.kept = 0 }, damaged: 4},
+		"one is damaged":        {damaged: 4},
 		"one is not there":      {more: []Hash{{1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +151,6 @@ func TestManyBlobsComeInParts(t *testing.T) {
 				c.limits(&m.store.limits)
 			}
 			m.store.limits.wants = 7
-			m.Keep(true)
 			all := blobsOf(t, m, tip.Tree, "")
 			err := m.Bring(t.Context(), slices.Concat(all, c.more))
 			parts := int64(len(all)+6) / 7
@@ -169,8 +166,7 @@ func TestManyBlobsComeInParts(t *testing.T) {
 				require.Greater(t, answers.Load(), 1+parts)
 			}
 			requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
-			if c.damaged == 0 { // all are on disk
-				require.Equal(t, c.kept, len(m.store.kept) > 0)
+			if c.disk {
 				_ = m.lock.Close() // as if killed
 				m = openAt(t, dir, way{url: served.URL})
 				require.Equal(t, MoveNone, fetch(t, m, "main").Move)

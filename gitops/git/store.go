@@ -29,10 +29,7 @@ type store struct {
 	packs *packs
 	fresh map[Hash]obj
 	size  int64 // bytes in fresh
-	// kept are objects that are on disk too, and came since keep; room is how many bytes more of them are kept.
-	kept map[Hash]obj
-	room int64
-	bad  error // what was found damaged; the mirror is filled anew at the next fetch
+	bad   error // what was found damaged; the mirror is filled anew at the next fetch
 	// partial says that blobs may be missing.
 	partial bool
 	// resting says that much was read and forgotten since the mirror was filled.
@@ -50,7 +47,6 @@ type limits struct {
 	// object is how many bytes one object of a pack may have that goes straight to disk.
 	object int64
 	small  int   // bytes of one incoming pack that stays in memory alone
-	kept   int64 // bytes of objects on disk that are in memory too, from keep to forget
 	cache  int64 // bytes of recently read objects, while much is read
 	rest   int64 // the same after forget
 	// increment is how many objects may come on top of what is there. When a branch was rewritten, the
@@ -60,7 +56,7 @@ type limits struct {
 	wants int
 }
 
-var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, kept: 128 << 20, cache: 32 << 20, rest: 4 << 20,
+var defaultLimits = limits{overlay: 32 << 20, fetch: 128 << 20, inflated: 256 << 20, object: 1 << 30, small: 2 << 20, cache: 32 << 20, rest: 4 << 20,
 	increment: 250_000, wants: 10_000}
 
 // unlimitedObject is how many bytes an object may have in a pack that goes straight to disk, where the process has
@@ -82,7 +78,7 @@ func (l limits) process(limit int64, machine uint64) limits {
 // within are the limits of a process that has so many bytes of memory.
 func (l limits) within(memory int64) limits {
 	l.fetch = int(min(int64(l.fetch), memory/16))
-	l.inflated, l.object, l.kept = min(l.inflated, memory/8), min(l.object, memory/8), min(l.kept, memory/8)
+	l.inflated, l.object = min(l.inflated, memory/8), min(l.object, memory/8)
 	return l
 }
 
@@ -147,7 +143,7 @@ func isLoose(name string) bool {
 func (s *store) forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting, s.kept, s.room = true, nil, 0
+	s.resting = true
 	if s.size <= s.limits.overlay/2 {
 		return s.reopenLocked()
 	}
@@ -162,7 +158,7 @@ func (s *store) forget() error {
 func (s *store) reset(change func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting, s.fresh, s.size, s.kept, s.bad = false, map[Hash]obj{}, 0, nil, nil
+	s.resting, s.fresh, s.size, s.bad = false, map[Hash]obj{}, 0, nil
 	s.filled++
 	return s.packs.anew(s.cacheSize(), change)
 }
@@ -177,10 +173,7 @@ func (s *store) close() error {
 
 // inMemory gives an object that need not be read. The caller has the lock.
 func (s *store) inMemory(h Hash) (obj, bool) {
-	if o, ok := s.fresh[h]; ok {
-		return o, true
-	}
-	o, ok := s.kept[h]
+	o, ok := s.fresh[h]
 	return o, ok
 }
 
@@ -282,11 +275,9 @@ func (s *store) addPacked(objs []obj, p pack) error {
 	return errors.Join(s.markLocked(), s.reopenLocked())
 }
 
-// addReceived takes objects in that came as a pack, which may be one of several that were asked for together. It says
-// whether they went to disk.
-func (s *store) addReceived(objs []obj, p pack, ofSeveral bool) (onDisk bool, err error) {
-	// One of several would go to disk with the next one, as a pack that has to be made first.
-	if !ofSeveral && len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
+// addReceived takes objects in that came as a pack. It says whether they went to disk.
+func (s *store) addReceived(objs []obj, p pack) (onDisk bool, err error) {
+	if len(p.data) <= s.limits.small && sizeOf(objs) <= s.limits.overlay/4 {
 		return false, s.add(objs)
 	}
 	if err := s.flush(); err != nil { // what is in memory goes to disk first: see the package's invariants
@@ -297,43 +288,7 @@ func (s *store) addReceived(objs []obj, p pack, ofSeveral bool) (onDisk bool, er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keepLocked(objs)
 	return true, errors.Join(s.markLocked(), s.reopenLocked())
-}
-
-// keep says whether what comes from now on is kept, until forget. What was kept is not any more.
-func (s *store) keep(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept, s.room = nil, 0
-	if on {
-		s.room = s.limits.kept
-	}
-}
-
-// letGo gives up what was kept so far.
-func (s *store) letGo() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept != nil {
-		s.kept, s.room = nil, s.limits.kept
-	}
-}
-
-// keepLocked keeps objects as far as there is room.
-func (s *store) keepLocked(objs []obj) {
-	if s.room <= 0 {
-		return
-	}
-	if s.kept == nil {
-		s.kept = map[Hash]obj{}
-	}
-	for _, o := range objs {
-		if size := perObject + int64(len(o.data)); size <= s.room {
-			s.room -= size
-			s.kept[o.hash] = o
-		}
-	}
 }
 
 // flush writes what is only in memory to disk.

@@ -202,63 +202,6 @@ func BenchmarkLacking(b *testing.B) {
 	}
 }
 
-// What comes while it is said to be read is in memory as well, as far as there is room, until it is given up.
-func TestKeep(t *testing.T) {
-	objs := []obj{newObj(plumbing.BlobObject, bytes.Repeat([]byte("x"), 100)), newObj(plumbing.BlobObject, []byte("small")),
-		newObj(plumbing.BlobObject, bytes.Repeat([]byte("y"), 100))}
-	pack, err := encodePack(objs)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	require.NoError(t, createLayout(dir, "file:///x"))
-	s := newStore(dir, defaultLimits)
-	s.limits.small, s.limits.kept = 0, 2*perObject+110
-	onDisk := func() {
-		t.Helper()
-		ok, err := s.addReceived(objs, pack, false)
-		require.NoError(t, err)
-		require.True(t, ok)
-	}
-	onDisk()
-	require.Empty(t, s.kept, "it was not said that anything is read")
-	s.keep(true)
-	onDisk()
-	require.Len(t, s.kept, 2, "there is room for two")
-	require.NoError(t, s.reset(func() error { return os.RemoveAll(filepath.Join(dir, packDir)) }))
-	require.Empty(t, s.kept, "what is kept is on disk, too")
-	require.NoError(t, createLayout(dir, "file:///x"))
-	s.keep(true)
-	onDisk()
-	for _, name := range filesIn(t, dir, "objects/pack/*.pack") {
-		require.NoError(t, os.Remove(name))
-	}
-	require.NoError(t, s.reopen())
-	for _, o := range objs[:2] {
-		data, err := s.read(o.hash, anyBlob)
-		require.NoError(t, err)
-		require.Equal(t, o.data, data)
-	}
-	_, err = s.read(objs[2].hash, anyBlob)
-	require.Error(t, err)
-	for _, giveUp := range []func(){func() { require.NoError(t, s.forget()) }, func() { s.keep(false) }} {
-		giveUp()
-		require.Empty(t, s.kept)
-		onDisk()
-		require.Empty(t, s.kept)
-		s.keep(true)
-		onDisk()
-		require.Len(t, s.kept, 2)
-	}
-	s.letGo()
-	require.Empty(t, s.kept, "what was read need not be kept")
-	onDisk()
-	require.Len(t, s.kept, 2, "and what comes next is")
-
-	s.keep(false)
-	s.letGo()
-	onDisk()
-	require.Empty(t, s.kept)
-}
-
 // Where memory is limited, less of it is taken for packs, and nowhere more.
 func TestLimitsWithinMemory(t *testing.T) {
 	require.Equal(t, defaultLimits, defaultLimits.within(math.MaxInt64))
@@ -273,8 +216,7 @@ func TestLimitsWithinMemory(t *testing.T) {
 	require.EqualValues(t, 32<<20, small.fetch)
 	require.EqualValues(t, 64<<20, small.inflated)
 	require.EqualValues(t, 64<<20, small.object)
-	require.EqualValues(t, 64<<20, small.kept)
-	small.fetch, small.inflated, small.object, small.kept = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.object, defaultLimits.kept
+	small.fetch, small.inflated, small.object = defaultLimits.fetch, defaultLimits.inflated, defaultLimits.object
 	require.Equal(t, defaultLimits, small, "the others are small")
 
 	limit := debug.SetMemoryLimit(512 << 20)
@@ -282,25 +224,23 @@ func TestLimitsWithinMemory(t *testing.T) {
 	require.EqualValues(t, 64<<20, openFile(t, gittest.NewBareRepo(t)).store.limits.inflated)
 }
 
-// What came as a pack stays in memory alone if it is small, packed and unpacked, and is not one pack of several.
+// What came as a pack stays in memory alone if it is small, packed and unpacked.
 func TestReceivedInMemory(t *testing.T) {
 	objs := []obj{newObj(plumbing.BlobObject, make([]byte, 1000))}
 	pack, err := encodePack(objs)
 	require.NoError(t, err)
 	for _, c := range []struct {
-		overlay         int64
-		ofSeveral, disk bool
-	}{{overlay: 4 * 1000}, {overlay: 4*1000 - 1, disk: true}, {overlay: 4 * 1000, ofSeveral: true, disk: true}} {
+		overlay int64
+		disk    bool
+	}{{overlay: 4 * 1000}, {overlay: 4*1000 - 1, disk: true}} {
 		dir := t.TempDir()
 		require.NoError(t, createLayout(dir, "file:///x"))
 		s := newStore(dir, defaultLimits)
 		s.limits.overlay = c.overlay
-		s.keep(true)
-		onDisk, err := s.addReceived(objs, pack, c.ofSeveral)
+		onDisk, err := s.addReceived(objs, pack)
 		require.NoError(t, err)
 		require.Equal(t, c.disk, onDisk)
 		require.Len(t, filesIn(t, dir, "objects/pack/*.pack"), map[bool]int{true: 1}[c.disk])
-		require.Len(t, s.kept, map[bool]int{true: 1}[c.disk], "what is on disk need not be read again")
 		require.True(t, s.has(objs[0].hash))
 	}
 }

@@ -16,8 +16,6 @@ type Source interface {
 
 // Prefetcher downloads objects between cycles that surveys left on the server.
 type Prefetcher interface {
-	// Begin says that a cycle begins: what only the last one needed can go.
-	Begin()
 	// Complete downloads objects, in small parts, so that they are here when the server is away.
 	Complete(ctx context.Context)
 	// Forget drops caches of much that was read.

@@ -2,24 +2,18 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
 type completer struct {
-	began, completed, forgot int
-	last                     string
+	completed, forgot int
+	last              string
 }
 
 func (c *completer) Complete(context.Context) { c.completed, c.last = c.completed+1, "complete" }
-func (c *completer) Begin()                   { c.began++ }
 func (c *completer) Forget()                  { c.forgot, c.last = c.forgot+1, "forget" }
 
 // Memory is given back after the first cycles and after large ones, and not in between: each time costs a collection.
@@ -43,20 +37,4 @@ func TestRest(t *testing.T) {
 	}
 	require.Zero(t, collections(Report{LookedAt: manyDecisions - 1}))
 	require.NotZero(t, collections(Report{LookedAt: manyDecisions}))
-}
-
-// gone is a repository that is.
-type gone struct{}
-
-func (gone) Read(context.Context) (rollout.World, error) { return rollout.World{}, errors.New("away") }
-
-// TestCyclesBegin: each cycle begins, also one after a cycle that could do nothing, after which Rest was not called.
-func TestCyclesBegin(t *testing.T) {
-	var c completer
-	r := Reconciler{Planner: &Planner{Source: gone{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, Prefetcher: &c}
-	for i := range 3 {
-		_, err := r.Cycle(t.Context())
-		require.ErrorContains(t, err, "away")
-		require.Equal(t, i+1, c.began)
-	}
 }

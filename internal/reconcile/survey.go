@@ -38,9 +38,6 @@ func (of *reading) environment(name string) (rollout.EnvironmentWorld, bool) {
 
 // survey reads the branch's tip. While the repository is away it lowers traffic by what was read last.
 func (r *Reconciler) survey(ctx context.Context, report *Report) (reading, error) {
-	if r.Prefetcher != nil {
-		r.Alone(ctx, r.Prefetcher.Begin)
-	}
 	var tip reading
 	var err error
 	if r.pauses.has(repositoryPause, r.Now()) {

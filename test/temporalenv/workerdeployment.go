@@ -63,8 +63,8 @@ var namespaces atomic.Int64
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NewWorkerDeployment makes a worker deployment without versions for a test, which it lets run beside others. What it waits
-// for it waits for two minutes at most.
+// NewWorkerDeployment makes a worker deployment without versions for a test, and has the test run in parallel. Its Ctx
+// ends after two minutes.
 func NewWorkerDeployment(t *testing.T, server *Server, images map[string]Image, settings ...Setting) *WorkerDeployment {
 	t.Helper()
 	t.Parallel()
