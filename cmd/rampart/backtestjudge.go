@@ -94,13 +94,6 @@ func (b *backtest) engine(environment string, recorded rollout.Verdicts) (backte
 	return b.engines[key], true
 }
 
-// waiving are the same policies, with more rules that may be waived. They are not closed.
-func (j *judges) waiving(rules []string) *judges {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return &judges{store: j.store, waivable: slices.Concat(j.waivable, rules), floor: j.floor}
-}
-
 // rejudged is a decision that was judged again.
 type rejudged struct {
 	in          recordedInput

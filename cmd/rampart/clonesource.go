@@ -51,10 +51,7 @@ type cloneSource struct {
 	said map[string]bool
 }
 
-var (
-	_ reconcile.Source = (*cloneSource)(nil)
-	_ toucher          = (*cloneSource)(nil)
-)
+var _ reconcile.Source = (*cloneSource)(nil)
 
 // once says a line unless it was said before.
 func (c *cloneSource) once(format string, args ...any) {

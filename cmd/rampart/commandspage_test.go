@@ -27,7 +27,7 @@ Exit codes are 0 fine or nothing to do; 1 error; 2 changes pending, not ready, o
 
 // TestCommandsPage: docs/commands.md says what the commands say. With -update it is written anew.
 func TestCommandsPage(t *testing.T) {
-	root := (&app{}).root()
+	root := (&app{}).newRoot()
 	var page strings.Builder
 	page.WriteString(commandsHead)
 	page.WriteString("\n## Flags of every command\n\n")

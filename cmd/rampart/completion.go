@@ -137,24 +137,3 @@ func (a *app) completeDecisionRefs(cmd *cobra.Command, _ []string, _ string) ([]
 	slices.Sort(out)
 	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
 }
-
-// completeBuilds completes build IDs that have files: of the worker deployment that is named, else of all.
-func (a *app) completeBuilds(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var out []string
-	if world, ok := a.completionWorld(cmd); ok {
-		found, err := deployments(world, args)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, s := range found {
-			if s.Record.Routing == nil {
-				continue
-			}
-			for _, v := range s.Record.Routing.Spec.Versions {
-				out = append(out, v.BuildID)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
-}

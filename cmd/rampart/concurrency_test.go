@@ -53,8 +53,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 	require.Equal(t, want, waits(decided))
 	require.NotNil(t, decided[0][0].Plan.Raise)
 
-	data, err := encode(formatJSON, observed(world, decided))
-	require.NoError(t, err)
+	data := encoded(t, a, out, observed(world, decided))
 	file := filepath.Join(t.TempDir(), "snapshot.json")
 	require.NoError(t, os.WriteFile(file, data, 0o644))
 	again, offline, err := a.decideSnapshot(t.Context(), file)
@@ -66,8 +65,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 	for i := range seen.Environments[0].Deployments { // as rampart observe writes it, before anything was decided
 		seen.Environments[0].Deployments[i].Rollouts = nil
 	}
-	data, err = encode(formatJSON, seen)
-	require.NoError(t, err)
+	data = encoded(t, a, out, seen)
 	require.NoError(t, os.WriteFile(file, data, 0o644))
 	e, err := a.explainSnapshot(t.Context(), "payments/refunds", explainFlags{snapshot: file})
 	require.NoError(t, err)

@@ -263,6 +263,11 @@ type since struct {
 
 var _ pflag.Value = (*since)(nil)
 
+// lookBack is a flag whose default is a number of days.
+func lookBack(days int) since {
+	return since{text: strconv.Itoa(days) + "d", back: time.Duration(days) * 24 * time.Hour}
+}
+
 func (s *since) String() string { return s.text }
 
 func (s *since) Type() string { return "duration" }

@@ -75,6 +75,9 @@ type decisionLines struct {
 
 var _ decisionSource = decisionLines{}
 
+// decisionsFrom reads decisions from JSON lines.
+func decisionsFrom(in io.Reader) decisionSource { return decisionLines{name: "-", in: in} }
+
 // Decisions reads the lines as they are asked for. An error names the line, and is the last that is given.
 func (l decisionLines) Decisions(ctx context.Context, f auditlog.Filter) iter.Seq2[auditlog.Decision, error] {
 	return func(yield func(auditlog.Decision, error) bool) {

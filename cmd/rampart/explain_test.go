@@ -29,7 +29,7 @@ func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) *
 	var last *reconcile.Decision
 	for _, obs := range seen {
 		var reads atomic.Int64
-		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
+		planner, err := a.planner(ends{folderSource(t, a), scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -78,7 +78,7 @@ func command(t *testing.T, a *app, args ...string) (int, string, string) {
 	var out, said bytes.Buffer
 	b := *a
 	b.out, b.err = &out, &said
-	root := b.root()
+	root := b.newRoot()
 	root.SetArgs(append([]string{"-C", a.dir}, args...))
 	err := root.ExecuteContext(t.Context())
 	b.complain(t.Context(), err)

@@ -60,6 +60,9 @@ func (a *app) addPolicies(cmd *cobra.Command) {
 	}
 }
 
+// waivableRules are the rules that waivers of a repository may waive, by --waivable-rule.
+func (a *app) waivableRules() []string { return a.policies.waivable }
+
 // ruleShape is the name of a rule, or the beginning of names.
 var ruleShape = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?$`)
 

@@ -47,7 +47,7 @@ func (a *app) addForge(cmd *cobra.Command, f *forgeFlags) {
 
 // proposer proposes on the forge of a repository.
 func (a *app) proposer(on forge.Forge, repository repositoryFlags, repo *gitops.Repository, judges *judges) reconcile.Proposer {
-	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: judges.proposalBody, Commit: commitText,
+	return pullrequest.New(pullrequest.Config{Branches: repo, Forge: on, Base: repository.branch, Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: proposalBody(judges), Commit: commitText,
 		Now: a.now, Log: a.log, LookEvery: lookEvery})
 }
 

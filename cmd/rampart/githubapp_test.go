@@ -204,7 +204,7 @@ func TestSecretsAreInNoOutput(t *testing.T) {
 			a, _ := testApp(t)
 			a.out, a.err = &out, &errs
 			a.variable = func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }
-			root := a.root()
+			root := a.newRoot()
 			root.SetOut(&out)
 			root.SetErr(&errs)
 			root.SetArgs(append([]string{"run", "--once", "--log-level", "debug", "--cache-dir", t.TempDir()}, c.args...))

@@ -73,6 +73,8 @@ type toucher interface {
 	Touches(ctx context.Context, q gitops.HistoryQuery) (gitops.Touched, error)
 }
 
+var _ toucher = (*cloneSource)(nil)
+
 // subjectOfHistory is what a story is about.
 type subjectOfHistory struct {
 	environment, branch string

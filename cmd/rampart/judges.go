@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rampart-gitops/rampart/gitops"
@@ -75,6 +76,22 @@ func (j *judges) pin() {
 	j.floor = floor
 }
 
+// waiving are the same policies, with more rules that may be waived. They are not closed.
+func (j *judges) waiving(rules []string) *judges {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &judges{store: j.store, waivable: slices.Concat(j.waivable, rules), floor: j.floor}
+}
+
+// missing are the names of the bot's own bundles that were never downloaded. own says whether the bot has policies of
+// its own.
+func (j *judges) missing() (names []string, own bool) {
+	if j.store == nil {
+		return nil, false
+	}
+	return j.store.Missing(), true
+}
+
 // locating has a reader find what a change removes that versions name, for environments whose policies look at that.
 func (j *judges) locating() gitops.Option {
 	return gitops.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
@@ -94,6 +111,9 @@ type judged struct {
 	specSource
 	judges *judges
 }
+
+// pinOnRead gives a source that takes over the bot's own policies each time that it is read.
+func (j *judges) pinOnRead(source specSource) specSource { return judged{source, j} }
 
 func (s judged) Read(ctx context.Context) (rollout.World, error) {
 	s.judges.pin()

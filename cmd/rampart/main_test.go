@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 			if name != "faults" {
 				return false, fmt.Errorf("unknown condition %s", name)
 			}
-			_, _, err := (&app{}).root().Find([]string{"fault-sites"})
+			_, _, err := (&app{}).newRoot().Find([]string{"fault-sites"})
 			return err == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -168,7 +168,8 @@ func runAndSignal(ts *testscript.TestScript, neg bool, args []string) {
 
 func findCommand(ts *testscript.TestScript, name string) (string, error) {
 	for dir := range strings.SplitSeq(ts.Getenv("PATH"), string(os.PathListSeparator)) {
-		if file := filepath.Join(dir, name); isFile(file) {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
 			return file, nil
 		}
 	}

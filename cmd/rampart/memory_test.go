@@ -47,7 +47,7 @@ func TestEachCommandBoundsItsMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
 	a := &app{out: io.Discard, err: io.Discard, variable: func(string) (string, bool) { return "", false }, memory: memlimit.Limit(500 << 20)}
-	root := a.root()
+	root := a.newRoot()
 	root.SetArgs([]string{"version"})
 	root.SetOut(io.Discard)
 	require.NoError(t, root.Execute())

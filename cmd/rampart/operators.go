@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,7 +68,7 @@ the rollback left in Temporal is void with it.`,
 		return operator.Retry(s, p, build)
 	})
 	cmd.Flags().StringVar(&build, "build", "", "build ID to try again (default: the one that the spec asks for)")
-	a.completeFlag(cmd, "build", a.completeBuilds)
+	a.completeFlag(cmd, "build", a.completeBuilds())
 	return cmd
 }
 
@@ -108,7 +109,7 @@ func (a *app) answer(cmd *cobra.Command, change func(rollout.Snapshot, operator.
 	fs.StringVar(&which.Build, "build", "", "only if it is about this build ID")
 	fs.Var(&to, "to", "only if it is the raise to this percentage, 100 for a promotion: what came in its place since is not meant")
 	fs.Var(&stage, "stage", "only if it is this stage of an evacuation: "+stage.list())
-	a.completeFlag(cmd, "build", a.completeBuilds)
+	a.completeFlag(cmd, "build", a.completeBuilds())
 	a.completeFlag(cmd, "to", cobra.NoFileCompletions)
 	a.completeFlag(cmd, "stage", stage.complete)
 	return cmd
@@ -165,7 +166,7 @@ With --version one version goes, without the delays and the rollback window, on 
   rampart retire payments/checkout --version v1.0.0-b676227c`,
 	}, f.change)
 	cmd.Flags().StringVar(&f.version, "version", "", "build ID of the one version to end")
-	a.completeFlag(cmd, "version", a.completeBuilds)
+	a.completeFlag(cmd, "version", a.completeBuilds())
 	cmd.Flags().BoolVar(&f.unroute, "unroute", false, "take new workflows from the current version, once it is no longer needed")
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --unroute: at once, without proof")
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take it back")
@@ -187,4 +188,27 @@ func (f *retireFlags) change(s rollout.Snapshot, p operator.Person) (operator.Ch
 		return operator.Retire(s, p, v1alpha1.UnrouteProven)
 	}
 	return operator.Retire(s, p, v1alpha1.KeepCurrent)
+}
+
+// completeBuilds completes build IDs that have files: of the worker deployment that is named, else of all.
+func (a *app) completeBuilds() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		if world, ok := a.completionWorld(cmd); ok {
+			found, err := deployments(world, args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, s := range found {
+				if s.Record.Routing == nil {
+					continue
+				}
+				for _, v := range s.Record.Routing.Spec.Versions {
+					out = append(out, v.BuildID)
+				}
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
+	}
 }

@@ -42,3 +42,6 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	}
 	return fmt.Errorf("%w\n  run %q to see what there is", err, parent.CommandPath()+" --help")
 }
+
+// policyTopCommands are the commands of the group.
+func (a *app) policyTopCommands() []*cobra.Command { return []*cobra.Command{a.policyCommand()} }

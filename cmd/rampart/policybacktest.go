@@ -56,7 +56,7 @@ Exit code 2 if a decision differs, 0 if none does, 1 if the policies do not comp
 	f.repository.addReading(cmd)
 	a.addPolicies(cmd)
 	f.decisions.add(cmd)
-	f.since = since{text: "30d", back: 30 * 24 * time.Hour}
+	f.since = lookBack(30)
 	cmd.Flags().Var(&f.since, "since", "how far back to look, such as 30d, 12h, 2026-03-01")
 	cmd.Flags().StringVar(&f.show, "show", "", "show one decision in full, by its ID or how it begins")
 	return cmd

@@ -228,7 +228,11 @@ func TestBacktestShow(t *testing.T) {
 	goldenText(t, "backtest-show.txt", out)
 	code, out, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1", "-o", "json")
 	require.Equal(t, exitPending, code)
-	var s shown
+	var s struct {
+		Recorded, Now rollout.Verdicts
+		Differs       []string
+		Policy        []rollout.Explanation
+	}
 	require.NoError(t, json.Unmarshal([]byte(out), &s))
 	require.Equal(t, []string{"Ramp/v2@5%"}, s.Differs)
 	require.Equal(t, rollout.HoldEffect, s.Now.Actions["Ramp/v2@5%"].Effect)

@@ -167,7 +167,7 @@ func (a *app) readJudged(ctx context.Context, name, file string) (recordedInput,
 		return recordedInput{}, fmt.Errorf("read --input %s: want JSON, as rampart observe prints it without -o yaml: %w", file, err)
 	}
 	if shape.Input != nil && shape.Action == nil && shape.Actions == nil {
-		return lastJudged(ctx, name, decisionLines{name: "-", in: bytes.NewReader(data)})
+		return lastJudged(ctx, name, decisionsFrom(bytes.NewReader(data)))
 	}
 	if shape.Environments != nil {
 		document, err := a.observedInput(name, data)
@@ -247,7 +247,7 @@ func (a *app) engineFor(ctx context.Context, d *policy.Document, paths []string)
 			return nil, err
 		}
 		cfg := sets[0].cfg
-		cfg.Waivable = a.policies.waivable
+		cfg.Waivable = a.waivableRules()
 		return policy.Compile(cfg), nil
 	}
 	world, err := a.soundWorld()

@@ -33,6 +33,8 @@ type previewing struct {
 	judges *judges
 	// missing are bundles of the bot's own policies that are not in the cache.
 	missing []string
+	// ownPolicies says that the bot has policies of its own.
+	ownPolicies bool
 	// known and own are the names of all environments of the base, and of the change.
 	known, own []string
 }
@@ -65,9 +67,7 @@ func (a *app) newPreviewing(merge *gitops.Merge, judges *judges, ask previewFlag
 	if err := r.narrow(a.env); err != nil {
 		return nil, err
 	}
-	if r.judges.store != nil {
-		r.missing = r.judges.store.Missing()
-	}
+	r.missing, r.ownPolicies = r.judges.missing()
 	return r, nil
 }
 
@@ -447,7 +447,7 @@ func (r *previewing) notes(at time.Time) []string {
 	for _, name := range r.missing {
 		out = append(out, fmt.Sprintf("the policy bundle %s is not in the cache and is not downloaded: what it says is unknown", name))
 	}
-	if r.judges.store == nil {
+	if !r.ownPolicies {
 		out = append(out, "policies of the bot's own, if it has any, have no say here: give them with --policy-dir")
 	}
 	for _, env := range m.After.Environments {

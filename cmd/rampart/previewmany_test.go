@@ -22,8 +22,11 @@ import (
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
 
-// tooMany is one more worker deployment than one change may have.
-const tooMany = maxPreviewed + 1
+// One change may have previewLimit worker deployments; tooMany is one more.
+const (
+	previewLimit = 1000
+	tooMany      = previewLimit + 1
+)
 
 // manyChanged is a repository whose HEAD adds too many worker deployments to main.
 func manyChanged(t *testing.T) *gittest.Repo {
@@ -82,8 +85,8 @@ func TestPreviewOfTooMany(t *testing.T) {
 	var got report.Preview
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	require.Equal(t, report.PreviewBroken, got.Outcome)
-	require.Len(t, got.Deployments, maxPreviewed)
-	require.Equal(t, []string{"shop/c0000", "shop/c0999"}, []string{got.Deployments[0].Name, got.Deployments[maxPreviewed-1].Name})
+	require.Len(t, got.Deployments, previewLimit)
+	require.Equal(t, []string{"shop/c0000", "shop/c0999"}, []string{got.Deployments[0].Name, got.Deployments[previewLimit-1].Name})
 	require.Len(t, got.Problems, 1)
 	require.Equal(t, "workers/1000.yaml", got.Problems[0].File)
 	require.Equal(t, "the change touches 1001 worker deployments; the first 1000 are previewed: make several changes of it", got.Problems[0].Message)
@@ -119,7 +122,7 @@ func TestPreviewIsStopped(t *testing.T) {
 // What is stopped asks nothing more: neither about other specs, nor policies about rollouts.
 func TestPreviewStopsAtOnce(t *testing.T) {
 	a, _ := testApp(t)
-	a.dir = manyChanged(t).Dir
+	repo := manyChanged(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	now, looked := a.now, 0
 	a.now = func() time.Time {
@@ -128,7 +131,9 @@ func TestPreviewStopsAtOnce(t *testing.T) {
 		}
 		return now()
 	}
-	_, err := a.preview(ctx, previewFlags{base: "main", head: "change"})
+	root := a.newRoot()
+	root.SetArgs([]string{"preview", "-C", repo.Dir, "--base", "main", "--head", "change"})
+	err := root.ExecuteContext(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 40, looked)
 }

@@ -15,12 +15,14 @@ import (
 // proposalTitle is the title of what a decision proposes.
 func proposalTitle(d *reconcile.Decision) string { return proposalReport(d).Title() }
 
-// proposalBody is what a proposal says to people: what was decided, the rules that passed, and how the rollout goes on
+// proposalBody gives what a proposal says to people: what was decided, the rules that passed, and how the rollout goes on
 // when all goes well. What cannot be told of the last two is left out.
-func (j *judges) proposalBody(ctx context.Context, env rollout.EnvironmentWorld, d *reconcile.Decision) string {
-	r, engine := proposalReport(d), j.engine(env)
-	r.Explanation, r.Timetable = explained(ctx, engine, d), simulated(ctx, engine, d)
-	return r.Body()
+func proposalBody(j *judges) func(context.Context, rollout.EnvironmentWorld, *reconcile.Decision) string {
+	return func(ctx context.Context, env rollout.EnvironmentWorld, d *reconcile.Decision) string {
+		r, engine := proposalReport(d), j.engine(env)
+		r.Explanation, r.Timetable = explained(ctx, engine, d), simulated(ctx, engine, d)
+		return r.Body()
+	}
 }
 
 // commitText is title and body of the pull request for a commit that a branch does not take.

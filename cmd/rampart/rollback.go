@@ -44,8 +44,8 @@ that is meant with --build. Exit code 1 says why traffic could not be taken back
 	a.addTemporal(cmd, &f.server)
 	cmd.Flags().StringVar(&w.BuildID, "build", "", "build ID that loses its traffic (default: the one that ramps, else the one that the spec asks for)")
 	cmd.Flags().StringVar(&w.To, "to", "", "build ID that gets the traffic of a current version (default: the one before it)")
-	a.completeFlag(cmd, "build", a.completeBuilds)
-	a.completeFlag(cmd, "to", a.completeBuilds)
+	a.completeFlag(cmd, "build", a.completeBuilds())
+	a.completeFlag(cmd, "to", a.completeBuilds())
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func (o *operation) rollback(ctx context.Context, server temporalFlags, w plan.T
 	}
 	defer pool.Close()
 	o.byRecord = true
-	router := temporalPort{pool, gateInputs{}, o.log}
+	router := temporalPort{pool: pool, log: o.log}
 	var taken plan.TakenBack
 	moved := false
 	err = o.again(ctx, func() error {

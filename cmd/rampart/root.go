@@ -113,7 +113,7 @@ func run(args []string) int {
 		now: func() time.Time { return time.Now().UTC() }, log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := untilSignal(context.Background())
 	defer cancel()
-	root := a.root()
+	root := a.newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.complain(ctx, err)
@@ -135,9 +135,7 @@ func (a *app) complain(ctx context.Context, err error) {
 	}
 }
 
-func (a *app) root() *cobra.Command {
-	a.logLevel = newChoice("info", "debug", "info", "warn", "error")
-	a.logFormat = newChoice("text", "text", "json")
+func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rampart",
 		Short: "Roll out Temporal workers through Git",
@@ -171,6 +169,21 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 			}
 			return found.Help()
 		}})
+	a.addGlobalFlags(root)
+	for _, group := range [][]*cobra.Command{a.botCommands(), a.inspectCommands(), a.operatorCommands(), a.specsCommands(), a.policyTopCommands(), a.installCommands(), a.takeoverCommands()} {
+		root.AddCommand(group...)
+	}
+	root.AddCommand(a.versionCommand(), a.completionCommand())
+	root.AddCommand(foreignCommands()...)
+	addFaults(root)
+	a.completeRest(root)
+	return root
+}
+
+// addGlobalFlags adds the flags that all commands have, and their completion.
+func (a *app) addGlobalFlags(root *cobra.Command) {
+	a.logLevel = newChoice("info", "debug", "info", "warn", "error")
+	a.logFormat = newChoice("text", "text", "json")
 	f := root.PersistentFlags()
 	f.StringVarP(&a.dir, "dir", "C", ".", "repository or folder to work on")
 	f.StringVar(&a.env, "env", "", "look at one environment only")
@@ -195,13 +208,6 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 f
 	a.completeFlag(root, "require-approval-by-other", a.completeEnvironments)
 	a.completeFlag(root, "log-level", a.logLevel.complete)
 	a.completeFlag(root, "log-format", a.logFormat.complete)
-	root.AddCommand(a.validateCommand(), a.renderCommand(), a.crdsCommand(), a.schemaCommand(), a.argocdCommand(), a.fluxCommand(), a.importCommand(), a.exportCommand(), a.referencesCommand(), a.previewCommand(), a.observeCommand(), a.planCommand(), a.runCommand(),
-		a.statusCommand(), a.waitCommand(), a.explainCommand(), a.historyCommand(), a.policyCommand(), a.simulateCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
-	root.AddCommand(a.operatorCommands()...)
-	root.AddCommand(foreignCommands()...)
-	addFaults(root)
-	a.completeRest(root)
-	return root
 }
 
 // completeFlag registers how a flag of the command is completed. It fails only for a flag that does not exist.

@@ -66,7 +66,10 @@ type (
 const (
 	ruleInvalid = "object.invalid"
 	ruleWarning = "object.warning"
-	// rulePolicy is what the names of checks of policies begin with; what does not compile is policy.broken.
+)
+
+// rulePolicy is what the names of checks of policies begin with; what does not compile is policy.broken.
+const (
 	rulePolicy       = "policy."
 	rulePolicyBroken = rulePolicy + "broken"
 )
@@ -83,8 +86,8 @@ func sarifOf(v validation) sarifLog {
 		results = append(results, r)
 	}
 	for _, f := range v.Findings {
-		r := sarifResult{RuleID: f.Rule, Level: "error", Message: sarifMessage{printable.Line(f.Deployment + ": " + f.Message)},
-			Locations: sarifAt(f.File, f.Line, 0)}
+		r := sarifResult{RuleID: f.Rule, Level: "error", Locations: sarifAt(f.File, f.Line, 0)}
+		r.Message.Text = printable.Line(f.Deployment + ": " + f.Message)
 		if f.Effect.Strictness() <= rollout.Warn.Strictness() {
 			r.Level = "warning"
 		}

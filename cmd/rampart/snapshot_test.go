@@ -71,6 +71,14 @@ func queues() []rollout.TaskQueue {
 		Pollers: rollout.Pollers{Known: true, Count: 2, LastAccess: now}}}
 }
 
+// folderSource reads the folder of the app.
+func folderSource(t *testing.T, a *app) specSource {
+	t.Helper()
+	source, _, err := a.source(repositoryFlags{})
+	require.NoError(t, err)
+	return source
+}
+
 // live plans once for each observation, and writes what each plan but the last renders to the folder, as a cycle does.
 // With more than two the spec asks for v3 after the first, and v3 is recorded as current after the second.
 func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (rollout.World, [][]*reconcile.Decision) {
@@ -80,7 +88,7 @@ func live(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) (
 	for i, obs := range seen {
 		var err error
 		var reads atomic.Int64
-		planner, err := a.planner(ends{folder{dir: a.dir}, scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
+		planner, err := a.planner(ends{folderSource(t, a), scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
 		require.NoError(t, err)
 		world, decided, err = planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -162,8 +170,7 @@ func TestSnapshotDecidesAsLive(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(a.dir, "spec.yaml"), []byte(testSpec), 0o644))
 			world, decided := live(t, a, c.seen...)
 			require.Equal(t, c.row, decided[0][0].Plan.Row, decided[0][0].Proposal.State.Message)
-			data, err := encode(formatJSON, observed(world, decided))
-			require.NoError(t, err)
+			data := encoded(t, a, out, observed(world, decided))
 			file := filepath.Join(t.TempDir(), "snapshot.json")
 			require.NoError(t, os.WriteFile(file, data, 0o644))
 			if name == "sunset" {
@@ -187,6 +194,14 @@ func proposals(decided [][]*reconcile.Decision) (out []any) {
 		}
 	}
 	return out
+}
+
+// encoded is a value as JSON.
+func encoded(t *testing.T, a *app, out *bytes.Buffer, v any) []byte {
+	t.Helper()
+	out.Reset()
+	require.NoError(t, a.encode(formatJSON, v))
+	return bytes.Clone(out.Bytes())
 }
 
 func printed(t *testing.T, a *app, out *bytes.Buffer, world rollout.World, decided [][]*reconcile.Decision) string {
@@ -234,7 +249,7 @@ func TestBusyServerIsAskedAgain(t *testing.T) {
 	// A read that works is followed by one of what the rows look at.
 	for _, c := range []struct{ busy, reads int64 }{{0, 2}, {2, 4}, {99, busyTries}} {
 		var reads atomic.Int64
-		planner, err := a.planner(ends{folder{dir: a.dir}, scene{func(rollout.Ask) rollout.Observation {
+		planner, err := a.planner(ends{folderSource(t, a), scene{func(rollout.Ask) rollout.Observation {
 			if reads.Load() <= c.busy {
 				return rollout.Observation{Problem: &rollout.Problem{Reason: rollout.TemporalStateFetchFailed, Message: "too many requests", Busy: true}}
 			}

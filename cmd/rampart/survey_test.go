@@ -64,6 +64,7 @@ func worlds(t *testing.T, n string) {
 // twins are a bot that remembers and one that does not. Each has a repository and a Temporal of its own, to which the
 // same happens.
 type twins struct {
+	policies    *judges
 	now         time.Time
 	bots        [2]*twin // with a memory, without
 	texts       map[string]string
@@ -113,7 +114,7 @@ func twinConnection(name, host string) string {
 }
 
 func newTwins(t *testing.T, j *judges) *twins {
-	w := &twins{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+	w := &twins{policies: j, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	w.texts = map[string]string{"rampart.yaml": twinConfig, "policies/data.yaml": twinData,
 		"prod/connections.yaml": twinConnection("temporal", "localhost:7233"), "test/connections.yaml": twinConnection("temporal", "localhost:7233"),
 		"prod/pay.yaml": twinSpec("pay", "1", atOnce), "prod/pay-out.yaml": twinSpec("pay-out", "1", inSteps), "prod/cart.yaml": twinSpec("cart", "1", atOnce),
@@ -135,12 +136,12 @@ func (w *twins) open(t require.TestingT, i int, j *judges) {
 	repo, err := gitops.Open(gitops.Config{URL: b.git.URL(), Branch: "main", CacheDir: b.cache, Author: "rampart", Email: "rampart@example.com", Log: log, Now: now})
 	require.NoError(t, err)
 	b.repo = repo
-	source := judged{repo, j}
+	source := j.pinOnRead(repo)
 	b.bot = &reconcile.Reconciler{
 		Planner: &reconcile.Planner{Source: source, Surveyor: source, History: source, Records: source, Observer: b.temporal, Limits: rollout.DefaultLimits(), Now: now, Log: log, Parallel: 2,
 			JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return j.engine(env) }},
 		Committer: repo, Router: b.temporal, Versions: b.temporal,
-		Proposer: pullrequest.New(pullrequest.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: j.proposalBody, Now: now, Log: log}),
+		Proposer: pullrequest.New(pullrequest.Config{Branches: repo, Forge: forge.None{}, Base: "main", Edit: render.Proposed, Same: render.SameProposal, Title: proposalTitle, Body: proposalBody(j), Now: now, Log: log}),
 	}
 	if i == 0 {
 		b.bot.Lister = b.temporal
@@ -294,7 +295,7 @@ func (w *twins) happen(rt *rapid.T) {
 }
 
 func (w *twins) judges() *judges {
-	return w.bots[0].bot.Source.(judged).judges
+	return w.policies
 }
 
 func twinTemplate(name string, most int) string {

@@ -56,11 +56,13 @@ func TestSystemd(t *testing.T) {
 
 	environment, err := os.ReadFile(filepath.Join("..", "..", "install", "systemd", "rampart.env"))
 	require.NoError(t, err)
-	secrets := []string{variableAPIKey, "RAMPART_GIT_TOKEN", "RAMPART_WEBHOOK_SECRET"} // which have no flags
+	secrets := []string{"RAMPART_TEMPORAL_API_KEY", "RAMPART_GIT_TOKEN", "RAMPART_WEBHOOK_SECRET"} // which have no flags
 	flags := map[string]bool{}
-	(&app{}).runCommand().Flags().VisitAll(func(f *pflag.Flag) { flags[variableOf(f.Name)] = true })
+	run, _, err := (&app{}).newRoot().Find([]string{"run"})
+	require.NoError(t, err)
+	run.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { flags[variableOf(f.Name)] = true })
 	for _, f := range []string{"allowed-namespaces"} { // of all commands
-		require.NotNil(t, (&app{}).root().PersistentFlags().Lookup(f))
+		require.NotNil(t, (&app{}).newRoot().PersistentFlags().Lookup(f))
 		flags[variableOf(f)] = true
 	}
 	for _, secret := range secrets {

@@ -133,7 +133,7 @@ func (f specFinding) String() string {
 
 // validate finds what is wrong with specs.
 func (a *app) validate(ctx context.Context, s specs, judges *judges) (validation, error) {
-	out := validation{Problems: slices.Concat(s.problems(), judges.problems(), uselessWaivers(s, judges)), Findings: []specFinding{}}
+	out := validation{Problems: slices.Concat(s.problems(), floorProblems(judges), uselessWaivers(s, judges)), Findings: []specFinding{}}
 	for _, env := range s.world.Environments {
 		engine := judges.engine(env)
 		out.Problems = append(out.Problems, policyProblems(engine, s, env)...)
@@ -178,11 +178,9 @@ func policyProblems(engine *policy.Engine, s specs, env rollout.EnvironmentWorld
 	return out
 }
 
-// problems are what is wrong with the bot's own policies.
-func (j *judges) problems() []v1alpha1.Problem {
-	j.mu.Lock()
-	cfg := policy.Config{Floor: j.floor.Layers}
-	j.mu.Unlock()
+// floorProblems are what is wrong with the bot's own policies.
+func floorProblems(j *judges) []v1alpha1.Problem {
+	cfg := policy.Config{Floor: j.pinned().Layers}
 	if len(cfg.Floor) == 0 {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (a *app) planner(e ends, f temporalFlags) (*reconcile.Planner, error) {
 			return nil, err
 		}
 	}
-	source := judged{e.source, e.judges}
+	source := e.judges.pinOnRead(e.source)
 	return &reconcile.Planner{Source: source, Surveyor: source, History: source, Records: source, Observer: e.observer,
 		Inputs: inputs, Metrics: store, Cluster: e.pods.port(), ClusterPatience: podsPatience,
 		Limits: f.limits(), Now: a.now, Log: a.log, Parallel: parallel, Own: e.judges.facts,
