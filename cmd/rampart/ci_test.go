@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
@@ -160,7 +161,7 @@ func TestCIExamples(t *testing.T) {
 				require.LessOrEqual(t, len(text), 65_536)
 				shown = string(text)
 			}
-			require.Equal(t, exitError, code, "the change has errors, too:\n%s", log)
+			require.Equal(t, cmdutil.ExitFailure, code, "the change has errors, too:\n%s", log)
 			require.Contains(t, shown, "acme.replicas", "the base's policy judges:\n%s", log)
 			require.Contains(t, shown, "policies/two.rego")
 			for _, never := range []string{"very-secret", "root:x:", "a.b:"} {

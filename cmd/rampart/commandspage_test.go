@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 )
 
 const commandsPage = "../../docs/commands.md"
@@ -27,7 +29,7 @@ Exit codes are 0 fine or nothing to do; 1 error; 2 changes pending, not ready, o
 
 // TestCommandsPage: docs/commands.md says what the commands say. With -update it is written anew.
 func TestCommandsPage(t *testing.T) {
-	root := (&app{}).newRoot()
+	root := newRoot(&cmdutil.App{})
 	var page strings.Builder
 	page.WriteString(commandsHead)
 	page.WriteString("\n## Flags of every command\n\n")
@@ -74,7 +76,7 @@ var cell = strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 func flagTable(page *strings.Builder, flags *pflag.FlagSet) {
 	page.WriteString("| flag | default | variable | |\n| --- | --- | --- | --- |\n")
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || !configurable(f.Name) {
+		if f.Hidden || !cmdutil.Configurable(f.Name) {
 			return
 		}
 		name := "--" + f.Name
@@ -84,7 +86,7 @@ func flagTable(page *strings.Builder, flags *pflag.FlagSet) {
 		if kind, _ := pflag.UnquoteUsage(f); kind != "" {
 			name += " " + kind
 		}
-		variable := "`" + variableOf(f.Name) + "`"
+		variable := "`" + cmdutil.VariableOf(f.Name) + "`"
 		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", name, shownDefault(f), variable, cell.Replace(f.Usage))
 	})
 }

@@ -32,7 +32,7 @@ func TestEveryFlagIsCompleted(t *testing.T) {
 		}
 	}
 	a, _ := testApp(t)
-	look(a.newRoot())
+	look(newRoot(a))
 	for _, f := range slices.Concat(files, folderFlags, freeFlags) {
 		require.True(t, seen[f], "there is no --%s any more", f)
 	}
@@ -55,6 +55,6 @@ func TestNoFlagTakesASecret(t *testing.T) {
 		}
 	}
 	a, _ := testApp(t)
-	look(a.newRoot())
+	look(newRoot(a))
 	require.Greater(t, seen, 10)
 }

@@ -33,7 +33,7 @@ spec:
 	require.NoError(t, err)
 	for tool, first := range map[string]string{"flux": "apiVersion: source.toolkit.fluxcd.io/v1\n", "argocd": "apiVersion: argoproj.io/v1alpha1\n"} {
 		a, out := testApp(t)
-		root := a.newRoot()
+		root := newRoot(a)
 		root.SetArgs([]string{tool, "-C", dir, "--repo", "https://git.example.com/platform/workers.git"})
 		require.NoError(t, root.Execute())
 		before, rest, found := strings.Cut(string(page), "```yaml\n"+first)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/mask"
 	"github.com/rampart-gitops/rampart/internal/plan"
@@ -23,13 +26,29 @@ import (
 	"github.com/rampart-gitops/rampart/policy"
 )
 
+// testApp is an App with a clock that stands still.
+func testApp(t *testing.T) (*cmdutil.App, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	return &cmdutil.App{In: new(bytes.Buffer), Out: &out, Err: new(bytes.Buffer), Now: func() time.Time { return cmdtest.Now }, Dir: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler), LookupEnv: func(string) (string, bool) { return "", false }}, &out
+}
+
+// folderSource reads the folder of the app.
+func folderSource(t *testing.T, a *cmdutil.App) cmdutil.SpecSource {
+	t.Helper()
+	source, _, err := a.OpenSource(cmdutil.RepositoryFlags{})
+	require.NoError(t, err)
+	return source
+}
+
 // play plans once for each observation, and writes what they render to the folder, as cycles do.
-func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) *reconcile.Decision {
+func play(t *testing.T, a *cmdutil.App, seen ...func(rollout.Ask) rollout.Observation) *reconcile.Decision {
 	t.Helper()
 	var last *reconcile.Decision
 	for _, obs := range seen {
 		var reads atomic.Int64
-		planner, err := a.planner(ends{folderSource(t, a), scene{obs, &reads}, &judges{}, nil}, temporalFlags{})
+		planner, err := a.NewPlanner(cmdutil.PlannerPorts{Source: folderSource(t, a), Observer: cmdtest.Observer{Observation: obs, Reads: &reads}, Judges: &cmdutil.Judges{}, Pods: nil}, cmdutil.TemporalFlags{})
 		require.NoError(t, err)
 		_, decided, err := planner.Plan(t.Context())
 		require.NoError(t, err)
@@ -37,7 +56,7 @@ func play(t *testing.T, a *app, seen ...func(rollout.Ask) rollout.Observation) *
 		r := reconcile.Render(last)
 		require.Empty(t, r.Refused)
 		for _, f := range r.Files {
-			writeAt(t, filepath.Join(a.dir, f.Path), f.Data)
+			writeAt(t, filepath.Join(a.Dir, f.Path), f.Data)
 		}
 	}
 	return last
@@ -73,28 +92,28 @@ func writeDecisions(t *testing.T, ds ...auditlog.Decision) string {
 }
 
 // command runs a command in this process: its exit code, what it printed, and what it said.
-func command(t *testing.T, a *app, args ...string) (int, string, string) {
+func command(t *testing.T, a *cmdutil.App, args ...string) (int, string, string) {
 	t.Helper()
 	var out, said bytes.Buffer
 	b := *a
-	b.out, b.err = &out, &said
-	root := b.newRoot()
-	root.SetArgs(append([]string{"-C", a.dir}, args...))
+	b.Out, b.Err = &out, &said
+	root := newRoot(&b)
+	root.SetArgs(append([]string{"-C", a.Dir}, args...))
 	err := root.ExecuteContext(t.Context())
-	b.complain(t.Context(), err)
-	return codeOf(t.Context(), err), out.String(), said.String()
+	b.PrintError(t.Context(), err)
+	return cmdutil.ExitCode(t.Context(), err), out.String(), said.String()
 }
 
 // The observations of a rollout of v2: unknown to Temporal, polled with its gate passed, ramping at 5% for a quarter of
 // an hour.
 func unknownV2(rollout.Ask) rollout.Observation {
-	return rollout.Observation{Exists: rollout.Yes, Routing: rollout.RoutingConfig{Current: "v1", Revision: 7, CurrentChangedAt: now.Add(-time.Hour)},
-		Versions: []rollout.VersionObservation{{BuildID: "v1", CreatedAt: now.Add(-time.Hour), BecameCurrentAt: now.Add(-time.Hour), Queues: queues(), QueuesKnown: rollout.Yes}}}
+	return rollout.Observation{Exists: rollout.Yes, Routing: rollout.RoutingConfig{Current: "v1", Revision: 7, CurrentChangedAt: cmdtest.Now.Add(-time.Hour)},
+		Versions: []rollout.VersionObservation{{BuildID: "v1", CreatedAt: cmdtest.Now.Add(-time.Hour), BecameCurrentAt: cmdtest.Now.Add(-time.Hour), Queues: cmdtest.Queues(), QueuesKnown: rollout.Yes}}}
 }
 
 func passedV2(ask rollout.Ask) rollout.Observation {
 	o := unknownV2(ask)
-	o.Versions = append(o.Versions, rollout.VersionObservation{BuildID: "v2", CreatedAt: now.Add(-20 * time.Minute), Queues: queues(), QueuesKnown: rollout.Yes})
+	o.Versions = append(o.Versions, rollout.VersionObservation{BuildID: "v2", CreatedAt: cmdtest.Now.Add(-20 * time.Minute), Queues: cmdtest.Queues(), QueuesKnown: rollout.Yes})
 	o.Stuck = rollout.Stuck{Unattributed: rollout.Counted(0), Problems: rollout.Counted(0)}
 	if ask.Gate != nil {
 		o.Gates = []rollout.GateRun{{WorkflowID: ask.Gate.WorkflowID("checkout"), TaskQueue: "checkout", State: rollout.GateCompleted}}
@@ -104,7 +123,7 @@ func passedV2(ask rollout.Ask) rollout.Observation {
 
 func rampingV2(ask rollout.Ask) rollout.Observation {
 	o := passedV2(ask)
-	at := now.Add(-15 * time.Minute)
+	at := cmdtest.Now.Add(-15 * time.Minute)
 	o.Routing.HasRamp, o.Routing.Ramping, o.Routing.Percentage, o.Routing.RampingChangedAt, o.Routing.PercentageChangedAt = true, "v2", 5, at, at
 	o.Versions[0].Closed = rollout.ClosedCounts{Known: true, Since: at, Completed: 210, Failed: 2}
 	o.Versions[1].Closed = rollout.ClosedCounts{Known: true, Since: at, Completed: 12}
@@ -123,7 +142,7 @@ const alwaysFrozen = `rampart:
 
 // Held rollouts, each explained on one screen.
 func TestExplainHeld(t *testing.T) {
-	analysis := strings.Replace(testSpec, "    gate: {", "    analysis: {minSamples: 50}\n    gate: {", 1)
+	analysis := strings.Replace(cmdtest.Spec, "    gate: {", "    analysis: {minSamples: 50}\n    gate: {", 1)
 	for name, c := range map[string]struct {
 		spec  string
 		files map[string]string
@@ -132,30 +151,30 @@ func TestExplainHeld(t *testing.T) {
 	}{
 		"samples": {analysis, nil, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2, rampingV2},
 			[]string{"[ ] rollout.canary: ", "input.canary.candidate.counted.closed = 12"}},
-		"freeze": {testSpec, map[string]string{"policies/data.yaml": alwaysFrozen}, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2},
+		"freeze": {cmdtest.Spec, map[string]string{"policies/data.yaml": alwaysFrozen}, []func(rollout.Ask) rollout.Observation{unknownV2, passedV2},
 			[]string{"[x] rollout.freeze: deny at rampart/rollout/freeze.rego:", "frozen: weekdays", `data.rampart.config.rollout.freeze.timezone = "Europe/Berlin"`}},
-		"broken": {testSpec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": y} if true\n"},
+		"broken": {cmdtest.Spec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": y} if true\n"},
 			[]func(rollout.Ask) rollout.Observation{unknownV2, passedV2}, []string{"[!] policy.broken: var y is unsafe (policies/x.rego:3)"}},
-		"fact": {testSpec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nimport data.rampart.facts\n\nhold contains {\"rule\": \"shop.errors\", \"msg\": \"too many\"} if {\n\tinput.action.kind == \"Ramp\"\n\tfacts.require(\"error_rate\") > 0.1\n}\n"},
+		"fact": {cmdtest.Spec, map[string]string{"policies/x.rego": "package rampart.rollout\n\nimport data.rampart.facts\n\nhold contains {\"rule\": \"shop.errors\", \"msg\": \"too many\"} if {\n\tinput.action.kind == \"Ramp\"\n\tfacts.require(\"error_rate\") > 0.1\n}\n"},
 			[]func(rollout.Ask) rollout.Observation{unknownV2, passedV2},
 			[]string{"[!] shop.errors: hold at policies/x.rego:5: could not be evaluated", `fact "error_rate" is not known`, `policies/x.rego:7: facts.require("error_rate") > 0.1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := testApp(t)
-			writeAt(t, filepath.Join(a.dir, "spec.yaml"), c.spec)
-			writeAt(t, filepath.Join(a.dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
+			writeAt(t, filepath.Join(a.Dir, "spec.yaml"), c.spec)
+			writeAt(t, filepath.Join(a.Dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
 kind: Config
 spec:
   environments:
     - {name: prod, specs: ["*.yaml"], policies: [policies/*.rego], data: [policies/*.yaml], output: {path: deploy}}
 `)
 			for f, text := range c.files {
-				writeAt(t, filepath.Join(a.dir, f), text)
+				writeAt(t, filepath.Join(a.Dir, f), text)
 			}
 			d := play(t, a, c.seen...)
 			file := writeDecisions(t, recorded(t, d))
 			code, out, said := command(t, a, "explain", "checkout", "--decisions", file)
-			require.Equal(t, exitFine, code, said)
+			require.Equal(t, cmdutil.ExitFine, code, said)
 			require.Empty(t, said)
 			for _, w := range c.want {
 				require.Contains(t, out, w)
@@ -178,7 +197,7 @@ spec:
 // Other actions and all rules are there for the asking.
 func TestExplainRecorded(t *testing.T) {
 	a, _ := testApp(t)
-	writeAt(t, filepath.Join(a.dir, "spec.yaml"), testSpec)
+	writeAt(t, filepath.Join(a.Dir, "spec.yaml"), cmdtest.Spec)
 	d := play(t, a, unknownV2, passedV2)
 	first := recorded(t, d)
 	later := first
@@ -187,20 +206,20 @@ func TestExplainRecorded(t *testing.T) {
 	other.ID, other.Timestamp = "other", first.Timestamp.Add(time.Hour)
 	other.Input = bytes.ReplaceAll(other.Input, []byte(`"checkout"`), []byte(`"elsewhere"`))
 	file := writeDecisions(t, first, later, other)
-	writeAt(t, filepath.Join(a.dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
+	writeAt(t, filepath.Join(a.Dir, "rampart.yaml"), `apiVersion: rampart.dev/v1alpha1
 kind: Config
 spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml], output: {path: deploy}}]}
 `)
-	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+	writeAt(t, filepath.Join(a.Dir, "policies/data.yaml"), alwaysFrozen)
 
 	code, out, said := command(t, a, "explain", "checkout", "--decisions", file)
-	require.Equal(t, exitFine, code, said)
+	require.Equal(t, cmdutil.ExitFine, code, said)
 	require.Contains(t, out, "recorded as later\n")
 	require.Contains(t, out, "by other policies (")
 	require.Contains(t, out, "decided then: allow\n  Ramp/v2@5%: hold\n")
 
 	code, out, said = command(t, a, "explain", "checkout", "--decisions", file, "--action", "Continue/v1", "-o", "json")
-	require.Equal(t, exitFine, code, said)
+	require.Equal(t, cmdutil.ExitFine, code, said)
 	var e struct{ Policy report.PolicyTree }
 	require.NoError(t, json.Unmarshal([]byte(out), &e))
 	require.Len(t, e.Policy.Explanations, 1)
@@ -211,47 +230,24 @@ spec: {environments: [{name: default, specs: ["*.yaml"], data: [policies/*.yaml]
 	require.Contains(t, out, " not true: some rule in approval.rules\n        data.rampart.config.rollout.approval.rules = []\n")
 
 	code, _, said = command(t, a, "explain", "checkout", "--decisions", file, "--action", "Promote/x")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cmdutil.ExitFailure, code)
 	require.Contains(t, said, `the input has no action "Promote/x"; it has: `)
 	code, _, said = command(t, a, "explain", "checkout", "--action", "x")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cmdutil.ExitFailure, code)
 	require.Contains(t, said, "name a clone with -C, or the repository with --repo")
 
 	writeAt(t, file, "{\"input\": {}}\n")
 	code, _, said = command(t, a, "explain", "checkout", "--decisions", file)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cmdutil.ExitFailure, code)
 	require.Contains(t, said, "decisions.jsonl: decision 1: the decision's input does not say which worker deployment it is about")
 	writeAt(t, file, "\nnonsense\n")
 	_, _, said = command(t, a, "explain", "checkout", "--decisions", file)
 	require.Contains(t, said, "line 2: it is not a decision: it is not JSON")
 	writeAt(t, file, "")
 	code, out, said = command(t, a, "explain", "checkout", "--decisions", file)
-	require.Equal(t, exitFine, code)
+	require.Equal(t, cmdutil.ExitFine, code)
 	require.Contains(t, said, "no decision about payments/checkout is recorded there")
 	require.NotContains(t, out, "Policy on")
-}
-
-// The action that is held most is explained; of equals one about the target; of those the first.
-func TestDecisiveAction(t *testing.T) {
-	d, err := policy.DecodeDocument([]byte(`{"plan": {"target": {"buildID": "v2"}}, "actions": [{"id": "a", "kind": "Continue", "buildID": "v1"},
-		{"id": "b", "kind": "Continue", "buildID": "v2"}, {"id": "c", "kind": "Ramp", "buildID": "v2"}, {"id": "d", "kind": "Other", "buildID": "v2"}]}`))
-	require.NoError(t, err)
-	for want, effects := range map[string][3]rollout.Effect{
-		"b": {rollout.Allow, rollout.Allow, rollout.Allow},
-		"a": {rollout.HoldEffect, rollout.RequireApproval, rollout.Allow},
-		"c": {rollout.HoldEffect, rollout.Allow, rollout.HoldEffect},
-	} {
-		verdicts := rollout.Verdicts{Actions: map[string]rollout.Verdict{}}
-		for i, id := range []string{"a", "b", "c"} {
-			verdicts.Actions[id] = rollout.Verdict{Effect: effects[i]}
-		}
-		got, err := decisiveAction(d, verdicts)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	got, err := decisiveAction(d, rollout.Verdicts{})
-	require.NoError(t, err)
-	require.Empty(t, got, "policy was asked about none")
 }
 
 // ofLibrary are the parts of a text that change with the library: digests, lines, and the rules that are not asked.

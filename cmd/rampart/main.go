@@ -9,27 +9,16 @@ package main
 import (
 	"os"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/gitops/source"
 )
 
-// buildSpecs is the argument of the process that builds folders of specs, which does nothing else.
-const buildSpecs = "build-specs"
-
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == buildSpecs {
+	if len(os.Args) == 2 && os.Args[1] == cmdutil.BuildSpecsArg {
 		if source.Serve(os.Stdin, os.Stdout) != nil {
-			os.Exit(exitError)
+			os.Exit(cmdutil.ExitFailure)
 		}
 		return
 	}
 	os.Exit(run(os.Args[1:]))
-}
-
-// builder builds folders of specs in a process of its own: this program, once more.
-func builder() *source.Process {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	return &source.Process{Path: self, Args: []string{os.Args[0], buildSpecs}}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
@@ -25,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == buildSpecs { // of a test that is the program itself
+	if len(os.Args) == 2 && os.Args[1] == cmdutil.BuildSpecsArg { // of a test that is the program itself
 		main()
 		return
 	}
@@ -56,7 +57,7 @@ func TestScripts(t *testing.T) {
 			if name != "faults" {
 				return false, fmt.Errorf("unknown condition %s", name)
 			}
-			_, _, err := (&app{}).newRoot().Find([]string{"fault-sites"})
+			_, _, err := newRoot(&cmdutil.App{}).Find([]string{"fault-sites"})
 			return err == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

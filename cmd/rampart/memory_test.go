@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"io"
-	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
@@ -11,34 +9,9 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/stretchr/testify/require"
-)
 
-func TestBoundMemory(t *testing.T) {
-	was := debug.SetMemoryLimit(-1)
-	defer debug.SetMemoryLimit(was)
-	for name, c := range map[string]struct {
-		limit  memlimit.Provider
-		person string
-		want   int64
-	}{
-		"a container's limit": {memlimit.Limit(1000 << 20), "", 900 << 20},
-		"none":                {func() (uint64, error) { return 0, memlimit.ErrNoLimit }, "", math.MaxInt64},
-		"nobody knows":        {func() (uint64, error) { return 0, errors.New("no cgroups here") }, "", 5 << 30},
-		"somebody chose":      {memlimit.Limit(1000 << 20), "5GiB", 5 << 30},
-	} {
-		t.Run(name, func(t *testing.T) {
-			debug.SetMemoryLimit(5 << 30)
-			t.Setenv("GOMEMLIMIT", c.person)
-			t.Setenv("AUTOMEMLIMIT", "")
-			require.NoError(t, os.Unsetenv("AUTOMEMLIMIT"))
-			if c.person == "" {
-				require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
-			}
-			boundMemory(slog.New(slog.DiscardHandler), c.limit)
-			require.Equal(t, c.want, debug.SetMemoryLimit(-1))
-		})
-	}
-}
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
+)
 
 // Whatever opens a repository takes as much as the container has, not the bot alone.
 func TestEachCommandBoundsItsMemory(t *testing.T) {
@@ -46,8 +19,8 @@ func TestEachCommandBoundsItsMemory(t *testing.T) {
 	defer debug.SetMemoryLimit(was)
 	t.Setenv("GOMEMLIMIT", "")
 	require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
-	a := &app{out: io.Discard, err: io.Discard, variable: func(string) (string, bool) { return "", false }, memory: memlimit.Limit(500 << 20)}
-	root := a.newRoot()
+	a := &cmdutil.App{Out: io.Discard, Err: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }, Memory: memlimit.Limit(500 << 20)}
+	root := newRoot(a)
 	root.SetArgs([]string{"version"})
 	root.SetOut(io.Discard)
 	require.NoError(t, root.Execute())

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdtest"
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/auditlog"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/rollout"
@@ -25,13 +27,13 @@ spec:
 `
 
 // backtested is a folder with a rollout, and the decision on its first ramp by the policies there.
-func backtested(t *testing.T, files map[string]string) (*app, auditlog.Decision) {
+func backtested(t *testing.T, files map[string]string) (*cmdutil.App, auditlog.Decision) {
 	t.Helper()
 	a, _ := testApp(t)
-	writeAt(t, filepath.Join(a.dir, "spec.yaml"), testSpec)
-	writeAt(t, filepath.Join(a.dir, "rampart.yaml"), backtestConfig)
+	writeAt(t, filepath.Join(a.Dir, "spec.yaml"), cmdtest.Spec)
+	writeAt(t, filepath.Join(a.Dir, "rampart.yaml"), backtestConfig)
 	for name, text := range files {
-		writeAt(t, filepath.Join(a.dir, name), text)
+		writeAt(t, filepath.Join(a.Dir, name), text)
 	}
 	d := recorded(t, play(t, a, unknownV2, passedV2))
 	d.ID = "d1"
@@ -39,7 +41,7 @@ func backtested(t *testing.T, files map[string]string) (*app, auditlog.Decision)
 }
 
 // ran is the JSON that backtest prints.
-func ran(t *testing.T, a *app, code int, args ...string) report.Backtest {
+func ran(t *testing.T, a *cmdutil.App, code int, args ...string) report.Backtest {
 	t.Helper()
 	got, out, said := command(t, a, append([]string{"policy", "backtest", "-o", "json"}, args...)...)
 	require.Equal(t, code, got, said)
@@ -54,24 +56,24 @@ func ran(t *testing.T, a *app, code int, args ...string) report.Backtest {
 func TestBacktest(t *testing.T) {
 	a, free := backtested(t, nil)
 	file := writeDecisions(t, free)
-	require.Equal(t, report.Backtest{Since: now.Add(-30 * 24 * time.Hour), Decisions: 1, Rows: []report.BacktestRow{}}, ran(t, a, exitFine, "--decisions", file))
+	require.Equal(t, report.Backtest{Since: cmdtest.Now.Add(-30 * 24 * time.Hour), Decisions: 1, Rows: []report.BacktestRow{}}, ran(t, a, cmdutil.ExitFine, "--decisions", file))
 	b := *a
-	b.now = func() time.Time { return now.Add(5*24*time.Hour + time.Hour) } // a Saturday
-	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
-	want := report.BacktestRow{ID: "d1", At: now, Deployment: "payments/checkout", Action: "Ramp/v2@5%", Change: report.Stricter,
+	b.Now = func() time.Time { return cmdtest.Now.Add(5*24*time.Hour + time.Hour) } // a Saturday
+	writeAt(t, filepath.Join(a.Dir, "policies/data.yaml"), alwaysFrozen)
+	want := report.BacktestRow{ID: "d1", At: cmdtest.Now, Deployment: "payments/checkout", Action: "Ramp/v2@5%", Change: report.Stricter,
 		Recorded: &report.VerdictSum{Effect: rollout.Allow}, Now: &report.VerdictSum{Effect: rollout.HoldEffect, Rules: []string{"rollout.freeze"}}}
-	got := ran(t, &b, exitPending, "--decisions", file)
-	require.Equal(t, report.Backtest{Since: b.now().Add(-30 * 24 * time.Hour), Decisions: 1, Differ: 1, Stricter: 1, Rows: []report.BacktestRow{want}}, got)
+	got := ran(t, &b, cmdutil.ExitPending, "--decisions", file)
+	require.Equal(t, report.Backtest{Since: b.Now().Add(-30 * 24 * time.Hour), Decisions: 1, Differ: 1, Stricter: 1, Rows: []report.BacktestRow{want}}, got)
 	code, out, said := command(t, a, "policy", "backtest", "--decisions", file)
-	require.Equal(t, exitPending, code)
+	require.Equal(t, cmdutil.ExitPending, code)
 	require.Equal(t, `TIME                  WORKER DEPLOYMENT  ACTION      RECORDED  NOW                     CHANGE    DECISION
 2026-03-02T12:00:00Z  payments/checkout  Ramp/v2@5%  allow     hold by rollout.freeze  Stricter  d1
 `, out)
 	require.Equal(t, "judging decisions since 2026-01-31T12:00:00Z\ndecisions: 1, differ: 1 (stricter: 1, looser: 0), could not be evaluated: 0, masked: 0\n", said)
 
 	frozen, held := backtested(t, map[string]string{"policies/data.yaml": alwaysFrozen})
-	writeAt(t, filepath.Join(frozen.dir, "policies/data.yaml"), "")
-	got = ran(t, frozen, exitPending, "--decisions", writeDecisions(t, held))
+	writeAt(t, filepath.Join(frozen.Dir, "policies/data.yaml"), "")
+	got = ran(t, frozen, cmdutil.ExitPending, "--decisions", writeDecisions(t, held))
 	require.Equal(t, []int{1, 1, 0, 1}, []int{got.Decisions, got.Differ, got.Stricter, got.Looser})
 }
 
@@ -123,7 +125,7 @@ func TestBacktestApart(t *testing.T) {
 	bare.ID, bare.Result = "bare", nil
 	require.NotEqual(t, string(d.Input), string(masked.Input))
 	file := writeDecisions(t, d, nothing, elsewhere, masked, bare)
-	got := ran(t, a, exitFine, "--decisions", file)
+	got := ran(t, a, cmdutil.ExitFine, "--decisions", file)
 	require.Equal(t, []int{5, 0, 3, 0}, []int{got.Decisions, got.Differ, got.Failed, got.Masked}, "the library reads no annotation")
 	notes := map[string]string{}
 	for _, r := range got.Rows {
@@ -132,17 +134,17 @@ func TestBacktestApart(t *testing.T) {
 	require.Equal(t, map[string]string{"nothing": "could not be evaluated: decision nothing: decode input: neither actions nor action",
 		"elsewhere": `could not be evaluated: there is no environment "moon"`, "bare": "could not be evaluated: it has no result"}, notes)
 
-	writeAt(t, filepath.Join(a.dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": \"x\"} if input.deployment.metadata.annotations.note != \"a < b & c > d\"\n")
-	got = ran(t, a, exitFine, "--decisions", file)
+	writeAt(t, filepath.Join(a.Dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": \"x\"} if input.deployment.metadata.annotations.note != \"a < b & c > d\"\n")
+	got = ran(t, a, cmdutil.ExitFine, "--decisions", file)
 	require.Equal(t, []int{5, 0, 3, 1}, []int{got.Decisions, got.Differ, got.Failed, got.Masked})
 
-	writeAt(t, filepath.Join(a.dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": \"x\"} if to_number(input.deployment.name) > 1\n")
-	got = ran(t, a, exitFine, "--decisions", file)
+	writeAt(t, filepath.Join(a.Dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains {\"rule\": \"shop.x\", \"msg\": \"x\"} if to_number(input.deployment.name) > 1\n")
+	got = ran(t, a, cmdutil.ExitFine, "--decisions", file)
 	require.Equal(t, []int{5, 0, 5}, []int{got.Decisions, got.Differ, got.Failed})
 
-	writeAt(t, filepath.Join(a.dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains x if y\n")
+	writeAt(t, filepath.Join(a.Dir, "policies/x.rego"), "package rampart.rollout\n\nhold contains x if y\n")
 	code, _, said := command(t, a, "policy", "backtest", "--decisions", file)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cmdutil.ExitFailure, code)
 	require.Contains(t, said, "policies/x.rego:3: ")
 	require.Contains(t, said, "the policies cannot be used")
 }
@@ -168,12 +170,12 @@ spec: {rule: rollout.freeze, reason: the shop is down, approver: sam, expiresAt:
 	other := later
 	other.ID, other.Input = "other", bytes.ReplaceAll(d.Input, []byte(`"checkout"`), []byte(`"invoice"`))
 	file := writeDecisions(t, d, waived, later, other)
-	got := ran(t, a, exitFine, "--decisions", file)
+	got := ran(t, a, cmdutil.ExitFine, "--decisions", file)
 	require.Equal(t, []int{4, 0}, []int{got.Decisions, got.Differ})
-	require.Equal(t, 2, ran(t, a, exitFine, "--decisions", file, "--since", "2026-03-02T12:30:00Z").Decisions)
-	require.Equal(t, 4, ran(t, a, exitFine, "--decisions", file, "--since", "2026-03-02T12:00:00Z").Decisions, "the time itself is included")
-	require.Equal(t, 1, ran(t, a, exitFine, "--decisions", file, "payments/invoice").Decisions)
-	require.Equal(t, 3, ran(t, a, exitFine, "--decisions", file, "checkout").Decisions)
+	require.Equal(t, 2, ran(t, a, cmdutil.ExitFine, "--decisions", file, "--since", "2026-03-02T12:30:00Z").Decisions)
+	require.Equal(t, 4, ran(t, a, cmdutil.ExitFine, "--decisions", file, "--since", "2026-03-02T12:00:00Z").Decisions, "the time itself is included")
+	require.Equal(t, 1, ran(t, a, cmdutil.ExitFine, "--decisions", file, "payments/invoice").Decisions)
+	require.Equal(t, 3, ran(t, a, cmdutil.ExitFine, "--decisions", file, "checkout").Decisions)
 }
 
 func TestBacktestErrors(t *testing.T) {
@@ -191,7 +193,7 @@ func TestBacktestErrors(t *testing.T) {
 		{`there is no environment "dev"`, []string{"--decisions", file, "--env", "dev"}},
 	} {
 		code, out, said := command(t, a, append([]string{"policy", "backtest"}, c.args...)...)
-		require.Equal(t, exitError, code, said)
+		require.Equal(t, cmdutil.ExitFailure, code, said)
 		require.Empty(t, out)
 		require.Contains(t, said, c.want)
 	}
@@ -204,15 +206,15 @@ func TestBacktestShowSeveral(t *testing.T) {
 	longer.ID, other.ID = "d10", "d20"
 	file := writeDecisions(t, d, longer, d, other)
 	code, out, said := command(t, a, "policy", "backtest", "--decisions", file, "--show", "d")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cmdutil.ExitFailure, code)
 	require.Empty(t, out)
 	require.Contains(t, said, `the IDs of 3 decisions begin with "d": give more of one`+"\n  d1 2026-03-02T12:00:00Z payments/checkout\n  d10 2026")
 	require.Contains(t, said, "\n  d20 ")
 	code, out, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1")
-	require.Equal(t, exitFine, code)
+	require.Equal(t, cmdutil.ExitFine, code)
 	require.Contains(t, out, "no difference")
 	code, _, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d2")
-	require.Equal(t, exitFine, code)
+	require.Equal(t, cmdutil.ExitFine, code)
 }
 
 // One decision in full: what was said then, what is said now, and why.
@@ -220,14 +222,14 @@ func TestBacktestShow(t *testing.T) {
 	a, d := backtested(t, nil)
 	file := writeDecisions(t, d)
 	code, out, _ := command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1")
-	require.Equal(t, exitFine, code)
+	require.Equal(t, cmdutil.ExitFine, code)
 	require.Contains(t, out, "no difference")
-	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+	writeAt(t, filepath.Join(a.Dir, "policies/data.yaml"), alwaysFrozen)
 	code, out, said := command(t, a, "policy", "backtest", "--decisions", file, "--show", "d")
-	require.Equal(t, exitPending, code, said)
+	require.Equal(t, cmdutil.ExitPending, code, said)
 	goldenText(t, "backtest-show.txt", out)
 	code, out, _ = command(t, a, "policy", "backtest", "--decisions", file, "--show", "d1", "-o", "json")
-	require.Equal(t, exitPending, code)
+	require.Equal(t, cmdutil.ExitPending, code)
 	var s struct {
 		Recorded, Now rollout.Verdicts
 		Differs       []string
@@ -246,12 +248,12 @@ func TestBacktestManyDecisions(t *testing.T) {
 	var many []auditlog.Decision
 	for i := range 300 {
 		one := d
-		one.ID, one.Timestamp = fmt.Sprintf("d%03d", i), now.Add(-time.Duration(i%7)*time.Hour)
+		one.ID, one.Timestamp = fmt.Sprintf("d%03d", i), cmdtest.Now.Add(-time.Duration(i%7)*time.Hour)
 		many = append(many, one)
 	}
-	writeAt(t, filepath.Join(a.dir, "policies/data.yaml"), alwaysFrozen)
+	writeAt(t, filepath.Join(a.Dir, "policies/data.yaml"), alwaysFrozen)
 	file := writeDecisions(t, many...)
-	first, second := ran(t, a, exitPending, "--decisions", file), ran(t, a, exitPending, "--decisions", file)
+	first, second := ran(t, a, cmdutil.ExitPending, "--decisions", file), ran(t, a, cmdutil.ExitPending, "--decisions", file)
 	require.Equal(t, first, second)
 	require.Equal(t, []int{300, 300, 300}, []int{first.Decisions, first.Differ, first.Stricter})
 	require.Len(t, first.Rows, 300)

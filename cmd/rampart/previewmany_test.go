@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/report"
 	"github.com/rampart-gitops/rampart/internal/testneed"
@@ -81,7 +82,7 @@ func TestPreviewOfTooMany(t *testing.T) {
 	err := cmd.Run()
 	var ended *exec.ExitError
 	require.ErrorAs(t, err, &ended, said.String())
-	require.Equal(t, exitError, ended.ExitCode())
+	require.Equal(t, cmdutil.ExitFailure, ended.ExitCode())
 	var got report.Preview
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	require.Equal(t, report.PreviewBroken, got.Outcome)
@@ -124,14 +125,14 @@ func TestPreviewStopsAtOnce(t *testing.T) {
 	a, _ := testApp(t)
 	repo := manyChanged(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	now, looked := a.now, 0
-	a.now = func() time.Time {
+	now, looked := a.Now, 0
+	a.Now = func() time.Time {
 		if looked++; looked == 40 {
 			cancel()
 		}
 		return now()
 	}
-	root := a.newRoot()
+	root := newRoot(a)
 	root.SetArgs([]string{"preview", "-C", repo.Dir, "--base", "main", "--head", "change"})
 	err := root.ExecuteContext(ctx)
 	require.ErrorIs(t, err, context.Canceled)

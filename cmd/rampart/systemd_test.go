@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 	"github.com/rampart-gitops/rampart/internal/gittest"
 	"github.com/rampart-gitops/rampart/internal/testneed"
 )
@@ -58,12 +59,12 @@ func TestSystemd(t *testing.T) {
 	require.NoError(t, err)
 	secrets := []string{"RAMPART_TEMPORAL_API_KEY", "RAMPART_GIT_TOKEN", "RAMPART_WEBHOOK_SECRET"} // which have no flags
 	flags := map[string]bool{}
-	run, _, err := (&app{}).newRoot().Find([]string{"run"})
+	run, _, err := newRoot(&cmdutil.App{}).Find([]string{"run"})
 	require.NoError(t, err)
-	run.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { flags[variableOf(f.Name)] = true })
+	run.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { flags[cmdutil.VariableOf(f.Name)] = true })
 	for _, f := range []string{"allowed-namespaces"} { // of all commands
-		require.NotNil(t, (&app{}).newRoot().PersistentFlags().Lookup(f))
-		flags[variableOf(f)] = true
+		require.NotNil(t, newRoot(&cmdutil.App{}).PersistentFlags().Lookup(f))
+		flags[cmdutil.VariableOf(f)] = true
 	}
 	for _, secret := range secrets {
 		flags[secret] = true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 )
 
 // foreignVerbs are commands of tools like this one, with what does here what they do there.
@@ -20,7 +22,7 @@ var foreignVerbs = map[string]string{
 // foreignCommands answer verbs of other tools with the command that is meant. They are not listed, and do nothing.
 func foreignCommands() []*cobra.Command {
 	var out []*cobra.Command
-	for _, verb := range sortedKeys(foreignVerbs) {
+	for _, verb := range cmdutil.SortedKeys(foreignVerbs) {
 		out = append(out, &cobra.Command{Use: verb, Long: "There is no such command:\n  " + foreignVerbs[verb], Hidden: true, DisableFlagParsing: true, ValidArgsFunction: cobra.NoFileCompletions,
 			PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 			RunE: func(*cobra.Command, []string) error {

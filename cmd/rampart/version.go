@@ -2,86 +2,30 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 )
 
-func (a *app) versionCommand() *cobra.Command {
-	var output choice
+func versionCommand(a *cmdutil.App) *cobra.Command {
+	var output cmdutil.Choice
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Example: `  rampart version
   rampart version -o json`,
-		Args:              noArgs,
+		Args:              cmdutil.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			v := readVersion()
-			if output.value != formatText {
-				return a.encode(output.value, v)
+			v := cmdutil.ReadVersion()
+			if output.Value != cmdutil.FormatText {
+				return a.Encode(output.Value, v)
 			}
-			_, err := fmt.Fprintln(a.out, v)
+			_, err := fmt.Fprintln(a.Out, v)
 			return err
 		},
 	}
-	a.addOutput(cmd, &output, formatText, formatJSON, formatYAML)
+	cmdutil.AddOutput(cmd, &output, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	return cmd
-}
-
-// version is what the binary was built from.
-type version struct {
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	Platform string `json:"platform,omitempty"`
-	// Revision of the source, Time of that commit, and whether there were changes beside it, where the build knows
-	// them.
-	Revision string `json:"revision,omitempty"`
-	Time     string `json:"time,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-}
-
-func readVersion() version {
-	v := version{Version: "unknown"}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	v.Go = info.GoVersion
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
-	var system, arch string
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Revision = s.Value
-		case "vcs.time":
-			v.Time = s.Value
-		case "vcs.modified":
-			v.Modified = s.Value == "true"
-		case "GOOS":
-			system = s.Value
-		case "GOARCH":
-			arch = s.Value
-		}
-	}
-	if system != "" {
-		v.Platform = system + "/" + arch
-	}
-	return v
-}
-
-func (v version) String() string {
-	out := fmt.Sprintf("rampart %s (%s", v.Version, v.Go)
-	if v.Platform != "" {
-		out += ", " + v.Platform
-	}
-	if v.Revision != "" {
-		out += ", commit " + v.Revision + " of " + v.Time
-	}
-	if v.Modified {
-		out += ", modified"
-	}
-	return out + ")"
 }

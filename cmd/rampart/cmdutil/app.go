@@ -1,0 +1,185 @@
+package cmdutil
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/printable"
+	"github.com/rampart-gitops/rampart/internal/report"
+)
+
+// App is one run of the program: its streams, its environment, its clock, and the flags that all commands have.
+type App struct {
+	In        io.Reader
+	Out, Err  io.Writer
+	LookupEnv func(string) (string, bool)
+	Now       func() time.Time
+	Log       *slog.Logger
+	// memory is what limits the process; nil: nothing is known of it.
+	Memory memlimit.Provider
+
+	Dir, Env, config    string
+	logLevel, logFormat Choice
+	noColor             bool
+	// resourceKinds are the kinds that a WorkerResourceTemplate may make.
+	resourceKinds []string
+	// requireApproval says which environments have to want approval; approval is what it says.
+	requireApproval, RequireApprovalByOther []string
+	approval                                []gitops.ApprovalFloor
+	// allowedNamespaces and allowedTemporal say which namespaces environments may name; namespaces is what they say.
+	allowedNamespaces, AllowedTemporalNamespaces []string
+	namespaces                                   gitops.Namespaces
+	// allowedAddresses say where connections may lead; addresses is what they say.
+	allowedAddresses []string
+	addresses        []gitops.AddressRule
+	policies         policyFlags
+	// locate picks the worker deployments for which a reader says where the repository holds what their versions name;
+	// nil: none.
+	Locate gitops.Locating
+}
+
+// allowedKinds are the kinds that a WorkerResourceTemplate may make: none where the flag is empty.
+func allowedKinds(a *App) []string { return append([]string{}, a.resourceKinds...) }
+
+// ReadOptions is how the bot's own configuration says that folders and files are read.
+func (a *App) ReadOptions(more ...gitops.Option) []gitops.Option {
+	return append([]gitops.Option{gitops.AllowKinds(allowedKinds(a)), gitops.RequireApproval(a.approval), gitops.AllowNamespaces(a.namespaces),
+		gitops.AllowAddresses(a.addresses), gitops.BuildWith(builder()), gitops.LocateReferences(a.Locate)}, more...)
+}
+
+func (a *App) parseApproval() error {
+	a.approval = nil
+	for _, text := range a.requireApproval {
+		f, err := gitops.ParseApprovalFloor(text)
+		if err != nil {
+			return fmt.Errorf("--require-approval: %w", err)
+		}
+		a.approval = append(a.approval, f)
+	}
+	for _, text := range a.RequireApprovalByOther {
+		f, err := gitops.ParseApprovalFloor(text)
+		if err != nil {
+			return fmt.Errorf("--require-approval-by-other: %w", err)
+		}
+		f.ByOther = true
+		a.approval = append(a.approval, f)
+	}
+	return nil
+}
+
+func (a *App) parseNamespaces() error {
+	a.namespaces = gitops.Namespaces{}
+	for _, list := range []struct {
+		flag  string
+		texts []string
+		to    *[]gitops.NamespaceRule
+	}{{"allowed-namespaces", a.allowedNamespaces, &a.namespaces.Kubernetes}, {"allowed-temporal-namespaces", a.AllowedTemporalNamespaces, &a.namespaces.Temporal}} {
+		for _, text := range list.texts {
+			rule, err := gitops.ParseNamespaceRule(text)
+			if err != nil {
+				return fmt.Errorf("--%s: %w", list.flag, err)
+			}
+			*list.to = append(*list.to, rule)
+		}
+	}
+	a.addresses = nil
+	for _, text := range a.allowedAddresses {
+		rule, err := gitops.ParseAddressRule(text)
+		if err != nil {
+			return fmt.Errorf("--allowed-temporal-addresses: %w", err)
+		}
+		a.addresses = append(a.addresses, rule)
+	}
+	return nil
+}
+
+// AddGlobalFlags adds the flags that all commands have, and their completion.
+func (a *App) AddGlobalFlags(root *cobra.Command) {
+	a.logLevel = NewChoice("info", "debug", "info", "warn", "error")
+	a.logFormat = NewChoice("text", "text", "json")
+	f := root.PersistentFlags()
+	f.StringVarP(&a.Dir, "dir", "C", ".", "repository or folder to work on")
+	f.StringVar(&a.Env, "env", "", "look at one environment only")
+	f.StringVar(&a.config, "config", "", "YAML file with flags by their names")
+	f.StringSliceVar(&a.resourceKinds, "allowed-resource-kinds", v1alpha1.DefaultResourceKinds(),
+		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
+	f.StringSliceVar(&a.requireApproval, "require-approval", nil,
+		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all others; repeatable")
+	f.StringSliceVar(&a.RequireApprovalByOther, "require-approval-by-other", nil,
+		"environments whose raises somebody other than who asked has to approve: GLOB[=Step], or !GLOB for all others; repeatable")
+	f.StringSliceVar(&a.allowedNamespaces, "allowed-namespaces", nil,
+		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
+	f.StringSliceVar(&a.AllowedTemporalNamespaces, "allowed-temporal-namespaces", nil,
+		"Temporal namespaces that environments may name, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
+	f.StringSliceVar(&a.allowedAddresses, "allowed-temporal-addresses", nil,
+		"addresses that the connections of environments may lead to, as ENVIRONMENT=HOST:PORT, both globs; with one, all others are refused; repeatable")
+	f.Var(&a.logLevel, "log-level", "least important messages to log: "+a.logLevel.List())
+	f.Var(&a.logFormat, "log-format", "format of the log: "+a.logFormat.List())
+	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
+	CompleteFlag(root, "env", a.completeEnvironments)
+	CompleteFlag(root, "require-approval", a.completeEnvironments)
+	CompleteFlag(root, "require-approval-by-other", a.completeEnvironments)
+	CompleteFlag(root, "log-level", a.logLevel.Complete)
+	CompleteFlag(root, "log-format", a.logFormat.Complete)
+}
+
+// Prepare fills in flags from variables and the file, makes the logger, and bounds the memory that the command takes.
+func (a *App) Prepare(cmd *cobra.Command) error {
+	if err := a.applySettings(cmd); err != nil {
+		return err
+	}
+	if err := a.parseApproval(); err != nil {
+		return err
+	}
+	if err := a.parseNamespaces(); err != nil {
+		return err
+	}
+	if f := cmd.Flags().Lookup("cache-dir"); f != nil {
+		a.policies.cacheDir = f.Value.String()
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.logLevel.Value)); err != nil {
+		return err
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(a.Err, options)
+	if a.logFormat.Value == "json" {
+		handler = slog.NewJSONHandler(a.Err, options)
+	}
+	a.Log = slog.New(handler)
+	if a.Memory != nil {
+		boundMemory(a.Log, a.Memory)
+	}
+	return nil
+}
+
+// Style says whether what goes to standard output is coloured: only on a terminal, and unless someone is against it.
+func (a *App) Style() report.Style {
+	if v, _ := a.LookupEnv("NO_COLOR"); v != "" || a.noColor {
+		return report.Plain
+	}
+	if v, _ := a.LookupEnv("TERM"); v == "dumb" {
+		return report.Plain
+	}
+	f, ok := printable.Under(a.Out).(*os.File)
+	if !ok {
+		return report.Plain
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return report.Plain
+	}
+	return report.Coloured
+}
+
+// Say prints a line for a person on standard error. It ignores a failed write: there is no other place to report it.
+func (a *App) Say(format string, args ...any) {
+	_, _ = fmt.Fprintln(a.Err, printable.Text(fmt.Sprintf(format, args...)))
+}

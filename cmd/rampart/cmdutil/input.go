@@ -1,0 +1,98 @@
+package cmdutil
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func DecodeSnapshot(data []byte) (rollout.World, error) {
+	var world rollout.World
+	// What is embedded as JSON (templates, inputs of gates) goes into hashes as it is written: without white space.
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		return world, fmt.Errorf("want JSON, as rampart observe prints it without -o yaml: %w", err)
+	}
+	dec := json.NewDecoder(&compact)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&world); err != nil {
+		return world, fmt.Errorf("it is not what rampart observe of this version writes: %w", err)
+	}
+	return world, nil
+}
+
+func (a *App) ReadInput(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(a.In)
+	}
+	return os.ReadFile(name)
+}
+
+func IsFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func CheckFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	return nil
+}
+
+// WalkFiles gives a file, or the files below a folder with one of the extensions, of those that may hold objects if
+// none is named. Links are not followed, as in a repository.
+func WalkFiles(name string, extensions ...string) ([]string, error) {
+	if len(extensions) == 0 {
+		extensions = []string{".yaml", ".yml", ".json"}
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(name, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.EqualFold(d.Name(), ".git"):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(p)):
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func ReadFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	text, err := readLimited(f)
+	return text, errors.Join(err, f.Close())
+}
+
+// readLimited reads one byte more than is allowed at most: who decodes it says that it is too large.
+func readLimited(r io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, gitops.MaxFileSize+1))
+	return string(data), err
+}

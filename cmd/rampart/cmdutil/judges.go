@@ -1,0 +1,189 @@
+package cmdutil
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+	"github.com/rampart-gitops/rampart/policy"
+	"github.com/rampart-gitops/rampart/policy/bundle"
+	"github.com/rampart-gitops/rampart/policy/input"
+	"github.com/rampart-gitops/rampart/policy/parse"
+)
+
+// Judges compiles policies once for each content, those of an environment and the bot's own: those that take long to
+// compile keep no other environment waiting. It is safe for concurrent use.
+type Judges struct {
+	// store has the bot's own policies; nil: it has none.
+	store    *bundle.Store
+	waivable []string
+	// stuck are evaluations that could not be stopped, of whatever content.
+	stuck policy.Stuck
+
+	mu      sync.Mutex
+	engines map[[sha256.Size]byte]func() *policy.Engine
+	// floor is what of the store counts until pin is called again: one decision is made with the same policies from
+	// start to end.
+	floor bundle.Floor
+}
+
+// OpenJudges opens the bot's own policies as they are on disk.
+func (a *App) OpenJudges() (*Judges, error) {
+	store, err := openFloor(a)
+	if err != nil {
+		return nil, err
+	}
+	j := &Judges{store: store, waivable: a.policies.waivable}
+	j.pin()
+	return j, nil
+}
+
+// Judges are the policies as they are now, for a command that decides once.
+func (a *App) Judges(ctx context.Context) (*Judges, error) {
+	j, err := a.OpenJudges()
+	if err != nil || j.store == nil {
+		return j, err
+	}
+	j.Refresh(ctx)
+	return j, ctx.Err()
+}
+
+// Refresh waits for what is in force at the servers, for one time limit at most.
+func (j *Judges) Refresh(ctx context.Context) {
+	if j.store != nil {
+		j.store.Refresh(ctx)
+		j.pin()
+	}
+}
+
+func (j *Judges) Close() {
+	if j.store != nil {
+		j.store.Close()
+	}
+}
+
+// pin takes over what is in force now.
+func (j *Judges) pin() {
+	if j.store == nil {
+		return
+	}
+	floor := j.store.Floor()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.floor = floor
+}
+
+// WithWaivable are the same policies, with more rules that may be waived. They are not closed.
+func (j *Judges) WithWaivable(rules []string) *Judges {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &Judges{store: j.store, waivable: slices.Concat(j.waivable, rules), floor: j.floor}
+}
+
+// MissingBundles are the names of the bot's own bundles that were never downloaded. own says whether the bot has policies of
+// its own.
+func (j *Judges) MissingBundles() (names []string, own bool) {
+	if j.store == nil {
+		return nil, false
+	}
+	return j.store.Missing(), true
+}
+
+// LocateReferences has a reader find what a change removes that versions name, for environments whose policies look at that.
+func (j *Judges) LocateReferences() gitops.Option {
+	return gitops.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
+		return compared && j.Engine(env).LooksAt(input.References)
+	})
+}
+
+// Facts are the bot's own.
+func (j *Judges) Facts() map[string]rollout.Fact {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.floor.Facts
+}
+
+// judged takes over the bot's own policies each time that the repository is read, whether or not that works.
+type judged struct {
+	SpecSource
+	judges *Judges
+}
+
+// PinOnRead gives a source that takes over the bot's own policies each time that it is read.
+func (j *Judges) PinOnRead(source SpecSource) SpecSource { return judged{source, j} }
+
+func (s judged) Read(ctx context.Context) (rollout.World, error) {
+	s.judges.pin()
+	return s.SpecSource.Read(ctx)
+}
+
+func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Context, []rollout.Snapshot) ([]rollout.Snapshot, error), error) {
+	s.judges.pin()
+	return s.SpecSource.Survey(ctx)
+}
+
+// maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
+const maxEngines = 32
+
+func (j *Judges) Engine(env rollout.EnvironmentWorld) *policy.Engine {
+	floor := j.Pinned()
+	h := sha256.New()
+	h.Write([]byte(floor.Key + "\n"))
+	for _, f := range env.Policies {
+		h.Write(fmt.Appendf(nil, "policy %q %d\n%s", f.Path, len(f.Text), f.Text))
+	}
+	for _, f := range env.Data {
+		h.Write(fmt.Appendf(nil, "data %q %d\n%s", f.Path, len(f.Text), f.Text))
+	}
+	for _, p := range env.PolicyProblems {
+		h.Write(fmt.Appendf(nil, "problem %q\n", p.String()))
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	return j.once(key, j.config(env, floor))()
+}
+
+// config is what an environment is judged by: its policies, and the bot's own.
+func (j *Judges) config(env rollout.EnvironmentWorld, floor bundle.Floor) policy.Config {
+	cfg := PolicyConfig(env)
+	cfg.Floor, cfg.Waivable, cfg.Stuck = floor.Layers, j.waivable, &j.stuck
+	return cfg
+}
+
+// Pinned are the bot's own policies that count now.
+func (j *Judges) Pinned() bundle.Floor {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.floor
+}
+
+// once gives what compiles a content, the first time that it is called.
+func (j *Judges) once(key [sha256.Size]byte, cfg policy.Config) func() *policy.Engine {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e, ok := j.engines[key]; ok {
+		return e
+	}
+	if len(j.engines) >= maxEngines || j.engines == nil {
+		j.engines = map[[sha256.Size]byte]func() *policy.Engine{}
+	}
+	j.engines[key] = sync.OnceValue(func() *policy.Engine { return policy.Compile(cfg) })
+	return j.engines[key]
+}
+
+func PolicyConfig(env rollout.EnvironmentWorld) policy.Config {
+	var cfg policy.Config
+	for _, f := range env.Policies {
+		cfg.Modules = append(cfg.Modules, parse.Module{Path: f.Path, Source: f.Text})
+	}
+	for _, f := range env.Data {
+		cfg.Data = append(cfg.Data, parse.DataFile{Path: f.Path, Content: f.Text})
+	}
+	for _, p := range env.PolicyProblems {
+		cfg.Problems = append(cfg.Problems, parse.Problem{Path: p.File, Line: p.Line, Message: p.Message})
+	}
+	return cfg
+}

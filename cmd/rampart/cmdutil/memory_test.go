@@ -1,0 +1,40 @@
+package cmdutil
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBoundMemory(t *testing.T) {
+	was := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(was)
+	for name, c := range map[string]struct {
+		limit  memlimit.Provider
+		person string
+		want   int64
+	}{
+		"a container's limit": {memlimit.Limit(1000 << 20), "", 900 << 20},
+		"none":                {func() (uint64, error) { return 0, memlimit.ErrNoLimit }, "", math.MaxInt64},
+		"nobody knows":        {func() (uint64, error) { return 0, errors.New("no cgroups here") }, "", 5 << 30},
+		"somebody chose":      {memlimit.Limit(1000 << 20), "5GiB", 5 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			debug.SetMemoryLimit(5 << 30)
+			t.Setenv("GOMEMLIMIT", c.person)
+			t.Setenv("AUTOMEMLIMIT", "")
+			require.NoError(t, os.Unsetenv("AUTOMEMLIMIT"))
+			if c.person == "" {
+				require.NoError(t, os.Unsetenv("GOMEMLIMIT"))
+			}
+			boundMemory(slog.New(slog.DiscardHandler), c.limit)
+			require.Equal(t, c.want, debug.SetMemoryLimit(-1))
+		})
+	}
+}

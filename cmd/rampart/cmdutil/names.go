@@ -1,0 +1,126 @@
+package cmdutil
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+// Deployments are the snapshots of a world that have one of the names, all without names, in the world's order. A name
+// is namespace/name, or the name alone where that is enough to tell.
+func Deployments(world rollout.World, names []string) ([]rollout.Snapshot, error) {
+	var all []rollout.Snapshot
+	var known, short []string
+	for _, env := range world.Environments {
+		for _, d := range env.Deployments {
+			all = append(all, d)
+			known, short = append(known, d.Deployment.String()), append(short, d.Deployment.Name)
+		}
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	var out []rollout.Snapshot
+	for _, name := range names {
+		found := slices.DeleteFunc(slices.Clone(all), func(s rollout.Snapshot) bool {
+			return s.Deployment.String() != name && (strings.Contains(name, "/") || s.Deployment.Name != name)
+		})
+		if len(found) == 0 {
+			if !strings.Contains(name, "/") && Nearest(name, short) != "" {
+				known = short
+			}
+			return nil, NotFound("worker deployment", name, known)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// Deployment is the one snapshot of that name.
+func Deployment(world rollout.World, name string) (rollout.Snapshot, error) {
+	found, err := Deployments(world, []string{name})
+	if err != nil {
+		return rollout.Snapshot{}, err
+	}
+	if len(found) > 1 {
+		var which []string
+		for _, s := range found {
+			which = append(which, fmt.Sprintf("%s in environment %s", s.Deployment, s.Environment.Name))
+		}
+		return rollout.Snapshot{}, fmt.Errorf("%q names %s: write the namespace, or choose with --env", name, strings.Join(which, " and "))
+	}
+	return found[0], nil
+}
+
+// NoDeployments reports whether the world has no worker deployment, though its environments could be read.
+func NoDeployments(world rollout.World) bool {
+	return len(world.Environments) > 0 && !slices.ContainsFunc(world.Environments, func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Known) > 0 })
+}
+
+// SayNoSpecs says where specs were looked for in vain, and what one is.
+func (a *App) SayNoSpecs(world rollout.World, where string) {
+	a.Say("no worker deployments found in %s", where)
+	for _, env := range world.Environments {
+		e := env.Environment
+		beside := ""
+		if e.Output.Branch == "" {
+			beside = fmt.Sprintf(", but for those below %s, where the bot writes", path.Clean(e.Output.Path))
+		}
+		a.Say("  environment %s has specs in %s%s", e.Name, strings.Join(e.Specs, ", "), beside)
+	}
+	a.Say("  a spec is a YAML file with kind: %s and apiVersion: %s", v1alpha1.KindTemporalWorkerDeployment, v1alpha1.TemporalAPIVersion)
+}
+
+func JoinFirst(names []string, most int) string {
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// NotFound says that something is not there, and what is.
+func NotFound(what, name string, known []string) error {
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if near := Nearest(name, known); near != "" {
+		return fmt.Errorf("there is no %s %q (did you mean %s?)", what, name, near)
+	}
+	const most = 10
+	list := cmp.Or(JoinFirst(known, most), "none")
+	return fmt.Errorf("there is no %s %q; there is: %s", what, name, list)
+}
+
+// OneName wants a command to be given the name of one worker deployment.
+func OneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf("%s NAME: name one worker deployment, such as payments/checkout; given were %d", cmd.CommandPath(), len(args))
+}
+
+// Nearest is the name that is most like a misspelt one, "" if none is near enough.
+func Nearest(name string, names []string) string {
+	best, distance := "", len(name)/3+2
+	for _, n := range slices.Sorted(slices.Values(names)) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(n)); d < distance {
+			best, distance = n, d
+		}
+	}
+	return best
+}
+
+// NoArgs refuses arguments, with the nearest command where there are subcommands.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, not %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

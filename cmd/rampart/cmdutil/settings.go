@@ -1,0 +1,168 @@
+package cmdutil
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// VariableOf is the variable of a flag: RAMPART_ and the name in capitals.
+func VariableOf(flag string) string {
+	return "RAMPART_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// applySettings gives each flag that is not on the command line the value of its variable, else that of the file.
+func (a *App) applySettings(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	if err := fromVariable(a, flags.Lookup("config"), flags); err != nil {
+		return err
+	}
+	file, err := readSettings(a.config, cmd.Root())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		errs = append(errs, fromVariable(a, f, flags))
+		if values, ok := file[f.Name]; ok && !f.Changed {
+			errs = append(errs, set(flags, f, values, a.config+": "+f.Name))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func fromVariable(a *App, f *pflag.Flag, flags *pflag.FlagSet) error {
+	if f == nil || f.Changed || !Configurable(f.Name) {
+		return nil
+	}
+	value, ok := a.LookupEnv(VariableOf(f.Name))
+	if !ok || value == "" {
+		return nil
+	}
+	return set(flags, f, []string{value}, VariableOf(f.Name))
+}
+
+// Configurable leaves out what only makes sense on a command line: a file or a variable is not to have a command that
+// prints do something.
+func Configurable(flag string) bool {
+	return !slices.Contains([]string{"help", "install", "replace-controller"}, flag)
+}
+
+// set sets a flag; source says where the values come from.
+func set(flags *pflag.FlagSet, f *pflag.Flag, values []string, source string) error {
+	if list, ok := f.Value.(pflag.SliceValue); ok && len(values) != 1 {
+		f.Changed = true
+		if err := list.Replace(values); err != nil {
+			return fmt.Errorf("%s: %w", source, err)
+		}
+		return nil
+	}
+	if len(values) != 1 {
+		return fmt.Errorf("%s: one value is wanted, not a list", source)
+	}
+	if err := flags.Set(f.Name, values[0]); err != nil {
+		return fmt.Errorf("%s: %w", source, err)
+	}
+	return nil
+}
+
+// readSettings reads the file of flags: a mapping from names to values or lists of values.
+func readSettings(name string, root *cobra.Command) (map[string][]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read --config: %w", err)
+	}
+	var nodes map[string]yaml.Node
+	if err := yaml.Unmarshal(data, &nodes); err != nil {
+		return nil, fmt.Errorf("read --config %s: %w", name, err)
+	}
+	known := flagNames(root)
+	out := map[string][]string{}
+	for key, node := range nodes {
+		if !slices.Contains(known, key) || key == "config" {
+			message := fmt.Sprintf("%s:%d: there is no flag --%s", name, node.Line, key)
+			if near := Nearest(key, known); near != "" {
+				message += fmt.Sprintf(" (did you mean %s?)", near)
+			}
+			return nil, errors.New(message)
+		}
+		if out[key], err = scalars(node); err != nil {
+			return nil, fmt.Errorf("%s:%d: %s: %w", name, node.Line, key, err)
+		}
+	}
+	return out, nil
+}
+
+func scalars(n yaml.Node) ([]string, error) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return []string{n.Value}, nil
+	case yaml.SequenceNode:
+		var out []string
+		for _, item := range n.Content {
+			if item.Kind != yaml.ScalarNode {
+				return nil, errors.New("a list of plain values is wanted")
+			}
+			out = append(out, item.Value)
+		}
+		return out, nil
+	}
+	return nil, errors.New("a plain value, or a list of them, is wanted")
+}
+
+// flagNames are the flags of all commands, sorted.
+func flagNames(root *cobra.Command) []string {
+	names := map[string]bool{}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, set := range []*pflag.FlagSet{c.PersistentFlags(), c.LocalFlags()} {
+			set.VisitAll(func(f *pflag.Flag) {
+				if Configurable(f.Name) {
+					names[f.Name] = true
+				}
+			})
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	return SortedKeys(names)
+}
+
+// Choice is a flag with few values.
+type Choice struct {
+	Value   string
+	allowed []string
+}
+
+var _ pflag.Value = (*Choice)(nil)
+
+func NewChoice(value string, allowed ...string) Choice { return Choice{value, allowed} }
+
+func (c *Choice) String() string { return c.Value }
+
+func (c *Choice) Type() string { return "string" }
+
+func (c *Choice) Set(value string) error {
+	if !slices.Contains(c.allowed, value) {
+		return fmt.Errorf("%q: want one of %s", value, c.List())
+	}
+	c.Value = value
+	return nil
+}
+
+func (c *Choice) List() string { return strings.Join(c.allowed, ", ") }
+
+func (c *Choice) Complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return c.allowed, cobra.ShellCompDirectiveNoFileComp
+}

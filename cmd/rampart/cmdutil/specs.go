@@ -1,0 +1,286 @@
+package cmdutil
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/rampart-gitops/rampart/gitops"
+	"github.com/rampart-gitops/rampart/gitops/api/v1alpha1"
+	"github.com/rampart-gitops/rampart/gitops/git"
+	"github.com/rampart-gitops/rampart/gitops/layout"
+	"github.com/rampart-gitops/rampart/internal/rollout"
+)
+
+func EnvironmentNames(world rollout.World) []string {
+	var names []string
+	for _, env := range world.Environments {
+		names = append(names, env.Environment.Name)
+	}
+	return names
+}
+
+// Specs are the specs that a command without Git and network looks at.
+type Specs struct {
+	World rollout.World
+	// whole says that the world is a whole repository: what is missing from it does not exist.
+	WholeRepository bool
+	// environments are the names of all environments, also where the world is narrowed to one; nil: they are not known.
+	Environments []string
+	// shown gives the path that a person knows a file by, where it is not the world's.
+	shown map[string]string
+	// base is joined to the world's paths to show them and to read them.
+	Base string
+	// ruling is the beginning of paths in the commit that the specs are judged by, "" if there is none.
+	BasePrefix string
+	// waivers of the whole folder, where they were asked for.
+	waivers []waiverAt
+	// text of files that were not read from base.
+	text map[string]string
+	// file gives any file, where they are not on disk; nil: they are.
+	FileText func(string) (string, error)
+}
+
+// LoadSpecs reads the specs of paths: files, folders, "-" for standard input; without paths those of -C.
+//
+// Where -C has a rampart.yaml and the paths are below it, they belong to its environments, and connections, policies
+// and records are those of the repository. Else the paths are all there is.
+func (a *App) LoadSpecs(paths []string) (Specs, error) {
+	if err := CheckFolder(a.Dir); err != nil {
+		return Specs{}, err
+	}
+	if len(paths) == 0 {
+		world, err := gitops.ReadFolder(a.Dir, a.ReadOptions()...)
+		return Specs{World: world, WholeRepository: true, Base: a.Dir}, err
+	}
+	if below, ok := insideRepository(a, paths); ok {
+		return partOfRepository(a, below)
+	}
+	out := Specs{Base: paths[0]}
+	var err error
+	if len(paths) == 1 && paths[0] != "-" && CheckFolder(paths[0]) == nil {
+		out.World, err = gitops.ReadFolder(paths[0], a.ReadOptions(gitops.SomeFiles())...)
+	} else {
+		out, err = gatherSpecs(a, paths)
+	}
+	if err != nil {
+		return Specs{}, err
+	}
+	return out, out.sayUnbuilt(paths)
+}
+
+// insideRepository gives the paths as they are below -C, if all are and -C has a rampart.yaml.
+func insideRepository(a *App, paths []string) ([]string, bool) {
+	if _, err := os.Stat(filepath.Join(a.Dir, layout.Config)); err != nil {
+		return nil, false
+	}
+	root, err := filepath.Abs(a.Dir)
+	if err != nil {
+		return nil, false
+	}
+	var out []string
+	for _, p := range paths {
+		full, err := filepath.Abs(p)
+		if err != nil || p == "-" {
+			return nil, false
+		}
+		rel, err := filepath.Rel(root, full)
+		if err != nil || !filepath.IsLocal(rel) {
+			return nil, false
+		}
+		out = append(out, filepath.ToSlash(rel))
+	}
+	return out, true
+}
+
+// partOfRepository is the part of the world of -C that is below some paths.
+func partOfRepository(a *App, below []string) (Specs, error) {
+	out := Specs{WholeRepository: true, Base: a.Dir}
+	for _, p := range below {
+		if _, err := os.Stat(filepath.Join(a.Dir, filepath.FromSlash(p))); err != nil {
+			return Specs{}, err
+		}
+	}
+	world, err := gitops.ReadFolder(a.Dir, a.ReadOptions()...)
+	if err != nil {
+		return Specs{}, err
+	}
+	wanted := func(file string) bool {
+		return slices.ContainsFunc(below, func(p string) bool { return p == "." || file == p || strings.HasPrefix(file, p+"/") })
+	}
+	world.Problems = slices.DeleteFunc(world.Problems, func(p v1alpha1.Problem) bool { return !wanted(p.File) && !v1alpha1.HasErrors([]v1alpha1.Problem{p}) })
+	for i := range world.Environments {
+		env := &world.Environments[i]
+		env.Problems = slices.DeleteFunc(env.Problems, func(p v1alpha1.Problem) bool { return !wanted(p.File) })
+		env.Deployments = slices.DeleteFunc(env.Deployments, func(s rollout.Snapshot) bool { return !wanted(s.SpecPath) })
+	}
+	out.World = world
+	for _, p := range below {
+		files, err := WalkFiles(filepath.Join(a.Dir, filepath.FromSlash(p)))
+		if err != nil {
+			return Specs{}, err
+		}
+		for _, f := range files {
+			rel, err := filepath.Rel(a.Dir, f)
+			if err != nil {
+				return Specs{}, err
+			}
+			if err := out.decodeUnclaimed(filepath.ToSlash(rel)); err != nil {
+				return Specs{}, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// gatherSpecs makes a world of files from anywhere.
+func gatherSpecs(a *App, paths []string) (Specs, error) {
+	out := Specs{shown: map[string]string{}, text: map[string]string{}, Base: "."}
+	var files []rollout.TextFile
+	add := func(shown, text string) {
+		name := filepath.ToSlash(filepath.Clean(shown))
+		if shown == "-" || git.CheckPath(name) != nil || name == layout.Config {
+			name = fmt.Sprintf("given/%d/%s", len(files), path.Base(name))
+			if shown == "-" {
+				name, shown = "given/stdin.yaml", "<stdin>"
+			}
+			out.shown[name] = shown
+		}
+		out.text[name] = text
+		files = append(files, rollout.TextFile{Path: name, Text: text})
+	}
+	for _, p := range paths {
+		if p == "-" {
+			text, err := readLimited(a.In)
+			if err != nil {
+				return Specs{}, fmt.Errorf("read standard input: %w", err)
+			}
+			add(p, text)
+			continue
+		}
+		found, err := WalkFiles(p)
+		if err != nil {
+			return Specs{}, err
+		}
+		for _, name := range found {
+			text, err := ReadFile(name)
+			if err != nil {
+				return Specs{}, err
+			}
+			add(name, text)
+		}
+	}
+	world, err := gitops.ReadFiles(files, a.ReadOptions(gitops.SomeFiles())...)
+	if err != nil {
+		return Specs{}, err
+	}
+	out.World = world
+	for _, f := range files {
+		if err := out.decodeUnclaimed(f.Path); err != nil {
+			return Specs{}, err
+		}
+	}
+	return out, nil
+}
+
+// decodeUnclaimed decodes a file that no environment takes specs from, so that it is not left unchecked in silence.
+func (s *Specs) decodeUnclaimed(file string) error {
+	if file == layout.Config || s.Claimed(file) {
+		return nil
+	}
+	data, err := s.read(file)
+	if err != nil {
+		return err
+	}
+	documents, problems := v1alpha1.Decode(file, []byte(data))
+	s.World.Problems = append(s.World.Problems, problems...)
+	for _, d := range documents {
+		if w, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && w.Status == nil {
+			s.World.Problems = append(s.World.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line,
+				Message: "no environment takes specs from this file"})
+		}
+		if d.Kind == v1alpha1.KindWaiver && d.APIVersion == v1alpha1.RampartAPIVersion {
+			s.World.Problems = append(s.World.Problems, v1alpha1.Problem{Severity: v1alpha1.Warning, File: file, Line: d.Line, Message: strayWaiver})
+		}
+	}
+	return nil
+}
+
+func (s *Specs) Claimed(file string) bool {
+	for _, env := range s.World.Environments {
+		if out := path.Clean(env.Environment.Output.Path); file == out || strings.HasPrefix(file, out+"/") {
+			return false
+		}
+		for _, from := range env.BuiltFrom {
+			if from == "." || file == from || strings.HasPrefix(file, from+"/") {
+				return true
+			}
+		}
+		for _, glob := range env.Environment.Specs {
+			if ok, err := doublestar.Match(glob, file); ok && err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// read gives the text of a file of the world.
+func (s *Specs) read(file string) (string, error) {
+	if text, ok := s.text[file]; ok {
+		return text, nil
+	}
+	if s.FileText != nil {
+		return s.FileText(file)
+	}
+	return ReadFile(filepath.Join(s.Base, filepath.FromSlash(file)))
+}
+
+// DisplayPath gives the path that a person knows a file by.
+func (s *Specs) DisplayPath(file string) string {
+	if name, ok := s.shown[file]; ok {
+		return name
+	}
+	if s.BasePrefix != "" && strings.HasPrefix(file, s.BasePrefix) {
+		return file
+	}
+	return filepath.Join(s.Base, filepath.FromSlash(file))
+}
+
+// Position finds the line and column of a field of a deployment's spec, 0 where that is not known.
+func (s *Specs) Position(at rollout.Snapshot, field string) (line, column int) {
+	text, err := s.read(at.SpecPath)
+	if err != nil {
+		return 0, 0
+	}
+	documents, _ := v1alpha1.Decode(at.SpecPath, []byte(text))
+	for _, d := range documents {
+		if _, ok := d.Object.(*v1alpha1.WorkerDeployment); ok && d.Name == at.Deployment.Name &&
+			(d.Namespace == "" || d.Namespace == at.Deployment.Namespace) {
+			return d.Position(field)
+		}
+	}
+	return 0, 0
+}
+
+// Problems of all files, as a person knows them, sorted and each once.
+func (s *Specs) Problems() []v1alpha1.Problem {
+	var out []v1alpha1.Problem
+	add := func(problems []v1alpha1.Problem) {
+		for _, p := range problems {
+			p.File = s.DisplayPath(p.File)
+			out = append(out, p)
+		}
+	}
+	add(s.World.Problems)
+	for _, env := range s.World.Environments {
+		add(env.Problems)
+	}
+	SortProblems(out)
+	return slices.Compact(out)
+}

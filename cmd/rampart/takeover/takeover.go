@@ -1,0 +1,12 @@
+package takeover
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
+)
+
+// Commands are the commands of this group.
+func Commands(a *cmdutil.App) []*cobra.Command {
+	return []*cobra.Command{importCommand(a), exportCommand(a)}
+}
