@@ -161,11 +161,11 @@ func gateInputParity() []parity.Case {
 			Got: decodes(`{workflowType: Smoke, inputFrom: {secretKeyRef: {name: smoke, key: in}, configMapKeyRef: {name: smoke, key: in}}}`)},
 		{Scenario: "ConfigMap, data", Controller: "passes the key's content", Got: startsWith(configMap, read(mapKey)), Want: `start Smoke with input "" from key in of ConfigMap payments/smoke, digest abc`, Why: asFiles},
 		{Scenario: "ConfigMap, binary data", Controller: "passes the key's content",
-			Want: "the same: in a mounted volume both are files", Tests: []string{"cmd/rampart TestGateInputs"}, Why: asFiles},
+			Want: "the same: in a mounted volume both are files", Tests: []string{"cmd/rampart/cmdutil TestGateInputs"}, Why: asFiles},
 		{Scenario: "ConfigMap, missing key", Controller: "PlanGenerationFailed", Got: startsWith(configMap, lost(mapKey)), Want: "PlanGenerationFailed (stalled)"},
 		{Scenario: "Secret", Controller: "passes the key's content", Got: startsWith(secret, read(secretKey)), Want: `start Smoke with input "" from key in of Secret payments/smoke, digest abc`, Why: asFiles},
 		{Scenario: "Secret, missing key", Controller: "PlanGenerationFailed", Got: startsWith(secret, lost(secretKey)), Want: "PlanGenerationFailed (stalled)"},
 		{Scenario: "content that is not JSON", Controller: "the start fails in each cycle",
-			Want: "PlanGenerationFailed, before anything starts", Tests: []string{"cmd/rampart TestGateInputs"}, Why: "it is seen where it is read"},
+			Want: "PlanGenerationFailed, before anything starts", Tests: []string{"cmd/rampart/cmdutil TestGateInputs"}, Why: "it is seen where it is read"},
 	}
 }

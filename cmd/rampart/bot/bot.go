@@ -1,3 +1,5 @@
+// Package bot has the bot itself, `rampart run`, and `rampart doctor`, which checks that the bot could do its work. It
+// wires the stages of internal/reconcile to Git, Temporal, forges, policies, webhooks, telemetry and the decision log.
 package bot
 
 import (

@@ -16,8 +16,8 @@ import (
 // proposalTitle is the title of what a decision proposes.
 func proposalTitle(d *reconcile.Decision) string { return proposalReport(d).Title() }
 
-// proposalBody gives what a proposal says to people: what was decided, the rules that passed, and how the rollout goes on
-// when all goes well. What cannot be told of the last two is left out.
+// proposalBody gives what a proposal says to people: what was decided, the rules that passed, and how the rollout goes
+// on when all goes well. What cannot be told of the last two is left out.
 func proposalBody(j *cmdutil.Judges) func(context.Context, rollout.EnvironmentWorld, *reconcile.Decision) string {
 	return func(ctx context.Context, env rollout.EnvironmentWorld, d *reconcile.Decision) string {
 		r, engine := proposalReport(d), j.Engine(env)

@@ -27,8 +27,8 @@ type keeper struct {
 	last time.Time
 }
 
-// newKeeper lets a bot begin with what an earlier run of this program knew of the repository. A bot that runs once takes
-// only what files say: it looks at each worker deployment itself, because no later cycle does.
+// newKeeper lets a bot begin with what an earlier run of this program knew of the repository. A bot that runs once
+// takes only what files say: it looks at each worker deployment itself, because no later cycle does.
 func newKeeper(a *cmdutil.App, f botFlags, repo *gitops.Repository, bot *reconcile.Reconciler) (*keeper, error) {
 	dir, err := cmdutil.CacheDir(f.repository.CacheDir)
 	if err != nil {

@@ -1,3 +1,6 @@
+// Package cmdtest has what the tests of several groups of commands share: a spec with what Temporal says of it, a clock
+// that stands still, and a server that logs a GitHub App in. It does not import cmdutil, so that the tests of cmdutil
+// can use it.
 package cmdtest
 
 import (
@@ -9,15 +12,16 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Now is when these tests happen.
+// Now is the time at which these tests happen.
 var Now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// Observer is an Observer that always sees the same; a second read is a moment later.
+// Observer sees the same observation at each read.
 type Observer struct {
 	Observation func(rollout.Ask) rollout.Observation
 	Reads       *atomic.Int64
 }
 
+// Observe gives the observation, a millisecond later with each read.
 func (o Observer) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.Ask) rollout.Observation {
 	n := o.Reads.Add(1)
 	obs := o.Observation(ask)
@@ -25,6 +29,7 @@ func (o Observer) Observe(_ context.Context, _ v1alpha1.Connection, ask rollout.
 	return obs
 }
 
+// Spec is a worker deployment that rolls out build v2 in two steps behind a gate, and its connection, as YAML.
 const Spec = `apiVersion: temporal.io/v1alpha1
 kind: WorkerDeployment
 metadata: {name: checkout, namespace: payments, annotations: {note: "a < b & c > d"}}
@@ -44,7 +49,7 @@ metadata: {name: production, namespace: payments}
 spec: {hostPort: "127.0.0.1:1"}
 `
 
-// Queues of the version, polled just now.
+// Queues gives the task queues of a version whose workers polled just now.
 func Queues() []rollout.TaskQueue {
 	return []rollout.TaskQueue{{Name: "checkout", Type: rollout.QueueWorkflow, Unversioned: rollout.No,
 		Pollers: rollout.Pollers{Known: true, Count: 2, LastAccess: Now}}}

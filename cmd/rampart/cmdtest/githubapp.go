@@ -29,6 +29,7 @@ type GitHubServer struct {
 	Given int
 }
 
+// NewGitHubServer starts a server for a repository, which is stopped when the test ends, and writes the key of an App.
 func NewGitHubServer(t *testing.T, r *gittest.Repo) *GitHubServer {
 	t.Helper()
 	s := &GitHubServer{KeyFile: filepath.Join(t.TempDir(), "key.pem")}

@@ -1,3 +1,10 @@
+// Package cmdutil has what several groups of commands share: the state of one run of the program with its global flags,
+// output, exit codes, settings, completion, and the flags and clients for repositories, Temporal, clusters and
+// policies.
+//
+// A helper that one group uses lives in that group. cmdutil knows no group, and builds no commands but for fault-sites.
+//
+// An App belongs to one run and is not safe for concurrent use. Judges, PodReader and TemporalPort are.
 package cmdutil
 
 import (
@@ -23,7 +30,7 @@ type App struct {
 	LookupEnv func(string) (string, bool)
 	Now       func() time.Time
 	Log       *slog.Logger
-	// memory is what limits the process; nil: nothing is known of it.
+	// Memory is what limits the process; nil: nothing is known of it.
 	Memory memlimit.Provider
 
 	Dir, Env, config    string
@@ -32,16 +39,17 @@ type App struct {
 	// resourceKinds are the kinds that a WorkerResourceTemplate may make.
 	resourceKinds []string
 	// requireApproval says which environments have to want approval; approval is what it says.
-	requireApproval, RequireApprovalByOther []string
+	requireApproval, requireApprovalByOther []string
 	approval                                []gitops.ApprovalFloor
-	// allowedNamespaces and allowedTemporal say which namespaces environments may name; namespaces is what they say.
-	allowedNamespaces, AllowedTemporalNamespaces []string
+	// allowedNamespaces and allowedTemporalNamespaces say which namespaces environments may name; namespaces is what
+	// they say.
+	allowedNamespaces, allowedTemporalNamespaces []string
 	namespaces                                   gitops.Namespaces
 	// allowedAddresses say where connections may lead; addresses is what they say.
 	allowedAddresses []string
 	addresses        []gitops.AddressRule
 	policies         policyFlags
-	// locate picks the worker deployments for which a reader says where the repository holds what their versions name;
+	// Locate picks the worker deployments for which a reader says where the repository holds what their versions name;
 	// nil: none.
 	Locate gitops.Locating
 }
@@ -64,7 +72,7 @@ func (a *App) parseApproval() error {
 		}
 		a.approval = append(a.approval, f)
 	}
-	for _, text := range a.RequireApprovalByOther {
+	for _, text := range a.requireApprovalByOther {
 		f, err := gitops.ParseApprovalFloor(text)
 		if err != nil {
 			return fmt.Errorf("--require-approval-by-other: %w", err)
@@ -81,7 +89,7 @@ func (a *App) parseNamespaces() error {
 		flag  string
 		texts []string
 		to    *[]gitops.NamespaceRule
-	}{{"allowed-namespaces", a.allowedNamespaces, &a.namespaces.Kubernetes}, {"allowed-temporal-namespaces", a.AllowedTemporalNamespaces, &a.namespaces.Temporal}} {
+	}{{"allowed-namespaces", a.allowedNamespaces, &a.namespaces.Kubernetes}, {"allowed-temporal-namespaces", a.allowedTemporalNamespaces, &a.namespaces.Temporal}} {
 		for _, text := range list.texts {
 			rule, err := gitops.ParseNamespaceRule(text)
 			if err != nil {
@@ -113,11 +121,11 @@ func (a *App) AddGlobalFlags(root *cobra.Command) {
 		"kinds that a WorkerResourceTemplate may make, as Kind or Kind.group")
 	f.StringSliceVar(&a.requireApproval, "require-approval", nil,
 		"environments whose raises have to be approved, whatever rampart.yaml says: GLOB[=Step], or !GLOB for all others; repeatable")
-	f.StringSliceVar(&a.RequireApprovalByOther, "require-approval-by-other", nil,
+	f.StringSliceVar(&a.requireApprovalByOther, "require-approval-by-other", nil,
 		"environments whose raises somebody other than who asked has to approve: GLOB[=Step], or !GLOB for all others; repeatable")
 	f.StringSliceVar(&a.allowedNamespaces, "allowed-namespaces", nil,
 		"namespaces that environments may have worker deployments in, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
-	f.StringSliceVar(&a.AllowedTemporalNamespaces, "allowed-temporal-namespaces", nil,
+	f.StringSliceVar(&a.allowedTemporalNamespaces, "allowed-temporal-namespaces", nil,
 		"Temporal namespaces that environments may name, as ENVIRONMENT=NAMESPACE, both globs; with one, all others are refused; repeatable")
 	f.StringSliceVar(&a.allowedAddresses, "allowed-temporal-addresses", nil,
 		"addresses that the connections of environments may lead to, as ENVIRONMENT=HOST:PORT, both globs; with one, all others are refused; repeatable")

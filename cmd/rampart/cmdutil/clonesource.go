@@ -23,8 +23,8 @@ const CloneHelp = `In a clone the command fetches from the clone's remote with g
 remote's --branch is at, not the work tree; it says which commit that is and how old. A folder inside a repository means
 that repository, unless the folder has a rampart.yaml. A folder outside of any is read as it is on disk.`
 
-// OpenPublished is where a command that tells what the bot wrote reads from: the branch of --repo, else the clone that the
-// folder -C is in, else the folder. close gives it back.
+// OpenPublished opens what a command reads that tells what the bot wrote: the branch of --repo, else the clone that the
+// folder -C is in, else the folder. close releases it.
 func (a *App) OpenPublished(f RepositoryFlags) (source reconcile.Source, close func() error, err error) {
 	if f.URL != "" {
 		return a.OpenSource(f)
@@ -35,6 +35,7 @@ func (a *App) OpenPublished(f RepositoryFlags) (source reconcile.Source, close f
 	return a.NarrowSource(a.CloneSource(f)), func() error { return nil }, nil
 }
 
+// CloneSource gives the source that reads the clone which the folder -C is in.
 func (a *App) CloneSource(f RepositoryFlags) *CloneSource {
 	return &CloneSource{App: a, flags: f, folder: folder{a.Dir, a.ReadOptions()}}
 }
@@ -192,8 +193,8 @@ func gitFetch(ctx context.Context, dir string, args []string) error {
 	return err
 }
 
-// ShortHash is enough of a commit's hash to tell it by.
+// ShortHash gives the first 9 characters of a commit's hash, which tell it from others.
 func ShortHash(hash string) string { return hash[:min(len(hash), 9)] }
 
-// FormatTime is a time to the second, in UTC.
+// FormatTime formats a time to the second, in UTC.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -14,16 +14,18 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// ClusterFlags say which Kubernetes cluster is meant.
+// ClusterFlags say which cluster a command reads or changes.
 type ClusterFlags struct {
 	kubeconfig, context string
 }
 
+// Add adds --kubeconfig, with the given help text, and --context.
 func (f *ClusterFlags) Add(cmd *cobra.Command, kubeconfig string) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfig)
 	cmd.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig (default: its current one)")
 }
 
+// Open opens the cluster of the kubeconfig, or the one that kubectl uses without --kubeconfig.
 func (f *ClusterFlags) Open() (*cluster.Cluster, error) {
 	return cluster.Open(cluster.Config{Kubeconfig: f.kubeconfig, Context: f.context})
 }
@@ -73,6 +75,7 @@ func (p *PodReader) port() reconcile.Cluster {
 	return p
 }
 
+// Close ends the connection to the cluster. It does nothing on a nil PodReader.
 func (p *PodReader) Close() {
 	if p != nil {
 		p.Reader.Close()
@@ -99,7 +102,7 @@ func (p *PodReader) Read(ctx context.Context, asks []rollout.ClusterAsk, patienc
 	return out
 }
 
-// FillPods fills in what the cluster says of snapshots' pods.
+// FillPods sets in each snapshot what the cluster says of its pods. It does nothing on a nil PodReader.
 func (p *PodReader) FillPods(ctx context.Context, snapshots []rollout.Snapshot) {
 	if p == nil {
 		return

@@ -109,7 +109,8 @@ func (a *App) completeEnvironments(cmd *cobra.Command, _ []string, _ string) ([]
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompletionWorld reads the folder -C; nothing is said of what is wrong with it while someone types.
+// CompletionWorld reads the folder -C, and reports whether it can be used. It says nothing of what is wrong with it,
+// since someone is typing.
 func (a *App) CompletionWorld(cmd *cobra.Command) (rollout.World, bool) {
 	if a.applySettings(cmd) != nil {
 		return rollout.World{}, false
@@ -122,11 +123,12 @@ func (a *App) CompletionWorld(cmd *cobra.Command) (rollout.World, bool) {
 	return world, err == nil
 }
 
+// CompleteFolders has the shell complete folders.
 func CompleteFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// CompleteFlag registers how a flag of the command is completed. It fails only for a flag that does not exist.
+// CompleteFlag registers how a flag of the command is completed. It panics for a flag that does not exist.
 func CompleteFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err)

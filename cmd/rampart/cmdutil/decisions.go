@@ -24,6 +24,8 @@ func AddDecisionRef(cmd *cobra.Command, ref *string) {
 		"full name of the refs in --repo that decisions are kept on: one for each month below it")
 }
 
+// OpenDecisions opens the refs of decisions in --repo, and returns the folder of this machine in which their mirror is.
+// onWrite may be nil.
 func OpenDecisions(a *App, ref string, f RepositoryFlags, onWrite func(gitops.Moment),
 ) (archive *gitops.Archive, dir string, err error) {
 	cache, err := CacheDir(f.CacheDir)

@@ -28,6 +28,7 @@ type DecisionSource interface {
 // DecisionFlags say where recorded decisions are.
 type DecisionFlags struct{ File, Ref string }
 
+// Add adds --decisions and --decision-ref, which exclude each other.
 func (f *DecisionFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.File, "decisions", "",
 		`file with recorded decisions, a line of JSON each, in place of --decision-ref; "-" is standard input`)
@@ -35,8 +36,8 @@ func (f *DecisionFlags) Add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("decisions", "decision-ref")
 }
 
-// Decisions gives the source of recorded decisions: a file, or the ref of --repo or of the clone that the folder -C is
-// in.
+// Decisions gives the source of recorded decisions: a file, else the ref of --repo or of the clone that the folder -C
+// is in.
 func (a *App) Decisions(f DecisionFlags, repository RepositoryFlags) DecisionSource {
 	if f.File == "" {
 		return decisionRef{a, repository, f.Ref}
@@ -142,12 +143,13 @@ func (l decisionLines) Last(ctx context.Context, deployment string) (*auditlog.D
 // RecordedInput is an input of policies, and what was said of it where it was recorded.
 type RecordedInput struct {
 	Document *policy.Document
-	// decision that it is of, nil for other inputs; verdicts are its result.
+	// Decision that it is of, nil for other inputs; Verdicts are its result, nil where it has none.
 	Decision *auditlog.Decision
 	Verdicts *rollout.Verdicts
 }
 
-// RecordedInputOf reads what a decision is about and its result.
+// RecordedInputOf decodes what a decision is about, and its verdicts. A decision whose input or result is not valid is
+// an error with the decision's ID.
 func RecordedInputOf(d auditlog.Decision) (RecordedInput, error) {
 	document, err := policy.DecodeDocument(d.Input)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	exitSignal  = 128
 )
 
-// ExitError ends a command with a code. Without an error nothing more is said.
+// ExitError ends a command with an exit code. Without an Err nothing is printed.
 type ExitError struct {
 	Code int
 	Err  error
@@ -37,7 +37,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Pending is the exit of a command that did what it was asked, with an answer that is not "fine".
+// Pending ends a command with ExitPending: it did what it was asked, and the answer is not "fine". err may be nil.
 func Pending(err error) error { return &ExitError{ExitPending, err} }
 
 // stopped is the cause of a context that a signal ended.
@@ -65,7 +65,7 @@ func NotifyContext(parent context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// ExitCode gives the exit code for what a command ended with.
+// ExitCode gives the exit code for the error that a command ended with; ctx is that of NotifyContext.
 func ExitCode(ctx context.Context, err error) int {
 	var e *ExitError
 	switch {
@@ -124,7 +124,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// PrintError says on standard error what went wrong, and what to do about it.
+// PrintError prints an error on standard error, and what to do about it.
 func (a *App) PrintError(ctx context.Context, err error) {
 	var e *ExitError
 	if err == nil || errors.As(err, &e) && e.Err == nil {

@@ -96,6 +96,7 @@ func (f *fault) at(site, moment string) {
 	select {} // until the signal arrives
 }
 
+// AddFaultSites adds the hidden command that prints the sites.
 func AddFaultSites(root *cobra.Command) {
 	root.AddCommand(&cobra.Command{Use: "fault-sites", Short: "Print the sites of " + variableFault, Hidden: true, Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -27,8 +27,10 @@ type draft struct {
 	was *string
 }
 
+// NewFileSet returns an empty set. Close it.
 func NewFileSet() *FileSet { return &FileSet{} }
 
+// Close closes the folders. It writes nothing.
 func (s *FileSet) Close() error {
 	var errs []error
 	for _, r := range s.roots {
@@ -37,8 +39,8 @@ func (s *FileSet) Close() error {
 	return errors.Join(errs...)
 }
 
-// Add takes files for a folder. Those that are as they should be are left alone; others that are there are an error,
-// unless they may be overwritten.
+// Add adds files to write into a folder, and returns their paths: those to write, and those that have that content
+// already. Files with other content are an error, unless overwrite is set.
 func (s *FileSet) Add(dir string, files []rollout.TextFile, overwrite bool) (write, unchanged []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *FileSet) Add(dir string, files []rollout.TextFile, overwrite bool) (wri
 	return write, unchanged, nil
 }
 
-// Write writes drafts beside all files first. What cannot be finished is undone.
+// Write writes drafts beside all files, and then renames them. It undoes what it cannot finish.
 func (s *FileSet) Write() error {
 	for i, d := range s.files {
 		err := d.root.MkdirAll(filepath.Dir(d.name), 0o755)
@@ -115,8 +117,7 @@ func (s *FileSet) undo(n int) error {
 	return errors.Join(errs...)
 }
 
-// WriteTree writes files below a folder, which it makes if need be: all or none. What is there with other content is
-// overwritten.
+// WriteTree writes files below a folder, which it makes if it is missing: all or none. It overwrites other content.
 func WriteTree(a *App, dir string, files []rollout.TextFile) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -28,7 +28,8 @@ type policyFlags struct {
 
 const variableBundleToken = "RAMPART_POLICY_BUNDLE_TOKEN"
 
-// AddPolicies adds the flags of a command that asks policies. The command's other flags are there already.
+// AddPolicies adds the flags of a command that asks policies. It goes last: --cache-dir may be a flag of the command
+// already.
 func AddPolicies(a *App, cmd *cobra.Command) {
 	f := &a.policies
 	f.algorithm = NewChoice("auto", append([]string{"auto"}, bundle.Algorithms()...)...)
@@ -227,7 +228,8 @@ func giveTokens(a *App, list []bundle.Bundle) error {
 // firstWait is how long the first cycle waits for bundles that were never had. Without them it could raise nothing.
 const firstWait = 5 * time.Second
 
-// Poll keeps the bot's own policies up to date beside the cycles, until it is told to stop.
+// Poll keeps the bot's own policies up to date beside the cycles, until stop is called. It first waits up to 5 s for
+// bundles that were never downloaded.
 func (j *Judges) Poll(ctx context.Context) (stop func()) {
 	if j.store == nil {
 		return func() {}

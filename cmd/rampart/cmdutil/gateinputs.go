@@ -24,36 +24,37 @@ const maxGateInput = 1 << 20
 // minGateKey is the least length of a gate key: 32 bytes, as `openssl rand -hex 16` gives them, have 128 bits.
 const minGateKey = 32
 
-// gateInputs are the inputs of gates that the bot is given as files, <namespace>/configmaps|secrets/<name>/<key> below
+// GateInputs are the inputs of gates that the bot is given as files, <namespace>/configmaps|secrets/<name>/<key> below
 // a folder. That a Secret is there is what allows gates of its namespace to use it; nothing outside the folder is ever
 // read.
-type gateInputs struct {
+type GateInputs struct {
 	dir string
 	// key of the digests of Secrets; nil: there is none, and Secrets are not used.
 	key []byte
 }
 
-var _ reconcile.Inputs = gateInputs{}
+var _ reconcile.Inputs = GateInputs{}
 
-// GateInputs gives the inputs of the bot's own configuration.
-func (f TemporalFlags) GateInputs() (gateInputs, error) {
+// GateInputs gives the gate inputs of --gate-inputs, with the key of --gate-key-file. A key of less than 32 bytes is an
+// error.
+func (f TemporalFlags) GateInputs() (GateInputs, error) {
 	if f.gateKey == "" {
-		return gateInputs{dir: f.gateInputDir}, nil
+		return GateInputs{dir: f.gateInputDir}, nil
 	}
 	data, err := os.ReadFile(f.gateKey)
 	if err != nil {
-		return gateInputs{}, fmt.Errorf("--gate-key-file: %w", err)
+		return GateInputs{}, fmt.Errorf("--gate-key-file: %w", err)
 	}
 	key := bytes.TrimSpace(data)
 	if len(key) < minGateKey {
-		return gateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more random ones, such as those of: openssl rand -hex 32",
+		return GateInputs{}, fmt.Errorf("--gate-key-file: %s has %d bytes, expected %d or more random ones, such as those of: openssl rand -hex 32",
 			f.gateKey, len(key), minGateKey)
 	}
-	return gateInputs{f.gateInputDir, key}, nil
+	return GateInputs{f.gateInputDir, key}, nil
 }
 
 // read gives an input's content, which is one JSON value.
-func (g gateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err error) {
+func (g GateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err error) {
 	for _, name := range []string{in.Namespace, in.Name, in.Key} { // specs that say so are refused, and this is what keeps namespaces apart
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 			return nil, fmt.Errorf("%s: %q is no name", in, name)
@@ -91,7 +92,7 @@ var errNoGateKey = errors.New("an input from a Secret needs --gate-key-file")
 
 // digestOf stands for the content, together with where it comes from. That of a Secret has a key of the bot's own, so
 // that who sees it cannot try contents.
-func (g gateInputs) digestOf(in rollout.GateInputRef, data []byte) (string, error) {
+func (g GateInputs) digestOf(in rollout.GateInputRef, data []byte) (string, error) {
 	h := sha256.New()
 	if in.Kind == rollout.InputSecret {
 		if g.key == nil {
@@ -105,7 +106,7 @@ func (g gateInputs) digestOf(in rollout.GateInputRef, data []byte) (string, erro
 }
 
 // Digest stands for an input's content.
-func (g gateInputs) Digest(in rollout.GateInputRef) (string, error) {
+func (g GateInputs) Digest(in rollout.GateInputRef) (string, error) {
 	data, err := g.read(in)
 	if err != nil {
 		return "", err

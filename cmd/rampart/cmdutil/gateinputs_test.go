@@ -19,7 +19,7 @@ func TestGateInputs(t *testing.T) {
 	dir := t.TempDir()
 	in := rollout.GateInputRef{Kind: rollout.InputSecret, Namespace: "payments", Name: "smoke", Key: "input.json"}
 	file := filepath.Join(dir, "payments", "secrets", "smoke", "input.json")
-	inputs := gateInputs{dir, []byte("0123456789abcdef0123456789abcdef")}
+	inputs := GateInputs{dir, []byte("0123456789abcdef0123456789abcdef")}
 	put := func(text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		require.NoError(t, os.RemoveAll(file))
@@ -59,7 +59,7 @@ func TestGateInputs(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, os.Symlink(outside, file))
 	fails("escapes")
-	_, err = gateInputs{dir: filepath.Join(dir, "missing")}.Digest(in)
+	_, err = GateInputs{dir: filepath.Join(dir, "missing")}.Digest(in)
 	require.ErrorContains(t, err, "--gate-inputs")
 }
 
@@ -76,7 +76,7 @@ func TestGateInputsOfAnotherNamespace(t *testing.T) {
 		require.NoError(t, os.MkdirAll(folder, 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "input.json"), []byte(`"hunter2"`), 0o600))
 	}
-	inputs := gateInputs{dir, []byte(strings.Repeat("k", minGateKey))}
+	inputs := GateInputs{dir, []byte(strings.Repeat("k", minGateKey))}
 	spec := func(ref string) string {
 		return `apiVersion: temporal.io/v1alpha1
 kind: TemporalWorkerDeployment
@@ -165,9 +165,9 @@ func TestGateKey(t *testing.T) {
 	require.Equal(t, plain(public), digest(one, public))
 	require.Equal(t, plain(public), digest("", public))
 
-	_, err := gateInputs{dir: dir}.Digest(secret)
+	_, err := GateInputs{dir: dir}.Digest(secret)
 	require.EqualError(t, err, "key pin of Secret payments/smoke: an input from a Secret needs --gate-key-file")
-	err = TemporalPort{Inputs: gateInputs{dir: dir}}.StartGate(t.Context(), reconcile.Subject{},
+	err = TemporalPort{Inputs: GateInputs{dir: dir}}.StartGate(t.Context(), reconcile.Subject{},
 		rollout.GateStart{Gate: rollout.GateSpec{InputFrom: &secret, InputDigest: plain(secret)}})
 	require.ErrorIs(t, err, errNoGateKey)
 	_, err = TemporalFlags{gateKey: keyFile(strings.Repeat("k", 31) + "\n")}.GateInputs()

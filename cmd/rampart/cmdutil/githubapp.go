@@ -35,7 +35,7 @@ func (f *githubAppFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.apiURL, "github-api-url", "", "GitHub's API (default: https://api.github.com, or https://HOST/api/v3 of another host)")
 }
 
-// GitHubApp gives the source of the App's tokens; nil: no App is given.
+// GitHubApp gives the source of the GitHub App's tokens, and nil where no App is given.
 func (a *App) GitHubApp(f RepositoryFlags, transport http.RoundTripper) (*githubapp.Source, error) {
 	app := f.githubApp
 	key := a.Secret(app.keyFile, variableAppKey)
@@ -98,9 +98,9 @@ func TLSConfig(caFile string) (*tls.Config, error) {
 	return config, nil
 }
 
-// ProxyFunc chooses proxies by a flag, else by the usual variables. ALL_PROXY is for SSH too, as it is to curl. NO_PROXY
-// counts for HTTP and SSH, and no request to this machine goes through a proxy.
-// What cannot be a proxy is refused here: Go's own complaint, at the first request, would repeat its password.
+// ProxyFunc chooses proxies by a flag, else by the usual variables. ALL_PROXY is for SSH too, as it is to curl.
+// NO_PROXY counts for HTTP and SSH, and no request to this machine goes through a proxy. What cannot be a proxy is
+// refused here: Go's own complaint, at the first request, would repeat its password.
 func (a *App) ProxyFunc(flag string) (func(*http.Request) (*url.URL, error), error) {
 	value := func(names ...string) string {
 		for _, name := range names {

@@ -16,6 +16,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// DecodeSnapshot decodes the JSON that rampart observe prints. Unknown fields are an error.
 func DecodeSnapshot(data []byte) (rollout.World, error) {
 	var world rollout.World
 	// What is embedded as JSON (templates, inputs of gates) goes into hashes as it is written: without white space.
@@ -31,6 +32,7 @@ func DecodeSnapshot(data []byte) (rollout.World, error) {
 	return world, nil
 }
 
+// ReadInput reads a file, or standard input for the name "-".
 func (a *App) ReadInput(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(a.In)
@@ -38,11 +40,13 @@ func (a *App) ReadInput(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
+// IsFile reports whether a regular file has that name.
 func IsFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
 }
 
+// CheckFolder returns an error unless a folder has that name.
 func CheckFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -54,8 +58,8 @@ func CheckFolder(dir string) error {
 	return nil
 }
 
-// WalkFiles gives a file, or the files below a folder with one of the extensions, of those that may hold objects if
-// none is named. Links are not followed, as in a repository.
+// WalkFiles gives a file, or the files below a folder with one of the extensions. Without extensions it takes those
+// that may hold objects. It does not follow links, as in a repository.
 func WalkFiles(name string, extensions ...string) ([]string, error) {
 	if len(extensions) == 0 {
 		extensions = []string{".yaml", ".yml", ".json"}
@@ -82,6 +86,8 @@ func WalkFiles(name string, extensions ...string) ([]string, error) {
 	return out, err
 }
 
+// ReadFile reads a file of a repository, up to one byte more than gitops.MaxFileSize: the decoder refuses the larger
+// ones.
 func ReadFile(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rampart-gitops/rampart/policy/parse"
 )
 
-// Judges compiles policies once for each content, those of an environment and the bot's own: those that take long to
-// compile keep no other environment waiting. It is safe for concurrent use.
+// Judges compile policies once for each content: those of an environment with the bot's own. Policies that take long to
+// compile keep no other environment waiting. Safe for concurrent use.
 type Judges struct {
 	// store has the bot's own policies; nil: it has none.
 	store    *bundle.Store
@@ -31,7 +31,7 @@ type Judges struct {
 	floor bundle.Floor
 }
 
-// OpenJudges opens the bot's own policies as they are on disk.
+// OpenJudges opens the bot's own policies as they are on disk. Close them.
 func (a *App) OpenJudges() (*Judges, error) {
 	store, err := openFloor(a)
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *App) OpenJudges() (*Judges, error) {
 	return j, nil
 }
 
-// Judges are the policies as they are now, for a command that decides once.
+// Judges opens the bot's own policies as the servers have them now, for a command that decides once. Close them.
 func (a *App) Judges(ctx context.Context) (*Judges, error) {
 	j, err := a.OpenJudges()
 	if err != nil || j.store == nil {
@@ -52,7 +52,7 @@ func (a *App) Judges(ctx context.Context) (*Judges, error) {
 	return j, ctx.Err()
 }
 
-// Refresh waits for what is in force at the servers, for one time limit at most.
+// Refresh downloads the bundles that are in force at the servers, for one time limit at most, and pins them.
 func (j *Judges) Refresh(ctx context.Context) {
 	if j.store != nil {
 		j.store.Refresh(ctx)
@@ -60,6 +60,7 @@ func (j *Judges) Refresh(ctx context.Context) {
 	}
 }
 
+// Close stops watching the bot's own policies.
 func (j *Judges) Close() {
 	if j.store != nil {
 		j.store.Close()
@@ -77,15 +78,15 @@ func (j *Judges) pin() {
 	j.floor = floor
 }
 
-// WithWaivable are the same policies, with more rules that may be waived. They are not closed.
+// WithWaivable gives the same policies with more rules that may be waived. Close the original only.
 func (j *Judges) WithWaivable(rules []string) *Judges {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return &Judges{store: j.store, waivable: slices.Concat(j.waivable, rules), floor: j.floor}
 }
 
-// MissingBundles are the names of the bot's own bundles that were never downloaded. own says whether the bot has policies of
-// its own.
+// MissingBundles gives the names of the bot's own bundles that were never downloaded. own says whether the bot has
+// policies of its own.
 func (j *Judges) MissingBundles() (names []string, own bool) {
 	if j.store == nil {
 		return nil, false
@@ -93,14 +94,15 @@ func (j *Judges) MissingBundles() (names []string, own bool) {
 	return j.store.Missing(), true
 }
 
-// LocateReferences has a reader find what a change removes that versions name, for environments whose policies look at that.
+// LocateReferences has a reader find what a change removes and versions name, for environments whose policies look at
+// that.
 func (j *Judges) LocateReferences() gitops.Option {
 	return gitops.LocateReferences(func(env rollout.EnvironmentWorld, _ rollout.Name, compared bool) bool {
 		return compared && j.Engine(env).LooksAt(input.References)
 	})
 }
 
-// Facts are the bot's own.
+// Facts are those of the bot's own policies, such as the revision of each bundle, by their names.
 func (j *Judges) Facts() map[string]rollout.Fact {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -113,7 +115,8 @@ type judged struct {
 	judges *Judges
 }
 
-// PinOnRead gives a source that takes over the bot's own policies each time that it is read.
+// PinOnRead gives a source that pins the bot's own policies each time that it is read: one decision is made with the
+// same policies.
 func (j *Judges) PinOnRead(source SpecSource) SpecSource { return judged{source, j} }
 
 func (s judged) Read(ctx context.Context) (rollout.World, error) {
@@ -129,6 +132,7 @@ func (s judged) Survey(ctx context.Context) (rollout.Survey, func(context.Contex
 // maxEngines is how many compiled policies are kept: those of all environments, and a few of before.
 const maxEngines = 32
 
+// Engine gives the compiled policies of an environment, with those of the bot that are pinned.
 func (j *Judges) Engine(env rollout.EnvironmentWorld) *policy.Engine {
 	floor := j.Pinned()
 	h := sha256.New()
@@ -174,6 +178,7 @@ func (j *Judges) once(key [sha256.Size]byte, cfg policy.Config) func() *policy.E
 	return j.engines[key]
 }
 
+// PolicyConfig gives the policies and data of an environment, without the bot's own.
 func PolicyConfig(env rollout.EnvironmentWorld) policy.Config {
 	var cfg policy.Config
 	for _, f := range env.Policies {

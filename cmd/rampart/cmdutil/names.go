@@ -14,8 +14,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// Deployments are the snapshots of a world that have one of the names, all without names, in the world's order. A name
-// is namespace/name, or the name alone where that is enough to tell.
+// Deployments gives the snapshots that have one of the names, in the world's order; all without names. A name is
+// namespace/name, or the name alone where that is unique. An unknown name is an error.
 func Deployments(world rollout.World, names []string) ([]rollout.Snapshot, error) {
 	var all []rollout.Snapshot
 	var known, short []string
@@ -44,7 +44,7 @@ func Deployments(world rollout.World, names []string) ([]rollout.Snapshot, error
 	return out, nil
 }
 
-// Deployment is the one snapshot of that name.
+// Deployment gives the one snapshot of that name. An unknown name, or one of several worker deployments, is an error.
 func Deployment(world rollout.World, name string) (rollout.Snapshot, error) {
 	found, err := Deployments(world, []string{name})
 	if err != nil {
@@ -65,7 +65,7 @@ func NoDeployments(world rollout.World) bool {
 	return len(world.Environments) > 0 && !slices.ContainsFunc(world.Environments, func(e rollout.EnvironmentWorld) bool { return len(e.Deployments)+len(e.Known) > 0 })
 }
 
-// SayNoSpecs says where specs were looked for in vain, and what one is.
+// SayNoSpecs says on standard error where no specs were found, and what a spec is.
 func (a *App) SayNoSpecs(world rollout.World, where string) {
 	a.Say("no worker deployments found in %s", where)
 	for _, env := range world.Environments {
@@ -79,6 +79,7 @@ func (a *App) SayNoSpecs(world rollout.World, where string) {
 	a.Say("  a spec is a YAML file with kind: %s and apiVersion: %s", v1alpha1.KindTemporalWorkerDeployment, v1alpha1.TemporalAPIVersion)
 }
 
+// JoinFirst lists the first names, as many as most says, and how many there are more.
 func JoinFirst(names []string, most int) string {
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -86,7 +87,7 @@ func JoinFirst(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// NotFound says that something is not there, and what is.
+// NotFound returns the error that there is no object of that name, with the nearest name, else the known ones.
 func NotFound(what, name string, known []string) error {
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -98,7 +99,7 @@ func NotFound(what, name string, known []string) error {
 	return fmt.Errorf("there is no %s %q; there is: %s", what, name, list)
 }
 
-// OneName wants a command to be given the name of one worker deployment.
+// OneName is the cobra.PositionalArgs of a command that takes the name of one worker deployment.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -106,7 +107,7 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s NAME: name one worker deployment, such as payments/checkout; given were %d", cmd.CommandPath(), len(args))
 }
 
-// Nearest is the name that is most like a misspelt one, "" if none is near enough.
+// Nearest gives the name that is most like a misspelt one, "" if none is near enough.
 func Nearest(name string, names []string) string {
 	best, distance := "", len(name)/3+2
 	for _, n := range slices.Sorted(slices.Values(names)) {
@@ -117,7 +118,7 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// NoArgs refuses arguments, with the nearest command where there are subcommands.
+// NoArgs is the cobra.PositionalArgs of a command without arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%s takes no arguments, not %q", cmd.CommandPath(), args[0])

@@ -20,14 +20,14 @@ const (
 	FormatSARIF = "sarif"
 )
 
-// AddOutput gives a command -o; the first format is the default.
+// AddOutput adds -o with its formats to a command; the first one is the default.
 func AddOutput(cmd *cobra.Command, c *Choice, formats ...string) {
 	*c = NewChoice(formats[0], formats...)
 	cmd.Flags().VarP(c, "output", "o", "format: "+c.List())
 	CompleteFlag(cmd, "output", c.Complete)
 }
 
-// Encode writes a value as JSON or YAML, with a line end.
+// Encode writes a value to standard output as JSON or YAML, with a line end.
 func (a *App) Encode(format string, v any) error {
 	data, err := encode(format, v)
 	if err != nil {
@@ -51,4 +51,5 @@ func encode(format string, v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// SortedKeys gives the keys of a map, sorted.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

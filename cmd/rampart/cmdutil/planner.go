@@ -15,7 +15,8 @@ import (
 // busyTries is how often a busy Temporal is asked, with pauses that double. The bot asks it again in the next cycle.
 const busyTries = 4
 
-// PlanWithRetries plans, again where Temporal was too busy to answer.
+// PlanWithRetries plans, again where Temporal was too busy to answer: up to 4 times, with pauses that begin with pause
+// and double.
 func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time.Duration) (rollout.World, [][]*reconcile.Decision, error) {
 	for try := 1; ; try++ {
 		world, decided, err := planner.Plan(ctx)
@@ -33,6 +34,7 @@ func PlanWithRetries(ctx context.Context, planner *reconcile.Planner, pause time
 	}
 }
 
+// CountUnread counts the decisions, and those whose worker deployment could not be read from Temporal.
 func CountUnread(decided [][]*reconcile.Decision) (unread, total int) {
 	for _, env := range decided {
 		for _, d := range env {
@@ -45,7 +47,7 @@ func CountUnread(decided [][]*reconcile.Decision) (unread, total int) {
 	return unread, total
 }
 
-// Sleep waits, or ends with the context's error.
+// Sleep waits for a duration, or returns the context's error when the context ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -65,10 +67,11 @@ type PlannerPorts struct {
 	Source   SpecSource
 	Observer reconcile.Observer
 	Judges   *Judges
-	// pods is nil where no cluster is read.
+	// Pods is nil where no cluster is read.
 	Pods *PodReader
 }
 
+// NewPlanner makes the planner that all commands share, with the limits, gate inputs and metrics of the flags.
 func (a *App) NewPlanner(e PlannerPorts, f TemporalFlags) (*reconcile.Planner, error) {
 	store, err := f.metrics()
 	if err != nil {
@@ -87,12 +90,12 @@ func (a *App) NewPlanner(e PlannerPorts, f TemporalFlags) (*reconcile.Planner, e
 		JudgeFor: func(env rollout.EnvironmentWorld) reconcile.Judge { return e.Judges.Engine(env) }}, nil
 }
 
-// UsePool lets a planner ask Temporal for more than observations.
+// UsePool lets a planner ask Temporal for more than observations: slots, namespaces, and whether it takes Secrets.
 func UsePool(planner *reconcile.Planner, pool *temporal.Pool) {
 	planner.Slots, planner.Namespaces, planner.Secrets = pool, pool, pool
 }
 
-// WriteHooks are told of each write to a server; nil: no call is made.
+// WriteHooks are called at each write to a server; a nil hook is not called.
 type WriteHooks struct {
 	Push      func(gitops.Moment)
 	Decisions func(gitops.Moment)

@@ -11,7 +11,8 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
-// SayWorldProblems says what is wrong with the repository's files where that may be why something is not there.
+// SayWorldProblems says what is wrong with the repository's files, which may be why something is missing, and returns
+// err as it is.
 func (a *App) SayWorldProblems(world rollout.World, err error) error {
 	for _, p := range WorldProblems(world) {
 		a.Say("%s", ProblemLine(p))
@@ -19,7 +20,7 @@ func (a *App) SayWorldProblems(world rollout.World, err error) error {
 	return err
 }
 
-// SayProblems says what is wrong, and gives an error with the consequence if something is an Error.
+// SayProblems says what is wrong, and returns an error with the consequence if one of the problems is an Error.
 func (a *App) SayProblems(problems []v1alpha1.Problem, consequence string) error {
 	for _, p := range problems {
 		a.Say("%s", ProblemLine(p))
@@ -30,6 +31,7 @@ func (a *App) SayProblems(problems []v1alpha1.Problem, consequence string) error
 	return nil
 }
 
+// SortProblems sorts problems by file, line, column, path and message.
 func SortProblems(list []v1alpha1.Problem) {
 	slices.SortStableFunc(list, func(a, b v1alpha1.Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Path, b.Path),
@@ -43,7 +45,7 @@ func WorldProblems(world rollout.World) []v1alpha1.Problem {
 	return s.Problems()
 }
 
-// ProblemLine is the problem as an editor can jump to it; a warning says that it is one.
+// ProblemLine gives the problem as an editor can jump to it; a warning says that it is one.
 func ProblemLine(p v1alpha1.Problem) string {
 	if p.Severity == v1alpha1.Warning {
 		if p.Path != "" {

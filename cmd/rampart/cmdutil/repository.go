@@ -89,7 +89,7 @@ func credentials(a *App, f RepositoryFlags) (auth git.Auth, err error) {
 	return auth, logIn(a, f, &auth)
 }
 
-// Secret comes from a file, else from a variable, else there is none.
+// Secret gives the secret of a file, else that of a variable, else nil.
 func (a *App) Secret(file, variable string) git.Secret {
 	if file != "" {
 		return git.SecretFile(file)
@@ -100,7 +100,7 @@ func (a *App) Secret(file, variable string) git.Secret {
 	return nil
 }
 
-// CacheDir is the folder of --cache-dir, else the user's. A symbolic link in it is an error: Rampart makes none, and
+// CacheDir gives the folder of --cache-dir, else the user's. A symbolic link in it is an error: Rampart makes none, and
 // would write to where it leads.
 func CacheDir(flag string) (string, error) {
 	dir := flag
@@ -141,7 +141,8 @@ func refuseLinks(dir string) error {
 	})
 }
 
-// OpenRepository opens the mirror of --repo.
+// OpenRepository opens the mirror of --repo. A mirror that another process uses is a *git.LockedError. onWrite may be
+// nil.
 func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, error) {
 	dir, err := CacheDir(f.CacheDir)
 	if err != nil {
@@ -162,8 +163,8 @@ func (a *App) OpenRepository(f RepositoryFlags, onWrite func(gitops.Moment)) (*g
 	return gitops.Open(cfg)
 }
 
-// OpenShortLived opens the repository for one command, with a mirror for the time being where the bot works on the other
-// one.
+// OpenShortLived opens --repo for one command, with a temporary mirror where the bot uses the other one. close releases
+// it, and removes the temporary one.
 func (a *App) OpenShortLived(f RepositoryFlags, onWrite func(gitops.Moment)) (*gitops.Repository, func() error, error) {
 	repo, err := a.OpenRepository(f, onWrite)
 	var locked *git.LockedError

@@ -4,6 +4,7 @@ import "path/filepath"
 
 // The parts of SARIF 2.1.0 that code scanners read (https://docs.oasis-open.org/sarif/sarif/v2.1.0/).
 type (
+	// SARIFLog is a report of one run, to encode as JSON.
 	SARIFLog struct {
 		Schema  string     `json:"$schema"`
 		Version string     `json:"version"`
@@ -25,17 +26,19 @@ type (
 	sarifRule struct {
 		ID string `json:"id"`
 	}
+	// SARIFResult is one problem or finding.
 	SARIFResult struct {
 		RuleID       string             `json:"ruleId"`
 		Level        string             `json:"level"`
 		Message      sarifMessage       `json:"message"`
-		Locations    []sarifLocation    `json:"locations"`
+		Locations    []SARIFLocation    `json:"locations"`
 		Suppressions []SARIFSuppression `json:"suppressions,omitempty"`
 	}
 	sarifMessage struct {
 		Text string `json:"text"`
 	}
-	sarifLocation struct {
+	// SARIFLocation is the place of a result.
+	SARIFLocation struct {
 		Physical sarifPhysical `json:"physicalLocation"`
 	}
 	sarifPhysical struct {
@@ -49,13 +52,14 @@ type (
 		StartLine   int `json:"startLine"`
 		StartColumn int `json:"startColumn,omitempty"`
 	}
+	// SARIFSuppression says why a result does not count.
 	SARIFSuppression struct {
 		Kind          string `json:"kind"`
 		Justification string `json:"justification"`
 	}
 )
 
-// NewSARIF is a log of results, with the rules that they are of.
+// NewSARIF makes a report of results, with the rules that they are of.
 func NewSARIF(results []SARIFResult) SARIFLog {
 	rules := map[string]bool{}
 	for _, r := range results {
@@ -69,10 +73,11 @@ func NewSARIF(results []SARIFResult) SARIFLog {
 		Runs: []sarifRun{{Tool: sarifTool{driver}, Results: results}}}
 }
 
-func SARIFLocations(file string, line, column int) []sarifLocation {
+// SARIFLocations gives the place of a result; a line or column of 0 is not known.
+func SARIFLocations(file string, line, column int) []SARIFLocation {
 	at := sarifPhysical{Artifact: sarifArtifact{filepath.ToSlash(file)}}
 	if line > 0 {
 		at.Region = &sarifRegion{line, column}
 	}
-	return []sarifLocation{{at}}
+	return []SARIFLocation{{at}}
 }

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// VariableOf is the variable of a flag: RAMPART_ and the name in capitals.
+// VariableOf gives the variable of a flag: RAMPART_ and the name in capitals.
 func VariableOf(flag string) string {
 	return "RAMPART_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
@@ -48,8 +48,8 @@ func fromVariable(a *App, f *pflag.Flag, flags *pflag.FlagSet) error {
 	return set(flags, f, []string{value}, VariableOf(f.Name))
 }
 
-// Configurable leaves out what only makes sense on a command line: a file or a variable is not to have a command that
-// prints do something.
+// Configurable reports whether a variable or the file of --config may set a flag. Flags that make a printing command
+// change something are for the command line only.
 func Configurable(flag string) bool {
 	return !slices.Contains([]string{"help", "install", "replace-controller"}, flag)
 }
@@ -139,7 +139,7 @@ func flagNames(root *cobra.Command) []string {
 	return SortedKeys(names)
 }
 
-// Choice is a flag with few values.
+// Choice is a flag with few allowed values.
 type Choice struct {
 	Value   string
 	allowed []string
@@ -147,12 +147,15 @@ type Choice struct {
 
 var _ pflag.Value = (*Choice)(nil)
 
+// NewChoice gives a flag with its default and the values that it allows.
 func NewChoice(value string, allowed ...string) Choice { return Choice{value, allowed} }
 
 func (c *Choice) String() string { return c.Value }
 
+// Type is what help calls it.
 func (c *Choice) Type() string { return "string" }
 
+// Set takes one of the allowed values.
 func (c *Choice) Set(value string) error {
 	if !slices.Contains(c.allowed, value) {
 		return fmt.Errorf("%q: want one of %s", value, c.List())
@@ -161,8 +164,10 @@ func (c *Choice) Set(value string) error {
 	return nil
 }
 
+// List joins the allowed values with commas.
 func (c *Choice) List() string { return strings.Join(c.allowed, ", ") }
 
+// Complete completes the allowed values.
 func (c *Choice) Complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return c.allowed, cobra.ShellCompDirectiveNoFileComp
 }

@@ -13,7 +13,7 @@ import (
 
 const variableSigningPassphrase = "RAMPART_SIGNING_PASSPHRASE"
 
-// SigningFlags say who is trusted to sign commits, and how one's own are signed and marked.
+// SigningFlags say which signers of commits are trusted, and how the bot's commits are signed and marked.
 type SigningFlags struct {
 	signers             []string
 	Key, passphraseFile string
@@ -34,7 +34,7 @@ func (f *SigningFlags) AddWriting(cmd *cobra.Command) {
 	fs.BoolVar(&f.skipCI, "skip-ci", false, "mark commits with [skip ci], so that they start no CI")
 }
 
-// ConfigureSigning fills in what a repository's commits are read and made with.
+// ConfigureSigning sets the trusted signers, the signing key and the [skip ci] mark of a repository.
 func ConfigureSigning(ctx context.Context, a *App, f SigningFlags, cfg *gitops.Config) (err error) {
 	cfg.SkipCI = f.skipCI
 	if len(f.signers) > 0 {

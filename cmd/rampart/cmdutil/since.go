@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Days is a flag for a duration of at least some days.
+// Days is a flag for a duration of whole days; 0 stands for no limit.
 type Days time.Duration
 
 func (d *Days) String() string {
@@ -17,8 +17,10 @@ func (d *Days) String() string {
 	return strconv.Itoa(int(time.Duration(*d)/(24*time.Hour))) + "d"
 }
 
+// Type is what help calls it.
 func (d *Days) Type() string { return "days" }
 
+// Set reads a number of days such as 400d, or 0.
 func (d *Days) Set(text string) error {
 	n, err := strconv.Atoi(strings.TrimSuffix(text, "d"))
 	if err != nil || n < 0 || n > maxDays || n > 0 && !strings.HasSuffix(text, "d") {
@@ -31,22 +33,24 @@ func (d *Days) Set(text string) error {
 // maxDays bounds flags in days.
 const maxDays = 36_500
 
-// Since is a flag that says how far back to look: a duration, in days too, or a time.
+// Since is a flag that says how far back to look: a duration such as 30d or 12h, or a time.
 type Since struct {
 	text string
 	back time.Duration
 	at   time.Time
 }
 
-// LookBack is a flag whose default is a number of days.
+// LookBack gives a Since whose default is a number of days.
 func LookBack(days int) Since {
 	return Since{text: strconv.Itoa(days) + "d", back: time.Duration(days) * 24 * time.Hour}
 }
 
 func (s *Since) String() string { return s.text }
 
+// Type is what help calls it.
 func (s *Since) Type() string { return "duration" }
 
+// Set reads a duration, a date or an RFC 3339 time; "" sets none.
 func (s *Since) Set(text string) error {
 	*s = Since{text: text}
 	if text == "" {
@@ -72,7 +76,7 @@ func (s *Since) Set(text string) error {
 	return nil
 }
 
-// Time is when it was; zero where it was not said.
+// Time gives the time to look back to, seen from now; the zero time if none is set.
 func (s *Since) Time(now time.Time) time.Time {
 	if s.back > 0 {
 		return now.Add(-s.back)

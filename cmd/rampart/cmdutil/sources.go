@@ -24,8 +24,8 @@ var (
 	_ SpecSource = folder{}
 )
 
-// OpenSource is where a command that writes nothing reads from: the branch of --repo, else the folder -C. close gives it
-// back.
+// OpenSource opens what a command reads that writes nothing: the branch of --repo, else the folder -C. close releases
+// it.
 func (a *App) OpenSource(f RepositoryFlags) (source SpecSource, close func() error, err error) {
 	if f.URL == "" {
 		if err := CheckFolder(a.Dir); err != nil {
@@ -71,10 +71,10 @@ func (folder) Recorded(context.Context, v1alpha1.Environment, []rollout.LostVers
 	return nil, nil
 }
 
-// NarrowSource is a source for --env.
+// NarrowSource leaves the environment of --env in what a source reads, all without --env.
 func (a *App) NarrowSource(s reconcile.Source) reconcile.Source { return oneEnvironment{s, a.Env} }
 
-// NarrowSpecSource is what a planner reads for --env.
+// NarrowSpecSource does the same for what a planner reads.
 func (a *App) NarrowSpecSource(s SpecSource) SpecSource { return oneSurveyed{s, a.Env} }
 
 type oneEnvironment struct {
@@ -108,8 +108,8 @@ func (s oneSurveyed) Survey(ctx context.Context) (rollout.Survey, func(context.C
 	return survey, load, err
 }
 
-// OnlyEnvironment leaves out all environments but one; "" leaves all. A world that could not be read has none: its
-// problems say why.
+// OnlyEnvironment removes all environments but one; "" removes none. An unknown name is an error, except in a world
+// that could not be read: it has no environments, and its problems say why.
 func OnlyEnvironment(world rollout.World, name string) (rollout.World, error) {
 	if name == "" || len(world.Environments) == 0 {
 		return world, nil

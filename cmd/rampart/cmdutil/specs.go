@@ -17,6 +17,7 @@ import (
 	"github.com/rampart-gitops/rampart/internal/rollout"
 )
 
+// EnvironmentNames gives the names of the world's environments, in its order.
 func EnvironmentNames(world rollout.World) []string {
 	var names []string
 	for _, env := range world.Environments {
@@ -25,24 +26,24 @@ func EnvironmentNames(world rollout.World) []string {
 	return names
 }
 
-// Specs are the specs that a command without Git and network looks at.
+// Specs are the specs that a command without Temporal looks at.
 type Specs struct {
 	World rollout.World
-	// whole says that the world is a whole repository: what is missing from it does not exist.
+	// WholeRepository says that the world is a whole repository: what is missing from it does not exist.
 	WholeRepository bool
-	// environments are the names of all environments, also where the world is narrowed to one; nil: they are not known.
+	// Environments are the names of all environments, also where the world is narrowed to one; nil: they are not known.
 	Environments []string
 	// shown gives the path that a person knows a file by, where it is not the world's.
 	shown map[string]string
-	// base is joined to the world's paths to show them and to read them.
+	// Base is joined to the world's paths to show them and to read them.
 	Base string
-	// ruling is the beginning of paths in the commit that the specs are judged by, "" if there is none.
+	// BasePrefix is the beginning of paths in the commit that the specs are judged by, "" if there is none.
 	BasePrefix string
 	// waivers of the whole folder, where they were asked for.
 	waivers []waiverAt
-	// text of files that were not read from base.
+	// text of files that were not read from Base.
 	text map[string]string
-	// file gives any file, where they are not on disk; nil: they are.
+	// FileText gives the text of any file, where they are not on disk; nil: they are.
 	FileText func(string) (string, error)
 }
 
@@ -211,6 +212,7 @@ func (s *Specs) decodeUnclaimed(file string) error {
 	return nil
 }
 
+// Claimed reports whether an environment takes specs from a file, or builds them with it.
 func (s *Specs) Claimed(file string) bool {
 	for _, env := range s.World.Environments {
 		if out := path.Clean(env.Environment.Output.Path); file == out || strings.HasPrefix(file, out+"/") {
@@ -252,7 +254,7 @@ func (s *Specs) DisplayPath(file string) string {
 	return filepath.Join(s.Base, filepath.FromSlash(file))
 }
 
-// Position finds the line and column of a field of a deployment's spec, 0 where that is not known.
+// Position finds the line and column of a field of a worker deployment's spec, from 1; 0 where they are not known.
 func (s *Specs) Position(at rollout.Snapshot, field string) (line, column int) {
 	text, err := s.read(at.SpecPath)
 	if err != nil {
@@ -268,7 +270,7 @@ func (s *Specs) Position(at rollout.Snapshot, field string) (line, column int) {
 	return 0, 0
 }
 
-// Problems of all files, as a person knows them, sorted and each once.
+// Problems gives those of all files, with the paths that people know, sorted and each once.
 func (s *Specs) Problems() []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	add := func(problems []v1alpha1.Problem) {

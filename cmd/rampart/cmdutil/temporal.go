@@ -35,6 +35,7 @@ type TemporalFlags struct {
 // variableAPIKey is the variable of a secret, as those for Git are.
 const variableAPIKey = "RAMPART_TEMPORAL_API_KEY"
 
+// Add adds the flags of a command that connects to Temporal.
 func (f *TemporalFlags) Add(cmd *cobra.Command) {
 	f.mode = NewChoice("auto", "auto", "on", "off")
 	fs := cmd.Flags()
@@ -61,13 +62,14 @@ func (f *TemporalFlags) Add(cmd *cobra.Command) {
 	})
 }
 
-// PoolHooks are told of each change of a Temporal, and of each request to one; nil: no call is made.
+// PoolHooks are called at each change of a Temporal, and after each request to one; a nil hook is not called.
 type PoolHooks struct {
 	Write func(temporal.Site, temporal.Moment)
 	Call  func(method string, code codes.Code, took time.Duration)
 }
 
 // OpenPool makes the connections to Temporal. The bot's credentials go to addresses of its own configuration only.
+// Close the pool.
 func (a *App) OpenPool(f TemporalFlags, hooks PoolHooks) (*temporal.Pool, error) {
 	cfg := temporal.Config{Log: a.Log, Identity: "rampart", Clock: a.Now, OnWrite: hooks.Write, OnCall: hooks.Call}
 	if host, err := os.Hostname(); err == nil {
@@ -182,17 +184,19 @@ func readConnections(name string) (map[string]temporal.Address, error) {
 	return out, nil
 }
 
-// TemporalPort fits a pool to what a cycle asks of Temporal.
+// TemporalPort is the router and the version API of a cycle, over a pool.
 type TemporalPort struct {
 	Pool   *temporal.Pool
-	Inputs gateInputs
+	Inputs GateInputs
 	Log    *slog.Logger
 }
 
+// TemporalTarget gives the address of a worker deployment in Temporal.
 func TemporalTarget(on reconcile.Subject) temporal.Target {
 	return temporal.Target{Connection: on.Connection, TemporalNamespace: on.TemporalNamespace, Deployment: on.Deployment}
 }
 
+// Lower lowers traffic, and logs the task queues that were left behind.
 func (t TemporalPort) Lower(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
 	done, err := t.Pool.Lower(ctx, TemporalTarget(on), call)
 	for _, q := range done.LeftBehind {
@@ -202,15 +206,18 @@ func (t TemporalPort) Lower(ctx context.Context, on reconcile.Subject, call roll
 	return err
 }
 
+// Raise raises traffic.
 func (t TemporalPort) Raise(ctx context.Context, on reconcile.Subject, call rollout.RoutingCall) error {
 	_, err := t.Pool.Raise(ctx, TemporalTarget(on), call)
 	return err
 }
 
+// DeleteVersion asks Temporal to delete a version.
 func (t TemporalPort) DeleteVersion(ctx context.Context, on reconcile.Subject, buildID string) (rollout.Deletion, error) {
 	return t.Pool.DeleteVersion(ctx, TemporalTarget(on), temporal.VersionCall{BuildID: buildID, Identity: on.Identity})
 }
 
+// StartBatch starts a batch job.
 func (t TemporalPort) StartBatch(ctx context.Context, on reconcile.Subject, start rollout.BatchStart) error {
 	return t.Pool.StartBatch(ctx, TemporalTarget(on), start)
 }

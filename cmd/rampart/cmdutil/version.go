@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// version is what the binary was built from.
-type version struct {
+// Version is what the binary was built from.
+type Version struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform,omitempty"`
@@ -17,8 +17,9 @@ type version struct {
 	Modified bool   `json:"modified,omitempty"`
 }
 
-func ReadVersion() version {
-	v := version{Version: "unknown"}
+// ReadVersion reads what the go command wrote into the binary; the version is "unknown" without that.
+func ReadVersion() Version {
+	v := Version{Version: "unknown"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -48,7 +49,7 @@ func ReadVersion() version {
 	return v
 }
 
-func (v version) String() string {
+func (v Version) String() string {
 	out := fmt.Sprintf("rampart %s (%s", v.Version, v.Go)
 	if v.Platform != "" {
 		out += ", " + v.Platform

@@ -30,8 +30,8 @@ type waiverAt struct {
 	environments []string
 }
 
-// LoadWaivers reads the waivers of the whole folder, those that no environment reads too, and warns of what judges and is
-// read by none. Outputs are left out.
+// LoadWaivers reads the waivers of the whole folder, also those that no environment reads, and adds the warnings of
+// UnreadPolicies to the world. It leaves outputs out.
 func (s *Specs) LoadWaivers() error {
 	unread, err := s.UnreadPolicies()
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Specs) readers(file string) []string {
 	return out
 }
 
-// UselessWaivers warns of waivers that cannot have an effect on any worker deployment: that no environment reads, or
-// that are about an environment that does not read them, or about a rule that no policy there has.
+// UselessWaivers warns of waivers that cannot have an effect on any worker deployment: no environment reads them, or
+// they are about an environment that does not read them, or about a rule that no policy there has.
 func UselessWaivers(s Specs, judges *Judges) []v1alpha1.Problem {
 	var out []v1alpha1.Problem
 	for _, w := range s.waivers {

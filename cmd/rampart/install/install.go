@@ -1,3 +1,5 @@
+// Package install has the commands that print what is installed once: `crds`, `schema`, and `argocd` and `flux`, which
+// apply what the bot writes.
 package install
 
 import (

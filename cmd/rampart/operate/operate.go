@@ -1,3 +1,6 @@
+// Package operate has the commands by which people say what is to happen to one worker deployment: `rollback`, `hold`,
+// `resume`, `retry`, `approve`, `reject`, `retire`, `adopt` and `release`. Each commits a change of the worker
+// deployment's record, with the person as author.
 package operate
 
 import (

@@ -48,8 +48,8 @@ func whoSpeaks(a *cmdutil.App, f *cmdutil.RepositoryFlags) error {
 
 type gitUser struct{ name, email string }
 
-// readGitUser is the user of git's configuration: of the repository that -C is in, else the person's own. Its fields are
-// empty where git has none.
+// readGitUser is the user of git's configuration: of the repository that -C is in, else the person's own. Its fields
+// are empty where git has none.
 func readGitUser(a *cmdutil.App) gitUser {
 	var out gitUser
 	if own, err := config.LoadConfig(config.GlobalScope); err == nil {

@@ -1,3 +1,5 @@
+// Package policies has the commands below `rampart policy`: `check`, `schema`, `test`, `eval` and `backtest`. It is not
+// called policy as the command is, since its files use package policy of this module.
 package policies
 
 import (

@@ -1,3 +1,4 @@
+// Package specs has the commands that work on specs without Temporal: `validate`, `render`, `preview` and `simulate`.
 package specs
 
 import (

@@ -1,3 +1,4 @@
+// Package takeover has the commands that move worker deployments between a cluster and Git: `import` and `export`.
 package takeover
 
 import (
