@@ -176,3 +176,9 @@ func (c countedRouter) Raise(ctx context.Context, on reconcile.Subject, call rol
 	c.metrics.Change(telemetry.Raise, err)
 	return err
 }
+
+var (
+	_ reconcile.Committer  = (*gitops.Repository)(nil)
+	_ reconcile.Prefetcher = (*gitops.Repository)(nil)
+	_ reconcile.Lister     = (*temporal.Pool)(nil)
+)

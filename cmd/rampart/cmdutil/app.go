@@ -25,15 +25,21 @@ import (
 
 // App is one run of the program: its streams, its environment, its clock, and the flags that all commands have.
 type App struct {
-	In        io.Reader
-	Out, Err  io.Writer
+	// Data goes to Out, everything else to Err.
+	In       io.Reader
+	Out, Err io.Writer
+	// LookupEnv is os.LookupEnv, or what a test puts in its place.
 	LookupEnv func(string) (string, bool)
-	Now       func() time.Time
-	Log       *slog.Logger
-	// Memory is what limits the process; nil: nothing is known of it.
+	// Now gives times in UTC.
+	Now func() time.Time
+	// Log discards everything until Prepare.
+	Log *slog.Logger
+	// Memory says how much memory the process may take; nil: its limit is unknown.
 	Memory memlimit.Provider
 
-	Dir, Env, config    string
+	// Dir is the folder -C; Env the environment of --env, "" for all.
+	Dir, Env            string
+	config              string
 	logLevel, logFormat Choice
 	noColor             bool
 	// resourceKinds are the kinds that a WorkerResourceTemplate may make.

@@ -103,14 +103,9 @@ type WriteHooks struct {
 }
 
 var (
-	_ reconcile.Committer   = (*gitops.Repository)(nil)
-	_ reconcile.Prefetcher  = (*gitops.Repository)(nil)
 	_ reconcile.Judge       = (*policy.Engine)(nil)
 	_ reconcile.Observer    = (*temporal.Pool)(nil)
 	_ reconcile.Slots       = (*temporal.Pool)(nil)
 	_ reconcile.Namespaces  = (*temporal.Pool)(nil)
 	_ reconcile.SecretTaker = (*temporal.Pool)(nil)
-	_ reconcile.Lister      = (*temporal.Pool)(nil)
-	_ reconcile.Router      = TemporalPort{}
-	_ reconcile.VersionAPI  = TemporalPort{}
 )

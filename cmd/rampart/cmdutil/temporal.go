@@ -191,6 +191,11 @@ type TemporalPort struct {
 	Log    *slog.Logger
 }
 
+var (
+	_ reconcile.Router     = TemporalPort{}
+	_ reconcile.VersionAPI = TemporalPort{}
+)
+
 // TemporalTarget gives the address of a worker deployment in Temporal.
 func TemporalTarget(on reconcile.Subject) temporal.Target {
 	return temporal.Target{Connection: on.Connection, TemporalNamespace: on.TemporalNamespace, Deployment: on.Deployment}
