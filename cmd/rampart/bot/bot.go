@@ -8,7 +8,7 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 )
 
-// Commands are the commands of this group.
+// Commands returns the commands of this group.
 func Commands(a *cmdutil.App) []*cobra.Command {
 	return []*cobra.Command{runCommand(a), doctorCommand(a)}
 }

@@ -25,6 +25,12 @@ import (
 	"github.com/rampart-gitops/rampart/temporal"
 )
 
+// Commands returns the commands of this group.
+func Commands(a *cmdutil.App) []*cobra.Command {
+	return []*cobra.Command{rollbackCommand(a), holdCommand(a), resumeCommand(a), retryCommand(a), approveCommand(a), rejectCommand(a), retireCommand(a),
+		adoptCommand(a), releaseCommand(a)}
+}
+
 // operatorFlags are those of every command by which a person says something about one worker deployment.
 type operatorFlags struct {
 	output     cmdutil.Choice
@@ -261,10 +267,4 @@ func (o *operation) observe(ctx context.Context, pool *temporal.Pool, s rollout.
 		}
 	}
 	return s, ctx.Err()
-}
-
-// Commands are what an operator says.
-func Commands(a *cmdutil.App) []*cobra.Command {
-	return []*cobra.Command{rollbackCommand(a), holdCommand(a), resumeCommand(a), retryCommand(a), approveCommand(a), rejectCommand(a), retireCommand(a),
-		adoptCommand(a), releaseCommand(a)}
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/rampart-gitops/rampart/cmd/rampart/cmdutil"
 )
 
+// Commands returns the commands of this group.
+func Commands(a *cmdutil.App) []*cobra.Command { return []*cobra.Command{policyCommand(a)} }
+
 // policyCommand is the parent of the commands for people who write policies.
 func policyCommand(a *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,6 +49,3 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	}
 	return fmt.Errorf("%w\n  run %q to see what there is", err, parent.CommandPath()+" --help")
 }
-
-// Commands are the commands of the group.
-func Commands(a *cmdutil.App) []*cobra.Command { return []*cobra.Command{policyCommand(a)} }
