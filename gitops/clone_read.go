@@ -73,7 +73,7 @@ func (c *Clone) Published(branch string) (Tip, error) {
 // Narrow has the clone read from the nearest folder with a rampart.yaml in the commit, from the folder that it was
 // opened by upwards. Without one, the clone is read as a whole. False: the commit does not have the folder that the
 // clone was opened by.
-func (c *Clone) Narrow(_ context.Context, tip Tip) (bool, error) {
+func (c *Clone) Narrow(tip Tip) (bool, error) {
 	commit, err := c.Commit(plumbing.NewHash(tip.Commit))
 	if err != nil {
 		return false, err

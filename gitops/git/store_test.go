@@ -277,13 +277,6 @@ func TestListingWhileFilesGetTheirNames(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// reopen looks again at what is on disk.
-func (s *store) reopen() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reopenLocked()
-}
-
 // What is forgotten is read again, also while others read, and what is only in memory stays.
 func TestForget(t *testing.T) {
 	r := gittest.NewBareRepo(t)

@@ -99,7 +99,7 @@ func (c *CloneSource) Read(ctx context.Context) (world rollout.World, err error)
 		return world, err
 	}
 	below := clone.Prefix()
-	if there, err := clone.Narrow(ctx, tip); err != nil || !there {
+	if there, err := clone.Narrow(tip); err != nil || !there {
 		if err == nil {
 			c.once("commit %s has no folder %s: it is read as it is on disk", ShortHash(tip.Commit), below)
 		}
@@ -144,7 +144,7 @@ func (c *CloneSource) Touches(ctx context.Context, q gitops.HistoryQuery) (out g
 	}
 	defer func() { err = errors.Join(err, clone.Close()) }()
 	if c.tip.Commit != "" {
-		if _, err := clone.Narrow(ctx, c.tip); err != nil {
+		if _, err := clone.Narrow(c.tip); err != nil {
 			return out, err
 		}
 		if q.Branch == "" {
