@@ -6,7 +6,7 @@ LINT     := v2.15.0
 GITEA    := v1.25.2
 GOTESTSUM := v1.13.0
 VULN     := v1.9.0
-KUBERNETES := v1.36.3
+KUBERNETES := v1.37.2
 CONTROLLER := v0.23.0
 GORELEASER := v2.16.0
 CYCLONEDX := v1.10.0
@@ -222,9 +222,11 @@ $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml: test/kubernetes/go.m
 	chmod u+w $(KUBE)/flux/* && touch $@
 
 # The repo-server runs a script of the module's for each commit, whether commits are verified or not, and the kustomize in its PATH.
-$(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod
-	$(KUBE_BUILD) github.com/argoproj/argo-cd/v3/cmd sigs.k8s.io/kustomize/kustomize/v5
+$(KUBE)/argocd-manifests/argocd-cm.yaml: test/kubernetes/go.mod test/kubernetes/argocd.sh
+	test/kubernetes/argocd.sh $(CURDIR)/$(BIN)/argocd
+	$(KUBE_BUILD) -modfile $(CURDIR)/$(BIN)/argocd/go.mod github.com/argoproj/argo-cd/v3/cmd sigs.k8s.io/kustomize/kustomize/v5
 	mv $(KUBE)/cmd $(KUBE)/argocd
+	rm -r $(BIN)/argocd
 	mkdir -p $(@D)/crds
 	cd test/kubernetes && dir="$$($(GO) list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)" && install -m 755 "$$dir"/hack/git-verify-wrapper.sh $(CURDIR)/$(KUBE)/ && \
 	  cp -f "$$dir"/manifests/crds/*-crd.yaml $(CURDIR)/$(@D)/crds/ && cp -f "$$dir"/manifests/base/config/argocd-cm.yaml $(CURDIR)/$@

@@ -29,7 +29,7 @@ import (
 )
 
 // release is that of the programs which make kubernetes puts into bin/.
-const release = "v1.36.3"
+const release = "v1.37.2"
 
 // patience is how long a test waits for what should take seconds.
 const patience = time.Minute
