@@ -7,11 +7,11 @@ GITEA    := v1.25.2
 GOTESTSUM := v1.13.0
 VULN     := v1.9.0
 KUBERNETES := v1.37.2
-CONTROLLER := v0.23.0
 GORELEASER := v2.16.0
 CYCLONEDX := v1.10.0
-KO       := v0.19.1
 COSIGN   := v3.1.1
+CONTROLLER := $(shell sed -n 's|^[[:space:]]*sigs.k8s.io/controller-tools v|v|p' test/kubernetes/go.mod)
+KO       := $(shell sed -n 's|^[[:space:]]*github.com/google/ko v|v|p' test/kubernetes/go.mod)
 # The oldest Temporal that is supported, as the temporal CLI brings it: server 1.29.1.
 OLDEST   := v1.5.1
 # What GitHub publishes of its API, as npm packages. Their digests are in test/githubtest/extract.
@@ -184,15 +184,19 @@ github-api: octokit ## the part of GitHub's API that tests are held to, made ane
 	cd test && $(GO) run ./githubtest/extract ../$(BIN)/$(OPENAPI) ../$(BIN)/$(GRAPHQL) githubtest/testdata
 
 # The custom resource definitions, and those that the schemas of other kinds are made of, by controller-gen from the Go types.
-CRDS = $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
+GENERATOR := $(BIN)/controller-gen-$(CONTROLLER)
+CRDS = $(GENERATOR) crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true
+$(GENERATOR):
+	cd test/kubernetes && $(GO) build -o $(CURDIR)/$@ -ldflags '-X sigs.k8s.io/controller-tools/pkg/version.version=$(CONTROLLER)' sigs.k8s.io/controller-tools/cmd/controller-gen
+
 .PHONY: crds
-crds: ## the custom resource definitions, the schemas and docs/reference.md, made anew from the Go types
+crds: $(GENERATOR) ## the custom resource definitions, the schemas and docs/reference.md, made anew from the Go types
 	$(CRDS) paths=./install/crds output:crd:dir=install/crds
 	$(CRDS) paths=./install/schemas output:crd:dir=install/schemas
 	$(TEST) -run '^TestReference$$' ./install/schemas -update
 
 .PHONY: crds-current
-crds-current: # fails if they are not what the types make
+crds-current: $(GENERATOR) # fails if they are not what the types make
 	rm -rf $(BIN)/install
 	$(CRDS) paths=./install/crds output:crd:dir=$(BIN)/install/crds
 	$(CRDS) paths=./install/schemas output:crd:dir=$(BIN)/install/schemas
@@ -255,7 +259,7 @@ $(BIN)/goreleaser-$(GORELEASER)/goreleaser:
 $(BIN)/cyclonedx-gomod-$(CYCLONEDX)/cyclonedx-gomod:
 	$(INSTALL) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX)
 $(BIN)/ko-$(KO)/ko:
-	$(INSTALL) github.com/google/ko@$(KO)
+	cd test/kubernetes && GOGC=400 $(GO) build -o $(CURDIR)/$@ github.com/google/ko
 $(SIGNER):
 	$(INSTALL) github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN)
 
