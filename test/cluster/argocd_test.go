@@ -208,15 +208,18 @@ func (d *delivery) terminates() {
 			"jsonpath={.status.operationState.phase} {.status.operationState.startedAt}")
 	}
 	sync := running()
-	require.Contains(d.t, sync, "Running ")
+	started, runs := strings.CutPrefix(sync, "Running ")
+	require.True(d.t, runs, sync)
 	eventually(d.t, func() error { // Argo CD may write its own phase over it
 		if now := running(); now != sync && !strings.HasPrefix(now, "Terminating ") {
 			return nil
 		}
-		// Only a sync that runs: Argo CD would not end one that is over but is said to be terminating.
+		// Only this sync, and only while it runs: Argo CD would not end one that is over but is said to be terminating,
+		// and would not start the next one again.
 		_, err := d.server.kubectl(d.t, "", "patch", "-n", "argocd", "application", "workers-prod", "--type=json", "-p",
-			`[{"op": "test", "path": "/status/operationState/phase", "value": "Running"},
-			  {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"}]`)
+			fmt.Sprintf(`[{"op": "test", "path": "/status/operationState/startedAt", "value": %q},
+			  {"op": "test", "path": "/status/operationState/phase", "value": "Running"},
+			  {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"}]`, started))
 		return errors.Join(errors.New("the sync goes on"), err)
 	})
 }
