@@ -29,7 +29,7 @@ release release-snapshot: export GOFLAGS := -trimpath
 TEST     := $(GO) test -vet=off -ldflags=-w
 # A race-enabled test binary needs cgo and a C compiler.
 RACE     ?= -race
-# Leaves gRPC's xDS and Envoy's API, 145 packages that nothing here runs, out of the storage client that comes with Temporal's server.
+# Leaves gRPC's xDS and Envoy's API, 145 packages that nothing here runs, out of the storage client that comes with Temporal's server and with Flux.
 NESTED   := -tags disable_grpc_modules
 
 # Tests start hundreds of short processes and a whole Temporal, and a compiler or a linter ends before its memory does: a quarter of their time went to collecting memory that
@@ -210,7 +210,7 @@ argocd: $(KUBE)/argocd-manifests/argocd-cm.yaml ## the Argo CD that tests run, i
 flux: $(KUBE)/flux/source.toolkit.fluxcd.io_gitrepositories.yaml ## the Flux and the Helm 3 and 4 that tests run, in bin/
 
 # Without a version the server calls itself v0.0.0, and clients misjudge it.
-KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && $(GO) build -o $(CURDIR)/$(KUBE)/ \
+KUBE_BUILD = mkdir -p $(KUBE) && cd test/kubernetes && $(GO) build $(NESTED) -o $(CURDIR)/$(KUBE)/ \
   -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/client-go/pkg/version.gitVersion=$(KUBERNETES)"
 
 $(KUBE)/kubectl: test/kubernetes/go.mod
