@@ -4,8 +4,11 @@ go 1.26.8
 
 replace github.com/rampart-gitops/rampart => ../
 
-// Helm requires it, and Temporal's server does not compile with it.
-exclude go.opentelemetry.io/otel/log v0.21.0
+// Helm requires these: Temporal's server does not compile with the one, and the other brings 130 packages of client-go.
+exclude (
+	go.opentelemetry.io/otel/log v0.21.0
+	sigs.k8s.io/controller-runtime v0.25.2
+)
 
 require (
 	code.gitea.io/sdk/gitea v0.25.1
@@ -99,7 +102,7 @@ require (
 	helm.sh/helm/v4 v4.3.1 // indirect
 	k8s.io/apiextensions-apiserver v0.37.2 // indirect
 	k8s.io/cli-runtime v0.37.2 // indirect
-	sigs.k8s.io/controller-runtime v0.25.2 // indirect
+	sigs.k8s.io/controller-runtime v0.24.1 // indirect
 )
 
 require (
