@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -50,7 +51,8 @@ func helm(in Input) (Output, error) {
 			return Output{}, fail(err)
 		}
 	}
-	texts, err := engine.Engine{CustomTemplateFuncs: functions()}.Render(c, all)
+	// Process kills this process where a build takes too long.
+	texts, err := engine.Engine{CustomTemplateFuncs: functions()}.RenderWithContext(context.Background(), c, all)
 	if err != nil {
 		return Output{}, fail(err)
 	}
