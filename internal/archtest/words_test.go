@@ -57,8 +57,8 @@ func longFirst(text string) string {
 // generated are pages that are made of help texts, Go types, policies and test cases.
 var generated = regexp.MustCompile(`^docs/(commands|parity|policy-library|reference)\.md$`)
 
-// Comments and documents say who does what, and a doc comment begins with a short sentence. Decisions are as they were
-// written.
+// Comments, documents, messages and help texts say who does what, and a doc comment begins with a short sentence.
+// Decisions are as they were written, and tests say what they like.
 func TestWords(t *testing.T) {
 	const root = "../.."
 	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.go", "*.md").Output()
@@ -74,7 +74,7 @@ func TestWords(t *testing.T) {
 		case strings.HasSuffix(file, ".md"):
 			wordsOfDocument(t, root, file, say)
 		default:
-			wordsOfComments(t, root, file, say)
+			wordsOfGo(t, root, file, say)
 		}
 	}
 	require.Empty(t, found, "write who does what, see CONTRIBUTING.md:\n%s", strings.Join(found, "\n"))
@@ -98,7 +98,7 @@ func wordsOfDocument(t *testing.T, root, file string, say func(string, int, stri
 	}
 }
 
-func wordsOfComments(t *testing.T, root, file string, say func(string, int, string, ...any)) {
+func wordsOfGo(t *testing.T, root, file string, say func(string, int, string, ...any)) {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, filepath.Join(root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
@@ -115,6 +115,18 @@ func wordsOfComments(t *testing.T, root, file string, say func(string, int, stri
 		if prose.MatchString(line) && !marker.MatchString(line) && columns(line) > maxColumns {
 			say(file, n, "a comment of %d columns, want at most %d", columns(line), maxColumns)
 		}
+	}
+	if !strings.HasPrefix(file, "test/") && !strings.HasSuffix(file, "_test.go") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				for _, r := range findRiddles(strings.Join(strings.Fields(lit.Value), " ")) {
+					if !strings.EqualFold(r, "nobody") { // a routing belongs to somebody or to nobody
+						say(file, files.Position(lit.Pos()).Line, "%q", r)
+					}
+				}
+			}
+			return true
+		})
 	}
 	first := func(doc *ast.CommentGroup) {
 		if long := longFirst(doc.Text()); long != "" {

@@ -57,7 +57,7 @@ func (f TemporalFlags) GateInputs() (GateInputs, error) {
 func (g GateInputs) read(in rollout.GateInputRef) (data json.RawMessage, err error) {
 	for _, name := range []string{in.Namespace, in.Name, in.Key} { // specs that say so are refused, and this is what keeps namespaces apart
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
-			return nil, fmt.Errorf("%s: %q is no name", in, name)
+			return nil, fmt.Errorf("%s: %q is not a name", in, name)
 		}
 	}
 	root, err := os.OpenRoot(g.dir)

@@ -126,7 +126,7 @@ spec:
 	} {
 		require.False(t, strings.HasPrefix(in.Path(), "shop/"))
 		_, err := inputs.Digest(in)
-		require.ErrorContains(t, err, "is no name")
+		require.ErrorContains(t, err, "is not a name")
 	}
 }
 

@@ -44,7 +44,7 @@ failures or by the merge's commit are listed as unknown. --policy-dir gives poli
 
 Formats: text; markdown, at most 65 000 bytes, for a comment or the summary of a job; github, annotations of GitHub Actions; json and yaml.
 Exit code 0 if no policy objects, 2 if one holds the rollout for good or turns it back, 1 if the change has errors or could not be read. What
-only waits, for a freeze to end or for an approval, is no objection.`,
+only waits, for a freeze to end or for an approval, does not count as an objection.`,
 		Example: `  rampart preview --base origin/main
   rampart preview --base origin/main --head feature -o markdown
   rampart preview -C repo.git --base refs/heads/main --head refs/pull/7/head -o github
