@@ -120,7 +120,7 @@ func wordsOfGo(t *testing.T, root, file string, say func(string, int, string, ..
 		ast.Inspect(f, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				for _, r := range findRiddles(strings.Join(strings.Fields(lit.Value), " ")) {
-					if !strings.EqualFold(r, "nobody") { // a routing belongs to somebody or to nobody
+					if !strings.EqualFold(r, "nobody") { // whom a routing may belong to
 						say(file, files.Position(lit.Pos()).Line, "%q", r)
 					}
 				}
