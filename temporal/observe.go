@@ -120,10 +120,22 @@ func version(deployment, build string) *deploymentpb.WorkerDeploymentVersion {
 	return &deploymentpb.WorkerDeploymentVersion{DeploymentName: deployment, BuildId: build}
 }
 
+// uncheckedDrainage is how long after the server's last look at a draining version its summary is not believed any
+// more. The server looks every three minutes, and says so to the summary once: it can miss that (the signal that it
+// loses is one that arrives while its own workflow begins a new run, temporalio/temporal#11842), and then a version
+// would drain for ever.
+const uncheckedDrainage = 10 * time.Minute
+
 // describeVersions reads the queues and the mark of every listed version whose queues were asked for, or are needed for
-// something else that was: the stuck workflows, the gates.
+// something else that was: the stuck workflows, the gates. It reads the drainage of versions whose summary is not
+// believed, too.
 func (o *observer) describeVersions(ctx context.Context) {
 	builds := slices.Clone(o.ask.Queues)
+	for _, v := range o.obs.Versions {
+		if v.Drainage == rollout.Draining && o.obs.At.Sub(v.DrainageCheckedAt) > uncheckedDrainage {
+			builds = append(builds, v.BuildID)
+		}
+	}
 	if o.ask.Stuck != nil {
 		builds = append(builds, counted(o.ask)...)
 	}
@@ -140,6 +152,10 @@ func (o *observer) describeVersions(ctx context.Context) {
 		if err != nil {
 			o.log.WarnContext(ctx, "version not read", "buildID", build, "error", err)
 			continue
+		}
+		if is := resp.GetWorkerDeploymentVersionInfo().GetDrainageInfo(); instant(is.GetLastCheckedTime()).After(v.DrainageCheckedAt) {
+			v.Drainage = drainageOf(is.GetStatus())
+			v.DrainageChangedAt, v.DrainageCheckedAt = instant(is.GetLastChangedTime()), instant(is.GetLastCheckedTime())
 		}
 		found, err := queuesOf(resp)
 		if err != nil {

@@ -49,7 +49,8 @@ type Observation struct {
 	ConflictToken   []byte `json:"conflictToken,omitempty"`
 	ManagerIdentity string `json:"managerIdentity,omitempty"`
 	LastModifier    string `json:"lastModifier,omitempty"`
-	// Propagating says whether a routing change is still on its way to the task queues.
+	// Propagating says whether a routing change is still on its way to the task queues. A server up to 1.32 may say so
+	// for ever; see docs/compatibility.md.
 	Propagating Answer `json:"propagating,omitempty"`
 	// Versions that the server lists, sorted by build ID.
 	Versions []VersionObservation `json:"versions,omitempty"`

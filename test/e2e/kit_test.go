@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/server/common/dynamicconfig"
 
@@ -211,30 +210,7 @@ func (w *world) dump() {
 	for _, e := range w.fleet.Events() {
 		w.t.Logf("cluster: %s %s %s %s", e.Time.Format("15:04:05.000"), e.Kind, e.Object, e.Detail)
 	}
-	w.dumpServersOwn()
-}
-
-// dumpServersOwn shows what the server's own workflows wait for, which keep the state of worker deployments.
-func (w *world) dumpServersOwn() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	list, err := w.ns.Service().ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: w.ns.Name(),
-		Query: `TemporalNamespaceDivision = "TemporalWorkerDeployment" AND ExecutionStatus = "Running"`})
-	if err != nil {
-		w.t.Logf("list the server's own workflows: %v", err)
-		return
-	}
-	for _, e := range list.GetExecutions() {
-		d, err := w.ns.Service().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: w.ns.Name(),
-			Execution: e.GetExecution()})
-		w.t.Logf("%s since %s, error %v: pending activities %v, workflow task %v", e.GetExecution().GetWorkflowId(),
-			e.GetStartTime().AsTime().Format(time.TimeOnly), err, d.GetPendingActivities(), d.GetPendingWorkflowTask())
-		h, err := w.ns.Service().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-			Namespace: w.ns.Name(), Execution: e.GetExecution(), MaximumPageSize: 8})
-		for _, event := range h.GetHistory().GetEvents() {
-			w.t.Logf("  %s %d %s, error %v", event.GetEventTime().AsTime().Format(time.TimeOnly), event.GetEventId(), event.GetEventType(), err)
-		}
-	}
+	w.ns.LogOwnWorkflows(w.t)
 }
 
 // specText is a spec in YAML.

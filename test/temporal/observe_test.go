@@ -20,9 +20,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	deploymentspb "go.temporal.io/server/api/deployment/v1"
 	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/service/worker/workerdeployment"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rampart-gitops/rampart/internal/rollout"
 	"github.com/rampart-gitops/rampart/temporal"
@@ -85,12 +88,6 @@ func TestEveryField(t *testing.T) {
 	require.Equal(t, bot, obs.LastModifier)
 	require.NotEmpty(t, obs.ConflictToken)
 	require.Contains(t, []rollout.Answer{rollout.Yes, rollout.No}, obs.Propagating)
-	e.Eventually(func(context.Context) error {
-		if got := e.mustObserve(rollout.Ask{}).Propagating; got != rollout.No {
-			return fmt.Errorf("propagating is %q", got)
-		}
-		return nil
-	})
 
 	e.raise(current("v2"))
 	e.Eventually(func(context.Context) error {
@@ -114,6 +111,44 @@ func TestEveryField(t *testing.T) {
 	require.True(t, obs.Version("v2").DeactivatedAt.IsZero())
 	require.False(t, obs.Routing.HasRamp)
 	require.Equal(t, rollout.RoutingConfig{Current: "v2"}.Share("v2"), obs.Routing.Share("v2"))
+}
+
+// A server whose summary missed that a version drained, and when it was last looked at, is asked about the version.
+func TestMissedDrainage(t *testing.T) {
+	e := newEnv(t)
+	e.Start("app", "v1", "v2")
+	e.raise(current("v1"))
+	e.raise(current("v2"))
+	drainage := func(want rollout.Drainage) {
+		t.Helper()
+		e.Eventually(func(context.Context) error {
+			obs := e.mustObserve(rollout.Ask{})
+			if got := obs.Version("v1").Drainage; got != want {
+				return fmt.Errorf("drainage is %q", got)
+			}
+			return nil
+		})
+	}
+	drainage(rollout.Drained)
+
+	miss := func(checked time.Duration) {
+		t.Helper()
+		id := workerdeployment.GenerateDeploymentWorkflowID(deployment)
+		answer, err := e.Client.QueryWorkflow(e.Ctx, id, "", workerdeployment.QueryDescribeDeployment)
+		require.NoError(t, err)
+		var is deploymentspb.QueryDescribeWorkerDeploymentResponse
+		require.NoError(t, answer.Get(&is))
+		v1 := is.GetState().GetVersions()[deployment+".v1"]
+		v1.Status = enumspb.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINING
+		v1.DrainageInfo.Status = enumspb.VERSION_DRAINAGE_STATUS_DRAINING
+		v1.DrainageInfo.LastCheckedTime = timestamppb.New(time.Now().Add(-checked))
+		require.NoError(t, e.Client.SignalWorkflow(e.Ctx, id, "", workerdeployment.ForceCANSignalName,
+			&deploymentspb.ForceCANDeploymentSignalArgs{OverrideState: is.GetState()}))
+	}
+	miss(0)
+	drainage(rollout.Draining)
+	miss(time.Hour)
+	drainage(rollout.Drained)
 }
 
 // A version that somebody created through the API is Created until a worker of it polls.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
@@ -103,4 +105,35 @@ func (n *Namespace) usable(ctx context.Context) error {
 		return errors.New("the server's own workers do not poll yet")
 	}
 	return nil
+}
+
+// LogOwnWorkflows logs the end of the histories of the server's own workflows, which keep the state of worker
+// deployments, and what they wait for: a test that failed shows by it what the server was doing.
+func (n *Namespace) LogOwnWorkflows(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	list, err := n.Service().ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: n.name,
+		Query:     `TemporalNamespaceDivision = "TemporalWorkerDeployment" AND ExecutionStatus = "Running"`,
+	})
+	if err != nil {
+		t.Logf("list the server's own workflows: %v", err)
+		return
+	}
+	for _, e := range list.GetExecutions() {
+		d, err := n.Service().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+			Namespace: n.name, Execution: e.GetExecution(),
+		})
+		t.Logf("%s since %s, error %v: pending activities %v, workflow task %v", e.GetExecution().GetWorkflowId(),
+			e.GetStartTime().AsTime().Format(time.TimeOnly), err, d.GetPendingActivities(), d.GetPendingWorkflowTask())
+		h, err := n.Service().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+			Namespace: n.name, Execution: e.GetExecution(), MaximumPageSize: 30,
+		})
+		if err != nil {
+			t.Logf("  history: %v", err)
+		}
+		for _, event := range h.GetHistory().GetEvents() {
+			t.Logf("  %s %d %s", event.GetEventTime().AsTime().Format(time.TimeOnly), event.GetEventId(), event.GetEventType())
+		}
+	}
 }

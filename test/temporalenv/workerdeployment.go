@@ -77,6 +77,11 @@ func NewWorkerDeployment(t *testing.T, server *Server, images map[string]Image, 
 	t.Cleanup(c.Close)
 	fleet := NewFleet(FleetConfig{Images: images})
 	t.Cleanup(fleet.Close)
+	t.Cleanup(func() {
+		if t.Failed() {
+			ns.LogOwnWorkflows(t)
+		}
+	})
 	return &WorkerDeployment{T: t, Ctx: ctx, NS: ns, Service: ns.Service(), Client: c, Fleet: fleet, Images: images, Up: map[string]string{}}
 }
 
