@@ -104,7 +104,7 @@ func (a *Archive) Folder(ctx context.Context, name string) (Folder, error) {
 		return Folder{}, err
 	}
 	files, err := a.mirror.Tree(tip.Tree)
-	return Folder{name, tip.Commit, tip.Tree, files}, err
+	return Folder{name, tip.Commit, tip.Tree, files}, a.mirror.Needed(err)
 }
 
 // Files reads files of a folder, and fetches what is missing at once. Errors: those of git.Mirror.Bring and

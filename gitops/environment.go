@@ -43,8 +43,7 @@ type environment struct {
 	rivals map[rollout.Name][]rollout.Rival
 }
 
-// specAt is a spec and where it is. As long as its file is the same, surveys have the same one: it is not to be
-// changed.
+// specAt is a spec and where it is.
 type specAt struct {
 	name     rollout.Name
 	spec     *v1alpha1.WorkerDeployment // nil: it has problems, or is known in brief

@@ -195,7 +195,7 @@ func TestHostileTrees(t *testing.T) {
 			requireReadable(t, w.Environments[0], c.deployments, strings.HasPrefix(c.path, "deploy/"))
 			require.Len(t, w.Environments[1].Deployments, 1, "the other environment goes on")
 			times := 1
-			if c.deployments != nil { // a survey may take over what the last one found
+			if c.deployments != nil { // later surveys know more in brief
 				times = 3
 			}
 			for range times {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,6 +57,58 @@ func (f *filtering) open(t *testing.T) *Repository {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, repo.Close()) })
 	return repo
+}
+
+// A tree that a survey lists, and that the mirror has lost, is damage: the next survey fills the mirror anew.
+func TestSurveyOfLostTree(t *testing.T) {
+	for _, leavesOut := range []bool{false, true} {
+		t.Run(fmt.Sprintf("leaves out contents: %v", leavesOut), func(t *testing.T) {
+			r := gittest.NewBareRepo(t)
+			r.Commit(gittest.Commit{Write: manyWorkers(3)})
+			served := filters(t, r)
+			r.Git("config", "uploadpack.allowFilter", strconv.FormatBool(leavesOut))
+			dir := t.TempDir()
+			open := func() *Repository {
+				repo, err := Open(Config{URL: served.url, Branch: "main", CacheDir: dir, Author: "rampart", Email: "rampart@example.com",
+					Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return gittest.Epoch }})
+				require.NoError(t, err)
+				return repo
+			}
+			repo := open()
+			want, _ := surveyOf(t, repo)
+			require.NoError(t, repo.Close())
+			loseObject(t, dir, r.Git("rev-parse", "main:deploy"))
+			repo = open()
+			t.Cleanup(func() { require.NoError(t, repo.Close()) })
+			_, _, err := repo.Survey(t.Context())
+			require.ErrorContains(t, err, "is not in the mirror")
+			got, _ := surveyOf(t, repo)
+			require.Empty(t, cmp.Diff(want, got))
+		})
+	}
+}
+
+// loseObject packs the one mirror below a folder again, without one object.
+func loseObject(t *testing.T, dir, lost string) {
+	t.Helper()
+	packs, err := filepath.Glob(filepath.Join(dir, "*", "*", "objects", "pack"))
+	require.NoError(t, err)
+	require.Len(t, packs, 1)
+	git := func(stdin string, args ...string) string {
+		cmd := exec.Command("git", append([]string{"--git-dir", filepath.Dir(filepath.Dir(packs[0]))}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	objects := git("", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)", "--unordered")
+	require.Contains(t, objects, lost+"\n")
+	old, err := filepath.Glob(filepath.Join(packs[0], "*"))
+	require.NoError(t, err)
+	git(strings.Replace(objects, lost+"\n", "", 1), "pack-objects", "-q", filepath.Join(packs[0], "pack"))
+	for _, file := range old {
+		require.NoError(t, os.Remove(file))
+	}
 }
 
 // manyWorkers are worker deployments with records, beside files of somebody else.

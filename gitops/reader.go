@@ -116,11 +116,7 @@ func (r *Reader) read(t tree, outputs func(v1alpha1.Environment) (tree, string, 
 func (r *Reader) begin() {
 	if r.files == nil {
 		r.files, r.roots = map[fileKey]decoded{}, map[string]rollout.File{}
-	}
-	if r.dirs == nil { // else an earlier run knew some
 		r.dirs, r.folders = map[string]*listing{}, map[recordsKey]*recordsIn{}
-	}
-	if r.built == nil {
 		r.built = map[builtKey]*built{}
 	}
 	r.used.files, r.used.folders, r.used.dirs, r.used.built = map[fileKey]bool{}, map[recordsKey]bool{}, map[string]bool{}, map[builtKey]bool{}

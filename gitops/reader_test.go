@@ -424,7 +424,7 @@ func TestSurveyOfASettledFleet(t *testing.T) {
 	}
 }
 
-// A survey of an environment that was given up is nothing that the next one goes on from: its specs are in no order.
+// A survey after one in which an environment was given up finds what a first survey finds.
 func TestSurveyAfterOneThatWasGivenUp(t *testing.T) {
 	files := memoryTree{"x.yaml": specYAML("shop", "z", "i:1"), "y.yaml": specYAML("shop", "a", "i:1"), "c.yaml": connectionYAML,
 		"deploy/shop/z/routing.yaml": routingYAML("z", "x.yaml"), "deploy/shop/a/routing.yaml": routingYAML("a", "y.yaml")}

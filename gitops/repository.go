@@ -217,7 +217,7 @@ func (r *Repository) read(ctx context.Context, as *reading) (rollout.World, erro
 		return commitTree{ctx, r.mirror, out.Tree}, out.Commit.String(), nil
 	}, git)
 	if err != nil {
-		return rollout.World{}, err
+		return rollout.World{}, r.mirror.Needed(err)
 	}
 	as.last, as.tips, r.lastTips = &world, tips, tips
 	if as.buildAgain.IsZero() && as.reader.unbuilt() {

@@ -96,12 +96,10 @@ func (e *environment) claims(env *rollout.EnvironmentWorld) claims {
 	return claims{len(env.Known), func(i int) rollout.Name { return env.Known[i].Deployment },
 		func(i int) (claim, bool) { return e.claimInBrief(env.Known[i]) },
 		func(i int, all []rollout.Rival) {
-			known := *env.Known[i] // others may have the same
-			known.Rivals = rollout.SayRivals(all)
-			if known.Full != nil {
-				known.Full.Rivals = all
+			env.Known[i].Rivals = rollout.SayRivals(all)
+			if full := env.Known[i].Full; full != nil {
+				full.Rivals = all
 			}
-			env.Known[i] = &known
 		}}
 }
 

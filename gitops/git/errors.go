@@ -168,8 +168,10 @@ func (e *TooLargeError) Error() string {
 // MissingObjectError says that the mirror does not hold an object.
 type MissingObjectError struct {
 	Hash Hash
-	// kind that was looked for; its zero value where any would have done.
+	// kind that was looked for.
 	kind plumbing.ObjectType
+	// filled is how often the mirror had been emptied when it was looked for.
+	filled int
 }
 
 func (e *MissingObjectError) Error() string {

@@ -66,6 +66,10 @@ func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
 	previous := m.state.tips[branch]
 	f := &fetcher{Mirror: m, branch: branch}
 	err := f.run(ctx, previous)
+	if m.refusals < maxRefusals && ctx.Err() == nil && refusesFilter(err) { // which it offered
+		m.refusals = maxRefusals
+		err = f.run(ctx, previous)
+	}
 	if !previous.IsZero() && ctx.Err() == nil && isProtocol(err) {
 		m.log.Info("branch is fetched anew", "branch", branch, "reason", err)
 		f.anew = true
@@ -90,6 +94,11 @@ func (m *Mirror) fetch(ctx context.Context, branch string) (Tip, error) {
 		}
 	}
 	return tip, nil
+}
+
+// refusesFilter says whether git on the server does not leave out what it was asked to.
+func refusesFilter(err error) bool {
+	return isProtocol(err) && strings.Contains(err.Error(), "filter '"+string(noBlobs)+"' not supported")
 }
 
 // isProtocol says whether a fetch may succeed when it is asked for in another way.

@@ -59,6 +59,7 @@ func (m *Mirror) FindInHistory(ctx context.Context, tip Tip, want Wanted) (Found
 func (m *Mirror) searchLocal(tip Tip, want Wanted) (found Found, ok, cut bool, err error) {
 	cut, err = m.walk(walking{from: tip.Commit}, func(c CommitInfo) (bool, error) {
 		e, here, err := m.Lookup(c.Tree, want.Path)
+		err = m.store.needed(err)
 		if here && (want.Blob.IsZero() || e.Hash == want.Blob) {
 			found, ok = Found{Commit: c.Hash, Entry: e}, true
 		}
@@ -139,7 +140,7 @@ func (m *Mirror) newTracing(tip Tip, files []Wanted) (*tracing, error) {
 	for _, w := range files {
 		e, ok, err := m.Lookup(tip.Tree, w.Path)
 		if err != nil {
-			return nil, err
+			return nil, m.store.needed(err)
 		}
 		if ok && e.Hash == w.Blob {
 			t.missing[w.Path] = w.Blob
@@ -175,7 +176,7 @@ func (t *tracing) back(at Hash) (stopped Hash, cut bool, err error) {
 			return nil
 		})
 		if err != nil || len(c.Parents) == 0 {
-			return at, false, err
+			return at, false, t.store.needed(err)
 		}
 		at = c.Parents[0]
 		t.steps++

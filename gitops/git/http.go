@@ -79,7 +79,7 @@ func (r *httpRemote) open(ctx context.Context, s service) (session, *packp.AdvRe
 }
 
 func (r *httpRemote) try(ctx context.Context, s service) (session, *packp.AdvRefs, error) {
-	h, talk, err := r.talk(ctx, s, r.watch)
+	h, talk, err := r.talk(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,12 +100,12 @@ func (r *httpRemote) goOn(ctx context.Context) (session, error) {
 	if err := r.readLogin(ctx); err != nil {
 		return nil, r.fail(ctx, uploadPack, err)
 	}
-	h, _, err := r.talk(ctx, uploadPack, r.watch)
+	h, _, err := r.talk(ctx, uploadPack)
 	return h, err
 }
 
 // talk makes a conversation in which nothing was said yet.
-func (r *httpRemote) talk(ctx context.Context, s service, w *watch) (*httpSession, transport.Session, error) {
+func (r *httpRemote) talk(ctx context.Context, s service) (*httpSession, transport.Session, error) {
 	ep := &transport.Endpoint{Protocol: r.addr.scheme, Host: r.addr.host, Port: r.addr.port, Path: r.addr.path}
 	if strings.Contains(ep.Host, ":") {
 		ep.Host = "[" + ep.Host + "]"
@@ -115,7 +115,7 @@ func (r *httpRemote) talk(ctx context.Context, s service, w *watch) (*httpSessio
 	if r.used.given {
 		auth = &githttp.BasicAuth{Username: r.used.user, Password: r.used.password}
 	}
-	keeper := &bodyKeeper{next: watchedTransport{r.transport, w}}
+	keeper := &bodyKeeper{next: watchedTransport{r.transport, r.watch}}
 	h := &httpSession{remote: r, service: s, bodies: keeper}
 	client := githttp.NewClient(&http.Client{Transport: keeper})
 	var (

@@ -252,6 +252,10 @@ func (m *Mirror) rawTree(h Hash) ([]byte, error) {
 	return m.store.read(h, want{kind: plumbing.TreeObject, most: MaxTree})
 }
 
+// Needed passes on an error about a tree that a commit of this mirror has: where it is missing the mirror is damaged,
+// and the next fetch fills it anew. An error about a tree that was asked for out of the blue does not belong here.
+func (m *Mirror) Needed(err error) error { return m.store.needed(err) }
+
 // usable are the entries of a tree, for callers that look for something in it: one that can never be read has none.
 func (m *Mirror) usable(h Hash) ([]Entry, error) {
 	entries, err := m.Tree(h)
@@ -263,7 +267,7 @@ func (m *Mirror) usable(h Hash) ([]Entry, error) {
 
 // Lookup finds a slash-separated path below a root tree; false when there is nothing. It does not follow symbolic
 // links, and finds nothing in an object that is not a usable tree. Errors: *MissingObjectError,
-// *CorruptObjectError, in a partial mirror those of Bring.
+// *CorruptObjectError.
 func (m *Mirror) Lookup(root Hash, path string) (e Entry, found bool, err error) {
 	at := Entry{Mode: ModeDir, Hash: root}
 	for name := range strings.SplitSeq(path, "/") {
@@ -306,7 +310,7 @@ type Visit func(path string, e Entry) error
 // Diff calls visit for each file, link and submodule that is new or different in tree now against tree old. It also
 // calls visit for each that is gone. The calls are in git's order. Equal subtrees are not entered; a zero old means
 // everything, and a tree that can never be read has nothing in it. An error of visit ends it and is returned as it
-// is. Other errors: *MissingObjectError, *CorruptObjectError, in a partial mirror those of Bring.
+// is. Other errors: *MissingObjectError, *CorruptObjectError.
 func (m *Mirror) Diff(old, now Hash, visit Visit) error { return m.diff("", old, now, visit) }
 
 func (m *Mirror) diff(prefix string, old, now Hash, visit Visit) error {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -78,7 +79,8 @@ func (m *Mirror) Bring(ctx context.Context, blobs []Hash) error {
 		return nil
 	}
 	if !m.store.isPartial() {
-		return m.store.needed(&MissingObjectError{Hash: missing[0]})
+		_, err := m.Blob(missing[0], 0)
+		return err
 	}
 	ctx, give, err := m.take(ctx)
 	if err != nil {
@@ -159,7 +161,7 @@ func (m *Mirror) bringFrom(ctx context.Context, sess session, caps *capability.L
 		return err
 	}
 	if still := m.store.lacking(wants); len(still) > 0 {
-		return &MissingObjectError{Hash: still[0]}
+		return &MissingObjectError{Hash: still[0], kind: plumbing.BlobObject}
 	}
 	if f.onDisk {
 		return m.persist()

@@ -107,6 +107,63 @@ func TestPartialLacksNoTree(t *testing.T) {
 	requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
 }
 
+// A tree that a commit has and that is missing is damage wherever the search begins: at a commit of long ago too. What
+// was looked for before the mirror was filled anew says nothing about the new one.
+func TestLostTreeIsDamage(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	old := r.Commit(gittest.Commit{Write: map[string]string{"gone/file": "x", "rest": "y"}})
+	r.Commit(gittest.Commit{Delete: []string{"gone/file"}})
+	m, _, _ := partialOf(t, r, t.TempDir())
+	tip := fetch(t, m, "main")
+	wanted := Wanted{Path: "gone/file"}
+	find := func() (Found, error) {
+		found, _, err := m.FindInHistory(t.Context(), tip, wanted)
+		return found, err
+	}
+	found, err := find()
+	require.NoError(t, err)
+	require.Equal(t, old, found.Commit.String())
+
+	c, err := m.Commit(found.Commit)
+	require.NoError(t, err)
+	for name, search := range map[string]func() error{
+		"find": func() error { _, err := find(); return err },
+		"introduced": func() error {
+			_, err := m.Introduced(t.Context(), Tip{Branch: "main", Commit: c.Hash, Tree: c.Tree}, []Wanted{wanted})
+			return err
+		},
+	} {
+		delete(m.store.fresh, c.Tree)
+		before := search()
+		require.IsType(t, &MissingObjectError{}, before, name)
+		require.Error(t, m.store.damage(), name)
+		fetch(t, m, "main")
+		require.ErrorIs(t, m.Needed(before), before)
+		require.NoError(t, m.store.damage(), name)
+		_, err = find()
+		require.NoError(t, err, name)
+	}
+}
+
+// A server that offers to leave contents out, and then refuses to, gives everything.
+func TestOfferedFilterIsRefused(t *testing.T) {
+	r := gittest.NewBareRepo(t)
+	r.Commit(gittest.Commit{Write: manyFiles(2)})
+	r.Git("config", "uploadpackfilter.allow", "false")
+	for name, url := range map[string]string{"HTTP": gittest.ServeHTTP(t, r, gittest.HTTPConfig{}).URL, "file": "file://" + r.Dir} {
+		t.Run(name, func(t *testing.T) {
+			r.Git("config", "uploadpack.allowFilter", "true")
+			r.Git("config", "uploadpack.allowReachableSHA1InWant", "true")
+			m := openMirror(t, way{url: url})
+			tip := fetch(t, m, "main")
+			requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+			r.Commit(gittest.Commit{Write: map[string]string{"new": name}})
+			tip = fetch(t, m, "main")
+			requireSame(t, r.Files("main"), readAll(t, m, tip.Tree))
+		})
+	}
+}
+
 // Where many are asked for, they come in several requests, by way of memory or of the disk. What goes wrong on the way
 // is asked for again, and what the server has not got is said to be missing.
 func TestManyBlobsComeInParts(t *testing.T) {

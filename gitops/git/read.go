@@ -62,6 +62,10 @@ func (s *store) read(h Hash, w want) ([]byte, error) {
 		}
 		return nil, s.damaged(h, damage.cause)
 	}
+	var missing *MissingObjectError
+	if errors.As(err, &missing) {
+		missing.filled = filled
+	}
 	return data, err
 }
 
@@ -156,7 +160,7 @@ func (s *store) damaged(h Hash, err error) error {
 
 // needed passes an error on, noting when what is missing or not what it should be belongs to something that is
 // there. An object that a caller asks for out of the blue does not show damage, and neither does one that was left
-// on the server.
+// on the server, or that was looked for before the mirror was emptied.
 func (s *store) needed(err error) error {
 	var (
 		missing *MissingObjectError
@@ -169,7 +173,7 @@ func (s *store) needed(err error) error {
 	defer s.mu.Unlock()
 	switch {
 	case errors.As(err, &missing):
-		if !s.partial || missing.kind != plumbing.BlobObject {
+		if missing.filled == s.filled && (!s.partial || missing.kind != plumbing.BlobObject) {
 			s.bad = err
 		}
 	case errors.As(err, &corrupt):

@@ -65,8 +65,8 @@ func (s *Staged) Unchanged() bool { return s.Commit.IsZero() }
 
 // Stage applies the changes to the tree and makes a commit of it, in memory. The same changes in any order give the
 // same tree. Deletions are made before anything is written, and directories that they leave empty go. Symbolic links
-// and submodules are carried over and never touched. Errors: *PathError, *MissingObjectError, *CorruptObjectError, in a
-// partial mirror those of Bring, or what is wrong with the request.
+// and submodules are carried over and never touched. Errors: *PathError, *MissingObjectError, *CorruptObjectError, or
+// what is wrong with the request.
 func (m *Mirror) Stage(req CommitRequest) (*Staged, error) {
 	if err := checkBranch(req.Branch); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func loadState(dir, url string) (state, error) {
 	}
 	partial := string(config) == configText(url, true)
 	if !partial && string(config) != configText(url, false) {
-		return state{}, errors.New("it mirrors another repository")
+		return state{}, errors.New("it mirrors another repository, or is one of another version of Rampart")
 	}
 	if err := checkPacks(filepath.Join(dir, packDir)); err != nil {
 		return state{}, err

@@ -85,15 +85,15 @@ const MaxTries = 8
 //
 // Lowering comes before the commit: the version that gets the traffic back is still in Git and still runs, and a broken
 // build must not keep its traffic while Git is slow. Where the commit then fails, or the bot dies, the next cycle sees
-// in Temporal that traffic was lowered, by a mark that the same call left there, and records it. Raising comes after
-// the commit, so that traffic never rises to what Git does not show. Where a raise does not follow its commit, because
-// a call failed, what was observed grew too old or the bot died, Git is ahead, and the next cycle decides on new
-// observations whether to raise or to correct Git.
+// in Temporal that traffic is lower, knows a retreat of its own (docs/decisions/0004), and records it. Raising comes
+// after the commit, so that traffic never rises to what Git does not show. Where a raise does not follow its commit,
+// because a call failed, what was observed grew too old or the bot died, Git is ahead, and the next cycle decides on
+// new observations whether to raise or to correct Git.
 //
 // A cycle waits for its groups, and for its raises, no longer than Groups says: 5 seconds in the bot. Where the calls
 // of a Temporal namespace hang, the cycle goes on with the other groups and commits what they decided. The late group
 // stays at work: it lowers as soon as it can, and the first cycle after its end commits and raises what it decided.
-// Until its end, at most 20 seconds later, its worker deployments are in no other group.
+// Until its end, about a minute later at most, its worker deployments are in no other group.
 //
 // While the repository cannot be read, survey fails, and has traffic lowered by what was read last. A commit that
 // fails pauses the commits and raises of its environment for some seconds; its traffic is lowered all the same.
